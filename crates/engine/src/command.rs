@@ -1,0 +1,543 @@
+//! What a command *is*: a constant row of facts ([`Spec`]) and one function.
+//!
+//! Everything that can be derived from a row is derived and written nowhere else: lookup, arity
+//! errors, COMMAND and its subcommands, ACL categories, the slots to lock, statistics, the grammar
+//! of the differential generator. Rows stand at the end of the family file that implements them.
+//!
+//! The facts (names, arity, flags, key positions, argument trees) are those of Redis 7.2 and are
+//! checked row by row against a reference table in the tests; the summaries are our own.
+
+use bitflags::bitflags;
+
+/// One command: its facts, its function, and its subcommands if it is a container.
+///
+/// `R` is the kind of function: data commands of this crate use [`crate::Handler`], commands that
+/// need a session or the server bring their own.
+#[derive(Debug)]
+pub struct CommandOf<R: 'static> {
+    pub spec: Spec,
+    /// For a container the function is never called; it answers through `subcommands`.
+    pub run: R,
+    pub subcommands: &'static [CommandOf<R>],
+}
+
+/// The facts of a command.
+#[derive(Debug)]
+pub struct Spec {
+    /// Lower case. A subcommand's own word only: `list`, not `client|list`.
+    pub name: &'static str,
+    pub group: Group,
+    pub summary: &'static str,
+    pub since: &'static str,
+    pub complexity: &'static str,
+    /// Number of words including the name; negative means "at least". For subcommands the
+    /// container's name counts too, as in COMMAND INFO.
+    pub arity: i16,
+    pub flags: Flags,
+    /// ACL categories that neither the group nor the flags imply.
+    pub categories: Categories,
+    pub tips: &'static [&'static str],
+    pub keys: &'static [KeySpec],
+    pub args: &'static [Arg],
+    /// Pairs of version and what changed in it.
+    pub history: &'static [(&'static str, &'static str)],
+    pub deprecated: Option<Deprecated>,
+    /// A system command, never meant for users (doc flag `syscmd`).
+    pub syscmd: bool,
+    pub scope: Scope,
+}
+
+impl Spec {
+    /// The row that others start from with `..Spec::EMPTY`.
+    pub const EMPTY: Spec = Spec {
+        name: "",
+        group: Group::Generic,
+        summary: "",
+        since: "1.0.0",
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::empty(),
+        categories: Categories::empty(),
+        tips: &[],
+        keys: &[],
+        args: &[],
+        history: &[],
+        deprecated: None,
+        syscmd: false,
+        scope: Scope::Keys,
+    };
+
+    /// Whether `argc` words (the name counts) satisfy the arity.
+    #[inline]
+    pub const fn arity_admits(&self, argc: usize) -> bool {
+        if self.arity >= 0 {
+            argc == self.arity as usize
+        } else {
+            argc >= self.arity.unsigned_abs() as usize
+        }
+    }
+
+    /// All ACL categories: the listed ones and those that group and flags imply.
+    pub const fn all_categories(&self) -> Categories {
+        let mut all = self.categories.union(self.group.categories());
+        let flags = self.flags;
+        if flags.contains(Flags::WRITE) {
+            all = all.union(Categories::WRITE);
+        }
+        // EVAL_RO and FCALL_RO read nothing by themselves.
+        if flags.contains(Flags::READONLY) && !matches!(self.group, Group::Scripting) {
+            all = all.union(Categories::READ);
+        }
+        if flags.contains(Flags::ADMIN) {
+            all = all.union(Categories::ADMIN).union(Categories::DANGEROUS);
+        }
+        if flags.contains(Flags::PUBSUB) {
+            all = all.union(Categories::PUBSUB);
+        }
+        if flags.contains(Flags::BLOCKING) {
+            all = all.union(Categories::BLOCKING);
+        }
+        all.union(if flags.contains(Flags::FAST) { Categories::FAST } else { Categories::SLOW })
+    }
+}
+
+/// Which part of the keyspace a command works on, hence what is locked while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// The slots of its keys, as the key specifications give them; none without keys.
+    Keys,
+    /// Slots one after the other, each locked by the handler while it looks at it: KEYS, SCAN.
+    EachSlot,
+    /// Everything at once: all workers stand still between two commands: FLUSHALL, SWAPDB.
+    Quiescent,
+}
+
+/// The group that COMMAND DOCS names; it also implies an ACL category for most groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    Generic,
+    String,
+    List,
+    Set,
+    SortedSet,
+    Hash,
+    PubSub,
+    Transactions,
+    Connection,
+    Server,
+    Scripting,
+    HyperLogLog,
+    Cluster,
+    Geo,
+    Stream,
+    Bitmap,
+}
+
+impl Group {
+    /// The name in COMMAND DOCS.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Group::Generic => "generic",
+            Group::String => "string",
+            Group::List => "list",
+            Group::Set => "set",
+            Group::SortedSet => "sorted-set",
+            Group::Hash => "hash",
+            Group::PubSub => "pubsub",
+            Group::Transactions => "transactions",
+            Group::Connection => "connection",
+            Group::Server => "server",
+            Group::Scripting => "scripting",
+            Group::HyperLogLog => "hyperloglog",
+            Group::Cluster => "cluster",
+            Group::Geo => "geo",
+            Group::Stream => "stream",
+            Group::Bitmap => "bitmap",
+        }
+    }
+
+    /// The categories every command with keys of this group has. Groups whose commands differ
+    /// (generic, connection, server, scripting …) imply none; their rows list them.
+    const fn categories(self) -> Categories {
+        match self {
+            Group::String => Categories::STRING,
+            Group::List => Categories::LIST,
+            Group::Set => Categories::SET,
+            Group::SortedSet => Categories::SORTED_SET,
+            Group::Hash => Categories::HASH,
+            Group::HyperLogLog => Categories::HYPERLOGLOG,
+            Group::Geo => Categories::GEO,
+            Group::Stream => Categories::STREAM,
+            Group::Bitmap => Categories::BITMAP,
+            _ => Categories::empty(),
+        }
+    }
+}
+
+bitflags! {
+    /// What the server must know about a command before it runs it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Flags: u32 {
+        const WRITE = 1;
+        const READONLY = 1 << 1;
+        const DENYOOM = 1 << 2;
+        const ADMIN = 1 << 3;
+        const PUBSUB = 1 << 4;
+        const NOSCRIPT = 1 << 5;
+        const BLOCKING = 1 << 6;
+        const LOADING = 1 << 7;
+        const STALE = 1 << 8;
+        const SKIP_MONITOR = 1 << 9;
+        const SKIP_SLOWLOG = 1 << 10;
+        const ASKING = 1 << 11;
+        const FAST = 1 << 12;
+        const NO_AUTH = 1 << 13;
+        const MOVABLEKEYS = 1 << 14;
+        const NO_ASYNC_LOADING = 1 << 15;
+        const NO_MULTI = 1 << 16;
+        const ALLOW_BUSY = 1 << 17;
+        const NO_MANDATORY_KEYS = 1 << 18;
+        const PROTECTED = 1 << 19;
+    }
+}
+
+impl Flags {
+    /// Flag names in the order COMMAND INFO lists them (Redis 7.0); internal flags have none.
+    pub const NAMES: &'static [(Flags, &'static str)] = &[
+        (Flags::WRITE, "write"),
+        (Flags::READONLY, "readonly"),
+        (Flags::DENYOOM, "denyoom"),
+        (Flags::ADMIN, "admin"),
+        (Flags::PUBSUB, "pubsub"),
+        (Flags::NOSCRIPT, "noscript"),
+        (Flags::BLOCKING, "blocking"),
+        (Flags::LOADING, "loading"),
+        (Flags::STALE, "stale"),
+        (Flags::SKIP_MONITOR, "skip_monitor"),
+        (Flags::SKIP_SLOWLOG, "skip_slowlog"),
+        (Flags::ASKING, "asking"),
+        (Flags::FAST, "fast"),
+        (Flags::NO_AUTH, "no_auth"),
+        (Flags::MOVABLEKEYS, "movablekeys"),
+        (Flags::ALLOW_BUSY, "allow_busy"),
+        (Flags::NO_ASYNC_LOADING, "no_async_loading"),
+        (Flags::NO_MULTI, "no_multi"),
+        (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
+    ];
+}
+
+bitflags! {
+    /// ACL categories.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct Categories: u32 {
+        const KEYSPACE = 1;
+        const READ = 1 << 1;
+        const WRITE = 1 << 2;
+        const SET = 1 << 3;
+        const SORTED_SET = 1 << 4;
+        const LIST = 1 << 5;
+        const HASH = 1 << 6;
+        const STRING = 1 << 7;
+        const BITMAP = 1 << 8;
+        const HYPERLOGLOG = 1 << 9;
+        const GEO = 1 << 10;
+        const STREAM = 1 << 11;
+        const PUBSUB = 1 << 12;
+        const ADMIN = 1 << 13;
+        const FAST = 1 << 14;
+        const SLOW = 1 << 15;
+        const BLOCKING = 1 << 16;
+        const DANGEROUS = 1 << 17;
+        const CONNECTION = 1 << 18;
+        const TRANSACTION = 1 << 19;
+        const SCRIPTING = 1 << 20;
+    }
+}
+
+impl Categories {
+    /// Names without the `@`, in the order ACL CAT and COMMAND INFO list them.
+    pub const NAMES: &'static [(Categories, &'static str)] = &[
+        (Categories::KEYSPACE, "keyspace"),
+        (Categories::READ, "read"),
+        (Categories::WRITE, "write"),
+        (Categories::SET, "set"),
+        (Categories::SORTED_SET, "sortedset"),
+        (Categories::LIST, "list"),
+        (Categories::HASH, "hash"),
+        (Categories::STRING, "string"),
+        (Categories::BITMAP, "bitmap"),
+        (Categories::HYPERLOGLOG, "hyperloglog"),
+        (Categories::GEO, "geo"),
+        (Categories::STREAM, "stream"),
+        (Categories::PUBSUB, "pubsub"),
+        (Categories::ADMIN, "admin"),
+        (Categories::FAST, "fast"),
+        (Categories::SLOW, "slow"),
+        (Categories::BLOCKING, "blocking"),
+        (Categories::DANGEROUS, "dangerous"),
+        (Categories::CONNECTION, "connection"),
+        (Categories::TRANSACTION, "transaction"),
+        (Categories::SCRIPTING, "scripting"),
+    ];
+}
+
+/// When a command was deprecated and what to use instead.
+#[derive(Debug, Clone, Copy)]
+pub struct Deprecated {
+    pub since: &'static str,
+    pub replaced_by: &'static str,
+}
+
+/// Where keys stand among the arguments, and what the command does with them.
+#[derive(Debug)]
+pub struct KeySpec {
+    pub flags: KeyFlags,
+    pub begin: Begin,
+    pub find: Find,
+    pub notes: &'static str,
+}
+
+impl KeySpec {
+    /// One key at argument `index` (the command name is 0).
+    pub const fn at(index: u16) -> KeySpec {
+        KeySpec::range(index, 0, 1)
+    }
+
+    /// Keys from `index`; `last` counts from `index`, or from the end when negative (-1 is the
+    /// last argument); every `step`-th argument is a key.
+    pub const fn range(index: u16, last: i16, step: u16) -> KeySpec {
+        KeySpec {
+            flags: KeyFlags::empty(),
+            begin: Begin::Index(index),
+            find: Find::Range { last, step, limit: 0 },
+            notes: "",
+        }
+    }
+
+    /// `numkeys` at argument `index`, then that many keys.
+    pub const fn counted(index: u16) -> KeySpec {
+        KeySpec {
+            flags: KeyFlags::empty(),
+            begin: Begin::Index(index),
+            find: Find::KeyNum { count_at: 0, first: 1, step: 1 },
+            notes: "",
+        }
+    }
+
+    /// Keys at a place that only the command's own logic knows.
+    pub const fn unknown() -> KeySpec {
+        KeySpec {
+            flags: KeyFlags::empty(),
+            begin: Begin::Unknown,
+            find: Find::Unknown,
+            notes: "",
+        }
+    }
+
+    pub const fn read_only(self, uses: KeyFlags) -> KeySpec {
+        self.with(KeyFlags::RO.union(uses))
+    }
+    pub const fn read_write(self, uses: KeyFlags) -> KeySpec {
+        self.with(KeyFlags::RW.union(uses))
+    }
+    pub const fn overwrite(self, uses: KeyFlags) -> KeySpec {
+        self.with(KeyFlags::OW.union(uses))
+    }
+    pub const fn remove(self, uses: KeyFlags) -> KeySpec {
+        self.with(KeyFlags::RM.union(uses))
+    }
+    pub const fn with(mut self, flags: KeyFlags) -> KeySpec {
+        self.flags = self.flags.union(flags);
+        self
+    }
+    pub const fn noted(mut self, notes: &'static str) -> KeySpec {
+        self.notes = notes;
+        self
+    }
+}
+
+/// Where the search for keys begins.
+#[derive(Debug, Clone, Copy)]
+pub enum Begin {
+    Index(u16),
+    /// After the word `keyword`, searched from argument `from` (negative: from the end backwards).
+    Keyword {
+        keyword: &'static str,
+        from: i16,
+    },
+    Unknown,
+}
+
+/// How keys follow from where the search began.
+#[derive(Debug, Clone, Copy)]
+pub enum Find {
+    /// `limit`: 0 or 1 for all; n means only the first n-th of the remaining arguments.
+    Range {
+        last: i16,
+        step: u16,
+        limit: u16,
+    },
+    KeyNum {
+        count_at: u16,
+        first: u16,
+        step: u16,
+    },
+    Unknown,
+}
+
+bitflags! {
+    /// What a command does with a key.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub struct KeyFlags: u16 {
+        /// Reads the value or its metadata only.
+        const RO = 1;
+        /// Reads and may change the value.
+        const RW = 1 << 1;
+        /// Replaces the value without using the old one.
+        const OW = 1 << 2;
+        /// Removes the key.
+        const RM = 1 << 3;
+        /// User data is returned, copied or influences the result.
+        const ACCESS = 1 << 4;
+        /// Existing data may be changed.
+        const UPDATE = 1 << 5;
+        /// Data is added, existing data is left.
+        const INSERT = 1 << 6;
+        /// Data may be deleted.
+        const DELETE = 1 << 7;
+        /// Not a key name, though it looks like one to cluster clients.
+        const NOT_KEY = 1 << 8;
+        /// There may be keys that this specification does not find.
+        const INCOMPLETE = 1 << 9;
+        /// The flags depend on the arguments.
+        const VARIABLE_FLAGS = 1 << 10;
+    }
+}
+
+impl KeyFlags {
+    /// Names in the order COMMAND INFO lists them.
+    pub const NAMES: &'static [(KeyFlags, &'static str)] = &[
+        (KeyFlags::RO, "RO"),
+        (KeyFlags::RW, "RW"),
+        (KeyFlags::OW, "OW"),
+        (KeyFlags::RM, "RM"),
+        (KeyFlags::ACCESS, "access"),
+        (KeyFlags::UPDATE, "update"),
+        (KeyFlags::INSERT, "insert"),
+        (KeyFlags::DELETE, "delete"),
+        (KeyFlags::NOT_KEY, "not_key"),
+        (KeyFlags::INCOMPLETE, "incomplete"),
+        (KeyFlags::VARIABLE_FLAGS, "variable_flags"),
+    ];
+}
+
+/// One node of a command's argument tree, as COMMAND DOCS shows it.
+#[derive(Debug)]
+pub struct Arg {
+    pub name: &'static str,
+    pub kind: ArgKind,
+    /// The word before the argument, or the word itself for a pure token.
+    pub token: &'static str,
+    pub since: &'static str,
+    pub deprecated_since: &'static str,
+    pub optional: bool,
+    pub multiple: bool,
+    /// The token is repeated with each occurrence.
+    pub multiple_token: bool,
+    /// Which key specification finds this argument.
+    pub key_spec: Option<u8>,
+}
+
+/// What an argument is.
+#[derive(Debug, Clone, Copy)]
+pub enum ArgKind {
+    String,
+    Integer,
+    Double,
+    Key,
+    Pattern,
+    UnixTime,
+    Token,
+    OneOf(&'static [Arg]),
+    Block(&'static [Arg]),
+}
+
+impl Arg {
+    const fn new(name: &'static str, kind: ArgKind) -> Arg {
+        Arg {
+            name,
+            kind,
+            token: "",
+            since: "",
+            deprecated_since: "",
+            optional: false,
+            multiple: false,
+            multiple_token: false,
+            key_spec: None,
+        }
+    }
+    pub const fn string(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::String)
+    }
+    pub const fn integer(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::Integer)
+    }
+    pub const fn double(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::Double)
+    }
+    pub const fn pattern(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::Pattern)
+    }
+    pub const fn unix_time(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::UnixTime)
+    }
+    /// A key found by key specification 0; see [`Arg::spec`] for others.
+    pub const fn key(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::Key).spec(0)
+    }
+    /// A key argument that no key specification finds.
+    pub const fn key_unspecified(name: &'static str) -> Arg {
+        Arg::new(name, ArgKind::Key)
+    }
+    /// A word that stands for itself.
+    pub const fn token(name: &'static str, word: &'static str) -> Arg {
+        let mut arg = Arg::new(name, ArgKind::Token);
+        arg.token = word;
+        arg
+    }
+    pub const fn one_of(name: &'static str, choices: &'static [Arg]) -> Arg {
+        Arg::new(name, ArgKind::OneOf(choices))
+    }
+    pub const fn block(name: &'static str, parts: &'static [Arg]) -> Arg {
+        Arg::new(name, ArgKind::Block(parts))
+    }
+    /// Puts the word `token` before the argument.
+    pub const fn after(mut self, token: &'static str) -> Arg {
+        self.token = token;
+        self
+    }
+    pub const fn optional(mut self) -> Arg {
+        self.optional = true;
+        self
+    }
+    pub const fn multiple(mut self) -> Arg {
+        self.multiple = true;
+        self
+    }
+    pub const fn multiple_token(mut self) -> Arg {
+        self.multiple_token = true;
+        self
+    }
+    pub const fn since(mut self, version: &'static str) -> Arg {
+        self.since = version;
+        self
+    }
+    pub const fn deprecated(mut self, version: &'static str) -> Arg {
+        self.deprecated_since = version;
+        self
+    }
+    pub const fn spec(mut self, index: u8) -> Arg {
+        self.key_spec = Some(index);
+        self
+    }
+}
