@@ -33,6 +33,7 @@ mod output;
 mod reactor;
 mod sys;
 mod token;
+mod uring;
 mod waker;
 
 pub use clock::{Clock, clock, monotonic_ns, ticks};
@@ -43,4 +44,5 @@ pub use listen::{ListenError, Listener, PeerAddr, TcpOptions, probe_tcp};
 pub use output::{Mark, Output, SHARED_BYTES_MIN, Segments, Shared};
 pub use reactor::{BackendChoice, Config, Reactor};
 pub use token::Token;
+pub use uring::uring_available;
 pub use waker::Waker;

@@ -4,6 +4,7 @@ use crate::control::{Control, Listening};
 use crate::epoll::Epoll;
 use crate::handler::Handler;
 use crate::listen::Listener;
+use crate::uring::Uring;
 use crate::waker::Waker;
 use std::io;
 use std::time::Duration;
@@ -43,13 +44,15 @@ pub struct Config {
 #[derive(Debug)]
 enum Driver {
     Epoll(Epoll),
+    Uring(Box<Uring>),
 }
 
 /// One thread's event loop. Make it on the thread that polls it: a ring serves only the thread that set it up.
 #[derive(Debug)]
 pub struct Reactor {
-    io: Control,
+    /// First, so that operations end before the descriptors they use are closed.
     driver: Driver,
+    io: Control,
 }
 
 impl Reactor {
@@ -59,7 +62,7 @@ impl Reactor {
         let io = Control::new()?;
         let driver = match config.backend {
             BackendChoice::Epoll => Driver::Epoll(Epoll::new(&io)?),
-            BackendChoice::Uring => return Err(io::ErrorKind::Unsupported.into()),
+            BackendChoice::Uring => Driver::Uring(Box::new(Uring::new(&io)?)),
         };
         Ok(Self { io, driver })
     }
@@ -69,6 +72,7 @@ impl Reactor {
     pub fn backend_name(&self) -> &'static str {
         match self.driver {
             Driver::Epoll(_) => "epoll",
+            Driver::Uring(_) => "io_uring",
         }
     }
 
@@ -86,6 +90,7 @@ impl Reactor {
         let number = u32::try_from(index).map_err(io::Error::other)?;
         let started = match &mut self.driver {
             Driver::Epoll(epoll) => epoll.start_accepting(&mut self.io, number),
+            Driver::Uring(uring) => uring.start_accepting(&mut self.io, number),
         };
         if let Err(error) = started {
             self.io.listeners[index] = None;
@@ -100,6 +105,7 @@ impl Reactor {
         let number = u32::try_from(index).ok()?;
         match &mut self.driver {
             Driver::Epoll(epoll) => epoll.stop_accepting(&mut self.io, number),
+            Driver::Uring(uring) => uring.stop_accepting(&mut self.io, number),
         }
         self.io.listeners[index].take().map(|listening| listening.listener)
     }
@@ -136,6 +142,7 @@ impl Reactor {
     ) -> io::Result<()> {
         match &mut self.driver {
             Driver::Epoll(epoll) => round(epoll, &mut self.io, handler, timeout),
+            Driver::Uring(uring) => round(&mut **uring, &mut self.io, handler, timeout),
         }
     }
 }
