@@ -7,8 +7,12 @@
 /// Whether `text` as a whole matches `pattern`; with `nocase` ASCII letters match either case.
 ///
 /// O(pattern × text) at worst, O(pattern + text) without stars. Never fails: an unfinished class or a
-/// backslash at the end is read as Redis reads it.
+/// backslash at the end is read as Redis reads it. As in Redis an empty text fits only the empty pattern, not
+/// even `*`: callers for whom `*` means "all" must ask for that first.
 pub fn matches(pattern: &[u8], text: &[u8], nocase: bool) -> bool {
+    if text.is_empty() {
+        return pattern.is_empty();
+    }
     let mut rest = pattern;
     let mut at = 0;
     // Where to go on after a mismatch: the pattern behind the last star and the text it has not swallowed yet.
@@ -103,7 +107,7 @@ mod tests {
         for (pattern, text, expected) in [
             ("", "", true),
             ("", "a", false),
-            ("*", "", true),
+            ("*", "", false),
             ("a*c", "abbbc", true),
             ("a*c", "abbbcd", false),
             ("*ab*ab*", "xabxxabx", true),

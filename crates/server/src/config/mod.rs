@@ -39,6 +39,8 @@ pub use rewrite::Replacement;
 pub use special::{BIND_ADDRESSES_MAX, PERCENTILES_MAX, SAVE_RULES_MAX, THREADS_MAX};
 pub use store::{Caller, Store};
 
+use std::fmt;
+
 use directive::Write;
 use directives::{
     clients::Clients, cluster::Cluster, encoding::Encoding, memory::Memory, network::Network,
@@ -47,7 +49,7 @@ use directives::{
 };
 
 /// All settings. Plain data: share it as `Arc<Config>`, read the fields.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct Config {
     /// Where the server listens and how it treats sockets.
     pub network: Network,
@@ -100,6 +102,20 @@ impl Default for Config {
             debug_assert!(taken.is_ok() || row.name == "dir", "{}: {taken:?}", row.name);
         }
         config
+    }
+}
+
+impl fmt::Debug for Config {
+    /// What is not at its default, without secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let defaults = Self::default();
+        let changed = directives::all().filter(|row| row.show(self) != row.show(&defaults));
+        f.debug_map()
+            .entries(changed.map(|row| {
+                let value = if row.sensitive { b"(secret)".to_vec() } else { row.show(self) };
+                (row.name, String::from_utf8_lossy(&value).into_owned())
+            }))
+            .finish()
     }
 }
 

@@ -138,8 +138,7 @@ impl Redis {
         line.strip_prefix('-').map_or(Ok(()), |error| Err(error.to_owned()))
     }
 
-    fn get(&mut self, pattern: &str) -> Vec<(String, String)> {
-        self.send(&[b"CONFIG", b"GET", pattern.as_bytes()]);
+    fn array(&mut self) -> Vec<String> {
         let count: usize = self.line()[1..].parse().unwrap();
         let mut bulk = || {
             let length: usize = self.line()[1..].parse().unwrap();
@@ -147,7 +146,14 @@ impl Redis {
             self.stream.read_exact(&mut text).unwrap();
             String::from_utf8_lossy(&text[..length]).into_owned()
         };
-        let mut pairs: Vec<_> = (0..count / 2).map(|_| (bulk(), bulk())).collect();
+        (0..count).map(|_| bulk()).collect()
+    }
+
+    fn get(&mut self, pattern: &str) -> Vec<(String, String)> {
+        self.send(&[b"CONFIG", b"GET", pattern.as_bytes()]);
+        let words = self.array();
+        let mut pairs: Vec<_> =
+            words.chunks(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
         pairs.sort();
         pairs
     }
@@ -157,6 +163,40 @@ impl Drop for Redis {
     fn drop(&mut self) {
         _ = self.child.kill();
         _ = self.child.wait();
+    }
+}
+
+#[test]
+fn patterns_match_what_redis_matches() {
+    let Some(mut redis) = Redis::start() else { return };
+    let letters = b"ab]-^\\";
+    let mut texts: Vec<Vec<u8>> = vec![Vec::new()];
+    for length in 0..2 {
+        let longer = texts
+            .iter()
+            .filter(|t| t.len() == length)
+            .flat_map(|text| letters.iter().map(|letter| [text.as_slice(), &[*letter]].concat()));
+        texts.extend(longer.collect::<Vec<_>>());
+    }
+    for text in &texts {
+        redis.send(&[b"SET", text, b"1"]);
+        assert_eq!(redis.line(), "+OK");
+    }
+    let pattern = prop::collection::vec(prop::sample::select(b"aab*?[]^-\\".to_vec()), 1..8);
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    for _ in 0..600 {
+        let pattern =
+            proptest::strategy::ValueTree::current(&pattern.new_tree(&mut runner).unwrap());
+        if pattern == b"*" {
+            continue; // KEYS takes this one for "all" without matching
+        }
+        redis.send(&[b"KEYS", &pattern]);
+        let mut theirs: Vec<_> = redis.array().into_iter().map(String::into_bytes).collect();
+        theirs.sort();
+        let mut ours: Vec<_> =
+            texts.iter().filter(|text| glob::matches(&pattern, text, false)).cloned().collect();
+        ours.sort();
+        assert_eq!(ours, theirs, "{:?}", String::from_utf8_lossy(&pattern));
     }
 }
 
@@ -553,6 +593,13 @@ fn includes_take_patterns_and_end_when_they_nest_too_deep() {
     std::fs::write(dir.path("bad"), "# one\nport abc\n").unwrap();
     let error = load_text(&format!("\n\n\ninclude {base}bad\n")).unwrap_err();
     assert!(matches!(error, FileError::Line { line: 2, .. }), "{error}");
+}
+
+#[test]
+fn a_configuration_shown_for_debugging_keeps_its_secrets() {
+    let store = load_text("requirepass hidden\ntimeout 7\nuser a >hidden\n").unwrap();
+    let shown = format!("{store:?}");
+    assert!(shown.contains("\"timeout\": \"7\"") && !shown.contains("hidden"), "{shown}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::config::special;
 use crate::config::value::{MemoryShare, OutputLimit};
 
 /// What a client may hold and send.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Clients {
     /// `maxclients`: connected clients at most.
     pub maxclients: i64,

@@ -6,45 +6,45 @@ use crate::config::special;
 use crate::config::value::Text;
 
 /// Cluster mode.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Cluster {
-    /// `cluster-enabled`.
+    /// `cluster-enabled`: be a node of a cluster.
     pub cluster_enabled: bool,
-    /// `cluster-config-file`.
+    /// `cluster-config-file`: file of the node table, kept by the server.
     pub cluster_config_file: Text,
-    /// `cluster-node-timeout`.
+    /// `cluster-node-timeout`: milliseconds after which a silent node counts as failed.
     pub cluster_node_timeout_ms: i64,
-    /// `cluster-port`.
+    /// `cluster-port`: port of the cluster bus; 0 is `port` + 10000.
     pub cluster_port: i64,
-    /// `cluster-announce-ip`.
+    /// `cluster-announce-ip`: address told to others.
     pub cluster_announce_ip: Text,
-    /// `cluster-announce-hostname`.
+    /// `cluster-announce-hostname`: host name told to others.
     pub cluster_announce_hostname: Text,
-    /// `cluster-announce-human-nodename`.
+    /// `cluster-announce-human-nodename`: name for logs.
     pub cluster_announce_human_nodename: Text,
-    /// `cluster-announce-port`.
+    /// `cluster-announce-port`: port told to others.
     pub cluster_announce_port: i64,
-    /// `cluster-announce-tls-port`.
+    /// `cluster-announce-tls-port`: TLS port told to others.
     pub cluster_announce_tls_port: i64,
-    /// `cluster-announce-bus-port`.
+    /// `cluster-announce-bus-port`: bus port told to others.
     pub cluster_announce_bus_port: i64,
-    /// `cluster-preferred-endpoint-type`.
+    /// `cluster-preferred-endpoint-type`: how nodes are named to clients.
     pub cluster_preferred_endpoint_type: EndpointType,
-    /// `cluster-replica-validity-factor`.
+    /// `cluster-replica-validity-factor`: node timeouts a replica may lag and still be promoted; 0 always.
     pub cluster_replica_validity_factor: i64,
-    /// `cluster-replica-no-failover`.
+    /// `cluster-replica-no-failover`: never promote this replica.
     pub cluster_replica_no_failover: bool,
-    /// `cluster-migration-barrier`.
+    /// `cluster-migration-barrier`: replicas a primary keeps before one may move away.
     pub cluster_migration_barrier: i64,
-    /// `cluster-allow-replica-migration`.
+    /// `cluster-allow-replica-migration`: let replicas move to primaries without one.
     pub cluster_allow_replica_migration: bool,
-    /// `cluster-require-full-coverage`.
+    /// `cluster-require-full-coverage`: refuse commands while a slot has no owner.
     pub cluster_require_full_coverage: bool,
-    /// `cluster-allow-reads-when-down`.
+    /// `cluster-allow-reads-when-down`: read while the cluster is down.
     pub cluster_allow_reads_when_down: bool,
-    /// `cluster-allow-pubsubshard-when-down`.
+    /// `cluster-allow-pubsubshard-when-down`: sharded Pub/Sub while the cluster is down.
     pub cluster_allow_pubsubshard_when_down: bool,
-    /// `cluster-link-sendbuf-limit`.
+    /// `cluster-link-sendbuf-limit`: bytes of unsent bus output; 0 for no limit.
     pub cluster_link_sendbuf_limit: u64,
 }
 

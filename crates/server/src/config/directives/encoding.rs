@@ -3,7 +3,7 @@
 use crate::config::directive::{Directive, INT_MAX, LONG_MAX, SIZE_MAX, field};
 
 /// Up to which size a value keeps its compact encoding.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Encoding {
     /// `hash-max-listpack-entries`: fields of a compact hash.
     pub hash_max_listpack_entries: i64,

@@ -4,7 +4,7 @@ use crate::config::choice::EvictionPolicy;
 use crate::config::directive::{Directive, INT_MAX, LONG_MAX, SIZE_MAX, choice, field};
 
 /// The memory limit, eviction, expiry and freeing.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Memory {
     /// `maxmemory`: bytes of data; 0 for no limit.
     pub maxmemory: u64,
@@ -26,25 +26,25 @@ pub struct Memory {
     pub lazyfree_lazy_expire: bool,
     /// `lazyfree-lazy-server-del`: free overwritten values in the background.
     pub lazyfree_lazy_server_del: bool,
-    /// `lazyfree-lazy-user-del`. DEL acts like UNLINK.
+    /// `lazyfree-lazy-user-del`: DEL acts like UNLINK.
     pub lazyfree_lazy_user_del: bool,
-    /// `lazyfree-lazy-user-flush`. FLUSHALL and FLUSHDB act as with ASYNC.
+    /// `lazyfree-lazy-user-flush`: FLUSHALL and FLUSHDB act as with ASYNC.
     pub lazyfree_lazy_user_flush: bool,
-    /// `activerehashing`.
+    /// `activerehashing`: kept for old files: tables grow without it.
     pub activerehashing: bool,
-    /// `activedefrag`.
+    /// `activedefrag`: move values out of fragmented memory.
     pub activedefrag: bool,
-    /// `active-defrag-ignore-bytes`.
+    /// `active-defrag-ignore-bytes`: bytes of fragmentation below which nothing is moved.
     pub active_defrag_ignore_bytes: u64,
-    /// `active-defrag-threshold-lower`.
+    /// `active-defrag-threshold-lower`: percent of fragmentation at which moving starts.
     pub active_defrag_threshold_lower: i64,
-    /// `active-defrag-threshold-upper`.
+    /// `active-defrag-threshold-upper`: percent of fragmentation at which moving takes most effort.
     pub active_defrag_threshold_upper: i64,
-    /// `active-defrag-cycle-min`.
+    /// `active-defrag-cycle-min`: percent of time at the lower threshold.
     pub active_defrag_cycle_min: i64,
-    /// `active-defrag-cycle-max`.
+    /// `active-defrag-cycle-max`: percent of time at the upper threshold.
     pub active_defrag_cycle_max: i64,
-    /// `active-defrag-max-scan-fields`.
+    /// `active-defrag-max-scan-fields`: elements of one value moved in one go.
     pub active_defrag_max_scan_fields: i64,
 }
 

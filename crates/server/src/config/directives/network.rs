@@ -6,11 +6,11 @@ use crate::config::special;
 use crate::config::value::Text;
 
 /// Where the server listens and how it treats sockets.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Network {
     /// `bind`: addresses to listen on; `*` and `::*` are all, a leading `-` allows the address to be missing.
     pub bind: Vec<String>,
-    /// `port`. TCP port; 0 does not listen on TCP.
+    /// `port`: TCP port; 0 does not listen on TCP.
     pub port: i64,
     /// `unixsocket`: path of the Unix socket; empty for none.
     pub unixsocket: Text,
@@ -30,7 +30,7 @@ pub struct Network {
     pub io_backend: IoBackend,
     /// `max-new-connections-per-cycle`: connections accepted per event-loop round and worker.
     pub max_new_connections_per_cycle: i64,
-    /// `max-new-tls-connections-per-cycle`. TLS connections accepted per event-loop round and worker.
+    /// `max-new-tls-connections-per-cycle`: TLS connections accepted per event-loop round and worker.
     pub max_new_tls_connections_per_cycle: i64,
 }
 

@@ -5,7 +5,7 @@ use crate::config::notify::{self, NotifyClasses};
 use crate::config::special;
 
 /// Slow log, latency monitor, notifications.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Observe {
     /// `slowlog-log-slower-than`: microseconds from which a command is logged as slow; -1 never.
     pub slowlog_log_slower_than_us: i64,

@@ -6,51 +6,51 @@ use crate::config::special;
 use crate::config::value::{Refusal, SaveRule, Text};
 
 /// Snapshots and the append-only file.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Persistence {
     /// `save`: when to snapshot.
     pub save: Vec<SaveRule>,
     /// `dbfilename`: snapshot file in `dir`.
     pub dbfilename: Text,
-    /// `rdbcompression`.
+    /// `rdbcompression`: compress strings in snapshots.
     pub rdbcompression: bool,
-    /// `rdbchecksum`.
+    /// `rdbchecksum`: end snapshots with a checksum.
     pub rdbchecksum: bool,
-    /// `rdb-del-sync-files`.
+    /// `rdb-del-sync-files`: delete files that were only written for replicas.
     pub rdb_del_sync_files: bool,
-    /// `rdb-save-incremental-fsync`.
+    /// `rdb-save-incremental-fsync`: flush snapshots to disk in steps.
     pub rdb_save_incremental_fsync: bool,
-    /// `stop-writes-on-bgsave-error`.
+    /// `stop-writes-on-bgsave-error`: refuse writes while snapshots fail.
     pub stop_writes_on_bgsave_error: bool,
-    /// `rdb-key-save-delay`.
+    /// `rdb-key-save-delay`: microseconds to wait after each saved key, for tests.
     pub rdb_key_save_delay: i64,
-    /// `key-load-delay`.
+    /// `key-load-delay`: microseconds to wait after each loaded key, for tests.
     pub key_load_delay: i64,
-    /// `loading-process-events-interval-bytes`.
+    /// `loading-process-events-interval-bytes`: bytes loaded between two looks at the clients.
     pub loading_process_events_interval_bytes: i64,
     /// `appendonly`: keep an append-only file.
     pub appendonly: bool,
-    /// `appendfilename`.
+    /// `appendfilename`: base name of the append-only files.
     pub appendfilename: Text,
-    /// `appenddirname`.
+    /// `appenddirname`: directory of the append-only files, inside `dir`.
     pub appenddirname: Text,
     /// `appendfsync`: when the append-only file reaches the disk.
     pub appendfsync: AppendFsync,
-    /// `no-appendfsync-on-rewrite`.
+    /// `no-appendfsync-on-rewrite`: do not flush while a rewrite runs.
     pub no_appendfsync_on_rewrite: bool,
-    /// `auto-aof-rewrite-percentage`.
+    /// `auto-aof-rewrite-percentage`: percent of growth that starts a rewrite; 0 never.
     pub auto_aof_rewrite_percentage: i64,
-    /// `auto-aof-rewrite-min-size`.
+    /// `auto-aof-rewrite-min-size`: bytes below which no rewrite starts by itself.
     pub auto_aof_rewrite_min_size: u64,
-    /// `aof-rewrite-incremental-fsync`.
+    /// `aof-rewrite-incremental-fsync`: flush rewritten files in steps.
     pub aof_rewrite_incremental_fsync: bool,
-    /// `aof-load-truncated`.
+    /// `aof-load-truncated`: load a file whose end is cut off.
     pub aof_load_truncated: bool,
-    /// `aof-use-rdb-preamble`.
+    /// `aof-use-rdb-preamble`: begin rewritten files with a snapshot.
     pub aof_use_rdb_preamble: bool,
-    /// `aof-timestamp-enabled`.
+    /// `aof-timestamp-enabled`: write the time into the file.
     pub aof_timestamp_enabled: bool,
-    /// `aof-disable-auto-gc`.
+    /// `aof-disable-auto-gc`: keep files that are no longer needed.
     pub aof_disable_auto_gc: bool,
 }
 

@@ -7,11 +7,11 @@ use crate::config::special;
 use crate::config::value::{Refusal, Text};
 
 /// The process: threads, files, signals, scheduling, log.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Process {
     /// `threads`: worker threads; set to 0, one per core available.
     pub threads: usize,
-    /// `io-threads-do-reads`.
+    /// `io-threads-do-reads`: kept for old files.
     pub io_threads_do_reads: bool,
     /// `databases`: number of databases.
     pub databases: i64,
@@ -29,25 +29,25 @@ pub struct Process {
     pub logfile: Text,
     /// `always-show-logo`: log the banner even when not on a terminal.
     pub always_show_logo: bool,
-    /// `syslog-enabled`.
+    /// `syslog-enabled`: kept for old files.
     pub syslog_enabled: bool,
-    /// `syslog-ident`.
+    /// `syslog-ident`: kept for old files.
     pub syslog_ident: Text,
-    /// `syslog-facility`.
+    /// `syslog-facility`: kept for old files.
     pub syslog_facility: SyslogFacility,
-    /// `hide-user-data-from-log`.
+    /// `hide-user-data-from-log`: keep keys and values out of the log.
     pub hide_user_data_from_log: bool,
-    /// `crash-log-enabled`.
+    /// `crash-log-enabled`: log a report when the process crashes.
     pub crash_log_enabled: bool,
-    /// `crash-memcheck-enabled`.
+    /// `crash-memcheck-enabled`: kept for old files.
     pub crash_memcheck_enabled: bool,
-    /// `use-exit-on-panic`.
+    /// `use-exit-on-panic`: kept for old files.
     pub use_exit_on_panic: bool,
-    /// `watchdog-period`.
+    /// `watchdog-period`: kept for old files.
     pub watchdog_period: i64,
-    /// `set-proc-title`.
+    /// `set-proc-title`: show `proc-title-template` in the process list.
     pub set_proc_title: bool,
-    /// `proc-title-template`.
+    /// `proc-title-template`: text of the process title.
     pub proc_title_template: Text,
     /// `locale-collate`: locale of SORT ALPHA.
     pub locale_collate: Text,
@@ -65,21 +65,21 @@ pub struct Process {
     pub shutdown_on_sigterm: ShutdownMode,
     /// `shutdown-timeout`: seconds a shutdown waits for replicas.
     pub shutdown_timeout_s: i64,
-    /// `oom-score-adj`.
+    /// `oom-score-adj`: whether the kernel's out-of-memory score is set.
     pub oom_score_adj: OomScoreAdjust,
     /// `oom-score-adj-values`: scores of a primary, a replica and a background child.
     pub oom_score_adj_values: [i64; 3],
     /// `disable-thp`: do without transparent huge pages.
     pub disable_thp: bool,
-    /// `jemalloc-bg-thread`.
+    /// `jemalloc-bg-thread`: let the allocator purge in a thread of its own.
     pub jemalloc_bg_thread: bool,
-    /// `server-cpulist`.
+    /// `server-cpulist`: processors of the workers.
     pub server_cpulist: Text,
-    /// `bio-cpulist`.
+    /// `bio-cpulist`: processors of background threads.
     pub bio_cpulist: Text,
-    /// `aof-rewrite-cpulist`.
+    /// `aof-rewrite-cpulist`: processors of the AOF rewrite.
     pub aof_rewrite_cpulist: Text,
-    /// `bgsave-cpulist`.
+    /// `bgsave-cpulist`: processors of the snapshot writer.
     pub bgsave_cpulist: Text,
     /// The words of each `loadmodule` line, without `loadmodule`.
     pub modules: Vec<Vec<Text>>,

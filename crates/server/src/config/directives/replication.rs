@@ -6,55 +6,55 @@ use crate::config::special;
 use crate::config::value::{PrimaryAddress, Text};
 
 /// Primary and replica.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Replication {
     /// `replicaof`: the primary of this server.
     pub replicaof: Option<PrimaryAddress>,
-    /// `masteruser`.
+    /// `masteruser`: user to log in with at the primary.
     pub masteruser: Text,
-    /// `masterauth`.
+    /// `masterauth`: password to log in with at the primary.
     pub masterauth: Text,
-    /// `repl-timeout`.
+    /// `repl-timeout`: seconds without a sign of life after which a link is dropped.
     pub repl_timeout_s: i64,
-    /// `repl-ping-replica-period`.
+    /// `repl-ping-replica-period`: seconds between pings to replicas.
     pub repl_ping_replica_period_s: i64,
     /// `repl-backlog-size`: bytes kept for partial resynchronisation, at least 16 KiB.
     pub repl_backlog_size: u64,
-    /// `repl-backlog-ttl`.
+    /// `repl-backlog-ttl`: seconds the backlog is kept without replicas; 0 for ever.
     pub repl_backlog_ttl_s: i64,
-    /// `repl-disable-tcp-nodelay`.
+    /// `repl-disable-tcp-nodelay`: send to replicas in fewer, later packets.
     pub repl_disable_tcp_nodelay: bool,
-    /// `repl-diskless-sync`.
+    /// `repl-diskless-sync`: send full copies without a file.
     pub repl_diskless_sync: bool,
-    /// `repl-diskless-sync-delay`.
+    /// `repl-diskless-sync-delay`: seconds to wait for more replicas before a full copy.
     pub repl_diskless_sync_delay_s: i64,
-    /// `repl-diskless-sync-max-replicas`.
+    /// `repl-diskless-sync-max-replicas`: replicas for which a full copy no longer waits; 0 always waits.
     pub repl_diskless_sync_max_replicas: i64,
-    /// `repl-diskless-load`.
+    /// `repl-diskless-load`: how a replica takes a full copy.
     pub repl_diskless_load: DisklessLoad,
-    /// `replica-announce-ip`.
+    /// `replica-announce-ip`: address told to the primary; empty for the real one.
     pub replica_announce_ip: Text,
-    /// `replica-announce-port`.
+    /// `replica-announce-port`: port told to the primary; 0 for the real one.
     pub replica_announce_port: i64,
-    /// `replica-announced`.
+    /// `replica-announced`: let Sentinel know of this replica.
     pub replica_announced: bool,
-    /// `replica-priority`.
+    /// `replica-priority`: rank for promotion, lower first; 0 never.
     pub replica_priority: i64,
-    /// `replica-read-only`.
+    /// `replica-read-only`: refuse writes of clients while a replica.
     pub replica_read_only: bool,
-    /// `replica-serve-stale-data`.
+    /// `replica-serve-stale-data`: answer while the link to the primary is down.
     pub replica_serve_stale_data: bool,
-    /// `replica-ignore-maxmemory`.
+    /// `replica-ignore-maxmemory`: leave eviction to the primary.
     pub replica_ignore_maxmemory: bool,
-    /// `replica-lazy-flush`.
+    /// `replica-lazy-flush`: free old data in the background before a full copy.
     pub replica_lazy_flush: bool,
-    /// `replica-ignore-disk-write-errors`.
+    /// `replica-ignore-disk-write-errors`: go on when the primary's commands cannot be written to disk.
     pub replica_ignore_disk_write_errors: bool,
-    /// `min-replicas-to-write`.
+    /// `min-replicas-to-write`: good replicas below which writes are refused; 0 for none.
     pub min_replicas_to_write: i64,
-    /// `min-replicas-max-lag`.
+    /// `min-replicas-max-lag`: seconds of lag up to which a replica is good.
     pub min_replicas_max_lag_s: i64,
-    /// `propagation-error-behavior`.
+    /// `propagation-error-behavior`: what a replica does when a command of its primary fails.
     pub propagation_error_behavior: PropagationError,
 }
 

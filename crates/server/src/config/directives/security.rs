@@ -7,7 +7,7 @@ use crate::config::special;
 use crate::config::value::{Refusal, Rename, Text};
 
 /// Who may do what.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Security {
     /// `requirepass`: password of the default user; empty for none.
     pub requirepass: Text,

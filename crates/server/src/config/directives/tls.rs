@@ -5,47 +5,47 @@ use crate::config::directive::{Directive, INT_MAX, choice, field};
 use crate::config::value::Text;
 
 /// Encrypted connections.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct Tls {
-    /// `tls-port`. TLS port; 0 does not listen for TLS.
+    /// `tls-port`: TLS port; 0 does not listen for TLS.
     pub port: i64,
-    /// `tls-cert-file`.
+    /// `tls-cert-file`: certificate.
     pub cert_file: Text,
-    /// `tls-key-file`.
+    /// `tls-key-file`: private key.
     pub key_file: Text,
-    /// `tls-key-file-pass`.
+    /// `tls-key-file-pass`: password of the private key.
     pub key_file_pass: Text,
-    /// `tls-client-cert-file`.
+    /// `tls-client-cert-file`: certificate of outgoing connections.
     pub client_cert_file: Text,
-    /// `tls-client-key-file`.
+    /// `tls-client-key-file`: private key of outgoing connections.
     pub client_key_file: Text,
-    /// `tls-client-key-file-pass`.
+    /// `tls-client-key-file-pass`: its password.
     pub client_key_file_pass: Text,
-    /// `tls-dh-params-file`.
+    /// `tls-dh-params-file`: Diffie-Hellman parameters.
     pub dh_params_file: Text,
-    /// `tls-ca-cert-file`.
+    /// `tls-ca-cert-file`: certificates of authorities.
     pub ca_cert_file: Text,
-    /// `tls-ca-cert-dir`.
+    /// `tls-ca-cert-dir`: directory of certificates of authorities.
     pub ca_cert_dir: Text,
-    /// `tls-protocols`.
+    /// `tls-protocols`: protocol versions.
     pub protocols: Text,
-    /// `tls-ciphers`.
+    /// `tls-ciphers`: ciphers up to TLS 1.2.
     pub ciphers: Text,
-    /// `tls-ciphersuites`.
+    /// `tls-ciphersuites`: ciphers of TLS 1.3.
     pub ciphersuites: Text,
-    /// `tls-auth-clients`.
+    /// `tls-auth-clients`: whether clients must show a certificate.
     pub auth_clients: TlsClientAuth,
-    /// `tls-replication`.
+    /// `tls-replication`: encrypt links to the primary.
     pub replication: bool,
-    /// `tls-cluster`.
+    /// `tls-cluster`: encrypt the cluster bus.
     pub cluster: bool,
-    /// `tls-prefer-server-ciphers`.
+    /// `tls-prefer-server-ciphers`: the server's order of ciphers counts.
     pub prefer_server_ciphers: bool,
-    /// `tls-session-caching`.
+    /// `tls-session-caching`: resume sessions.
     pub session_caching: bool,
-    /// `tls-session-cache-size`.
+    /// `tls-session-cache-size`: sessions kept; 0 for no limit.
     pub session_cache_size: i64,
-    /// `tls-session-cache-timeout`.
+    /// `tls-session-cache-timeout`: seconds a session is kept.
     pub session_cache_timeout_s: i64,
 }
 
