@@ -360,6 +360,13 @@ impl Worker {
         !self.paused.is_empty()
     }
 
+    /// How long CLIENT PAUSE is still in force; 0 if it is not.
+    pub fn pause_left_ns(&self) -> u64 {
+        let now = unix_ms();
+        let until = self.core.shared.pause.in_force(now).map_or(now, |(_, until)| until);
+        (until - now) * 1_000_000
+    }
+
     fn take(&mut self, token: Token) -> Option<Box<Session>> {
         let slot = self.sessions.get_mut(token.index() as usize)?;
         if slot.as_ref()?.token == token { slot.take() } else { None }
@@ -716,6 +723,16 @@ impl Handler for Worker {
                 Message::Unpause => self.resume_paused(io),
             }
         }
+    }
+
+    fn waiting(&mut self) {
+        self.participant.offline();
+        self.core.shared.quiesce.leave(self.core.id);
+    }
+
+    fn resumed(&mut self) {
+        self.core.shared.quiesce.enter(self.core.id);
+        self.participant.online();
     }
 
     fn round_end(&mut self, io: &mut Control) {

@@ -237,7 +237,10 @@ impl<'a> Keys<'a> {
 
     /// The value to change, `None` if the key does not exist.
     #[inline]
-    pub fn open_mut<T: Type>(&mut self, key: &Key<'a>) -> Result<Option<EntryMut<'_, 'a, T>>> {
+    pub fn open_mut<'k, T: Type>(
+        &'k mut self,
+        key: &Key<'k>,
+    ) -> Result<Option<EntryMut<'k, 'a, T>>> {
         match self.find(key) {
             Some(entry) => {
                 touch(self.env, &entry);
@@ -249,7 +252,7 @@ impl<'a> Keys<'a> {
     }
 
     /// An entry of any type, for changes to its deadline or its removal.
-    pub fn open_any_mut(&mut self, key: &Key<'a>) -> Option<EntryMut<'_, 'a, ()>> {
+    pub fn open_any_mut<'k>(&'k mut self, key: &Key<'k>) -> Option<EntryMut<'k, 'a, ()>> {
         self.find(key)?;
         Some(EntryMut { keys: self, key: *key, kind: PhantomData })
     }
@@ -404,7 +407,7 @@ impl<'a> Keys<'a> {
 
     /// Removes those of the command's keys whose deadline has passed.
     #[inline]
-    pub(crate) fn remove_expired(&mut self, keys: impl Iterator<Item = Key<'a>> + Clone) {
+    pub(crate) fn remove_expired<'w>(&mut self, keys: impl Iterator<Item = Key<'w>>) {
         let now = self.now();
         let due = match &self.held {
             Held::None => false,
