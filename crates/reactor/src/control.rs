@@ -282,7 +282,8 @@ impl Control {
     /// Dooms connections whose linger time is over and wakes rested listeners; returns those listeners.
     pub(crate) fn expire(&mut self) -> Vec<u32> {
         let mut rested = Vec::new();
-        if self.lingering.is_empty() && self.listeners.iter().flatten().all(|l| l.rests_until.is_none())
+        if self.lingering.is_empty()
+            && self.listeners.iter().flatten().all(|l| l.rests_until.is_none())
         {
             return rested;
         }
