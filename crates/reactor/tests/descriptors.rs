@@ -1,5 +1,7 @@
 //! Descriptors: none is lost, and none is inherited wrongly. Alone in its process, since it counts them.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[allow(dead_code, reason = "each test file uses its part")]
 mod support;
 

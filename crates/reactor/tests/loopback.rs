@@ -1,5 +1,7 @@
 //! The behaviour of connections over real sockets, the same on both back ends.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 #[allow(dead_code, reason = "each test file uses its part")]
 mod support;
 

@@ -275,6 +275,6 @@ pub(crate) fn each_backend_with(refuse_above: usize, keepalive_s: u32, test: imp
         Ok(()) => {
             test(start(Options { backend: BackendChoice::Uring, refuse_above, keepalive_s }));
         }
-        Err(reason) => println!("without io_uring: {reason}"),
+        Err(reason) => eprintln!("without io_uring: {reason}"),
     }
 }
