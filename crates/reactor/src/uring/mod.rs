@@ -605,7 +605,12 @@ impl Drop for Uring {
             let args = SubmitArgs::new().timespec(&limit);
             let _ = self.ring.submitter().submit_with_args(1, &args);
             for completion in self.ring.completion() {
-                let counted = completion.user_data() >> 60 != KIND_IGNORED;
+                let kind = completion.user_data() >> 60;
+                if kind == KIND_ACCEPT && completion.result() >= 0 {
+                    // SAFETY: invariant 4.
+                    drop(unsafe { OwnedFd::from_raw_fd(completion.result()) });
+                }
+                let counted = kind != KIND_IGNORED;
                 if counted && !cqueue::more(completion.flags()) {
                     self.under_way -= 1;
                 }
