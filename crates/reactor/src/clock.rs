@@ -23,7 +23,7 @@ pub struct Clock {
     ns_per_tick_scaled: u64,
 }
 
-/// The process's clock; the first call takes [`CALIBRATION_NS`], later ones one load.
+/// The process's clock; the first call takes 5 ms, later ones one load.
 #[inline]
 pub fn clock() -> &'static Clock {
     static CLOCK: OnceLock<Clock> = OnceLock::new();
