@@ -14,6 +14,7 @@ pub mod error;
 pub mod exec;
 pub mod keyspace;
 pub mod keyspec;
+pub mod long_double;
 pub mod number;
 pub mod random;
 pub mod reply;

@@ -193,9 +193,11 @@ impl Db {
             .iter()
             .map(|key| exec::prepare(key.index, &self.keyspace.hasher().key(word(key.index))))
             .collect();
-        let name_words = 1 + usize::from(parent.is_some());
         let hasher = self.keyspace.hasher();
-        let mut args = Args::new(request, spans.as_slice(), &prepared, hasher, name_words);
+        let mut args = Args::new(request, spans, spans.as_slice(), &prepared, hasher);
+        if parent.is_some() {
+            args.skip_subcommand();
+        }
         let reply = Reply::new(buffer, self.protocol);
         let call =
             Invocation { spec, parent, run: command.run, db: self.selected, may_block: false };

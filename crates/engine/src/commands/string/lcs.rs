@@ -6,7 +6,7 @@ use crate::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
-use crate::keyspace::Key;
+use crate::keyspace::{Key, Keys};
 use crate::number::Digits;
 use crate::reply::{Outcome, Reply};
 use crate::types::string::{Str, StrRef};
@@ -24,7 +24,7 @@ struct Options {
 
 fn lcs(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (first, second) = (args.key()?, args.key()?);
-    let (a, b) = (open(ctx, &first), open(ctx, &second));
+    let (a, b) = (open(ctx.keys, &first), open(ctx.keys, &second));
     let (a, b) = (a?, b?);
     let options = read_options(args)?;
     let (mut a_digits, mut b_digits) = (Digits::new(), Digits::new());
@@ -45,9 +45,9 @@ fn lcs(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.bulk(&common))
 }
 
-fn open<'k>(ctx: &'k Ctx<'_, '_>, key: &Key<'_>) -> Result<Option<StrRef<'k>>> {
+fn open<'k>(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<Option<StrRef<'k>>> {
     let text = "ERR The specified keys must contain string values";
-    ctx.keys.open::<Str>(key).map_err(|_| CommandError::text(text))
+    keys.open::<Str>(key).map_err(|_| CommandError::text(text))
 }
 
 fn read_options(args: &mut Args<'_>) -> Result<Options> {
