@@ -336,7 +336,13 @@ impl KeySpec {
 
     /// Keys at a place that only the command's own logic knows.
     pub const fn unknown() -> KeySpec {
-        KeySpec { flags: KeyFlags::empty(), begin: Begin::Unknown, find: Find::Unknown, flags_by_words: None, notes: "" }
+        KeySpec {
+            flags: KeyFlags::empty(),
+            begin: Begin::Unknown,
+            find: Find::Unknown,
+            flags_by_words: None,
+            notes: "",
+        }
     }
 
     pub const fn read_only(self, uses: KeyFlags) -> KeySpec {

@@ -243,9 +243,9 @@ fn written_exponent(text: &[u8]) -> Option<i64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let magnitude = digits.iter().fold(0i64, |sum, digit| {
-        (sum * 10 + i64::from(digit - b'0')).min(WRITTEN_EXPONENT_MAX)
-    });
+    let magnitude = digits
+        .iter()
+        .fold(0i64, |sum, digit| (sum * 10 + i64::from(digit - b'0')).min(WRITTEN_EXPONENT_MAX));
     Some(if negative { -magnitude } else { magnitude })
 }
 

@@ -95,7 +95,7 @@ impl Sweeper {
         let mut earliest = self.earliest;
         let mut gone = Vec::new();
         for _ in 0..BUCKETS_PER_STEP {
-            self.position = guard.table_mut().extract(
+            self.position = guard.table_mut().extract_at(
                 self.position,
                 |entry| match entry.deadline().map(UnixMs) {
                     Some(deadline) if deadline <= now => true,

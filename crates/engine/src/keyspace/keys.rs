@@ -4,7 +4,8 @@
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
 use super::{
-    Database, DbIndex, Entry, Key, Keyspace, SLOTS, SlotGuard, SlotId, Table, Ticket, UnixMs,
+    Database, DbIndex, Entry, Key, Keyspace, SLOTS, SlotGuard, SlotId, Stored, StoredMut, Ticket,
+    UnixMs,
 };
 use crate::args::PreparedKey;
 use crate::effect::{Armed, Effect, Event, EventClass};
@@ -170,13 +171,13 @@ impl<'a> Keys<'a> {
     }
 
     #[inline]
-    pub(super) fn find(&self, key: &Key<'_>) -> Option<&Entry> {
+    pub(super) fn find(&self, key: &Key<'_>) -> Option<Stored<'_>> {
         self.guard(key.slot).table().find(key.hash, key.bytes)
     }
 
-    pub(super) fn find_mut(&mut self, key: &Key<'_>) -> &mut Entry {
+    pub(super) fn find_mut(&mut self, key: &Key<'_>) -> StoredMut<'_> {
         let (hash, bytes) = (key.hash, key.bytes);
-        let entry = self.guard_mut(key.slot).table_mut().find_mut(hash, bytes);
+        let entry = self.guard_mut(key.slot).table_mut().into_find_mut(hash, bytes);
         entry.expect("an open entry stays while it is open")
     }
 
@@ -187,7 +188,7 @@ impl<'a> Keys<'a> {
         match self.find(key) {
             Some(entry) => {
                 self.env.tally.hits.add(1);
-                touch(self.env, entry);
+                touch(self.env, &entry);
                 T::of(entry).map(Some)
             }
             None => {
@@ -217,7 +218,7 @@ impl<'a> Keys<'a> {
         match self.find(key) {
             Some(entry) => {
                 self.env.tally.hits.add(1);
-                touch(self.env, entry);
+                touch(self.env, &entry);
                 true
             }
             None => {
@@ -242,7 +243,7 @@ impl<'a> Keys<'a> {
     ) -> Result<Option<EntryMut<'k, 'a, T>>> {
         match self.find(key) {
             Some(entry) => {
-                touch(self.env, entry);
+                touch(self.env, &entry);
                 T::of(entry)?;
                 Ok(Some(EntryMut { keys: self, key: *key, kind: PhantomData }))
             }
@@ -252,13 +253,10 @@ impl<'a> Keys<'a> {
 
     /// The string to change; an empty one under a key that does not exist, which the caller must
     /// then give a value.
-    pub fn open_or_insert_string<'k>(
-        &'k mut self,
-        key: &Key<'k>,
-    ) -> Result<EntryMut<'k, 'a, Str>> {
+    pub fn open_or_insert_string<'k>(&'k mut self, key: &Key<'k>) -> Result<EntryMut<'k, 'a, Str>> {
         match self.find(key) {
             Some(entry) => {
-                touch(self.env, entry);
+                touch(self.env, &entry);
                 Str::of(entry)?;
             }
             None => {
@@ -297,11 +295,11 @@ impl<'a> Keys<'a> {
         let guard = self.guard_mut(key.slot);
         let has_deadlines = guard.meta().with_deadline != 0;
         match guard.table_mut().find_mut(key.hash, key.bytes) {
-            Some(entry) => {
+            Some(mut entry) => {
                 if matches!(entry.value(), brisk_structures::entry::ValueRef::Boxed(_)) {
-                    free_value(env, entry);
+                    free_value(env, &mut entry);
                 }
-                string::store(entry, bytes);
+                string::store(&mut entry, bytes);
                 entry.set_clock(initial_clock(env));
                 if has_deadlines && deadline == Overwrite::Persist {
                     self.set_deadline(key, None);
@@ -389,7 +387,7 @@ impl<'a> Keys<'a> {
     /// this is O(1) for them. Both places must be locked; the source must exist.
     pub fn copy_to(&mut self, from: &Key<'_>, db: DbIndex, to: &Key<'_>) {
         let source = self.find(from).expect("COPY checked that the key exists");
-        let mut copy = copy_entry(source, to.bytes);
+        let mut copy = copy_entry(&source, to.bytes);
         copy.set_deadline(source.deadline());
         let env = self.env;
         copy.set_clock(initial_clock(env));
@@ -406,7 +404,9 @@ impl<'a> Keys<'a> {
     pub(crate) fn set_deadline(&mut self, key: &Key<'_>, deadline: Option<UnixMs>) -> bool {
         let tally = self.env.tally.database(self.db);
         let guard = self.guard_mut(key.slot);
-        let Some(entry) = guard.table_mut().find_mut(key.hash, key.bytes) else { return false };
+        let Some(mut entry) = guard.table_mut().into_find_mut(key.hash, key.bytes) else {
+            return false;
+        };
         let before = entry.deadline();
         entry.set_deadline(deadline.map(|at| at.0));
         let meta = guard.meta_mut();
@@ -582,7 +582,7 @@ impl<'a> Keys<'a> {
             meta.with_deadline = 0;
             meta.earliest = UnixMs::MAX;
             let table = guard.table_mut().take();
-            removed += table.len() as u64;
+            removed += table.view().len() as u64;
             self.env.garbage.borrow_mut().push(Garbage::Table(table));
         }
         tally.keys.add(-(removed as i64));
@@ -734,7 +734,7 @@ pub(super) fn discard(env: &Env, mut entry: Entry) {
 
 /// Moves a large value out of an entry that is about to be overwritten, to be freed elsewhere.
 #[cold]
-fn free_value(env: &Env, entry: &mut Entry) {
+fn free_value(env: &Env, entry: &mut StoredMut<'_>) {
     let mut grave = copy_entry(entry, b"");
     grave.set_deadline(None);
     env.garbage.borrow_mut().push(Garbage::Entry(grave));

@@ -25,7 +25,7 @@ pub use tally::{Tally, Totals};
 
 use crate::types::Value;
 use brisk_structures::crc16::key_slot;
-use brisk_structures::hash::{self, HashKey};
+use brisk_structures::hash::HashKey;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -88,7 +88,7 @@ impl KeyHasher {
     }
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
-        hash::hash(&self.0, key)
+        self.0.hash(key)
     }
     #[inline]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
@@ -124,7 +124,12 @@ impl Default for SlotMeta {
 pub type Slot = brisk_structures::slot::Slot<Value, SlotMeta>;
 pub type SlotGuard<'a> = brisk_structures::slot::SlotGuard<'a, Value, SlotMeta>;
 pub type Table = brisk_structures::table::Table<Value>;
+/// An entry outside any table.
 pub type Entry = brisk_structures::entry::Entry<Value>;
+/// An entry in its table, to read.
+pub type Stored<'a> = brisk_structures::table::EntryRef<'a, Value>;
+/// An entry in its table, to change.
+pub type StoredMut<'a> = brisk_structures::table::EntryMut<'a, Value>;
 
 /// One database.
 pub struct Database {

@@ -71,69 +71,79 @@ fn incrbyfloat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 const INCR: Command = Command {
-spec: Spec {
-name: "incr",
-group: Group::String,
-summary: "Adds one to an integer.",
-arity: 2,
-flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
-keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
-args: &[Arg::key("key")],
-..Spec::EMPTY },
-run: incr, subcommands: &[],
+    spec: Spec {
+        name: "incr",
+        group: Group::String,
+        summary: "Adds one to an integer.",
+        arity: 2,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
+        args: &[Arg::key("key")],
+        ..Spec::EMPTY
+    },
+    run: incr,
+    subcommands: &[],
 };
 
 const DECR: Command = Command {
-spec: Spec {
-name: "decr",
-group: Group::String,
-summary: "Subtracts one from an integer.",
-arity: 2,
-flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
-keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
-args: &[Arg::key("key")],
-..Spec::EMPTY },
-run: decr, subcommands: &[],
+    spec: Spec {
+        name: "decr",
+        group: Group::String,
+        summary: "Subtracts one from an integer.",
+        arity: 2,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
+        args: &[Arg::key("key")],
+        ..Spec::EMPTY
+    },
+    run: decr,
+    subcommands: &[],
 };
 
 const INCRBY: Command = Command {
-spec: Spec {
-name: "incrby",
-group: Group::String,
-summary: "Adds a number to an integer.",
-arity: 3,
-flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
-keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
-args: &[Arg::key("key"), Arg::integer("increment")],
-..Spec::EMPTY },
-run: incrby, subcommands: &[],
+    spec: Spec {
+        name: "incrby",
+        group: Group::String,
+        summary: "Adds a number to an integer.",
+        arity: 3,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
+        args: &[Arg::key("key"), Arg::integer("increment")],
+        ..Spec::EMPTY
+    },
+    run: incrby,
+    subcommands: &[],
 };
 
 const DECRBY: Command = Command {
-spec: Spec {
-name: "decrby",
-group: Group::String,
-summary: "Subtracts a number from an integer.",
-arity: 3,
-flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
-keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
-args: &[Arg::key("key"), Arg::integer("decrement")],
-..Spec::EMPTY },
-run: decrby, subcommands: &[],
+    spec: Spec {
+        name: "decrby",
+        group: Group::String,
+        summary: "Subtracts a number from an integer.",
+        arity: 3,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
+        args: &[Arg::key("key"), Arg::integer("decrement")],
+        ..Spec::EMPTY
+    },
+    run: decrby,
+    subcommands: &[],
 };
 
 const INCRBYFLOAT: Command = Command {
-spec: Spec {
-name: "incrbyfloat",
-group: Group::String,
-summary: "Adds a decimal number to a number.",
-since: "2.6.0",
-arity: 3,
-flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
-keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
-args: &[Arg::key("key"), Arg::double("increment")],
-..Spec::EMPTY },
-run: incrbyfloat, subcommands: &[],
+    spec: Spec {
+        name: "incrbyfloat",
+        group: Group::String,
+        summary: "Adds a decimal number to a number.",
+        since: "2.6.0",
+        arity: 3,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
+        args: &[Arg::key("key"), Arg::double("increment")],
+        ..Spec::EMPTY
+    },
+    run: incrbyfloat,
+    subcommands: &[],
 };
 
 pub(super) const COMMANDS: &[Command] = &[INCR, DECR, INCRBY, DECRBY, INCRBYFLOAT];

@@ -71,58 +71,81 @@ fn getex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 const GET: Command = Command {
-spec: Spec {
-name: "get",
-group: Group::String,
-summary: "Reads a string.",
-arity: 2,
-flags: Flags::READONLY.union(Flags::FAST),
-keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-args: &[Arg::key("key")],
-..Spec::EMPTY },
-run: get, subcommands: &[],
+    spec: Spec {
+        name: "get",
+        group: Group::String,
+        summary: "Reads a string.",
+        arity: 2,
+        flags: Flags::READONLY.union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        args: &[Arg::key("key")],
+        ..Spec::EMPTY
+    },
+    run: get,
+    subcommands: &[],
 };
 
 const STRLEN: Command = Command {
-spec: Spec {
-name: "strlen",
-group: Group::String,
-summary: "Tells the length of a string.",
-since: "2.2.0",
-arity: 2,
-flags: Flags::READONLY.union(Flags::FAST),
-keys: &[KeySpec::at(1).read_only(KeyFlags::empty())],
-args: &[Arg::key("key")],
-..Spec::EMPTY },
-run: strlen, subcommands: &[],
+    spec: Spec {
+        name: "strlen",
+        group: Group::String,
+        summary: "Tells the length of a string.",
+        since: "2.2.0",
+        arity: 2,
+        flags: Flags::READONLY.union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_only(KeyFlags::empty())],
+        args: &[Arg::key("key")],
+        ..Spec::EMPTY
+    },
+    run: strlen,
+    subcommands: &[],
 };
 
 const GETDEL: Command = Command {
-spec: Spec {
-name: "getdel",
-group: Group::String,
-summary: "Reads a string and deletes its key.",
-since: "6.2.0",
-arity: 2,
-flags: Flags::WRITE.union(Flags::FAST),
-keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE))],
-args: &[Arg::key("key")],
-..Spec::EMPTY },
-run: getdel, subcommands: &[],
+    spec: Spec {
+        name: "getdel",
+        group: Group::String,
+        summary: "Reads a string and deletes its key.",
+        since: "6.2.0",
+        arity: 2,
+        flags: Flags::WRITE.union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE))],
+        args: &[Arg::key("key")],
+        ..Spec::EMPTY
+    },
+    run: getdel,
+    subcommands: &[],
 };
 
 const GETEX: Command = Command {
-spec: Spec {
-name: "getex",
-group: Group::String,
-summary: "Reads a string and sets, changes or removes its time to live.",
-since: "6.2.0",
-arity: -2,
-flags: Flags::WRITE.union(Flags::FAST),
-keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE)).noted("counts as an update for the sake of the deadline")],
-args: &[Arg::key("key"), Arg::one_of("expiration", &[Arg::integer("seconds").after("EX"), Arg::integer("milliseconds").after("PX"), Arg::unix_time("unix-time-seconds").after("EXAT"), Arg::unix_time("unix-time-milliseconds").after("PXAT"), Arg::token("persist", "PERSIST"),]).optional()],
-..Spec::EMPTY },
-run: getex, subcommands: &[],
+    spec: Spec {
+        name: "getex",
+        group: Group::String,
+        summary: "Reads a string and sets, changes or removes its time to live.",
+        since: "6.2.0",
+        arity: -2,
+        flags: Flags::WRITE.union(Flags::FAST),
+        keys: &[KeySpec::at(1)
+            .read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))
+            .noted("counts as an update for the sake of the deadline")],
+        args: &[
+            Arg::key("key"),
+            Arg::one_of(
+                "expiration",
+                &[
+                    Arg::integer("seconds").after("EX"),
+                    Arg::integer("milliseconds").after("PX"),
+                    Arg::unix_time("unix-time-seconds").after("EXAT"),
+                    Arg::unix_time("unix-time-milliseconds").after("PXAT"),
+                    Arg::token("persist", "PERSIST"),
+                ],
+            )
+            .optional(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: getex,
+    subcommands: &[],
 };
 
 pub(super) const COMMANDS: &[Command] = &[GET, STRLEN, GETDEL, GETEX];

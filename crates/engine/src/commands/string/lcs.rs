@@ -107,18 +107,27 @@ fn reply_matches(reply: &mut Reply<'_>, matches: &[Match], options: &Options) ->
 }
 
 const LCS: Command = Command {
-spec: Spec {
-name: "lcs",
-group: Group::String,
-summary: "Finds the longest subsequence that two strings share.",
-since: "7.0.0",
-complexity: "O(N*M) with N and M the lengths of the strings",
-arity: -3,
-flags: Flags::READONLY,
-keys: &[KeySpec::range(1, 1, 1).read_only(KeyFlags::ACCESS)],
-args: &[Arg::key("key1"), Arg::key("key2"), Arg::token("len", "LEN").optional(), Arg::token("idx", "IDX").optional(), Arg::integer("len").after("MINMATCHLEN").optional(), Arg::token("withmatchlen", "WITHMATCHLEN").optional()],
-..Spec::EMPTY },
-run: lcs, subcommands: &[],
+    spec: Spec {
+        name: "lcs",
+        group: Group::String,
+        summary: "Finds the longest subsequence that two strings share.",
+        since: "7.0.0",
+        complexity: "O(N*M) with N and M the lengths of the strings",
+        arity: -3,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::range(1, 1, 1).read_only(KeyFlags::ACCESS)],
+        args: &[
+            Arg::key("key1"),
+            Arg::key("key2"),
+            Arg::token("len", "LEN").optional(),
+            Arg::token("idx", "IDX").optional(),
+            Arg::integer("len").after("MINMATCHLEN").optional(),
+            Arg::token("withmatchlen", "WITHMATCHLEN").optional(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: lcs,
+    subcommands: &[],
 };
 
 pub(super) const COMMANDS: &[Command] = &[LCS];

@@ -56,50 +56,56 @@ fn set_pairs(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<()> {
 }
 
 const MGET: Command = Command {
-spec: Spec {
-name: "mget",
-group: Group::String,
-summary: "Reads the strings of several keys.",
-complexity: "O(N) with N the number of keys",
-arity: -2,
-flags: Flags::READONLY.union(Flags::FAST),
-tips: &["request_policy:multi_shard"],
-keys: &[KeySpec::range(1, -1, 1).read_only(KeyFlags::ACCESS)],
-args: &[Arg::key("key").multiple()],
-..Spec::EMPTY },
-run: mget, subcommands: &[],
+    spec: Spec {
+        name: "mget",
+        group: Group::String,
+        summary: "Reads the strings of several keys.",
+        complexity: "O(N) with N the number of keys",
+        arity: -2,
+        flags: Flags::READONLY.union(Flags::FAST),
+        tips: &["request_policy:multi_shard"],
+        keys: &[KeySpec::range(1, -1, 1).read_only(KeyFlags::ACCESS)],
+        args: &[Arg::key("key").multiple()],
+        ..Spec::EMPTY
+    },
+    run: mget,
+    subcommands: &[],
 };
 
 const MSET: Command = Command {
-spec: Spec {
-name: "mset",
-group: Group::String,
-summary: "Stores strings under several keys in one step.",
-since: "1.0.1",
-complexity: "O(N) with N the number of keys",
-arity: -3,
-flags: Flags::WRITE.union(Flags::DENYOOM),
-tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
-keys: &[KeySpec::range(1, -1, 2).overwrite(KeyFlags::UPDATE)],
-args: &[Arg::block("key_value", &[Arg::key("key"), Arg::string("value"),]).multiple()],
-..Spec::EMPTY },
-run: mset, subcommands: &[],
+    spec: Spec {
+        name: "mset",
+        group: Group::String,
+        summary: "Stores strings under several keys in one step.",
+        since: "1.0.1",
+        complexity: "O(N) with N the number of keys",
+        arity: -3,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        tips: &["request_policy:multi_shard", "response_policy:all_succeeded"],
+        keys: &[KeySpec::range(1, -1, 2).overwrite(KeyFlags::UPDATE)],
+        args: &[Arg::block("key_value", &[Arg::key("key"), Arg::string("value")]).multiple()],
+        ..Spec::EMPTY
+    },
+    run: mset,
+    subcommands: &[],
 };
 
 const MSETNX: Command = Command {
-spec: Spec {
-name: "msetnx",
-group: Group::String,
-summary: "Stores strings under several keys, provided that none of the keys exists.",
-since: "1.0.1",
-complexity: "O(N) with N the number of keys",
-arity: -3,
-flags: Flags::WRITE.union(Flags::DENYOOM),
-tips: &["request_policy:multi_shard", "response_policy:agg_min"],
-keys: &[KeySpec::range(1, -1, 2).overwrite(KeyFlags::INSERT)],
-args: &[Arg::block("key_value", &[Arg::key("key"), Arg::string("value"),]).multiple()],
-..Spec::EMPTY },
-run: msetnx, subcommands: &[],
+    spec: Spec {
+        name: "msetnx",
+        group: Group::String,
+        summary: "Stores strings under several keys, provided that none of the keys exists.",
+        since: "1.0.1",
+        complexity: "O(N) with N the number of keys",
+        arity: -3,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        tips: &["request_policy:multi_shard", "response_policy:agg_min"],
+        keys: &[KeySpec::range(1, -1, 2).overwrite(KeyFlags::INSERT)],
+        args: &[Arg::block("key_value", &[Arg::key("key"), Arg::string("value")]).multiple()],
+        ..Spec::EMPTY
+    },
+    run: msetnx,
+    subcommands: &[],
 };
 
 pub(super) const COMMANDS: &[Command] = &[MGET, MSET, MSETNX];

@@ -80,63 +80,71 @@ fn slice(bytes: &[u8], start: i64, end: i64) -> &[u8] {
 }
 
 const APPEND: Command = Command {
-spec: Spec {
-name: "append",
-group: Group::String,
-summary: "Adds bytes at the end of a string; creates the key if it is missing.",
-since: "2.0.0",
-complexity: "O(1) amortised, for short values",
-arity: 3,
-flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
-keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],
-args: &[Arg::key("key"), Arg::string("value")],
-..Spec::EMPTY },
-run: append, subcommands: &[],
+    spec: Spec {
+        name: "append",
+        group: Group::String,
+        summary: "Adds bytes at the end of a string; creates the key if it is missing.",
+        since: "2.0.0",
+        complexity: "O(1) amortised, for short values",
+        arity: 3,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],
+        args: &[Arg::key("key"), Arg::string("value")],
+        ..Spec::EMPTY
+    },
+    run: append,
+    subcommands: &[],
 };
 
 const SETRANGE: Command = Command {
-spec: Spec {
-name: "setrange",
-group: Group::String,
-summary: "Writes bytes into a string from an offset on.",
-since: "2.2.0",
-complexity: "O(1) for short values, else O(M) with M the length of the value",
-arity: 4,
-flags: Flags::WRITE.union(Flags::DENYOOM),
-keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
-args: &[Arg::key("key"), Arg::integer("offset"), Arg::string("value")],
-..Spec::EMPTY },
-run: setrange, subcommands: &[],
+    spec: Spec {
+        name: "setrange",
+        group: Group::String,
+        summary: "Writes bytes into a string from an offset on.",
+        since: "2.2.0",
+        complexity: "O(1) for short values, else O(M) with M the length of the value",
+        arity: 4,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
+        args: &[Arg::key("key"), Arg::integer("offset"), Arg::string("value")],
+        ..Spec::EMPTY
+    },
+    run: setrange,
+    subcommands: &[],
 };
 
 const GETRANGE: Command = Command {
-spec: Spec {
-name: "getrange",
-group: Group::String,
-summary: "Reads a part of a string.",
-since: "2.4.0",
-complexity: "O(N) with N the length of the reply",
-arity: 4,
-flags: Flags::READONLY,
-keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-args: &[Arg::key("key"), Arg::integer("start"), Arg::integer("end")],
-..Spec::EMPTY },
-run: getrange, subcommands: &[],
+    spec: Spec {
+        name: "getrange",
+        group: Group::String,
+        summary: "Reads a part of a string.",
+        since: "2.4.0",
+        complexity: "O(N) with N the length of the reply",
+        arity: 4,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        args: &[Arg::key("key"), Arg::integer("start"), Arg::integer("end")],
+        ..Spec::EMPTY
+    },
+    run: getrange,
+    subcommands: &[],
 };
 
 const SUBSTR: Command = Command {
-spec: Spec {
-name: "substr",
-group: Group::String,
-summary: "Reads a part of a string.",
-complexity: "O(N) with N the length of the reply",
-arity: 4,
-flags: Flags::READONLY,
-keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-args: &[Arg::key("key"), Arg::integer("start"), Arg::integer("end")],
-deprecated: Some(Deprecated { since: "2.0.0", replaced_by: "`GETRANGE`" }),
-..Spec::EMPTY },
-run: substr, subcommands: &[],
+    spec: Spec {
+        name: "substr",
+        group: Group::String,
+        summary: "Reads a part of a string.",
+        complexity: "O(N) with N the length of the reply",
+        arity: 4,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        args: &[Arg::key("key"), Arg::integer("start"), Arg::integer("end")],
+        deprecated: Some(Deprecated { since: "2.0.0", replaced_by: "`GETRANGE`" }),
+        ..Spec::EMPTY
+    },
+    run: substr,
+    subcommands: &[],
 };
 
 pub(super) const COMMANDS: &[Command] = &[APPEND, SETRANGE, GETRANGE, SUBSTR];

@@ -5,7 +5,7 @@ use super::ttl::{Ttl, TtlUnit, TtlWords};
 use crate::args::Args;
 use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec, Words};
 use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
+use crate::error::Result;
 use crate::keyspace::{Key, Overwrite, UnixMs};
 use crate::reply::Outcome;
 use crate::types::string::Str;
@@ -147,72 +147,111 @@ fn getset(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 const SET: Command = Command {
-spec: Spec {
-name: "set",
-group: Group::String,
-summary: "Stores a string, whatever the key held before.",
-arity: -3,
-flags: Flags::WRITE.union(Flags::DENYOOM),
-keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE)).varying(set_key_flags).noted("with GET also read access, since the old value is returned")],
-args: &[Arg::key("key"), Arg::string("value"), Arg::one_of("condition", &[Arg::token("nx", "NX"), Arg::token("xx", "XX"),]).since("2.6.12").optional(), Arg::token("get", "GET").since("6.2.0").optional(), Arg::one_of("expiration", &[Arg::integer("seconds").after("EX").since("2.6.12"), Arg::integer("milliseconds").after("PX").since("2.6.12"), Arg::unix_time("unix-time-seconds").after("EXAT").since("6.2.0"), Arg::unix_time("unix-time-milliseconds").after("PXAT").since("6.2.0"), Arg::token("keepttl", "KEEPTTL").since("6.0.0"),]).optional()],
-history: &[("2.6.12", "EX, PX, NX and XX"), ("6.0.0", "KEEPTTL"), ("6.2.0", "GET, EXAT and PXAT"), ("7.0.0", "NX together with GET")],
-..Spec::EMPTY },
-run: set, subcommands: &[],
+    spec: Spec {
+        name: "set",
+        group: Group::String,
+        summary: "Stores a string, whatever the key held before.",
+        arity: -3,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        keys: &[KeySpec::at(1)
+            .read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))
+            .varying(set_key_flags)
+            .noted("with GET also read access, since the old value is returned")],
+        args: &[
+            Arg::key("key"),
+            Arg::string("value"),
+            Arg::one_of("condition", &[Arg::token("nx", "NX"), Arg::token("xx", "XX")])
+                .since("2.6.12")
+                .optional(),
+            Arg::token("get", "GET").since("6.2.0").optional(),
+            Arg::one_of(
+                "expiration",
+                &[
+                    Arg::integer("seconds").after("EX").since("2.6.12"),
+                    Arg::integer("milliseconds").after("PX").since("2.6.12"),
+                    Arg::unix_time("unix-time-seconds").after("EXAT").since("6.2.0"),
+                    Arg::unix_time("unix-time-milliseconds").after("PXAT").since("6.2.0"),
+                    Arg::token("keepttl", "KEEPTTL").since("6.0.0"),
+                ],
+            )
+            .optional(),
+        ],
+        history: &[
+            ("2.6.12", "EX, PX, NX and XX"),
+            ("6.0.0", "KEEPTTL"),
+            ("6.2.0", "GET, EXAT and PXAT"),
+            ("7.0.0", "NX together with GET"),
+        ],
+        ..Spec::EMPTY
+    },
+    run: set,
+    subcommands: &[],
 };
 
 const SETNX: Command = Command {
-spec: Spec {
-name: "setnx",
-group: Group::String,
-summary: "Stores a string unless the key exists.",
-arity: 3,
-flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
-keys: &[KeySpec::at(1).overwrite(KeyFlags::INSERT)],
-args: &[Arg::key("key"), Arg::string("value")],
-..Spec::EMPTY },
-run: setnx, subcommands: &[],
+    spec: Spec {
+        name: "setnx",
+        group: Group::String,
+        summary: "Stores a string unless the key exists.",
+        arity: 3,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).overwrite(KeyFlags::INSERT)],
+        args: &[Arg::key("key"), Arg::string("value")],
+        ..Spec::EMPTY
+    },
+    run: setnx,
+    subcommands: &[],
 };
 
 const SETEX: Command = Command {
-spec: Spec {
-name: "setex",
-group: Group::String,
-summary: "Stores a string that expires after so many seconds.",
-since: "2.0.0",
-arity: 4,
-flags: Flags::WRITE.union(Flags::DENYOOM),
-keys: &[KeySpec::at(1).overwrite(KeyFlags::UPDATE)],
-args: &[Arg::key("key"), Arg::integer("seconds"), Arg::string("value")],
-..Spec::EMPTY },
-run: setex, subcommands: &[],
+    spec: Spec {
+        name: "setex",
+        group: Group::String,
+        summary: "Stores a string that expires after so many seconds.",
+        since: "2.0.0",
+        arity: 4,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        keys: &[KeySpec::at(1).overwrite(KeyFlags::UPDATE)],
+        args: &[Arg::key("key"), Arg::integer("seconds"), Arg::string("value")],
+        ..Spec::EMPTY
+    },
+    run: setex,
+    subcommands: &[],
 };
 
 const PSETEX: Command = Command {
-spec: Spec {
-name: "psetex",
-group: Group::String,
-summary: "Stores a string that expires after so many milliseconds.",
-since: "2.6.0",
-arity: 4,
-flags: Flags::WRITE.union(Flags::DENYOOM),
-keys: &[KeySpec::at(1).overwrite(KeyFlags::UPDATE)],
-args: &[Arg::key("key"), Arg::integer("milliseconds"), Arg::string("value")],
-..Spec::EMPTY },
-run: psetex, subcommands: &[],
+    spec: Spec {
+        name: "psetex",
+        group: Group::String,
+        summary: "Stores a string that expires after so many milliseconds.",
+        since: "2.6.0",
+        arity: 4,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        keys: &[KeySpec::at(1).overwrite(KeyFlags::UPDATE)],
+        args: &[Arg::key("key"), Arg::integer("milliseconds"), Arg::string("value")],
+        ..Spec::EMPTY
+    },
+    run: psetex,
+    subcommands: &[],
 };
 
 const GETSET: Command = Command {
-spec: Spec {
-name: "getset",
-group: Group::String,
-summary: "Replaces a string and answers with the old one.",
-arity: 3,
-flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
-keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
-args: &[Arg::key("key"), Arg::string("value")],
-deprecated: Some(Deprecated { since: "6.2.0", replaced_by: "`SET` with the `!GET` argument" }),
-..Spec::EMPTY },
-run: getset, subcommands: &[],
+    spec: Spec {
+        name: "getset",
+        group: Group::String,
+        summary: "Replaces a string and answers with the old one.",
+        arity: 3,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
+        args: &[Arg::key("key"), Arg::string("value")],
+        deprecated: Some(Deprecated {
+            since: "6.2.0",
+            replaced_by: "`SET` with the `!GET` argument",
+        }),
+        ..Spec::EMPTY
+    },
+    run: getset,
+    subcommands: &[],
 };
 
 pub(super) const COMMANDS: &[Command] = &[SET, SETNX, SETEX, PSETEX, GETSET];

@@ -231,8 +231,13 @@ mod tests {
             assert_eq!(common_len(&a, &b), len);
             for table_bytes_max in [0, 100, TABLE_BYTES_MAX] {
                 let matches = matches_within(&a, &b, table_bytes_max);
-                let run = |found: &Match| (0..found.len).rev().map(|n| (found.a + n, found.b + n)).collect();
-                let found: Vec<_> = matches.iter().flat_map(|found| -> Vec<(usize, usize)> { run(found) }).collect();
+                let run = |found: &Match| {
+                    (0..found.len).rev().map(|n| (found.a + n, found.b + n)).collect()
+                };
+                let found: Vec<_> = matches
+                    .iter()
+                    .flat_map(|found| -> Vec<(usize, usize)> { run(found) })
+                    .collect();
                 assert_eq!(found, pairs);
             }
         }

@@ -37,12 +37,7 @@ pub(super) enum TtlUnit {
 impl<'a> Ttl<'a> {
     /// Takes in `word`, which was just read, and the number behind it if it needs one. A syntax
     /// error if it is none of `words` or contradicts an earlier one; repeating is allowed.
-    pub(super) fn read(
-        &mut self,
-        words: TtlWords,
-        word: &[u8],
-        args: &mut Args<'a>,
-    ) -> Result<()> {
+    pub(super) fn read(&mut self, words: TtlWords, word: &[u8], args: &mut Args<'a>) -> Result<()> {
         let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
         let said = if words == TtlWords::Set && is("KEEPTTL") {
             Ttl::Keep
