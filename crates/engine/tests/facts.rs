@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 const INTENDED: &[(&str, &str)] = &[];
 
 fn reference() -> Map<String, Value> {
-    serde_json::from_str(include_str!("data/commands.json")).unwrap()
+    serde_json::from_str(include_str!("data/commands.json")).expect("the data file is JSON")
 }
 
 /// The names that fit, in alphabetical order.

@@ -51,11 +51,20 @@ fn lcs_chooses_the_subsequence_that_a_real_server_chooses() {
 #[test]
 fn lcs_answers_with_a_map_in_resp3() {
     let mut db = Db::new();
-    db.resp3().check("MSET a xaby b abz", "OK");
-    db.check(
-        "LCS a b IDX",
-        "1# \"matches\" => 1) 1) 1) (integer) 1\n         2) (integer) 2\n      2) 1) (integer) 0\n         2) (integer) 1\n2# \"len\" => (integer) 2",
-    );
+    db.resp3().check("MSET a ohmytext b mynewtext", "OK");
+    let want = [
+        "1# \"matches\" => ",
+        "   1) 1) 1) (integer) 4",
+        "         2) (integer) 7",
+        "      2) 1) (integer) 5",
+        "         2) (integer) 8",
+        "   2) 1) 1) (integer) 2",
+        "         2) (integer) 3",
+        "      2) 1) (integer) 0",
+        "         2) (integer) 1",
+        "2# \"len\" => (integer) 6",
+    ];
+    db.check("LCS a b IDX", &want.join("\n"));
     db.check("GET missing", "(nil)");
 }
 
