@@ -14,9 +14,12 @@ pub mod error;
 pub mod exec;
 pub mod keyspace;
 pub mod keyspec;
+pub mod long_double;
 pub mod number;
 pub mod random;
 pub mod reply;
+#[doc(hidden)]
+pub mod testing;
 pub mod types;
 
 pub use args::Args;
