@@ -1,9 +1,12 @@
 //! All data commands, family by family. A family's rows stand at the end of its files.
 
+mod generic;
+mod server;
+
 use crate::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
-pub const FAMILIES: &[&[&[Command]]] = &[];
+pub const FAMILIES: &[&[&[Command]]] = &[generic::FAMILY, server::FAMILY];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -1,0 +1,7 @@
+//! Those commands of the server group that concern data alone.
+
+mod databases;
+
+use crate::ctx::Command;
+
+pub(super) const FAMILY: &[&[Command]] = &[databases::COMMANDS];
