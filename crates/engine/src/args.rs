@@ -3,7 +3,7 @@
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, KeyHasher};
 use crate::number::parse_i64;
-use brisk_resp::Span;
+use brisk_resp::{Span, Spans};
 
 /// A key whose hash and slot are already known: the batch computed them while prefetching.
 #[derive(Debug, Clone, Copy)]
@@ -18,8 +18,11 @@ pub struct PreparedKey {
 /// for subcommands). Words are slices of the connection's input: nothing is copied.
 #[derive(Clone)]
 pub struct Args<'a> {
-    source: &'a [u8],
-    spans: &'a [Span],
+    /// The connection's input from this request's first byte on.
+    input: &'a [u8],
+    spans: &'a Spans,
+    /// This request's part of `spans`.
+    list: &'a [Span],
     prepared: &'a [PreparedKey],
     hasher: &'a KeyHasher,
     next: usize,
@@ -27,41 +30,45 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// `name_words`: 1, or 2 for a subcommand.
+    /// The words `list`, which belong to `spans` and `input`. The cursor stands behind one word.
     #[inline]
     pub fn new(
-        source: &'a [u8],
-        spans: &'a [Span],
+        input: &'a [u8],
+        spans: &'a Spans,
+        list: &'a [Span],
         prepared: &'a [PreparedKey],
         hasher: &'a KeyHasher,
-        name_words: usize,
     ) -> Args<'a> {
-        Args { source, spans, prepared, hasher, next: name_words, next_prepared: 0 }
+        Args { input, spans, list, prepared, hasher, next: 1, next_prepared: 0 }
+    }
+
+    /// Puts the cursor behind the subcommand's word.
+    pub fn skip_subcommand(&mut self) {
+        self.next = 2;
     }
 
     /// Number of words, the command's name included.
     #[inline]
     pub fn argc(&self) -> usize {
-        self.spans.len()
+        self.list.len()
     }
 
     /// Word `index`; 0 is the command's name. Panics beyond the last.
     #[inline]
     pub fn word(&self, index: usize) -> &'a [u8] {
-        let span = self.spans[index];
-        &self.source[span.start as usize..][..span.len as usize]
+        self.spans.bytes(self.input, self.list[index])
     }
 
     /// All words, the name first.
-    pub fn words(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone {
-        let (source, spans) = (self.source, self.spans);
-        spans.iter().map(move |span| &source[span.start as usize..][..span.len as usize])
+    pub fn words(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
+        let (input, spans) = (self.input, self.spans);
+        self.list.iter().map(move |span| spans.bytes(input, *span))
     }
 
     /// Number of words not yet taken.
     #[inline]
     pub fn remaining(&self) -> usize {
-        self.spans.len() - self.next
+        self.list.len() - self.next
     }
 
     /// The index of the next word.
@@ -73,7 +80,7 @@ impl<'a> Args<'a> {
     /// The next word without taking it.
     #[inline]
     pub fn peek(&self) -> Option<&'a [u8]> {
-        (self.next < self.spans.len()).then(|| self.word(self.next))
+        (self.next < self.list.len()).then(|| self.word(self.next))
     }
 
     /// Takes the next word; a syntax error if there is none.
@@ -126,7 +133,7 @@ impl<'a> Args<'a> {
     }
 
     /// The keys of the command, as its key specifications found them.
-    pub fn keys(&self) -> impl Iterator<Item = Key<'a>> {
+    pub fn keys(&self) -> impl Iterator<Item = Key<'a>> + Clone + use<'a> {
         let this = self.clone();
         self.prepared.iter().map(move |key| Key::prepared(this.word(key.index as usize), key))
     }
@@ -134,6 +141,6 @@ impl<'a> Args<'a> {
     /// Nothing may be left.
     #[inline]
     pub fn end(&self) -> Result<()> {
-        if self.next == self.spans.len() { Ok(()) } else { Err(CommandError::Syntax) }
+        if self.next == self.list.len() { Ok(()) } else { Err(CommandError::Syntax) }
     }
 }

@@ -326,12 +326,7 @@ impl KeySpec {
 
     /// Keys at a place that only the command's own logic knows.
     pub const fn unknown() -> KeySpec {
-        KeySpec {
-            flags: KeyFlags::empty(),
-            begin: Begin::Unknown,
-            find: Find::Unknown,
-            notes: "",
-        }
+        KeySpec { flags: KeyFlags::empty(), begin: Begin::Unknown, find: Find::Unknown, notes: "" }
     }
 
     pub const fn read_only(self, uses: KeyFlags) -> KeySpec {

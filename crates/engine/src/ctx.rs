@@ -1,10 +1,10 @@
 //! What a handler gets to work with.
 
+use crate::args::Args;
+use crate::command::{CommandOf, Spec};
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Keys, UnixMs};
 use crate::reply::{Outcome, Reply};
-use crate::args::Args;
-use crate::command::{CommandOf, Spec};
 use std::borrow::Cow;
 
 /// The function of a data command: synchronous, and blind to sockets, threads and clocks.

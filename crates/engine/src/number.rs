@@ -23,11 +23,7 @@ pub fn parse_i64(bytes: &[u8]) -> Option<i64> {
         // 19 digits fit in 64 bits without overflow.
         magnitude = magnitude * 10 + u64::from(digit);
     }
-    if negative {
-        0i64.checked_sub_unsigned(magnitude)
-    } else {
-        i64::try_from(magnitude).ok()
-    }
+    if negative { 0i64.checked_sub_unsigned(magnitude) } else { i64::try_from(magnitude).ok() }
 }
 
 /// An integer's decimal digits, on the stack.

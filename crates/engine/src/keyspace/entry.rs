@@ -32,7 +32,9 @@ impl<'k> EntryRef<'k> {
     /// Bytes of memory the key and its value take, the table's share not included.
     pub fn allocated_bytes(&self) -> usize {
         let outside = match crate::types::Type::of_boxed(self.0) {
-            Some(data) => data.capacity() + 5 * size_of::<usize>() + size_of::<crate::types::Value>(),
+            Some(data) => {
+                data.capacity() + 5 * size_of::<usize>() + size_of::<crate::types::Value>()
+            }
             None => 0,
         };
         self.0.allocated_bytes() + outside

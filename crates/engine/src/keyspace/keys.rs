@@ -261,7 +261,13 @@ impl<'a> Keys<'a> {
 
     /// Stores `bytes` as SET does, whatever the key held before.
     #[inline]
-    pub fn set_string(&mut self, key: &Key<'_>, bytes: &[u8], deadline: Overwrite, event: &'static str) {
+    pub fn set_string(
+        &mut self,
+        key: &Key<'_>,
+        bytes: &[u8],
+        deadline: Overwrite,
+        event: &'static str,
+    ) {
         let env = self.env;
         let db = self.db;
         let guard = self.guard_mut(key.slot);

@@ -112,7 +112,12 @@ pub struct SlotMeta {
 
 impl Default for SlotMeta {
     fn default() -> SlotMeta {
-        SlotMeta { earliest: UnixMs::MAX, last_write: Ticket::default(), with_deadline: 0, rest_until: 0 }
+        SlotMeta {
+            earliest: UnixMs::MAX,
+            last_write: Ticket::default(),
+            with_deadline: 0,
+            rest_until: 0,
+        }
     }
 }
 

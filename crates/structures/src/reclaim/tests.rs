@@ -1,0 +1,1 @@
+//! Freed when nobody can read it any more, and not before.
