@@ -18,6 +18,8 @@ pub mod keyspec;
 pub mod number;
 pub mod random;
 pub mod reply;
+#[doc(hidden)]
+pub mod testing;
 pub mod types;
 
 pub use args::Args;
