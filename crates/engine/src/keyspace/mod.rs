@@ -44,6 +44,13 @@ impl UnixMs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DbIndex(pub u32);
 
+impl DbIndex {
+    /// The database `number` if there are so many.
+    pub fn checked(number: i32, count: u32) -> Option<DbIndex> {
+        u32::try_from(number).ok().filter(|index| *index < count).map(DbIndex)
+    }
+}
+
 /// Which slot of a database; below [`SLOTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(u16);
