@@ -21,3 +21,6 @@ pub(super) const FAMILY: &[&[Command]] = &[
     scan::COMMANDS,
     ttl::COMMANDS,
 ];
+
+#[cfg(test)]
+mod tests;

@@ -5,3 +5,6 @@ mod databases;
 use crate::ctx::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[databases::COMMANDS];
+
+#[cfg(test)]
+mod tests;
