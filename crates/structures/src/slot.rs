@@ -100,6 +100,20 @@ impl<V, M> Slot<V, M> {
         (TableMut::new(&self.table), self.meta.get_mut())
     }
 
+    /// How many entries there are, without the lock: out of date as soon as it is known.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        TableRef::new(&self.table).len()
+    }
+
+    /// Whether there are no entries, without the lock: out of date as soon as it is known.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Asks for the slot's own line: the first of three prefetches.
     #[inline(always)]
     pub fn prefetch(&self) {

@@ -35,6 +35,7 @@ mod array;
 mod bucket;
 mod handle;
 mod resize;
+mod sweep;
 mod walk;
 
 pub use handle::{EntryMut, EntryRef};

@@ -16,7 +16,7 @@ const LOOK_AHEAD: u64 = 4;
 impl<V> Root<V> {
     /// The bucket that holds position `cursor` now, and the first position behind it that may be
     /// elsewhere. `None` without an array.
-    fn bucket_from(&self, cursor: u32) -> Option<(&Bucket, u32)> {
+    pub(super) fn bucket_from(&self, cursor: u32) -> Option<(&Bucket, u32)> {
         let position = Position(cursor);
         let draining = self.draining();
         let watermark = self.watermark.load(Relaxed);
