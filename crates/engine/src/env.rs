@@ -2,7 +2,7 @@
 //! where a command's aftermath collects.
 
 use crate::effect::{Aftermath, Armed, EventClass};
-use crate::keyspace::{Entry, Table, Tally, UnixMs};
+use crate::keyspace::{Entry, FullestSlot, Table, Tally, UnixMs};
 use crate::random::Random;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -94,6 +94,7 @@ pub struct Env {
     pub touch: Cell<bool>,
     /// Seconds of the recency clock, 24 bits.
     pub(crate) recency: Cell<u32>,
+    pub(crate) fullest_slot: Cell<FullestSlot>,
     /// The moment the running batch began.
     now: Cell<UnixMs>,
 }
@@ -109,6 +110,7 @@ impl Env {
             garbage: RefCell::default(),
             touch: Cell::new(true),
             recency: Cell::new(0),
+            fullest_slot: Cell::default(),
             now: Cell::default(),
         }
     }

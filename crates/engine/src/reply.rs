@@ -7,7 +7,8 @@
 use crate::error::CommandError;
 use crate::number::Digits;
 use crate::types::string::StrRef;
-use brisk_resp::{Protocol, encode};
+use brisk_resp::Protocol;
+use brisk_resp::reply::encode;
 use std::sync::Arc;
 
 /// What a handler left to do.
@@ -22,6 +23,7 @@ pub enum Outcome {
 pub struct ReplyBuffer {
     bytes: Vec<u8>,
     shared: Vec<SharedPart>,
+    shared_bytes: usize,
 }
 
 /// A large value that belongs before `bytes[at]`.
@@ -43,9 +45,10 @@ impl ReplyBuffer {
         ReplyBuffer::default()
     }
 
-    /// Bytes that all replies take on the wire. O(large values).
+    /// Bytes that all replies take on the wire.
+    #[inline]
     pub fn len(&self) -> usize {
-        self.bytes.len() + self.shared.iter().map(|part| part.data.len()).sum::<usize>()
+        self.bytes.len() + self.shared_bytes
     }
 
     #[inline]
@@ -61,7 +64,9 @@ impl ReplyBuffer {
     /// Removes everything added since `mark`.
     pub fn truncate(&mut self, mark: Mark) {
         self.bytes.truncate(mark.bytes);
-        self.shared.truncate(mark.shared);
+        for part in self.shared.drain(mark.shared..) {
+            self.shared_bytes -= part.data.len();
+        }
     }
 
     /// The bytes, without the large values.
@@ -87,13 +92,14 @@ impl ReplyBuffer {
             shared(part.data);
         }
         bytes(&self.bytes[sent..]);
-        self.bytes.clear();
+        self.clear();
     }
 
     /// Empties the buffer, and gives memory back that one large reply made it take.
     pub fn clear(&mut self) {
         const KEPT_BYTES_MAX: usize = 256 * 1024;
         self.shared.clear();
+        self.shared_bytes = 0;
         self.bytes.clear();
         if self.bytes.capacity() > KEPT_BYTES_MAX {
             self.bytes = Vec::with_capacity(KEPT_BYTES_MAX);
@@ -131,7 +137,7 @@ impl<'a> Reply<'a> {
 
     #[inline]
     pub fn simple(&mut self, text: &str) -> Outcome {
-        encode::simple(&mut self.buffer.bytes, text);
+        encode::simple(&mut self.buffer.bytes, text.as_bytes());
         Outcome::Replied
     }
 
@@ -141,7 +147,7 @@ impl<'a> Reply<'a> {
 
     /// An error by its text, code word included.
     pub fn error_text(&mut self, text: &str) -> Outcome {
-        encode::error(&mut self.buffer.bytes, text);
+        encode::error(&mut self.buffer.bytes, text.as_bytes());
         Outcome::Replied
     }
 
@@ -181,7 +187,10 @@ impl<'a> Reply<'a> {
 
     /// A bulk string sent from where it lies.
     pub fn bulk_shared(&mut self, data: Arc<Vec<u8>>) -> Outcome {
-        encode::bulk_header(&mut self.buffer.bytes, data.len());
+        self.buffer.bytes.push(b'$');
+        self.buffer.bytes.extend_from_slice(Digits::new().format(data.len() as i64));
+        self.buffer.bytes.extend_from_slice(b"\r\n");
+        self.buffer.shared_bytes += data.len();
         self.buffer.shared.push(SharedPart { at: self.buffer.bytes.len(), data });
         self.buffer.bytes.extend_from_slice(b"\r\n");
         Outcome::Replied
@@ -230,8 +239,8 @@ impl<'a> Reply<'a> {
         Outcome::Replied
     }
 
-    /// Text with a format hint (`txt`, `mkd`): verbatim in RESP3, bulk in RESP2.
-    pub fn verbatim(&mut self, format: &str, text: &[u8]) -> Outcome {
+    /// Text with a format hint (`*b"txt"`, `*b"mkd"`): verbatim in RESP3, bulk in RESP2.
+    pub fn verbatim(&mut self, format: [u8; 3], text: &[u8]) -> Outcome {
         encode::verbatim(&mut self.buffer.bytes, self.protocol, format, text);
         Outcome::Replied
     }

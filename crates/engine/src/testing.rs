@@ -23,6 +23,7 @@ use crate::keyspec;
 use crate::random::Random;
 use crate::reply::{Reply, ReplyBuffer};
 use brisk_resp::{Limits, Protocol, RequestDecoder, Spans, Step};
+use std::cell::Cell;
 use std::fmt::Write as _;
 
 /// Databases of a test keyspace.
@@ -34,6 +35,8 @@ pub struct Db {
     env: Env,
     protocol: Protocol,
     selected: DbIndex,
+    /// How many changes the last command made.
+    changes: Cell<u64>,
 }
 
 impl Default for Db {
@@ -48,7 +51,7 @@ impl Db {
         let keyspace = Keyspace::new(DATABASES, KeyHasher::seeded(1, 2));
         let env = Env::new(keyspace.tally(), Random::seeded(7));
         env.set_now(UnixMs(1000));
-        Db { keyspace, env, protocol: Protocol::Resp2, selected: DbIndex(0) }
+        Db { keyspace, env, protocol: Protocol::Resp2, selected: DbIndex(0), changes: Cell::new(0) }
     }
 
     /// Sets the clock.
@@ -93,6 +96,12 @@ impl Db {
     /// Runs a line; the reply in the form of redis-cli.
     pub fn run(&mut self, line: &str) -> String {
         self.run_words(&split(line))
+    }
+
+    /// Runs a line; the reply, and how many changes it counted.
+    pub fn run_counting(&mut self, line: &str) -> (String, u64) {
+        self.changes.set(0);
+        (self.run(line), self.changes.get())
     }
 
     /// Runs a command given word by word; the reply in the form of redis-cli.
@@ -193,13 +202,15 @@ impl Db {
             .iter()
             .map(|key| exec::prepare(key.index, &self.keyspace.hasher().key(word(key.index))))
             .collect();
-        let name_words = 1 + usize::from(parent.is_some());
         let hasher = self.keyspace.hasher();
-        let mut args = Args::new(request, spans.as_slice(), &prepared, hasher, name_words);
+        let mut args = Args::new(request, spans, spans.as_slice(), &prepared, hasher);
+        if parent.is_some() {
+            args.skip_subcommand();
+        }
         let reply = Reply::new(buffer, self.protocol);
         let call =
             Invocation { spec, parent, run: command.run, db: self.selected, may_block: false };
-        exec::run(&self.keyspace, &self.env, &call, &prepared, &mut args, reply).map(|_| ())
+        exec::run(&self.keyspace, &self.env, &call, &prepared, &mut args, reply).map(|done| self.changes.set(done.dirty))
     }
 }
 

@@ -4,22 +4,23 @@
 //! bookkeeping with it; there is no way to change a value and stay silent.
 
 use super::keys::Keys;
-use super::{DbIndex, Entry, Key, UnixMs};
+use super::{DbIndex, Key, Stored, UnixMs};
 use crate::effect::EventClass;
 use crate::types::string::{self, Str, StrRef};
 use crate::types::{Encoding, Kind, Type, encoding_of, kind_of};
+use brisk_structures::entry::ValueRef;
 use std::marker::PhantomData;
 
 /// An entry of any type, to look at.
-#[derive(Clone, Copy)]
-pub struct EntryRef<'k>(pub(super) &'k Entry);
+#[derive(Clone)]
+pub struct EntryRef<'k>(pub(super) Stored<'k>);
 
 impl<'k> EntryRef<'k> {
     pub fn kind(&self) -> Kind {
-        kind_of(self.0)
+        kind_of(&self.0)
     }
     pub fn encoding(&self) -> Encoding {
-        encoding_of(self.0)
+        encoding_of(&self.0)
     }
     /// When the key expires.
     pub fn deadline(&self) -> Option<UnixMs> {
@@ -31,17 +32,19 @@ impl<'k> EntryRef<'k> {
     }
     /// Bytes of memory the key and its value take, the table's share not included.
     pub fn allocated_bytes(&self) -> usize {
-        let outside = match crate::types::Type::of_boxed(self.0) {
-            Some(data) => {
-                data.capacity() + 5 * size_of::<usize>() + size_of::<crate::types::Value>()
-            }
-            None => 0,
+        let outside = match self.0.value() {
+            ValueRef::Boxed(value) => value.allocated_bytes(),
+            ValueRef::Bytes(_) | ValueRef::Int(_) => 0,
         };
         self.0.allocated_bytes() + outside
     }
+    /// The key.
+    pub fn key(&self) -> &'k [u8] {
+        self.0.key()
+    }
     /// The value if it is a string.
     pub fn string(&self) -> Option<StrRef<'k>> {
-        Str::of(self.0).ok()
+        Str::of(self.0.clone()).ok()
     }
 }
 
@@ -53,7 +56,7 @@ pub struct EntryMut<'k, 'a, T> {
 }
 
 impl<T> EntryMut<'_, '_, T> {
-    fn entry(&self) -> &Entry {
+    fn entry(&self) -> Stored<'_> {
         self.keys.find(&self.key).expect("an open entry stays while it is open")
     }
 
@@ -93,19 +96,19 @@ impl EntryMut<'_, '_, Str> {
 
     /// Replaces the value; the deadline stays.
     pub fn store(&mut self, bytes: &[u8], event: &'static str) {
-        string::store(self.keys.find_mut(&self.key), bytes);
+        string::store(&mut self.keys.find_mut(&self.key), bytes);
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
     /// Replaces the value by an integer; the deadline stays.
     pub fn store_integer(&mut self, number: i64, event: &'static str) {
-        string::store_integer(self.keys.find_mut(&self.key), number);
+        string::store_integer(&mut self.keys.find_mut(&self.key), number);
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
     /// Resizes the value to `len` bytes, new ones zero, and lets `change` edit it in place.
     pub fn modify(&mut self, len: usize, event: &'static str, change: impl FnOnce(&mut [u8])) {
-        string::modify(self.keys.find_mut(&self.key), len, change);
+        string::modify(&mut self.keys.find_mut(&self.key), len, change);
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 }

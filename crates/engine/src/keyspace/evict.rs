@@ -6,7 +6,7 @@
 //! 8-bit logarithmic counter.
 
 use super::keys::{after_eviction, detach, lock_patiently};
-use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, UnixMs};
+use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::env::{Env, EvictionPolicy};
 
 const CLOCK_MAX: u32 = (1 << 24) - 1;
@@ -160,10 +160,10 @@ impl Evictor {
         }
         let mut seen = 0;
         let random = env.random.borrow_mut().bits();
-        let mut offer = |entry: &Entry| {
+        let mut offer = |entry: Stored<'_>| {
             if seen < wanted && (!policy.volatile_only() || entry.deadline().is_some()) {
                 seen += 1;
-                self.offer(score(env, entry), db, slot, entry.key());
+                self.offer(score(env, &entry), db, slot, entry.key());
             }
         };
         guard.table().sample_many(random, wanted, &mut offer);

@@ -3,8 +3,10 @@
 
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
+use super::tally::DatabaseTotals;
 use super::{
-    Database, DbIndex, Entry, Key, Keyspace, SLOTS, SlotGuard, SlotId, Table, Ticket, UnixMs,
+    Database, DbIndex, Entry, Key, Keyspace, SLOTS, SlotGuard, SlotId, Stored, StoredMut, Ticket,
+    UnixMs,
 };
 use crate::args::PreparedKey;
 use crate::effect::{Armed, Effect, Event, EventClass};
@@ -45,6 +47,8 @@ pub struct Keys<'a> {
     db: DbIndex,
     held: Held<'a>,
     dirty: u64,
+    /// Expired keys were removed on the way, which is propagated whatever the command does.
+    expired_any: bool,
 }
 
 impl<'a> Keys<'a> {
@@ -57,7 +61,7 @@ impl<'a> Keys<'a> {
         db: DbIndex,
         prepared: &[PreparedKey],
     ) -> Result<Keys<'a>> {
-        let mut keys = Keys { keyspace, env, db, held: Held::None, dirty: 0 };
+        let mut keys = Keys { keyspace, env, db, held: Held::None, dirty: 0, expired_any: false };
         match prepared {
             [] => {}
             [key] => {
@@ -72,7 +76,7 @@ impl<'a> Keys<'a> {
 
     /// Keys that hold no slot: for commands without keys, or that look at slots one by one.
     pub fn unlocked(keyspace: &'a Keyspace, env: &'a Env, db: DbIndex) -> Keys<'a> {
-        Keys { keyspace, env, db, held: Held::None, dirty: 0 }
+        Keys { keyspace, env, db, held: Held::None, dirty: 0, expired_any: false }
     }
 
     fn lock_many(&mut self, wanted: impl Iterator<Item = Place>) -> Result<()> {
@@ -170,13 +174,13 @@ impl<'a> Keys<'a> {
     }
 
     #[inline]
-    pub(super) fn find(&self, key: &Key<'_>) -> Option<&Entry> {
+    pub(super) fn find(&self, key: &Key<'_>) -> Option<Stored<'_>> {
         self.guard(key.slot).table().find(key.hash, key.bytes)
     }
 
-    pub(super) fn find_mut(&mut self, key: &Key<'_>) -> &mut Entry {
+    pub(super) fn find_mut(&mut self, key: &Key<'_>) -> StoredMut<'_> {
         let (hash, bytes) = (key.hash, key.bytes);
-        let entry = self.guard_mut(key.slot).table_mut().find_mut(hash, bytes);
+        let entry = self.guard_mut(key.slot).table_mut().into_find_mut(hash, bytes);
         entry.expect("an open entry stays while it is open")
     }
 
@@ -187,7 +191,7 @@ impl<'a> Keys<'a> {
         match self.find(key) {
             Some(entry) => {
                 self.env.tally.hits.add(1);
-                touch(self.env, entry);
+                touch(self.env, &entry);
                 T::of(entry).map(Some)
             }
             None => {
@@ -207,6 +211,16 @@ impl<'a> Keys<'a> {
         found.map(EntryRef)
     }
 
+    /// As [`Keys::peek`], but the lack of the key is no event.
+    pub fn peek_silently(&self, key: &Key<'_>) -> Option<EntryRef<'_>> {
+        let found = self.find(key);
+        match found {
+            Some(_) => self.env.tally.hits.add(1),
+            None => self.env.tally.misses.add(1),
+        }
+        found.map(EntryRef)
+    }
+
     /// The entry, without trace in clocks, statistics or events.
     pub fn inspect(&self, key: &Key<'_>) -> Option<EntryRef<'_>> {
         self.find(key).map(EntryRef)
@@ -217,7 +231,7 @@ impl<'a> Keys<'a> {
         match self.find(key) {
             Some(entry) => {
                 self.env.tally.hits.add(1);
-                touch(self.env, entry);
+                touch(self.env, &entry);
                 true
             }
             None => {
@@ -236,10 +250,13 @@ impl<'a> Keys<'a> {
 
     /// The value to change, `None` if the key does not exist.
     #[inline]
-    pub fn open_mut<T: Type>(&mut self, key: &Key<'a>) -> Result<Option<EntryMut<'_, 'a, T>>> {
+    pub fn open_mut<'k, T: Type>(
+        &'k mut self,
+        key: &Key<'k>,
+    ) -> Result<Option<EntryMut<'k, 'a, T>>> {
         match self.find(key) {
             Some(entry) => {
-                touch(self.env, entry);
+                touch(self.env, &entry);
                 T::of(entry)?;
                 Ok(Some(EntryMut { keys: self, key: *key, kind: PhantomData }))
             }
@@ -248,8 +265,9 @@ impl<'a> Keys<'a> {
     }
 
     /// An entry of any type, for changes to its deadline or its removal.
-    pub fn open_any_mut(&mut self, key: &Key<'a>) -> Option<EntryMut<'_, 'a, ()>> {
-        self.find(key)?;
+    pub fn open_any_mut<'k>(&'k mut self, key: &Key<'k>) -> Option<EntryMut<'k, 'a, ()>> {
+        let entry = self.find(key)?;
+        touch(self.env, &entry);
         Some(EntryMut { keys: self, key: *key, kind: PhantomData })
     }
 
@@ -273,11 +291,11 @@ impl<'a> Keys<'a> {
         let guard = self.guard_mut(key.slot);
         let has_deadlines = guard.meta().with_deadline != 0;
         match guard.table_mut().find_mut(key.hash, key.bytes) {
-            Some(entry) => {
+            Some(mut entry) => {
                 if matches!(entry.value(), brisk_structures::entry::ValueRef::Boxed(_)) {
-                    free_value(env, entry);
+                    free_value(env, &mut entry);
                 }
-                string::store(entry, bytes);
+                string::store(&mut entry, bytes);
                 entry.set_clock(initial_clock(env));
                 if has_deadlines && deadline == Overwrite::Persist {
                     self.set_deadline(key, None);
@@ -306,7 +324,7 @@ impl<'a> Keys<'a> {
         if let Some(deadline) = deadline {
             let meta = guard.meta_mut();
             meta.with_deadline += 1;
-            meta.earliest = meta.earliest.min(deadline);
+            meta.note(deadline);
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(deadline.0 as i64);
         }
@@ -343,7 +361,7 @@ impl<'a> Keys<'a> {
         }
         let entry = self.detach(from).expect("RENAME checked that the key exists");
         self.insert(to, entry.with_key(to.bytes));
-        self.changed(from, EventClass::GENERIC, "rename_from");
+        self.tell(from, EventClass::GENERIC, "rename_from");
         self.changed(to, EventClass::GENERIC, "rename_to");
     }
 
@@ -351,18 +369,16 @@ impl<'a> Keys<'a> {
     /// exist here and not there.
     pub fn move_to(&mut self, key: &Key<'_>, to: DbIndex) {
         let entry = self.detach(key).expect("MOVE checked that the key exists");
-        self.changed(key, EventClass::GENERIC, "move_from");
-        self.in_db(to, |keys| {
-            keys.insert(key, entry);
-            keys.changed(key, EventClass::GENERIC, "move_to");
-        });
+        self.in_db(to, |keys| keys.insert(key, entry));
+        self.tell(key, EventClass::GENERIC, "move_from");
+        self.in_db(to, |keys| keys.changed(key, EventClass::GENERIC, "move_to"));
     }
 
     /// Copies a key to `to` in database `db`, replacing what is there. Large values are shared, so
     /// this is O(1) for them. Both places must be locked; the source must exist.
     pub fn copy_to(&mut self, from: &Key<'_>, db: DbIndex, to: &Key<'_>) {
         let source = self.find(from).expect("COPY checked that the key exists");
-        let mut copy = copy_entry(source, to.bytes);
+        let mut copy = copy_entry(&source, to.bytes);
         copy.set_deadline(source.deadline());
         let env = self.env;
         copy.set_clock(initial_clock(env));
@@ -379,7 +395,9 @@ impl<'a> Keys<'a> {
     pub(crate) fn set_deadline(&mut self, key: &Key<'_>, deadline: Option<UnixMs>) -> bool {
         let tally = self.env.tally.database(self.db);
         let guard = self.guard_mut(key.slot);
-        let Some(entry) = guard.table_mut().find_mut(key.hash, key.bytes) else { return false };
+        let Some(mut entry) = guard.table_mut().into_find_mut(key.hash, key.bytes) else {
+            return false;
+        };
         let before = entry.deadline();
         entry.set_deadline(deadline.map(|at| at.0));
         let meta = guard.meta_mut();
@@ -390,11 +408,11 @@ impl<'a> Keys<'a> {
         }
         if let Some(at) = deadline {
             meta.with_deadline += 1;
-            meta.earliest = meta.earliest.min(at);
+            meta.note(at);
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(at.0 as i64);
         } else if meta.with_deadline == 0 {
-            meta.earliest = UnixMs::MAX;
+            meta.no_deadlines();
         }
         before.is_some()
     }
@@ -421,7 +439,7 @@ impl<'a> Keys<'a> {
         let deadline = self.find(key).and_then(|entry| entry.deadline());
         if deadline.is_some_and(|at| UnixMs(at) <= now) {
             let entry = self.detach(key).expect("it was just found");
-            self.env.tally.expired.add(1);
+            self.expired_any = true;
             after_expiry(self.env, self.db, entry);
         }
     }
@@ -430,6 +448,12 @@ impl<'a> Keys<'a> {
     #[inline]
     pub(crate) fn changed(&mut self, key: &Key<'_>, class: EventClass, event: &'static str) {
         self.dirty += 1;
+        self.tell(key, class, event);
+    }
+
+    /// Tells of one more key that a change concerns, which is counted elsewhere.
+    #[inline]
+    fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
         if !self.env.armed.get().is_empty() {
             self.notify(key.bytes, class, event);
         }
@@ -445,8 +469,9 @@ impl<'a> Keys<'a> {
         notify(self.env, self.db, key, class, name);
     }
 
-    /// Says what to propagate instead of the command as it was sent; may be called several times.
-    /// `words` runs only if somebody listens.
+    /// Says what to propagate instead of the command as it was sent, and that something is to be
+    /// propagated even if nothing changed here; may be called several times. `words` runs only if
+    /// somebody listens.
     pub fn propagate(&mut self, words: impl FnOnce() -> Vec<Vec<u8>>) {
         if self.env.armed.get().contains(Armed::PROPAGATE) {
             let mut aftermath = self.env.aftermath.borrow_mut();
@@ -458,11 +483,15 @@ impl<'a> Keys<'a> {
     /// After the handler: notes the command as sent if it changed something and did not say
     /// otherwise, and takes the transaction's ticket. `None` if nothing is to be propagated.
     pub(crate) fn close<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) -> Option<Ticket> {
-        if self.dirty == 0 || !self.env.armed.get().contains(Armed::PROPAGATE) {
+        if !self.env.armed.get().contains(Armed::PROPAGATE) {
             return None;
         }
         let mut aftermath = self.env.aftermath.borrow_mut();
-        if !std::mem::take(&mut aftermath.replaced) {
+        let replaced = std::mem::take(&mut aftermath.replaced);
+        if self.dirty == 0 && !replaced && !self.expired_any {
+            return None;
+        }
+        if self.dirty > 0 && !replaced {
             let words = words.map(<[u8]>::to_vec).collect();
             aftermath.effects.push(Effect { db: self.db, words });
         }
@@ -532,40 +561,33 @@ impl<'a> Keys<'a> {
         0
     }
 
-    /// Takes all keys out of a database; their number. O(slots); the memory is freed elsewhere.
+    /// Takes all keys out of a database; their number. Only under quiescence. O(slots); the memory
+    /// is freed elsewhere.
     pub fn flush(&mut self, db: DbIndex) -> u64 {
         let Some(database) = self.keyspace.database_if_used(db) else { return 0 };
-        let tally = self.env.tally.database(db);
-        let mut removed = 0;
+        let was = self.keyspace.totals().databases[db.0 as usize];
         for slot in 0..SLOTS as u16 {
             let id = SlotId::new(slot);
             if database.slot(id).is_empty() {
                 continue;
             }
             let mut guard = lock_patiently(database, id);
-            let mut deadlines = 0i64;
-            if guard.meta().with_deadline != 0 {
-                guard.table().for_each(|entry| {
-                    deadlines = deadlines.wrapping_add(entry.deadline().unwrap_or(0) as i64);
-                });
-            }
-            let meta = guard.meta_mut();
-            tally.with_deadline.add(-i64::from(meta.with_deadline));
-            tally.deadlines_ms.add(deadlines.wrapping_neg());
-            meta.with_deadline = 0;
-            meta.earliest = UnixMs::MAX;
+            guard.meta_mut().no_deadlines();
             let table = guard.table_mut().take();
-            removed += table.len() as u64;
             self.env.garbage.borrow_mut().push(Garbage::Table(table));
         }
-        tally.keys.add(-(removed as i64));
-        removed
+        self.env.tally.database(db).shift(&was, &DatabaseTotals::default());
+        was.keys
     }
 
     /// Exchanges two databases. Only under quiescence. O(slots).
     pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
+        // Exchanging a database with itself is a change too, though nothing moves.
+        self.dirty += 1;
+        if a == b {
+            return;
+        }
         let (first, second) = (self.keyspace.database(a), self.keyspace.database(b));
-        let tally = &self.env.tally;
         for slot in 0..SLOTS as u16 {
             let id = SlotId::new(slot);
             if first.slot(id).is_empty() && second.slot(id).is_empty() {
@@ -574,59 +596,121 @@ impl<'a> Keys<'a> {
             let mut here = lock_patiently(first, id);
             let mut there = lock_patiently(second, id);
             std::mem::swap(here.meta_mut(), there.meta_mut());
+            // A sweep that is half way through one of the tables goes on in the other.
+            here.meta_mut().restart_walk();
+            there.meta_mut().restart_walk();
             let (table, other) = (here.table_mut().take(), there.table_mut().take());
             here.table_mut().put(other);
             there.table_mut().put(table);
         }
         let totals = self.keyspace.totals();
         let (at_a, at_b) = (totals.databases[a.0 as usize], totals.databases[b.0 as usize]);
-        for (db, was, is) in [(a, at_a, at_b), (b, at_b, at_a)] {
-            let tally = tally.database(db);
-            tally.keys.add(is.keys as i64 - was.keys as i64);
-            tally.with_deadline.add(is.with_deadline as i64 - was.with_deadline as i64);
-            tally.deadlines_ms.add(is.deadlines_ms.wrapping_sub(was.deadlines_ms) as i64);
-        }
-        self.dirty += 1;
+        self.env.tally.database(a).shift(&at_a, &at_b);
+        self.env.tally.database(b).shift(&at_b, &at_a);
     }
 
-    /// A key chosen at random, every key with nearly the same chance; `None` from an empty
-    /// database. It may be expired. O(1) on average when keys are spread, else O(slots).
-    pub fn random_key(&self) -> Option<(Vec<u8>, bool)> {
+    /// A key chosen at random among those that are not expired, every key with nearly the same
+    /// chance; `None` if there is none. Expired keys it meets are removed. O(1) on average when
+    /// keys are spread over slots and few are expired, else O(slots) or O(keys).
+    pub fn random_key(&mut self) -> Option<Vec<u8>> {
         let database = self.keyspace.database_if_used(self.db)?;
-        let total = self.keyspace.key_count(self.db);
-        if total == 0 {
-            return None;
+        let now = self.now();
+        for _ in 0..RANDOM_KEY_TRIES {
+            let total = self.keyspace.key_count(self.db);
+            if total == 0 {
+                return None;
+            }
+            let id = random_slot(database, self.env, self.db, total)?;
+            let mut guard = lock_patiently(database, id);
+            let random = self.env.random.borrow_mut().bits();
+            let Some(entry) = guard.table().sample(random) else { continue };
+            let key = entry.key().to_vec();
+            if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
+                return Some(key);
+            }
+            let hash = self.keyspace.hasher().hash(&key);
+            let entry = detach(&mut guard, self.env.tally.database(self.db), hash, &key);
+            drop(guard);
+            self.expired_any = true;
+            entry.into_iter().for_each(|entry| after_expiry(self.env, self.db, entry));
         }
-        let id = random_slot(database, self.env, total)?;
-        let guard = lock_patiently(database, id);
-        let entry = guard.table().sample(self.env.random.borrow_mut().bits())?;
-        let expired = entry.deadline().is_some_and(|at| UnixMs(at) <= self.now());
-        Some((entry.key().to_vec(), expired))
+        // Nearly all keys are expired: the first that is not is random enough.
+        let mut found = None;
+        let mut cursor = 0;
+        loop {
+            cursor = self.scan(cursor, 1, |entry| found = Some(entry.key().to_vec()));
+            if cursor == 0 || found.is_some() {
+                return found;
+            }
+        }
     }
 }
 
-/// A slot with a chance in proportion to its keys: rejection sampling, exact counting if slots
-/// turn out to be uneven.
-fn random_slot(database: &Database, env: &Env, total: u64) -> Option<SlotId> {
+/// How many expired keys are met before a key is searched for rather than drawn.
+const RANDOM_KEY_TRIES: u32 = 100;
+
+/// How full the fullest slot of a database is, as far as is known: makes drawing a slot in
+/// proportion to its keys cheap.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct FullestSlot {
+    db: DbIndex,
+    /// Keys in it.
+    len: u64,
+    /// Keys of the database when it was measured.
+    total: u64,
+    draws_left: u32,
+}
+
+impl FullestSlot {
+    /// Draws between two looks at all slots: one look costs as much as a few hundred draws.
+    const DRAWS: u32 = 4096;
+
+    fn serves(&self, db: DbIndex, total: u64) -> bool {
+        let drift = self.total.abs_diff(total);
+        self.db == db && self.draws_left > 0 && drift <= self.total / 8
+    }
+
+    fn measure(database: &Database, db: DbIndex, total: u64) -> FullestSlot {
+        let len = slot_lengths(database).max().unwrap_or(0);
+        FullestSlot { db, len, total, draws_left: Self::DRAWS }
+    }
+}
+
+fn slot_lengths(database: &Database) -> impl Iterator<Item = u64> {
+    (0..SLOTS as u16).map(|slot| database.slot(SlotId::new(slot)).len() as u64)
+}
+
+/// A slot with a chance in proportion to its keys: slots are drawn and refused the more often the
+/// fewer keys they have. If that takes too long, since keys are few or unevenly spread, all are
+/// counted.
+fn random_slot(database: &Database, env: &Env, db: DbIndex, total: u64) -> Option<SlotId> {
     const TRIES: usize = 64;
-    let ceiling = 4 * total.div_ceil(SLOTS as u64) + 8;
+    let mut fullest = env.fullest_slot.get();
+    if !fullest.serves(db, total) {
+        fullest = FullestSlot::measure(database, db, total);
+    }
+    fullest.draws_left -= 1;
+    let mut drawn = None;
     for _ in 0..TRIES {
         let id = SlotId::new(env.random_below(SLOTS as u64) as u16);
         let len = database.slot(id).len() as u64;
-        if len > ceiling {
+        fullest.len = fullest.len.max(len);
+        if len > 0 && env.random_below(fullest.len) < len {
+            drawn = Some(id);
             break;
         }
-        if env.random_below(ceiling) < len {
-            return Some(id);
-        }
     }
-    let sizes = || (0..SLOTS as u16).map(|slot| database.slot(SlotId::new(slot)).len() as u64);
-    let total: u64 = sizes().sum();
+    env.fullest_slot.set(fullest);
+    drawn.or_else(|| random_slot_by_counting(database, env))
+}
+
+fn random_slot_by_counting(database: &Database, env: &Env) -> Option<SlotId> {
+    let total: u64 = slot_lengths(database).sum();
     if total == 0 {
         return None;
     }
     let mut left = env.random_below(total);
-    let at = sizes().position(|len| {
+    let at = slot_lengths(database).position(|len| {
         let here = left < len;
         left = left.saturating_sub(len);
         here
@@ -657,7 +741,7 @@ pub(super) fn detach(
         let meta = guard.meta_mut();
         meta.with_deadline -= 1;
         if meta.with_deadline == 0 {
-            meta.earliest = UnixMs::MAX;
+            meta.no_deadlines();
         }
         tally.with_deadline.add(-1);
         tally.deadlines_ms.add((deadline as i64).wrapping_neg());
@@ -667,6 +751,7 @@ pub(super) fn detach(
 
 /// Tells of a key that was removed because its deadline had passed.
 pub(super) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
+    env.tally.expired.add(1);
     if !env.armed.get().is_empty() {
         notify(env, db, entry.key(), EventClass::EXPIRED, "expired");
         propagate_removal(env, db, entry.key(), env.settings.lazy_expire);
@@ -707,7 +792,7 @@ pub(super) fn discard(env: &Env, mut entry: Entry) {
 
 /// Moves a large value out of an entry that is about to be overwritten, to be freed elsewhere.
 #[cold]
-fn free_value(env: &Env, entry: &mut Entry) {
+fn free_value(env: &Env, entry: &mut StoredMut<'_>) {
     let mut grave = copy_entry(entry, b"");
     grave.set_deadline(None);
     env.garbage.borrow_mut().push(Garbage::Entry(grave));

@@ -20,12 +20,13 @@ mod keys;
 mod tally;
 
 pub use entry::{EntryMut, EntryRef};
+pub(crate) use keys::FullestSlot;
 pub use keys::{Keys, Overwrite};
 pub use tally::{Tally, Totals};
 
 use crate::types::Value;
 use brisk_structures::crc16::key_slot;
-use brisk_structures::hash::{self, HashKey};
+use brisk_structures::hash::HashKey;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -95,7 +96,7 @@ impl KeyHasher {
     }
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
-        hash::hash(&self.0, key)
+        self.0.hash(key)
     }
     #[inline]
     pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
@@ -109,6 +110,9 @@ pub struct SlotMeta {
     /// No key of the slot has a deadline before this. A lower bound: removing the key that set it
     /// leaves it until the next sweep.
     pub(crate) earliest: UnixMs,
+    /// The same for the deadlines that were set since the expiry cycle began its present walk over
+    /// the slot: some of those keys lie behind it.
+    pub(crate) earliest_since_walk: UnixMs,
     /// The ticket of the last write.
     pub(crate) last_write: Ticket,
     /// How many keys have a deadline.
@@ -121,6 +125,7 @@ impl Default for SlotMeta {
     fn default() -> SlotMeta {
         SlotMeta {
             earliest: UnixMs::MAX,
+            earliest_since_walk: UnixMs::MAX,
             last_write: Ticket::default(),
             with_deadline: 0,
             rest_until: 0,
@@ -128,10 +133,36 @@ impl Default for SlotMeta {
     }
 }
 
+impl SlotMeta {
+    /// A key of the slot now has this deadline.
+    #[inline]
+    pub(crate) fn note(&mut self, deadline: UnixMs) {
+        self.earliest = self.earliest.min(deadline);
+        self.earliest_since_walk = self.earliest_since_walk.min(deadline);
+    }
+
+    /// No key of the slot has a deadline any more.
+    pub(crate) fn no_deadlines(&mut self) {
+        self.with_deadline = 0;
+        self.earliest = UnixMs::MAX;
+        self.earliest_since_walk = UnixMs::MAX;
+    }
+
+    /// The table is another one: whatever a walk saw of it until now says nothing.
+    pub(crate) fn restart_walk(&mut self) {
+        self.earliest_since_walk = self.earliest;
+    }
+}
+
 pub type Slot = brisk_structures::slot::Slot<Value, SlotMeta>;
 pub type SlotGuard<'a> = brisk_structures::slot::SlotGuard<'a, Value, SlotMeta>;
 pub type Table = brisk_structures::table::Table<Value>;
+/// An entry outside any table.
 pub type Entry = brisk_structures::entry::Entry<Value>;
+/// An entry in its table, to read.
+pub type Stored<'a> = brisk_structures::table::EntryRef<'a, Value>;
+/// An entry in its table, to change.
+pub type StoredMut<'a> = brisk_structures::table::EntryMut<'a, Value>;
 
 /// One database.
 pub struct Database {
@@ -226,7 +257,8 @@ impl Keyspace {
                 guard.table().for_each(|entry| {
                     if let Some(deadline) = entry.deadline() {
                         with_deadline += 1;
-                        assert!(guard.meta().earliest <= UnixMs(deadline));
+                        let earliest = guard.meta().earliest;
+                        assert!(earliest <= UnixMs(deadline), "a bound above a deadline");
                     }
                 });
                 assert_eq!(guard.meta().with_deadline, with_deadline);

@@ -3,7 +3,7 @@
 pub mod string;
 
 use crate::error::{CommandError, Result};
-use crate::keyspace::Entry;
+use crate::keyspace::{Entry, Stored};
 use std::sync::Arc;
 
 /// A value too large to live inside its entry.
@@ -11,6 +11,16 @@ use std::sync::Arc;
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
+}
+
+impl Value {
+    /// Bytes of memory the value takes, its box and shared parts included.
+    pub fn allocated_bytes(&self) -> usize {
+        match self {
+            // The box, the counters and the vector's own words, the bytes.
+            Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
+        }
+    }
 }
 
 /// The type of a value, as TYPE names it.
@@ -76,11 +86,11 @@ pub trait Type {
     const KIND: Kind;
     /// The value, to read.
     type Ref<'a>;
-    fn view(entry: &Entry) -> Self::Ref<'_>;
+    fn view(entry: Stored<'_>) -> Self::Ref<'_>;
 
     /// The value if the entry holds this type.
     #[inline]
-    fn of(entry: &Entry) -> Result<Self::Ref<'_>> {
+    fn of(entry: Stored<'_>) -> Result<Self::Ref<'_>> {
         if entry.kind() & 0x0f == Self::KIND as u8 {
             Ok(Self::view(entry))
         } else {

@@ -4,7 +4,7 @@
 //! when longer or once changed in place), as in Redis; where the bytes lie is a matter of length.
 
 use super::{Encoding, Kind, Type, Value, kind_byte};
-use crate::keyspace::Entry;
+use crate::keyspace::{Entry, Stored, StoredMut};
 use crate::number::{Digits, decimal_len, parse_i64};
 use brisk_structures::entry::ValueRef;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ impl Type for Str {
     type Ref<'a> = StrRef<'a>;
 
     #[inline]
-    fn view(entry: &Entry) -> StrRef<'_> {
+    fn view(entry: Stored<'_>) -> StrRef<'_> {
         match entry.value() {
             ValueRef::Bytes(bytes) => StrRef::Bytes(bytes),
             ValueRef::Int(number) => StrRef::Int(number),
@@ -110,7 +110,7 @@ pub(crate) fn new_entry(key: &[u8], bytes: &[u8]) -> Entry {
 
 /// Replaces the entry's value by `bytes` as SET would store them. Deadline and clock stay.
 #[inline]
-pub(crate) fn store(entry: &mut Entry, bytes: &[u8]) {
+pub(crate) fn store(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     let (encoding, number) = encoding_for(bytes);
     match number {
         Some(number) => entry.set_int(number),
@@ -122,14 +122,14 @@ pub(crate) fn store(entry: &mut Entry, bytes: &[u8]) {
 
 /// Stores an integer.
 #[inline]
-pub(crate) fn store_integer(entry: &mut Entry, number: i64) {
+pub(crate) fn store_integer(entry: &mut StoredMut<'_>, number: i64) {
     entry.set_int(number);
     entry.set_kind(kind_byte(Kind::String, Encoding::Int));
 }
 
 /// Gives `change` the bytes as they would be after resizing to `len` (new bytes are zero) and
 /// leaves the entry `raw`. O(1) besides growth: amortised O(new bytes).
-pub(crate) fn modify(entry: &mut Entry, len: usize, change: impl FnOnce(&mut [u8])) {
+pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(&mut [u8])) {
     let kind = kind_byte(Kind::String, Encoding::Raw);
     if let ValueRef::Int(number) = entry.value() {
         let mut digits = Digits::new();

@@ -25,7 +25,7 @@ fn copy(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     if target != home {
         ctx.keys.lock_also(target, &to)?;
     }
-    let wanted = ctx.keys.open_any(&from).is_some()
+    let wanted = ctx.keys.touch(&from)
         && (replace || !ctx.keys.in_db(target, |keys| keys.contains(&to)));
     if wanted {
         ctx.keys.copy_to(&from, target, &to);

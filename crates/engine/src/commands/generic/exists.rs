@@ -22,7 +22,7 @@ fn touch(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let mut found = 0;
     while args.remaining() > 0 {
         let key = args.key()?;
-        found += usize::from(ctx.keys.open_any(&key).is_some());
+        found += usize::from(ctx.keys.touch(&key));
     }
     ctx.keys.env().touch.set(touch);
     Ok(ctx.reply.count(found))

@@ -11,7 +11,7 @@ use crate::types::string::StrRef;
 
 fn encoding(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
-    Ok(match ctx.keys.inspect(&key) {
+    Ok(match ctx.keys.peek_silently(&key) {
         Some(entry) => ctx.reply.bulk(entry.encoding().name().as_bytes()),
         None => ctx.reply.null(),
     })
@@ -23,7 +23,7 @@ const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
 fn refcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let policy = ctx.keys.env().settings.eviction;
-    Ok(match ctx.keys.inspect(&key) {
+    Ok(match ctx.keys.peek_silently(&key) {
         Some(entry) if is_shared(&entry, policy) => ctx.reply.integer(i64::from(i32::MAX)),
         Some(_) => ctx.reply.integer(1),
         None => ctx.reply.null(),
@@ -48,7 +48,7 @@ const IDLE_TIME_UNKNOWN: &str = "ERR An LFU maxmemory policy is selected, idle t
 fn freq(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let env = ctx.keys.env();
-    let Some(entry) = ctx.keys.inspect(&key) else { return Ok(ctx.reply.null()) };
+    let Some(entry) = ctx.keys.peek_silently(&key) else { return Ok(ctx.reply.null()) };
     if !env.settings.eviction.is_lfu() {
         return Err(CommandError::text(FREQUENCY_UNKNOWN));
     }
@@ -58,7 +58,7 @@ fn freq(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn idletime(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let env = ctx.keys.env();
-    let Some(entry) = ctx.keys.inspect(&key) else { return Ok(ctx.reply.null()) };
+    let Some(entry) = ctx.keys.peek_silently(&key) else { return Ok(ctx.reply.null()) };
     if env.settings.eviction.is_lfu() {
         return Err(CommandError::text(IDLE_TIME_UNKNOWN));
     }
