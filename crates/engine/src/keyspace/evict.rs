@@ -158,20 +158,20 @@ impl Evictor {
         if policy.volatile_only() && guard.meta().with_deadline == 0 {
             return 0;
         }
-        let mut seen = 0;
+        let seen = std::cell::Cell::new(0);
         let random = env.random.borrow_mut().bits();
         let mut offer = |entry: Stored<'_>| {
-            if seen < wanted && (!policy.volatile_only() || entry.deadline().is_some()) {
-                seen += 1;
+            if seen.get() < wanted && (!policy.volatile_only() || entry.deadline().is_some()) {
+                seen.set(seen.get() + 1);
                 self.offer(score(env, &entry), db, slot, entry.key());
             }
         };
         guard.table().sample_many(random, wanted, &mut offer);
-        if seen == 0 {
+        if seen.get() == 0 {
             // Few of many keys have a deadline: look at all of this slot.
             guard.table().for_each(offer);
         }
-        seen
+        seen.get()
     }
 
     fn offer(&mut self, score: u64, db: DbIndex, slot: SlotId, key: &[u8]) {
