@@ -210,7 +210,8 @@ impl Db {
         let reply = Reply::new(buffer, self.protocol);
         let call =
             Invocation { spec, parent, run: command.run, db: self.selected, may_block: false };
-        exec::run(&self.keyspace, &self.env, &call, &prepared, &mut args, reply).map(|done| self.changes.set(done.dirty))
+        exec::run(&self.keyspace, &self.env, &call, &prepared, &mut args, reply)
+            .map(|done| self.changes.set(done.dirty))
     }
 }
 

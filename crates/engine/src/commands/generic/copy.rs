@@ -25,8 +25,8 @@ fn copy(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     if target != home {
         ctx.keys.lock_also(target, &to)?;
     }
-    let wanted = ctx.keys.touch(&from)
-        && (replace || !ctx.keys.in_db(target, |keys| keys.contains(&to)));
+    let wanted =
+        ctx.keys.touch(&from) && (replace || !ctx.keys.in_db(target, |keys| keys.contains(&to)));
     if wanted {
         ctx.keys.copy_to(&from, target, &to);
     }

@@ -31,11 +31,7 @@ fn pexpireat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     set_deadline(ctx, args, Counting { ms_per_unit: 1, from_now: false })
 }
 
-fn set_deadline(
-    ctx: &mut Ctx<'_, '_>,
-    args: &mut Args<'_>,
-    counting: Counting,
-) -> Result<Outcome> {
+fn set_deadline(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, counting: Counting) -> Result<Outcome> {
     let key = args.key()?;
     let time = args.bytes()?;
     // The options are judged before the number, and both before the key is looked for.

@@ -7,7 +7,7 @@ use crate::error::{CommandError, Result};
 use crate::glob::{self, Case};
 use crate::keyspace::EntryRef;
 use crate::reply::{Outcome, Reply};
-use brisk_resp::encode;
+use brisk_resp::reply::encode;
 
 /// Keys found, already as they go into the reply: how many there are is known only at the end.
 #[derive(Default)]

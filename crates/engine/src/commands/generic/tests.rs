@@ -7,7 +7,8 @@ use crate::testing::Db;
 const SAME: &str = "(error) ERR source and destination objects are the same";
 const NO_DB: &str = "(error) ERR DB index is out of range";
 const NO_INTEGER: &str = "(error) ERR value is not an integer or out of range";
-const NO_INT: &str = "(error) ERR value is out of range, value must between -2147483648 and 2147483647";
+const NO_INT: &str =
+    "(error) ERR value is out of range, value must between -2147483648 and 2147483647";
 const SYNTAX: &str = "(error) ERR syntax error";
 
 /// Everything that `notify-keyspace-events KEAmn` selects.
@@ -99,10 +100,22 @@ fn deadlines_reach_to_the_end_of_the_number_range() {
     let mut db = with_keys(&["d"]);
     db.check("EXPIRE d 9223372036854775807", "(error) ERR invalid expire time in 'expire' command");
     db.check("EXPIRE d 9223372036854775", "(error) ERR invalid expire time in 'expire' command");
-    db.check("EXPIRE d -9223372036854775808", "(error) ERR invalid expire time in 'expire' command");
-    db.check("PEXPIRE d 9223372036854775807", "(error) ERR invalid expire time in 'pexpire' command");
-    db.check("EXPIREAT d 9223372036854776", "(error) ERR invalid expire time in 'expireat' command");
-    db.check("EXPIRE nokey 9223372036854775807", "(error) ERR invalid expire time in 'expire' command");
+    db.check(
+        "EXPIRE d -9223372036854775808",
+        "(error) ERR invalid expire time in 'expire' command",
+    );
+    db.check(
+        "PEXPIRE d 9223372036854775807",
+        "(error) ERR invalid expire time in 'pexpire' command",
+    );
+    db.check(
+        "EXPIREAT d 9223372036854776",
+        "(error) ERR invalid expire time in 'expireat' command",
+    );
+    db.check(
+        "EXPIRE nokey 9223372036854775807",
+        "(error) ERR invalid expire time in 'expire' command",
+    );
     db.check("PEXPIREAT d 9223372036854775807", "(integer) 1");
     db.check("PEXPIRETIME d", "(integer) 9223372036854775807");
     db.check("EXPIRETIME d", "(integer) 9223372036854776");
@@ -363,8 +376,7 @@ fn scan_reads_cursors_as_redis_does() {
     let mut db = with_keys(&["a"]);
     let found = "1) \"0\"\n2) 1) \"a\"";
     for cursor in ["0", "+0", "-0", "00", r#""""#, r#""0\x00abc""#, "-18446744073709551616"] {
-        let want =
-            if cursor.len() > 15 { "(error) ERR invalid cursor" } else { found };
+        let want = if cursor.len() > 15 { "(error) ERR invalid cursor" } else { found };
         db.check(&format!("SCAN {cursor}"), want);
     }
     for cursor in ["a", "0x", "18446744073709551616", r#""\t0""#, r#""0 ""#, "--1", "-", "+"] {
