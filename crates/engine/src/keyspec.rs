@@ -25,8 +25,9 @@ pub fn find_keys<'w>(
 ) -> Result<FoundKeys, BadKeys> {
     let mut found = FoundKeys::new();
     for key_spec in spec.keys {
+        let flags = key_spec.flags_by_words.map_or(key_spec.flags, |flags| flags(argc, word));
         find_by(key_spec, argc, word, &mut |index| {
-            found.push(FoundKey { index, flags: key_spec.flags });
+            found.push(FoundKey { index, flags });
         })?;
     }
     Ok(found)

@@ -15,6 +15,7 @@ pub mod exec;
 pub mod glob;
 pub mod keyspace;
 pub mod keyspec;
+pub mod long_double;
 pub mod number;
 pub mod random;
 pub mod reply;

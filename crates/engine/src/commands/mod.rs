@@ -2,11 +2,12 @@
 
 mod generic;
 mod server;
+mod string;
 
 use crate::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
-pub const FAMILIES: &[&[&[Command]]] = &[generic::FAMILY, server::FAMILY];
+pub const FAMILIES: &[&[&[Command]]] = &[generic::FAMILY, server::FAMILY, string::FAMILY];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {

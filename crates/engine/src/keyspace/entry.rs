@@ -106,6 +106,13 @@ impl EntryMut<'_, '_, Str> {
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
+    /// Replaces the value by `bytes` as they are, even if they are the digits of an integer; the
+    /// deadline stays.
+    pub fn store_text(&mut self, bytes: &[u8], event: &'static str) {
+        string::store_text(&mut self.keys.find_mut(&self.key), bytes);
+        self.keys.changed(&self.key, EventClass::STRING, event);
+    }
+
     /// Resizes the value to `len` bytes, new ones zero, and lets `change` edit it in place.
     pub fn modify(&mut self, len: usize, event: &'static str, change: impl FnOnce(&mut [u8])) {
         string::modify(&mut self.keys.find_mut(&self.key), len, change);

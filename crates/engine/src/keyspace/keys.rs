@@ -12,7 +12,7 @@ use crate::args::PreparedKey;
 use crate::effect::{Armed, Effect, Event, EventClass};
 use crate::env::{Env, Garbage};
 use crate::error::{CommandError, Result};
-use crate::types::string;
+use crate::types::string::{self, Str};
 use crate::types::{Type, Value};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
@@ -264,6 +264,23 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// The string to change; an empty one under a key that does not exist, which the caller must
+    /// then give a value.
+    pub fn open_or_insert_string<'k>(&'k mut self, key: &Key<'k>) -> Result<EntryMut<'k, 'a, Str>> {
+        match self.find(key) {
+            Some(entry) => {
+                touch(self.env, &entry);
+                Str::of(entry)?;
+            }
+            None => {
+                let entry = string::new_entry(key.bytes, b"");
+                entry.set_clock(initial_clock(self.env));
+                self.insert(key, entry);
+            }
+        }
+        Ok(EntryMut { keys: self, key: *key, kind: PhantomData })
+    }
+
     /// An entry of any type, for changes to its deadline or its removal.
     pub fn open_any_mut<'k>(&'k mut self, key: &Key<'k>) -> Option<EntryMut<'k, 'a, ()>> {
         let entry = self.find(key)?;
@@ -277,7 +294,8 @@ impl<'a> Keys<'a> {
         self.find(key).is_some()
     }
 
-    /// Stores `bytes` as SET does, whatever the key held before.
+    /// Stores `bytes` as SET does, whatever the key held before. A new deadline is told as `expire`
+    /// after `event`, but both are one change.
     #[inline]
     pub fn set_string(
         &mut self,
@@ -313,6 +331,9 @@ impl<'a> Keys<'a> {
             self.set_deadline(key, Some(at));
         }
         self.changed(key, EventClass::STRING, event);
+        if matches!(deadline, Overwrite::ExpireAt(_)) && !self.env.armed.get().is_empty() {
+            self.notify(key.bytes, EventClass::GENERIC, "expire");
+        }
     }
 
     /// Adds an entry under a key that does not exist. Its deadline comes with it.

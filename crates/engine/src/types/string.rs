@@ -84,40 +84,44 @@ impl Type for Str {
     }
 }
 
-/// How `bytes` are stored: what SET does with a value.
+/// The encoding of bytes that are stored as they are.
 #[inline]
-pub(crate) fn encoding_for(bytes: &[u8]) -> (Encoding, Option<i64>) {
-    if let Some(number) = parse_i64(bytes) {
-        (Encoding::Int, Some(number))
-    } else if bytes.len() <= EMBSTR_MAX {
-        (Encoding::EmbStr, None)
-    } else {
-        (Encoding::Raw, None)
-    }
+fn text_encoding(bytes: &[u8]) -> Encoding {
+    if bytes.len() <= EMBSTR_MAX { Encoding::EmbStr } else { Encoding::Raw }
 }
 
 /// A new entry holding `bytes` as SET would store them.
 #[inline]
 pub(crate) fn new_entry(key: &[u8], bytes: &[u8]) -> Entry {
-    let (encoding, number) = encoding_for(bytes);
-    let kind = kind_byte(Kind::String, encoding);
-    match number {
-        Some(number) => Entry::new_int(key, kind, number),
-        None if bytes.len() < SHARED_MIN => Entry::new_bytes(key, kind, bytes),
-        None => Entry::new_boxed(key, kind, Box::new(Value::Str(Arc::new(bytes.to_vec())))),
+    if let Some(number) = parse_i64(bytes) {
+        return Entry::new_int(key, kind_byte(Kind::String, Encoding::Int), number);
+    }
+    let kind = kind_byte(Kind::String, text_encoding(bytes));
+    if bytes.len() < SHARED_MIN {
+        Entry::new_bytes(key, kind, bytes)
+    } else {
+        Entry::new_boxed(key, kind, Box::new(Value::Str(Arc::new(bytes.to_vec()))))
     }
 }
 
 /// Replaces the entry's value by `bytes` as SET would store them. Deadline and clock stay.
 #[inline]
 pub(crate) fn store(entry: &mut StoredMut<'_>, bytes: &[u8]) {
-    let (encoding, number) = encoding_for(bytes);
-    match number {
-        Some(number) => entry.set_int(number),
-        None if bytes.len() < SHARED_MIN => entry.set_bytes(bytes),
-        None => entry.set_boxed(Box::new(Value::Str(Arc::new(bytes.to_vec())))),
+    match parse_i64(bytes) {
+        Some(number) => store_integer(entry, number),
+        None => store_text(entry, bytes),
     }
-    entry.set_kind(kind_byte(Kind::String, encoding));
+}
+
+/// Replaces the entry's value by `bytes`, which are not looked at. Deadline and clock stay.
+#[inline]
+pub(crate) fn store_text(entry: &mut StoredMut<'_>, bytes: &[u8]) {
+    if bytes.len() < SHARED_MIN {
+        entry.set_bytes(bytes);
+    } else {
+        entry.set_boxed(Box::new(Value::Str(Arc::new(bytes.to_vec()))));
+    }
+    entry.set_kind(kind_byte(Kind::String, text_encoding(bytes)));
 }
 
 /// Stores an integer.
