@@ -99,13 +99,19 @@ struct Candidate {
 pub struct Evictor {
     /// In ascending order of score.
     pool: Vec<Candidate>,
+    /// The policy that gave the scores; those of another say nothing.
+    scored_by: Option<EvictionPolicy>,
 }
 
 impl Evictor {
     /// Removes one key by the policy. False if there is none that may go.
     pub fn evict_one(&mut self, keyspace: &Keyspace, env: &Env) -> bool {
-        if env.settings.eviction == EvictionPolicy::NoEviction {
+        let policy = env.settings.eviction;
+        if policy == EvictionPolicy::NoEviction {
             return false;
+        }
+        if self.scored_by.replace(policy) != Some(policy) {
+            self.pool.clear();
         }
         let used: Vec<DbIndex> = (0..keyspace.database_count())
             .map(DbIndex)

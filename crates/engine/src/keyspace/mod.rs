@@ -271,3 +271,6 @@ impl Keyspace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
