@@ -48,7 +48,7 @@ pub struct Keys<'a> {
     held: Held<'a>,
     dirty: u64,
     /// Expired keys were removed on the way, which is propagated whatever the command does.
-    expired_any: bool,
+    pub(super) expired_any: bool,
 }
 
 impl<'a> Keys<'a> {
@@ -629,114 +629,6 @@ impl<'a> Keys<'a> {
         self.env.tally.database(a).shift(&at_a, &at_b);
         self.env.tally.database(b).shift(&at_b, &at_a);
     }
-
-    /// A key chosen at random among those that are not expired, every key with nearly the same
-    /// chance; `None` if there is none. Expired keys it meets are removed. O(1) on average when
-    /// keys are spread over slots and few are expired, else O(slots) or O(keys).
-    pub fn random_key(&mut self) -> Option<Vec<u8>> {
-        let database = self.keyspace.database_if_used(self.db)?;
-        let now = self.now();
-        for _ in 0..RANDOM_KEY_TRIES {
-            let total = self.keyspace.key_count(self.db);
-            if total == 0 {
-                return None;
-            }
-            let id = random_slot(database, self.env, self.db, total)?;
-            let mut guard = lock_patiently(database, id);
-            let random = self.env.random.borrow_mut().bits();
-            let Some(entry) = guard.table().sample(random) else { continue };
-            let key = entry.key().to_vec();
-            if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
-                return Some(key);
-            }
-            let hash = self.keyspace.hasher().hash(&key);
-            let entry = detach(&mut guard, self.env.tally.database(self.db), hash, &key);
-            drop(guard);
-            self.expired_any = true;
-            entry.into_iter().for_each(|entry| after_expiry(self.env, self.db, entry));
-        }
-        // Nearly all keys are expired: the first that is not is random enough.
-        let mut found = None;
-        let mut cursor = 0;
-        loop {
-            cursor = self.scan(cursor, 1, |entry| found = Some(entry.key().to_vec()));
-            if cursor == 0 || found.is_some() {
-                return found;
-            }
-        }
-    }
-}
-
-/// How many expired keys are met before a key is searched for rather than drawn.
-const RANDOM_KEY_TRIES: u32 = 100;
-
-/// How full the fullest slot of a database is, as far as is known: makes drawing a slot in
-/// proportion to its keys cheap.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FullestSlot {
-    db: DbIndex,
-    /// Keys in it.
-    len: u64,
-    /// Keys of the database when it was measured.
-    total: u64,
-    draws_left: u32,
-}
-
-impl FullestSlot {
-    /// Draws between two looks at all slots: one look costs as much as a few hundred draws.
-    const DRAWS: u32 = 4096;
-
-    fn serves(&self, db: DbIndex, total: u64) -> bool {
-        let drift = self.total.abs_diff(total);
-        self.db == db && self.draws_left > 0 && drift <= self.total / 8
-    }
-
-    fn measure(database: &Database, db: DbIndex, total: u64) -> FullestSlot {
-        let len = slot_lengths(database).max().unwrap_or(0);
-        FullestSlot { db, len, total, draws_left: Self::DRAWS }
-    }
-}
-
-fn slot_lengths(database: &Database) -> impl Iterator<Item = u64> {
-    (0..SLOTS as u16).map(|slot| database.slot(SlotId::new(slot)).len() as u64)
-}
-
-/// A slot with a chance in proportion to its keys: slots are drawn and refused the more often the
-/// fewer keys they have. If that takes too long, since keys are few or unevenly spread, all are
-/// counted.
-fn random_slot(database: &Database, env: &Env, db: DbIndex, total: u64) -> Option<SlotId> {
-    const TRIES: usize = 64;
-    let mut fullest = env.fullest_slot.get();
-    if !fullest.serves(db, total) {
-        fullest = FullestSlot::measure(database, db, total);
-    }
-    fullest.draws_left -= 1;
-    let mut drawn = None;
-    for _ in 0..TRIES {
-        let id = SlotId::new(env.random_below(SLOTS as u64) as u16);
-        let len = database.slot(id).len() as u64;
-        fullest.len = fullest.len.max(len);
-        if len > 0 && env.random_below(fullest.len) < len {
-            drawn = Some(id);
-            break;
-        }
-    }
-    env.fullest_slot.set(fullest);
-    drawn.or_else(|| random_slot_by_counting(database, env))
-}
-
-fn random_slot_by_counting(database: &Database, env: &Env) -> Option<SlotId> {
-    let total: u64 = slot_lengths(database).sum();
-    if total == 0 {
-        return None;
-    }
-    let mut left = env.random_below(total);
-    let at = slot_lengths(database).position(|len| {
-        let here = left < len;
-        left = left.saturating_sub(len);
-        here
-    });
-    at.map(|slot| SlotId::new(slot as u16))
 }
 
 /// Locks a slot that no command of this thread holds. Holders never wait, so this ends soon.

@@ -13,14 +13,15 @@
 //! Expired keys: when a slot is locked for a command and its earliest deadline has passed, the keys
 //! of that command are checked and removed first. Handlers therefore never see an expired key.
 
+mod draw;
 pub mod entry;
 pub mod evict;
 pub mod expire;
 mod keys;
 mod tally;
 
+pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
-pub(crate) use keys::FullestSlot;
 pub use keys::{Keys, Overwrite};
 pub use tally::{Tally, Totals};
 

@@ -14,7 +14,7 @@ mod tests;
 
 use crate::ctx::Command;
 
-pub const FAMILY: &[&[Command]] = &[
+pub(super) const FAMILY: &[&[Command]] = &[
     get::COMMANDS,
     set::COMMANDS,
     multi::COMMANDS,

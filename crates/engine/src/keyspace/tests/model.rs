@@ -153,7 +153,15 @@ impl Pair {
     fn swap(&mut self) {
         let (a, b) = (self.random.below(DATABASES) as u32, self.random.below(DATABASES) as u32);
         self.world.unlocked(|keys| keys.swap(DbIndex(a), DbIndex(b)));
-        let swapped = |db| if db == a { b } else if db == b { a } else { db };
+        let swapped = |db| {
+            if db == a {
+                b
+            } else if db == b {
+                a
+            } else {
+                db
+            }
+        };
         let held = std::mem::take(&mut self.model.held);
         self.model.held =
             held.into_iter().map(|((db, name), held)| ((swapped(db), name), held)).collect();

@@ -33,9 +33,9 @@ fn assert_each_once(seen: &HashMap<String, usize>, stayed: usize) {
 fn keys_that_stay_are_scanned_once_while_tables_grow_and_shrink() {
     let world = World::new();
     (0..2000).for_each(|n| world.set(&name(n), None));
-    let seen = scan_all(&world, 50, |call| {
-        let more = 2000 + call * 400..2400 + call * 400;
-        more.for_each(|n| world.set(&name(n), None));
+    let seen = scan_all(&world, 100, |call| {
+        let more = 2000 + call * 200..2200 + call * 200;
+        more.filter(|n| *n < 8000).for_each(|n| world.set(&name(n), None));
     });
     assert_each_once(&seen, 2000);
     let held = world.count() as usize;
