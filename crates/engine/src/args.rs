@@ -1,7 +1,7 @@
 //! The words of one request, and the keys among them.
 
 use crate::error::{CommandError, Result};
-use crate::keyspace::{Key, KeyHasher};
+use crate::keyspace::{DbIndex, Key, KeyHasher};
 use crate::number::parse_i64;
 use brisk_resp::{Span, Spans};
 
@@ -109,6 +109,16 @@ impl<'a> Args<'a> {
     #[inline]
     pub fn integer(&mut self) -> Result<i64> {
         parse_i64(self.bytes()?).ok_or(CommandError::NotAnInteger)
+    }
+
+    /// Takes the next word as an integer of 32 bits.
+    pub fn int(&mut self) -> Result<i32> {
+        i32::try_from(self.integer()?).map_err(|_| CommandError::IntOutOfRange)
+    }
+
+    /// Takes the next word as the index of one of `count` databases.
+    pub fn db(&mut self, count: u32) -> Result<DbIndex> {
+        DbIndex::checked(self.int()?, count).ok_or(CommandError::DbOutOfRange)
     }
 
     /// Takes the next word as a key.

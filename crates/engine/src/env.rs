@@ -2,7 +2,7 @@
 //! where a command's aftermath collects.
 
 use crate::effect::{Aftermath, Armed, EventClass};
-use crate::keyspace::{Entry, Table, Tally, UnixMs};
+use crate::keyspace::{Entry, Spread, Table, Tally, UnixMs};
 use crate::random::Random;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -94,6 +94,8 @@ pub struct Env {
     pub touch: Cell<bool>,
     /// Seconds of the recency clock, 24 bits.
     pub(crate) recency: Cell<u32>,
+    /// How the keys of a database lie, for drawing some.
+    pub(crate) spread: RefCell<Spread>,
     /// The moment the running batch began.
     now: Cell<UnixMs>,
 }
@@ -109,6 +111,7 @@ impl Env {
             garbage: RefCell::default(),
             touch: Cell::new(true),
             recency: Cell::new(0),
+            spread: RefCell::default(),
             now: Cell::default(),
         }
     }

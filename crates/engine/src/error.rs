@@ -15,6 +15,8 @@ pub enum CommandError {
     NotAFloat,
     #[error("ERR value is out of range")]
     OutOfRange,
+    #[error("ERR value is out of range, value must between {min} and {max}", min = i32::MIN, max = i32::MAX)]
+    IntOutOfRange,
     #[error("ERR value is out of range, must be positive")]
     MustBePositive,
     #[error("ERR increment or decrement would overflow")]
@@ -55,6 +57,15 @@ impl CommandError {
     /// An error with a text of its own, code word included.
     pub fn text(text: impl Into<Cow<'static, str>>) -> CommandError {
         CommandError::Text(text.into())
+    }
+
+    /// An error that quotes a client's word at its end: only what stands before a NUL byte, and
+    /// no line ends, since the error is one line.
+    pub fn text_with(before: &str, word: &[u8]) -> CommandError {
+        let word = word.split(|byte| *byte == 0).next().unwrap_or_default();
+        let text = String::from_utf8_lossy(word);
+        let text = text.trim_end_matches(['\r', '\n']).replace(['\r', '\n'], " ");
+        CommandError::text(format!("{before}{text}"))
     }
 }
 

@@ -12,6 +12,7 @@ pub mod effect;
 pub mod env;
 pub mod error;
 pub mod exec;
+pub mod glob;
 pub mod keyspace;
 pub mod keyspec;
 pub mod long_double;

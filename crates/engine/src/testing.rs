@@ -25,6 +25,7 @@ use crate::reply::{Reply, ReplyBuffer};
 use brisk_resp::{
     Limits, Protocol, ReplyDecoder, ReplyLimits, ReplyStep, RequestDecoder, Spans, Step, Value,
 };
+use std::cell::Cell;
 
 /// Databases of a test keyspace.
 const DATABASES: u32 = 4;
@@ -35,6 +36,8 @@ pub struct Db {
     env: Env,
     protocol: Protocol,
     selected: DbIndex,
+    /// How many changes the last command made.
+    changes: Cell<u64>,
 }
 
 impl Default for Db {
@@ -49,7 +52,7 @@ impl Db {
         let keyspace = Keyspace::new(DATABASES, KeyHasher::seeded(1, 2));
         let env = Env::new(keyspace.tally(), Random::seeded(7));
         env.set_now(UnixMs(1000));
-        Db { keyspace, env, protocol: Protocol::Resp2, selected: DbIndex(0) }
+        Db { keyspace, env, protocol: Protocol::Resp2, selected: DbIndex(0), changes: Cell::new(0) }
     }
 
     /// Sets the clock.
@@ -94,6 +97,12 @@ impl Db {
     /// Runs a line; the reply in the form of redis-cli.
     pub fn run(&mut self, line: &str) -> String {
         self.run_words(&split(line))
+    }
+
+    /// Runs a line; the reply, and how many changes it counted.
+    pub fn run_counting(&mut self, line: &str) -> (String, u64) {
+        self.changes.set(0);
+        (self.run(line), self.changes.get())
     }
 
     /// Runs a command given word by word; the reply in the form of redis-cli.
@@ -202,7 +211,8 @@ impl Db {
         let reply = Reply::new(buffer, self.protocol);
         let call =
             Invocation { spec, parent, run: command.run, db: self.selected, may_block: false };
-        exec::run(&self.keyspace, &self.env, &call, &prepared, &mut args, reply).map(|_| ())
+        exec::run(&self.keyspace, &self.env, &call, &prepared, &mut args, reply)
+            .map(|done| self.changes.set(done.dirty))
     }
 }
 

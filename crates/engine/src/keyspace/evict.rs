@@ -5,6 +5,7 @@
 //! bits in each entry: seconds of the last access, or under an LFU policy 16 bits of minutes and an
 //! 8-bit logarithmic counter.
 
+use super::draw::draw_slot;
 use super::keys::{after_eviction, detach, lock_patiently};
 use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::env::{Env, EvictionPolicy};
@@ -16,6 +17,8 @@ const LFU_NEW: u32 = 5;
 const POOL_MAX: usize = 16;
 /// Random slots tried before all slots are walked from a random one on.
 const RANDOM_SLOTS_MAX: usize = 64;
+/// Keys looked at in a random slot for one that may go.
+const SAMPLED_MAX: usize = 256;
 
 /// The recency clock: seconds, modulo 2^24.
 pub(crate) fn recency_clock(now: UnixMs) -> u32 {
@@ -99,13 +102,19 @@ struct Candidate {
 pub struct Evictor {
     /// In ascending order of score.
     pool: Vec<Candidate>,
+    /// The policy that gave the scores; those of another say nothing.
+    scored_by: Option<EvictionPolicy>,
 }
 
 impl Evictor {
     /// Removes one key by the policy. False if there is none that may go.
     pub fn evict_one(&mut self, keyspace: &Keyspace, env: &Env) -> bool {
-        if env.settings.eviction == EvictionPolicy::NoEviction {
+        let policy = env.settings.eviction;
+        if policy == EvictionPolicy::NoEviction {
             return false;
+        }
+        if self.scored_by.replace(policy) != Some(policy) {
+            self.pool.clear();
         }
         let used: Vec<DbIndex> = (0..keyspace.database_count())
             .map(DbIndex)
@@ -124,24 +133,34 @@ impl Evictor {
         false
     }
 
+    /// Offers some keys of a database: those of slots drawn at random, or of all slots from a
+    /// random one on until there are enough.
     fn sample(&mut self, keyspace: &Keyspace, env: &Env, db: DbIndex, whole: bool) {
         let Some(database) = keyspace.database_if_used(db) else { return };
-        let mut wanted = env.settings.maxmemory_samples.max(1) as usize;
-        let first = env.random_below(SLOTS as u64) as usize;
-        let tries = if whole { SLOTS } else { RANDOM_SLOTS_MAX };
-        for step in 0..tries {
-            let slot = if whole {
-                (first + step) % SLOTS
-            } else {
-                env.random_below(SLOTS as u64) as usize
-            };
-            wanted -= self.sample_slot(env, database, db, SlotId::new(slot as u16), wanted);
-            if wanted == 0 {
-                return;
+        if whole {
+            let first = env.random_below(SLOTS as u64) as usize;
+            let mut wanted = POOL_MAX;
+            for step in 0..SLOTS {
+                let slot = SlotId::new(((first + step) % SLOTS) as u16);
+                wanted -= self.sample_slot(env, database, db, slot, wanted, usize::MAX);
+                if wanted == 0 {
+                    return;
+                }
+            }
+        } else {
+            let total = keyspace.key_count(db);
+            let mut wanted = env.settings.maxmemory_samples.max(1) as usize;
+            for _ in 0..RANDOM_SLOTS_MAX {
+                let Some(slot) = draw_slot(database, env, db, total) else { return };
+                wanted -= self.sample_slot(env, database, db, slot, wanted, SAMPLED_MAX);
+                if wanted == 0 {
+                    return;
+                }
             }
         }
     }
 
+    /// Offers up to `wanted` keys of a slot, looking at no more than `looks`; how many were offered.
     fn sample_slot(
         &mut self,
         env: &Env,
@@ -149,6 +168,7 @@ impl Evictor {
         db: DbIndex,
         slot: SlotId,
         wanted: usize,
+        looks: usize,
     ) -> usize {
         if database.slot(slot).is_empty() {
             return 0;
@@ -166,10 +186,10 @@ impl Evictor {
                 self.offer(score(env, &entry), db, slot, entry.key());
             }
         };
-        guard.table().sample_many(random, wanted, &mut offer);
+        guard.table().sample_many(random, wanted.min(looks), &mut offer);
         if seen.get() == 0 {
-            // Few of many keys have a deadline: look at all of this slot.
-            guard.table().for_each(offer);
+            // Few of many keys have a deadline.
+            guard.table().sample_many(random, looks, offer);
         }
         seen.get()
     }

@@ -16,6 +16,9 @@ const REST_MS: u32 = 800;
 /// Buckets walked between two looks at the time left.
 const BUCKETS_PER_STEP: usize = 64;
 
+/// Slots passed by between two looks at the time left.
+const IDLE_SLOTS_PER_LOOK: u32 = 256;
+
 /// Where a thread's expiry cycle stands. Threads share the work by slot number.
 #[derive(Debug, Clone)]
 pub struct Sweeper {
@@ -39,6 +42,15 @@ pub enum Swept {
     Part,
 }
 
+/// How far a step of a walk came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Walked {
+    /// Nothing in the slot is due, or it rests.
+    Nothing,
+    Part,
+    ToTheEnd,
+}
+
 impl Sweeper {
     pub fn new(share: usize, of: usize) -> Sweeper {
         assert!(share < of);
@@ -53,6 +65,7 @@ impl Sweeper {
         mut more: impl FnMut() -> bool,
     ) -> Swept {
         let totals = keyspace.totals();
+        let mut idle_slots = 0;
         loop {
             if self.db >= keyspace.database_count() {
                 (self.db, self.slot, self.position) = (0, self.share, 0);
@@ -60,15 +73,14 @@ impl Sweeper {
             }
             let any = totals.databases[self.db as usize].with_deadline > 0;
             while any && self.slot < SLOTS {
-                if !self.slot_step(keyspace, env) {
+                let walked = self.slot_step(keyspace, env);
+                if walked != Walked::Part {
                     (self.slot, self.position) = (self.slot + self.of, 0);
                     self.earliest = UnixMs::MAX;
-                    // Time is looked at for each slot that was walked, and now and then else.
-                    if !self.slot.is_multiple_of(256) {
-                        continue;
-                    }
                 }
-                if !more() {
+                // Time is looked at after each step of a walk, and now and then else.
+                idle_slots = if walked == Walked::Nothing { idle_slots + 1 } else { 0 };
+                if idle_slots % IDLE_SLOTS_PER_LOOK == 0 && !more() {
                     env.tally.expire_time_cap_reached.add(1);
                     return Swept::Part;
                 }
@@ -77,20 +89,23 @@ impl Sweeper {
         }
     }
 
-    /// Walks on in the current slot; false when it is done.
-    fn slot_step(&mut self, keyspace: &Keyspace, env: &Env) -> bool {
+    /// Walks on in the current slot.
+    fn slot_step(&mut self, keyspace: &Keyspace, env: &Env) -> Walked {
         let db = DbIndex(self.db);
-        let Some(database) = keyspace.database_if_used(db) else { return false };
+        let Some(database) = keyspace.database_if_used(db) else { return Walked::Nothing };
         let id = SlotId::new(self.slot as u16);
         if database.slot(id).is_empty() {
-            return false;
+            return Walked::Nothing;
         }
         let now = env.now();
         let mut guard = lock_patiently(database, id);
         let meta = guard.meta();
         let resting = (meta.rest_until.wrapping_sub(now.0 as u32) as i32) > 0;
         if meta.earliest > now || (resting && self.position == 0) {
-            return false;
+            return Walked::Nothing;
+        }
+        if self.position == 0 {
+            guard.meta_mut().earliest_since_walk = UnixMs::MAX;
         }
         let mut earliest = self.earliest;
         let mut gone = Vec::new();
@@ -120,16 +135,16 @@ impl Sweeper {
             tally.keys.add(-1);
             tally.with_deadline.add(-1);
             tally.deadlines_ms.add((deadline as i64).wrapping_neg());
-            env.tally.expired.add(1);
             after_expiry(env, db, entry);
         }
-        if self.position != 0 {
-            // A key added meanwhile behind the walk keeps its own, earlier bound in `earliest`
-            // of the slot, which stays as it is until a walk ends.
-            return true;
+        if meta.with_deadline == 0 {
+            meta.no_deadlines();
         }
-        meta.earliest = if meta.with_deadline == 0 { UnixMs::MAX } else { self.earliest };
+        if self.position != 0 {
+            return Walked::Part;
+        }
+        meta.earliest = self.earliest.min(meta.earliest_since_walk);
         meta.rest_until = (now.0 as u32).wrapping_add(REST_MS);
-        false
+        Walked::ToTheEnd
     }
 }

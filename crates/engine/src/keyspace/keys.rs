@@ -3,6 +3,7 @@
 
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
+use super::tally::DatabaseTotals;
 use super::{
     Database, DbIndex, Entry, Key, Keyspace, SLOTS, SlotGuard, SlotId, Stored, StoredMut, Ticket,
     UnixMs,
@@ -46,6 +47,8 @@ pub struct Keys<'a> {
     db: DbIndex,
     held: Held<'a>,
     dirty: u64,
+    /// Expired keys were removed on the way, which is propagated whatever the command does.
+    pub(super) expired_any: bool,
 }
 
 impl<'a> Keys<'a> {
@@ -58,7 +61,7 @@ impl<'a> Keys<'a> {
         db: DbIndex,
         prepared: &[PreparedKey],
     ) -> Result<Keys<'a>> {
-        let mut keys = Keys { keyspace, env, db, held: Held::None, dirty: 0 };
+        let mut keys = Keys { keyspace, env, db, held: Held::None, dirty: 0, expired_any: false };
         match prepared {
             [] => {}
             [key] => {
@@ -73,7 +76,7 @@ impl<'a> Keys<'a> {
 
     /// Keys that hold no slot: for commands without keys, or that look at slots one by one.
     pub fn unlocked(keyspace: &'a Keyspace, env: &'a Env, db: DbIndex) -> Keys<'a> {
-        Keys { keyspace, env, db, held: Held::None, dirty: 0 }
+        Keys { keyspace, env, db, held: Held::None, dirty: 0, expired_any: false }
     }
 
     fn lock_many(&mut self, wanted: impl Iterator<Item = Place>) -> Result<()> {
@@ -208,6 +211,16 @@ impl<'a> Keys<'a> {
         found.map(EntryRef)
     }
 
+    /// As [`Keys::peek`], but the lack of the key is no event.
+    pub fn peek_silently(&self, key: &Key<'_>) -> Option<EntryRef<'_>> {
+        let found = self.find(key);
+        match found {
+            Some(_) => self.env.tally.hits.add(1),
+            None => self.env.tally.misses.add(1),
+        }
+        found.map(EntryRef)
+    }
+
     /// The entry, without trace in clocks, statistics or events.
     pub fn inspect(&self, key: &Key<'_>) -> Option<EntryRef<'_>> {
         self.find(key).map(EntryRef)
@@ -270,7 +283,8 @@ impl<'a> Keys<'a> {
 
     /// An entry of any type, for changes to its deadline or its removal.
     pub fn open_any_mut<'k>(&'k mut self, key: &Key<'k>) -> Option<EntryMut<'k, 'a, ()>> {
-        self.find(key)?;
+        let entry = self.find(key)?;
+        touch(self.env, &entry);
         Some(EntryMut { keys: self, key: *key, kind: PhantomData })
     }
 
@@ -331,7 +345,7 @@ impl<'a> Keys<'a> {
         if let Some(deadline) = deadline {
             let meta = guard.meta_mut();
             meta.with_deadline += 1;
-            meta.earliest = meta.earliest.min(deadline);
+            meta.note(deadline);
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(deadline.0 as i64);
         }
@@ -368,7 +382,7 @@ impl<'a> Keys<'a> {
         }
         let entry = self.detach(from).expect("RENAME checked that the key exists");
         self.insert(to, entry.with_key(to.bytes));
-        self.changed(from, EventClass::GENERIC, "rename_from");
+        self.tell(from, EventClass::GENERIC, "rename_from");
         self.changed(to, EventClass::GENERIC, "rename_to");
     }
 
@@ -376,11 +390,9 @@ impl<'a> Keys<'a> {
     /// exist here and not there.
     pub fn move_to(&mut self, key: &Key<'_>, to: DbIndex) {
         let entry = self.detach(key).expect("MOVE checked that the key exists");
-        self.changed(key, EventClass::GENERIC, "move_from");
-        self.in_db(to, |keys| {
-            keys.insert(key, entry);
-            keys.changed(key, EventClass::GENERIC, "move_to");
-        });
+        self.in_db(to, |keys| keys.insert(key, entry));
+        self.tell(key, EventClass::GENERIC, "move_from");
+        self.in_db(to, |keys| keys.changed(key, EventClass::GENERIC, "move_to"));
     }
 
     /// Copies a key to `to` in database `db`, replacing what is there. Large values are shared, so
@@ -417,11 +429,11 @@ impl<'a> Keys<'a> {
         }
         if let Some(at) = deadline {
             meta.with_deadline += 1;
-            meta.earliest = meta.earliest.min(at);
+            meta.note(at);
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(at.0 as i64);
         } else if meta.with_deadline == 0 {
-            meta.earliest = UnixMs::MAX;
+            meta.no_deadlines();
         }
         before.is_some()
     }
@@ -448,7 +460,7 @@ impl<'a> Keys<'a> {
         let deadline = self.find(key).and_then(|entry| entry.deadline());
         if deadline.is_some_and(|at| UnixMs(at) <= now) {
             let entry = self.detach(key).expect("it was just found");
-            self.env.tally.expired.add(1);
+            self.expired_any = true;
             after_expiry(self.env, self.db, entry);
         }
     }
@@ -457,6 +469,12 @@ impl<'a> Keys<'a> {
     #[inline]
     pub(crate) fn changed(&mut self, key: &Key<'_>, class: EventClass, event: &'static str) {
         self.dirty += 1;
+        self.tell(key, class, event);
+    }
+
+    /// Tells of one more key that a change concerns, which is counted elsewhere.
+    #[inline]
+    fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
         if !self.env.armed.get().is_empty() {
             self.notify(key.bytes, class, event);
         }
@@ -472,8 +490,9 @@ impl<'a> Keys<'a> {
         notify(self.env, self.db, key, class, name);
     }
 
-    /// Says what to propagate instead of the command as it was sent; may be called several times.
-    /// `words` runs only if somebody listens.
+    /// Says what to propagate instead of the command as it was sent, and that something is to be
+    /// propagated even if nothing changed here; may be called several times. `words` runs only if
+    /// somebody listens.
     pub fn propagate(&mut self, words: impl FnOnce() -> Vec<Vec<u8>>) {
         if self.env.armed.get().contains(Armed::PROPAGATE) {
             let mut aftermath = self.env.aftermath.borrow_mut();
@@ -485,11 +504,15 @@ impl<'a> Keys<'a> {
     /// After the handler: notes the command as sent if it changed something and did not say
     /// otherwise, and takes the transaction's ticket. `None` if nothing is to be propagated.
     pub(crate) fn close<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) -> Option<Ticket> {
-        if self.dirty == 0 || !self.env.armed.get().contains(Armed::PROPAGATE) {
+        if !self.env.armed.get().contains(Armed::PROPAGATE) {
             return None;
         }
         let mut aftermath = self.env.aftermath.borrow_mut();
-        if !std::mem::take(&mut aftermath.replaced) {
+        let replaced = std::mem::take(&mut aftermath.replaced);
+        if self.dirty == 0 && !replaced && !self.expired_any {
+            return None;
+        }
+        if self.dirty > 0 && !replaced {
             let words = words.map(<[u8]>::to_vec).collect();
             aftermath.effects.push(Effect { db: self.db, words });
         }
@@ -559,40 +582,33 @@ impl<'a> Keys<'a> {
         0
     }
 
-    /// Takes all keys out of a database; their number. O(slots); the memory is freed elsewhere.
+    /// Takes all keys out of a database; their number. Only under quiescence. O(slots); the memory
+    /// is freed elsewhere.
     pub fn flush(&mut self, db: DbIndex) -> u64 {
         let Some(database) = self.keyspace.database_if_used(db) else { return 0 };
-        let tally = self.env.tally.database(db);
-        let mut removed = 0;
+        let was = self.keyspace.totals().databases[db.0 as usize];
         for slot in 0..SLOTS as u16 {
             let id = SlotId::new(slot);
             if database.slot(id).is_empty() {
                 continue;
             }
             let mut guard = lock_patiently(database, id);
-            let mut deadlines = 0i64;
-            if guard.meta().with_deadline != 0 {
-                guard.table().for_each(|entry| {
-                    deadlines = deadlines.wrapping_add(entry.deadline().unwrap_or(0) as i64);
-                });
-            }
-            let meta = guard.meta_mut();
-            tally.with_deadline.add(-i64::from(meta.with_deadline));
-            tally.deadlines_ms.add(deadlines.wrapping_neg());
-            meta.with_deadline = 0;
-            meta.earliest = UnixMs::MAX;
+            guard.meta_mut().no_deadlines();
             let table = guard.table_mut().take();
-            removed += table.view().len() as u64;
             self.env.garbage.borrow_mut().push(Garbage::Table(table));
         }
-        tally.keys.add(-(removed as i64));
-        removed
+        self.env.tally.database(db).shift(&was, &DatabaseTotals::default());
+        was.keys
     }
 
     /// Exchanges two databases. Only under quiescence. O(slots).
     pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
+        // Exchanging a database with itself is a change too, though nothing moves.
+        self.dirty += 1;
+        if a == b {
+            return;
+        }
         let (first, second) = (self.keyspace.database(a), self.keyspace.database(b));
-        let tally = &self.env.tally;
         for slot in 0..SLOTS as u16 {
             let id = SlotId::new(slot);
             if first.slot(id).is_empty() && second.slot(id).is_empty() {
@@ -601,64 +617,18 @@ impl<'a> Keys<'a> {
             let mut here = lock_patiently(first, id);
             let mut there = lock_patiently(second, id);
             std::mem::swap(here.meta_mut(), there.meta_mut());
+            // A sweep that is half way through one of the tables goes on in the other.
+            here.meta_mut().restart_walk();
+            there.meta_mut().restart_walk();
             let (table, other) = (here.table_mut().take(), there.table_mut().take());
             here.table_mut().put(other);
             there.table_mut().put(table);
         }
         let totals = self.keyspace.totals();
         let (at_a, at_b) = (totals.databases[a.0 as usize], totals.databases[b.0 as usize]);
-        for (db, was, is) in [(a, at_a, at_b), (b, at_b, at_a)] {
-            let tally = tally.database(db);
-            tally.keys.add(is.keys as i64 - was.keys as i64);
-            tally.with_deadline.add(is.with_deadline as i64 - was.with_deadline as i64);
-            tally.deadlines_ms.add(is.deadlines_ms.wrapping_sub(was.deadlines_ms) as i64);
-        }
-        self.dirty += 1;
+        self.env.tally.database(a).shift(&at_a, &at_b);
+        self.env.tally.database(b).shift(&at_b, &at_a);
     }
-
-    /// A key chosen at random, every key with nearly the same chance; `None` from an empty
-    /// database. It may be expired. O(1) on average when keys are spread, else O(slots).
-    pub fn random_key(&self) -> Option<(Vec<u8>, bool)> {
-        let database = self.keyspace.database_if_used(self.db)?;
-        let total = self.keyspace.key_count(self.db);
-        if total == 0 {
-            return None;
-        }
-        let id = random_slot(database, self.env, total)?;
-        let guard = lock_patiently(database, id);
-        let entry = guard.table().sample(self.env.random.borrow_mut().bits())?;
-        let expired = entry.deadline().is_some_and(|at| UnixMs(at) <= self.now());
-        Some((entry.key().to_vec(), expired))
-    }
-}
-
-/// A slot with a chance in proportion to its keys: rejection sampling, exact counting if slots
-/// turn out to be uneven.
-fn random_slot(database: &Database, env: &Env, total: u64) -> Option<SlotId> {
-    const TRIES: usize = 64;
-    let ceiling = 4 * total.div_ceil(SLOTS as u64) + 8;
-    for _ in 0..TRIES {
-        let id = SlotId::new(env.random_below(SLOTS as u64) as u16);
-        let len = database.slot(id).len() as u64;
-        if len > ceiling {
-            break;
-        }
-        if env.random_below(ceiling) < len {
-            return Some(id);
-        }
-    }
-    let sizes = || (0..SLOTS as u16).map(|slot| database.slot(SlotId::new(slot)).len() as u64);
-    let total: u64 = sizes().sum();
-    if total == 0 {
-        return None;
-    }
-    let mut left = env.random_below(total);
-    let at = sizes().position(|len| {
-        let here = left < len;
-        left = left.saturating_sub(len);
-        here
-    });
-    at.map(|slot| SlotId::new(slot as u16))
 }
 
 /// Locks a slot that no command of this thread holds. Holders never wait, so this ends soon.
@@ -684,7 +654,7 @@ pub(super) fn detach(
         let meta = guard.meta_mut();
         meta.with_deadline -= 1;
         if meta.with_deadline == 0 {
-            meta.earliest = UnixMs::MAX;
+            meta.no_deadlines();
         }
         tally.with_deadline.add(-1);
         tally.deadlines_ms.add((deadline as i64).wrapping_neg());
@@ -694,6 +664,7 @@ pub(super) fn detach(
 
 /// Tells of a key that was removed because its deadline had passed.
 pub(super) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
+    env.tally.expired.add(1);
     if !env.armed.get().is_empty() {
         notify(env, db, entry.key(), EventClass::EXPIRED, "expired");
         propagate_removal(env, db, entry.key(), env.settings.lazy_expire);

@@ -13,12 +13,14 @@
 //! Expired keys: when a slot is locked for a command and its earliest deadline has passed, the keys
 //! of that command are checked and removed first. Handlers therefore never see an expired key.
 
+mod draw;
 pub mod entry;
 pub mod evict;
 pub mod expire;
 mod keys;
 mod tally;
 
+pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
 pub use keys::{Keys, Overwrite};
 pub use tally::{Tally, Totals};
@@ -43,6 +45,13 @@ impl UnixMs {
 /// Which database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct DbIndex(pub u32);
+
+impl DbIndex {
+    /// The database `number` if there are so many.
+    pub fn checked(number: i32, count: u32) -> Option<DbIndex> {
+        u32::try_from(number).ok().filter(|index| *index < count).map(DbIndex)
+    }
+}
 
 /// Which slot of a database; below [`SLOTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,6 +111,9 @@ pub struct SlotMeta {
     /// No key of the slot has a deadline before this. A lower bound: removing the key that set it
     /// leaves it until the next sweep.
     pub(crate) earliest: UnixMs,
+    /// The same for the deadlines that were set since the expiry cycle began its present walk over
+    /// the slot: some of those keys lie behind it.
+    pub(crate) earliest_since_walk: UnixMs,
     /// The ticket of the last write.
     pub(crate) last_write: Ticket,
     /// How many keys have a deadline.
@@ -114,10 +126,32 @@ impl Default for SlotMeta {
     fn default() -> SlotMeta {
         SlotMeta {
             earliest: UnixMs::MAX,
+            earliest_since_walk: UnixMs::MAX,
             last_write: Ticket::default(),
             with_deadline: 0,
             rest_until: 0,
         }
+    }
+}
+
+impl SlotMeta {
+    /// A key of the slot now has this deadline.
+    #[inline]
+    pub(crate) fn note(&mut self, deadline: UnixMs) {
+        self.earliest = self.earliest.min(deadline);
+        self.earliest_since_walk = self.earliest_since_walk.min(deadline);
+    }
+
+    /// No key of the slot has a deadline any more.
+    pub(crate) fn no_deadlines(&mut self) {
+        self.with_deadline = 0;
+        self.earliest = UnixMs::MAX;
+        self.earliest_since_walk = UnixMs::MAX;
+    }
+
+    /// The table is another one: whatever a walk saw of it until now says nothing.
+    pub(crate) fn restart_walk(&mut self) {
+        self.earliest_since_walk = self.earliest;
     }
 }
 
@@ -224,7 +258,8 @@ impl Keyspace {
                 guard.table().for_each(|entry| {
                     if let Some(deadline) = entry.deadline() {
                         with_deadline += 1;
-                        assert!(guard.meta().earliest <= UnixMs(deadline));
+                        let earliest = guard.meta().earliest;
+                        assert!(earliest <= UnixMs(deadline), "a bound above a deadline");
                     }
                 });
                 assert_eq!(guard.meta().with_deadline, with_deadline);
@@ -237,3 +272,6 @@ impl Keyspace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,6 +41,15 @@ pub struct DatabaseTally {
     pub deadlines_ms: Count,
 }
 
+impl DatabaseTally {
+    /// Makes the figures of the whole database go from `was` to `is`.
+    pub(super) fn shift(&self, was: &DatabaseTotals, is: &DatabaseTotals) {
+        self.keys.add(is.keys as i64 - was.keys as i64);
+        self.with_deadline.add(is.with_deadline as i64 - was.with_deadline as i64);
+        self.deadlines_ms.add(is.deadlines_ms.wrapping_sub(was.deadlines_ms) as i64);
+    }
+}
+
 impl Tally {
     pub(super) fn new(databases: usize) -> Tally {
         Tally {

@@ -1,0 +1,212 @@
+//! EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT, PERSIST: give a key a deadline, or take it away.
+
+use crate::args::Args;
+use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::error::{CommandError, Result};
+use crate::keyspace::UnixMs;
+use crate::number::{Digits, parse_i64};
+use crate::reply::Outcome;
+
+/// How a command counts time.
+#[derive(Clone, Copy)]
+struct Counting {
+    ms_per_unit: i64,
+    from_now: bool,
+}
+
+fn expire(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    set_deadline(ctx, args, Counting { ms_per_unit: 1000, from_now: true })
+}
+
+fn pexpire(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    set_deadline(ctx, args, Counting { ms_per_unit: 1, from_now: true })
+}
+
+fn expireat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    set_deadline(ctx, args, Counting { ms_per_unit: 1000, from_now: false })
+}
+
+fn pexpireat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    set_deadline(ctx, args, Counting { ms_per_unit: 1, from_now: false })
+}
+
+fn set_deadline(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, counting: Counting) -> Result<Outcome> {
+    let key = args.key()?;
+    let time = args.bytes()?;
+    // The options are judged before the number, and both before the key is looked for.
+    let conditions = Conditions::take(args)?;
+    let deadline = deadline_ms(ctx, time, counting)?;
+
+    let now = ctx.now();
+    let Some(mut entry) = ctx.keys.open_any_mut(&key) else { return Ok(ctx.reply.integer(0)) };
+    if !conditions.admit(entry.deadline(), deadline) {
+        return Ok(ctx.reply.integer(0));
+    }
+    match u64::try_from(deadline).map(UnixMs) {
+        Ok(at) if at > now => {
+            entry.expire_at(at);
+            ctx.keys.propagate(|| {
+                let ms = Digits::new().format(deadline).to_vec();
+                vec![b"PEXPIREAT".to_vec(), key.bytes.to_vec(), ms]
+            });
+        }
+        // A deadline already past is a deletion, here and wherever this is replayed.
+        _ => {
+            entry.delete();
+            let lazy = ctx.keys.env().settings.lazy_expire;
+            let word: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
+            ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec()]);
+        }
+    }
+    Ok(ctx.reply.integer(1))
+}
+
+/// The deadline in Unix ms; it may be negative.
+fn deadline_ms(ctx: &Ctx<'_, '_>, time: &[u8], counting: Counting) -> Result<i64> {
+    let time = parse_i64(time).ok_or(CommandError::NotAnInteger)?;
+    let from = if counting.from_now { ctx.now().0 as i64 } else { 0 };
+    let deadline = time.checked_mul(counting.ms_per_unit).and_then(|ms| ms.checked_add(from));
+    deadline.ok_or_else(|| ctx.invalid_expire())
+}
+
+/// The options NX, XX, GT and LT.
+#[derive(Default)]
+struct Conditions {
+    nx: bool,
+    xx: bool,
+    gt: bool,
+    lt: bool,
+}
+
+impl Conditions {
+    fn take(args: &mut Args<'_>) -> Result<Conditions> {
+        let mut this = Conditions::default();
+        while args.remaining() > 0 {
+            if args.take("NX") {
+                this.nx = true;
+            } else if args.take("XX") {
+                this.xx = true;
+            } else if args.take("GT") {
+                this.gt = true;
+            } else if args.take("LT") {
+                this.lt = true;
+            } else {
+                return Err(CommandError::text_with("ERR Unsupported option ", args.bytes()?));
+            }
+        }
+        if this.nx && (this.xx || this.gt || this.lt) {
+            let text = "ERR NX and XX, GT or LT options at the same time are not compatible";
+            return Err(CommandError::text(text));
+        }
+        if this.gt && this.lt {
+            let text = "ERR GT and LT options at the same time are not compatible";
+            return Err(CommandError::text(text));
+        }
+        Ok(this)
+    }
+
+    /// Whether a deadline may replace the present one. None at all counts as infinitely late.
+    fn admit(&self, present: Option<UnixMs>, wanted: i64) -> bool {
+        let Some(UnixMs(present)) = present else { return !self.xx && !self.gt };
+        let present = present as i64;
+        !self.nx && !(self.gt && wanted <= present) && !(self.lt && wanted >= present)
+    }
+}
+
+fn persist(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let had = ctx.keys.open_any_mut(&key).is_some_and(|mut entry| entry.persist());
+    Ok(ctx.reply.integer(i64::from(had)))
+}
+
+const CONDITION: Arg = Arg::one_of(
+    "condition",
+    &[
+        Arg::token("nx", "NX"),
+        Arg::token("xx", "XX"),
+        Arg::token("gt", "GT"),
+        Arg::token("lt", "LT"),
+    ],
+)
+.since("7.0.0")
+.optional();
+
+/// What the rows of the four commands with a time have in common.
+const SET_DEADLINE: Spec = Spec {
+    group: Group::Generic,
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::FAST),
+    categories: Categories::KEYSPACE,
+    keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
+    history: &[("7.0.0", "The conditions `NX`, `XX`, `GT` and `LT` are understood.")],
+    ..Spec::EMPTY
+};
+
+const EXPIRE: Command = Command {
+    spec: Spec {
+        name: "expire",
+        summary: "Lets a key expire in a number of seconds.",
+        since: "1.0.0",
+        args: &[Arg::key("key"), Arg::integer("seconds"), CONDITION],
+        ..SET_DEADLINE
+    },
+    run: expire,
+    subcommands: &[],
+};
+
+const PEXPIRE: Command = Command {
+    spec: Spec {
+        name: "pexpire",
+        summary: "Lets a key expire in a number of milliseconds.",
+        since: "2.6.0",
+        args: &[Arg::key("key"), Arg::integer("milliseconds"), CONDITION],
+        ..SET_DEADLINE
+    },
+    run: pexpire,
+    subcommands: &[],
+};
+
+const EXPIREAT: Command = Command {
+    spec: Spec {
+        name: "expireat",
+        summary: "Lets a key expire at a Unix time in seconds.",
+        since: "1.2.0",
+        args: &[Arg::key("key"), Arg::unix_time("unix-time-seconds"), CONDITION],
+        ..SET_DEADLINE
+    },
+    run: expireat,
+    subcommands: &[],
+};
+
+const PEXPIREAT: Command = Command {
+    spec: Spec {
+        name: "pexpireat",
+        summary: "Lets a key expire at a Unix time in milliseconds.",
+        since: "2.6.0",
+        args: &[Arg::key("key"), Arg::unix_time("unix-time-milliseconds"), CONDITION],
+        ..SET_DEADLINE
+    },
+    run: pexpireat,
+    subcommands: &[],
+};
+
+const PERSIST: Command = Command {
+    spec: Spec {
+        name: "persist",
+        group: Group::Generic,
+        summary: "Lets a key live for ever.",
+        since: "2.2.0",
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::WRITE.union(Flags::FAST),
+        categories: Categories::KEYSPACE,
+        keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
+        args: &[Arg::key("key")],
+        ..Spec::EMPTY
+    },
+    run: persist,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[EXPIRE, EXPIREAT, PERSIST, PEXPIRE, PEXPIREAT];

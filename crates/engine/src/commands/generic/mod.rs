@@ -1,0 +1,26 @@
+//! Commands on keys of any type.
+
+mod copy;
+mod delete;
+mod exists;
+mod expire;
+mod object;
+mod rename;
+mod scan;
+mod ttl;
+
+use crate::ctx::Command;
+
+pub(super) const FAMILY: &[&[Command]] = &[
+    copy::COMMANDS,
+    delete::COMMANDS,
+    exists::COMMANDS,
+    expire::COMMANDS,
+    object::COMMANDS,
+    rename::COMMANDS,
+    scan::COMMANDS,
+    ttl::COMMANDS,
+];
+
+#[cfg(test)]
+mod tests;

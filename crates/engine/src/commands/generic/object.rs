@@ -1,0 +1,178 @@
+//! OBJECT: how a value is stored and how often it is used.
+
+use crate::args::Args;
+use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::env::EvictionPolicy;
+use crate::error::{CommandError, Result};
+use crate::keyspace::{EntryRef, evict};
+use crate::reply::Outcome;
+use crate::types::string::StrRef;
+
+fn encoding(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    Ok(match ctx.keys.peek_silently(&key) {
+        Some(entry) => ctx.reply.bulk(entry.encoding().name().as_bytes()),
+        None => ctx.reply.null(),
+    })
+}
+
+/// Redis keeps these integers once for all keys, and never counts how often they are used.
+const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
+
+fn refcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let policy = ctx.keys.env().settings.eviction;
+    Ok(match ctx.keys.peek_silently(&key) {
+        Some(entry) if is_shared(&entry, policy) => ctx.reply.integer(i64::from(i32::MAX)),
+        Some(_) => ctx.reply.integer(1),
+        None => ctx.reply.null(),
+    })
+}
+
+/// A shared value could have no access clock of its own, so some policies forbid sharing.
+fn is_shared(entry: &EntryRef<'_>, policy: EvictionPolicy) -> bool {
+    let small =
+        matches!(entry.string(), Some(StrRef::Int(number)) if SHARED_INTEGERS.contains(&number));
+    small && !policy.is_lru() && !policy.is_lfu()
+}
+
+const FREQUENCY_UNKNOWN: &str = "ERR An LFU maxmemory policy is not selected, access frequency \
+    not tracked. Please note that when switching between policies at runtime LRU and LFU data \
+    will take some time to adjust.";
+
+const IDLE_TIME_UNKNOWN: &str = "ERR An LFU maxmemory policy is selected, idle time not tracked. \
+    Please note that when switching between policies at runtime LRU and LFU data will take some \
+    time to adjust.";
+
+fn freq(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let env = ctx.keys.env();
+    let Some(entry) = ctx.keys.peek_silently(&key) else { return Ok(ctx.reply.null()) };
+    if !env.settings.eviction.is_lfu() {
+        return Err(CommandError::text(FREQUENCY_UNKNOWN));
+    }
+    Ok(ctx.reply.integer(i64::from(evict::frequency(env, entry.clock()))))
+}
+
+fn idletime(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let env = ctx.keys.env();
+    let Some(entry) = ctx.keys.peek_silently(&key) else { return Ok(ctx.reply.null()) };
+    if env.settings.eviction.is_lfu() {
+        return Err(CommandError::text(IDLE_TIME_UNKNOWN));
+    }
+    Ok(ctx.reply.integer((evict::idle_ms(env, entry.clock()) / 1000) as i64))
+}
+
+fn help(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
+    const LINES: &[&str] = &[
+        "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
+        "ENCODING <key>",
+        "    Names the form in which the value is stored.",
+        "FREQ <key>",
+        "    How often the key is used, on a logarithmic scale from 0 to 255.",
+        "    Known only under an LFU eviction policy.",
+        "IDLETIME <key>",
+        "    Seconds since the key was last used.",
+        "    Unknown under an LFU eviction policy.",
+        "REFCOUNT <key>",
+        "    How many places hold the value.",
+        "HELP",
+        "    Shows this text.",
+    ];
+    ctx.reply.array(LINES.len());
+    for line in LINES {
+        ctx.reply.simple(line);
+    }
+    Ok(Outcome::Replied)
+}
+
+/// What the rows of the subcommands with a key have in common.
+const INSPECT: Spec = Spec {
+    group: Group::Generic,
+    complexity: "O(1)",
+    arity: 3,
+    flags: Flags::READONLY,
+    categories: Categories::KEYSPACE,
+    tips: &["nondeterministic_output"],
+    keys: &[KeySpec::at(2).read_only(KeyFlags::empty())],
+    args: &[Arg::key("key")],
+    ..Spec::EMPTY
+};
+
+const ENCODING: Command = Command {
+    spec: Spec {
+        name: "encoding",
+        summary: "Names the form in which a value is stored.",
+        since: "2.2.3",
+        ..INSPECT
+    },
+    run: encoding,
+    subcommands: &[],
+};
+
+const FREQ: Command = Command {
+    spec: Spec {
+        name: "freq",
+        summary: "Tells how often a key is used, on a logarithmic scale.",
+        since: "4.0.0",
+        ..INSPECT
+    },
+    run: freq,
+    subcommands: &[],
+};
+
+const HELP: Command = Command {
+    spec: Spec {
+        name: "help",
+        group: Group::Generic,
+        summary: "Explains the subcommands.",
+        since: "6.2.0",
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::LOADING.union(Flags::STALE),
+        categories: Categories::KEYSPACE,
+        ..Spec::EMPTY
+    },
+    run: help,
+    subcommands: &[],
+};
+
+const IDLETIME: Command = Command {
+    spec: Spec {
+        name: "idletime",
+        summary: "Tells how many seconds ago a key was last used.",
+        since: "2.2.3",
+        ..INSPECT
+    },
+    run: idletime,
+    subcommands: &[],
+};
+
+const REFCOUNT: Command = Command {
+    spec: Spec {
+        name: "refcount",
+        summary: "Tells how many places hold a value.",
+        since: "2.2.3",
+        ..INSPECT
+    },
+    run: refcount,
+    subcommands: &[],
+};
+
+const OBJECT: Command = Command {
+    spec: Spec {
+        name: "object",
+        group: Group::Generic,
+        summary: "Tells how values are stored and used.",
+        since: "2.2.3",
+        complexity: "That of the subcommand.",
+        arity: -2,
+        ..Spec::EMPTY
+    },
+    run: help,
+    subcommands: &[ENCODING, FREQ, HELP, IDLETIME, REFCOUNT],
+};
+
+pub(super) const COMMANDS: &[Command] = &[OBJECT];

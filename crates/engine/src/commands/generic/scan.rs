@@ -1,0 +1,201 @@
+//! KEYS, SCAN, RANDOMKEY: which keys are there. They look at one slot after the other.
+
+use crate::args::Args;
+use crate::command::{Arg, Categories, Flags, Group, Scope, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::error::{CommandError, Result};
+use crate::glob::{self, Case};
+use crate::keyspace::EntryRef;
+use crate::reply::{Outcome, Reply};
+use brisk_resp::reply::encode;
+
+/// Keys found, already as they go into the reply: how many there are is known only at the end.
+#[derive(Default)]
+struct Found {
+    encoded: Vec<u8>,
+    count: usize,
+}
+
+impl Found {
+    fn add(&mut self, key: &[u8]) {
+        encode::bulk(&mut self.encoded, key);
+        self.count += 1;
+    }
+
+    fn reply(&self, reply: &mut Reply<'_>) -> Outcome {
+        reply.array(self.count);
+        reply.buffer().bytes_mut().extend_from_slice(&self.encoded);
+        Outcome::Replied
+    }
+}
+
+/// Which keys are wanted.
+#[derive(Default)]
+struct Filter<'a> {
+    /// `None`: all.
+    pattern: Option<&'a [u8]>,
+    kind: Option<&'a [u8]>,
+}
+
+impl Filter<'_> {
+    fn admits(&self, entry: &EntryRef<'_>) -> bool {
+        let named = |name: &[u8]| name.eq_ignore_ascii_case(entry.kind().name().as_bytes());
+        self.pattern.is_none_or(|pattern| glob::matches(pattern, entry.key(), Case::Matters))
+            && self.kind.is_none_or(named)
+    }
+}
+
+/// A pattern to test keys with; a single star needs no test and finds the empty key too.
+fn to_test(pattern: &[u8]) -> Option<&[u8]> {
+    (pattern != b"*").then_some(pattern)
+}
+
+fn keys(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let pattern = args.bytes()?;
+    let mut found = Found::default();
+    if let Some(name) = glob::literal(pattern) {
+        let key = ctx.keys.keyspace().hasher().key(&name);
+        ctx.keys.lock_also(ctx.keys.db(), &key)?;
+        if ctx.keys.contains(&key) {
+            found.add(&name);
+        }
+    } else {
+        let filter = Filter { pattern: to_test(pattern), kind: None };
+        ctx.keys.scan(0, u64::MAX, |entry| {
+            if filter.admits(&entry) {
+                found.add(entry.key());
+            }
+        });
+    }
+    Ok(found.reply(&mut ctx.reply))
+}
+
+fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let cursor = parse_cursor(args.bytes()?).ok_or(CommandError::InvalidCursor)?;
+    let mut count = 10;
+    let mut filter = Filter::default();
+    while args.remaining() > 0 {
+        if args.take("COUNT") {
+            count = args.integer()?;
+            if count < 1 {
+                return Err(CommandError::Syntax);
+            }
+        } else if args.take("MATCH") {
+            filter.pattern = to_test(args.bytes()?);
+        } else if args.take("TYPE") {
+            // A type nobody has heard of is no error: no key has it.
+            filter.kind = Some(before_nul(args.bytes()?));
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    let mut found = Found::default();
+    let next = ctx.keys.scan(cursor, count.unsigned_abs(), |entry| {
+        if filter.admits(&entry) {
+            found.add(entry.key());
+        }
+    });
+    ctx.reply.array(2);
+    ctx.reply.bulk(next.to_string().as_bytes());
+    Ok(found.reply(&mut ctx.reply))
+}
+
+/// Reads a cursor as C's `strtoul` does, which is what clients meet elsewhere: a sign is allowed
+/// (minus wraps around), nothing at all is 0, and a NUL ends the number. Blanks are not allowed.
+fn parse_cursor(word: &[u8]) -> Option<u64> {
+    let word = before_nul(word);
+    let (negative, digits) = match word {
+        [] => return Some(0),
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, word),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let mut number = 0u64;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(if negative { number.wrapping_neg() } else { number })
+}
+
+fn before_nul(word: &[u8]) -> &[u8] {
+    let end = memchr::memchr(0, word).unwrap_or(word.len());
+    &word[..end]
+}
+
+fn randomkey(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
+    Ok(match ctx.keys.random_key() {
+        Some(key) => ctx.reply.bulk(&key),
+        None => ctx.reply.null(),
+    })
+}
+
+const KEYS: Command = Command {
+    spec: Spec {
+        name: "keys",
+        group: Group::Generic,
+        summary: "Lists all keys whose name matches a pattern.",
+        since: "1.0.0",
+        complexity: "O(N) in the number of keys of the database; O(1) for a pattern that can match only one name.",
+        arity: 2,
+        flags: Flags::READONLY,
+        categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
+        tips: &["request_policy:all_shards", "nondeterministic_output_order"],
+        args: &[Arg::pattern("pattern")],
+        scope: Scope::EachSlot,
+        ..Spec::EMPTY
+    },
+    run: keys,
+    subcommands: &[],
+};
+
+const RANDOMKEY: Command = Command {
+    spec: Spec {
+        name: "randomkey",
+        group: Group::Generic,
+        summary: "Names a key chosen at random.",
+        since: "1.0.0",
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::READONLY,
+        categories: Categories::KEYSPACE,
+        tips: &["request_policy:all_shards", "nondeterministic_output"],
+        scope: Scope::EachSlot,
+        ..Spec::EMPTY
+    },
+    run: randomkey,
+    subcommands: &[],
+};
+
+const SCAN: Command = Command {
+    spec: Spec {
+        name: "scan",
+        group: Group::Generic,
+        summary: "Lists the keys of the database bit by bit.",
+        since: "2.8.0",
+        complexity: "O(1) for a call, O(N) in the number of keys from cursor 0 until it is 0 again.",
+        arity: -2,
+        flags: Flags::READONLY,
+        categories: Categories::KEYSPACE,
+        tips: &["nondeterministic_output", "request_policy:special"],
+        args: &[
+            Arg::integer("cursor"),
+            Arg::pattern("pattern").after("MATCH").optional(),
+            Arg::integer("count").after("COUNT").optional(),
+            Arg::string("type").after("TYPE").since("6.0.0").optional(),
+        ],
+        history: &[("6.0.0", "Keys can be chosen by `TYPE`.")],
+        scope: Scope::EachSlot,
+        ..Spec::EMPTY
+    },
+    run: scan,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[KEYS, RANDOMKEY, SCAN];

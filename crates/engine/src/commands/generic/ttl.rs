@@ -1,0 +1,109 @@
+//! TTL, PTTL, EXPIRETIME, PEXPIRETIME: when does a key expire. Setting that is in `expire.rs`.
+
+use crate::args::Args;
+use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::error::Result;
+use crate::reply::Outcome;
+
+const NO_KEY: i64 = -2;
+const NO_DEADLINE: i64 = -1;
+
+/// Replies with what `figure` makes of the deadline in ms.
+fn reply_deadline(
+    ctx: &mut Ctx<'_, '_>,
+    args: &mut Args<'_>,
+    figure: impl FnOnce(u64) -> u64,
+) -> Result<Outcome> {
+    let key = args.key()?;
+    let number = match ctx.keys.peek(&key).map(|entry| entry.deadline()) {
+        None => NO_KEY,
+        Some(None) => NO_DEADLINE,
+        Some(Some(deadline)) => figure(deadline.0) as i64,
+    };
+    Ok(ctx.reply.integer(number))
+}
+
+/// To the nearest second, so that a TTL just set reads as it was given.
+fn seconds(ms: u64) -> u64 {
+    (ms + 500) / 1000
+}
+
+fn ttl(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let now = ctx.now().0;
+    reply_deadline(ctx, args, |deadline| seconds(deadline.saturating_sub(now)))
+}
+
+fn pttl(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let now = ctx.now().0;
+    reply_deadline(ctx, args, |deadline| deadline.saturating_sub(now))
+}
+
+fn expiretime(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    reply_deadline(ctx, args, seconds)
+}
+
+fn pexpiretime(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    reply_deadline(ctx, args, |deadline| deadline)
+}
+
+/// What the four rows have in common.
+const READ_DEADLINE: Spec = Spec {
+    group: Group::Generic,
+    arity: 2,
+    flags: Flags::READONLY.union(Flags::FAST),
+    categories: Categories::KEYSPACE,
+    keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+    args: &[Arg::key("key")],
+    ..Spec::EMPTY
+};
+
+const TTL: Command = Command {
+    spec: Spec {
+        name: "ttl",
+        summary: "Tells in how many seconds a key expires.",
+        since: "1.0.0",
+        tips: &["nondeterministic_output"],
+        history: &[("2.8.0", "A key that does not exist is told apart by -2.")],
+        ..READ_DEADLINE
+    },
+    run: ttl,
+    subcommands: &[],
+};
+
+const PTTL: Command = Command {
+    spec: Spec {
+        name: "pttl",
+        summary: "Tells in how many milliseconds a key expires.",
+        since: "2.6.0",
+        tips: &["nondeterministic_output"],
+        history: &[("2.8.0", "A key that does not exist is told apart by -2.")],
+        ..READ_DEADLINE
+    },
+    run: pttl,
+    subcommands: &[],
+};
+
+const EXPIRETIME: Command = Command {
+    spec: Spec {
+        name: "expiretime",
+        summary: "Tells at which Unix time in seconds a key expires.",
+        since: "7.0.0",
+        ..READ_DEADLINE
+    },
+    run: expiretime,
+    subcommands: &[],
+};
+
+const PEXPIRETIME: Command = Command {
+    spec: Spec {
+        name: "pexpiretime",
+        summary: "Tells at which Unix time in milliseconds a key expires.",
+        since: "7.0.0",
+        ..READ_DEADLINE
+    },
+    run: pexpiretime,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[EXPIRETIME, PEXPIRETIME, PTTL, TTL];

@@ -1,0 +1,135 @@
+//! DBSIZE, FLUSHALL, FLUSHDB, SWAPDB: databases as a whole.
+
+use crate::args::Args;
+use crate::command::{Arg, Categories, Flags, Group, Scope, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::error::{CommandError, Result};
+use crate::keyspace::DbIndex;
+use crate::reply::Outcome;
+
+/// Expired keys that nobody has removed yet count, as in Redis.
+fn dbsize(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
+    let count = ctx.keys.keyspace().key_count(ctx.keys.db());
+    Ok(ctx.reply.integer(count as i64))
+}
+
+fn flushdb(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let db = ctx.keys.db();
+    flush(ctx, args, [db])
+}
+
+fn flushall(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let all = (0..ctx.keys.keyspace().database_count()).map(DbIndex);
+    flush(ctx, args, all)
+}
+
+/// Both modes only unlink the tables; another thread frees them.
+fn flush(
+    ctx: &mut Ctx<'_, '_>,
+    args: &mut Args<'_>,
+    databases: impl IntoIterator<Item = DbIndex>,
+) -> Result<Outcome> {
+    if args.remaining() > 0 && !(args.take("ASYNC") || args.take("SYNC")) {
+        return Err(CommandError::Syntax);
+    }
+    args.end()?;
+    for db in databases {
+        let removed = ctx.keys.flush(db);
+        ctx.keys.changed_all(removed);
+    }
+    // Said even if there was nothing to remove here: a replica may have kept something.
+    ctx.keys.propagate(|| args.words().map(<[u8]>::to_vec).collect());
+    Ok(ctx.reply.ok())
+}
+
+fn swapdb(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let count = ctx.keys.keyspace().database_count();
+    let first = args.int().map_err(|_| CommandError::text("ERR invalid first DB index"))?;
+    let second = args.int().map_err(|_| CommandError::text("ERR invalid second DB index"))?;
+    let index = |number| DbIndex::checked(number, count).ok_or(CommandError::DbOutOfRange);
+    ctx.keys.swap(index(first)?, index(second)?);
+    Ok(ctx.reply.ok())
+}
+
+const FLUSH_MODE: Arg = Arg::one_of(
+    "async",
+    &[Arg::token("async", "ASYNC").since("4.0.0"), Arg::token("sync", "SYNC").since("6.2.0")],
+)
+.optional();
+
+/// What the rows of the two flushing commands have in common.
+const FLUSH: Spec = Spec {
+    group: Group::Server,
+    since: "1.0.0",
+    arity: -1,
+    flags: Flags::WRITE,
+    categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
+    tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+    args: &[FLUSH_MODE],
+    history: &[
+        ("4.0.0", "The mode `ASYNC` can be asked for."),
+        ("6.2.0", "The mode `SYNC` can be asked for."),
+    ],
+    scope: Scope::Quiescent,
+    ..Spec::EMPTY
+};
+
+const DBSIZE: Command = Command {
+    spec: Spec {
+        name: "dbsize",
+        group: Group::Server,
+        summary: "Counts the keys of the selected database.",
+        since: "1.0.0",
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::READONLY.union(Flags::FAST),
+        categories: Categories::KEYSPACE,
+        tips: &["request_policy:all_shards", "response_policy:agg_sum"],
+        scope: Scope::EachSlot,
+        ..Spec::EMPTY
+    },
+    run: dbsize,
+    subcommands: &[],
+};
+
+const FLUSHALL: Command = Command {
+    spec: Spec {
+        name: "flushall",
+        summary: "Removes all keys of all databases.",
+        complexity: "O(N) in the number of slots in use; the keys are freed in the background.",
+        ..FLUSH
+    },
+    run: flushall,
+    subcommands: &[],
+};
+
+const FLUSHDB: Command = Command {
+    spec: Spec {
+        name: "flushdb",
+        summary: "Removes all keys of the selected database.",
+        complexity: "O(N) in the number of slots in use; the keys are freed in the background.",
+        ..FLUSH
+    },
+    run: flushdb,
+    subcommands: &[],
+};
+
+const SWAPDB: Command = Command {
+    spec: Spec {
+        name: "swapdb",
+        group: Group::Server,
+        summary: "Exchanges two databases.",
+        since: "4.0.0",
+        complexity: "O(N) in the number of clients that watch or wait for keys of either.",
+        arity: 3,
+        flags: Flags::WRITE.union(Flags::FAST),
+        categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
+        args: &[Arg::integer("index1"), Arg::integer("index2")],
+        scope: Scope::Quiescent,
+        ..Spec::EMPTY
+    },
+    run: swapdb,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[DBSIZE, FLUSHALL, FLUSHDB, SWAPDB];

@@ -1,0 +1,10 @@
+//! Those commands of the server group that concern data alone.
+
+mod databases;
+
+use crate::ctx::Command;
+
+pub(super) const FAMILY: &[&[Command]] = &[databases::COMMANDS];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! Drawing keys at random, each with nearly the same chance however unevenly slots are filled.
+//!
+//! A thread remembers how many keys each slot of a database had and draws slots in that proportion.
+//! It counts again after a number of draws or when the number of keys has changed by an eighth, so
+//! what was added since then may be drawn too rarely, but not for long.
+
+use super::keys::{after_expiry, detach, lock_patiently};
+use super::{Database, DbIndex, Keys, SLOTS, SlotId, UnixMs};
+use crate::env::Env;
+
+/// How many expired keys are met before a key is searched for rather than drawn.
+const EXPIRED_MAX: u32 = 100;
+
+/// Draws between two counts: a count looks at every slot, which costs as much as some hundred draws.
+const DRAWS_PER_COUNT: u32 = 4096;
+
+/// Empty slots drawn before keys are counted again.
+const EMPTY_MAX: usize = 16;
+
+/// How the keys of a database are spread over its slots.
+#[derive(Debug, Default)]
+pub(crate) struct Spread {
+    db: DbIndex,
+    /// For each slot, the keys in it and in all slots before it.
+    running_totals: Vec<u64>,
+    draws_left: u32,
+}
+
+impl Spread {
+    fn total(&self) -> u64 {
+        self.running_totals.last().copied().unwrap_or(0)
+    }
+
+    fn serves(&self, db: DbIndex, total: u64) -> bool {
+        self.db == db && self.draws_left > 0 && self.total().abs_diff(total) <= self.total() / 8
+    }
+
+    fn count(&mut self, database: &Database, db: DbIndex) {
+        self.db = db;
+        self.draws_left = DRAWS_PER_COUNT;
+        let mut total = 0;
+        self.running_totals.clear();
+        self.running_totals.extend((0..SLOTS as u16).map(|slot| {
+            total += database.slot(SlotId::new(slot)).len() as u64;
+            total
+        }));
+    }
+
+    fn slot_of(&self, number: u64) -> SlotId {
+        let slot = self.running_totals.partition_point(|total| *total <= number);
+        SlotId::new(slot as u16)
+    }
+}
+
+/// A slot of a database with `total` keys, with a chance in proportion to its keys; `None` if there
+/// are none. O(log slots) on average.
+pub(super) fn draw_slot(database: &Database, env: &Env, db: DbIndex, total: u64) -> Option<SlotId> {
+    let mut spread = env.spread.borrow_mut();
+    for count in [false, true] {
+        if count || !spread.serves(db, total) {
+            spread.count(database, db);
+        }
+        if spread.total() == 0 {
+            return None;
+        }
+        for _ in 0..EMPTY_MAX {
+            spread.draws_left = spread.draws_left.saturating_sub(1);
+            let slot = spread.slot_of(env.random_below(spread.total()));
+            if !database.slot(slot).is_empty() {
+                return Some(slot);
+            }
+        }
+    }
+    None
+}
+
+impl Keys<'_> {
+    /// A key chosen at random among those that are not expired, every key with nearly the same
+    /// chance; `None` if there is none. Expired keys it meets are removed. O(1) on average when
+    /// keys are spread over slots and few are expired, else O(slots) or O(keys).
+    pub fn random_key(&mut self) -> Option<Vec<u8>> {
+        let database = self.keyspace().database_if_used(self.db())?;
+        let now = self.now();
+        for _ in 0..EXPIRED_MAX {
+            let total = self.keyspace().key_count(self.db());
+            if total == 0 {
+                return None;
+            }
+            let id = draw_slot(database, self.env(), self.db(), total)?;
+            let mut guard = lock_patiently(database, id);
+            let random = self.env().random.borrow_mut().bits();
+            let Some(entry) = guard.table().sample(random) else { continue };
+            let key = entry.key().to_vec();
+            if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
+                return Some(key);
+            }
+            let hash = self.keyspace().hasher().hash(&key);
+            let entry = detach(&mut guard, self.env().tally.database(self.db()), hash, &key);
+            drop(guard);
+            self.expired_any = true;
+            entry.into_iter().for_each(|entry| after_expiry(self.env(), self.db(), entry));
+        }
+        // Nearly all keys are expired: the first that is not is random enough.
+        let mut found = None;
+        let mut cursor = 0;
+        loop {
+            cursor = self.scan(cursor, 1, |entry| found = Some(entry.key().to_vec()));
+            if cursor == 0 || found.is_some() {
+                return found;
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The expiry cycle finds everything that is due, whatever happens while it walks.
+
+use super::*;
+use crate::keyspace::expire::{Sweeper, Swept};
+
+/// Longer than a slot rests between two walks.
+const REST_MS: u64 = 1000;
+
+fn sweep_all(world: &World, sweepers: &mut [Sweeper]) {
+    for sweeper in sweepers {
+        while sweeper.cycle(&world.keyspace, &world.env, || true) != Swept::All {}
+    }
+}
+
+#[test]
+fn sweepers_together_remove_all_that_is_due_and_nothing_else() {
+    let world = World::new();
+    for n in 0..6000 {
+        let deadline = (n % 3 != 0).then_some(1001 + n as u64 % 2000);
+        world.set(&name(n), deadline);
+    }
+    let mut sweepers: Vec<Sweeper> = (0..3).map(|share| Sweeper::new(share, 3)).collect();
+    world.env.set_now(UnixMs(1500));
+    sweep_all(&world, &mut sweepers);
+    world.keyspace.check();
+    let due = (0..6000).filter(|n| n % 3 != 0 && 1001 + n % 2000 <= 1500).count() as u64;
+    assert_eq!(world.count(), 6000 - due);
+    assert_eq!(world.keyspace.totals().expired, due);
+    world.env.set_now(UnixMs(3001 + REST_MS));
+    sweep_all(&world, &mut sweepers);
+    world.keyspace.check();
+    assert_eq!(world.count(), 2000);
+    assert_eq!(world.keyspace.totals().databases[0].with_deadline, 0);
+}
+
+#[test]
+fn a_cycle_looks_at_the_time_after_each_step_of_a_walk() {
+    let world = World::new();
+    for n in 0..200 {
+        world.set(&format!("spread:{n}"), Some(1001));
+    }
+    world.env.set_now(UnixMs(2000));
+    let mut sweeper = Sweeper::new(0, 1);
+    let mut cycles = 1;
+    while sweeper.cycle(&world.keyspace, &world.env, || false) == Swept::Part {
+        cycles += 1;
+    }
+    assert!(cycles > 150, "only {cycles} cycles for 200 keys, most of them in slots of their own");
+    assert_eq!(world.count(), 0);
+}
+
+/// A crowded slot and a sweeper that is somewhere in the middle of it.
+fn half_walked(world: &World) -> Sweeper {
+    for n in 0..4000 {
+        world.set(&format!("{{crowd}}:{n}"), Some(if n % 2 == 0 { 1500 } else { 90_000 }));
+    }
+    world.env.set_now(UnixMs(2000));
+    let mut sweeper = Sweeper::new(0, 1);
+    while world.count() > 3800 {
+        sweeper.cycle(&world.keyspace, &world.env, || false);
+    }
+    assert!(world.count() > 2500, "the walk is not over yet");
+    sweeper
+}
+
+fn finish(world: &World, sweeper: &mut Sweeper) {
+    while sweeper.cycle(&world.keyspace, &world.env, || true) != Swept::All {}
+    world.keyspace.check();
+}
+
+#[test]
+fn a_deadline_set_behind_a_running_walk_is_kept() {
+    let world = World::new();
+    let mut sweeper = half_walked(&world);
+    for n in 0..100 {
+        world.set(&format!("{{crowd}}:late:{n}"), Some(2100));
+    }
+    finish(&world, &mut sweeper);
+    world.env.set_now(UnixMs(2100));
+    for n in 0..100 {
+        assert!(!world.exists(&format!("{{crowd}}:late:{n}")));
+    }
+    world.env.set_now(UnixMs(2100 + REST_MS));
+    finish(&world, &mut sweeper);
+    assert_eq!(world.count(), 2000);
+}
+
+#[test]
+fn a_walk_survives_that_its_database_is_swapped_or_flushed() {
+    for swap in [true, false] {
+        let world = World::new();
+        let mut sweeper = half_walked(&world);
+        world.unlocked(|keys| {
+            if swap {
+                keys.swap(HOME, DbIndex(1));
+            } else {
+                keys.flush(HOME);
+            }
+        });
+        for n in 0..2000 {
+            world.set(&format!("{{crowd}}:new:{n}"), Some(2001 + n));
+        }
+        if swap {
+            // The half-walked meta comes home again under a table the walk did not see.
+            world.unlocked(|keys| keys.swap(HOME, DbIndex(1)));
+            world.unlocked(|keys| keys.swap(HOME, DbIndex(1)));
+        }
+        finish(&world, &mut sweeper);
+        world.env.set_now(UnixMs(4100));
+        finish(&world, &mut sweeper);
+        assert_eq!(world.count(), 0);
+    }
+}
+
+#[test]
+fn a_slot_rests_after_a_walk_and_readers_still_see_no_expired_key() {
+    let world = World::new();
+    for n in 0..100 {
+        world.set(&format!("{{crowd}}:{n}"), Some(1500 + n));
+    }
+    let mut sweeper = Sweeper::new(0, 1);
+    world.env.set_now(UnixMs(1550));
+    finish(&world, &mut sweeper);
+    assert_eq!(world.count(), 49);
+    world.env.set_now(UnixMs(1600));
+    finish(&world, &mut sweeper);
+    assert_eq!(world.count(), 49, "the slot rests");
+    assert!(!world.exists("{crowd}:99"));
+    world.env.set_now(UnixMs(1600 + REST_MS));
+    finish(&world, &mut sweeper);
+    assert_eq!(world.count(), 0);
+}

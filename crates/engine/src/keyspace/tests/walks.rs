@@ -1,0 +1,136 @@
+//! SCAN's promise, and the fairness of RANDOMKEY.
+
+use super::*;
+use std::collections::HashMap;
+
+/// Scans the whole database, running `between` before each call; how often each key came.
+fn scan_all(world: &World, count: u64, mut between: impl FnMut(usize)) -> HashMap<String, usize> {
+    let mut seen = HashMap::new();
+    let (mut cursor, mut calls) = (0, 0);
+    loop {
+        between(calls);
+        cursor = world.unlocked(|keys| {
+            keys.scan(cursor, count, |entry| {
+                let key = String::from_utf8(entry.key().to_vec()).unwrap();
+                *seen.entry(key).or_insert(0) += 1;
+            })
+        });
+        calls += 1;
+        if cursor == 0 {
+            return seen;
+        }
+    }
+}
+
+#[track_caller]
+fn assert_each_once(seen: &HashMap<String, usize>, stayed: usize) {
+    for n in 0..stayed {
+        assert_eq!(seen.get(&name(n)), Some(&1), "{}", name(n));
+    }
+}
+
+#[test]
+fn keys_that_stay_are_scanned_once_while_tables_grow_and_shrink() {
+    let world = World::new();
+    (0..2000).for_each(|n| world.set(&name(n), None));
+    let seen = scan_all(&world, 100, |call| {
+        let more = 2000 + call * 200..2200 + call * 200;
+        more.filter(|n| *n < 8000).for_each(|n| world.set(&name(n), None));
+    });
+    assert_each_once(&seen, 2000);
+    let held = world.count() as usize;
+    let seen = scan_all(&world, held as u64 / 40, |call| {
+        let fewer = 2000 + call * held / 40..(2000 + (call + 1) * held / 40).min(held);
+        fewer.for_each(|n| assert!(world.delete(&name(n))));
+    });
+    assert_each_once(&seen, 2000);
+    world.keyspace.check();
+}
+
+#[test]
+fn a_scan_ends_even_if_the_database_is_flushed_or_swapped() {
+    let world = World::new();
+    (0..2000).for_each(|n| world.set(&name(n), None));
+    scan_all(&world, 10, |call| match call {
+        20 => world.unlocked(|keys| keys.swap(HOME, DbIndex(1))),
+        21 => (0..300).for_each(|n| world.set(&name(n), None)),
+        30 => assert_eq!(world.unlocked(|keys| keys.flush(HOME)), 300),
+        _ => {}
+    });
+    world.keyspace.check();
+}
+
+#[test]
+fn any_number_may_be_a_cursor() {
+    let world = World::new();
+    (0..100).for_each(|n| world.set(&name(n), None));
+    let mut random = Random::seeded(3);
+    for shift in 0..64 {
+        for cursor in [u64::MAX >> shift, 1 << shift, random.bits() >> shift] {
+            world.unlocked(|keys| keys.scan(cursor, 5, |_| {}));
+        }
+    }
+}
+
+#[test]
+fn a_scan_step_is_bounded_by_its_count() {
+    let world = World::new();
+    (0..4000).for_each(|n| world.set(&name(n), None));
+    let mut cursor = 0;
+    loop {
+        let mut seen = 0;
+        cursor = world.unlocked(|keys| keys.scan(cursor, 10, |_| seen += 1));
+        assert!(seen < 100, "{seen} keys for a count of 10");
+        if cursor == 0 {
+            break;
+        }
+    }
+}
+
+/// Draws keys and sums the squared deviations from an even share, over the share.
+fn unevenness(world: &World, keys: usize, draws: usize) -> f64 {
+    let mut drawn: HashMap<Vec<u8>, usize> = HashMap::new();
+    for _ in 0..draws {
+        let key = world.unlocked(|keys| keys.random_key()).unwrap();
+        *drawn.entry(key).or_insert(0) += 1;
+    }
+    let share = draws as f64 / keys as f64;
+    let squares = drawn.values().map(|n| (*n as f64 - share).powi(2)).sum::<f64>();
+    let never = (keys - drawn.len()) as f64 * share.powi(2);
+    (squares + never) / share
+}
+
+/// Above the mean of chi-square by five times its standard deviation.
+fn suspicious(degrees: usize) -> f64 {
+    let degrees = degrees as f64;
+    degrees + 5.0 * (2.0 * degrees).sqrt()
+}
+
+#[test]
+fn keys_are_drawn_evenly_from_crowded_and_lonely_slots() {
+    let world = World::new();
+    (0..60).for_each(|n| world.set(&name(n), None));
+    let chi = unevenness(&world, 60, 3000);
+    assert!(chi < suspicious(59), "{chi}");
+}
+
+#[test]
+fn keys_are_drawn_evenly_when_a_slot_holds_half_of_many() {
+    let world = World::new();
+    let spread = 20_000;
+    (0..spread).for_each(|n| world.set(&format!("key:{n}"), None));
+    (0..5000).for_each(|n| world.set(&format!("{{crowd}}:{n}"), None));
+    let crowd = (0..1000)
+        .filter(|_| world.unlocked(|keys| keys.random_key()).unwrap().starts_with(b"{crowd}"))
+        .count();
+    // A fifth of 1000, give or take five standard deviations.
+    assert!((137..263).contains(&crowd), "{crowd}");
+}
+
+#[test]
+fn keys_are_drawn_evenly_from_many_even_slots() {
+    let world = World::new();
+    (0..1000).for_each(|n| world.set(&format!("key:{n}"), None));
+    let chi = unevenness(&world, 1000, 20_000);
+    assert!(chi < suspicious(999), "{chi}");
+}
