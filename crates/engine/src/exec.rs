@@ -32,12 +32,12 @@ pub struct Invocation {
 /// doing, and the caller removes what it wrote into `reply`; [`crate::CommandError::SlotBusy`]
 /// means: run it again later.
 #[inline]
-pub fn run<'a>(
-    keyspace: &'a Keyspace,
-    env: &'a Env,
+pub fn run(
+    keyspace: &Keyspace,
+    env: &Env,
     call: &Invocation,
-    prepared: &'a [PreparedKey],
-    args: &mut Args<'a>,
+    prepared: &[PreparedKey],
+    args: &mut Args<'_>,
     reply: Reply<'_>,
 ) -> Result<Done> {
     let mut keys = Keys::lock(keyspace, env, call.db, prepared)?;

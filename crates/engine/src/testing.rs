@@ -22,9 +22,10 @@ use crate::keyspace::{DbIndex, KeyHasher, Keyspace, UnixMs};
 use crate::keyspec;
 use crate::random::Random;
 use crate::reply::{Reply, ReplyBuffer};
-use brisk_resp::{Limits, Protocol, RequestDecoder, Spans, Step};
+use brisk_resp::{
+    Limits, Protocol, ReplyDecoder, ReplyLimits, ReplyStep, RequestDecoder, Spans, Step, Value,
+};
 use std::cell::Cell;
-use std::fmt::Write as _;
 
 /// Databases of a test keyspace.
 const DATABASES: u32 = 4;
@@ -263,87 +264,14 @@ fn bare(word: &[u8]) -> String {
 }
 
 fn quoted(bytes: &[u8]) -> String {
-    let mut out = String::from("\"");
-    for &byte in bytes {
-        match byte {
-            b'\\' | b'"' => out.extend(['\\', char::from(byte)]),
-            b'\n' => out.push_str("\\n"),
-            b'\r' => out.push_str("\\r"),
-            b'\t' => out.push_str("\\t"),
-            7 => out.push_str("\\a"),
-            8 => out.push_str("\\b"),
-            b' '..=b'~' => out.push(char::from(byte)),
-            _ => write!(out, "\\x{byte:02x}").expect("writing to a String does not fail"),
-        }
-    }
-    out.push('"');
-    out
+    Value::Bulk(bytes.to_vec()).to_string()
 }
 
 /// A reply as redis-cli shows it on a terminal, without the last line end.
 fn text_of(wire: &[u8]) -> String {
-    let mut reader = Wire { rest: wire };
-    let text = reader.reply("");
-    assert!(reader.rest.is_empty(), "bytes behind the reply: {}", quoted(reader.rest));
-    text
-}
-
-struct Wire<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Wire<'a> {
-    fn line(&mut self) -> &'a str {
-        let end = self.rest.windows(2).position(|pair| pair == b"\r\n").expect("a whole reply");
-        let line = &self.rest[..end];
-        self.rest = &self.rest[end + 2..];
-        std::str::from_utf8(line).expect("headers and simple strings are ASCII in tests")
-    }
-
-    fn body(&mut self, len: &str) -> &'a [u8] {
-        let len: usize = len.parse().expect("a length");
-        let (body, rest) = self.rest.split_at(len);
-        self.rest = rest.strip_prefix(b"\r\n").expect("a body ends with a line end");
-        body
-    }
-
-    fn reply(&mut self, indent: &str) -> String {
-        let line = self.line();
-        let (mark, rest) = line.split_at(1);
-        match mark {
-            "+" | "(" => rest.to_owned(),
-            "-" => format!("(error) {rest}"),
-            ":" => format!("(integer) {rest}"),
-            "," => format!("(double) {rest}"),
-            "#" => if rest == "t" { "(true)" } else { "(false)" }.to_owned(),
-            "_" => "(nil)".to_owned(),
-            "$" | "*" if rest == "-1" => "(nil)".to_owned(),
-            "$" => quoted(self.body(rest)),
-            "=" => String::from_utf8_lossy(&self.body(rest)[4..]).into_owned(),
-            "*" => self.elements(rest, indent, ')', "(empty array)"),
-            "~" => self.elements(rest, indent, '~', "(empty set)"),
-            ">" => self.elements(rest, indent, ')', "(empty push)"),
-            "%" => self.elements(rest, indent, '#', "(empty hash)"),
-            _ => panic!("unknown type of reply: {line}"),
-        }
-    }
-
-    fn elements(&mut self, count: &str, indent: &str, mark: char, empty: &str) -> String {
-        let count: usize = count.parse().expect("a count");
-        if count == 0 {
-            return empty.to_owned();
-        }
-        let width = count.to_string().len();
-        let inner = format!("{indent}{}", " ".repeat(width + 2));
-        let mut lines = Vec::new();
-        for number in 1..=count {
-            let indent = if number == 1 { "" } else { indent };
-            let mut line = format!("{indent}{number:>width$}{mark} {}", self.reply(&inner));
-            if mark == '#' {
-                line = format!("{line} => {}", self.reply(&inner));
-            }
-            lines.push(line);
-        }
-        lines.join("\n")
+    let step = ReplyDecoder::new(ReplyLimits::default()).decode(wire);
+    match step {
+        Ok(ReplyStep::Value { consumed, value }) if consumed == wire.len() => value.to_string(),
+        _ => panic!("not one whole reply: {}: {step:?}", quoted(wire)),
     }
 }

@@ -23,7 +23,7 @@ pub struct Clock {
     ns_per_tick_scaled: u64,
 }
 
-/// The process's clock; the first call takes [`CALIBRATION_NS`], later ones one load.
+/// The process's clock; the first call takes 5 ms, later ones one load.
 #[inline]
 pub fn clock() -> &'static Clock {
     static CLOCK: OnceLock<Clock> = OnceLock::new();
@@ -84,10 +84,8 @@ impl Clock {
             return kernel_clock;
         }
         let scaled = (u128::from(ns_passed) << SHIFT) / u128::from(ticks_passed);
-        u64::try_from(scaled).map_or(kernel_clock, |ns_per_tick_scaled| Self {
-            counter: true,
-            ns_per_tick_scaled,
-        })
+        u64::try_from(scaled)
+            .map_or(kernel_clock, |ns_per_tick_scaled| Self { counter: true, ns_per_tick_scaled })
     }
 }
 
@@ -120,8 +118,8 @@ fn counter() -> u64 {
 fn counter_is_trustworthy() -> bool {
     use std::arch::x86_64::__cpuid;
     const INVARIANT_LEAF: u32 = 0x8000_0007;
-    let invariant = __cpuid(0x8000_0000).eax >= INVARIANT_LEAF
-        && __cpuid(INVARIANT_LEAF).edx & (1 << 8) != 0;
+    let invariant =
+        __cpuid(0x8000_0000).eax >= INVARIANT_LEAF && __cpuid(INVARIANT_LEAF).edx & (1 << 8) != 0;
     let source =
         std::fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     invariant && !source.is_ok_and(|name| matches!(name.trim(), "hpet" | "acpi_pm"))

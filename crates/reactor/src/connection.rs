@@ -87,11 +87,7 @@ pub(crate) struct Slab {
 
 impl Slab {
     /// Opens a slot for `fd`; gives the descriptor back if there are as many as can be named.
-    pub(crate) fn insert(
-        &mut self,
-        fd: OwnedFd,
-        peer: Option<PeerAddr>,
-    ) -> Result<Token, OwnedFd> {
+    pub(crate) fn insert(&mut self, fd: OwnedFd, peer: Option<PeerAddr>) -> Result<Token, OwnedFd> {
         let index = match self.free.pop() {
             Some(index) => index,
             None if self.slots.len() < CONNECTIONS_MAX => {

@@ -248,10 +248,12 @@ impl Control {
         if !slot.open {
             return;
         }
-        if slot.output.is_empty() && slot.output.capacity() > 0 {
-            slot.sending = slot.in_flight > 0;
-            let buffer = slot.output.take_buffer();
-            self.recycle(buffer);
+        if slot.output.is_empty() {
+            slot.sending = false;
+            if slot.output.capacity() > 0 {
+                let buffer = slot.output.take_buffer();
+                self.recycle(buffer);
+            }
         }
         let slot = self.slab.slot(index);
         if slot.low_water.is_some_and(|low_water| slot.unsent() <= low_water) {
@@ -282,7 +284,8 @@ impl Control {
     /// Dooms connections whose linger time is over and wakes rested listeners; returns those listeners.
     pub(crate) fn expire(&mut self) -> Vec<u32> {
         let mut rested = Vec::new();
-        if self.lingering.is_empty() && self.listeners.iter().flatten().all(|l| l.rests_until.is_none())
+        if self.lingering.is_empty()
+            && self.listeners.iter().flatten().all(|l| l.rests_until.is_none())
         {
             return rested;
         }

@@ -68,8 +68,7 @@ impl Epoll {
     fn accept<H: Handler>(&mut self, io: &mut Control, handler: &mut H, listener: u32) {
         let since = ticks();
         let mut found = 0;
-        loop {
-            let Some(Some(listening)) = io.listeners.get_mut(listener as usize) else { break };
+        while let Some(Some(listening)) = io.listeners.get_mut(listener as usize) {
             if found == listening.quota {
                 listening.quota = (found * 2).min(ACCEPTS_MAX);
                 break;

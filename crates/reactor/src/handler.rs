@@ -50,6 +50,12 @@ pub trait Handler {
         let _ = (io, listener, error);
     }
 
+    /// The loop is about to wait for events, and does nothing else until `resumed`. Once per round.
+    fn waiting(&mut self) {}
+
+    /// The wait is over; events follow.
+    fn resumed(&mut self) {}
+
     /// All events of the round were delivered; what is queued and marked now is sent right after.
     fn round_end(&mut self, io: &mut Control) {
         let _ = io;

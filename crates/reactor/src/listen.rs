@@ -199,7 +199,8 @@ pub fn probe_tcp(address: SocketAddr) -> Result<(), ListenError> {
 fn tcp_socket(address: SocketAddr, reuse_port: bool) -> Result<Socket, ListenError> {
     let failed = |step| move |cause| ListenError { address: address.to_string(), step, cause };
     let domain = Domain::for_address(address);
-    let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP)).map_err(failed("socket"))?;
+    let socket =
+        Socket::new(domain, Type::STREAM, Some(Protocol::TCP)).map_err(failed("socket"))?;
     if address.is_ipv6() {
         socket.set_only_v6(true).map_err(failed("set IPV6_V6ONLY"))?;
     }

@@ -354,7 +354,7 @@ mod tests {
             let expected = wire(&output);
             let mut seen = Vec::new();
             while !output.is_empty() {
-                let piece: Vec<u8> = wire(&output).into_iter().take(step).collect();
+                let piece: Vec<u8> = output.segments().flatten().copied().take(step).collect();
                 output.consume(piece.len());
                 output.check();
                 seen.extend_from_slice(&piece);

@@ -160,7 +160,10 @@ fn round<B: Backend, H: Handler>(
     if !io.touched.is_empty() || !io.wake.may_sleep() {
         timeout = Some(Duration::ZERO);
     }
-    backend.wait(io, timeout)?;
+    handler.waiting();
+    let waited = backend.wait(io, timeout);
+    handler.resumed();
+    waited?;
     let woken = io.wake.was_woken();
     backend.dispatch(io, handler);
     if woken {

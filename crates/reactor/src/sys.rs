@@ -110,9 +110,7 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<u
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
     // SAFETY: invariant 1.
-    check_len(unsafe {
-        libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags)
-    })
+    check_len(unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
 }
 
 /// As [`send`], gathering the slices.

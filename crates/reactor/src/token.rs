@@ -39,7 +39,10 @@ impl Token {
     /// Reverses [`Token::to_u64`].
     #[must_use]
     pub const fn from_u64(word: u64) -> Self {
-        #[expect(clippy::cast_possible_truncation, reason = "the halves are taken apart on purpose")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the halves are taken apart on purpose"
+        )]
         Self { index: word as u32, generation: (word >> 32) as u32 }
     }
 }

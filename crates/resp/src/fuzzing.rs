@@ -1,10 +1,10 @@
 //! Fuzz targets as plain functions: each takes any bytes and panics if an invariant is broken.
 //! `fuzz/` calls them with a fuzzer's input; the test below with random and mutated ones.
 
+use crate::ProtocolError;
 use crate::reply::decode::{ReplyDecoder, ReplyError, ReplyLimits, ReplyStep};
 use crate::reply::value::Value;
 use crate::request::{Limits, RequestDecoder, Spans, Step};
-use crate::ProtocolError;
 
 type Requests = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 type Replies = (Vec<Value>, Option<ReplyError>);
@@ -137,9 +137,25 @@ mod tests {
     #[test]
     fn mutated_requests_are_the_same_in_any_pieces() {
         const WORDS: &[&[u8]] = &[
-            b"*1\r\n", b"*2\r\n", b"*3\r\n", b"*11\r\n", b"*-1\r\n", b"*0\r\n", b"$3\r\nabc\r\n",
-            b"$0\r\n\r\n", b"$12\r\n0123456789ab\r\n", b"$300\r\n", &[b'v'; 302], b"$-1\r\n",
-            b"PING\r\n", b"ECHO \"a\\x41\\n\" 'b\\'' c\"d\"\r\n", b"'", b"\"", b"\\", b"\r\n", b"\0",
+            b"*1\r\n",
+            b"*2\r\n",
+            b"*3\r\n",
+            b"*11\r\n",
+            b"*-1\r\n",
+            b"*0\r\n",
+            b"$3\r\nabc\r\n",
+            b"$0\r\n\r\n",
+            b"$12\r\n0123456789ab\r\n",
+            b"$300\r\n",
+            &[b'v'; 302],
+            b"$-1\r\n",
+            b"PING\r\n",
+            b"ECHO \"a\\x41\\n\" 'b\\'' c\"d\"\r\n",
+            b"'",
+            b"\"",
+            b"\\",
+            b"\r\n",
+            b"\0",
         ];
         let mut random = Random(1);
         for _ in 0..RUNS {
@@ -150,10 +166,34 @@ mod tests {
     #[test]
     fn mutated_replies_are_the_same_in_any_pieces() {
         const WORDS: &[&[u8]] = &[
-            b"+OK\r\n", b"-ERR x\r\n", b":12\r\n", b":-7\r\n", b"$3\r\nabc\r\n", b"$0\r\n\r\n", b"$-1\r\n",
-            b"*-1\r\n", b"*0\r\n", b"*2\r\n", b"*3\r\n", b"%1\r\n", b"%0\r\n", b"~2\r\n", b">1\r\n",
-            b"|1\r\n", b"|0\r\n", b"_\r\n", b"#t\r\n", b"#f\r\n", b",3.1\r\n", b",nan\r\n", b",-inf\r\n",
-            b"(123456789012345678901\r\n", b"!5\r\nERR x\r\n", b"=7\r\ntxt:abc\r\n", b"$500\r\n", b"\r",
+            b"+OK\r\n",
+            b"-ERR x\r\n",
+            b":12\r\n",
+            b":-7\r\n",
+            b"$3\r\nabc\r\n",
+            b"$0\r\n\r\n",
+            b"$-1\r\n",
+            b"*-1\r\n",
+            b"*0\r\n",
+            b"*2\r\n",
+            b"*3\r\n",
+            b"%1\r\n",
+            b"%0\r\n",
+            b"~2\r\n",
+            b">1\r\n",
+            b"|1\r\n",
+            b"|0\r\n",
+            b"_\r\n",
+            b"#t\r\n",
+            b"#f\r\n",
+            b",3.1\r\n",
+            b",nan\r\n",
+            b",-inf\r\n",
+            b"(123456789012345678901\r\n",
+            b"!5\r\nERR x\r\n",
+            b"=7\r\ntxt:abc\r\n",
+            b"$500\r\n",
+            b"\r",
         ];
         let mut random = Random(2);
         for _ in 0..RUNS {

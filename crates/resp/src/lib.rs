@@ -11,6 +11,8 @@
 pub mod error;
 #[doc(hidden)]
 pub mod fuzzing;
+#[cfg(test)]
+mod notation;
 mod number;
 pub mod reply;
 pub mod request;

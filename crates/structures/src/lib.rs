@@ -13,10 +13,14 @@
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
 //! invariant of its file's head that makes it sound.
 
+pub mod alloc;
 pub mod crc16;
 pub mod entry;
 pub mod hash;
+pub mod list;
 mod prefetch;
 pub mod reclaim;
+pub mod slab;
 pub mod slot;
 pub mod table;
+pub mod wheel;

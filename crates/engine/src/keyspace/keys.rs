@@ -440,7 +440,7 @@ impl<'a> Keys<'a> {
 
     /// Removes those of the command's keys whose deadline has passed.
     #[inline]
-    pub(crate) fn remove_expired(&mut self, keys: impl Iterator<Item = Key<'a>> + Clone) {
+    pub(crate) fn remove_expired<'w>(&mut self, keys: impl Iterator<Item = Key<'w>>) {
         let now = self.now();
         let due = match &self.held {
             Held::None => false,

@@ -146,7 +146,6 @@ impl Uring {
     }
 
     fn watch_waker(&mut self, io: &Control) {
-        #[expect(clippy::cast_sign_loss, reason = "a small positive constant")]
         let events = libc::POLLIN as u32;
         let poll = opcode::PollAdd::new(Fd(io.wake.fd().as_raw_fd()), events).multi(true);
         self.start(poll.build().user_data(datum(KIND_WAKER, 0, 0)));
@@ -166,16 +165,18 @@ impl Uring {
 
     /// Moves what is queued into the ring; false if the kernel will not take all before completions are taken.
     fn push_queue(&mut self, io: &mut Control) -> io::Result<bool> {
+        let (submitter, mut submissions, _) = self.ring.split();
         while let Some(entry) = self.queue.front() {
             // SAFETY: invariants 1 and 3: whatever the entry points to stays until its completion.
-            if unsafe { self.ring.submission().push(entry) }.is_ok() {
+            if unsafe { submissions.push(entry) }.is_ok() {
                 self.queue.pop_front();
                 continue;
             }
+            submissions.sync(); // shows the entries to the kernel
             io.counters.waits += 1;
-            match self.ring.submit() {
+            match submitter.submit() {
                 Ok(0) => return Ok(false),
-                Ok(_) => {}
+                Ok(_) => submissions.sync(), // shows the room they left
                 Err(error) if may_try_again(&error) => return Ok(false),
                 Err(error) => return Err(error),
             }
@@ -281,10 +282,10 @@ impl Uring {
         } else if result == -libc::ENOBUFS {
             io.counters.buffers_exhausted += 1;
             self.buffers.grow();
-        } else if ![-libc::ECANCELED, -libc::EINTR, -libc::EAGAIN].contains(&result) && result < 0 {
-            if let Some(token) = token {
-                io.doom(token, CloseReason::Broken(-result));
-            }
+        } else if ![-libc::ECANCELED, -libc::EINTR, -libc::EAGAIN].contains(&result)
+            && let Some(token) = token
+        {
+            io.doom(token, CloseReason::Broken(-result));
         }
         self.release_if_done(io, index);
     }
@@ -382,7 +383,6 @@ impl Uring {
             opcode::Send::new(fd, bytes.as_ptr(), len).flags(libc::MSG_NOSIGNAL).build()
         } else {
             let message = gather(&operations.sending, &mut operations.message);
-            #[expect(clippy::cast_sign_loss, reason = "a small positive constant")]
             let flags = libc::MSG_NOSIGNAL as u32;
             opcode::SendMsg::new(fd, message).flags(flags).build()
         };
@@ -409,7 +409,6 @@ impl Uring {
         let operations = &mut self.operations[index as usize];
         if hang_up && !operations.polling {
             operations.polling = true;
-            #[expect(clippy::cast_sign_loss, reason = "a small positive constant")]
             let poll = opcode::PollAdd::new(fd, libc::POLLRDHUP as u32).build();
             self.start(poll.user_data(datum(KIND_POLL, generation, index)));
         }
@@ -606,7 +605,12 @@ impl Drop for Uring {
             let args = SubmitArgs::new().timespec(&limit);
             let _ = self.ring.submitter().submit_with_args(1, &args);
             for completion in self.ring.completion() {
-                let counted = completion.user_data() >> 60 != KIND_IGNORED;
+                let kind = completion.user_data() >> 60;
+                if kind == KIND_ACCEPT && completion.result() >= 0 {
+                    // SAFETY: invariant 4.
+                    drop(unsafe { OwnedFd::from_raw_fd(completion.result()) });
+                }
+                let counted = kind != KIND_IGNORED;
                 if counted && !cqueue::more(completion.flags()) {
                     self.under_way -= 1;
                 }

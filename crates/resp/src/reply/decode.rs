@@ -25,7 +25,8 @@ use crate::number::canonical_i64;
 /// What a reply may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyLimits {
-    /// Deepest nesting of aggregates; attributes count.
+    /// Deepest nesting of aggregates; attributes count. A value is shown and dropped recursively, so keep
+    /// it in the hundreds.
     pub depth_max: usize,
     /// Longest line (simple strings, errors, numbers, headers) in bytes.
     pub line_bytes_max: usize,
@@ -358,7 +359,10 @@ fn double(text: &[u8]) -> Option<Double> {
         b"-inf" => f64::NEG_INFINITY,
         b"nan" | b"-nan" => f64::NAN,
         // Of words, Rust would also read "infinity" and the like.
-        _ if text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')) => {
+        _ if text
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')) =>
+        {
             std::str::from_utf8(text).ok()?.parse().ok()?
         }
         _ => return None,

@@ -271,17 +271,25 @@ mod tests {
             (|out, p| push(out, p, 2), "*2|", ">2|"),
             (|out, _| array(out, 10), "*10|", "*10|"),
             (|out, p| assert_eq!(attribute(out, p, 1), p == Resp3), "", "|1|"),
-            (|out, p| double(out, p, 3.141), "$5|3.141|", ",3.141|"),
+            (|out, p| double(out, p, 1.5), "$3|1.5|", ",1.5|"),
             (|out, p| double(out, p, 3.1), "$18|3.1000000000000001|", ",3.1000000000000001|"),
             (|out, p| boolean(out, p, true), ":1|", "#t|"),
-            (|out, p| big_number(out, p, b"12345678901234567890"), "$20|12345678901234567890|", "(12345678901234567890|"),
+            (
+                |out, p| big_number(out, p, b"12345678901234567890"),
+                "$20|12345678901234567890|",
+                "(12345678901234567890|",
+            ),
             (|out, p| verbatim(out, p, *b"txt", b"a b"), "$3|a b|", "=7|txt:a b|"),
-            (|out, p| {
-                let at = out.len();
-                bulk(out, b"k");
-                bulk(out, b"v");
-                insert_aggregate(out, at, p, Aggregate::Map, 1);
-            }, "*2|$1|k|$1|v|", "%1|$1|k|$1|v|"),
+            (
+                |out, p| {
+                    let at = out.len();
+                    bulk(out, b"k");
+                    bulk(out, b"v");
+                    insert_aggregate(out, at, p, Aggregate::Map, 1);
+                },
+                "*2|$1|k|$1|v|",
+                "%1|$1|k|$1|v|",
+            ),
         ];
         for (write, resp2, resp3) in rows {
             assert_eq!(written(|out| write(out, Resp2)), resp2);

@@ -1,6 +1,7 @@
 //! Requests against a real server's answers, and against themselves cut into pieces.
 
 use super::*;
+use crate::notation::plain;
 
 type Requests = Vec<Vec<Vec<u8>>>;
 
@@ -42,32 +43,6 @@ fn decode_in_pieces(
         }
     }
     (requests, None)
-}
-
-/// Undoes the notation of `reference.txt`.
-fn plain(noted: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    let mut rest = noted;
-    while let Some(first) = rest.chars().next() {
-        let (byte, times, len) = match first {
-            '\\' => match &rest[1..2] {
-                "r" => (b'\r', 1, 2),
-                "n" => (b'\n', 1, 2),
-                "t" => (b'\t', 1, 2),
-                "\\" => (b'\\', 1, 2),
-                "x" => (u8::from_str_radix(&rest[2..4], 16).unwrap(), 1, 4),
-                other => panic!("unknown escape {other:?}"),
-            },
-            '{' => {
-                let end = rest.find('}').unwrap();
-                (rest.as_bytes()[1], rest[3..end].parse().unwrap(), end + 1)
-            }
-            ascii => (ascii as u8, 1, 1),
-        };
-        out.extend(std::iter::repeat_n(byte, times));
-        rest = &rest[len..];
-    }
-    out
 }
 
 /// As much of a server as the reference needs: PING, ECHO, and the errors for anything else.

@@ -33,6 +33,9 @@ pub fn load(launch: &Launch, stdin: &mut dyn Read) -> Result<Store, FileError> {
         path = Some(absolute);
     }
     if launch.stdin {
+        if text.last().is_some_and(|last| *last != b'\n') {
+            text.push(b'\n'); // else the file's last line would run into the first of standard input
+        }
         read_bounded(stdin, Path::new("-"), &mut text)?;
     }
     if !launch.options.is_empty() {

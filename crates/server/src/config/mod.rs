@@ -81,7 +81,7 @@ pub const HZ_RANGE: (i64, i64) = (1, 500);
 pub const REPL_BACKLOG_BYTES_MIN: u64 = 16 * 1024;
 
 impl Default for Config {
-    /// Every directive at its default; `dir` is the working directory, `threads` the number of cores.
+    /// Every directive at its default; `dir` is the working directory, `threads` is left to the machine.
     fn default() -> Self {
         let mut config = Self {
             network: Network::default(),

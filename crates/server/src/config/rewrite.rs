@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::directive::Directive;
@@ -44,10 +45,11 @@ fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let unique = std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos());
     let temporary = folder.join(format!("{name}.{}-{unique}.tmp", std::process::id()));
     let written = (|| {
-        let mut out = OpenOptions::new().write(true).create_new(true).open(&temporary)?;
+        let mut out =
+            OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
         out.write_all(text)?;
         if let Ok(old) = fs::metadata(file) {
-            out.set_permissions(old.permissions())?; // a file with a password must not become readable
+            out.set_permissions(old.permissions())?; // until here only the owner may read it
         }
         out.sync_all()?;
         fs::rename(&temporary, file)
@@ -128,7 +130,7 @@ fn wanted(config: &Config, replacements: &[Replacement]) -> Vec<Wanted> {
         places: 0,
         used: 0,
         // The default of `dir` is where the process was started: always written, or it would depend on that.
-        is_default: row.name != "dir" && row.show(config) == row.show(&defaults),
+        is_default: row.name != "dir" && row.lines(config) == row.lines(&defaults),
     });
     let replaced = replacements.iter().map(|replacement| Wanted {
         name: replacement.directive,

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use super::Config;
 use super::choice::ShutdownMode;
 use super::directive::{Field, Special, Write, not_one_of};
-use super::value::{self, ClientClass, OutputLimit, PrimaryAddress, Refusal, SaveRule, Text};
+use super::value::{
+    self, ClientClass, OutputLimit, PrimaryAddress, Refusal, SaveRule, Text, Threads,
+};
 use super::words;
 
 /// How many addresses `bind` takes.
@@ -17,7 +19,7 @@ pub const PERCENTILES_MAX: usize = 100;
 /// How many save rules are kept; Redis sets no bound.
 pub const SAVE_RULES_MAX: usize = 1_000;
 /// The most workers one can ask for.
-pub const THREADS_MAX: i64 = 256;
+pub const THREADS_MAX: usize = 256;
 
 fn text(word: &[u8]) -> String {
     String::from_utf8_lossy(word).into_owned()
@@ -269,23 +271,21 @@ pub(super) const DIR: Special = Special {
     lines: |c| vec![words::quote(c.process.dir.as_bytes())],
 };
 
-/// `threads`: how many workers; 0 asks for one per core available to the process.
+/// `threads`: CONFIG GET shows how many there are, files keep what was asked for.
 pub(super) const THREADS: Special = Special {
-    get: |c| c.process.threads.to_string(),
+    get: |c| c.process.threads.count().to_string(),
     set: |c, words, _| {
-        let [word] = words else { return Err("wrong number of arguments".into()) };
-        let wanted = value::integer(word)
-            .ok_or(Refusal::Borrowed("argument couldn't be parsed into an integer"))?;
-        if !(0..=THREADS_MAX).contains(&wanted) {
-            return Err(format!("argument must be between 0 and {THREADS_MAX} inclusive").into());
-        }
-        c.process.threads = match usize::try_from(wanted) {
-            Ok(0) | Err(_) => std::thread::available_parallelism().map_or(1, usize::from),
-            Ok(wanted) => wanted,
-        };
+        let number = words.first().and_then(|word| value::integer(word));
+        let number =
+            number.ok_or(Refusal::Borrowed("argument couldn't be parsed into an integer"))?;
+        let asked = usize::try_from(number).ok().filter(|asked| *asked <= THREADS_MAX);
+        let asked = asked.ok_or_else(|| {
+            Refusal::from(format!("argument must be between 0 and {THREADS_MAX} inclusive"))
+        })?;
+        c.process.threads = Threads { asked };
         Ok(())
     },
-    lines: |c| vec![c.process.threads.to_string()],
+    lines: |c| vec![c.process.threads.asked.to_string()],
 };
 
 /// What the system said, without Rust's "(os error N)".

@@ -222,7 +222,7 @@ fn every_directive_takes_its_default_and_has_a_name_of_its_own() {
         assert_eq!(row.name.to_ascii_lowercase(), row.name);
     }
     assert_eq!(config.network.port, 6379);
-    assert_eq!(config.process.threads, std::thread::available_parallelism().unwrap().get());
+    assert_eq!(config.process.threads.count(), std::thread::available_parallelism().unwrap().get());
 }
 
 #[test]
@@ -699,6 +699,16 @@ proptest! {
             .collect();
         let again = file::parse_alone(&readable);
         prop_assert_eq!(again, Ok(config));
+    }
+
+    #[test]
+    fn any_values_of_any_directive_can_be_loaded_without_harm(
+        lines in prop::collection::vec((any::<prop::sample::Index>(), "[ -~]{0,24}"), 0..4),
+    ) {
+        let rows: Vec<_> = directives::all().collect();
+        let text: String =
+            lines.iter().map(|(row, values)| format!("{} {values}\n", row.get(&rows).name)).collect();
+        fuzzing::config_file(text.as_bytes());
     }
 
     #[test]

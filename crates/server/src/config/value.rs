@@ -81,6 +81,23 @@ impl MemoryShare {
     }
 }
 
+/// `threads`: a number of workers, or as many as there are cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// As set; 0 leaves it to the machine.
+    pub asked: usize,
+}
+
+impl Threads {
+    /// How many workers to run: at least 1. Asks the system each time if it is left to the machine.
+    pub fn count(self) -> usize {
+        match self.asked {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            asked => asked,
+        }
+    }
+}
+
 /// One `save` rule: snapshot after `seconds` if at least `changes` keys changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaveRule {

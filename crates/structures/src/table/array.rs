@@ -61,7 +61,7 @@ impl Array {
     /// Which bucket holds `position`: below `count` unless the array is null.
     #[inline(always)]
     pub(super) fn index(self, position: Position) -> u64 {
-        u64::from(position.0) * self.count() >> 24
+        (u64::from(position.0) * self.count()) >> 24
     }
 
     /// The lowest position of bucket `index`; `Position::END` for `index == count`.

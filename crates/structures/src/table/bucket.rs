@@ -60,7 +60,7 @@ impl Position {
 /// i. May name a word too many after a true match; the high part of the position decides.
 #[inline(always)]
 fn candidates(meta: u64, position: Position) -> u64 {
-    let differing = meta ^ position.tag() * 0x0001_0101_0101_0101;
+    let differing = meta ^ (position.tag() * 0x0001_0101_0101_0101);
     differing.wrapping_sub(0x0001_0101_0101_0101) & !differing & 0x0080_8080_8080_8080
 }
 

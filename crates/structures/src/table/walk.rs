@@ -56,7 +56,7 @@ impl<V> Root<V> {
             let len = bucket.chain_len() as u64;
             // A draw among more places than a chain usually has: a short chain is refused more
             // often, so that its entries are not preferred.
-            let n = u64::from(bits as u32) * len.max(FAIR_CHAIN_LEN) >> 32;
+            let n = (u64::from(bits as u32) * len.max(FAIR_CHAIN_LEN)) >> 32;
             if n < len {
                 return bucket.nth(n as usize);
             }

@@ -63,10 +63,6 @@ fn getrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(ctx.reply.bulk(slice(bytes, start, end)))
 }
 
-fn substr(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    getrange(ctx, args)
-}
-
 /// The bytes from `start` to `end`, both included; negative ones count from the end, -1 is the
 /// last byte, and what lies outside is cut off.
 fn slice(bytes: &[u8], start: i64, end: i64) -> &[u8] {
@@ -143,7 +139,7 @@ const SUBSTR: Command = Command {
         deprecated: Some(Deprecated { since: "2.0.0", replaced_by: "`GETRANGE`" }),
         ..Spec::EMPTY
     },
-    run: substr,
+    run: getrange,
     subcommands: &[],
 };
 

@@ -4,13 +4,13 @@ use crate::config::Config;
 use crate::config::choice::{LogLevel, OomScoreAdjust, ShutdownMode, Supervised, SyslogFacility};
 use crate::config::directive::{BAD_DIRECTIVE, Directive, INT_MAX, Kind, LONG_MAX, choice, field};
 use crate::config::special;
-use crate::config::value::{Refusal, Text};
+use crate::config::value::{Refusal, Text, Threads};
 
 /// The process: threads, files, signals, scheduling, log.
 #[derive(Clone, Default, PartialEq)]
 pub struct Process {
-    /// `threads`: worker threads; set to 0, one per core available.
-    pub threads: usize,
+    /// `threads`: worker threads; 0 for one per core available.
+    pub threads: Threads,
     /// `io-threads-do-reads`: kept for old files.
     pub io_threads_do_reads: bool,
     /// `databases`: number of databases.
