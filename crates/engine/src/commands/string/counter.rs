@@ -32,7 +32,6 @@ fn decrby(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     add(ctx, &key, increment.ok_or_else(|| CommandError::text("ERR decrement would overflow"))?)
 }
 
-#[inline]
 fn add(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, increment: i64) -> Result<Outcome> {
     let sum = match ctx.keys.open_mut::<Str>(key)? {
         Some(mut entry) => {

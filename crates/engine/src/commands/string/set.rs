@@ -10,7 +10,6 @@ use crate::keyspace::{Key, Overwrite, UnixMs};
 use crate::reply::Outcome;
 use crate::types::string::Str;
 
-#[inline]
 fn set(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let value = args.bytes()?;
@@ -96,9 +95,10 @@ fn set_with_options<'a>(
 
 /// Whatever the client wrote, the effect is unconditional and names the moment itself.
 fn propagate_with_deadline(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, value: &[u8], deadline: UnixMs) {
-    let at = || deadline.0.to_string().into_bytes();
-    let words = || [&b"SET"[..], key.bytes, value, b"PXAT"].map(<[u8]>::to_vec).to_vec();
-    ctx.keys.propagate(|| words().into_iter().chain([at()]).collect());
+    ctx.keys.propagate(|| {
+        let at = deadline.0.to_string();
+        [&b"SET"[..], key.bytes, value, b"PXAT", at.as_bytes()].map(<[u8]>::to_vec).to_vec()
+    });
 }
 
 /// With GET the old value is read and returned, without it is not looked at.
