@@ -167,7 +167,7 @@ const OBJECT: Command = Command {
         group: Group::Generic,
         summary: "Tells how values are stored and used.",
         since: "2.2.3",
-        complexity: "That of the subcommand.",
+        complexity: "Depends on subcommand.",
         arity: -2,
         ..Spec::EMPTY
     },
