@@ -79,6 +79,7 @@ impl Keys<'_> {
     /// chance; `None` if there is none. Expired keys it meets are removed. O(1) on average when
     /// keys are spread over slots and few are expired, else O(slots) or O(keys).
     pub fn random_key(&mut self) -> Option<Vec<u8>> {
+        self.assert_holds_nothing();
         let database = self.keyspace().database_if_used(self.db())?;
         let now = self.now();
         for _ in 0..EXPIRED_MAX {

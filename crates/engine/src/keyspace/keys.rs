@@ -154,6 +154,12 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// For walks that lock slots one by one: they would wait for ever for one that is held here.
+    #[inline]
+    pub(super) fn assert_holds_nothing(&self) {
+        assert!(matches!(self.held, Held::None), "a walk over slots while one is held");
+    }
+
     #[inline]
     fn guard(&self, slot: SlotId) -> &SlotGuard<'a> {
         self.guard_at((self.db, slot)).expect("a command touches only the keys of its key spec")
@@ -536,6 +542,7 @@ impl<'a> Keys<'a> {
         db: DbIndex,
         mut visit: impl FnMut(SlotId, &mut SlotGuard<'a>) -> ControlFlow<()>,
     ) {
+        self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return };
         for slot in 0..SLOTS as u16 {
             let slot = SlotId::new(slot);
@@ -554,6 +561,7 @@ impl<'a> Keys<'a> {
     ///
     /// A cursor is `slot * 2^24 + position`, where a position is a place in the order of hashes.
     pub fn scan(&self, cursor: u64, count: u64, mut visit: impl FnMut(EntryRef<'_>)) -> u64 {
+        self.assert_holds_nothing();
         const POSITION_BITS: u32 = 24;
         let Some(database) = self.keyspace.database_if_used(self.db) else { return 0 };
         let now = self.now();
@@ -585,6 +593,7 @@ impl<'a> Keys<'a> {
     /// Takes all keys out of a database; their number. Only under quiescence. O(slots); the memory
     /// is freed elsewhere.
     pub fn flush(&mut self, db: DbIndex) -> u64 {
+        self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return 0 };
         let was = self.keyspace.totals().databases[db.0 as usize];
         for slot in 0..SLOTS as u16 {
@@ -603,6 +612,7 @@ impl<'a> Keys<'a> {
 
     /// Exchanges two databases. Only under quiescence. O(slots).
     pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
+        self.assert_holds_nothing();
         // Exchanging a database with itself is a change too, though nothing moves.
         self.dirty += 1;
         if a == b {

@@ -110,7 +110,8 @@ impl Conditions {
     fn admit(&self, present: Option<UnixMs>, wanted: i64) -> bool {
         let Some(UnixMs(present)) = present else { return !self.xx && !self.gt };
         let present = present as i64;
-        !self.nx && !(self.gt && wanted <= present) && !(self.lt && wanted >= present)
+        let refused = self.nx || (self.gt && wanted <= present) || (self.lt && wanted >= present);
+        !refused
     }
 }
 

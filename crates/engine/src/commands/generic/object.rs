@@ -30,7 +30,8 @@ fn refcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     })
 }
 
-/// A shared value could have no access clock of its own, so some policies forbid sharing.
+/// A shared value could have no access clock of its own, so some policies forbid sharing. (Redis
+/// answers 1 for an integer that came by COPY; we do not remember how it came.)
 fn is_shared(entry: &EntryRef<'_>, policy: EvictionPolicy) -> bool {
     let small =
         matches!(entry.string(), Some(StrRef::Int(number)) if SHARED_INTEGERS.contains(&number));
@@ -167,7 +168,7 @@ const OBJECT: Command = Command {
         group: Group::Generic,
         summary: "Tells how values are stored and used.",
         since: "2.2.3",
-        complexity: "That of the subcommand.",
+        complexity: "Depends on subcommand.",
         arity: -2,
         ..Spec::EMPTY
     },
