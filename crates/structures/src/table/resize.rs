@@ -9,7 +9,6 @@ use super::Root;
 use super::array::{Array, COUNT_MAX, size_up};
 use super::bucket::Position;
 use crate::reclaim;
-use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Sixteenths of an entry per bucket at which the array grows: 6.5 of 7.
@@ -93,7 +92,7 @@ impl<V> Root<V> {
         debug_assert!(self.draining().is_null() && self.len() == 0);
         let array = self.current();
         if !array.is_null() {
-            self.current.store(null_mut(), Relaxed);
+            self.publish(Array::NULL, Array::NULL);
             Self::retire(array);
         }
     }
@@ -103,12 +102,11 @@ impl<V> Root<V> {
         let old = self.current();
         let new = Array::allocate(count);
         if old.is_null() {
-            self.current.store(new.0, Relaxed);
+            self.publish(new, Array::NULL);
             return;
         }
         self.watermark.store(0, Relaxed);
-        self.draining.store(old.0, Relaxed);
-        self.current.store(new.0, Relaxed);
+        self.publish(new, old);
         if old.count().max(count) <= ONE_GO_BUCKETS_MAX {
             self.resize_step(u32::MAX);
         }
@@ -131,11 +129,12 @@ impl<V> Root<V> {
                 unsafe { new.bucket(new.index(position)) }.push(position, entry);
             });
         }
+        old.release_drained(first, end);
         if end < count {
             self.watermark.store(old.first_position(end), Relaxed);
             return true;
         }
-        self.draining.store(null_mut(), Relaxed);
+        self.publish(new, Array::NULL);
         Self::retire(old);
         if self.len() == 0 {
             self.free_empty();
