@@ -185,5 +185,7 @@ impl<V, M> Drop for SlotGuard<'_, V, M> {
     }
 }
 
+#[cfg(all(test, loom))]
+mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;
