@@ -28,7 +28,7 @@
 //!     and passes no boundary between reading an array word and the bucket it leads to.
 //!
 //! Costs: find, insert, remove O(1), one cache miss for the bucket and one for the entry; `scan`
-//! O(entries of a bucket); `sample` O(1) expected. 9 to 13 bytes of buckets per entry; the longest
+//! O(entries of a bucket); `sample` O(1) expected. 13 to 15 bytes of buckets per entry; the longest
 //! pause is that of replacing 1,024 buckets.
 
 mod array;

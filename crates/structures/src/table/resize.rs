@@ -2,7 +2,7 @@
 //!
 //! Counts follow the allocator's size classes, steps of 1.14 to 1.25. That moves an entry about
 //! five times while a table grows to any size, but moving is a walk in step through both arrays and
-//! touches no entry; in return the load stays between 75 and 93 % (measured in
+//! touches no entry; in return the load stays between 75 and 93 %, and buckets cost 13.5 bytes per entry (measured in
 //! `examples/table_cost.rs`: smaller steps save more memory than overflow buckets cost).
 
 use super::Root;
