@@ -38,6 +38,7 @@ pub const FREED_PER_BOUNDARY: usize = 32;
 
 static EPOCHS: Epochs<PARTICIPANTS_MAX> = Epochs {
     counter: AtomicU64::new(FIRST),
+    claimed_max: AtomicUsize::new(0),
     words: [const { Word { seen: AtomicU64::new(OFFLINE), claimed: AtomicBool::new(false) } };
         PARTICIPANTS_MAX],
 };

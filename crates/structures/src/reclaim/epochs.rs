@@ -11,7 +11,7 @@
 //! read: either the collector sees the word (and waits), or the thread sees the unlinking.
 
 // The atomics of the module around: `std`'s, or loom's in `reclaim/model.rs`.
-use super::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use super::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
 pub(super) const OFFLINE: u64 = 0;
 /// The counter's first value; above `OFFLINE`.
@@ -27,6 +27,8 @@ pub(super) struct Word {
 /// The shared state for up to `N` participants.
 pub(super) struct Epochs<const N: usize> {
     pub(super) counter: AtomicU64,
+    /// Words from here on were never claimed, so that collecting need not look at them.
+    pub(super) claimed_max: AtomicUsize,
     pub(super) words: [Word; N],
 }
 
@@ -36,6 +38,8 @@ impl<const N: usize> Epochs<N> {
         let index = self.words.iter().position(|word| {
             word.claimed.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         })?;
+        // Before the fence of `online`, like the word itself: a collector sees both or neither.
+        self.claimed_max.fetch_max(index + 1, Ordering::AcqRel);
         self.online(index);
         Some(index)
     }
@@ -68,13 +72,14 @@ impl<const N: usize> Epochs<N> {
         self.counter.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// The greatest stamp that every online participant has passed. O(N).
+    /// The greatest stamp that every online participant has passed. O(words ever claimed).
     pub(super) fn passed_by_all(&self) -> u64 {
         // An acquire load here orders the counter before the words: a stamp drawn later is not
         // covered even if no participant is online.
         let now = self.counter.load(Ordering::Acquire);
         fence(Ordering::SeqCst);
-        self.words.iter().fold(now, |least, word| match word.seen.load(Ordering::Acquire) {
+        let words = &self.words[..self.claimed_max.load(Ordering::Acquire)];
+        words.iter().fold(now, |least, word| match word.seen.load(Ordering::Acquire) {
             OFFLINE => least,
             seen => least.min(seen),
         })

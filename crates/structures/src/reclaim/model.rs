@@ -25,7 +25,11 @@ impl World {
     fn new() -> Arc<Self> {
         let word = |_| Word { seen: AtomicU64::new(OFFLINE), claimed: AtomicBool::new(false) };
         Arc::new(Self {
-            epochs: Epochs { counter: AtomicU64::new(FIRST), words: std::array::from_fn(word) },
+            epochs: Epochs {
+                counter: AtomicU64::new(FIRST),
+                claimed_max: AtomicUsize::new(0),
+                words: std::array::from_fn(word),
+            },
             current: AtomicUsize::new(0),
             arrays: [UnsafeCell::new(7), UnsafeCell::new(7)],
         })

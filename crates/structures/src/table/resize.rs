@@ -150,8 +150,12 @@ impl<V> Root<V> {
 
     /// Drops all entries of `array` and frees its overflow buckets.
     pub(super) fn drop_entries(&self, array: Array) {
-        for index in 0..array.count() {
+        const LOOK_AHEAD: u64 = 4;
+        let count = array.count();
+        for index in 0..count {
             // SAFETY: 1: the array is live and ours.
+            unsafe { array.bucket((index + LOOK_AHEAD).min(count - 1)) }.prefetch_all();
+            // SAFETY: as above.
             unsafe { array.bucket(index) }.drain(|_, entry| drop(super::owned::<V>(entry)));
         }
     }
