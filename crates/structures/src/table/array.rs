@@ -20,7 +20,7 @@ const EXPONENT_SHIFT: u32 = MANTISSA_SHIFT + MANTISSA_BITS;
 /// One bucket per position; beyond it only chains grow.
 pub(super) const COUNT_MAX: u64 = Position::END as u64;
 
-/// How much of a drained array is given back at a time: some 10 µs of the system's work.
+/// How much of a drained array is given back at a time: 64 pages of 4 KiB.
 const RELEASED_CHUNK_BYTES: usize = 256 << 10;
 /// Arrays of fewer chunks are small enough to be freed whole.
 const RELEASED_CHUNKS_MIN: u64 = 4;
