@@ -72,7 +72,9 @@ fn launched(backend: Backend, launch: &dyn Fn() -> Launch) -> Option<Server> {
     match launch.try_start() {
         Ok(server) => Some(server),
         // Containers often forbid io_uring; the server then refuses to start with it forced.
-        Err(error) if backend == Backend::IoUring && error.contains("io_uring is not available") => {
+        Err(error)
+            if backend == Backend::IoUring && error.contains("io_uring is not available") =>
+        {
             eprintln!("note: no io_uring on this machine, its part of the test is skipped");
             None
         }

@@ -247,7 +247,10 @@ mod tests {
         assert_eq!(text(b"-ERR no\r\n"), "(error) ERR no");
         assert_eq!(text(b"$4\r\na\"\r\n\r\n"), r#""a\"\r\n""#);
         assert_eq!(text(b"*-1\r\n"), "(nil)");
-        assert_eq!(text(b"*2\r\n:1\r\n*2\r\n:2\r\n:3\r\n"), "1) (integer) 1\n2) 1) (integer) 2\n   2) (integer) 3");
+        assert_eq!(
+            text(b"*2\r\n:1\r\n*2\r\n:2\r\n:3\r\n"),
+            "1) (integer) 1\n2) 1) (integer) 2\n   2) (integer) 3"
+        );
         assert_eq!(text(b"%1\r\n$1\r\nk\r\n,1.5\r\n"), "1# \"k\" => (double) 1.5");
         assert_eq!(text(b"~0\r\n"), "(empty set)");
     }

@@ -123,9 +123,8 @@ pub fn quoted(word: &[u8]) -> String {
 
 /// A whole command as a line that [`split`] reads back; plain words stay unquoted.
 pub fn line<W: AsRef<[u8]>>(words: &[W]) -> String {
-    let plain = |w: &[u8]| {
-        !w.is_empty() && w.iter().all(|b| b.is_ascii_graphic() && !b"\"'\\".contains(b))
-    };
+    let plain =
+        |w: &[u8]| !w.is_empty() && w.iter().all(|b| b.is_ascii_graphic() && !b"\"'\\".contains(b));
     let one = |w: &[u8]| {
         if plain(w) { String::from_utf8_lossy(w).into_owned() } else { quoted(w) }
     };
