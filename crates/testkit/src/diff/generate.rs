@@ -12,16 +12,13 @@ pub struct Call {
     /// Index in the table; out of range for an invented name.
     pub row: usize,
     pub words: Vec<Vec<u8>>,
-    resync: bool,
 }
 
 impl Call {
-    /// The command both servers run afterwards, unseen; see [`rules::RESYNCED`].
-    pub fn resync(&self) -> Option<[&[u8]; 2]> {
-        match self.words.get(1) {
-            Some(key) if self.resync => Some([b"DEL", key]),
-            _ => None,
-        }
+    /// The command both servers run afterwards, unseen; see [`rules::resynced`].
+    pub fn resync(&self, name: &str) -> Option<Vec<&[u8]>> {
+        let keys = rules::resynced(name, &self.words);
+        (!keys.is_empty()).then(|| [vec![&b"DEL"[..]], keys].concat())
     }
 }
 
@@ -72,7 +69,6 @@ impl<'t> Generator<'t> {
         let fixed = |generator: &Self, word: &'static str| Call {
             row: generator.table.rows.iter().position(|r| r.name == word).unwrap_or(usize::MAX),
             words: vec![word.to_ascii_uppercase().into_bytes()],
-            resync: false,
         };
         let mut unit = vec![fixed(self, "multi")];
         for _ in 0..self.random.below(8) {
@@ -97,7 +93,7 @@ impl<'t> Generator<'t> {
     fn call(&mut self) -> Call {
         if self.random.below(500) == 0 {
             let words = vec![b"nosuch".to_vec(), values::text(&mut self.random)];
-            return Call { row: usize::MAX, words, resync: false };
+            return Call { row: usize::MAX, words };
         }
         let index = self.draw();
         let row: &Row = &self.table.rows[index];
@@ -114,7 +110,7 @@ impl<'t> Generator<'t> {
             words.truncate(named); // nothing is known of its timeout
         }
         rules::guard_call(&row.name, &mut words);
-        Call { row: index, words, resync: rules::RESYNCED.contains(&row.name.as_str()) }
+        Call { row: index, words }
     }
 
     /// A known word, now and then in odd case.

@@ -173,7 +173,7 @@ impl Arena<'_> {
             let mut end = done;
             while end < calls.len() && end - done < self.pipeline && bytes.len() < BATCH_BYTES_MAX {
                 encode_into(&mut bytes, &calls[end].words);
-                if let Some(resync) = calls[end].resync() {
+                if let Some(resync) = calls[end].resync(self.name(calls[end])) {
                     encode_into(&mut bytes, &resync);
                 }
                 end += 1;
@@ -191,9 +191,12 @@ impl Arena<'_> {
         Ok(found.map(|difference| (calls.len(), difference)))
     }
 
+    fn name(&self, call: &Call) -> &str {
+        self.table.rows.get(call.row).map_or("unknown command", |row| row.name.as_str())
+    }
+
     fn one(&self, call: &Call, ours: &mut Peer, theirs: &mut Peer) -> Option<Difference> {
-        let row = self.table.rows.get(call.row);
-        let name = row.map_or("unknown command", |row| row.name.as_str());
+        let name = self.name(call);
         let difference = |ours, theirs| {
             Some(Difference { what: line(&call.words), kind: name.to_owned(), ours, theirs })
         };
@@ -210,8 +213,8 @@ impl Arena<'_> {
                 return difference(text(mine), text(other));
             }
         }
-        if call.resync().is_some() {
-            // The reply of the DEL after a random removal; how much was left does not matter.
+        if call.resync(name).is_some() {
+            // How much the DEL found does not matter.
             let (mine, other) = (ours.reply().err(), theirs.reply().err());
             if mine.is_some() || other.is_some() {
                 return difference(mine.unwrap_or_default(), other.unwrap_or_default());

@@ -185,6 +185,7 @@ pub const COMPARISONS: &[Comparison] = &[
     may("xinfo|consumers", How::Near(GAP_MS), CLOCK),
     may("xinfo|stream", How::Near(GAP_MS), CLOCK),
     may("time", How::Count, CLOCK),
+    may("dbsize", How::Kind, "keys set with a past deadline count until someone finds them"),
     may("lastsave", How::Kind, CLOCK),
     may("role", How::Count, "tells replication offsets"),
     may("client|id", How::Kind, "ids count the connections a server has seen"),
@@ -192,9 +193,10 @@ pub const COMPARISONS: &[Comparison] = &[
     may("object|refcount", How::Kind, INTERNAL),
 ];
 
-/// SORT … BY a pattern without `*` leaves the order of a set's hash table.
+/// SORT … BY leaves a set's members in the order of its hash table where the pattern has no `*`,
+/// and, with ALPHA, where weights are equal.
 fn unsorted(words: &[Vec<u8>]) -> bool {
-    words.windows(2).any(|w| w[0].eq_ignore_ascii_case(b"BY") && !w[1].contains(&b'*'))
+    words.iter().any(|word| word.eq_ignore_ascii_case(b"BY"))
 }
 
 /// How the replies to this call are compared.
@@ -205,9 +207,19 @@ pub fn comparison(name: &str, words: &[Vec<u8>]) -> How {
         .map_or(How::Exact, |row| row.how)
 }
 
-/// Commands after which both servers delete the key, since they removed members of their own
-/// choice and the states would differ for good.
-pub const RESYNCED: &[&str] = &["spop"];
+/// Keys that both servers delete after this call, unseen, since they now differ for good and by
+/// right: members removed at random, and what SORT … BY … STORE wrote (see [`unsorted`]).
+pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
+    match name {
+        "spop" => words.get(1).map(Vec::as_slice).into_iter().collect(),
+        "sort" if unsorted(words) => words
+            .windows(2)
+            .filter(|pair| pair[0].eq_ignore_ascii_case(b"STORE"))
+            .map(|pair| &pair[1][..])
+            .collect(),
+        _ => Vec::new(),
+    }
+}
 
 /// Which arguments a guard looks at. The command name is argument 0.
 #[derive(Debug)]
@@ -248,6 +260,8 @@ const TTL_WORDS: Place = Place::After(&["EX", "PX", "EXAT", "PXAT"]);
 pub const GUARDS: &[Guard] = &[
     guard("expire", Place::At(2), no_near_deadline, "100000", RACES),
     guard("pexpire", Place::At(2), no_near_deadline_ms, "100000000", RACES),
+    guard("expire", Place::Any, no_order_of_deadlines, "NX", RACES),
+    guard("pexpire", Place::Any, no_order_of_deadlines, "NX", RACES),
     guard("setex", Place::At(2), no_near_deadline, "100000", RACES),
     guard("psetex", Place::At(2), no_near_deadline_ms, "100000000", RACES),
     guard("restore", Place::At(2), no_near_deadline_ms, "100000000", RACES),
@@ -290,6 +304,11 @@ fn no_near_deadline(word: &[u8]) -> bool {
 /// word before may be EX as well as EXAT.
 fn no_near_deadline_ms(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n <= 0 || n >= 100_000_000)
+}
+
+/// Whether a deadline a day from now is later than one set a moment ago is a matter of one millisecond.
+fn no_order_of_deadlines(word: &[u8]) -> bool {
+    !(word.eq_ignore_ascii_case(b"GT") || word.eq_ignore_ascii_case(b"LT"))
 }
 
 /// 0 means for ever, and so does what rounds up to 0 milliseconds.

@@ -25,10 +25,11 @@ pub fn first_difference(ours: &str, theirs: &str) -> Result<Option<Difference>> 
     for db in 0..DATABASES {
         pair.db = db;
         pair.select()?;
-        if let Some(difference) = pair.ask(&["DBSIZE"], How::Exact)? {
+        if let Some(difference) = pair.ask(&["KEYS", "*"], How::Unordered)? {
             return Ok(Some(difference));
         }
-        if let Some(difference) = pair.ask(&["KEYS", "*"], How::Unordered)? {
+        // After KEYS, which finds and removes what has expired.
+        if let Some(difference) = pair.ask(&["DBSIZE"], How::Exact)? {
             return Ok(Some(difference));
         }
         let keys = pair.keys()?;
