@@ -2,8 +2,10 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks on standard output")]
 
+mod ci;
 mod diff;
 mod options;
+mod tidy;
 
 use options::Options;
 use std::process::ExitCode;
@@ -34,6 +36,8 @@ fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let task = words.next().unwrap_or_default();
     let result = Options::parse(words).and_then(|options| match task.as_str() {
+        "ci" => ci::main(&options),
+        "tidy" => tidy::main(),
         "diff" => diff::main(&options),
         _ => {
             println!("{HELP}");

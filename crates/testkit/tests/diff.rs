@@ -27,8 +27,7 @@ fn redis() -> Launch {
 fn two_real_servers_agree_over_all_commands() {
     let (one, other) = (redis().start(), redis().start());
     let options = options(20, 8_000);
-    let found =
-        diff::run(&table(&[]), &one.address(), &other.address(), &options, |_| {}).unwrap();
+    let found = diff::run(&table(&[]), &one.address(), &other.address(), &options, |_| {}).unwrap();
     assert!(found.is_none(), "{}", found.unwrap());
 }
 

@@ -130,14 +130,21 @@ pub fn run(
         let units = generator.units(wanted);
         let mut arena = Arena { table, ours, theirs, resp, pipeline: options.pipeline };
         if let Some((index, difference)) = arena.first_difference(&units)? {
-            let shrunk = shrink::shrink(&mut arena, units, &difference, options.shrink_limit)?;
-            let difference = match arena.first_difference(&shrunk)? {
-                Some((_, seen)) if seen.kind == difference.kind => seen,
-                _ => difference,
+            let finding = |difference, units: &[Unit]| {
+                let transcript = units.iter().flatten().map(|call| line(&call.words)).collect();
+                let seed = options.seed;
+                Ok(Some(Finding { seed, episode, index, resp, difference, transcript }))
             };
-            let transcript = shrunk.iter().flatten().map(|call| line(&call.words)).collect();
-            let seed = options.seed;
-            return Ok(Some(Finding { seed, episode, index, resp, difference, transcript }));
+            // A server that hangs or died cannot be asked again: then the whole stream is shown.
+            let Ok(shrunk) =
+                shrink::shrink(&mut arena, units.clone(), &difference, options.shrink_limit)
+            else {
+                return finding(difference, &shrink::through(units, index + options.pipeline));
+            };
+            return match arena.first_difference(&shrunk) {
+                Ok(Some((_, seen))) if seen.kind == difference.kind => finding(seen, &shrunk),
+                _ => finding(difference, &shrunk),
+            };
         }
         left -= wanted as u64;
         episode += 1;

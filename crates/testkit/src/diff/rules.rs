@@ -330,7 +330,7 @@ fn modest_or_refused(word: &[u8]) -> bool {
 }
 
 fn few_repeats(word: &[u8]) -> bool {
-    number(word).is_none_or(|n| n >= -100 || n < i64::MIN / 2)
+    number(word).is_none_or(|n| n >= -100 || n == i64::MIN)
 }
 
 fn no_auto_id(word: &[u8]) -> bool {

@@ -43,7 +43,7 @@ pub fn shrink(
 }
 
 /// The units up to the one that holds command `index`.
-fn through(mut units: Vec<Unit>, index: usize) -> Vec<Unit> {
+pub fn through(mut units: Vec<Unit>, index: usize) -> Vec<Unit> {
     let mut commands = 0;
     let needed = units.iter().take_while(|unit| {
         let before = commands;
