@@ -43,6 +43,8 @@ fn monitor_hides_secrets() {
         worker.cmd("AUTH default secret");
         worker.cmd("PING");
         let shown = line(&watcher.reply());
+        assert!(shown.ends_with(r#""AUTH" "(redacted)" "(redacted)""#), "{shown}");
+        let shown = line(&watcher.reply());
         assert!(shown.ends_with("\"PING\""), "{shown}");
     });
 }

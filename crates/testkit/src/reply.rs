@@ -57,15 +57,17 @@ impl Reply {
         }
     }
 
-    /// The bytes of a string-like reply, decimal digits of an integer, else nothing.
+    /// The bytes of a string-like reply (without `txt:` where verbatim), decimal digits of an integer, else nothing.
     pub fn text(&self) -> String {
         match self {
             Reply::Status(b)
             | Reply::Error(b)
             | Reply::Bulk(b)
             | Reply::Double(b)
-            | Reply::BigNumber(b)
-            | Reply::Verbatim(b) => String::from_utf8_lossy(b).into_owned(),
+            | Reply::BigNumber(b) => String::from_utf8_lossy(b).into_owned(),
+            Reply::Verbatim(b) => {
+                String::from_utf8_lossy(b.get(4..).unwrap_or_default()).into_owned()
+            }
             Reply::Integer(n) => n.to_string(),
             _ => String::new(),
         }
