@@ -1,4 +1,5 @@
 //! A client that asks much and reads late costs a bounded amount, and still gets everything. (P4)
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Launch, assert_reply, each_backend, wait_until, words};

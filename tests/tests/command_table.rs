@@ -2,6 +2,7 @@
 //!
 //! For every command the server has: COMMAND INFO, COMMAND DOCS and COMMAND GETKEYS must say what
 //! the reference says. Commands of later versions, which the reference lacks, are not judged here.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::words::{line, split};

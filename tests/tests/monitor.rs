@@ -1,4 +1,5 @@
 //! MONITOR and SLOWLOG: watching what a server does.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::{assert_reply, each_config};

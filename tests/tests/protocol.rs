@@ -1,4 +1,5 @@
 //! What the server makes of bytes that are no commands, and how HELLO switches the protocol.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
 use brisk_testkit::{Conn, Launch, assert_reply, each_backend, each_config};

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks on standard output")]
 
+mod bench;
 mod ci;
 mod diff;
 mod options;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let task = words.next().unwrap_or_default();
     let result = Options::parse(words).and_then(|options| match task.as_str() {
+        "bench" => bench::main(&options),
         "ci" => ci::main(&options),
         "tidy" => tidy::main(),
         "diff" => diff::main(&options),

@@ -1,4 +1,5 @@
 //! The differential runner proves itself: two equal servers agree, a lie is found and shrunk.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::diff::{self, Options, reference, table::Table};
 use brisk_testkit::reply::frame_len;

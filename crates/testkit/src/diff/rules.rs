@@ -132,12 +132,15 @@ pub fn weight(name: &str) -> u32 {
     if name.starts_with("cluster") { 3 } else { WEIGHT }
 }
 
+/// Whether a row applies to a call, given as words.
+pub type When = fn(&[Vec<u8>]) -> bool;
+
 /// A reply that may differ.
 #[derive(Debug)]
 pub struct Comparison {
     pub name: &'static str,
     /// Only for calls like this.
-    pub when: Option<fn(&[Vec<u8>]) -> bool>,
+    pub when: Option<When>,
     pub how: How,
     pub reason: &'static str,
 }

@@ -4,6 +4,9 @@
 use crate::random::Random;
 use brisk_engine::command::{ArgKind, Group};
 
+/// Values of one sort.
+type Pool = &'static [&'static [u8]];
+
 const ANY_KEYS: &[&[u8]] = &[
     b"a",
     b"b",
@@ -243,7 +246,7 @@ const CONSUMERS: &[&[u8]] = &[b"alice", b"bob", b"carol"];
 
 /// Values for arguments of a certain name, where the kind alone says too little. An empty group
 /// means any. The first row that fits counts.
-const HINTS: &[(&str, Option<Group>, &[&[u8]])] = &[
+const HINTS: &[(&str, Option<Group>, Pool)] = &[
     ("id", Some(Group::Stream), STREAM_IDS),
     ("ID", Some(Group::Stream), STREAM_IDS),
     ("start", Some(Group::Stream), STREAM_IDS),
