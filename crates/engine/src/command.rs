@@ -294,8 +294,16 @@ pub struct KeySpec {
     pub flags: KeyFlags,
     pub begin: Begin,
     pub find: Find,
+    /// What becomes of the key in a request, where the flags say that it varies.
+    pub flags_by_words: Option<FlagsByWords>,
     pub notes: &'static str,
 }
+
+/// The words of a request, by index; 0 is the command's name.
+pub type Words<'a, 'w> = &'a dyn Fn(usize) -> &'w [u8];
+
+/// The flags of a key in a request of so many words.
+pub type FlagsByWords = fn(argc: usize, word: Words<'_, '_>) -> KeyFlags;
 
 impl KeySpec {
     /// One key at argument `index` (the command name is 0).
@@ -310,6 +318,7 @@ impl KeySpec {
             flags: KeyFlags::empty(),
             begin: Begin::Index(index),
             find: Find::Range { last, step, limit: 0 },
+            flags_by_words: None,
             notes: "",
         }
     }
@@ -320,6 +329,7 @@ impl KeySpec {
             flags: KeyFlags::empty(),
             begin: Begin::Index(index),
             find: Find::KeyNum { count_at: 0, first: 1, step: 1 },
+            flags_by_words: None,
             notes: "",
         }
     }
@@ -330,6 +340,7 @@ impl KeySpec {
             flags: KeyFlags::empty(),
             begin: Begin::Unknown,
             find: Find::Unknown,
+            flags_by_words: None,
             notes: "",
         }
     }
@@ -349,6 +360,11 @@ impl KeySpec {
     pub const fn with(mut self, flags: KeyFlags) -> KeySpec {
         self.flags = self.flags.union(flags);
         self
+    }
+    /// The flags depend on the words; those given so far are the most that may apply.
+    pub const fn varying(mut self, flags: FlagsByWords) -> KeySpec {
+        self.flags_by_words = Some(flags);
+        self.with(KeyFlags::VARIABLE_FLAGS)
     }
     pub const fn noted(mut self, notes: &'static str) -> KeySpec {
         self.notes = notes;

@@ -4,4 +4,27 @@
 //! replies. Nothing here waits, reads a clock or sees a socket.
 #![forbid(unsafe_code)]
 
+pub mod args;
 pub mod command;
+pub mod commands;
+pub mod ctx;
+pub mod effect;
+pub mod env;
+pub mod error;
+pub mod exec;
+pub mod keyspace;
+pub mod keyspec;
+pub mod long_double;
+pub mod number;
+pub mod random;
+pub mod reply;
+#[doc(hidden)]
+pub mod testing;
+pub mod types;
+
+pub use args::Args;
+pub use ctx::{Command, Ctx, Handler};
+pub use env::{Env, Settings};
+pub use error::{CommandError, Result};
+pub use keyspace::{DbIndex, Key, Keyspace, UnixMs};
+pub use reply::{Outcome, Reply, ReplyBuffer};

@@ -1,0 +1,146 @@
+//! The words of one request, and the keys among them.
+
+use crate::error::{CommandError, Result};
+use crate::keyspace::{Key, KeyHasher};
+use crate::number::parse_i64;
+use brisk_resp::{Span, Spans};
+
+/// A key whose hash and slot are already known: the batch computed them while prefetching.
+#[derive(Debug, Clone, Copy)]
+pub struct PreparedKey {
+    /// Which argument it is.
+    pub index: u32,
+    pub slot: crate::keyspace::SlotId,
+    pub hash: u64,
+}
+
+/// A cursor over a request's words. It starts behind the command's name (behind the subcommand's
+/// for subcommands). Words are slices of the connection's input: nothing is copied.
+#[derive(Clone)]
+pub struct Args<'a> {
+    /// The connection's input from this request's first byte on.
+    input: &'a [u8],
+    spans: &'a Spans,
+    /// This request's part of `spans`.
+    list: &'a [Span],
+    prepared: &'a [PreparedKey],
+    hasher: &'a KeyHasher,
+    next: usize,
+    next_prepared: usize,
+}
+
+impl<'a> Args<'a> {
+    /// The words `list`, which belong to `spans` and `input`. The cursor stands behind one word.
+    #[inline]
+    pub fn new(
+        input: &'a [u8],
+        spans: &'a Spans,
+        list: &'a [Span],
+        prepared: &'a [PreparedKey],
+        hasher: &'a KeyHasher,
+    ) -> Args<'a> {
+        Args { input, spans, list, prepared, hasher, next: 1, next_prepared: 0 }
+    }
+
+    /// Puts the cursor behind the subcommand's word.
+    pub fn skip_subcommand(&mut self) {
+        self.next = 2;
+    }
+
+    /// Number of words, the command's name included.
+    #[inline]
+    pub fn argc(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Word `index`; 0 is the command's name. Panics beyond the last.
+    #[inline]
+    pub fn word(&self, index: usize) -> &'a [u8] {
+        self.spans.bytes(self.input, self.list[index])
+    }
+
+    /// All words, the name first.
+    pub fn words(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
+        let (input, spans) = (self.input, self.spans);
+        self.list.iter().map(move |span| spans.bytes(input, *span))
+    }
+
+    /// Number of words not yet taken.
+    #[inline]
+    pub fn remaining(&self) -> usize {
+        self.list.len() - self.next
+    }
+
+    /// The index of the next word.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.next
+    }
+
+    /// The next word without taking it.
+    #[inline]
+    pub fn peek(&self) -> Option<&'a [u8]> {
+        (self.next < self.list.len()).then(|| self.word(self.next))
+    }
+
+    /// Takes the next word; a syntax error if there is none.
+    #[inline]
+    pub fn bytes(&mut self) -> Result<&'a [u8]> {
+        self.optional().ok_or(CommandError::Syntax)
+    }
+
+    /// Takes the next word if there is one.
+    #[inline]
+    pub fn optional(&mut self) -> Option<&'a [u8]> {
+        let word = self.peek()?;
+        self.next += 1;
+        Some(word)
+    }
+
+    /// Takes the next word if it is `word`, in any case.
+    #[inline]
+    pub fn take(&mut self, word: &str) -> bool {
+        let found = self.peek().is_some_and(|next| next.eq_ignore_ascii_case(word.as_bytes()));
+        self.next += usize::from(found);
+        found
+    }
+
+    /// Takes the next word as an integer.
+    #[inline]
+    pub fn integer(&mut self) -> Result<i64> {
+        parse_i64(self.bytes()?).ok_or(CommandError::NotAnInteger)
+    }
+
+    /// Takes the next word as a key.
+    #[inline]
+    pub fn key(&mut self) -> Result<Key<'a>> {
+        let index = self.next;
+        let bytes = self.bytes()?;
+        if let Some(prepared) = self.prepared.get(self.next_prepared)
+            && prepared.index as usize == index
+        {
+            self.next_prepared += 1;
+            return Ok(Key::prepared(bytes, prepared));
+        }
+        Ok(self.prepared_out_of_order(index).unwrap_or_else(|| self.hasher.key(bytes)))
+    }
+
+    #[cold]
+    fn prepared_out_of_order(&mut self, index: usize) -> Option<Key<'a>> {
+        let at = self.prepared.iter().position(|key| key.index as usize == index)?;
+        self.next_prepared = at + 1;
+        Some(Key::prepared(self.word(index), &self.prepared[at]))
+    }
+
+    /// The keys of the command, as its key specifications found them.
+    pub fn keys(&self) -> impl Iterator<Item = Key<'a>> + Clone + use<'a> {
+        let this = self.clone();
+        self.prepared.iter().map(move |key| Key::prepared(this.word(key.index as usize), key))
+    }
+
+    /// Nothing may be left.
+    #[inline]
+    pub fn end(&self) -> Result<()> {
+        if self.next == self.list.len() { Ok(()) } else { Err(CommandError::Syntax) }
+    }
+}

@@ -1,0 +1,13 @@
+//! All data commands, family by family. A family's rows stand at the end of its files.
+
+mod string;
+
+use crate::ctx::Command;
+
+/// The families, each with the commands of one group of COMMAND DOCS.
+pub const FAMILIES: &[&[&[Command]]] = &[string::FAMILY];
+
+/// All data commands.
+pub fn all() -> impl Iterator<Item = &'static Command> {
+    FAMILIES.iter().copied().flatten().copied().flatten()
+}

@@ -1,0 +1,24 @@
+//! The string group: values that are bytes, and numbers written as bytes.
+
+mod counter;
+mod get;
+mod lcs;
+mod multi;
+mod range;
+mod set;
+mod subsequence;
+mod ttl;
+
+#[cfg(test)]
+mod tests;
+
+use crate::ctx::Command;
+
+pub(super) const FAMILY: &[&[Command]] = &[
+    get::COMMANDS,
+    set::COMMANDS,
+    multi::COMMANDS,
+    counter::COMMANDS,
+    range::COMMANDS,
+    lcs::COMMANDS,
+];

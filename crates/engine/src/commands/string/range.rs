@@ -1,0 +1,146 @@
+//! APPEND, SETRANGE, GETRANGE, SUBSTR: parts of a string.
+
+use crate::args::Args;
+use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::error::{CommandError, Result};
+use crate::keyspace::Overwrite;
+use crate::number::Digits;
+use crate::reply::Outcome;
+use crate::types::string::Str;
+
+fn append(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let tail = args.bytes()?;
+    let bytes_max = ctx.keys.env().settings.string_bytes_max;
+    let len = match ctx.keys.open_mut::<Str>(&key)? {
+        Some(mut entry) => {
+            let old_len = entry.value().len();
+            let len = checked_len(old_len, tail.len(), bytes_max)?;
+            entry.modify(len, "append", |bytes| bytes[old_len..].copy_from_slice(tail));
+            len
+        }
+        None => {
+            ctx.keys.set_string(&key, tail, Overwrite::Persist, "append");
+            tail.len()
+        }
+    };
+    Ok(ctx.reply.count(len))
+}
+
+fn setrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let offset = args.integer()?;
+    let part = args.bytes()?;
+    let offset = usize::try_from(offset).map_err(|_| CommandError::OffsetOutOfRange)?;
+    let bytes_max = ctx.keys.env().settings.string_bytes_max;
+
+    let old_len = ctx.keys.open_mut::<Str>(&key)?.map_or(0, |entry| entry.value().len());
+    if part.is_empty() {
+        // Nothing to write: the string stays as it is, and a missing key stays missing.
+        return Ok(ctx.reply.count(old_len));
+    }
+    let end = checked_len(offset, part.len(), bytes_max)?;
+    let len = old_len.max(end);
+    let mut entry = ctx.keys.open_or_insert_string(&key)?;
+    entry.modify(len, "setrange", |bytes| bytes[offset..end].copy_from_slice(part));
+    Ok(ctx.reply.count(len))
+}
+
+/// The sum, if a string may be that long.
+fn checked_len(len: usize, more: usize, bytes_max: u64) -> Result<usize> {
+    let sum = len.checked_add(more).filter(|sum| *sum as u64 <= bytes_max);
+    sum.ok_or(CommandError::StringTooLong)
+}
+
+fn getrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let start = args.integer()?;
+    let end = args.integer()?;
+    let Some(value) = ctx.keys.open::<Str>(&key)? else { return Ok(ctx.reply.bulk(b"")) };
+    let mut digits = Digits::new();
+    let bytes = value.as_bytes(&mut digits);
+    Ok(ctx.reply.bulk(slice(bytes, start, end)))
+}
+
+/// The bytes from `start` to `end`, both included; negative ones count from the end, -1 is the
+/// last byte, and what lies outside is cut off.
+fn slice(bytes: &[u8], start: i64, end: i64) -> &[u8] {
+    if start < 0 && end < 0 && start > end {
+        return b"";
+    }
+    let len = bytes.len() as i64;
+    let from_end = |index: i64| if index < 0 { (index + len).max(0) } else { index };
+    let (start, end) = (from_end(start), from_end(end).min(len - 1));
+    if start > end { b"" } else { &bytes[start as usize..=end as usize] }
+}
+
+const APPEND: Command = Command {
+    spec: Spec {
+        name: "append",
+        group: Group::String,
+        summary: "Adds bytes at the end of a string; creates the key if it is missing.",
+        since: "2.0.0",
+        complexity: "O(1) amortised, for short values",
+        arity: 3,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],
+        args: &[Arg::key("key"), Arg::string("value")],
+        ..Spec::EMPTY
+    },
+    run: append,
+    subcommands: &[],
+};
+
+const SETRANGE: Command = Command {
+    spec: Spec {
+        name: "setrange",
+        group: Group::String,
+        summary: "Writes bytes into a string from an offset on.",
+        since: "2.2.0",
+        complexity: "O(1) for short values, else O(M) with M the length of the value",
+        arity: 4,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
+        args: &[Arg::key("key"), Arg::integer("offset"), Arg::string("value")],
+        ..Spec::EMPTY
+    },
+    run: setrange,
+    subcommands: &[],
+};
+
+const GETRANGE: Command = Command {
+    spec: Spec {
+        name: "getrange",
+        group: Group::String,
+        summary: "Reads a part of a string.",
+        since: "2.4.0",
+        complexity: "O(N) with N the length of the reply",
+        arity: 4,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        args: &[Arg::key("key"), Arg::integer("start"), Arg::integer("end")],
+        ..Spec::EMPTY
+    },
+    run: getrange,
+    subcommands: &[],
+};
+
+const SUBSTR: Command = Command {
+    spec: Spec {
+        name: "substr",
+        group: Group::String,
+        summary: "Reads a part of a string.",
+        complexity: "O(N) with N the length of the reply",
+        arity: 4,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        args: &[Arg::key("key"), Arg::integer("start"), Arg::integer("end")],
+        deprecated: Some(Deprecated { since: "2.0.0", replaced_by: "`GETRANGE`" }),
+        ..Spec::EMPTY
+    },
+    run: getrange,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[APPEND, SETRANGE, GETRANGE, SUBSTR];

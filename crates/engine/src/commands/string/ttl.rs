@@ -1,0 +1,88 @@
+//! Times to live as SET, GETEX, SETEX and PSETEX take them: the words, and what they come to.
+
+use crate::args::Args;
+use crate::ctx::Ctx;
+use crate::error::{CommandError, Result};
+use crate::keyspace::UnixMs;
+use crate::number::parse_i64;
+
+/// What the options said about the time to live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ttl<'a> {
+    Unsaid,
+    Keep,
+    Persist,
+    /// The number as it was written: it is judged later than the words.
+    Given(TtlUnit, &'a [u8]),
+}
+
+/// Which command reads the words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TtlWords {
+    /// With KEEPTTL.
+    Set,
+    /// With PERSIST.
+    Getex,
+}
+
+/// How a number tells when a key expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TtlUnit {
+    Seconds,
+    Milliseconds,
+    UnixSeconds,
+    UnixMilliseconds,
+}
+
+impl<'a> Ttl<'a> {
+    /// Takes in `word`, which was just read, and the number behind it if it needs one. A syntax
+    /// error if it is none of `words` or contradicts an earlier one; repeating is allowed.
+    pub(super) fn read(&mut self, words: TtlWords, word: &[u8], args: &mut Args<'a>) -> Result<()> {
+        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        let said = if words == TtlWords::Set && is("KEEPTTL") {
+            Ttl::Keep
+        } else if words == TtlWords::Getex && is("PERSIST") {
+            Ttl::Persist
+        } else {
+            let unit = TtlUnit::named(word).ok_or(CommandError::Syntax)?;
+            Ttl::Given(unit, args.bytes()?)
+        };
+        let agrees = match (*self, said) {
+            (Ttl::Unsaid, _) => true,
+            (Ttl::Given(before, _), Ttl::Given(now, _)) => before == now,
+            (before, said) => before == said,
+        };
+        *self = said;
+        if agrees { Ok(()) } else { Err(CommandError::Syntax) }
+    }
+}
+
+impl TtlUnit {
+    fn named(word: &[u8]) -> Option<TtlUnit> {
+        let names = [
+            ("EX", TtlUnit::Seconds),
+            ("PX", TtlUnit::Milliseconds),
+            ("EXAT", TtlUnit::UnixSeconds),
+            ("PXAT", TtlUnit::UnixMilliseconds),
+        ];
+        let found = names.iter().find(|(name, _)| word.eq_ignore_ascii_case(name.as_bytes()));
+        found.map(|(_, unit)| *unit)
+    }
+
+    /// The moment that `number` means. Errors: not an integer; not positive, or too far away to be
+    /// expressed in milliseconds.
+    pub(super) fn deadline(self, ctx: &Ctx<'_, '_>, number: &[u8]) -> Result<UnixMs> {
+        let number = parse_i64(number).ok_or(CommandError::NotAnInteger)?;
+        let unit_ms = match self {
+            TtlUnit::Seconds | TtlUnit::UnixSeconds => 1000,
+            TtlUnit::Milliseconds | TtlUnit::UnixMilliseconds => 1,
+        };
+        let since_ms = match self {
+            TtlUnit::Seconds | TtlUnit::Milliseconds => ctx.now().0 as i64,
+            TtlUnit::UnixSeconds | TtlUnit::UnixMilliseconds => 0,
+        };
+        let after = (number > 0).then_some(number).and_then(|number| number.checked_mul(unit_ms));
+        let at = after.and_then(|after| after.checked_add(since_ms));
+        at.map(|at| UnixMs(at as u64)).ok_or_else(|| ctx.invalid_expire())
+    }
+}

@@ -1,0 +1,74 @@
+//! What a write leaves behind besides the changed value: effects to propagate, events to publish.
+//!
+//! Both are recorded only while somebody wants them ([`Armed`]); otherwise a write pays one branch.
+//! An effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that replaying
+//! it later gives the same keyspace.
+
+use crate::keyspace::DbIndex;
+use bitflags::bitflags;
+
+bitflags! {
+    /// Who wants to hear of writes.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct Armed: u32 {
+        /// Effects are collected, and each write takes a ticket.
+        const PROPAGATE = 1;
+        /// Keyspace events are collected.
+        const NOTIFY = 1 << 1;
+    }
+}
+
+bitflags! {
+    /// Classes of keyspace events: the letters of `notify-keyspace-events`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct EventClass: u32 {
+        const KEYSPACE = 1;
+        const KEYEVENT = 1 << 1;
+        const GENERIC = 1 << 2;
+        const STRING = 1 << 3;
+        const LIST = 1 << 4;
+        const SET = 1 << 5;
+        const HASH = 1 << 6;
+        const SORTED_SET = 1 << 7;
+        const EXPIRED = 1 << 8;
+        const EVICTED = 1 << 9;
+        const STREAM = 1 << 10;
+        const KEY_MISS = 1 << 11;
+        const MODULE = 1 << 13;
+        const NEW = 1 << 14;
+    }
+}
+
+/// A command, whole and canonical, that repeats a change elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effect {
+    pub db: DbIndex,
+    pub words: Vec<Vec<u8>>,
+}
+
+/// Something happened to a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    pub db: DbIndex,
+    pub class: EventClass,
+    pub name: &'static str,
+    pub key: Vec<u8>,
+}
+
+/// The effects and events of the transaction that is running.
+#[derive(Debug, Default)]
+pub struct Aftermath {
+    pub effects: Vec<Effect>,
+    pub events: Vec<Event>,
+    /// The running command said itself what to propagate.
+    pub(crate) replaced: bool,
+}
+
+impl Aftermath {
+    /// Forgets everything; the buffers are kept.
+    pub fn clear(&mut self) {
+        self.effects.clear();
+        self.events.clear();
+        self.replaced = false;
+    }
+}

@@ -1,0 +1,131 @@
+//! What a thread that runs commands brings along: settings, randomness, its tally, and the places
+//! where a command's aftermath collects.
+
+use crate::effect::{Aftermath, Armed, EventClass};
+use crate::keyspace::{Entry, Table, Tally, UnixMs};
+use crate::random::Random;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+/// The settings that commands depend on.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `proto-max-bulk-len`: longest string, in bytes.
+    pub string_bytes_max: u64,
+    pub eviction: EvictionPolicy,
+    pub maxmemory_samples: u32,
+    pub lfu_log_factor: u32,
+    pub lfu_decay_minutes: u32,
+    pub lazy_expire: bool,
+    pub lazy_eviction: bool,
+    pub lazy_user_del: bool,
+    pub lazy_user_flush: bool,
+    pub events: EventClass,
+}
+
+impl Default for Settings {
+    /// Redis's defaults.
+    fn default() -> Settings {
+        Settings {
+            string_bytes_max: 512 * 1024 * 1024,
+            eviction: EvictionPolicy::NoEviction,
+            maxmemory_samples: 5,
+            lfu_log_factor: 10,
+            lfu_decay_minutes: 1,
+            lazy_expire: false,
+            lazy_eviction: false,
+            lazy_user_del: false,
+            lazy_user_flush: false,
+            events: EventClass::empty(),
+        }
+    }
+}
+
+/// `maxmemory-policy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EvictionPolicy {
+    NoEviction,
+    AllKeysLru,
+    AllKeysLfu,
+    AllKeysRandom,
+    VolatileLru,
+    VolatileLfu,
+    VolatileRandom,
+    VolatileTtl,
+}
+
+impl EvictionPolicy {
+    /// Whether access clocks count frequency instead of recency.
+    pub const fn is_lfu(self) -> bool {
+        matches!(self, EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu)
+    }
+    /// Whether access clocks order keys by recency.
+    pub const fn is_lru(self) -> bool {
+        matches!(self, EvictionPolicy::AllKeysLru | EvictionPolicy::VolatileLru)
+    }
+    /// Whether only keys with a deadline may go.
+    pub const fn volatile_only(self) -> bool {
+        matches!(
+            self,
+            EvictionPolicy::VolatileLru
+                | EvictionPolicy::VolatileLfu
+                | EvictionPolicy::VolatileRandom
+                | EvictionPolicy::VolatileTtl
+        )
+    }
+}
+
+/// Something large that was unlinked and is freed by another thread.
+pub enum Garbage {
+    Entry(Entry),
+    Table(Table),
+}
+
+/// One thread's belongings. Not shared: the cells are for code that holds parts of it.
+pub struct Env {
+    pub settings: Settings,
+    pub tally: Arc<Tally>,
+    pub random: RefCell<Random>,
+    /// Who wants to hear of writes; empty in a server without persistence, replicas and listeners.
+    pub armed: Cell<Armed>,
+    pub aftermath: RefCell<Aftermath>,
+    pub garbage: RefCell<Vec<Garbage>>,
+    /// Whether reads leave a trace in access clocks (CLIENT NO-TOUCH).
+    pub touch: Cell<bool>,
+    /// Seconds of the recency clock, 24 bits.
+    pub(crate) recency: Cell<u32>,
+    /// The moment the running batch began.
+    now: Cell<UnixMs>,
+}
+
+impl Env {
+    pub fn new(tally: Arc<Tally>, random: Random) -> Env {
+        Env {
+            settings: Settings::default(),
+            tally,
+            random: RefCell::new(random),
+            armed: Cell::default(),
+            aftermath: RefCell::default(),
+            garbage: RefCell::default(),
+            touch: Cell::new(true),
+            recency: Cell::new(0),
+            now: Cell::default(),
+        }
+    }
+
+    /// Sets the time that commands see from now on.
+    pub fn set_now(&self, now: UnixMs) {
+        if self.now.replace(now) != now {
+            self.recency.set(crate::keyspace::evict::recency_clock(now));
+        }
+    }
+
+    #[inline]
+    pub fn now(&self) -> UnixMs {
+        self.now.get()
+    }
+
+    pub(crate) fn random_below(&self, bound: u64) -> u64 {
+        self.random.borrow_mut().below(bound)
+    }
+}

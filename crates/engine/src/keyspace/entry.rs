@@ -1,0 +1,121 @@
+//! Entries as commands see them: [`EntryRef`] to look, [`EntryMut`] to change.
+//!
+//! Every verb of `EntryMut` that changes something names the event it is, and does all the
+//! bookkeeping with it; there is no way to change a value and stay silent.
+
+use super::keys::Keys;
+use super::{DbIndex, Key, Stored, UnixMs};
+use crate::effect::EventClass;
+use crate::types::string::{self, Str, StrRef};
+use crate::types::{Encoding, Kind, Type, encoding_of, kind_of};
+use brisk_structures::entry::ValueRef;
+use std::marker::PhantomData;
+
+/// An entry of any type, to look at.
+#[derive(Clone)]
+pub struct EntryRef<'k>(pub(super) Stored<'k>);
+
+impl<'k> EntryRef<'k> {
+    pub fn kind(&self) -> Kind {
+        kind_of(&self.0)
+    }
+    pub fn encoding(&self) -> Encoding {
+        encoding_of(&self.0)
+    }
+    /// When the key expires.
+    pub fn deadline(&self) -> Option<UnixMs> {
+        self.0.deadline().map(UnixMs)
+    }
+    /// The access clock: seconds, or minutes and a counter under an LFU policy.
+    pub fn clock(&self) -> u32 {
+        self.0.clock()
+    }
+    /// Bytes of memory the key and its value take, the table's share not included.
+    pub fn allocated_bytes(&self) -> usize {
+        let outside = match self.0.value() {
+            ValueRef::Boxed(value) => value.allocated_bytes(),
+            ValueRef::Bytes(_) | ValueRef::Int(_) => 0,
+        };
+        self.0.allocated_bytes() + outside
+    }
+    /// The key.
+    pub fn key(&self) -> &'k [u8] {
+        self.0.key()
+    }
+    /// The value if it is a string.
+    pub fn string(&self) -> Option<StrRef<'k>> {
+        Str::of(self.0.clone()).ok()
+    }
+}
+
+/// An entry opened for writing.
+pub struct EntryMut<'k, 'a, T> {
+    pub(super) keys: &'k mut Keys<'a>,
+    pub(super) key: Key<'k>,
+    pub(super) kind: PhantomData<T>,
+}
+
+impl<T> EntryMut<'_, '_, T> {
+    fn entry(&self) -> Stored<'_> {
+        self.keys.find(&self.key).expect("an open entry stays while it is open")
+    }
+
+    pub fn deadline(&self) -> Option<UnixMs> {
+        self.entry().deadline().map(UnixMs)
+    }
+
+    pub fn db(&self) -> DbIndex {
+        self.keys.db()
+    }
+
+    /// Removes the key.
+    pub fn delete(self) {
+        self.keys.delete(&self.key);
+    }
+
+    /// Lets the key expire at `deadline`.
+    pub fn expire_at(&mut self, deadline: UnixMs) {
+        self.keys.set_deadline(&self.key, Some(deadline));
+        self.keys.changed(&self.key, EventClass::GENERIC, "expire");
+    }
+
+    /// Lets the key live for ever. False if it did already.
+    pub fn persist(&mut self) -> bool {
+        let had = self.keys.set_deadline(&self.key, None);
+        if had {
+            self.keys.changed(&self.key, EventClass::GENERIC, "persist");
+        }
+        had
+    }
+}
+
+impl EntryMut<'_, '_, Str> {
+    pub fn value(&self) -> StrRef<'_> {
+        Str::view(self.entry())
+    }
+
+    /// Replaces the value; the deadline stays.
+    pub fn store(&mut self, bytes: &[u8], event: &'static str) {
+        string::store(&mut self.keys.find_mut(&self.key), bytes);
+        self.keys.changed(&self.key, EventClass::STRING, event);
+    }
+
+    /// Replaces the value by an integer; the deadline stays.
+    pub fn store_integer(&mut self, number: i64, event: &'static str) {
+        string::store_integer(&mut self.keys.find_mut(&self.key), number);
+        self.keys.changed(&self.key, EventClass::STRING, event);
+    }
+
+    /// Replaces the value by `bytes` as they are, even if they are the digits of an integer; the
+    /// deadline stays.
+    pub fn store_text(&mut self, bytes: &[u8], event: &'static str) {
+        string::store_text(&mut self.keys.find_mut(&self.key), bytes);
+        self.keys.changed(&self.key, EventClass::STRING, event);
+    }
+
+    /// Resizes the value to `len` bytes, new ones zero, and lets `change` edit it in place.
+    pub fn modify(&mut self, len: usize, event: &'static str, change: impl FnOnce(&mut [u8])) {
+        string::modify(&mut self.keys.find_mut(&self.key), len, change);
+        self.keys.changed(&self.key, EventClass::STRING, event);
+    }
+}

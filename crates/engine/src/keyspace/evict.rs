@@ -1,0 +1,225 @@
+//! Making room: access clocks, and choosing what to remove when memory is short.
+//!
+//! As in Redis, a few keys are sampled and the best candidates are kept in a small pool between
+//! calls, which comes close to a true LRU or LFU order at a fraction of the cost. The clock is 24
+//! bits in each entry: seconds of the last access, or under an LFU policy 16 bits of minutes and an
+//! 8-bit logarithmic counter.
+
+use super::keys::{after_eviction, detach, lock_patiently};
+use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
+use crate::env::{Env, EvictionPolicy};
+
+const CLOCK_MAX: u32 = (1 << 24) - 1;
+/// Counter of a new key, so that it is not evicted before it had a chance.
+const LFU_NEW: u32 = 5;
+/// Candidates kept between calls.
+const POOL_MAX: usize = 16;
+/// Random slots tried before all slots are walked from a random one on.
+const RANDOM_SLOTS_MAX: usize = 64;
+
+/// The recency clock: seconds, modulo 2^24.
+pub(crate) fn recency_clock(now: UnixMs) -> u32 {
+    ((now.0 / 1000) & u64::from(CLOCK_MAX)) as u32
+}
+
+fn minutes(now: UnixMs) -> u32 {
+    ((now.0 / 60_000) & 0xffff) as u32
+}
+
+/// The clock of a new or overwritten key.
+#[inline]
+pub(crate) fn initial_clock(env: &Env) -> u32 {
+    if env.settings.eviction.is_lfu() {
+        minutes(env.now()) << 8 | LFU_NEW
+    } else {
+        env.recency.get()
+    }
+}
+
+/// Notes an access.
+#[inline]
+pub(crate) fn touch(env: &Env, entry: &Entry) {
+    if env.settings.eviction.is_lfu() {
+        return touch_frequency(env, entry);
+    }
+    let clock = env.recency.get();
+    // The line stays clean when the second has not changed.
+    if entry.clock() != clock && env.touch.get() {
+        entry.set_clock(clock);
+    }
+}
+
+#[cold]
+fn touch_frequency(env: &Env, entry: &Entry) {
+    if !env.touch.get() {
+        return;
+    }
+    let mut counter = frequency(env, entry.clock());
+    if counter < 255 {
+        let above = f64::from(counter.saturating_sub(LFU_NEW));
+        let chance = 1.0 / (above * f64::from(env.settings.lfu_log_factor) + 1.0);
+        if env.random.borrow_mut().unit() < chance {
+            counter += 1;
+        }
+    }
+    entry.set_clock(minutes(env.now()) << 8 | counter);
+}
+
+/// The frequency counter of a clock under LFU, decayed to now: what OBJECT FREQ shows.
+pub fn frequency(env: &Env, clock: u32) -> u32 {
+    let counter = clock & 0xff;
+    let elapsed = minutes(env.now()).wrapping_sub(clock >> 8) & 0xffff;
+    match elapsed.checked_div(env.settings.lfu_decay_minutes) {
+        Some(periods) => counter.saturating_sub(periods),
+        None => counter,
+    }
+}
+
+/// Milliseconds since the last access by a recency clock: what OBJECT IDLETIME shows, in ms.
+pub fn idle_ms(env: &Env, clock: u32) -> u64 {
+    u64::from(env.recency.get().wrapping_sub(clock) & CLOCK_MAX) * 1000
+}
+
+/// The clock that says "idle for so many seconds", as RESTORE and tests set it.
+pub fn clock_idle_for(env: &Env, seconds: u64) -> u32 {
+    env.recency.get().wrapping_sub(seconds as u32) & CLOCK_MAX
+}
+
+#[derive(Debug)]
+struct Candidate {
+    /// The higher, the sooner it goes.
+    score: u64,
+    db: DbIndex,
+    slot: SlotId,
+    key: Vec<u8>,
+}
+
+/// A thread's best known candidates.
+#[derive(Debug, Default)]
+pub struct Evictor {
+    /// In ascending order of score.
+    pool: Vec<Candidate>,
+}
+
+impl Evictor {
+    /// Removes one key by the policy. False if there is none that may go.
+    pub fn evict_one(&mut self, keyspace: &Keyspace, env: &Env) -> bool {
+        if env.settings.eviction == EvictionPolicy::NoEviction {
+            return false;
+        }
+        let used: Vec<DbIndex> = (0..keyspace.database_count())
+            .map(DbIndex)
+            .filter(|db| keyspace.database_if_used(*db).is_some())
+            .collect();
+        for whole in [false, true] {
+            for &db in &used {
+                self.sample(keyspace, env, db, whole);
+            }
+            while let Some(candidate) = self.pool.pop() {
+                if remove(keyspace, env, &candidate) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    fn sample(&mut self, keyspace: &Keyspace, env: &Env, db: DbIndex, whole: bool) {
+        let Some(database) = keyspace.database_if_used(db) else { return };
+        let mut wanted = env.settings.maxmemory_samples.max(1) as usize;
+        let first = env.random_below(SLOTS as u64) as usize;
+        let tries = if whole { SLOTS } else { RANDOM_SLOTS_MAX };
+        for step in 0..tries {
+            let slot = if whole {
+                (first + step) % SLOTS
+            } else {
+                env.random_below(SLOTS as u64) as usize
+            };
+            wanted -= self.sample_slot(env, database, db, SlotId::new(slot as u16), wanted);
+            if wanted == 0 {
+                return;
+            }
+        }
+    }
+
+    fn sample_slot(
+        &mut self,
+        env: &Env,
+        database: &Database,
+        db: DbIndex,
+        slot: SlotId,
+        wanted: usize,
+    ) -> usize {
+        if database.slot(slot).is_empty() {
+            return 0;
+        }
+        let policy = env.settings.eviction;
+        let guard = lock_patiently(database, slot);
+        if policy.volatile_only() && guard.meta().with_deadline == 0 {
+            return 0;
+        }
+        let seen = std::cell::Cell::new(0);
+        let random = env.random.borrow_mut().bits();
+        let mut offer = |entry: Stored<'_>| {
+            if seen.get() < wanted && (!policy.volatile_only() || entry.deadline().is_some()) {
+                seen.set(seen.get() + 1);
+                self.offer(score(env, &entry), db, slot, entry.key());
+            }
+        };
+        guard.table().sample_many(random, wanted, &mut offer);
+        if seen.get() == 0 {
+            // Few of many keys have a deadline: look at all of this slot.
+            guard.table().for_each(offer);
+        }
+        seen.get()
+    }
+
+    fn offer(&mut self, score: u64, db: DbIndex, slot: SlotId, key: &[u8]) {
+        let known = |held: &Candidate| held.db == db && held.key == key;
+        if self.pool.iter().any(known) {
+            return;
+        }
+        if self.pool.len() == POOL_MAX {
+            if self.pool[0].score >= score {
+                return;
+            }
+            self.pool.remove(0);
+        }
+        let at = self.pool.partition_point(|held| held.score < score);
+        self.pool.insert(at, Candidate { score, db, slot, key: key.to_vec() });
+    }
+}
+
+fn score(env: &Env, entry: &Entry) -> u64 {
+    match env.settings.eviction {
+        EvictionPolicy::AllKeysLru | EvictionPolicy::VolatileLru => idle_ms(env, entry.clock()),
+        EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu => {
+            255 - u64::from(frequency(env, entry.clock()))
+        }
+        EvictionPolicy::VolatileTtl => u64::MAX - entry.deadline().unwrap_or(u64::MAX),
+        EvictionPolicy::AllKeysRandom | EvictionPolicy::VolatileRandom => {
+            env.random.borrow_mut().bits()
+        }
+        EvictionPolicy::NoEviction => 0,
+    }
+}
+
+fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> bool {
+    let Some(database) = keyspace.database_if_used(candidate.db) else { return false };
+    let mut guard = lock_patiently(database, candidate.slot);
+    let hash = keyspace.hasher().hash(&candidate.key);
+    let volatile = env.settings.eviction.volatile_only();
+    let eligible = guard
+        .table()
+        .find(hash, &candidate.key)
+        .is_some_and(|entry| !volatile || entry.deadline().is_some());
+    if !eligible {
+        return false;
+    }
+    let tally = env.tally.database(candidate.db);
+    let Some(entry) = detach(&mut guard, tally, hash, &candidate.key) else { return false };
+    drop(guard);
+    env.tally.evicted.add(1);
+    after_eviction(env, candidate.db, entry);
+    true
+}

@@ -1,0 +1,135 @@
+//! Active expiry: removing keys whose deadline has passed and that nobody asks for.
+//!
+//! Each slot knows a lower bound of its deadlines, so a cycle looks at one line per slot and walks
+//! the entries only where something may be due. A slot that was walked rests for
+//! [`REST_MS`]: with deadlines spread evenly every walk finds a little, and walking at each cycle
+//! would cost all the time there is; resting keeps an expired key in memory for less than a second
+//! and the cost at one look per key and second. A walk goes bucket by bucket and may stop anywhere.
+
+use super::keys::{after_expiry, lock_patiently};
+use super::{DbIndex, Keyspace, SLOTS, SlotId, UnixMs};
+use crate::env::Env;
+
+/// How long a slot is left alone after it was walked to the end.
+const REST_MS: u32 = 800;
+
+/// Buckets walked between two looks at the time left.
+const BUCKETS_PER_STEP: usize = 64;
+
+/// Where a thread's expiry cycle stands. Threads share the work by slot number.
+#[derive(Debug, Clone)]
+pub struct Sweeper {
+    /// This thread takes the slots whose number is `share` modulo `of`.
+    share: usize,
+    of: usize,
+    db: u32,
+    slot: usize,
+    /// Position in the slot's table; 0 is the beginning.
+    position: u32,
+    /// Earliest deadline left in the part of the slot that was walked.
+    earliest: UnixMs,
+}
+
+/// How a cycle ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swept {
+    /// Every slot of the share was looked at.
+    All,
+    /// Time was up; the next cycle goes on from here.
+    Part,
+}
+
+impl Sweeper {
+    pub fn new(share: usize, of: usize) -> Sweeper {
+        assert!(share < of);
+        Sweeper { share, of, db: 0, slot: share, position: 0, earliest: UnixMs::MAX }
+    }
+
+    /// Goes on until everything was looked at once or `more` says that time is up.
+    pub fn cycle(
+        &mut self,
+        keyspace: &Keyspace,
+        env: &Env,
+        mut more: impl FnMut() -> bool,
+    ) -> Swept {
+        let totals = keyspace.totals();
+        loop {
+            if self.db >= keyspace.database_count() {
+                (self.db, self.slot, self.position) = (0, self.share, 0);
+                return Swept::All;
+            }
+            let any = totals.databases[self.db as usize].with_deadline > 0;
+            while any && self.slot < SLOTS {
+                if !self.slot_step(keyspace, env) {
+                    (self.slot, self.position) = (self.slot + self.of, 0);
+                    self.earliest = UnixMs::MAX;
+                    // Time is looked at for each slot that was walked, and now and then else.
+                    if !self.slot.is_multiple_of(256) {
+                        continue;
+                    }
+                }
+                if !more() {
+                    env.tally.expire_time_cap_reached.add(1);
+                    return Swept::Part;
+                }
+            }
+            (self.db, self.slot, self.position) = (self.db + 1, self.share, 0);
+        }
+    }
+
+    /// Walks on in the current slot; false when it is done.
+    fn slot_step(&mut self, keyspace: &Keyspace, env: &Env) -> bool {
+        let db = DbIndex(self.db);
+        let Some(database) = keyspace.database_if_used(db) else { return false };
+        let id = SlotId::new(self.slot as u16);
+        if database.slot(id).is_empty() {
+            return false;
+        }
+        let now = env.now();
+        let mut guard = lock_patiently(database, id);
+        let meta = guard.meta();
+        let resting = (meta.rest_until.wrapping_sub(now.0 as u32) as i32) > 0;
+        if meta.earliest > now || (resting && self.position == 0) {
+            return false;
+        }
+        let mut earliest = self.earliest;
+        let mut gone = Vec::new();
+        for _ in 0..BUCKETS_PER_STEP {
+            self.position = guard.table_mut().extract_at(
+                self.position,
+                |entry| match entry.deadline().map(UnixMs) {
+                    Some(deadline) if deadline <= now => true,
+                    Some(deadline) => {
+                        earliest = earliest.min(deadline);
+                        false
+                    }
+                    None => false,
+                },
+                |entry| gone.push(entry),
+            );
+            if self.position == 0 {
+                break;
+            }
+        }
+        self.earliest = earliest;
+        let tally = env.tally.database(db);
+        let meta = guard.meta_mut();
+        for entry in gone {
+            let deadline = entry.deadline().unwrap_or(0);
+            meta.with_deadline -= 1;
+            tally.keys.add(-1);
+            tally.with_deadline.add(-1);
+            tally.deadlines_ms.add((deadline as i64).wrapping_neg());
+            env.tally.expired.add(1);
+            after_expiry(env, db, entry);
+        }
+        if self.position != 0 {
+            // A key added meanwhile behind the walk keeps its own, earlier bound in `earliest`
+            // of the slot, which stays as it is until a walk ends.
+            return true;
+        }
+        meta.earliest = if meta.with_deadline == 0 { UnixMs::MAX } else { self.earliest };
+        meta.rest_until = (now.0 as u32).wrapping_add(REST_MS);
+        false
+    }
+}

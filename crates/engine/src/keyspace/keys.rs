@@ -1,0 +1,752 @@
+//! The one gate to values: what a running command may do with keys, and what it thereby leaves
+//! behind.
+
+use super::entry::{EntryMut, EntryRef};
+use super::evict::{initial_clock, touch};
+use super::{
+    Database, DbIndex, Entry, Key, Keyspace, SLOTS, SlotGuard, SlotId, Stored, StoredMut, Ticket,
+    UnixMs,
+};
+use crate::args::PreparedKey;
+use crate::effect::{Armed, Effect, Event, EventClass};
+use crate::env::{Env, Garbage};
+use crate::error::{CommandError, Result};
+use crate::types::string::{self, Str};
+use crate::types::{Type, Value};
+use smallvec::SmallVec;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+/// How often a held lock is looked at again before the command is put off: a few microseconds,
+/// longer than most commands hold a slot.
+const SPIN_ROUNDS: u32 = 200;
+
+type Place = (DbIndex, SlotId);
+
+/// The slots a command holds.
+enum Held<'a> {
+    None,
+    One(Place, SlotGuard<'a>),
+    /// In ascending order, no place twice.
+    Many(SmallVec<[(Place, SlotGuard<'a>); 4]>),
+}
+
+/// What becomes of a key's deadline when its value is replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Overwrite {
+    Persist,
+    KeepDeadline,
+    ExpireAt(UnixMs),
+}
+
+/// The keys a command may touch: those in the slots it holds.
+pub struct Keys<'a> {
+    keyspace: &'a Keyspace,
+    env: &'a Env,
+    db: DbIndex,
+    held: Held<'a>,
+    dirty: u64,
+}
+
+impl<'a> Keys<'a> {
+    /// Locks the slots of `prepared` in database `db`, all or none, and removes those of the keys
+    /// that are expired. [`CommandError::SlotBusy`] if another thread holds one of the slots.
+    #[inline]
+    pub fn lock(
+        keyspace: &'a Keyspace,
+        env: &'a Env,
+        db: DbIndex,
+        prepared: &[PreparedKey],
+    ) -> Result<Keys<'a>> {
+        let mut keys = Keys { keyspace, env, db, held: Held::None, dirty: 0 };
+        match prepared {
+            [] => {}
+            [key] => {
+                let slot = keyspace.database(db).slot(key.slot);
+                let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
+                keys.held = Held::One((db, key.slot), guard);
+            }
+            many => keys.lock_many(many.iter().map(|key| (db, key.slot)))?,
+        }
+        Ok(keys)
+    }
+
+    /// Keys that hold no slot: for commands without keys, or that look at slots one by one.
+    pub fn unlocked(keyspace: &'a Keyspace, env: &'a Env, db: DbIndex) -> Keys<'a> {
+        Keys { keyspace, env, db, held: Held::None, dirty: 0 }
+    }
+
+    fn lock_many(&mut self, wanted: impl Iterator<Item = Place>) -> Result<()> {
+        let mut places: SmallVec<[Place; 16]> = wanted.collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut guards = SmallVec::with_capacity(places.len());
+        for place in places {
+            let slot = self.keyspace.database(place.0).slot(place.1);
+            let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
+            guards.push((place, guard));
+        }
+        self.held = Held::Many(guards);
+        Ok(())
+    }
+
+    /// Lets the command also touch `key` in database `db`. Nothing may have been changed yet.
+    /// [`CommandError::SlotBusy`] if another thread holds the slot.
+    pub fn lock_also(&mut self, db: DbIndex, key: &Key<'_>) -> Result<()> {
+        let place = (db, key.slot);
+        if self.guard_at(place).is_none() {
+            let slot = self.keyspace.database(db).slot(key.slot);
+            let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
+            let mut guards = match std::mem::replace(&mut self.held, Held::None) {
+                Held::None => SmallVec::new(),
+                Held::One(place, guard) => SmallVec::from_iter([(place, guard)]),
+                Held::Many(guards) => guards,
+            };
+            // A try-lock out of order cannot deadlock; the order is for the search only.
+            let at = guards.partition_point(|(held, _)| *held < place);
+            guards.insert(at, (place, guard));
+            self.held = Held::Many(guards);
+        }
+        self.in_db(db, |keys| keys.remove_if_expired(key));
+        Ok(())
+    }
+
+    /// Runs `action` with `db` as the selected database.
+    pub fn in_db<R>(&mut self, db: DbIndex, action: impl FnOnce(&mut Keys<'a>) -> R) -> R {
+        let home = std::mem::replace(&mut self.db, db);
+        let result = action(self);
+        self.db = home;
+        result
+    }
+
+    #[inline]
+    pub fn now(&self) -> UnixMs {
+        self.env.now()
+    }
+    #[inline]
+    pub fn db(&self) -> DbIndex {
+        self.db
+    }
+    pub fn env(&self) -> &'a Env {
+        self.env
+    }
+    pub fn keyspace(&self) -> &'a Keyspace {
+        self.keyspace
+    }
+    /// How many changes were made.
+    #[inline]
+    pub fn dirty(&self) -> u64 {
+        self.dirty
+    }
+
+    #[inline]
+    fn guard_at(&self, place: Place) -> Option<&SlotGuard<'a>> {
+        match &self.held {
+            Held::One(held, guard) if *held == place => Some(guard),
+            Held::None | Held::One(..) => None,
+            Held::Many(guards) => {
+                let at = guards.binary_search_by_key(&place, |(held, _)| *held).ok()?;
+                Some(&guards[at].1)
+            }
+        }
+    }
+
+    #[inline]
+    fn guard(&self, slot: SlotId) -> &SlotGuard<'a> {
+        self.guard_at((self.db, slot)).expect("a command touches only the keys of its key spec")
+    }
+
+    #[inline]
+    fn guard_mut(&mut self, slot: SlotId) -> &mut SlotGuard<'a> {
+        let place = (self.db, slot);
+        let found = match &mut self.held {
+            Held::One(held, guard) if *held == place => Some(guard),
+            Held::None | Held::One(..) => None,
+            Held::Many(guards) => match guards.binary_search_by_key(&place, |(held, _)| *held) {
+                Ok(at) => Some(&mut guards[at].1),
+                Err(_) => None,
+            },
+        };
+        found.expect("a command touches only the keys of its key spec")
+    }
+
+    #[inline]
+    pub(super) fn find(&self, key: &Key<'_>) -> Option<Stored<'_>> {
+        self.guard(key.slot).table().find(key.hash, key.bytes)
+    }
+
+    pub(super) fn find_mut(&mut self, key: &Key<'_>) -> StoredMut<'_> {
+        let (hash, bytes) = (key.hash, key.bytes);
+        let entry = self.guard_mut(key.slot).table_mut().into_find_mut(hash, bytes);
+        entry.expect("an open entry stays while it is open")
+    }
+
+    /// The value to read, `None` if the key does not exist. Counts a hit or a miss and moves the
+    /// access clock.
+    #[inline]
+    pub fn open<T: Type>(&self, key: &Key<'_>) -> Result<Option<T::Ref<'_>>> {
+        match self.find(key) {
+            Some(entry) => {
+                self.env.tally.hits.add(1);
+                touch(self.env, &entry);
+                T::of(entry).map(Some)
+            }
+            None => {
+                self.missed(key);
+                Ok(None)
+            }
+        }
+    }
+
+    /// The entry to look at without leaving a trace in its access clock.
+    pub fn peek(&self, key: &Key<'_>) -> Option<EntryRef<'_>> {
+        let found = self.find(key);
+        match found {
+            Some(_) => self.env.tally.hits.add(1),
+            None => self.missed(key),
+        }
+        found.map(EntryRef)
+    }
+
+    /// The entry, without trace in clocks, statistics or events.
+    pub fn inspect(&self, key: &Key<'_>) -> Option<EntryRef<'_>> {
+        self.find(key).map(EntryRef)
+    }
+
+    /// Moves the access clock of an existing key, as TOUCH does; counts a hit or a miss.
+    pub fn touch(&self, key: &Key<'_>) -> bool {
+        match self.find(key) {
+            Some(entry) => {
+                self.env.tally.hits.add(1);
+                touch(self.env, &entry);
+                true
+            }
+            None => {
+                self.missed(key);
+                false
+            }
+        }
+    }
+
+    fn missed(&self, key: &Key<'_>) {
+        self.env.tally.misses.add(1);
+        if !self.env.armed.get().is_empty() {
+            self.notify(key.bytes, EventClass::KEY_MISS, "keymiss");
+        }
+    }
+
+    /// The value to change, `None` if the key does not exist.
+    #[inline]
+    pub fn open_mut<'k, T: Type>(
+        &'k mut self,
+        key: &Key<'k>,
+    ) -> Result<Option<EntryMut<'k, 'a, T>>> {
+        match self.find(key) {
+            Some(entry) => {
+                touch(self.env, &entry);
+                T::of(entry)?;
+                Ok(Some(EntryMut { keys: self, key: *key, kind: PhantomData }))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// The string to change; an empty one under a key that does not exist, which the caller must
+    /// then give a value.
+    pub fn open_or_insert_string<'k>(&'k mut self, key: &Key<'k>) -> Result<EntryMut<'k, 'a, Str>> {
+        match self.find(key) {
+            Some(entry) => {
+                touch(self.env, &entry);
+                Str::of(entry)?;
+            }
+            None => {
+                let entry = string::new_entry(key.bytes, b"");
+                entry.set_clock(initial_clock(self.env));
+                self.insert(key, entry);
+            }
+        }
+        Ok(EntryMut { keys: self, key: *key, kind: PhantomData })
+    }
+
+    /// An entry of any type, for changes to its deadline or its removal.
+    pub fn open_any_mut<'k>(&'k mut self, key: &Key<'k>) -> Option<EntryMut<'k, 'a, ()>> {
+        self.find(key)?;
+        Some(EntryMut { keys: self, key: *key, kind: PhantomData })
+    }
+
+    /// Whether the key exists; leaves no trace.
+    #[inline]
+    pub fn contains(&self, key: &Key<'_>) -> bool {
+        self.find(key).is_some()
+    }
+
+    /// Stores `bytes` as SET does, whatever the key held before. A new deadline is told as `expire`
+    /// after `event`, but both are one change.
+    #[inline]
+    pub fn set_string(
+        &mut self,
+        key: &Key<'_>,
+        bytes: &[u8],
+        deadline: Overwrite,
+        event: &'static str,
+    ) {
+        let env = self.env;
+        let db = self.db;
+        let guard = self.guard_mut(key.slot);
+        let has_deadlines = guard.meta().with_deadline != 0;
+        match guard.table_mut().find_mut(key.hash, key.bytes) {
+            Some(mut entry) => {
+                if matches!(entry.value(), brisk_structures::entry::ValueRef::Boxed(_)) {
+                    free_value(env, &mut entry);
+                }
+                string::store(&mut entry, bytes);
+                entry.set_clock(initial_clock(env));
+                if has_deadlines && deadline == Overwrite::Persist {
+                    self.set_deadline(key, None);
+                }
+            }
+            None => {
+                let entry = string::new_entry(key.bytes, bytes);
+                entry.set_clock(initial_clock(env));
+                guard.table_mut().insert(key.hash, entry);
+                env.tally.database(db).keys.add(1);
+                self.announce_new(key);
+            }
+        }
+        if let Overwrite::ExpireAt(at) = deadline {
+            self.set_deadline(key, Some(at));
+        }
+        self.changed(key, EventClass::STRING, event);
+        if matches!(deadline, Overwrite::ExpireAt(_)) && !self.env.armed.get().is_empty() {
+            self.notify(key.bytes, EventClass::GENERIC, "expire");
+        }
+    }
+
+    /// Adds an entry under a key that does not exist. Its deadline comes with it.
+    pub(crate) fn insert(&mut self, key: &Key<'_>, entry: Entry) {
+        debug_assert_eq!(entry.key(), key.bytes);
+        let deadline = entry.deadline().map(UnixMs);
+        let tally = self.env.tally.database(self.db);
+        let guard = self.guard_mut(key.slot);
+        if let Some(deadline) = deadline {
+            let meta = guard.meta_mut();
+            meta.with_deadline += 1;
+            meta.earliest = meta.earliest.min(deadline);
+            tally.with_deadline.add(1);
+            tally.deadlines_ms.add(deadline.0 as i64);
+        }
+        guard.table_mut().insert(key.hash, entry);
+        tally.keys.add(1);
+        self.announce_new(key);
+    }
+
+    fn announce_new(&self, key: &Key<'_>) {
+        if !self.env.armed.get().is_empty() {
+            self.notify(key.bytes, EventClass::NEW, "new");
+        }
+    }
+
+    /// Takes the entry out, deadline and all. Silent: the caller tells what it means.
+    pub(crate) fn detach(&mut self, key: &Key<'_>) -> Option<Entry> {
+        let tally = self.env.tally.database(self.db);
+        detach(self.guard_mut(key.slot), tally, key.hash, key.bytes)
+    }
+
+    /// Removes a key as DEL and UNLINK do. False if it does not exist.
+    pub fn delete(&mut self, key: &Key<'_>) -> bool {
+        let Some(entry) = self.detach(key) else { return false };
+        discard(self.env, entry);
+        self.changed(key, EventClass::GENERIC, "del");
+        true
+    }
+
+    /// Moves a key to another name of the selected database, deadline and all, replacing what is
+    /// there. Both keys must be locked and the first must exist.
+    pub fn rename(&mut self, from: &Key<'_>, to: &Key<'_>) {
+        if let Some(old) = self.detach(to) {
+            discard(self.env, old);
+        }
+        let entry = self.detach(from).expect("RENAME checked that the key exists");
+        self.insert(to, entry.with_key(to.bytes));
+        self.changed(from, EventClass::GENERIC, "rename_from");
+        self.changed(to, EventClass::GENERIC, "rename_to");
+    }
+
+    /// Moves a key to database `to`, deadline and all. Both places must be locked; the key must
+    /// exist here and not there.
+    pub fn move_to(&mut self, key: &Key<'_>, to: DbIndex) {
+        let entry = self.detach(key).expect("MOVE checked that the key exists");
+        self.changed(key, EventClass::GENERIC, "move_from");
+        self.in_db(to, |keys| {
+            keys.insert(key, entry);
+            keys.changed(key, EventClass::GENERIC, "move_to");
+        });
+    }
+
+    /// Copies a key to `to` in database `db`, replacing what is there. Large values are shared, so
+    /// this is O(1) for them. Both places must be locked; the source must exist.
+    pub fn copy_to(&mut self, from: &Key<'_>, db: DbIndex, to: &Key<'_>) {
+        let source = self.find(from).expect("COPY checked that the key exists");
+        let mut copy = copy_entry(&source, to.bytes);
+        copy.set_deadline(source.deadline());
+        let env = self.env;
+        copy.set_clock(initial_clock(env));
+        self.in_db(db, |keys| {
+            if let Some(old) = keys.detach(to) {
+                discard(env, old);
+            }
+            keys.insert(to, copy);
+            keys.changed(to, EventClass::GENERIC, "copy_to");
+        });
+    }
+
+    /// Sets or removes a deadline; true if there was one. Silent: the caller tells what it means.
+    pub(crate) fn set_deadline(&mut self, key: &Key<'_>, deadline: Option<UnixMs>) -> bool {
+        let tally = self.env.tally.database(self.db);
+        let guard = self.guard_mut(key.slot);
+        let Some(mut entry) = guard.table_mut().into_find_mut(key.hash, key.bytes) else {
+            return false;
+        };
+        let before = entry.deadline();
+        entry.set_deadline(deadline.map(|at| at.0));
+        let meta = guard.meta_mut();
+        if let Some(before) = before {
+            meta.with_deadline -= 1;
+            tally.with_deadline.add(-1);
+            tally.deadlines_ms.add((before as i64).wrapping_neg());
+        }
+        if let Some(at) = deadline {
+            meta.with_deadline += 1;
+            meta.earliest = meta.earliest.min(at);
+            tally.with_deadline.add(1);
+            tally.deadlines_ms.add(at.0 as i64);
+        } else if meta.with_deadline == 0 {
+            meta.earliest = UnixMs::MAX;
+        }
+        before.is_some()
+    }
+
+    /// Removes those of the command's keys whose deadline has passed.
+    #[inline]
+    pub(crate) fn remove_expired<'w>(&mut self, keys: impl Iterator<Item = Key<'w>>) {
+        let now = self.now();
+        let due = match &self.held {
+            Held::None => false,
+            Held::One(_, guard) => guard.meta().earliest <= now,
+            Held::Many(guards) => guards.iter().any(|(_, guard)| guard.meta().earliest <= now),
+        };
+        if due {
+            for key in keys {
+                self.remove_if_expired(&key);
+            }
+        }
+    }
+
+    #[cold]
+    fn remove_if_expired(&mut self, key: &Key<'_>) {
+        let now = self.now();
+        let deadline = self.find(key).and_then(|entry| entry.deadline());
+        if deadline.is_some_and(|at| UnixMs(at) <= now) {
+            let entry = self.detach(key).expect("it was just found");
+            self.env.tally.expired.add(1);
+            after_expiry(self.env, self.db, entry);
+        }
+    }
+
+    /// Records that `key` was changed. Everything that must not be forgotten hangs on this.
+    #[inline]
+    pub(crate) fn changed(&mut self, key: &Key<'_>, class: EventClass, event: &'static str) {
+        self.dirty += 1;
+        if !self.env.armed.get().is_empty() {
+            self.notify(key.bytes, class, event);
+        }
+    }
+
+    /// Counts a change that no single key stands for, such as FLUSHDB.
+    pub fn changed_all(&mut self, count: u64) {
+        self.dirty += count;
+    }
+
+    #[cold]
+    fn notify(&self, key: &[u8], class: EventClass, name: &'static str) {
+        notify(self.env, self.db, key, class, name);
+    }
+
+    /// Says what to propagate instead of the command as it was sent; may be called several times.
+    /// `words` runs only if somebody listens.
+    pub fn propagate(&mut self, words: impl FnOnce() -> Vec<Vec<u8>>) {
+        if self.env.armed.get().contains(Armed::PROPAGATE) {
+            let mut aftermath = self.env.aftermath.borrow_mut();
+            aftermath.replaced = true;
+            aftermath.effects.push(Effect { db: self.db, words: words() });
+        }
+    }
+
+    /// After the handler: notes the command as sent if it changed something and did not say
+    /// otherwise, and takes the transaction's ticket. `None` if nothing is to be propagated.
+    pub(crate) fn close<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) -> Option<Ticket> {
+        if self.dirty == 0 || !self.env.armed.get().contains(Armed::PROPAGATE) {
+            return None;
+        }
+        let mut aftermath = self.env.aftermath.borrow_mut();
+        if !std::mem::take(&mut aftermath.replaced) {
+            let words = words.map(<[u8]>::to_vec).collect();
+            aftermath.effects.push(Effect { db: self.db, words });
+        }
+        let ticket = self.keyspace.next_ticket();
+        match &mut self.held {
+            Held::None => {}
+            Held::One(_, guard) => guard.meta_mut().last_write = ticket,
+            Held::Many(guards) => {
+                for (_, guard) in guards {
+                    guard.meta_mut().last_write = ticket;
+                }
+            }
+        }
+        Some(ticket)
+    }
+
+    /// Shows `visit` every slot of a database that is not empty, each locked by itself.
+    /// O(slots), and whatever `visit` does.
+    pub fn each_slot(
+        &self,
+        db: DbIndex,
+        mut visit: impl FnMut(SlotId, &mut SlotGuard<'a>) -> ControlFlow<()>,
+    ) {
+        let Some(database) = self.keyspace.database_if_used(db) else { return };
+        for slot in 0..SLOTS as u16 {
+            let slot = SlotId::new(slot);
+            if !database.slot(slot).is_empty() {
+                let mut guard = lock_patiently(database, slot);
+                if visit(slot, &mut guard).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Visits at least `count` keys (all of whole buckets) from `cursor` on and returns the next
+    /// cursor, 0 at the end. Keys that stay throughout a full iteration are seen exactly once
+    /// whatever grows or shrinks meanwhile. The visitor gets no expired keys.
+    ///
+    /// A cursor is `slot * 2^24 + position`, where a position is a place in the order of hashes.
+    pub fn scan(&self, cursor: u64, count: u64, mut visit: impl FnMut(EntryRef<'_>)) -> u64 {
+        const POSITION_BITS: u32 = 24;
+        let Some(database) = self.keyspace.database_if_used(self.db) else { return 0 };
+        let now = self.now();
+        let mut position = (cursor & ((1 << POSITION_BITS) - 1)) as u32;
+        let first = usize::try_from(cursor >> POSITION_BITS).unwrap_or(SLOTS).min(SLOTS);
+        let mut seen = 0;
+        for slot in first..SLOTS {
+            let id = SlotId::new(slot as u16);
+            while !database.slot(id).is_empty() {
+                if seen >= count {
+                    return (slot as u64) << POSITION_BITS | u64::from(position);
+                }
+                let guard = lock_patiently(database, id);
+                position = guard.table().scan(position, |entry| {
+                    seen += 1;
+                    if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
+                        visit(EntryRef(entry));
+                    }
+                });
+                if position == 0 {
+                    break;
+                }
+            }
+            position = 0;
+        }
+        0
+    }
+
+    /// Takes all keys out of a database; their number. O(slots); the memory is freed elsewhere.
+    pub fn flush(&mut self, db: DbIndex) -> u64 {
+        let Some(database) = self.keyspace.database_if_used(db) else { return 0 };
+        let tally = self.env.tally.database(db);
+        let mut removed = 0;
+        for slot in 0..SLOTS as u16 {
+            let id = SlotId::new(slot);
+            if database.slot(id).is_empty() {
+                continue;
+            }
+            let mut guard = lock_patiently(database, id);
+            let mut deadlines = 0i64;
+            if guard.meta().with_deadline != 0 {
+                guard.table().for_each(|entry| {
+                    deadlines = deadlines.wrapping_add(entry.deadline().unwrap_or(0) as i64);
+                });
+            }
+            let meta = guard.meta_mut();
+            tally.with_deadline.add(-i64::from(meta.with_deadline));
+            tally.deadlines_ms.add(deadlines.wrapping_neg());
+            meta.with_deadline = 0;
+            meta.earliest = UnixMs::MAX;
+            let table = guard.table_mut().take();
+            removed += table.view().len() as u64;
+            self.env.garbage.borrow_mut().push(Garbage::Table(table));
+        }
+        tally.keys.add(-(removed as i64));
+        removed
+    }
+
+    /// Exchanges two databases. Only under quiescence. O(slots).
+    pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
+        let (first, second) = (self.keyspace.database(a), self.keyspace.database(b));
+        let tally = &self.env.tally;
+        for slot in 0..SLOTS as u16 {
+            let id = SlotId::new(slot);
+            if first.slot(id).is_empty() && second.slot(id).is_empty() {
+                continue;
+            }
+            let mut here = lock_patiently(first, id);
+            let mut there = lock_patiently(second, id);
+            std::mem::swap(here.meta_mut(), there.meta_mut());
+            let (table, other) = (here.table_mut().take(), there.table_mut().take());
+            here.table_mut().put(other);
+            there.table_mut().put(table);
+        }
+        let totals = self.keyspace.totals();
+        let (at_a, at_b) = (totals.databases[a.0 as usize], totals.databases[b.0 as usize]);
+        for (db, was, is) in [(a, at_a, at_b), (b, at_b, at_a)] {
+            let tally = tally.database(db);
+            tally.keys.add(is.keys as i64 - was.keys as i64);
+            tally.with_deadline.add(is.with_deadline as i64 - was.with_deadline as i64);
+            tally.deadlines_ms.add(is.deadlines_ms.wrapping_sub(was.deadlines_ms) as i64);
+        }
+        self.dirty += 1;
+    }
+
+    /// A key chosen at random, every key with nearly the same chance; `None` from an empty
+    /// database. It may be expired. O(1) on average when keys are spread, else O(slots).
+    pub fn random_key(&self) -> Option<(Vec<u8>, bool)> {
+        let database = self.keyspace.database_if_used(self.db)?;
+        let total = self.keyspace.key_count(self.db);
+        if total == 0 {
+            return None;
+        }
+        let id = random_slot(database, self.env, total)?;
+        let guard = lock_patiently(database, id);
+        let entry = guard.table().sample(self.env.random.borrow_mut().bits())?;
+        let expired = entry.deadline().is_some_and(|at| UnixMs(at) <= self.now());
+        Some((entry.key().to_vec(), expired))
+    }
+}
+
+/// A slot with a chance in proportion to its keys: rejection sampling, exact counting if slots
+/// turn out to be uneven.
+fn random_slot(database: &Database, env: &Env, total: u64) -> Option<SlotId> {
+    const TRIES: usize = 64;
+    let ceiling = 4 * total.div_ceil(SLOTS as u64) + 8;
+    for _ in 0..TRIES {
+        let id = SlotId::new(env.random_below(SLOTS as u64) as u16);
+        let len = database.slot(id).len() as u64;
+        if len > ceiling {
+            break;
+        }
+        if env.random_below(ceiling) < len {
+            return Some(id);
+        }
+    }
+    let sizes = || (0..SLOTS as u16).map(|slot| database.slot(SlotId::new(slot)).len() as u64);
+    let total: u64 = sizes().sum();
+    if total == 0 {
+        return None;
+    }
+    let mut left = env.random_below(total);
+    let at = sizes().position(|len| {
+        let here = left < len;
+        left = left.saturating_sub(len);
+        here
+    });
+    at.map(|slot| SlotId::new(slot as u16))
+}
+
+/// Locks a slot that no command of this thread holds. Holders never wait, so this ends soon.
+pub(super) fn lock_patiently(database: &Database, id: SlotId) -> SlotGuard<'_> {
+    loop {
+        if let Some(guard) = database.slot(id).lock_spin(SPIN_ROUNDS) {
+            return guard;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// Takes an entry out of a locked slot and keeps the books.
+pub(super) fn detach(
+    guard: &mut SlotGuard<'_>,
+    tally: &super::tally::DatabaseTally,
+    hash: u64,
+    key: &[u8],
+) -> Option<Entry> {
+    let entry = guard.table_mut().remove(hash, key)?;
+    tally.keys.add(-1);
+    if let Some(deadline) = entry.deadline() {
+        let meta = guard.meta_mut();
+        meta.with_deadline -= 1;
+        if meta.with_deadline == 0 {
+            meta.earliest = UnixMs::MAX;
+        }
+        tally.with_deadline.add(-1);
+        tally.deadlines_ms.add((deadline as i64).wrapping_neg());
+    }
+    Some(entry)
+}
+
+/// Tells of a key that was removed because its deadline had passed.
+pub(super) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
+    if !env.armed.get().is_empty() {
+        notify(env, db, entry.key(), EventClass::EXPIRED, "expired");
+        propagate_removal(env, db, entry.key(), env.settings.lazy_expire);
+    }
+    discard(env, entry);
+}
+
+/// Tells of a key that was removed to make room.
+pub(super) fn after_eviction(env: &Env, db: DbIndex, entry: Entry) {
+    if !env.armed.get().is_empty() {
+        notify(env, db, entry.key(), EventClass::EVICTED, "evicted");
+        propagate_removal(env, db, entry.key(), env.settings.lazy_eviction);
+    }
+    discard(env, entry);
+}
+
+fn propagate_removal(env: &Env, db: DbIndex, key: &[u8], lazy: bool) {
+    if env.armed.get().contains(Armed::PROPAGATE) {
+        let word: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
+        let words = vec![word.to_vec(), key.to_vec()];
+        env.aftermath.borrow_mut().effects.push(Effect { db, words });
+    }
+}
+
+fn notify(env: &Env, db: DbIndex, key: &[u8], class: EventClass, name: &'static str) {
+    if env.armed.get().contains(Armed::NOTIFY) && env.settings.events.contains(class) {
+        let event = Event { db, class, name, key: key.to_vec() };
+        env.aftermath.borrow_mut().events.push(event);
+    }
+}
+
+/// Frees an entry: at once if it is one allocation, elsewhere if it has a value of its own.
+pub(super) fn discard(env: &Env, mut entry: Entry) {
+    if entry.boxed_mut().is_some() {
+        env.garbage.borrow_mut().push(Garbage::Entry(entry));
+    }
+}
+
+/// Moves a large value out of an entry that is about to be overwritten, to be freed elsewhere.
+#[cold]
+fn free_value(env: &Env, entry: &mut StoredMut<'_>) {
+    let mut grave = copy_entry(entry, b"");
+    grave.set_deadline(None);
+    env.garbage.borrow_mut().push(Garbage::Entry(grave));
+}
+
+fn copy_entry(source: &Entry, key: &[u8]) -> Entry {
+    use brisk_structures::entry::ValueRef;
+    match source.value() {
+        ValueRef::Bytes(bytes) => Entry::new_bytes(key, source.kind(), bytes),
+        ValueRef::Int(number) => Entry::new_int(key, source.kind(), number),
+        ValueRef::Boxed(Value::Str(data)) => {
+            Entry::new_boxed(key, source.kind(), Box::new(Value::Str(std::sync::Arc::clone(data))))
+        }
+    }
+}

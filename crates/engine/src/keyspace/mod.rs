@@ -1,0 +1,239 @@
+//! The keyspace: databases of 16,384 slots, each a small table behind a lock of its own.
+//!
+//! ```text
+//! Keyspace ── Database 0 ── slot 0 … slot 16383      a slot: lock · table · deadlines · last ticket
+//!          ── Database 1 ── …                        (one cache line while the table is looked up)
+//! ```
+//!
+//! Who may touch what: a table is read and written only through a slot's guard, and the only places
+//! that take guards are [`Keys`] (for commands), [`expire`] and [`evict`]. Prefetching reads bucket
+//! words without a lock and follows nothing. A guard is never held across a wait, and every lock is
+//! a try-lock: a command that does not get all of its slots gives all of them back and is run again.
+//!
+//! Expired keys: when a slot is locked for a command and its earliest deadline has passed, the keys
+//! of that command are checked and removed first. Handlers therefore never see an expired key.
+
+pub mod entry;
+pub mod evict;
+pub mod expire;
+mod keys;
+mod tally;
+
+pub use entry::{EntryMut, EntryRef};
+pub use keys::{Keys, Overwrite};
+pub use tally::{Tally, Totals};
+
+use crate::types::Value;
+use brisk_structures::crc16::key_slot;
+use brisk_structures::hash::HashKey;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Slots per database; fixed by the cluster protocol.
+pub const SLOTS: usize = 16_384;
+
+/// Milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct UnixMs(pub u64);
+
+impl UnixMs {
+    pub const MAX: UnixMs = UnixMs(u64::MAX);
+}
+
+/// Which database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct DbIndex(pub u32);
+
+/// Which slot of a database; below [`SLOTS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotId(u16);
+
+impl SlotId {
+    pub const fn new(slot: u16) -> SlotId {
+        assert!((slot as usize) < SLOTS);
+        SlotId(slot)
+    }
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize % SLOTS
+    }
+}
+
+/// The order of write transactions; 0 is "before any".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Ticket(pub u64);
+
+/// A key with its hash and its slot.
+#[derive(Debug, Clone, Copy)]
+pub struct Key<'a> {
+    pub bytes: &'a [u8],
+    pub slot: SlotId,
+    pub(crate) hash: u64,
+}
+
+impl<'a> Key<'a> {
+    #[inline]
+    pub(crate) fn prepared(bytes: &'a [u8], prepared: &crate::args::PreparedKey) -> Key<'a> {
+        Key { bytes, slot: prepared.slot, hash: prepared.hash }
+    }
+}
+
+/// Turns bytes into [`Key`]s; seeded at start, so that keys cannot be chosen to collide.
+#[derive(Debug, Clone)]
+pub struct KeyHasher(HashKey);
+
+impl KeyHasher {
+    pub fn seeded(k0: u64, k1: u64) -> KeyHasher {
+        KeyHasher(HashKey { k0, k1 })
+    }
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.0.hash(key)
+    }
+    #[inline]
+    pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
+        Key { bytes, slot: SlotId(key_slot(bytes)), hash: self.hash(bytes) }
+    }
+}
+
+/// What a slot knows besides its table.
+#[derive(Debug)]
+pub struct SlotMeta {
+    /// No key of the slot has a deadline before this. A lower bound: removing the key that set it
+    /// leaves it until the next sweep.
+    pub(crate) earliest: UnixMs,
+    /// The ticket of the last write.
+    pub(crate) last_write: Ticket,
+    /// How many keys have a deadline.
+    pub(crate) with_deadline: u32,
+    /// The expiry cycle leaves the slot alone until this moment: the low 32 bits of milliseconds.
+    pub(crate) rest_until: u32,
+}
+
+impl Default for SlotMeta {
+    fn default() -> SlotMeta {
+        SlotMeta {
+            earliest: UnixMs::MAX,
+            last_write: Ticket::default(),
+            with_deadline: 0,
+            rest_until: 0,
+        }
+    }
+}
+
+pub type Slot = brisk_structures::slot::Slot<Value, SlotMeta>;
+pub type SlotGuard<'a> = brisk_structures::slot::SlotGuard<'a, Value, SlotMeta>;
+pub type Table = brisk_structures::table::Table<Value>;
+/// An entry outside any table.
+pub type Entry = brisk_structures::entry::Entry<Value>;
+/// An entry in its table, to read.
+pub type Stored<'a> = brisk_structures::table::EntryRef<'a, Value>;
+/// An entry in its table, to change.
+pub type StoredMut<'a> = brisk_structures::table::EntryMut<'a, Value>;
+
+/// One database.
+pub struct Database {
+    slots: Box<[Slot]>,
+}
+
+impl Database {
+    fn new() -> Database {
+        Database { slots: (0..SLOTS).map(|_| Slot::new(SlotMeta::default())).collect() }
+    }
+
+    #[inline]
+    pub fn slot(&self, id: SlotId) -> &Slot {
+        &self.slots[id.index()]
+    }
+}
+
+/// All databases, and what they share.
+pub struct Keyspace {
+    databases: Box<[OnceLock<Database>]>,
+    hasher: KeyHasher,
+    tallies: Mutex<Vec<Arc<Tally>>>,
+    tickets: AtomicU64,
+}
+
+impl Keyspace {
+    /// `databases` empty databases; their slots are allocated when first used.
+    pub fn new(databases: u32, hasher: KeyHasher) -> Keyspace {
+        Keyspace {
+            databases: (0..databases).map(|_| OnceLock::new()).collect(),
+            hasher,
+            tallies: Mutex::default(),
+            tickets: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    pub fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    /// How many databases there are.
+    pub fn database_count(&self) -> u32 {
+        self.databases.len() as u32
+    }
+
+    /// The database; `db` must be below [`Keyspace::database_count`].
+    #[inline]
+    pub fn database(&self, db: DbIndex) -> &Database {
+        self.databases[db.0 as usize].get_or_init(Database::new)
+    }
+
+    /// The database if it was ever used.
+    pub fn database_if_used(&self, db: DbIndex) -> Option<&Database> {
+        self.databases.get(db.0 as usize)?.get()
+    }
+
+    /// A new tally for a thread that will change the keyspace. It is summed for ever after.
+    pub fn tally(&self) -> Arc<Tally> {
+        let tally = Arc::new(Tally::new(self.databases.len()));
+        self.tallies.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&tally));
+        tally
+    }
+
+    /// The sums over all threads' tallies. O(threads x databases).
+    pub fn totals(&self) -> Totals {
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        Totals::sum(self.databases.len(), &tallies)
+    }
+
+    /// Number of keys in a database, expired ones that were not yet removed included. O(threads).
+    pub fn key_count(&self, db: DbIndex) -> u64 {
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum: i64 = tallies.iter().map(|tally| tally.database(db).keys.get()).sum();
+        sum.max(0) as u64
+    }
+
+    /// The next write transaction's ticket.
+    pub(crate) fn next_ticket(&self) -> Ticket {
+        Ticket(self.tickets.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Verifies every slot: tables, deadlines, counters. O(keys); only while nothing else runs.
+    pub fn check(&self) {
+        for db in 0..self.database_count() {
+            let Some(database) = self.database_if_used(DbIndex(db)) else { continue };
+            let (mut keys, mut deadlines) = (0, 0);
+            for slot in &database.slots {
+                let guard = slot.try_lock().expect("check runs while nothing else does");
+                guard.table().check();
+                let mut with_deadline = 0;
+                guard.table().for_each(|entry| {
+                    if let Some(deadline) = entry.deadline() {
+                        with_deadline += 1;
+                        assert!(guard.meta().earliest <= UnixMs(deadline));
+                    }
+                });
+                assert_eq!(guard.meta().with_deadline, with_deadline);
+                keys += guard.table().len() as u64;
+                deadlines += u64::from(with_deadline);
+            }
+            let totals = self.totals();
+            assert_eq!(totals.databases[db as usize].keys, keys);
+            assert_eq!(totals.databases[db as usize].with_deadline, deadlines);
+        }
+    }
+}

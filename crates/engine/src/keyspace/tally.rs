@@ -1,0 +1,119 @@
+//! Counters that cost nothing to keep: each thread adds to its own, a reader sums them. (I1)
+
+use super::DbIndex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// A number that one thread changes and others may read.
+#[derive(Debug, Default)]
+pub struct Count(AtomicI64);
+
+impl Count {
+    /// Only the owning thread adds, hence no read-modify-write.
+    #[inline]
+    pub fn add(&self, n: i64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+    #[inline]
+    pub fn get(&self) -> i64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// One thread's share of the keyspace's figures.
+#[derive(Debug)]
+pub struct Tally {
+    databases: Box<[DatabaseTally]>,
+    pub hits: Count,
+    pub misses: Count,
+    pub expired: Count,
+    pub evicted: Count,
+    /// Slot sweeps that stopped because their time was up.
+    pub expire_time_cap_reached: Count,
+}
+
+/// One thread's share of a database's figures.
+#[derive(Debug, Default)]
+pub struct DatabaseTally {
+    pub keys: Count,
+    pub with_deadline: Count,
+    /// Sum of the deadlines, modulo 2^64.
+    pub deadlines_ms: Count,
+}
+
+impl Tally {
+    pub(super) fn new(databases: usize) -> Tally {
+        Tally {
+            databases: (0..databases).map(|_| DatabaseTally::default()).collect(),
+            hits: Count::default(),
+            misses: Count::default(),
+            expired: Count::default(),
+            evicted: Count::default(),
+            expire_time_cap_reached: Count::default(),
+        }
+    }
+
+    #[inline]
+    pub fn database(&self, db: DbIndex) -> &DatabaseTally {
+        &self.databases[db.0 as usize]
+    }
+}
+
+/// Sums over all threads.
+#[derive(Debug, Default, Clone)]
+pub struct Totals {
+    pub databases: Vec<DatabaseTotals>,
+    pub hits: u64,
+    pub misses: u64,
+    pub expired: u64,
+    pub evicted: u64,
+    pub expire_time_cap_reached: u64,
+}
+
+/// One database's figures.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct DatabaseTotals {
+    pub keys: u64,
+    pub with_deadline: u64,
+    /// Sum of the deadlines, modulo 2^64: exact as long as differences of it are small, which the
+    /// average TTL is.
+    pub deadlines_ms: u64,
+}
+
+impl DatabaseTotals {
+    /// Mean time to live in ms of the keys that have a deadline, 0 without any. O(1).
+    pub fn average_ttl_ms(&self, now: super::UnixMs) -> u64 {
+        if self.with_deadline == 0 {
+            return 0;
+        }
+        let left = self.deadlines_ms.wrapping_sub(now.0.wrapping_mul(self.with_deadline)) as i64;
+        left.max(0) as u64 / self.with_deadline
+    }
+}
+
+impl Totals {
+    pub(super) fn sum(databases: usize, tallies: &[Arc<Tally>]) -> Totals {
+        let sum = |of: &dyn Fn(&Tally) -> &Count| -> u64 {
+            tallies.iter().map(|tally| of(tally).get()).fold(0i64, i64::wrapping_add).max(0) as u64
+        };
+        let per_database = |db: usize| {
+            let db = DbIndex(db as u32);
+            DatabaseTotals {
+                keys: sum(&|tally| &tally.database(db).keys),
+                with_deadline: sum(&|tally| &tally.database(db).with_deadline),
+                deadlines_ms: tallies
+                    .iter()
+                    .map(|tally| tally.database(db).deadlines_ms.get())
+                    .fold(0i64, i64::wrapping_add) as u64,
+            }
+        };
+        Totals {
+            databases: (0..databases).map(per_database).collect(),
+            hits: sum(&|tally| &tally.hits),
+            misses: sum(&|tally| &tally.misses),
+            expired: sum(&|tally| &tally.expired),
+            evicted: sum(&|tally| &tally.evicted),
+            expire_time_cap_reached: sum(&|tally| &tally.expire_time_cap_reached),
+        }
+    }
+}

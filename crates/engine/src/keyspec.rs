@@ -1,0 +1,97 @@
+//! Finding the keys among a command's words by its key specifications.
+
+use crate::command::{Begin, Find, KeyFlags, KeySpec, Spec};
+use smallvec::SmallVec;
+
+/// The keys of a request: where each stands and what is done with it.
+pub type FoundKeys = SmallVec<[FoundKey; 4]>;
+
+/// One key of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoundKey {
+    pub index: usize,
+    pub flags: KeyFlags,
+}
+
+/// The key specifications do not fit the words: a count that is no number or too large.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadKeys;
+
+/// Finds all keys. `word(i)` gives word `i` of `argc`. O(argc).
+pub fn find_keys<'w>(
+    spec: &Spec,
+    argc: usize,
+    word: &impl Fn(usize) -> &'w [u8],
+) -> Result<FoundKeys, BadKeys> {
+    let mut found = FoundKeys::new();
+    for key_spec in spec.keys {
+        let flags = key_spec.flags_by_words.map_or(key_spec.flags, |flags| flags(argc, word));
+        find_by(key_spec, argc, word, &mut |index| {
+            found.push(FoundKey { index, flags });
+        })?;
+    }
+    Ok(found)
+}
+
+/// Calls `found` with the index of each key that one specification finds.
+#[inline]
+pub fn find_by<'w>(
+    spec: &KeySpec,
+    argc: usize,
+    word: &impl Fn(usize) -> &'w [u8],
+    found: &mut impl FnMut(usize),
+) -> Result<(), BadKeys> {
+    let Some(first) = begin(spec, argc, word) else { return Ok(()) };
+    let (first, last, step) = match spec.find {
+        Find::Unknown => return Ok(()),
+        Find::Range { last, step, limit } => {
+            let last = match last {
+                0.. => first + last as usize,
+                _ if limit <= 1 => argc - last.unsigned_abs() as usize,
+                // The first `limit`-th of what follows: used by commands such as XREAD.
+                _ => first + (argc - first) / limit as usize - last.unsigned_abs() as usize,
+            };
+            (first, last, step as usize)
+        }
+        Find::KeyNum { count_at, first: offset, step } => {
+            let count_at = first + count_at as usize;
+            if count_at >= argc {
+                return Err(BadKeys);
+            }
+            let count = crate::number::parse_i64(word(count_at)).ok_or(BadKeys)?;
+            let first = first + offset as usize;
+            if count <= 0 {
+                return Ok(());
+            }
+            let count = usize::try_from(count).map_err(|_| BadKeys)?;
+            let last = (count - 1).checked_mul(step as usize).and_then(|n| n.checked_add(first));
+            (first, last.ok_or(BadKeys)?, step as usize)
+        }
+    };
+    if last >= argc {
+        return Err(BadKeys);
+    }
+    let mut index = first;
+    while index <= last {
+        found(index);
+        index += step.max(1);
+    }
+    Ok(())
+}
+
+fn begin<'w>(spec: &KeySpec, argc: usize, word: &impl Fn(usize) -> &'w [u8]) -> Option<usize> {
+    match spec.begin {
+        Begin::Index(index) => (usize::from(index) < argc).then_some(usize::from(index)),
+        Begin::Keyword { keyword, from } => {
+            let is_it = |&i: &usize| word(i).eq_ignore_ascii_case(keyword.as_bytes());
+            let at = if from >= 0 {
+                (from as usize..argc.saturating_sub(1)).find(is_it)
+            } else {
+                let last = argc.checked_sub(from.unsigned_abs() as usize)?;
+                (1..=last).rev().find(is_it)
+            };
+            at.map(|at| at + 1)
+        }
+        Begin::Unknown => None,
+    }
+}

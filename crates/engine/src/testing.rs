@@ -1,0 +1,267 @@
+//! Running commands in process, for tests: text in, text out, and a clock set by hand.
+//!
+//! ```text
+//! let mut db = Db::new();                                   // the clock stands at 1000 ms
+//! db.check("SET k v EX 10", "OK");                          // replies as redis-cli shows them
+//! db.at(11_000).check("GET k", "(nil)");
+//! db.effects("SET k v EX 10", &["SET k v PXAT 21000"]);     // what would be propagated
+//! db.events("DEL k", &["del k"]);                           // what keyspace events would tell
+//! ```
+//!
+//! Words are split as redis-cli splits them: quotes, and `\xHH` inside double quotes.
+
+use crate::args::{Args, PreparedKey};
+use crate::command::Spec;
+use crate::commands;
+use crate::ctx::{Command, full_name};
+use crate::effect::{Armed, EventClass};
+use crate::env::{Env, Settings};
+use crate::error::{CommandError, Result};
+use crate::exec::{self, Invocation};
+use crate::keyspace::{DbIndex, KeyHasher, Keyspace, UnixMs};
+use crate::keyspec;
+use crate::random::Random;
+use crate::reply::{Reply, ReplyBuffer};
+use brisk_resp::{
+    Limits, Protocol, ReplyDecoder, ReplyLimits, ReplyStep, RequestDecoder, Spans, Step, Value,
+};
+
+/// Databases of a test keyspace.
+const DATABASES: u32 = 4;
+
+/// A keyspace, one thread's environment, and a session's protocol and database.
+pub struct Db {
+    keyspace: Keyspace,
+    env: Env,
+    protocol: Protocol,
+    selected: DbIndex,
+}
+
+impl Default for Db {
+    fn default() -> Db {
+        Db::new()
+    }
+}
+
+impl Db {
+    /// An empty keyspace at 1000 ms, RESP2, default settings.
+    pub fn new() -> Db {
+        let keyspace = Keyspace::new(DATABASES, KeyHasher::seeded(1, 2));
+        let env = Env::new(keyspace.tally(), Random::seeded(7));
+        env.set_now(UnixMs(1000));
+        Db { keyspace, env, protocol: Protocol::Resp2, selected: DbIndex(0) }
+    }
+
+    /// Sets the clock.
+    pub fn at(&mut self, now_ms: u64) -> &mut Db {
+        self.env.set_now(UnixMs(now_ms));
+        self
+    }
+
+    /// Answers in RESP3 from now on.
+    pub fn resp3(&mut self) -> &mut Db {
+        self.protocol = Protocol::Resp3;
+        self
+    }
+
+    /// Works in database `db` from now on.
+    pub fn select(&mut self, db: u32) -> &mut Db {
+        self.selected = DbIndex(db);
+        self
+    }
+
+    /// The settings, to change.
+    pub fn settings(&mut self) -> &mut Settings {
+        &mut self.env.settings
+    }
+
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// Runs a line and compares the reply in the form of redis-cli. Panics if it differs.
+    #[track_caller]
+    pub fn check(&mut self, line: &str, want: &str) -> &mut Db {
+        let got = self.run(line);
+        assert!(got == want, "{line}\n got: {got}\nwant: {want}");
+        self
+    }
+
+    /// Runs a line; the reply in the form of redis-cli.
+    pub fn run(&mut self, line: &str) -> String {
+        self.run_words(&split(line))
+    }
+
+    /// Runs a command given word by word; the reply in the form of redis-cli.
+    pub fn run_words<W: AsRef<[u8]>>(&mut self, words: &[W]) -> String {
+        text_of(&self.wire(words))
+    }
+
+    /// Runs a line and compares the effects to propagate, each in the form of a line. Effects in
+    /// another database than the selected one start with `[db]`.
+    #[track_caller]
+    pub fn effects(&mut self, line: &str, want: &[&str]) -> &mut Db {
+        self.env.armed.set(Armed::PROPAGATE);
+        let reply = self.run(line);
+        self.env.armed.set(Armed::empty());
+        let effects = std::mem::take(&mut self.env.aftermath.borrow_mut().effects);
+        self.env.aftermath.borrow_mut().clear();
+        let shown = |effect: &crate::effect::Effect| {
+            let words: Vec<String> = effect.words.iter().map(|word| bare(word)).collect();
+            let place = self.place(effect.db);
+            format!("{place}{}", words.join(" "))
+        };
+        let got: Vec<String> = effects.iter().map(shown).collect();
+        assert!(got == want, "{line}\n got: {got:?}\nwant: {want:?}\nreply: {reply}");
+        self
+    }
+
+    /// Runs a line and compares the keyspace events, each as `event key`. Events in another
+    /// database than the selected one start with `[db]`. All classes are enabled but `keymiss` and
+    /// `new`, as in `notify-keyspace-events KEA`.
+    #[track_caller]
+    pub fn events(&mut self, line: &str, want: &[&str]) -> &mut Db {
+        self.events_of(EventClass::all() - EventClass::KEY_MISS - EventClass::NEW, line, want)
+    }
+
+    /// The same for chosen classes.
+    #[track_caller]
+    pub fn events_of(&mut self, classes: EventClass, line: &str, want: &[&str]) -> &mut Db {
+        self.env.armed.set(Armed::NOTIFY);
+        self.env.settings.events = classes;
+        let reply = self.run(line);
+        self.env.settings.events = EventClass::empty();
+        self.env.armed.set(Armed::empty());
+        let events = std::mem::take(&mut self.env.aftermath.borrow_mut().events);
+        self.env.aftermath.borrow_mut().clear();
+        let shown = |event: &crate::effect::Event| {
+            format!("{}{} {}", self.place(event.db), event.name, bare(&event.key))
+        };
+        let got: Vec<String> = events.iter().map(shown).collect();
+        assert!(got == want, "{line}\n got: {got:?}\nwant: {want:?}\nreply: {reply}");
+        self
+    }
+
+    fn place(&self, db: DbIndex) -> String {
+        if db == self.selected { String::new() } else { format!("[{}] ", db.0) }
+    }
+
+    /// Verifies the keyspace's invariants.
+    pub fn invariants(&self) {
+        self.keyspace.check();
+    }
+
+    /// Runs a command; the reply's bytes as they would be sent.
+    pub fn wire<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Vec<u8> {
+        let request = encode_request(words);
+        let mut spans = Spans::new();
+        let step = RequestDecoder::new().decode(&request, &Limits::default(), &mut spans);
+        assert!(matches!(step, Ok(Step::Request { .. })), "{step:?}");
+        let mut buffer = ReplyBuffer::new();
+        let mark = buffer.mark();
+        if let Err(error) = self.execute(&request, &spans, words, &mut buffer) {
+            buffer.truncate(mark);
+            Reply::new(&mut buffer, self.protocol).error(&error);
+        }
+        self.env.garbage.borrow_mut().clear();
+        let out = std::cell::RefCell::new(Vec::new());
+        buffer.drain(
+            |bytes| out.borrow_mut().extend_from_slice(bytes),
+            |data| out.borrow_mut().extend_from_slice(&data),
+        );
+        out.into_inner()
+    }
+
+    fn execute<W: AsRef<[u8]>>(
+        &self,
+        request: &[u8],
+        spans: &Spans,
+        words: &[W],
+        buffer: &mut ReplyBuffer,
+    ) -> Result<()> {
+        let (command, parent) = find(words)?;
+        let spec = &command.spec;
+        if !spec.arity_admits(words.len()) {
+            return Err(CommandError::Arity(full_name(parent, spec)));
+        }
+        let word = |index: usize| words[index].as_ref();
+        let found = keyspec::find_keys(spec, words.len(), &word).unwrap_or_default();
+        let prepared: Vec<PreparedKey> = found
+            .iter()
+            .map(|key| exec::prepare(key.index, &self.keyspace.hasher().key(word(key.index))))
+            .collect();
+        let hasher = self.keyspace.hasher();
+        let mut args = Args::new(request, spans, spans.as_slice(), &prepared, hasher);
+        if parent.is_some() {
+            args.skip_subcommand();
+        }
+        let reply = Reply::new(buffer, self.protocol);
+        let call =
+            Invocation { spec, parent, run: command.run, db: self.selected, may_block: false };
+        exec::run(&self.keyspace, &self.env, &call, &prepared, &mut args, reply).map(|_| ())
+    }
+}
+
+/// The command a request names, and its container.
+fn find<W: AsRef<[u8]>>(words: &[W]) -> Result<(&'static Command, Option<&'static Spec>)> {
+    let is =
+        |command: &&Command, word: &[u8]| command.spec.name.as_bytes().eq_ignore_ascii_case(word);
+    let name = words[0].as_ref();
+    let unknown = || CommandError::text(format!("ERR unknown command {}", bare(name)));
+    let command = commands::all().find(|command| is(command, name)).ok_or_else(unknown)?;
+    match words.get(1) {
+        Some(word) if !command.subcommands.is_empty() => {
+            let sub = command.subcommands.iter().find(|sub| is(sub, word.as_ref()));
+            sub.map(|sub| (sub, Some(&command.spec))).ok_or_else(unknown)
+        }
+        _ => Ok((command, None)),
+    }
+}
+
+fn encode_request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
+    let mut request = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        let word = word.as_ref();
+        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        request.extend_from_slice(word);
+        request.extend_from_slice(b"\r\n");
+    }
+    request
+}
+
+/// Splits a line into words as an inline request.
+fn split(line: &str) -> Vec<Vec<u8>> {
+    let input = format!("{line}\r\n").into_bytes();
+    let limits = Limits { inline_bytes_max: usize::MAX, ..Limits::default() };
+    let mut spans = Spans::new();
+    let step = RequestDecoder::new().decode(&input, &limits, &mut spans);
+    assert!(matches!(step, Ok(Step::Request { .. })), "{line}: {step:?}");
+    spans.as_slice().iter().map(|span| spans.bytes(&input, *span).to_vec()).collect()
+}
+
+/// A word as it would be typed: quoted only if it has to be.
+fn bare(word: &[u8]) -> String {
+    let plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
+    if !word.is_empty() && word.iter().all(plain) {
+        String::from_utf8_lossy(word).into_owned()
+    } else {
+        quoted(word)
+    }
+}
+
+fn quoted(bytes: &[u8]) -> String {
+    Value::Bulk(bytes.to_vec()).to_string()
+}
+
+/// A reply as redis-cli shows it on a terminal, without the last line end.
+fn text_of(wire: &[u8]) -> String {
+    let step = ReplyDecoder::new(ReplyLimits::default()).decode(wire);
+    match step {
+        Ok(ReplyStep::Value { consumed, value }) if consumed == wire.len() => value.to_string(),
+        _ => panic!("not one whole reply: {}: {step:?}", quoted(wire)),
+    }
+}

@@ -1,0 +1,314 @@
+//! The epoll back end: level-triggered; per ready connection and round one receive and one send.
+//!
+//! A connection is registered with its first interest when it is accepted, and that changes only when it has to: while output is
+//! stuck (EPOLLOUT), while reading is paused (EPOLLRDHUP instead of EPOLLIN), after the peer has finished. A connection in
+//! the usual state costs no `epoll_ctl`, and closing the descriptor ends its registration.
+//!
+//! ```text
+//!  reads   paused  finished/closing        output stuck
+//!  IN      RDHUP   nothing            +    OUT             (errors and hang-ups are always told)
+//! ```
+
+use crate::clock::ticks;
+use crate::connection::Connection;
+use crate::control::Control;
+use crate::handler::{Accept, Close, CloseReason, Handler};
+use crate::output::Output;
+use crate::reactor::{Backend, settle_one};
+use crate::sys;
+use crate::token::Token;
+use smallvec::SmallVec;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// Events taken at once. More only delays what the first of them wrote.
+const EVENTS_MAX: usize = 512;
+/// Size of the receive buffer, one per worker. 64 KiB take a pipeline of several hundred small commands in one call and
+/// a large value in few, while the buffer still lives in the second-level cache between receive and parsing.
+const RECEIVE_BYTES: usize = 64 * 1024;
+/// Connections accepted per listener and round, so that a storm of them does not starve those already served. At
+/// about 5 us each a round stays near 1 ms.
+const ACCEPTS_MAX: usize = 256;
+/// Pieces in one gathered write.
+const PIECES_MAX: usize = 64;
+
+/// Generation 0 names no connection, so data of that generation are the loop's own: its waker and its listeners.
+const WAKER: Token = Token::new(u32::MAX, 0);
+
+const READ: u32 = libc::EPOLLIN as u32;
+const WRITE: u32 = libc::EPOLLOUT as u32;
+const PEER_FINISHED: u32 = libc::EPOLLRDHUP as u32;
+const GONE: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+
+#[derive(Debug)]
+pub(crate) struct Epoll {
+    epoll: OwnedFd,
+    events: Vec<libc::epoll_event>,
+    count: usize,
+    buffer: Box<[u8]>,
+}
+
+impl Epoll {
+    pub(crate) fn new(io: &Control) -> io::Result<Self> {
+        let epoll = sys::epoll_create()?;
+        let edge = READ | libc::EPOLLET as u32;
+        let add = libc::EPOLL_CTL_ADD;
+        sys::epoll_ctl(epoll.as_fd(), add, io.wake.fd(), edge, WAKER.to_u64())?;
+        Ok(Self {
+            epoll,
+            events: vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX],
+            count: 0,
+            buffer: vec![0; RECEIVE_BYTES].into_boxed_slice(),
+        })
+    }
+
+    /// Accepts until the queue is empty or the listener's quota is used up. The quota follows the number found: a
+    /// listener whose queue holds a few pays no fruitless call to learn that it is empty, since epoll tells of the rest.
+    fn accept<H: Handler>(&mut self, io: &mut Control, handler: &mut H, listener: u32) {
+        let since = ticks();
+        let mut found = 0;
+        while let Some(Some(listening)) = io.listeners.get_mut(listener as usize) {
+            if found == listening.quota {
+                listening.quota = (found * 2).min(ACCEPTS_MAX);
+                break;
+            }
+            io.counters.accepts += 1;
+            match sys::accept(listening.listener.as_fd()) {
+                Ok((fd, peer)) => {
+                    found += 1;
+                    let Ok(token) = io.slab.insert(fd, Some(peer)) else { continue };
+                    self.greet(io, handler, token, listener);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    listening.quota = found.max(1);
+                    break;
+                }
+                Err(error) if sys::is_transient_accept_error(&error) => {
+                    io.counters.accept_errors += 1;
+                    found += 1; // counts, so that the loop is bounded
+                }
+                Err(error) => {
+                    self.stop_accepting(io, listener);
+                    io.rest_listener(handler, listener, &error);
+                    break;
+                }
+            }
+        }
+        io.counters.ticks_accept += ticks().wrapping_sub(since);
+    }
+
+    fn greet<H: Handler>(
+        &mut self,
+        io: &mut Control,
+        handler: &mut H,
+        token: Token,
+        listener: u32,
+    ) {
+        let index = io.slab_index(token);
+        match handler.accepted(io, token, listener as usize) {
+            Accept::Keep => {
+                io.counters.accepted += 1;
+                io.touch(token);
+                settle_one(self, io, handler, index);
+            }
+            Accept::Refuse(bytes) => io.refuse(token, &bytes),
+        }
+    }
+
+    fn ready<H: Handler>(
+        &mut self,
+        io: &mut Control,
+        handler: &mut H,
+        token: Token,
+        events: u32,
+        buffer: &mut [u8],
+    ) {
+        let Some(connection) = io.slab.get_mut(token) else { return };
+        if events & WRITE != 0 {
+            // Writable again: forget that it was stuck, so that settling tries.
+            connection.stuck = false;
+            io.touch(token);
+        }
+        let index = io.slab_index(token);
+        let connection = io.slab.slot(index);
+        if connection.reads() && events & (READ | GONE) != 0 {
+            receive(io, handler, token, buffer);
+        } else if events & GONE != 0 {
+            io.doom(token, CloseReason::Broken(0));
+        } else if events & PEER_FINISHED != 0 && connection.watches_hang_up() {
+            connection.hung_up = true;
+            io.touch(token);
+            handler.hung_up(io, token);
+        }
+        settle_one(self, io, handler, index);
+    }
+
+    fn register(&mut self, io: &mut Control, index: u32) -> io::Result<()> {
+        let token = io.slab.token(index);
+        let connection = io.slab.slot(index);
+        let wanted = interest(connection);
+        if connection.registered && connection.interest == wanted {
+            return Ok(());
+        }
+        let Some(fd) = &connection.fd else { return Ok(()) };
+        let operation =
+            if connection.registered { libc::EPOLL_CTL_MOD } else { libc::EPOLL_CTL_ADD };
+        sys::epoll_ctl(self.epoll.as_fd(), operation, fd.as_fd(), wanted, token.to_u64())?;
+        connection.registered = true;
+        connection.interest = wanted;
+        io.counters.registrations += 1;
+        Ok(())
+    }
+}
+
+impl Backend for Epoll {
+    fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
+        let Some(Some(listening)) = io.listeners.get(listener as usize) else { return Ok(()) };
+        listening.listener.set_nonblocking(true)?;
+        // Workers that share a Unix listener are woken one at a time.
+        let interest = READ | libc::EPOLLEXCLUSIVE as u32;
+        let datum = Token::new(listener, 0).to_u64();
+        let fd = listening.listener.as_fd();
+        io.counters.registrations += 1;
+        sys::epoll_ctl(self.epoll.as_fd(), libc::EPOLL_CTL_ADD, fd, interest, datum)
+    }
+
+    fn stop_accepting(&mut self, io: &mut Control, listener: u32) {
+        let Some(Some(listening)) = io.listeners.get(listener as usize) else { return };
+        let fd = listening.listener.as_fd();
+        io.counters.registrations += 1;
+        // A resting listener is not registered; that it cannot be removed once more does no harm.
+        let _ = sys::epoll_ctl(self.epoll.as_fd(), libc::EPOLL_CTL_DEL, fd, 0, 0);
+    }
+
+    fn wait(&mut self, io: &mut Control, timeout: Option<Duration>) -> io::Result<()> {
+        let since = ticks();
+        // Rounded up: to wake too early would only mean to wait again.
+        let timeout_ms = timeout.map_or(-1, |timeout| {
+            i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)
+        });
+        self.count = sys::epoll_wait(self.epoll.as_fd(), &mut self.events, timeout_ms)?;
+        io.counters.waits += 1;
+        io.counters.events += self.count as u64;
+        io.counters.ticks_wait += ticks().wrapping_sub(since);
+        Ok(())
+    }
+
+    fn dispatch<H: Handler>(&mut self, io: &mut Control, handler: &mut H) {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        for i in 0..std::mem::take(&mut self.count) {
+            let libc::epoll_event { events, u64: datum } = self.events[i];
+            let token = Token::from_u64(datum);
+            if token.generation() != 0 {
+                self.ready(io, handler, token, events, &mut buffer);
+            } else if token != WAKER {
+                #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
+                self.accept(io, handler, token.index() as u32);
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    fn settle<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32) {
+        if io.slab.slot(index).doomed.is_none() {
+            write(io, index);
+        }
+        io.after_sending(handler, index);
+        let slot = io.slab.slot(index);
+        if !slot.open {
+            return;
+        }
+        if let Some(reason) = slot.due() {
+            // Dropping the descriptor closes it.
+            drop(io.retire(handler, index, reason));
+            io.slab.free(index);
+            return;
+        }
+        if matches!(slot.closing, Some(Close::Flush { .. })) {
+            io.linger(index);
+        }
+        if let Err(error) = self.register(io, index) {
+            let token = io.slab.token(index);
+            io.doom(token, CloseReason::Broken(error.raw_os_error().unwrap_or(0)));
+        }
+    }
+}
+
+fn interest(connection: &Connection) -> u32 {
+    let mut interest = 0;
+    if connection.reads() {
+        interest |= READ;
+    } else if connection.watches_hang_up() {
+        interest |= PEER_FINISHED;
+    }
+    if connection.stuck {
+        interest |= WRITE;
+    }
+    interest
+}
+
+fn receive<H: Handler>(io: &mut Control, handler: &mut H, token: Token, buffer: &mut [u8]) {
+    let Some(fd) = io.fd(token) else { return };
+    let since = ticks();
+    let received = sys::receive(fd, buffer);
+    io.counters.ticks_receive += ticks().wrapping_sub(since);
+    io.counters.receives += 1;
+    match received {
+        Ok(0) => {
+            if let Some(connection) = io.slab.get_mut(token) {
+                connection.finished = true;
+            }
+            io.touch(token);
+            handler.finished(io, token);
+        }
+        Ok(count) => {
+            io.counters.bytes_in += count as u64;
+            handler.received(io, token, &buffer[..count]);
+        }
+        Err(error) => {
+            let again = [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted];
+            if !again.contains(&error.kind()) {
+                io.doom(token, CloseReason::Broken(error.raw_os_error().unwrap_or(0)));
+            }
+        }
+    }
+}
+
+/// One send of what is queued, if it is to be sent and the socket is not known to be full.
+fn write(io: &mut Control, index: u32) {
+    let connection = io.slab.slot(index);
+    if !connection.sending || connection.stuck || connection.output.is_empty() {
+        return;
+    }
+    let Some(fd) = &connection.fd else { return };
+    let since = ticks();
+    let queued = connection.output.len();
+    let written = write_output(fd.as_fd(), &connection.output);
+    let mut sent = 0;
+    match written {
+        Ok(count) => {
+            sent = count;
+            connection.output.consume(count);
+            // What is left needs room, and epoll tells when there is some. (More pieces than one call takes: just the same.)
+            connection.stuck = count < queued;
+        }
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => connection.stuck = true,
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => connection.stuck = true,
+        Err(error) => {
+            connection.doomed = Some(CloseReason::Broken(error.raw_os_error().unwrap_or(0)));
+        }
+    }
+    io.counters.sends += 1;
+    io.counters.bytes_out += sent as u64;
+    io.counters.ticks_send += ticks().wrapping_sub(since);
+}
+
+fn write_output(fd: BorrowedFd<'_>, output: &Output) -> io::Result<usize> {
+    if let Some(bytes) = output.as_one() {
+        return sys::send(fd, bytes);
+    }
+    let mut pieces: SmallVec<[IoSlice<'_>; PIECES_MAX]> = SmallVec::new();
+    output.gather(&mut pieces);
+    sys::send_gathered(fd, &mut pieces)
+}

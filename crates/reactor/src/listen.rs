@@ -1,0 +1,226 @@
+//! Listening sockets, and addresses of peers.
+//!
+//! Every worker listens on its own socket for a TCP port (SO_REUSEPORT: the kernel spreads connections), and on a duplicate
+//! of the one socket of a Unix path. Options that accepted sockets inherit from their listener (TCP_NODELAY and keep-alive, on Linux) are
+//! set here, once, instead of once per connection.
+
+use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+/// Probes sent before a silent peer counts as gone, and the divisor of the time between them.
+const KEEPALIVE_PROBES: u32 = 3;
+
+/// Who is at the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PeerAddr {
+    Tcp(SocketAddr),
+    /// A Unix socket; peers there have no name.
+    Unix,
+    /// The kernel no longer knows (the peer is gone already).
+    Unknown,
+}
+
+impl PeerAddr {
+    pub(crate) fn from_sock_addr(address: &SockAddr) -> Self {
+        if address.is_unix() {
+            return PeerAddr::Unix;
+        }
+        address.as_socket().map_or(PeerAddr::Unknown, PeerAddr::Tcp)
+    }
+
+    /// Whether the peer is on this machine: a Unix socket or a loopback address.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self {
+            PeerAddr::Tcp(address) => address.ip().to_canonical().is_loopback(),
+            PeerAddr::Unix => true,
+            PeerAddr::Unknown => false,
+        }
+    }
+}
+
+/// `1.2.3.4:5`, `[::1]:5`; a Unix peer has no address of its own and prints as `unix`.
+impl fmt::Display for PeerAddr {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PeerAddr::Tcp(address) => address.fmt(f),
+            PeerAddr::Unix => f.write_str("unix"),
+            PeerAddr::Unknown => f.write_str("?"),
+        }
+    }
+}
+
+/// A listener could not be made: which, at what step, and why.
+#[derive(Debug)]
+pub struct ListenError {
+    /// Address and port, or path.
+    pub address: String,
+    /// The step that failed: `socket`, `bind`, `listen`, …
+    pub step: &'static str,
+    pub cause: io::Error,
+}
+
+impl ListenError {
+    /// Whether somebody else listens there.
+    #[must_use]
+    pub fn is_in_use(&self) -> bool {
+        self.cause.kind() == io::ErrorKind::AddrInUse
+    }
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot listen on {}: {}: {}", self.address, self.step, self.cause)
+    }
+}
+
+impl std::error::Error for ListenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.cause)
+    }
+}
+
+/// Options of TCP listeners.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpOptions {
+    /// Length of the queue of connections not yet accepted; the kernel caps it at `net.core.somaxconn`.
+    pub backlog: i32,
+    /// Idle seconds until the first keep-alive probe; 0 turns probes off. Further probes come at a third of it, 3 in all.
+    pub keepalive_s: u32,
+    /// Let several sockets of this user listen on the same port.
+    pub reuse_port: bool,
+}
+
+impl Default for TcpOptions {
+    fn default() -> Self {
+        Self { backlog: 511, keepalive_s: 300, reuse_port: true }
+    }
+}
+
+/// A listening socket, not yet part of a reactor.
+#[derive(Debug)]
+pub struct Listener {
+    socket: Socket,
+    unix: bool,
+}
+
+impl Listener {
+    /// Listens on a TCP address. IPv6 addresses take IPv6 only, so that `0.0.0.0` and `::` can be had side by side.
+    ///
+    /// # Errors
+    /// The step that failed, with address and cause. With `reuse_port` a foreign listener goes unnoticed: call [`probe_tcp`] first.
+    pub fn tcp(address: SocketAddr, options: &TcpOptions) -> Result<Self, ListenError> {
+        let failed = |step| move |cause| ListenError { address: address.to_string(), step, cause };
+        let socket = tcp_socket(address, options.reuse_port)?;
+        socket.set_tcp_nodelay(true).map_err(failed("set TCP_NODELAY"))?;
+        socket.bind(&address.into()).map_err(failed("bind"))?;
+        socket.listen(options.backlog).map_err(failed("listen"))?;
+        let listener = Self { socket, unix: false };
+        listener.set_keepalive(options.keepalive_s).map_err(failed("set keep-alive"))?;
+        Ok(listener)
+    }
+
+    /// Listens on a Unix socket, replacing a socket that lies at `path`, and sets its permission bits if given.
+    ///
+    /// # Errors
+    /// The step that failed, with path and cause; a file at `path` that is not a socket is left alone.
+    pub fn unix(path: &Path, permissions: Option<u32>, backlog: i32) -> Result<Self, ListenError> {
+        let failed =
+            |step| move |cause| ListenError { address: path.display().to_string(), step, cause };
+        let address = SockAddr::unix(path).map_err(failed("path"))?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed("socket"))?;
+        if path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()) {
+            std::fs::remove_file(path).map_err(failed("remove old socket"))?;
+        }
+        socket.bind(&address).map_err(failed("bind"))?;
+        if let Some(bits) = permissions {
+            let bits = std::fs::Permissions::from_mode(bits);
+            std::fs::set_permissions(path, bits).map_err(failed("set permissions"))?;
+        }
+        socket.listen(backlog).map_err(failed("listen"))?;
+        Ok(Self { socket, unix: true })
+    }
+
+    /// The same socket once more, for another worker: each connection goes to one of them.
+    ///
+    /// # Errors
+    /// If descriptors have run out.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { socket: self.socket.try_clone()?, unix: self.unix })
+    }
+
+    /// The address really bound, telling the port when 0 was asked for; `None` for Unix sockets.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        self.socket.local_addr().ok()?.as_socket()
+    }
+
+    /// Sets keep-alive as in [`TcpOptions`] for connections that will be accepted; does nothing on Unix sockets.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub fn set_keepalive(&self, seconds: u32) -> io::Result<()> {
+        if self.unix { Ok(()) } else { set_keepalive(self.socket.as_fd(), seconds) }
+    }
+
+    pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        self.socket.set_nonblocking(nonblocking)
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl From<Listener> for OwnedFd {
+    fn from(listener: Listener) -> Self {
+        listener.socket.into()
+    }
+}
+
+/// Finds out whether somebody listens on `address`, as binding without SO_REUSEPORT would.
+///
+/// # Errors
+/// As [`Listener::tcp`]; [`ListenError::is_in_use`] tells the case this is for.
+pub fn probe_tcp(address: SocketAddr) -> Result<(), ListenError> {
+    let socket = tcp_socket(address, false)?;
+    let failed = |cause| ListenError { address: address.to_string(), step: "bind", cause };
+    socket.bind(&address.into()).map_err(failed)
+}
+
+fn tcp_socket(address: SocketAddr, reuse_port: bool) -> Result<Socket, ListenError> {
+    let failed = |step| move |cause| ListenError { address: address.to_string(), step, cause };
+    let domain = Domain::for_address(address);
+    let socket =
+        Socket::new(domain, Type::STREAM, Some(Protocol::TCP)).map_err(failed("socket"))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true).map_err(failed("set IPV6_V6ONLY"))?;
+    }
+    socket.set_reuse_address(true).map_err(failed("set SO_REUSEADDR"))?;
+    if reuse_port {
+        socket.set_reuse_port(true).map_err(failed("set SO_REUSEPORT"))?;
+    }
+    Ok(socket)
+}
+
+fn set_keepalive(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
+    let socket = SockRef::from(&socket);
+    if seconds == 0 {
+        return socket.set_keepalive(false);
+    }
+    let interval = (seconds / KEEPALIVE_PROBES).max(1);
+    socket.set_tcp_keepalive(
+        &TcpKeepalive::new()
+            .with_time(Duration::from_secs(seconds.into()))
+            .with_interval(Duration::from_secs(interval.into()))
+            .with_retries(KEEPALIVE_PROBES),
+    )
+}

@@ -1,0 +1,128 @@
+//! The system calls of the loop behind safe functions.
+//!
+//! Invariants (SAFETY notes cite them by number)
+//!  1. Every pointer passed comes from a reference or slice that outlives the call, with that object's own length.
+//!  2. A descriptor returned by a successful call is new and owned by nobody else.
+//!  3. `IoSlice` has the layout of `iovec` (the standard library guarantees it).
+//!  4. An all-zero `msghdr` is a valid one.
+
+use crate::listen::PeerAddr;
+use socket2::SockAddr;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+fn check_len(result: libc::ssize_t) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// A non-blocking eventfd with count 0.
+pub(crate) fn eventfd() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
+    // SAFETY: invariant 2.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(crate) fn epoll_create() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+    // SAFETY: invariant 2.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// `operation` is one of `EPOLL_CTL_*`; `interest` a set of `EPOLL*` bits; `datum` comes back with each event.
+pub(crate) fn epoll_ctl(
+    epoll: BorrowedFd<'_>,
+    operation: libc::c_int,
+    fd: BorrowedFd<'_>,
+    interest: u32,
+    datum: u64,
+) -> io::Result<()> {
+    let mut event = libc::epoll_event { events: interest, u64: datum };
+    // SAFETY: invariant 1.
+    check(unsafe { libc::epoll_ctl(epoll.as_raw_fd(), operation, fd.as_raw_fd(), &raw mut event) })
+        .map(drop)
+}
+
+/// Fills `events` and returns how many there are; -1 waits for ever. An interrupted wait has no events.
+pub(crate) fn epoll_wait(
+    epoll: BorrowedFd<'_>,
+    events: &mut [libc::epoll_event],
+    timeout_ms: i32,
+) -> io::Result<usize> {
+    let max = i32::try_from(events.len()).unwrap_or(i32::MAX);
+    // SAFETY: invariant 1.
+    let count =
+        unsafe { libc::epoll_wait(epoll.as_raw_fd(), events.as_mut_ptr(), max, timeout_ms) };
+    match check(count) {
+        Ok(count) => Ok(usize::try_from(count).unwrap_or(0)),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// Accepts one connection, non-blocking and closed on exec.
+pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddr)> {
+    // SAFETY: invariant 1: `try_init` passes a storage and its length; the call stores a valid address there.
+    let accepted = unsafe {
+        SockAddr::try_init(|storage, len| {
+            let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+            check(libc::accept4(listener.as_raw_fd(), storage.cast(), len, flags))
+        })
+    };
+    let (fd, address) = accepted?;
+    // SAFETY: invariant 2.
+    Ok((unsafe { OwnedFd::from_raw_fd(fd) }, PeerAddr::from_sock_addr(&address)))
+}
+
+/// Whether an accept failed for the one connection only, so that the next may succeed at once.
+pub(crate) fn is_transient_accept_error(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(
+            libc::ECONNABORTED
+                | libc::EINTR
+                | libc::EPROTO
+                | libc::EPERM
+                | libc::ENETDOWN
+                | libc::ENOPROTOOPT
+                | libc::EHOSTDOWN
+                | libc::ENONET
+                | libc::EHOSTUNREACH
+                | libc::ENETUNREACH
+        )
+    )
+}
+
+pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: invariant 1.
+    let received = unsafe {
+        libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT)
+    };
+    check_len(received)
+}
+
+/// Never waits and raises no signal, whatever the socket's mode.
+pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: invariant 1.
+    check_len(unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
+}
+
+/// As [`send`], gathering the slices.
+pub(crate) fn send_gathered(
+    socket: BorrowedFd<'_>,
+    slices: &mut [IoSlice<'_>],
+) -> io::Result<usize> {
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: invariant 4.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = slices.as_mut_ptr().cast(); // invariant 3
+    message.msg_iovlen = slices.len();
+    // SAFETY: invariants 1 and 3.
+    check_len(unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const message, flags) })
+}

@@ -1,0 +1,624 @@
+//! The io_uring back end: multishot accept and receive into provided buffers, sends queued at the end of the round, one
+//! `io_uring_enter` per round for everything.
+//!
+//! ```text
+//!  user datum:  kind: 4 bits | generation: 32 bits | index: 28 bits
+//!  a connection's operations: at most one receive (multishot), one send, one poll (for a hang-up while paused)
+//! ```
+//!
+//! A connection whose reading is paused has its receive cancelled; bytes that were already on their way are held and delivered
+//! on resumption. A pause that has told of a hang-up, and a peer that has finished, are not watched further: a later
+//! reset shows at the next send.
+//!
+//! Invariants (SAFETY notes cite them by number; `busy` and `release` check 2)
+//!  1. The memory of a send stays where it is until its completion: it belongs to `sending`, which nobody touches while
+//!     `send_busy`, and whose buffers are on the heap (a `Vec`, or behind an `Arc` that `sending` holds). The message header
+//!     and pieces of a gathered send are boxed beside it.
+//!  2. A slot is freed for reuse, and its descriptor closed, only when none of its operations is under way. So a
+//!     completion never meets a later connection; the generation in the user datum is checked besides.
+//!  3. Before memory the kernel may use is freed, all operations have completed, or the memory is leaked (`Drop`).
+//!  4. A descriptor in a successful accept completion is new and owned by nobody else.
+
+mod buffers;
+
+use crate::clock::ticks;
+use crate::control::Control;
+use crate::handler::{Accept, Close, CloseReason, Handler};
+use crate::output::Output;
+use crate::reactor::Backend;
+use crate::sys;
+use crate::token::Token;
+use buffers::Buffers;
+use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use smallvec::SmallVec;
+use socket2::SockRef;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::Duration;
+
+/// Submission entries; more operations than that in a round take a further `io_uring_enter`.
+const SUBMISSIONS: u32 = 1024;
+/// Completions the ring holds before the kernel has to queue them aside, and so the most handled in a round.
+const COMPLETIONS: u32 = 8192;
+/// Pieces in one gathered send.
+const PIECES_MAX: usize = 64;
+/// How often `Drop` looks for the last completions, 10 ms apart.
+const DROP_WAITS_MAX: u32 = 100;
+
+const KIND_IGNORED: u64 = 0;
+const KIND_WAKER: u64 = 1;
+const KIND_ACCEPT: u64 = 2;
+const KIND_RECEIVE: u64 = 3;
+const KIND_SEND: u64 = 4;
+const KIND_POLL: u64 = 5;
+
+fn datum(kind: u64, generation: u32, index: u32) -> u64 {
+    kind << 60 | u64::from(generation) << 28 | u64::from(index)
+}
+
+/// Header and pieces of a gathered send.
+struct Message {
+    header: libc::msghdr,
+    pieces: [libc::iovec; PIECES_MAX],
+}
+
+/// The ring's side of a connection.
+#[derive(Default)]
+struct Operations {
+    generation: u32,
+    receiving: bool,
+    /// A cancellation of the receive was queued.
+    cancelling: bool,
+    send_busy: bool,
+    polling: bool,
+    /// The receive met the end while the handler could not be told.
+    ended: bool,
+    /// Bytes that arrived while reading was paused.
+    held: Vec<u8>,
+    sending: Output,
+    message: Option<Box<Message>>,
+    /// The descriptor of a connection that was told closed while operations are under way.
+    retired: Option<OwnedFd>,
+}
+
+impl Operations {
+    fn busy(&self) -> bool {
+        self.receiving || self.send_busy || self.polling
+    }
+}
+
+pub(crate) struct Uring {
+    /// First, so that it is closed before any memory goes.
+    ring: IoUring,
+    buffers: Buffers,
+    operations: Vec<Operations>,
+    queue: VecDeque<squeue::Entry>,
+    completions: Vec<(u64, i32, u32)>,
+    /// Per listener, changed whenever accepting stops, so that late completions are recognised.
+    accepting: Vec<u32>,
+    /// Operations queued whose last completion has not come.
+    under_way: usize,
+}
+
+impl std::fmt::Debug for Uring {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Uring").field("under_way", &self.under_way).finish_non_exhaustive()
+    }
+}
+
+fn make_ring(submissions: u32, completions: u32) -> io::Result<(IoUring, Buffers)> {
+    let ring = IoUring::builder()
+        .setup_single_issuer()
+        .setup_defer_taskrun()
+        .setup_taskrun_flag()
+        .setup_submit_all()
+        .setup_clamp()
+        .setup_cqsize(completions)
+        .build(submissions)?;
+    let buffers = Buffers::new(&ring)?;
+    Ok((ring, buffers))
+}
+
+/// Whether this kernel lets this process use io_uring as the back end needs it (Linux 6.1, and no seccomp rule against it).
+///
+/// # Errors
+/// The reason why not, for the log.
+pub fn uring_available() -> Result<(), String> {
+    make_ring(8, 16).map(drop).map_err(|error| format!("io_uring is not usable: {error}"))
+}
+
+impl Uring {
+    pub(crate) fn new(io: &Control) -> io::Result<Self> {
+        let (ring, buffers) = make_ring(SUBMISSIONS, COMPLETIONS)?;
+        let mut uring = Self {
+            ring,
+            buffers,
+            operations: Vec::new(),
+            queue: VecDeque::new(),
+            completions: Vec::new(),
+            accepting: Vec::new(),
+            under_way: 0,
+        };
+        uring.watch_waker(io);
+        Ok(uring)
+    }
+
+    fn watch_waker(&mut self, io: &Control) {
+        let events = libc::POLLIN as u32;
+        let poll = opcode::PollAdd::new(Fd(io.wake.fd().as_raw_fd()), events).multi(true);
+        self.start(poll.build().user_data(datum(KIND_WAKER, 0, 0)));
+    }
+
+    /// Queues an operation whose completion will be waited for.
+    fn start(&mut self, entry: squeue::Entry) {
+        self.under_way += 1;
+        self.queue.push_back(entry);
+    }
+
+    fn cancel(&mut self, what: CancelBuilder) {
+        let entry = opcode::AsyncCancel2::new(what).build();
+        let quiet = squeue::Flags::SKIP_SUCCESS;
+        self.queue.push_back(entry.flags(quiet).user_data(datum(KIND_IGNORED, 0, 0)));
+    }
+
+    /// Moves what is queued into the ring; false if the kernel will not take all before completions are taken.
+    fn push_queue(&mut self, io: &mut Control) -> io::Result<bool> {
+        let (submitter, mut submissions, _) = self.ring.split();
+        while let Some(entry) = self.queue.front() {
+            // SAFETY: invariants 1 and 3: whatever the entry points to stays until its completion.
+            if unsafe { submissions.push(entry) }.is_ok() {
+                self.queue.pop_front();
+                continue;
+            }
+            submissions.sync(); // shows the entries to the kernel
+            io.counters.waits += 1;
+            match submitter.submit() {
+                Ok(0) => return Ok(false),
+                Ok(_) => submissions.sync(), // shows the room they left
+                Err(error) if may_try_again(&error) => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    fn operations(&mut self, index: u32) -> &mut Operations {
+        let needed = index as usize + 1;
+        if self.operations.len() < needed {
+            self.operations.resize_with(needed, Operations::default);
+        }
+        &mut self.operations[index as usize]
+    }
+
+    /// The token of a completion's connection, if that is still open.
+    fn live(&mut self, io: &Control, index: u32, generation: u32) -> Option<Token> {
+        assert_eq!(self.operations(index).generation, generation, "invariant 2");
+        let token = Token::new(index, generation);
+        io.is_open(token).then_some(token)
+    }
+
+    fn begin(&mut self, token: Token, index: u32) {
+        let operations = self.operations(index);
+        assert!(!operations.busy(), "invariant 2");
+        *operations = Operations { generation: token.generation(), ..Operations::default() };
+    }
+
+    fn accepted<H: Handler>(
+        &mut self,
+        io: &mut Control,
+        handler: &mut H,
+        (listener, round): (u32, u32),
+        result: i32,
+        more: bool,
+    ) {
+        let current = self.accepting.get(listener as usize) == Some(&round);
+        io.counters.accepts += 1;
+        if result >= 0 {
+            // SAFETY: invariant 4.
+            let fd = unsafe { OwnedFd::from_raw_fd(result) };
+            if current && let Ok(token) = io.slab.insert(fd, None) {
+                self.greet(io, handler, token, listener);
+            }
+        }
+        if more || !current {
+            return;
+        }
+        let error = io::Error::from_raw_os_error(-result);
+        if result >= 0 || sys::is_transient_accept_error(&error) {
+            // Best effort: a listener that cannot be started was taken away.
+            let _ = self.start_accepting(io, listener);
+        } else {
+            io.rest_listener(handler, listener, &error);
+        }
+    }
+
+    fn greet<H: Handler>(
+        &mut self,
+        io: &mut Control,
+        handler: &mut H,
+        token: Token,
+        listener: u32,
+    ) {
+        let index = io.slab_index(token);
+        self.begin(token, index);
+        io.slab.slot(index).registered = true;
+        match handler.accepted(io, token, listener as usize) {
+            Accept::Keep => {
+                io.counters.accepted += 1;
+                io.touch(token);
+            }
+            Accept::Refuse(bytes) => io.refuse(token, &bytes),
+        }
+    }
+
+    fn received<H: Handler>(
+        &mut self,
+        io: &mut Control,
+        handler: &mut H,
+        (index, generation): (u32, u32),
+        (result, flags): (i32, u32),
+    ) {
+        io.counters.receives += 1;
+        let token = self.live(io, index, generation);
+        let operations = &mut self.operations[index as usize];
+        if !cqueue::more(flags) {
+            operations.receiving = false;
+            operations.cancelling = false;
+            if let Some(token) = token {
+                io.touch(token); // to start it again, if it is wanted
+            }
+        }
+        if let Some(id) = cqueue::buffer_select(flags) {
+            if let (Some(token), Ok(len)) = (token, usize::try_from(result)) {
+                let bytes = self.buffers.filled(id, len);
+                io.counters.bytes_in += len as u64;
+                deliver(io, handler, token, &mut operations.held, bytes);
+            }
+            self.buffers.give_back(id);
+        } else if result == 0 {
+            operations.ended = true;
+        } else if result == -libc::ENOBUFS {
+            io.counters.buffers_exhausted += 1;
+            self.buffers.grow();
+        } else if ![-libc::ECANCELED, -libc::EINTR, -libc::EAGAIN].contains(&result)
+            && let Some(token) = token
+        {
+            io.doom(token, CloseReason::Broken(-result));
+        }
+        self.release_if_done(io, index);
+    }
+
+    fn sent(&mut self, io: &mut Control, (index, generation): (u32, u32), result: i32) {
+        io.counters.sends += 1;
+        let token = self.live(io, index, generation);
+        let operations = &mut self.operations[index as usize];
+        operations.send_busy = false;
+        match usize::try_from(result) {
+            Ok(count) => {
+                io.counters.bytes_out += count as u64;
+                operations.sending.consume(count);
+            }
+            Err(_) if [-libc::EINTR, -libc::EAGAIN].contains(&result) => {}
+            Err(_) => {
+                operations.sending.clear();
+                if let Some(token) = token {
+                    io.doom(token, CloseReason::Broken(-result));
+                }
+            }
+        }
+        if operations.sending.is_empty() {
+            io.recycle(operations.sending.take_buffer());
+            operations.message = None;
+        }
+        let left = operations.sending.len();
+        if let Some(token) = token {
+            let slot = io.slab.slot(index);
+            slot.in_flight = left;
+            if left > 0 || slot.sending || slot.low_water.is_some() || slot.closing.is_some() {
+                io.touch(token);
+            }
+        }
+        self.release_if_done(io, index);
+    }
+
+    fn polled<H: Handler>(
+        &mut self,
+        io: &mut Control,
+        handler: &mut H,
+        (index, generation): (u32, u32),
+        result: i32,
+    ) {
+        let token = self.live(io, index, generation);
+        self.operations[index as usize].polling = false;
+        if let Some(token) = token {
+            io.touch(token);
+            let gone = i32::from(libc::POLLERR | libc::POLLHUP);
+            let slot = io.slab.slot(index);
+            if result > 0 && slot.watches_hang_up() {
+                if result & gone != 0 {
+                    io.doom(token, CloseReason::Broken(0));
+                } else {
+                    slot.hung_up = true;
+                    handler.hung_up(io, token);
+                }
+            }
+        }
+        self.release_if_done(io, index);
+    }
+
+    /// Ends the retirement of a slot whose last operation is over (invariant 2).
+    fn release_if_done(&mut self, io: &mut Control, index: u32) {
+        let operations = &mut self.operations[index as usize];
+        if operations.retired.is_some() && !operations.busy() {
+            operations.retired = None; // closes
+            operations.message = None;
+            io.recycle(operations.sending.take_buffer());
+            io.slab.free(index);
+        }
+    }
+
+    /// Starts a send of what is queued, or of what the last one left.
+    fn send(&mut self, io: &mut Control, index: u32) {
+        let slot = io.slab.slot(index);
+        let generation = slot.generation;
+        let Some(fd) = &slot.fd else { return };
+        let fd = Fd(fd.as_raw_fd());
+        let operations = &mut self.operations[index as usize];
+        if operations.send_busy {
+            return;
+        }
+        if operations.sending.is_empty() {
+            if slot.output.is_empty() || !(slot.sending || slot.closing.is_some()) {
+                return;
+            }
+            operations.sending = std::mem::take(&mut slot.output);
+            slot.sending = false;
+            slot.in_flight = operations.sending.len();
+        }
+        operations.send_busy = true;
+        let entry = if let Some(bytes) = operations.sending.as_one() {
+            let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            opcode::Send::new(fd, bytes.as_ptr(), len).flags(libc::MSG_NOSIGNAL).build()
+        } else {
+            let message = gather(&operations.sending, &mut operations.message);
+            let flags = libc::MSG_NOSIGNAL as u32;
+            opcode::SendMsg::new(fd, message).flags(flags).build()
+        };
+        self.start(entry.user_data(datum(KIND_SEND, generation, index)));
+    }
+
+    /// Starts or cancels the receive, or watches for a hang-up, as the connection now wants.
+    fn watch(&mut self, io: &mut Control, index: u32) {
+        let slot = io.slab.slot(index);
+        let (reads, hang_up) = (slot.reads(), slot.watches_hang_up());
+        let generation = slot.generation;
+        let Some(fd) = &slot.fd else { return };
+        let fd = Fd(fd.as_raw_fd());
+        let operations = &mut self.operations[index as usize];
+        let receive = datum(KIND_RECEIVE, generation, index);
+        if reads && !operations.receiving && !operations.ended {
+            operations.receiving = true;
+            let entry = opcode::RecvMulti::new(fd, buffers::GROUP).build();
+            self.start(entry.user_data(receive));
+        } else if !reads && operations.receiving && !operations.cancelling {
+            operations.cancelling = true;
+            self.cancel(CancelBuilder::user_data(receive));
+        }
+        let operations = &mut self.operations[index as usize];
+        if hang_up && !operations.polling {
+            operations.polling = true;
+            let poll = opcode::PollAdd::new(fd, libc::POLLRDHUP as u32).build();
+            self.start(poll.user_data(datum(KIND_POLL, generation, index)));
+        }
+    }
+
+    /// Delivers what was held, and the end if it was met, to a connection that reads.
+    fn catch_up<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32) {
+        let token = io.slab.token(index);
+        let operations = &mut self.operations[index as usize];
+        if !operations.held.is_empty() && io.slab.slot(index).reads() {
+            let held = std::mem::take(&mut operations.held);
+            handler.received(io, token, &held);
+        }
+        let operations = &self.operations[index as usize];
+        if operations.ended && operations.held.is_empty() && io.slab.slot(index).reads() {
+            io.slab.slot(index).finished = true;
+            handler.finished(io, token);
+        }
+    }
+}
+
+/// Hands received bytes on, or keeps them if reading is paused, or drops them if the connection is being closed.
+fn deliver<H: Handler>(
+    io: &mut Control,
+    handler: &mut H,
+    token: Token,
+    held: &mut Vec<u8>,
+    bytes: &[u8],
+) {
+    let Some(connection) = io.slab.get_mut(token) else { return };
+    if connection.closing.is_some() || connection.doomed.is_some() {
+        return;
+    }
+    if connection.paused || !held.is_empty() {
+        held.extend_from_slice(bytes);
+        io.touch(token);
+    } else {
+        handler.received(io, token, bytes);
+    }
+}
+
+/// Fills the boxed message with the first pieces of `output`; the pointer holds as long as box and output do.
+fn gather(output: &Output, message: &mut Option<Box<Message>>) -> *const libc::msghdr {
+    let mut slices: SmallVec<[IoSlice<'_>; PIECES_MAX]> = SmallVec::new();
+    output.gather(&mut slices);
+    let message = message.get_or_insert_with(|| {
+        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        // SAFETY: an all-zero `msghdr` is a valid one.
+        let header = unsafe { std::mem::zeroed() };
+        Box::new(Message { header, pieces: [empty; PIECES_MAX] })
+    });
+    for (piece, slice) in message.pieces.iter_mut().zip(&slices) {
+        *piece = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
+    }
+    message.header.msg_iov = message.pieces.as_mut_ptr();
+    message.header.msg_iovlen = slices.len();
+    &raw const message.header
+}
+
+fn may_try_again(error: &io::Error) -> bool {
+    let again = [libc::EINTR, libc::EBUSY, libc::EAGAIN, libc::ETIME];
+    error.raw_os_error().is_some_and(|code| again.contains(&code))
+}
+
+impl Backend for Uring {
+    fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
+        let Some(Some(listening)) = io.listeners.get(listener as usize) else { return Ok(()) };
+        // The ring waits by itself; on a non-blocking socket it would report instead of waiting.
+        listening.listener.set_nonblocking(false)?;
+        if self.accepting.len() <= listener as usize {
+            self.accepting.resize(listener as usize + 1, 0);
+        }
+        let fd = Fd(listening.listener.as_fd().as_raw_fd());
+        let entry = opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build();
+        let round = self.accepting[listener as usize];
+        self.start(entry.user_data(datum(KIND_ACCEPT, round, listener)));
+        Ok(())
+    }
+
+    fn stop_accepting(&mut self, io: &mut Control, listener: u32) {
+        if let Some(round) = self.accepting.get_mut(listener as usize) {
+            let accept = datum(KIND_ACCEPT, *round, listener);
+            *round = round.wrapping_add(1);
+            self.cancel(CancelBuilder::user_data(accept));
+            // At once: the caller is about to take the descriptor away, and queued entries name it.
+            if self.push_queue(io).is_ok() {
+                let _ = self.ring.submit();
+            }
+        }
+    }
+
+    fn wait(&mut self, io: &mut Control, timeout: Option<Duration>) -> io::Result<()> {
+        let since = ticks();
+        self.buffers.publish();
+        let all_pushed = self.push_queue(io)?;
+        let timeout = if all_pushed { timeout } else { Some(Duration::ZERO) };
+        io.counters.waits += 1;
+        let done = match timeout {
+            None => self.ring.submit_and_wait(1),
+            Some(timeout) => {
+                let limit = Timespec::from(timeout);
+                let args = SubmitArgs::new().timespec(&limit);
+                self.ring.submitter().submit_with_args(usize::from(!timeout.is_zero()), &args)
+            }
+        };
+        if let Err(error) = done
+            && !may_try_again(&error)
+        {
+            return Err(error);
+        }
+        let completions = self.ring.completion();
+        self.completions.extend(completions.map(|c| (c.user_data(), c.result(), c.flags())));
+        io.counters.events += self.completions.len() as u64;
+        io.counters.ticks_wait += ticks().wrapping_sub(since);
+        Ok(())
+    }
+
+    fn dispatch<H: Handler>(&mut self, io: &mut Control, handler: &mut H) {
+        let mut completions = std::mem::take(&mut self.completions);
+        for (word, result, flags) in completions.drain(..) {
+            let kind = word >> 60;
+            #[expect(clippy::cast_possible_truncation, reason = "the fields are taken apart")]
+            let (index, generation) = ((word & 0xfff_ffff) as u32, (word >> 28) as u32);
+            let more = cqueue::more(flags);
+            if kind != KIND_IGNORED && !more {
+                self.under_way -= 1;
+            }
+            match kind {
+                KIND_RECEIVE => self.received(io, handler, (index, generation), (result, flags)),
+                KIND_SEND => self.sent(io, (index, generation), result),
+                KIND_ACCEPT => self.accepted(io, handler, (index, generation), result, more),
+                KIND_POLL => self.polled(io, handler, (index, generation), result),
+                KIND_WAKER if !more => self.watch_waker(io),
+                _ => {}
+            }
+        }
+        self.completions = completions;
+    }
+
+    fn settle<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32) {
+        let token = io.slab.token(index);
+        if !io.slab.slot(index).registered {
+            self.begin(token, index);
+            io.slab.slot(index).registered = true;
+            if let Some(fd) = io.fd(token) {
+                // As for listeners: the ring waits by itself.
+                let _ = SockRef::from(&fd).set_nonblocking(false);
+            }
+        }
+        self.catch_up(io, handler, index);
+        if io.slab.slot(index).doomed.is_none() {
+            self.send(io, index);
+        }
+        io.after_sending(handler, index);
+        let slot = io.slab.slot(index);
+        if let Some(reason) = slot.due() {
+            let fd = io.retire(handler, index, reason);
+            let operations = &mut self.operations[index as usize];
+            operations.held = Vec::new();
+            operations.retired = fd;
+            if operations.busy()
+                && let Some(fd) = &operations.retired
+            {
+                let everything = CancelBuilder::fd(Fd(fd.as_raw_fd())).all();
+                self.cancel(everything);
+            }
+            self.release_if_done(io, index);
+            return;
+        }
+        if matches!(slot.closing, Some(Close::Flush { .. })) {
+            io.linger(index);
+        }
+        self.watch(io, index);
+    }
+}
+
+impl Drop for Uring {
+    /// Ends all operations; memory the kernel might still use is leaked (invariant 3).
+    fn drop(&mut self) {
+        for _ in 0..DROP_WAITS_MAX {
+            while let Some(entry) = self.queue.front() {
+                // SAFETY: invariants 1 and 3.
+                if unsafe { self.ring.submission().push(entry) }.is_err() {
+                    break;
+                }
+                self.queue.pop_front();
+            }
+            if self.under_way == 0 {
+                return;
+            }
+            let limit = Timespec::from(Duration::from_millis(10));
+            let _ = self.ring.submit();
+            let _ = self.ring.submitter().register_sync_cancel(Some(limit), CancelBuilder::any());
+            let args = SubmitArgs::new().timespec(&limit);
+            let _ = self.ring.submitter().submit_with_args(1, &args);
+            for completion in self.ring.completion() {
+                let kind = completion.user_data() >> 60;
+                if kind == KIND_ACCEPT && completion.result() >= 0 {
+                    // SAFETY: invariant 4.
+                    drop(unsafe { OwnedFd::from_raw_fd(completion.result()) });
+                }
+                let counted = kind != KIND_IGNORED;
+                if counted && !cqueue::more(completion.flags()) {
+                    self.under_way -= 1;
+                }
+            }
+        }
+        if self.under_way > 0 {
+            self.buffers.leak();
+            std::mem::forget(std::mem::take(&mut self.operations));
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Descriptors: none is lost, and none is inherited wrongly. Alone in its process, since it counts them.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "each test file uses its part")]
+mod support;
+
+use std::io::{Read, Write};
+use support::each_backend;
+
+fn open_descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn two_thousand_connections_leave_no_descriptor_behind() {
+    each_backend(|server| {
+        let before = open_descriptors();
+        for round in 0..20 {
+            let mut clients: Vec<_> = (0..100).map(|_| server.connect()).collect();
+            for client in &mut clients {
+                client.write_all(b"echo x\n").unwrap();
+            }
+            for (i, client) in clients.iter_mut().enumerate() {
+                let mut reply = [0; 2];
+                if (i + round) % 3 != 0 {
+                    client.read_exact(&mut reply).unwrap();
+                    assert_eq!(&reply, b"x\n");
+                }
+            }
+        }
+        support::wait_until("all were seen and closed", || server.reasons().len() == 2000);
+        assert_eq!(open_descriptors(), before);
+        let counters = server.stop();
+        assert_eq!((counters.accepted, counters.closes), (2000, 2000));
+    });
+}

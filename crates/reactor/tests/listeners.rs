@@ -1,0 +1,143 @@
+//! Listening sockets: ports in use, options that connections inherit, Unix paths.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "each test file uses its part")]
+mod support;
+
+use brisk_reactor::{
+    Accept, BackendChoice, CloseReason, Config, Control, Handler, Listener, PeerAddr, Reactor,
+    TcpOptions, Token, probe_tcp, uring_available,
+};
+use socket2::SockRef;
+use std::net::{Ipv6Addr, SocketAddr, TcpStream};
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+/// Keeps its connections and does nothing with them.
+#[derive(Default)]
+struct Idle {
+    tokens: Vec<(Token, usize)>,
+    failures: usize,
+}
+
+impl Handler for Idle {
+    fn accepted(&mut self, _: &mut Control, token: Token, listener: usize) -> Accept {
+        self.tokens.push((token, listener));
+        Accept::Keep
+    }
+
+    fn received(&mut self, _: &mut Control, _: Token, _: &[u8]) {}
+
+    fn closed(&mut self, _: &mut Control, _: Token, _: CloseReason) {}
+
+    fn accept_failed(&mut self, _: &mut Control, _: usize, _: &std::io::Error) {
+        self.failures += 1;
+    }
+}
+
+fn each_reactor(test: impl Fn(Reactor)) {
+    test(Reactor::new(&Config { backend: BackendChoice::Epoll }).unwrap());
+    if uring_available().is_ok() {
+        test(Reactor::new(&Config { backend: BackendChoice::Uring }).unwrap());
+    }
+}
+
+fn poll_until(reactor: &mut Reactor, idle: &mut Idle, count: usize) {
+    for _ in 0..2000 {
+        if idle.tokens.len() >= count {
+            return;
+        }
+        reactor.poll(idle, Some(Duration::from_millis(10))).unwrap();
+    }
+    panic!("{} of {count} connections came", idle.tokens.len());
+}
+
+#[test]
+fn a_port_shared_among_workers_is_seen_as_used_by_others() {
+    let options = TcpOptions::default();
+    let first = Listener::tcp(([127, 0, 0, 1], 0).into(), &options).unwrap();
+    let address = first.local_addr().unwrap();
+    let second = Listener::tcp(address, &options).unwrap();
+    let error = probe_tcp(address).unwrap_err();
+    assert!(error.is_in_use());
+    assert_eq!(
+        error.to_string(),
+        format!("cannot listen on {address}: bind: Address already in use (os error 98)")
+    );
+    drop((first, second));
+    probe_tcp(address).unwrap();
+}
+
+#[test]
+fn accepted_connections_inherit_no_delay_and_keep_alive() {
+    each_reactor(|mut reactor| {
+        let options = TcpOptions { keepalive_s: 60, ..TcpOptions::default() };
+        let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), &options).unwrap();
+        let address = listener.local_addr().unwrap();
+        reactor.listen(listener).unwrap();
+        let mut idle = Idle::default();
+        let first = TcpStream::connect(address).unwrap();
+        poll_until(&mut reactor, &mut idle, 1);
+        reactor.set_keepalive(0).unwrap();
+        let second = TcpStream::connect(address).unwrap();
+        poll_until(&mut reactor, &mut idle, 2);
+        let io = reactor.io();
+        let (with, without) = (idle.tokens[0].0, idle.tokens[1].0);
+        let fd = io.fd(with).unwrap();
+        let socket = SockRef::from(&fd);
+        assert!(socket.tcp_nodelay().unwrap() && socket.keepalive().unwrap());
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(60));
+        assert_eq!(socket.tcp_keepalive_interval().unwrap(), Duration::from_secs(20));
+        assert_eq!(socket.tcp_keepalive_retries().unwrap(), 3);
+        let fd = io.fd(without).unwrap();
+        assert!(!SockRef::from(&fd).keepalive().unwrap());
+        assert_eq!(io.peer_addr(with), PeerAddr::Tcp(first.local_addr().unwrap()));
+        assert_eq!(io.local_addr(with), PeerAddr::Tcp(address));
+        assert_eq!(io.connection_count(), 2);
+        drop(second);
+    });
+}
+
+#[test]
+fn ipv4_and_ipv6_listen_side_by_side_and_a_listener_can_be_taken_away() {
+    each_reactor(|mut reactor| {
+        let options = TcpOptions::default();
+        let four = Listener::tcp(([127, 0, 0, 1], 0).into(), &options).unwrap();
+        let address = four.local_addr().unwrap();
+        let mut expected = vec![reactor.listen(four).unwrap()];
+        let mut clients = vec![TcpStream::connect(address).unwrap()];
+        let six = SocketAddr::from((Ipv6Addr::LOCALHOST, address.port()));
+        if let Ok(six_listener) = Listener::tcp(six, &options) {
+            expected.push(reactor.listen(six_listener).unwrap());
+            clients.push(TcpStream::connect(six).unwrap());
+        }
+        let mut idle = Idle::default();
+        poll_until(&mut reactor, &mut idle, clients.len());
+        let mut listeners: Vec<_> = idle.tokens.iter().map(|(_, listener)| *listener).collect();
+        listeners.sort_unstable();
+        assert_eq!(listeners, expected);
+        drop(reactor.unlisten(expected[0]).unwrap());
+        assert!(reactor.unlisten(expected[0]).is_none());
+        for _ in 0..3 {
+            reactor.poll(&mut idle, Some(Duration::ZERO)).unwrap();
+        }
+        assert!(TcpStream::connect(address).is_err());
+        assert_eq!(reactor.io().connection_count(), clients.len());
+    });
+}
+
+#[test]
+fn a_file_in_the_place_of_a_unix_socket_is_not_removed() {
+    let name = format!("brisk-reactor-file-{}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    std::fs::write(&path, "precious").unwrap();
+    let error = Listener::unix(&path, None, 16).unwrap_err();
+    assert!(error.is_in_use() && error.to_string().contains(path.to_str().unwrap()));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+    std::fs::remove_file(&path).unwrap();
+    let first = Listener::unix(&path, None, 16).unwrap();
+    let second = Listener::unix(&path, None, 16).unwrap(); // as after a crash
+    assert!(first.try_clone().is_ok() && second.as_fd().try_clone_to_owned().is_ok());
+    std::fs::remove_file(&path).unwrap();
+}

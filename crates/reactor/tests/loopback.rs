@@ -1,0 +1,271 @@
+//! The behaviour of connections over real sockets, the same on both back ends.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[allow(dead_code, reason = "each test file uses its part")]
+mod support;
+
+use brisk_reactor::CloseReason;
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use support::{each_backend, each_backend_with, pattern, wait_until};
+
+fn read_line(stream: &mut impl Read) -> String {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while stream.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).unwrap()
+}
+
+fn read_rest(stream: &mut impl Read) -> Vec<u8> {
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).unwrap();
+    rest
+}
+
+#[test]
+fn requests_are_answered_in_order_also_when_pipelined_or_cut() {
+    each_backend(|server| {
+        let mut client = server.connect();
+        client.write_all(b"echo one\necho two\nec").unwrap();
+        assert_eq!(read_line(&mut client), "one");
+        assert_eq!(read_line(&mut client), "two");
+        client.write_all(b"ho three\n").unwrap();
+        assert_eq!(read_line(&mut client), "three");
+        let many: String = (0..20_000).map(|i| format!("echo {i}\n")).collect();
+        let mut writer = client.try_clone().unwrap();
+        let sender = std::thread::spawn(move || writer.write_all(many.as_bytes()).unwrap());
+        let mut reader = std::io::BufReader::new(&client);
+        for i in 0..20_000 {
+            assert_eq!(read_line(&mut reader), i.to_string());
+        }
+        sender.join().unwrap();
+        let address = client.local_addr().unwrap().to_string();
+        assert_eq!(*server.seen.peers.lock().unwrap(), [address]);
+        drop(client);
+        server.wait_for_open(0);
+        assert_eq!(server.reasons(), [CloseReason::PeerFinished]);
+    });
+}
+
+#[test]
+fn a_peer_that_shuts_its_sending_side_gets_the_replies_it_is_owed() {
+    each_backend(|server| {
+        let mut client = server.connect();
+        client.write_all(b"echo first\ncopy 3000000\necho last\n").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let replies = read_rest(&mut client);
+        assert_eq!(replies.len(), 6 + 3_000_000 + 5);
+        assert!(replies.ends_with(b"last\n"));
+        server.wait_for_open(0);
+        assert_eq!(server.reasons(), [CloseReason::PeerFinished]);
+    });
+}
+
+#[test]
+fn a_slow_reader_gets_all_of_a_big_reply_and_what_is_unsent_is_known() {
+    const LEN: usize = 50_000_000;
+    each_backend(|server| {
+        let mut client = server.connect();
+        client.write_all(format!("copy {LEN}\n").as_bytes()).unwrap();
+        wait_until("the reply is queued", || server.seen.unsent.load(Ordering::SeqCst) == LEN);
+        assert_eq!(server.seen.drained.load(Ordering::SeqCst), 0);
+        let mut got = vec![0; LEN];
+        client.read_exact(&mut got).unwrap();
+        assert!(got.iter().enumerate().all(|(i, byte)| *byte == pattern(i)));
+        wait_until("drained is told", || server.seen.drained.load(Ordering::SeqCst) == 1);
+        client.write_all(b"echo after\n").unwrap();
+        assert_eq!(read_line(&mut client), "after");
+        assert_eq!(server.seen.unsent.load(Ordering::SeqCst), 6);
+    });
+}
+
+#[test]
+fn shared_segments_arrive_intact_and_are_let_go() {
+    const LEN: usize = 20_000_000;
+    each_backend(|server| {
+        let mut client = server.connect();
+        let lines = format!("share {LEN}\necho between\nshare 5000\nshare 3\n");
+        client.write_all(lines.as_bytes()).unwrap();
+        let mut got = vec![0; LEN];
+        client.read_exact(&mut got).unwrap();
+        assert!(got == **server.shared);
+        assert_eq!(read_line(&mut client), "");
+        assert_eq!(read_line(&mut client), "between");
+        let mut small = vec![0; 5000 + 1 + 3 + 1];
+        client.read_exact(&mut small).unwrap();
+        assert_eq!(small[..5000], server.shared[..5000]);
+        // Two are the test's and the handler's own.
+        wait_until("the references are dropped", || Arc::strong_count(&server.shared) == 2);
+        // Very many pieces take several gathered sends.
+        client.write_all("share 2100\n".repeat(300).as_bytes()).unwrap();
+        let mut pieces = vec![0; 300 * 2101];
+        client.read_exact(&mut pieces).unwrap();
+        assert!(pieces.chunks(2101).all(|piece| piece[..2100] == server.shared[..2100]));
+        client.write_all(format!("share {LEN}\n").as_bytes()).unwrap();
+        wait_until("it is queued", || Arc::strong_count(&server.shared) == 3);
+        drop(client); // with the reply unread
+        wait_until("the reference is dropped", || Arc::strong_count(&server.shared) == 2);
+    });
+}
+
+#[test]
+fn a_paused_connection_receives_nothing_until_it_is_resumed() {
+    each_backend(|server| {
+        let mut client = server.connect();
+        client.write_all(b"pause\n").unwrap();
+        wait_until("it is paused", || server.seen.paused.load(Ordering::SeqCst) == 1);
+        let before = server.seen.received_bytes.load(Ordering::SeqCst);
+        client.write_all(b"echo held\necho back\n").unwrap();
+        // Others are served meanwhile, which gives the bytes time to arrive.
+        let mut other = server.connect();
+        for _ in 0..50 {
+            other.write_all(b"echo x\n").unwrap();
+            assert_eq!(read_line(&mut other), "x");
+        }
+        assert_eq!(server.seen.received_bytes.load(Ordering::SeqCst), before + 50 * 7);
+        server.resume();
+        assert_eq!(read_line(&mut client), "held");
+        assert_eq!(read_line(&mut client), "back");
+        for _ in 0..20 {
+            client.write_all(b"pause\n").unwrap();
+            client.write_all(b"echo again\n").unwrap();
+            let paused = server.seen.paused.load(Ordering::SeqCst);
+            wait_until("paused", || server.seen.paused.load(Ordering::SeqCst) >= paused);
+            server.resume();
+            client.write_all(b"echo and on\n").unwrap();
+            // The pause may come after that wake, so wake until it is over.
+            let mut reader = client.try_clone().unwrap();
+            reader.set_read_timeout(Some(std::time::Duration::from_millis(5))).unwrap();
+            let mut byte = [0];
+            while reader.read(&mut byte).is_err() {
+                server.resume();
+            }
+            reader.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+            assert_eq!(format!("{}{}", char::from(byte[0]), read_line(&mut reader)), "again");
+            assert_eq!(read_line(&mut client), "and on");
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_leaves_while_paused_is_noticed_and_its_requests_are_still_read() {
+    each_backend(|server| {
+        let mut client = server.connect();
+        client.write_all(b"pause\n").unwrap();
+        wait_until("it is paused", || server.seen.paused.load(Ordering::SeqCst) == 1);
+        client.write_all(b"echo late\n").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        wait_until("it is noticed", || server.seen.hung_up.load(Ordering::SeqCst) == 1);
+        assert_eq!(server.seen.open.load(Ordering::SeqCst), 1);
+        server.resume();
+        assert_eq!(read_rest(&mut client), b"late\n");
+        server.wait_for_open(0);
+    });
+}
+
+#[test]
+fn closing_with_a_flush_sends_everything_first_and_gives_up_after_the_linger_time() {
+    each_backend(|server| {
+        let mut client = server.connect();
+        client.write_all(b"copy 3000000\nquit\n").unwrap();
+        let replies = read_rest(&mut client);
+        assert_eq!(replies.len(), 3_000_004);
+        assert!(replies.ends_with(b"bye\n"));
+        server.wait_for_open(0);
+        assert_eq!(server.reasons(), [CloseReason::Requested]);
+
+        let mut lazy = server.connect();
+        lazy.write_all(b"copy 50000000\nquit\n").unwrap();
+        wait_until("it is given up", || server.reasons().len() == 2);
+        assert_eq!(server.reasons()[1], CloseReason::LingerExpired);
+    });
+}
+
+#[test]
+fn closing_at_once_drops_what_is_queued() {
+    each_backend(|server| {
+        let mut client = server.connect();
+        client.write_all(b"copy 50000000\n").unwrap();
+        let mut first = [0; 1000];
+        client.read_exact(&mut first).unwrap();
+        client.write_all(b"drop\n").unwrap();
+        server.wait_for_open(0);
+        assert_eq!(server.reasons(), [CloseReason::Requested]);
+        let mut rest = Vec::new();
+        let end = client.read_to_end(&mut rest);
+        assert!(rest.len() < 49_000_000);
+        assert!(end.is_ok() || end.is_err_and(|e| e.kind() == ErrorKind::ConnectionReset));
+    });
+}
+
+#[test]
+fn a_refused_connection_is_told_why_and_others_go_on() {
+    each_backend_with(1, 300, |server| {
+        let mut client = server.connect();
+        client.write_all(b"echo in\n").unwrap();
+        assert_eq!(read_line(&mut client), "in");
+        let mut refused = server.connect();
+        assert_eq!(read_rest(&mut refused), b"-ERR max number of clients reached\r\n");
+        client.write_all(b"echo still in\n").unwrap();
+        assert_eq!(read_line(&mut client), "still in");
+        assert_eq!(server.reasons(), []);
+        let counters = server.stop();
+        assert_eq!((counters.accepted, counters.refused), (1, 1));
+    });
+}
+
+#[test]
+fn stale_tokens_do_nothing() {
+    each_backend(|server| {
+        for _ in 0..3 {
+            drop(server.connect());
+        }
+        wait_until("they are closed", || server.reasons().len() == 3);
+        let mut client = server.connect();
+        client.write_all(b"stale\necho here\n").unwrap();
+        assert_eq!(read_line(&mut client), "ignored");
+        assert_eq!(read_line(&mut client), "here");
+        assert_eq!(server.reasons().len(), 3);
+    });
+}
+
+#[test]
+fn a_unix_socket_serves_like_tcp() {
+    each_backend(|server| {
+        use std::os::unix::fs::PermissionsExt;
+        let bits = server.path.metadata().unwrap().permissions().mode();
+        assert_eq!(bits & 0o777, 0o700);
+        let mut client = server.connect_unix();
+        client.write_all(b"echo local\ncopy 3000000\necho done\n").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        let replies = read_rest(&mut client);
+        assert!(replies.starts_with(b"local\n") && replies.ends_with(b"done\n"));
+        assert_eq!(*server.seen.peers.lock().unwrap(), ["unix"]);
+        server.wait_for_open(0);
+    });
+}
+
+#[test]
+fn a_waker_reaches_the_loop_from_other_threads_and_wakes_are_merged() {
+    each_backend(|server| {
+        for round in 1..200 {
+            server.waker.wake();
+            wait_until("woken is called", || server.seen.wakes.load(Ordering::SeqCst) >= round);
+        }
+        let threads: Vec<_> = (0..4)
+            .map(|_| {
+                let waker = server.waker.clone();
+                std::thread::spawn(move || (0..10_000).for_each(|_| waker.wake()))
+            })
+            .collect();
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        let mut client = server.connect();
+        client.write_all(b"echo alive\n").unwrap();
+        assert_eq!(read_line(&mut client), "alive");
+    });
+}

@@ -1,0 +1,280 @@
+//! A line-speaking server on a reactor in a thread of its own, to be talked to over real sockets.
+//!
+//! Lines it knows: `echo X`, `copy N` and `share N` (N bytes of reply), `quit` (answers and closes with a flush),
+//! `drop` (closes at once), `pause` (stops reading until the server is woken), `stale` (uses every token it ever saw closed).
+
+use brisk_reactor::{
+    Accept, BackendChoice, Close, CloseReason, Config, Control, Counters, Handler, Listener,
+    Reactor, TcpOptions, Token, Waker,
+};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+pub(crate) const LINGER: Duration = Duration::from_millis(300);
+
+/// What the test can see of the server.
+#[derive(Default)]
+pub(crate) struct Seen {
+    pub(crate) stop: AtomicBool,
+    pub(crate) resume: AtomicBool,
+    pub(crate) open: AtomicUsize,
+    pub(crate) wakes: AtomicUsize,
+    pub(crate) paused: AtomicUsize,
+    pub(crate) received_bytes: AtomicUsize,
+    pub(crate) unsent: AtomicUsize,
+    pub(crate) hung_up: AtomicUsize,
+    pub(crate) drained: AtomicUsize,
+    pub(crate) closed: Mutex<Vec<(Token, CloseReason)>>,
+    pub(crate) peers: Mutex<Vec<String>>,
+}
+
+pub(crate) struct LineServer {
+    seen: Arc<Seen>,
+    shared: Arc<Vec<u8>>,
+    refuse_above: usize,
+    input: Vec<Vec<u8>>,
+    paused: Vec<Token>,
+}
+
+impl LineServer {
+    fn run_lines(&mut self, io: &mut Control, token: Token) {
+        let mut input = std::mem::take(&mut self.input[token.index()]);
+        let mut used = 0;
+        while let Some(len) = input[used..].iter().position(|byte| *byte == b'\n') {
+            let line = String::from_utf8(input[used..used + len].to_vec()).unwrap();
+            used += len + 1;
+            self.run(io, token, &line);
+        }
+        input.drain(..used);
+        self.input[token.index()] = input;
+        io.send(token);
+        self.seen.unsent.store(io.unsent(token), Ordering::SeqCst);
+    }
+
+    fn run(&mut self, io: &mut Control, token: Token, line: &str) {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "echo" => {
+                let output = io.output(token);
+                output.extend_from_slice(rest.as_bytes());
+                output.extend_from_slice(b"\n");
+            }
+            "copy" => {
+                let output = io.output(token);
+                output.tail().extend((0..rest.parse().unwrap()).map(pattern));
+                io.when_drained(token, 0);
+            }
+            "share" => {
+                let output = io.output(token);
+                output.push_shared(self.shared.clone(), 0..rest.parse().unwrap());
+                output.extend_from_slice(b"\n");
+                io.when_drained(token, 0);
+            }
+            "quit" => {
+                io.output(token).extend_from_slice(b"bye\n");
+                io.close(token, Close::Flush { linger: LINGER });
+            }
+            "drop" => io.close(token, Close::Now),
+            "pause" => {
+                io.pause_reading(token);
+                self.paused.push(token);
+                self.seen.paused.fetch_add(1, Ordering::SeqCst);
+            }
+            "stale" => {
+                for (gone, _) in self.seen.closed.lock().unwrap().iter() {
+                    assert!(!io.is_open(*gone) && io.fd(*gone).is_none());
+                    io.output(*gone).extend_from_slice(b"to nobody");
+                    assert_eq!(io.unsent(*gone), 0);
+                    io.send(*gone);
+                    io.pause_reading(*gone);
+                    io.close(*gone, Close::Now);
+                }
+                io.output(token).extend_from_slice(b"ignored\n");
+            }
+            _ => panic!("unknown line {line:?}"),
+        }
+    }
+}
+
+/// Byte `i` of a `copy` reply.
+#[expect(clippy::cast_possible_truncation, reason = "a pattern of bytes")]
+pub(crate) fn pattern(i: usize) -> u8 {
+    (i % 251) as u8
+}
+
+impl Handler for LineServer {
+    fn accepted(&mut self, io: &mut Control, token: Token, _: usize) -> Accept {
+        if io.connection_count() > self.refuse_above {
+            return Accept::Refuse(b"-ERR max number of clients reached\r\n".into());
+        }
+        self.seen.peers.lock().unwrap().push(io.peer_addr(token).to_string());
+        if self.input.len() <= token.index() {
+            self.input.resize(token.index() + 1, Vec::new());
+        }
+        assert!(self.input[token.index()].is_empty());
+        self.seen.open.fetch_add(1, Ordering::SeqCst);
+        Accept::Keep
+    }
+
+    fn received(&mut self, io: &mut Control, token: Token, bytes: &[u8]) {
+        assert!(!io.is_paused(token), "nothing arrives while paused");
+        self.seen.received_bytes.fetch_add(bytes.len(), Ordering::SeqCst);
+        self.input[token.index()].extend_from_slice(bytes);
+        self.run_lines(io, token);
+    }
+
+    fn hung_up(&mut self, _: &mut Control, _: Token) {
+        self.seen.hung_up.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn closed(&mut self, io: &mut Control, token: Token, reason: CloseReason) {
+        assert!(!io.is_open(token));
+        self.input[token.index()] = Vec::new();
+        self.seen.closed.lock().unwrap().push((token, reason));
+        self.seen.open.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn drained(&mut self, io: &mut Control, token: Token) {
+        assert_eq!(io.unsent(token), 0);
+        self.seen.drained.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn woken(&mut self, io: &mut Control) {
+        self.seen.wakes.fetch_add(1, Ordering::SeqCst);
+        if self.seen.resume.swap(false, Ordering::SeqCst) {
+            for token in self.paused.drain(..) {
+                io.resume_reading(token);
+            }
+        }
+    }
+}
+
+pub(crate) struct Server {
+    pub(crate) seen: Arc<Seen>,
+    pub(crate) shared: Arc<Vec<u8>>,
+    pub(crate) address: SocketAddr,
+    pub(crate) path: PathBuf,
+    pub(crate) waker: Waker,
+    thread: Option<JoinHandle<Counters>>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Options {
+    pub(crate) backend: BackendChoice,
+    pub(crate) refuse_above: usize,
+    pub(crate) keepalive_s: u32,
+}
+
+pub(crate) fn start(options: Options) -> Server {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::SeqCst);
+    let name = format!("brisk-reactor-{}-{number}.sock", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let seen = Arc::new(Seen::default());
+    let shared: Arc<Vec<u8>> = Arc::new((0..20_000_000).map(pattern).collect());
+    let (report, started) = std::sync::mpsc::channel();
+    let (its_seen, its_shared, its_path) = (seen.clone(), shared.clone(), path.clone());
+    let thread = std::thread::spawn(move || {
+        let mut reactor = Reactor::new(&Config { backend: options.backend }).unwrap();
+        let tcp = TcpOptions { keepalive_s: options.keepalive_s, ..TcpOptions::default() };
+        let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), &tcp).unwrap();
+        report.send((listener.local_addr().unwrap(), reactor.waker())).unwrap();
+        reactor.listen(Listener::unix(&its_path, Some(0o700), 64).unwrap()).unwrap();
+        reactor.listen(listener).unwrap();
+        let mut handler = LineServer {
+            seen: its_seen.clone(),
+            shared: its_shared,
+            refuse_above: options.refuse_above,
+            input: Vec::new(),
+            paused: Vec::new(),
+        };
+        while !its_seen.stop.load(Ordering::SeqCst) {
+            reactor.poll(&mut handler, Some(Duration::from_secs(5))).unwrap();
+        }
+        *reactor.io().counters()
+    });
+    let (address, waker) = started.recv().unwrap();
+    let server = Server { seen, shared, address, path, waker, thread: Some(thread) };
+    wait_until("the Unix socket is there", || server.path.exists());
+    server
+}
+
+impl Server {
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    pub(crate) fn connect_unix(&self) -> UnixStream {
+        let stream = UnixStream::connect(&self.path).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream
+    }
+
+    pub(crate) fn resume(&self) {
+        self.seen.resume.store(true, Ordering::SeqCst);
+        self.waker.wake();
+    }
+
+    pub(crate) fn wait_for_open(&self, count: usize) {
+        wait_until("connections are as many as expected", || {
+            self.seen.open.load(Ordering::SeqCst) == count
+        });
+    }
+
+    pub(crate) fn reasons(&self) -> Vec<CloseReason> {
+        self.seen.closed.lock().unwrap().iter().map(|(_, reason)| *reason).collect()
+    }
+
+    /// Ends the server's thread and returns its reactor's counters.
+    pub(crate) fn stop(mut self) -> Counters {
+        self.end().unwrap()
+    }
+
+    fn end(&mut self) -> Option<Counters> {
+        self.seen.stop.store(true, Ordering::SeqCst);
+        self.waker.wake();
+        let counters = self.thread.take().map(|thread| thread.join().unwrap());
+        let _ = std::fs::remove_file(Path::new(&self.path));
+        counters
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.end();
+        }
+    }
+}
+
+/// Waits for a condition, checking it again and again, with a deadline.
+pub(crate) fn wait_until(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !condition() {
+        assert!(Instant::now() < deadline, "in vain: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Runs the test once per back end this machine offers.
+pub(crate) fn each_backend(test: impl Fn(Server)) {
+    each_backend_with(usize::MAX, 300, test);
+}
+
+pub(crate) fn each_backend_with(refuse_above: usize, keepalive_s: u32, test: impl Fn(Server)) {
+    test(start(Options { backend: BackendChoice::Epoll, refuse_above, keepalive_s }));
+    match brisk_reactor::uring_available() {
+        Ok(()) => {
+            test(start(Options { backend: BackendChoice::Uring, refuse_above, keepalive_s }));
+        }
+        Err(reason) => eprintln!("without io_uring: {reason}"),
+    }
+}

@@ -1,0 +1,379 @@
+//! Reading replies: a resumable decoder for clients and tests.
+//!
+//! The caller holds the unread bytes in one slice and drops what each call has consumed, also when the reply
+//! is not complete: nested values are kept in the decoder, only the token at the cut (a line, or a bulk
+//! string with its end) stays in the caller's buffer. So every byte is looked at once, in however many
+//! pieces it comes.
+//!
+//! ```text
+//!  *3\r\n :1\r\n *2\r\n $1\r\nx\r\n $5\r\nab           stack: Array, 2 to come, [1]
+//!  \_ consumed, kept as values ___/ \_ stays (body = 5)        Array, 1 to come, ["x"]
+//! ```
+//!
+//! Nothing is allocated by a claimed length: lists grow as elements arrive, a string is copied when all of
+//! it is there. Depth, line length, bulk length and count are limited, since the peer may be anybody.
+//! Streamed RESP3 types (`$?`, `*?`) are refused; no server sends them.
+
+#[cfg(test)]
+mod tests;
+
+use memchr::memchr;
+
+use super::value::{Double, Value};
+use crate::number::canonical_i64;
+
+/// What a reply may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplyLimits {
+    /// Deepest nesting of aggregates; attributes count. A value is shown and dropped recursively, so keep
+    /// it in the hundreds.
+    pub depth_max: usize,
+    /// Longest line (simple strings, errors, numbers, headers) in bytes.
+    pub line_bytes_max: usize,
+    /// Longest bulk string in bytes.
+    pub bulk_bytes_max: u64,
+    /// Most elements of one aggregate, or pairs of a map.
+    pub elements_max: u64,
+}
+
+impl Default for ReplyLimits {
+    fn default() -> Self {
+        Self {
+            depth_max: 128,
+            line_bytes_max: 1024 * 1024,
+            bulk_bytes_max: 4 * 1024 * 1024 * 1024,
+            elements_max: i32::MAX as u64,
+        }
+    }
+}
+
+/// Why bytes are no reply. The stream cannot be read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReplyError {
+    /// No reply starts with this byte.
+    #[error("unknown reply type byte '{}'", .0.escape_ascii())]
+    UnknownType(u8),
+    /// A number, boolean or length that cannot be read.
+    #[error("malformed '{}' reply", .0.escape_ascii())]
+    Malformed(u8),
+    /// A bulk string is not followed by a line end.
+    #[error("bulk string without line end")]
+    UnterminatedBulk,
+    /// Beyond [`ReplyLimits`].
+    #[error("reply nested too deeply")]
+    TooDeep,
+    /// Beyond [`ReplyLimits`].
+    #[error("reply line too long")]
+    TooLongLine,
+    /// Beyond [`ReplyLimits`].
+    #[error("bulk string or aggregate too long")]
+    TooLong,
+}
+
+/// What one call of [`ReplyDecoder::decode`] found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReplyStep {
+    /// A whole reply.
+    Value {
+        /// Bytes to drop.
+        consumed: usize,
+        /// The reply.
+        value: Value,
+    },
+    /// More is needed; drop `consumed` bytes all the same.
+    Incomplete {
+        /// Bytes to drop.
+        consumed: usize,
+        /// At least this many bytes are missing; claimed by the peer, so to be capped.
+        need_hint: usize,
+    },
+}
+
+/// Cuts replies out of one connection's bytes.
+#[derive(Debug, Default)]
+pub struct ReplyDecoder {
+    limits: ReplyLimits,
+    /// Open aggregates, outermost first.
+    stack: Vec<Frame>,
+    /// Type and length of the bulk string whose body is awaited.
+    body: Option<(u8, usize)>,
+    /// Bytes of the unread line known to hold no line end.
+    searched: usize,
+}
+
+#[derive(Debug)]
+struct Frame {
+    kind: Kind,
+    /// Values still to come; at least 1.
+    remaining: u64,
+    values: Vec<Value>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Array,
+    Map,
+    Set,
+    Push,
+    /// The pairs of `|n`.
+    Attributes,
+    /// The value after those pairs.
+    Attributed(Vec<(Value, Value)>),
+}
+
+/// What one token means.
+enum Token {
+    Value(Value),
+    Open(Kind, u64),
+    Body(u8, usize),
+}
+
+impl ReplyDecoder {
+    /// A decoder at a reply's start; allocates nothing.
+    #[must_use]
+    pub fn new(limits: ReplyLimits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Forgets an incomplete reply.
+    pub fn reset(&mut self) {
+        *self = Self::new(self.limits);
+    }
+
+    /// True between two replies.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.stack.is_empty() && self.body.is_none() && self.searched == 0
+    }
+
+    /// Reads on. `input` begins where the last call stopped consuming. O(bytes consumed).
+    ///
+    /// # Errors
+    /// The bytes are no reply or exceed the limits; the decoder is as new, the connection of no use.
+    pub fn decode(&mut self, input: &[u8]) -> Result<ReplyStep, ReplyError> {
+        let step = self.read(input);
+        if step.is_err() {
+            self.reset();
+        }
+        step
+    }
+
+    fn read(&mut self, input: &[u8]) -> Result<ReplyStep, ReplyError> {
+        let mut consumed = 0;
+        loop {
+            let rest = &input[consumed..];
+            let token = match self.body {
+                Some((kind, len)) => {
+                    let need_hint = len.saturating_add(2).saturating_sub(rest.len());
+                    if need_hint > 0 {
+                        return Ok(ReplyStep::Incomplete { consumed, need_hint });
+                    }
+                    if &rest[len..len + 2] != b"\r\n" {
+                        return Err(ReplyError::UnterminatedBulk);
+                    }
+                    self.body = None;
+                    consumed += len + 2;
+                    Token::Value(string(kind, &rest[..len])?)
+                }
+                None => {
+                    let Some(end) = self.line_end(rest)? else {
+                        return Ok(ReplyStep::Incomplete { consumed, need_hint: 1 });
+                    };
+                    consumed += end + 2;
+                    self.line(&rest[..end])?
+                }
+            };
+            let done = match token {
+                Token::Value(value) => self.complete(value),
+                Token::Open(kind, count) => self.open(kind, count)?,
+                Token::Body(kind, len) => {
+                    self.body = Some((kind, len));
+                    None
+                }
+            };
+            if let Some(value) = done {
+                return Ok(ReplyStep::Value { consumed, value });
+            }
+        }
+    }
+
+    /// The offset of the line's `\r\n`, if it is there.
+    fn line_end(&mut self, line: &[u8]) -> Result<Option<usize>, ReplyError> {
+        // A caller that gives fewer bytes than before has them searched from the start.
+        let mut from = if self.searched <= line.len() { self.searched } else { 0 };
+        while let Some(found) = memchr(b'\r', &line[from..]) {
+            from += found;
+            if from > self.limits.line_bytes_max {
+                return Err(ReplyError::TooLongLine);
+            }
+            match line.get(from + 1) {
+                Some(b'\n') => {
+                    self.searched = 0;
+                    return Ok(Some(from));
+                }
+                Some(_) => from += 1,
+                None => {
+                    self.searched = from;
+                    return Ok(None);
+                }
+            }
+        }
+        if line.len() > self.limits.line_bytes_max {
+            return Err(ReplyError::TooLongLine);
+        }
+        self.searched = line.len();
+        Ok(None)
+    }
+
+    fn line(&self, line: &[u8]) -> Result<Token, ReplyError> {
+        // An empty line is as wrong as its first byte, the '\r'.
+        let (&kind, text) = line.split_first().ok_or(ReplyError::UnknownType(b'\r'))?;
+        let malformed = ReplyError::Malformed(kind);
+        Ok(match (kind, text) {
+            (b'+', _) => Token::Value(Value::Simple(text.to_vec())),
+            (b'-', _) => Token::Value(Value::Error(text.to_vec())),
+            (b':', _) => Token::Value(Value::Integer(canonical_i64(text).ok_or(malformed)?)),
+            (b'$', b"-1") | (b'_', b"") => Token::Value(Value::Null),
+            (b'*', b"-1") => Token::Value(Value::NullArray),
+            (b'$' | b'!' | b'=', _) => {
+                let len = self.length(kind, text, self.limits.bulk_bytes_max)?;
+                Token::Body(kind, usize::try_from(len).map_err(|_| ReplyError::TooLong)?)
+            }
+            (b'*' | b'~' | b'>' | b'%' | b'|', _) => {
+                let count = self.length(kind, text, self.limits.elements_max)?;
+                match kind {
+                    b'*' => Token::Open(Kind::Array, count),
+                    b'~' => Token::Open(Kind::Set, count),
+                    b'>' => Token::Open(Kind::Push, count),
+                    b'%' => Token::Open(Kind::Map, count.saturating_mul(2)),
+                    _ => Token::Open(Kind::Attributes, count.saturating_mul(2)),
+                }
+            }
+            (b',', _) => Token::Value(Value::Double(double(text).ok_or(malformed)?)),
+            (b'#', b"t") => Token::Value(Value::Boolean(true)),
+            (b'#', b"f") => Token::Value(Value::Boolean(false)),
+            (b'(', _) if is_integer(text) => Token::Value(Value::BigNumber(text.to_vec())),
+            (b'_' | b'#' | b'(', _) => return Err(malformed),
+            _ => return Err(ReplyError::UnknownType(kind)),
+        })
+    }
+
+    fn length(&self, kind: u8, digits: &[u8], max: u64) -> Result<u64, ReplyError> {
+        let len = canonical_i64(digits)
+            .and_then(|len| u64::try_from(len).ok())
+            .ok_or(ReplyError::Malformed(kind))?;
+        if len > max { Err(ReplyError::TooLong) } else { Ok(len) }
+    }
+
+    fn open(&mut self, kind: Kind, remaining: u64) -> Result<Option<Value>, ReplyError> {
+        // Attributes leave a frame behind even when there are none of them.
+        if self.stack.len() >= self.limits.depth_max {
+            return Err(ReplyError::TooDeep);
+        }
+        if remaining == 0 {
+            return Ok(match build(kind, Vec::new()) {
+                Built::Value(value) => self.complete(value),
+                Built::Attributes(pairs) => {
+                    self.await_attributed(pairs);
+                    None
+                }
+            });
+        }
+        self.stack.push(Frame { kind, remaining, values: Vec::new() });
+        Ok(None)
+    }
+
+    fn await_attributed(&mut self, pairs: Vec<(Value, Value)>) {
+        self.stack.push(Frame {
+            kind: Kind::Attributed(pairs),
+            remaining: 1,
+            values: Vec::with_capacity(1),
+        });
+    }
+
+    /// Puts a finished value where it belongs; gives it back if it is the whole reply.
+    fn complete(&mut self, mut value: Value) -> Option<Value> {
+        while let Some(frame) = self.stack.last_mut() {
+            frame.values.push(value);
+            frame.remaining -= 1;
+            if frame.remaining > 0 {
+                return None;
+            }
+            let frame = self.stack.pop()?;
+            match build(frame.kind, frame.values) {
+                Built::Value(built) => value = built,
+                Built::Attributes(pairs) => {
+                    self.await_attributed(pairs);
+                    return None;
+                }
+            }
+        }
+        Some(value)
+    }
+}
+
+enum Built {
+    Value(Value),
+    Attributes(Vec<(Value, Value)>),
+}
+
+/// Makes an aggregate of its values.
+fn build(kind: Kind, mut values: Vec<Value>) -> Built {
+    Built::Value(match kind {
+        Kind::Array => Value::Array(values),
+        Kind::Set => Value::Set(values),
+        Kind::Push => Value::Push(values),
+        Kind::Map => Value::Map(pairs(values)),
+        Kind::Attributes => return Built::Attributes(pairs(values)),
+        Kind::Attributed(attributes) => {
+            let value = Box::new(values.pop().unwrap_or(Value::Null));
+            Value::Attributed { attributes, value }
+        }
+    })
+}
+
+fn pairs(values: Vec<Value>) -> Vec<(Value, Value)> {
+    let mut pairs = Vec::with_capacity(values.len() / 2);
+    let mut values = values.into_iter();
+    while let (Some(key), Some(value)) = (values.next(), values.next()) {
+        pairs.push((key, value));
+    }
+    pairs
+}
+
+fn string(kind: u8, bytes: &[u8]) -> Result<Value, ReplyError> {
+    match (kind, bytes) {
+        (b'!', _) => Ok(Value::Error(bytes.to_vec())),
+        (b'=', &[a, b, c, b':', ref text @ ..]) => {
+            Ok(Value::Verbatim { format: [a, b, c], text: text.to_vec() })
+        }
+        (b'=', _) => Err(ReplyError::Malformed(kind)),
+        _ => Ok(Value::Bulk(bytes.to_vec())),
+    }
+}
+
+/// Reads a decimal with optional fraction and exponent, `inf`, `-inf`, `nan` or `-nan`.
+fn double(text: &[u8]) -> Option<Double> {
+    let value = match text {
+        b"inf" => f64::INFINITY,
+        b"-inf" => f64::NEG_INFINITY,
+        b"nan" | b"-nan" => f64::NAN,
+        // Of words, Rust would also read "infinity" and the like.
+        _ if text
+            .iter()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')) =>
+        {
+            std::str::from_utf8(text).ok()?.parse().ok()?
+        }
+        _ => return None,
+    };
+    Some(Double { value, text: text.to_vec() })
+}
+
+fn is_integer(text: &[u8]) -> bool {
+    let digits = match text {
+        [b'+' | b'-', digits @ ..] => digits,
+        digits => digits,
+    };
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}

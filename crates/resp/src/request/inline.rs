@@ -1,0 +1,92 @@
+//! Inline requests: one line split at blanks, with shell-like quotes.
+//!
+//! - `"…"` knows `\n \r \t \b \a \xHH`; any other escaped byte stands for itself.
+//! - `'…'` knows `\'` only.
+//! - Quotes may start inside a word (`a"b c"` is `ab c`), but a closing quote ends it: a blank or the end
+//!   of the line must follow.
+//! - Blanks before a word are space and `\t \n \v \f \r`; a word without quotes ends only at space, `\t`,
+//!   `\n` or `\r`. That Redis knows two sets of blanks is an accident clients can see.
+
+use super::{Span, Spans, UNESCAPED};
+use crate::error::ProtocolError;
+
+/// Splits a line (without its end) and appends its words; gives their number. O(line).
+///
+/// # Errors
+/// `UnbalancedQuotes`; `args` is then as before.
+pub(super) fn split(line: &[u8], args: &mut Spans) -> Result<usize, ProtocolError> {
+    let marks = (args.list.len(), args.unescaped.len());
+    let mut at = 0;
+    while let Some(skipped) = line[at..].iter().position(|&byte| !is_blank(byte)) {
+        at += skipped;
+        let rest = &line[at..];
+        let plain = rest.iter().position(|&byte| ends_plain_run(byte)).unwrap_or(rest.len());
+        if !matches!(rest.get(plain), Some(b'"' | b'\'')) {
+            args.list.push(Span { start: at, len: plain });
+            at += plain;
+            continue;
+        }
+        let start = args.unescaped.len();
+        args.unescaped.extend_from_slice(&rest[..plain]);
+        let Some(quoted) = unquote(&rest[plain..], &mut args.unescaped) else {
+            args.list.truncate(marks.0);
+            args.unescaped.truncate(marks.1);
+            return Err(ProtocolError::UnbalancedQuotes);
+        };
+        args.list.push(Span { start: start | UNESCAPED, len: args.unescaped.len() - start });
+        at += plain + quoted;
+    }
+    Ok(args.list.len() - marks.0)
+}
+
+/// Appends the quoted text that starts at `text[0]`; gives its length with both quotes, or `None` if it
+/// is not closed or the close is followed by something.
+fn unquote(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
+    let quote = *text.first()?;
+    let mut at = 1;
+    loop {
+        let (byte, len) = match (quote, &text[at..]) {
+            (_, []) => return None,
+            (_, [close, after @ ..]) if *close == quote => {
+                return after.first().is_none_or(|&byte| is_blank(byte)).then_some(at + 1);
+            }
+            (b'"', [b'\\', b'x', high, low, ..])
+                if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() =>
+            {
+                (hex(*high) << 4 | hex(*low), 4)
+            }
+            (b'"', [b'\\', escaped, ..]) => (escape(*escaped), 2),
+            (b'\'', [b'\\', b'\'', ..]) => (b'\'', 2),
+            (_, [byte, ..]) => (*byte, 1),
+        };
+        out.push(byte);
+        at += len;
+    }
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t'..=b'\r')
+}
+
+fn ends_plain_run(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | b'"' | b'\'')
+}
+
+fn escape(byte: u8) -> u8 {
+    match byte {
+        b'n' => b'\n',
+        b'r' => b'\r',
+        b't' => b'\t',
+        b'b' => 0x08,
+        b'a' => 0x07,
+        other => other,
+    }
+}
+
+/// The value of a hexadecimal digit.
+fn hex(digit: u8) -> u8 {
+    match digit {
+        b'0'..=b'9' => digit - b'0',
+        _ => (digit | 0x20) - b'a' + 10,
+    }
+}

@@ -1,0 +1,77 @@
+//! The thread that frees large things, so that no worker has to.
+
+use brisk_engine::env::Garbage;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, mpsc};
+
+/// Things waiting to be freed at once, at most; beyond it the worker frees them itself, so that
+/// memory is not freed slower than it is given up.
+const QUEUE_MAX: usize = 65_536;
+
+/// The way to the background thread.
+#[derive(Debug, Default)]
+pub struct Background {
+    sender: OnceLock<mpsc::SyncSender<Vec<Garbage>>>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    pending: AtomicU64,
+    freed: AtomicU64,
+}
+
+impl Background {
+    /// Starts the thread.
+    pub fn start(&self) -> std::io::Result<()> {
+        let (sender, receiver) = mpsc::sync_channel::<Vec<Garbage>>(QUEUE_MAX);
+        let counts = Arc::clone(&self.counts);
+        std::thread::Builder::new().name("brisk-free".to_owned()).spawn(move || {
+            for garbage in receiver {
+                let things = weight(&garbage);
+                drop(garbage);
+                counts.pending.fetch_sub(things, Ordering::Relaxed);
+                counts.freed.fetch_add(things, Ordering::Relaxed);
+            }
+        })?;
+        // Started once, by boot.
+        let _ = self.sender.set(sender);
+        Ok(())
+    }
+
+    /// Frees `garbage` elsewhere if possible.
+    pub fn free(&self, garbage: Vec<Garbage>) {
+        let things = weight(&garbage);
+        self.counts.pending.fetch_add(things, Ordering::Relaxed);
+        if let Some(sender) = self.sender.get()
+            && sender.try_send(garbage).is_ok()
+        {
+            return;
+        }
+        self.counts.pending.fetch_sub(things, Ordering::Relaxed);
+        self.counts.freed.fetch_add(things, Ordering::Relaxed);
+    }
+
+    /// Keys not yet freed.
+    pub fn pending(&self) -> u64 {
+        self.counts.pending.load(Ordering::Relaxed)
+    }
+
+    /// Keys freed so far.
+    pub fn freed(&self) -> u64 {
+        self.counts.freed.load(Ordering::Relaxed)
+    }
+
+    /// For CONFIG RESETSTAT.
+    pub fn reset_freed(&self) {
+        self.counts.freed.store(0, Ordering::Relaxed);
+    }
+}
+
+fn weight(garbage: &[Garbage]) -> u64 {
+    let weigh = |thing: &Garbage| match thing {
+        Garbage::Entry(_) => 1,
+        Garbage::Table(table) => table.view().len() as u64,
+    };
+    garbage.iter().map(weigh).sum()
+}

@@ -1,0 +1,346 @@
+//! From the command line to running workers, and back down.
+
+use crate::config::args::{self, Invocation};
+use crate::config::choice::IoBackend;
+use crate::config::{self, Config, Store, system};
+use crate::log::{Log, Role};
+use crate::shared::Shared;
+use crate::table::CommandTable;
+use crate::worker::{Core, Purpose, Worker, unix_ms};
+use brisk_engine::Keyspace;
+use brisk_engine::keyspace::KeyHasher;
+use brisk_reactor::{BackendChoice, ListenError, Listener, Reactor, TcpOptions, probe_tcp};
+use brisk_structures::reclaim::Participant;
+use std::ffi::OsString;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let launch = match args::parse(&arguments) {
+        Invocation::Run(launch) => launch,
+        Invocation::Version => {
+            say(&mut std::io::stdout(), &args::version_line(crate::memory::ALLOCATOR));
+            return ExitCode::SUCCESS;
+        }
+        Invocation::Help => {
+            say(&mut std::io::stderr(), args::USAGE);
+            return ExitCode::FAILURE;
+        }
+        Invocation::Refuse(why) => {
+            say(&mut std::io::stderr(), &why);
+            return ExitCode::FAILURE;
+        }
+    };
+    let store = match config::load(&launch, &mut std::io::stdin()) {
+        Ok(store) => store,
+        Err(error) => {
+            say(&mut std::io::stderr(), &error.to_string());
+            return ExitCode::FAILURE;
+        }
+    };
+    match run(store) {
+        Ok(code) => ExitCode::from(code),
+        Err(why) => {
+            say(&mut std::io::stderr(), &why);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Writes a line where there is no log yet; a closed pipe is nobody's loss.
+fn say(to: &mut dyn Write, text: &str) {
+    let _ = writeln!(to, "{}", text.trim_end_matches('\n'));
+}
+
+/// Runs a server until it is told to end; the exit code.
+fn run(mut store: Store) -> Result<u8, String> {
+    let config = store.current();
+    let log = open_log(&config)?;
+    let pid = std::process::id();
+    log.notice(format_args!(
+        "Brisk version={}, bits={}, pid={pid}, just started",
+        env!("CARGO_PKG_VERSION"),
+        usize::BITS
+    ));
+    match store.file() {
+        Some(file) => log.notice(format_args!("Configuration loaded from {}", file.display())),
+        None => log.warning(format_args!(
+            "Warning: no config file specified, using the default config. In order to specify a \
+             config file use brisk-server /path/to/brisk.conf"
+        )),
+    }
+    log.set_role(Role::Primary);
+    let files = system::reserve_open_files(config.clients.maxclients, system::FILES_RESERVED);
+    for note in &files.notes {
+        if files.raised {
+            log.notice(format_args!("{note}"));
+        } else {
+            log.warning(format_args!("{note}"));
+        }
+    }
+    if files.maxclients == 0 {
+        return Err(files.notes.concat());
+    }
+    store.adopt(|config| config.clients.maxclients = files.maxclients);
+    let config = store.current();
+    let workers = config.process.threads.count();
+    let listeners = open_listeners(&config, workers, &log)?;
+    log.notice(format_args!(
+        "Running mode=standalone, port={}, workers={workers}, PID: {pid}.",
+        config.network.port
+    ));
+    let shared = share(store, workers)?;
+    for warning in system::warnings(&config) {
+        log.warning(format_args!("{warning}"));
+    }
+    let log = Arc::new(log);
+    shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
+    let threads = start_workers(&shared, &config, listeners, &log)?;
+    log.notice(format_args!("Server initialized"));
+    log.notice(format_args!("Ready to accept connections"));
+    watch_signals(&shared, &log)?;
+    let code = shared.shutdown.wait();
+    for mailbox in &shared.mailboxes {
+        mailbox.wake();
+    }
+    for thread in threads {
+        // A worker that panicked has said so on stderr.
+        let _ = thread.join();
+    }
+    if !config.network.unixsocket.is_empty() {
+        let _ = std::fs::remove_file(config.network.unixsocket.as_path());
+    }
+    log.warning(format_args!("Brisk is now ready to exit, bye bye..."));
+    Ok(code)
+}
+
+fn open_log(config: &Config) -> Result<Log, String> {
+    let process = &config.process;
+    if process.logfile.is_empty() {
+        return Ok(Log::to_stdout(process.loglevel));
+    }
+    let path = config.path_in_dir(&process.logfile);
+    Log::to_file(process.loglevel, &path)
+        .map_err(|error| format!("Can't open the log file {}: {error}", path.display()))
+}
+
+fn share(store: Store, workers: usize) -> Result<Arc<Shared>, String> {
+    let config = store.current();
+    let renames: Vec<(String, String)> = config
+        .security
+        .renames
+        .iter()
+        .map(|rename| {
+            let text = |text: &config::value::Text| text.to_string_lossy().into_owned();
+            (text(&rename.command), text(&rename.to))
+        })
+        .collect();
+    let table: &'static CommandTable = Box::leak(Box::new(CommandTable::new(&renames)?));
+    let (k0, k1) = (random_u64()?, random_u64()?);
+    let databases = config.process.databases.clamp(1, i64::from(i32::MAX)) as u32;
+    let keyspace = Keyspace::new(databases, KeyHasher::seeded(k0, k1));
+    let run_id = (0..5).map(|_| Ok(format!("{:016x}", random_u64()?)));
+    let run_id: String = run_id.collect::<Result<Vec<_>, String>>()?.concat();
+    let run_id = run_id[..40].to_owned();
+    let maxmemory = config.memory.maxmemory;
+    let shared = Shared::new(
+        (*config).clone(),
+        store,
+        table,
+        keyspace,
+        workers,
+        run_id,
+        unix_ms(),
+    );
+    shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
+    let used = crate::memory::used();
+    shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
+    Ok(Arc::new(shared))
+}
+
+fn random_u64() -> Result<u64, String> {
+    getrandom::u64().map_err(|error| format!("the system gives no random bytes: {error}"))
+}
+
+/// The listeners of each worker, with what they are for.
+type Listeners = Vec<(Purpose, Listener)>;
+
+fn open_listeners(config: &Config, workers: usize, log: &Log) -> Result<Vec<Listeners>, String> {
+    let network = &config.network;
+    let mut each: Vec<Listeners> = (0..workers).map(|_| Vec::new()).collect();
+    let options = TcpOptions {
+        backlog: network.tcp_backlog as i32,
+        keepalive_s: network.tcp_keepalive as u32,
+        reuse_port: true,
+    };
+    if network.port > 0 {
+        let mut bound = 0;
+        for (address, optional) in addresses(&network.bind, network.port as u16) {
+            match listen_tcp(address, &options, &mut each) {
+                Ok(()) => bound += 1,
+                Err(error) if optional && !error.is_in_use() => {
+                    log.verbose(format_args!("Not listening on {address}: {error}"));
+                }
+                Err(error) => {
+                    log.warning(format_args!(
+                        "Warning: Could not create server TCP listening socket {error}"
+                    ));
+                    log.warning(format_args!(
+                        "Failed listening on port {} (TCP), aborting.",
+                        network.port
+                    ));
+                    return Err(format!("Failed listening on port {} (TCP)", network.port));
+                }
+            }
+        }
+        if bound == 0 {
+            log.warning(format_args!(
+                "Failed listening on port {} (TCP), aborting.",
+                network.port
+            ));
+            return Err(format!("Failed listening on port {} (TCP)", network.port));
+        }
+    }
+    if !network.unixsocket.is_empty() {
+        let path = network.unixsocket.as_path();
+        let permissions = (network.unixsocketperm != 0).then_some(network.unixsocketperm);
+        let listener = Listener::unix(path, permissions, options.backlog);
+        let listener = listener.map_err(|error| format!("Failed opening Unix socket: {error}"))?;
+        for own in &mut each {
+            let clone = listener.try_clone().map_err(|error| error.to_string())?;
+            own.push((Purpose::Unix, clone));
+        }
+    }
+    Ok(each)
+}
+
+fn listen_tcp(
+    address: SocketAddr,
+    options: &TcpOptions,
+    each: &mut [Listeners],
+) -> Result<(), ListenError> {
+    probe_tcp(address)?;
+    for own in each {
+        own.push((Purpose::Tcp, Listener::tcp(address, options)?));
+    }
+    Ok(())
+}
+
+/// The addresses to bind, and whether each may fail (`-` in front, or not present here).
+fn addresses(bind: &[String], port: u16) -> Vec<(SocketAddr, bool)> {
+    let mut all = Vec::new();
+    for word in bind {
+        let (name, optional) = match word.strip_prefix('-') {
+            Some(name) => (name, true),
+            None => (word.as_str(), false),
+        };
+        let ip: Option<IpAddr> = match name {
+            "*" => Some(std::net::Ipv4Addr::UNSPECIFIED.into()),
+            "::*" => Some(std::net::Ipv6Addr::UNSPECIFIED.into()),
+            "localhost" => Some(std::net::Ipv4Addr::LOCALHOST.into()),
+            other => other.parse().ok(),
+        };
+        if let Some(ip) = ip {
+            all.push((SocketAddr::new(ip, port), optional));
+        }
+    }
+    all
+}
+
+fn start_workers(
+    shared: &Arc<Shared>,
+    config: &Config,
+    listeners: Vec<Listeners>,
+    log: &Arc<Log>,
+) -> Result<Vec<std::thread::JoinHandle<()>>, String> {
+    let backend = match config.network.io_backend {
+        IoBackend::Auto | IoBackend::Epoll => BackendChoice::Epoll,
+        IoBackend::IoUring => BackendChoice::Uring,
+    };
+    let mut threads = Vec::new();
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    for (id, own) in listeners.into_iter().enumerate() {
+        let (shared, ready, seed) = (Arc::clone(shared), ready.clone(), random_u64()?);
+        let log = Arc::clone(log);
+        let thread = std::thread::Builder::new().name(format!("brisk-worker-{id}")).spawn(
+            move || match set_up(&shared, id, own, backend, seed) {
+                Ok((worker, reactor)) => {
+                    let _ = ready.send(Ok(()));
+                    work(&shared, worker, reactor, &log);
+                }
+                Err(why) => {
+                    let _ = ready.send(Err(why));
+                }
+            },
+        );
+        threads.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
+    }
+    for _ in 0..threads.len() {
+        is_ready.recv().map_err(|_| "a worker ended at once".to_owned())??;
+    }
+    Ok(threads)
+}
+
+fn set_up(
+    shared: &Arc<Shared>,
+    id: usize,
+    listeners: Listeners,
+    backend: BackendChoice,
+    seed: u64,
+) -> Result<(Worker, Reactor), String> {
+    let mut reactor = Reactor::new(&brisk_reactor::Config { backend })
+        .map_err(|error| format!("no event loop: {error}"))?;
+    if let Ok(mut name) = shared.backend.lock() {
+        *name = reactor.backend_name();
+    }
+    shared.mailboxes[id].connect(reactor.waker());
+    let participant = Participant::register().ok_or("too many threads")?;
+    let core = Core::new(Arc::clone(shared), id, seed);
+    let mut purposes = Vec::new();
+    for (purpose, listener) in listeners {
+        let index = reactor.listen(listener).map_err(|error| format!("cannot listen: {error}"))?;
+        debug_assert_eq!(index, purposes.len());
+        purposes.push(purpose);
+    }
+    Ok((Worker::new(core, participant, purposes), reactor))
+}
+
+/// The worker's loop.
+fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
+    let id = worker.core.id;
+    shared.quiesce.enter(id);
+    loop {
+        let wait = worker.between_rounds(reactor.io());
+        if shared.shutdown.is_asked() {
+            break;
+        }
+        if let Err(error) = reactor.poll(&mut worker, Some(wait)) {
+            log.warning(format_args!("worker {id}: the event loop failed: {error}; shutting down"));
+            shared.shutdown.ask(1);
+            break;
+        }
+    }
+    shared.quiesce.leave(id);
+}
+
+fn watch_signals(shared: &Arc<Shared>, log: &Arc<Log>) -> Result<(), String> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let failed = |error| format!("cannot handle signals: {error}");
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let (shared, log) = (Arc::clone(shared), Arc::clone(log));
+    std::thread::Builder::new()
+        .name("brisk-signals".to_owned())
+        .spawn(move || {
+            for signal in signals.forever() {
+                let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
+                log.warning(format_args!("Received {name} scheduling shutdown..."));
+                shared.shutdown.ask(0);
+            }
+        })
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    Ok(())
+}

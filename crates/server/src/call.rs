@@ -1,0 +1,70 @@
+//! What the function of a server command gets to work with.
+
+use crate::session::Session;
+use crate::table::Row;
+use crate::worker::Core;
+use brisk_engine::args::{Args, PreparedKey};
+use brisk_engine::keyspace::{DbIndex, Keys};
+use brisk_engine::{CommandError, Outcome, Reply, Result, UnixMs};
+
+/// The function of a command that needs the session or the server.
+pub type ServerHandler = fn(&mut Call<'_>, &mut Args<'_>) -> Result<Outcome>;
+
+/// A command of this crate.
+pub type Command = brisk_engine::command::CommandOf<ServerHandler>;
+
+/// The world of one server command while it runs.
+pub struct Call<'c> {
+    /// This worker's belongings; through `core.shared` everything the workers share.
+    pub core: &'c mut Core,
+    pub session: &'c mut Session,
+    pub reply: Reply<'c>,
+    pub row: &'static Row,
+    /// The keys that the key specifications found.
+    pub prepared: &'c [PreparedKey],
+}
+
+impl Call<'_> {
+    /// The moment the batch began.
+    pub fn now(&self) -> UnixMs {
+        self.core.env.now()
+    }
+
+    /// Runs `action` with the command's keys locked in database `db`.
+    pub fn with_keys<R>(
+        &mut self,
+        db: DbIndex,
+        action: impl FnOnce(&mut Keys<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let keyspace = &self.core.shared.keyspace;
+        let mut keys = Keys::lock(keyspace, &self.core.env, db, self.prepared)?;
+        action(&mut keys)
+    }
+
+    /// Replies with the lines of a HELP text, framed as Redis frames them.
+    pub fn help(&mut self, lines: &[&str]) -> Outcome {
+        let name = self.row.parent.unwrap_or(self.row.spec).name.to_ascii_uppercase();
+        self.reply.array(lines.len() + 3);
+        let head = format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+        self.reply.simple(&head);
+        for line in lines {
+            self.reply.simple(line);
+        }
+        self.reply.simple("HELP");
+        self.reply.simple("    Print this help.")
+    }
+
+    /// The error for a subcommand's wrong number or combination of arguments.
+    pub fn subcommand_syntax(&self, word: &[u8]) -> CommandError {
+        let name = self.row.parent.unwrap_or(self.row.spec).name.to_ascii_uppercase();
+        let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
+        CommandError::text(format!(
+            "ERR unknown subcommand or wrong number of arguments for '{word}'. Try {name} HELP."
+        ))
+    }
+
+    /// The error for a wrong number of arguments that arity alone does not catch.
+    pub fn wrong_arity(&self) -> CommandError {
+        CommandError::Arity(self.row.name.clone().into())
+    }
+}

@@ -1,0 +1,153 @@
+//! The registry of connected clients: what CLIENT LIST shows, kept where any worker can read it.
+//!
+//! Each session publishes into its own record; the registry finds records by id and by worker.
+//! Removing one is O(1). (S1)
+
+use brisk_reactor::Token;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Flags of a client, as the letters of CLIENT LIST's `flags`.
+pub mod flag {
+    pub const MONITOR: u32 = 1;
+    pub const CLOSE_AFTER_REPLY: u32 = 1 << 1;
+    pub const CLOSE_ASAP: u32 = 1 << 2;
+    pub const BLOCKED: u32 = 1 << 3;
+    pub const UNIX_SOCKET: u32 = 1 << 4;
+    pub const NO_EVICT: u32 = 1 << 5;
+    pub const NO_TOUCH: u32 = 1 << 6;
+    pub const TRACKING: u32 = 1 << 7;
+}
+
+/// What others may know of a client.
+#[derive(Debug)]
+pub struct ClientRecord {
+    pub id: u64,
+    pub worker: usize,
+    pub token: Token,
+    pub fd: i32,
+    pub addr: String,
+    /// This end's address, asked for when first shown: it costs a system call.
+    pub laddr: OnceLock<String>,
+    pub created_ms: u64,
+    /// Bits of [`flag`].
+    pub flags: AtomicU32,
+    pub last_active_ms: AtomicU64,
+    pub db: AtomicU32,
+    pub resp: AtomicU8,
+    /// Row id of the last command; `u32::MAX` before the first.
+    pub last_command: AtomicU32,
+    pub query_bytes: AtomicU64,
+    pub query_capacity: AtomicU64,
+    pub output_bytes: AtomicU64,
+    pub bytes_in: AtomicU64,
+    pub bytes_out: AtomicU64,
+    pub commands: AtomicU64,
+    /// Somebody asked to close it; it is not listed any more.
+    pub killed: AtomicBool,
+    pub texts: Mutex<ClientTexts>,
+}
+
+/// What a client said of itself.
+#[derive(Debug, Clone, Default)]
+pub struct ClientTexts {
+    pub name: String,
+    pub lib_name: String,
+    pub lib_version: String,
+    pub user: String,
+}
+
+impl ClientRecord {
+    pub fn texts(&self) -> ClientTexts {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn edit_texts(&self, edit: impl FnOnce(&mut ClientTexts)) {
+        edit(&mut self.texts.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub fn has(&self, flag: u32) -> bool {
+        self.flags.load(Ordering::Relaxed) & flag != 0
+    }
+
+    pub fn set(&self, flag: u32, on: bool) {
+        if on {
+            self.flags.fetch_or(flag, Ordering::Relaxed);
+        } else {
+            self.flags.fetch_and(!flag, Ordering::Relaxed);
+        }
+    }
+}
+
+/// All clients, in one map per worker so that workers do not meet.
+#[derive(Debug)]
+pub struct Clients {
+    workers: Box<[Mutex<HashMap<u64, Arc<ClientRecord>>>]>,
+    next_id: AtomicU64,
+    /// Connected clients, those to be closed included.
+    count: AtomicI64,
+}
+
+impl Clients {
+    pub fn new(workers: usize) -> Clients {
+        Clients {
+            workers: (0..workers).map(|_| Mutex::default()).collect(),
+            next_id: AtomicU64::new(1),
+            count: AtomicI64::new(0),
+        }
+    }
+
+    pub fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Counts a connection if fewer than `max` are connected.
+    pub fn admit(&self, max: u64) -> bool {
+        let before = self.count.fetch_add(1, Ordering::Relaxed);
+        let fits = before < max as i64;
+        if !fits {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+        }
+        fits
+    }
+
+    /// Takes back an admission that came to nothing.
+    pub fn retract(&self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Connected clients. O(1).
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    pub fn add(&self, record: Arc<ClientRecord>) {
+        self.map(record.worker).insert(record.id, record);
+    }
+
+    /// Forgets a client that is gone. O(1).
+    pub fn remove(&self, worker: usize, id: u64) {
+        self.map(worker).remove(&id);
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    pub fn find(&self, id: u64) -> Option<Arc<ClientRecord>> {
+        (0..self.workers.len()).find_map(|worker| self.map(worker).get(&id).cloned())
+    }
+
+    /// All clients that are not being killed, in order of id. O(clients).
+    pub fn list(&self) -> Vec<Arc<ClientRecord>> {
+        let mut all = Vec::new();
+        for worker in 0..self.workers.len() {
+            let alive = |record: &&Arc<ClientRecord>| !record.killed.load(Ordering::Relaxed);
+            all.extend(self.map(worker).values().filter(alive).cloned());
+        }
+        all.sort_unstable_by_key(|record| record.id);
+        all
+    }
+
+    fn map(&self, worker: usize) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<ClientRecord>>> {
+        self.workers[worker].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

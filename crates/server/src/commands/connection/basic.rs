@@ -1,0 +1,106 @@
+//! PING, ECHO, SELECT, QUIT: the plain things a connection can ask.
+
+use crate::call::{Call, Command};
+use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
+use brisk_engine::number::parse_i64;
+use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result};
+
+const PING: Command = Command {
+    spec: Spec {
+        name: "ping",
+        group: Group::Connection,
+        summary: "Answers PONG, or the message it was given.",
+        since: "1.0.0",
+        complexity: "O(1)",
+        arity: -1,
+        flags: Flags::FAST,
+        categories: Categories::CONNECTION,
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        args: &[Arg::string("message").optional()],
+        ..Spec::EMPTY
+    },
+    run: ping,
+    subcommands: &[],
+};
+
+fn ping(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let message = args.optional();
+    if args.remaining() > 0 {
+        return Err(call.wrong_arity());
+    }
+    Ok(match message {
+        Some(message) => call.reply.bulk(message),
+        None => call.reply.simple("PONG"),
+    })
+}
+
+const ECHO: Command = Command {
+    spec: Spec {
+        name: "echo",
+        group: Group::Connection,
+        summary: "Answers the message it was given.",
+        since: "1.0.0",
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::FAST,
+        categories: Categories::CONNECTION,
+        args: &[Arg::string("message")],
+        ..Spec::EMPTY
+    },
+    run: |call, args| Ok(call.reply.bulk(args.bytes()?)),
+    subcommands: &[],
+};
+
+const SELECT: Command = Command {
+    spec: Spec {
+        name: "select",
+        group: Group::Connection,
+        summary: "Changes the database that the connection works on.",
+        since: "1.0.0",
+        complexity: "O(1)",
+        arity: 2,
+        flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
+        categories: Categories::CONNECTION,
+        args: &[Arg::integer("index")],
+        ..Spec::EMPTY
+    },
+    run: select,
+    subcommands: &[],
+};
+
+fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let index = parse_i64(args.bytes()?).and_then(|index| i32::try_from(index).ok());
+    let index = index.ok_or(CommandError::NotAnInteger)?;
+    let count = call.core.shared.keyspace.database_count();
+    let index = u32::try_from(index).ok().filter(|index| *index < count);
+    call.session.select(DbIndex(index.ok_or(CommandError::DbOutOfRange)?));
+    Ok(call.reply.ok())
+}
+
+const QUIT: Command = Command {
+    spec: Spec {
+        name: "quit",
+        group: Group::Connection,
+        summary: "Closes the connection after the replies to what was sent before.",
+        since: "1.0.0",
+        complexity: "O(1)",
+        arity: -1,
+        flags: Flags::FAST
+            .union(Flags::LOADING)
+            .union(Flags::STALE)
+            .union(Flags::NOSCRIPT)
+            .union(Flags::NO_AUTH)
+            .union(Flags::ALLOW_BUSY),
+        categories: Categories::CONNECTION,
+        ..Spec::EMPTY
+    },
+    run: quit,
+    subcommands: &[],
+};
+
+fn quit(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    call.session.close_after_reply();
+    Ok(call.reply.ok())
+}
+
+pub(super) const COMMANDS: &[Command] = &[PING, ECHO, SELECT, QUIT];

@@ -1,0 +1,13 @@
+//! Commands that need a session or the server, family by family.
+
+mod connection;
+
+use crate::call::Command;
+
+/// The families, each with the commands of one group of COMMAND DOCS.
+const FAMILIES: &[&[&[Command]]] = &[connection::FAMILY];
+
+/// All commands of this crate.
+pub fn all() -> impl Iterator<Item = &'static Command> {
+    FAMILIES.iter().copied().flatten().copied().flatten()
+}

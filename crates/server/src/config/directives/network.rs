@@ -1,0 +1,63 @@
+//! Where the server listens and how it treats sockets. The settings and their directives.
+
+use crate::config::choice::IoBackend;
+use crate::config::directive::{Directive, INT_MAX, Kind, choice, field};
+use crate::config::special;
+use crate::config::value::Text;
+
+/// Where the server listens and how it treats sockets.
+#[derive(Clone, Default, PartialEq)]
+pub struct Network {
+    /// `bind`: addresses to listen on; `*` and `::*` are all, a leading `-` allows the address to be missing.
+    pub bind: Vec<String>,
+    /// `port`: TCP port; 0 does not listen on TCP.
+    pub port: i64,
+    /// `unixsocket`: path of the Unix socket; empty for none.
+    pub unixsocket: Text,
+    /// `unixsocketperm`: mode of the Unix socket; 0 leaves what the umask gives.
+    pub unixsocketperm: u32,
+    /// `tcp-backlog`: length of the queue of connections not accepted yet.
+    pub tcp_backlog: i64,
+    /// `tcp-keepalive`: seconds between keepalive probes; 0 for none.
+    pub tcp_keepalive: i64,
+    /// `protected-mode`: without password and address list, serve the loopback interface only.
+    pub protected_mode: bool,
+    /// `bind-source-addr`: local address of outgoing connections.
+    pub bind_source_addr: Text,
+    /// `socket-mark-id`: mark of listening sockets (SO_MARK); 0 for none.
+    pub socket_mark_id: i64,
+    /// `io-backend`: what the event loops are built on.
+    pub io_backend: IoBackend,
+    /// `max-new-connections-per-cycle`: connections accepted per event-loop round and worker.
+    pub max_new_connections_per_cycle: i64,
+    /// `max-new-tls-connections-per-cycle`: TLS connections accepted per event-loop round and worker.
+    pub max_new_tls_connections_per_cycle: i64,
+}
+
+pub(super) const DIRECTIVES: &[Directive] = &[
+    Directive::new("bind", "* -::*", Kind::Many(special::BIND)),
+    Directive::integer("port", "6379", (0, 65535), field!(network.port)),
+    Directive::text("unixsocket", "", field!(network.unixsocket)).immutable(),
+    Directive::new("unixsocketperm", "0", Kind::Mode(field!(network.unixsocketperm))).immutable(),
+    Directive::integer("tcp-backlog", "511", (0, INT_MAX), field!(network.tcp_backlog)).immutable(),
+    Directive::integer("tcp-keepalive", "300", (0, INT_MAX), field!(network.tcp_keepalive)),
+    Directive::switch("protected-mode", "yes", field!(network.protected_mode)),
+    Directive::text("bind-source-addr", "", field!(network.bind_source_addr)).planned(),
+    Directive::integer("socket-mark-id", "0", (0, u32::MAX as i64), field!(network.socket_mark_id))
+        .immutable()
+        .ignored(),
+    Directive::choice("io-backend", "auto", choice!(network.io_backend)).immutable(),
+    Directive::integer(
+        "max-new-connections-per-cycle",
+        "10",
+        (1, 1000),
+        field!(network.max_new_connections_per_cycle),
+    ),
+    Directive::integer(
+        "max-new-tls-connections-per-cycle",
+        "1",
+        (1, 1000),
+        field!(network.max_new_tls_connections_per_cycle),
+    )
+    .planned(),
+];

@@ -1,0 +1,153 @@
+//! Loading: a configuration file, its includes, standard input and command-line options, as one text.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::args::Launch;
+use super::directive::{BAD_DIRECTIVE, Kind, Write};
+use super::error::{FileError, UNBALANCED};
+use super::special::os_reason;
+use super::value::Refusal;
+use super::{Config, Store, directives, include, words};
+
+/// Largest file that is read, and largest standard input.
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
+/// How deep includes may nest: enough for any layout, and an end for a file that includes itself.
+pub const DEPTH_MAX: usize = 16;
+/// How many files one start reads at most.
+pub const FILES_MAX: usize = 1_000;
+
+/// Builds the configuration the command line asks for. Reads `stdin` only if it does.
+///
+/// # Errors
+/// The first line, file or combination that cannot be taken.
+pub fn load(launch: &Launch, stdin: &mut dyn Read) -> Result<Store, FileError> {
+    let mut text = Vec::new();
+    let mut path = None;
+    if let Some(file) = &launch.file {
+        // Kept absolute: `dir` may move relative names later, and REWRITE and INFO need the file itself.
+        let absolute = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        text = read_file(&absolute)?;
+        path = Some(absolute);
+    }
+    if launch.stdin {
+        if text.last().is_some_and(|last| *last != b'\n') {
+            text.push(b'\n'); // else the file's last line would run into the first of standard input
+        }
+        read_bounded(stdin, Path::new("-"), &mut text)?;
+    }
+    if !launch.options.is_empty() {
+        text.push(b'\n');
+        text.extend_from_slice(&launch.options);
+    }
+    let mut loader = Loader::new(true);
+    loader.text(&text, 0)?;
+    Ok(Store::new(loader.finish()?, path))
+}
+
+/// Loads one text that may not include others.
+pub(super) fn parse_alone(text: &[u8]) -> Result<Config, FileError> {
+    let mut loader = Loader::new(false);
+    loader.text(text, 0)?;
+    loader.finish()
+}
+
+fn read_file(path: &Path) -> Result<Vec<u8>, FileError> {
+    let failed =
+        |error: io::Error| FileError::Open { path: path.to_owned(), reason: os_reason(&error) };
+    let mut file = File::open(path).map_err(failed)?;
+    let mut text = Vec::new();
+    read_bounded(&mut file, path, &mut text)?;
+    Ok(text)
+}
+
+fn read_bounded(from: &mut dyn Read, path: &Path, text: &mut Vec<u8>) -> Result<(), FileError> {
+    let read = from.take(FILE_BYTES_MAX + 1).read_to_end(text);
+    let read =
+        read.map_err(|error| FileError::Open { path: path.to_owned(), reason: os_reason(&error) })?;
+    if read as u64 > FILE_BYTES_MAX {
+        let limit = format!("at most {FILE_BYTES_MAX} bytes");
+        return Err(FileError::Limit { path: path.to_owned(), limit });
+    }
+    Ok(())
+}
+
+/// What is known while lines are read.
+struct Loader {
+    config: Config,
+    /// Directives that already had a line, so that a further one adds to it.
+    seen: HashSet<&'static str>,
+    files: usize,
+    includes: bool,
+}
+
+impl Loader {
+    fn new(includes: bool) -> Self {
+        Self { config: Config::default(), seen: HashSet::new(), files: 0, includes }
+    }
+
+    /// Takes every line of `text`, in order; `depth` counts the includes around it.
+    fn text(&mut self, text: &[u8], depth: usize) -> Result<(), FileError> {
+        for (index, line) in text.split(|byte| *byte == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            if line.is_empty() || line[0] == b'#' {
+                continue;
+            }
+            match self.line(line) {
+                Ok(files) => {
+                    for file in files {
+                        self.include(&file, depth + 1)?;
+                    }
+                }
+                Err(reason) => {
+                    let text = String::from_utf8_lossy(line).into_owned();
+                    return Err(FileError::Line { line: index + 1, text, reason });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes one line; the files to read in its place if it is an `include`.
+    fn line(&mut self, line: &[u8]) -> Result<Vec<PathBuf>, Refusal> {
+        let words = words::split(line).ok_or(UNBALANCED)?;
+        let [name, values @ ..] = words.as_slice() else { return Ok(Vec::new()) };
+        let row = directives::find(name).ok_or(BAD_DIRECTIVE)?;
+        if matches!(row.kind, Kind::Include) {
+            let [pattern] = values else { return Err(BAD_DIRECTIVE.into()) };
+            if !self.includes {
+                return Ok(Vec::new());
+            }
+            let base = self.config.process.dir.as_path();
+            return Ok(include::expand(base, pattern, FILES_MAX));
+        }
+        let write = if self.seen.insert(row.name) { Write::Replace } else { Write::Add };
+        row.set(&mut self.config, values, write)?;
+        Ok(Vec::new())
+    }
+
+    fn include(&mut self, path: &Path, depth: usize) -> Result<(), FileError> {
+        let beyond = |limit| Err(FileError::Limit { path: path.to_owned(), limit });
+        if depth > DEPTH_MAX {
+            return beyond(format!("includes nest at most {DEPTH_MAX} deep"));
+        }
+        self.files += 1;
+        if self.files > FILES_MAX {
+            return beyond(format!("at most {FILES_MAX} included files"));
+        }
+        let text = read_file(path)?;
+        self.text(&text, depth)
+    }
+
+    /// Checks what only the whole can show.
+    fn finish(mut self) -> Result<Config, FileError> {
+        if self.config.cluster.cluster_enabled && self.config.replication.replicaof.is_some() {
+            let reason = "replicaof directive not allowed in cluster mode";
+            return Err(FileError::Conflict { reason });
+        }
+        self.config.normalise();
+        Ok(self.config)
+    }
+}

@@ -1,0 +1,43 @@
+//! Patterns of `include` lines: which files a path with `*`, `?` or `[…]` stands for.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::glob;
+
+/// The files `pattern` names, in the order of their names; at most `max`.
+///
+/// A path without pattern characters is itself, whether it exists or not. A pattern may fit nothing. Names that
+/// begin with a dot fit only patterns that do.
+pub(super) fn expand(base: &Path, pattern: &[u8], max: usize) -> Vec<PathBuf> {
+    let joined = base.join(OsStr::from_bytes(pattern));
+    if !glob::is_pattern(pattern) {
+        return vec![joined];
+    }
+    let mut found = vec![PathBuf::new()];
+    for part in joined.components() {
+        let part = part.as_os_str();
+        found = if glob::is_pattern(part.as_bytes()) {
+            found.iter().flat_map(|folder| fitting(folder, part.as_bytes())).take(max).collect()
+        } else {
+            found.into_iter().map(|folder| folder.join(part)).collect()
+        };
+    }
+    found.retain(|path| path.exists());
+    found
+}
+
+/// Entries of `folder` that fit `pattern`, sorted; none if it cannot be read.
+fn fitting(folder: &Path, pattern: &[u8]) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+    let fits = |name: &[u8]| {
+        (name.first() != Some(&b'.') || pattern.first() == Some(&b'.'))
+            && glob::matches(pattern, name, false)
+    };
+    let mut found: Vec<_> =
+        names.filter(|name| fits(name.as_bytes())).map(|name| folder.join(name)).collect();
+    found.sort();
+    found
+}

@@ -1,0 +1,156 @@
+//! The configuration in force: CONFIG GET and CONFIG SET.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::choice::Protection;
+use super::directive::{Directive, Write};
+use super::error::{ConfigError, Rejection, RewriteError};
+use super::rewrite::{self, Replacement};
+use super::{Config, directives, glob};
+
+/// Who sets a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// Connected from this machine, for directives protected with `local`.
+    pub local: bool,
+}
+
+/// Owns the configuration in force and the file it came from.
+#[derive(Debug)]
+pub struct Store {
+    current: Arc<Config>,
+    file: Option<PathBuf>,
+}
+
+impl Store {
+    /// A store for `config`; `file` is what CONFIG REWRITE writes, absolute.
+    pub fn new(config: Config, file: Option<PathBuf>) -> Self {
+        Self { current: Arc::new(config), file }
+    }
+
+    /// The configuration in force.
+    pub fn current(&self) -> Arc<Config> {
+        Arc::clone(&self.current)
+    }
+
+    /// The file the server was started with, absolute.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// Changes settings from inside the server (REPLICAOF, a lowered `maxclients`), unchecked: the caller keeps
+    /// to what the rows allow.
+    pub fn adopt(&mut self, change: impl FnOnce(&mut Config)) {
+        let config = Arc::make_mut(&mut self.current);
+        change(config);
+        config.normalise();
+    }
+
+    /// CONFIG GET: names and values of all settings that fit one of `patterns`, each name once.
+    ///
+    /// A name without pattern characters fits in any case of letters, hidden directives included, and is answered
+    /// as it was written. O(patterns × directives).
+    pub fn get(&self, patterns: &[&[u8]]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let mut found: BTreeMap<&'static str, (Vec<u8>, &Directive)> = BTreeMap::new();
+        for pattern in patterns {
+            if glob::is_pattern(pattern) {
+                for row in directives::all().filter(|row| row.is_setting() && !row.hidden) {
+                    for name in row.names().filter(|n| glob::matches(pattern, n.as_bytes(), true)) {
+                        found.entry(name).or_insert_with(|| (name.into(), row));
+                    }
+                }
+            } else if let Some(row) = directives::find(pattern).filter(|row| row.is_setting()) {
+                let same = |name: &&str| name.as_bytes().eq_ignore_ascii_case(pattern);
+                if let Some(name) = row.names().find(same) {
+                    found.entry(name).or_insert_with(|| (pattern.to_vec(), row));
+                }
+            }
+        }
+        found.into_values().map(|(name, row)| (name, row.show(&self.current))).collect()
+    }
+
+    /// CONFIG SET: takes all of `pairs` or none; the names of the directives that changed.
+    ///
+    /// First every name is looked up and judged, then every value is taken into a copy, then `apply` puts the copy
+    /// in force with (old, new). If `apply` refuses it must leave the server as with the old one.
+    ///
+    /// # Errors
+    /// The first pair that cannot be taken, in Redis's words.
+    pub fn set(
+        &mut self,
+        pairs: &[(&[u8], &[u8])],
+        caller: Caller,
+        apply: &mut dyn FnMut(&Config, &Config) -> Result<(), Rejection>,
+    ) -> Result<Vec<&'static str>, ConfigError> {
+        let mut rows = Vec::with_capacity(pairs.len());
+        for (index, (name, _)) in pairs.iter().enumerate() {
+            let row = directives::find(name)
+                .filter(|row| row.is_setting())
+                .ok_or_else(|| ConfigError::Unknown { name: text(name) })?;
+            self.may_set(row, caller).map_err(|reason| refused(name, reason))?;
+            // By the name as written: a directive may appear beside its alias, the last one wins, as in Redis.
+            if pairs[..index].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
+                return Err(refused(name, "duplicate parameter"));
+            }
+            rows.push(row);
+        }
+        let mut new = Config::clone(&self.current);
+        for (row, (name, value)) in rows.iter().zip(pairs) {
+            row.set(&mut new, &[value.to_vec()], Write::Replace)
+                .map_err(|reason| ConfigError::Refused { name: text(name), reason })?;
+        }
+        new.normalise();
+        apply(&self.current, &new).map_err(|Rejection { directive, reason }| {
+            let blamed = rows.iter().position(|row| row.name == directive);
+            let name = blamed.map_or_else(|| directive.to_owned(), |at| text(pairs[at].0));
+            ConfigError::Refused { name, reason }
+        })?;
+        let mut changed: Vec<_> = rows
+            .iter()
+            .filter(|row| row.show(&self.current) != row.show(&new))
+            .map(|row| row.name)
+            .collect();
+        changed.sort_unstable();
+        changed.dedup();
+        self.current = Arc::new(new);
+        Ok(changed)
+    }
+
+    fn may_set(&self, row: &Directive, caller: Caller) -> Result<(), &'static str> {
+        if row.immutable {
+            return Err("can't set immutable config");
+        }
+        let allowed = match self.current.security.enable_protected_configs {
+            Protection::No => false,
+            Protection::Yes => true,
+            Protection::Local => caller.local,
+        };
+        if row.protected && !allowed {
+            return Err("can't set protected config");
+        }
+        Ok(())
+    }
+
+    /// CONFIG REWRITE: brings the file up to date, keeping comments and the order of lines. `replacements` are
+    /// lines whose owner is not the configuration (`user`).
+    ///
+    /// The new text is written beside the file, flushed, and renamed over it: a crash leaves one of the two whole.
+    ///
+    /// # Errors
+    /// No file, or the file system's reason; the old file is then as it was.
+    pub fn rewrite(&self, replacements: &[Replacement]) -> Result<(), RewriteError> {
+        let file = self.file.as_deref().ok_or(RewriteError::NoFile)?;
+        rewrite::rewrite(file, &self.current, replacements)
+            .map_err(|error| RewriteError::Io { reason: super::special::os_reason(&error) })
+    }
+}
+
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+fn refused(name: &[u8], reason: &'static str) -> ConfigError {
+    ConfigError::Refused { name: text(name), reason: reason.into() }
+}

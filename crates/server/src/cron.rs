@@ -1,0 +1,184 @@
+//! What a worker does besides serving: expiry, idle clients, sampled figures.
+//!
+//! Runs `hz` times a second on each worker; worker 0 also samples what belongs to the whole server.
+//! Expiry goes on between rounds in slices of [`EXPIRE_SLICE_NS`] as long as there is work, and
+//! takes at most a quarter of the worker's time (more with `active-expire-effort`).
+
+use crate::worker::{Worker, unix_ms};
+use brisk_engine::keyspace::expire::{Sweeper, Swept};
+use brisk_reactor::{Close, Control, Token};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// One slice of expiry: others wait no longer for it.
+const EXPIRE_SLICE_NS: u64 = 400_000;
+/// Pause between two slices, at the default effort: a quarter of the time is expiry's at most.
+const EXPIRE_PAUSE_NS: u64 = 1_200_000;
+/// A cycle over all slots begins this often.
+const EXPIRE_PERIOD_NS: u64 = 100_000_000;
+/// Samples that a rate is averaged over.
+const RATE_SAMPLES: usize = 16;
+/// Time between two samples.
+const SAMPLE_PERIOD_NS: u64 = 100_000_000;
+
+/// A worker's timers.
+#[derive(Debug, Default)]
+pub struct Cron {
+    /// Worker 0 samples for the whole server.
+    samples_server: bool,
+    next_tick: u64,
+    next_expire: u64,
+    next_sample: u64,
+    sweeper: Option<Sweeper>,
+    /// Where the walk over sessions stands.
+    session_cursor: usize,
+    commands: Rate,
+    input: Rate,
+    output: Rate,
+}
+
+/// A rate averaged over the latest samples.
+#[derive(Debug, Default)]
+struct Rate {
+    last: u64,
+    last_ns: u64,
+    samples: [u64; RATE_SAMPLES],
+    next: usize,
+}
+
+impl Rate {
+    /// Takes the counter's value and returns the average change per second.
+    fn sample(&mut self, value: u64, now_ns: u64) -> u64 {
+        let elapsed = now_ns.saturating_sub(self.last_ns).max(1);
+        let change = value.saturating_sub(self.last);
+        if self.last_ns != 0 {
+            let per_second = u128::from(change) * 1_000_000_000 / u128::from(elapsed);
+            self.samples[self.next] = per_second as u64;
+            self.next = (self.next + 1) % RATE_SAMPLES;
+        }
+        (self.last, self.last_ns) = (value, now_ns);
+        self.samples.iter().sum::<u64>() / RATE_SAMPLES as u64
+    }
+}
+
+impl Cron {
+    /// For worker `id` of `workers`.
+    pub fn new(id: usize, workers: usize) -> Cron {
+        Cron {
+            samples_server: id == 0,
+            sweeper: Some(Sweeper::new(id, workers)),
+            ..Cron::default()
+        }
+    }
+
+    /// Does what is due; how long nothing will be.
+    pub fn run(&mut self, worker: &mut Worker, io: &mut Control) -> Duration {
+        let clock = worker.core.clock;
+        let begin = clock.ticks();
+        let now = clock.ns(begin);
+        if now >= self.next_expire {
+            self.expire(worker, now);
+        }
+        if now >= self.next_tick {
+            let period = 1_000_000_000 / worker.core.config.process.hz.clamp(1, 500) as u64;
+            self.next_tick = now + period;
+            self.sessions(worker, io);
+        }
+        if now >= self.next_sample {
+            self.next_sample = now + SAMPLE_PERIOD_NS;
+            publish_loop_figures(worker, io);
+            if self.samples_server {
+                self.sample(worker, now);
+            }
+        }
+        let end = clock.ns(clock.ticks());
+        worker.core.stats().background_ns.add(end - now);
+        let mut wait = self.next_tick.min(self.next_expire).min(self.next_sample);
+        if worker.has_paused() {
+            wait = wait.min(end + worker.pause_left_ns());
+        }
+        Duration::from_nanos(wait.saturating_sub(end))
+    }
+
+    fn expire(&mut self, worker: &mut Worker, now: u64) {
+        let core = &worker.core;
+        if !core.shared.active_expire.load(Ordering::Relaxed) {
+            self.next_expire = now + EXPIRE_PERIOD_NS;
+            return;
+        }
+        let Some(sweeper) = &mut self.sweeper else { return };
+        let clock = core.clock;
+        let begin = clock.ticks();
+        let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < EXPIRE_SLICE_NS;
+        let swept = sweeper.cycle(&core.shared.keyspace, &core.env, more);
+        core.free_garbage();
+        let ns = clock.ns(clock.ticks().wrapping_sub(begin));
+        core.stats().expire_ns.add(ns);
+        core.note_latency("expire-cycle", ns);
+        let effort = core.config.memory.active_expire_effort.clamp(1, 10) as u64;
+        self.next_expire = match swept {
+            Swept::All => now + EXPIRE_PERIOD_NS,
+            Swept::Part => now + ns + EXPIRE_PAUSE_NS / effort,
+        };
+    }
+
+    /// Looks at a share of the sessions, all of them once a second: idle ones, and ones whose
+    /// output stays above its limit.
+    fn sessions(&mut self, worker: &mut Worker, io: &mut Control) {
+        let slots = worker.session_slots();
+        if slots == 0 {
+            return;
+        }
+        if worker.has_paused() && worker.pause_left_ns() == 0 {
+            worker.resume_paused(io);
+        }
+        let hz = worker.core.config.process.hz.clamp(1, 500) as usize;
+        let share = slots.div_ceil(hz).max(5).min(slots);
+        let now = unix_ms();
+        let timeout_ms = worker.core.config.clients.timeout.max(0) as u64 * 1000;
+        for _ in 0..share {
+            self.session_cursor = (self.session_cursor + 1) % slots;
+            let cursor = self.session_cursor;
+            let Some(session) = worker.session_at(cursor) else { continue };
+            let token: Token = session.token;
+            let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
+            let exempt = session.record.has(crate::clients::flag::MONITOR);
+            if timeout_ms > 0 && idle > timeout_ms && !exempt {
+                io.close(token, Close::Now);
+            }
+        }
+    }
+
+    fn sample(&mut self, worker: &Worker, now: u64) {
+        let shared = &worker.core.shared;
+        let figures = &shared.figures;
+        let sum = |of: fn(&crate::stats::WorkerStats) -> u64| shared.stats.iter().map(of).sum();
+        let commands = self.commands.sample(sum(|s| s.commands_processed.get()), now);
+        figures.ops_per_second.store(commands, Ordering::Relaxed);
+        let input = self.input.sample(sum(|s| s.bytes_in.get()), now);
+        figures.input_bytes_per_second.store(input, Ordering::Relaxed);
+        let output = self.output.sample(sum(|s| s.bytes_out.get()), now);
+        figures.output_bytes_per_second.store(output, Ordering::Relaxed);
+        figures.peak_memory.fetch_max(crate::memory::used(), Ordering::Relaxed);
+    }
+}
+
+/// Copies the event loop's own counters to where INFO finds them.
+fn publish_loop_figures(worker: &Worker, io: &Control) {
+    let (stats, clock, counters) = (worker.core.stats(), worker.core.clock, io.counters());
+    stats.bytes_in.set(counters.bytes_in);
+    stats.bytes_out.set(counters.bytes_out);
+    stats.reads.set(counters.receives);
+    stats.writes.set(counters.sends);
+    stats.accept_ns.set(clock.ns(counters.ticks_accept));
+    stats.read_ns.set(clock.ns(counters.ticks_receive));
+    stats.write_ns.set(clock.ns(counters.ticks_send));
+    stats.wait_ns.set(clock.ns(counters.ticks_wait));
+    stats.wait_calls.set(counters.waits);
+    stats.ctl_calls.set(counters.registrations);
+    stats.accept_calls.set(counters.accepts);
+    stats.receive_calls.set(counters.receives);
+    stats.send_calls.set(counters.sends);
+    stats.close_calls.set(counters.closes);
+    stats.rounds.set(counters.rounds);
+}

@@ -1,0 +1,211 @@
+//! One request: found, checked, run, counted.
+
+use crate::batch::{Batch, Request};
+use crate::call::Call;
+use crate::gate::{self, Verdict};
+use crate::session::{Session, Stall};
+use crate::shared::armed;
+use crate::table::{Row, Run};
+use crate::worker::Core;
+use brisk_engine::command::{Flags, Scope};
+use brisk_engine::exec::{self, Invocation};
+use brisk_engine::{Args, CommandError, Reply, ReplyBuffer};
+use std::sync::atomic::Ordering;
+
+/// What becomes of the connection's pipeline after a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    Next,
+    /// The request was not run; run it again when this is over.
+    Later(Stall),
+}
+
+/// Bytes of an unknown command's name and arguments that the error repeats.
+const ECHO_BYTES_MAX: usize = 128;
+
+impl Core {
+    /// Runs one request of the batch; its reply goes to `replies`.
+    #[inline]
+    pub fn dispatch(
+        &mut self,
+        session: &mut Session,
+        batch: &Batch,
+        request: &Request,
+        data: &[u8],
+        replies: &mut ReplyBuffer,
+    ) -> Flow {
+        let shared = self.shared.clone();
+        let mut args = batch.args(data, request, shared.keyspace.hasher());
+        let Some(row) = request.row else {
+            let error = unknown_command(&args);
+            return self.reject(session, None, &error, replies);
+        };
+        if let Some(error) = misused(row, &args) {
+            return self.reject(session, Some(row), &error, replies);
+        }
+        let armed = shared.armed.load(Ordering::Relaxed);
+        if gate::is_armed(armed, session, row) {
+            match gate::ask(self, session, row) {
+                Verdict::Pass => {}
+                Verdict::Refuse(error) => {
+                    return self.reject(session, Some(row), &error, replies);
+                }
+                Verdict::Wait(stall) => return Flow::Later(stall),
+            }
+        }
+        if armed & armed::MONITOR != 0 && !row.has(Flags::SKIP_MONITOR) {
+            self.tell_monitors(session, &args);
+        }
+        if row.parent.is_some() {
+            args.skip_subcommand();
+        }
+        let mark = replies.mark();
+        let prepared = batch.keys(request);
+        let words = args.clone();
+        let db_before = session.db;
+        let result = match row.run {
+            Run::Data(run) => {
+                let call = Invocation {
+                    spec: row.spec,
+                    parent: row.parent,
+                    run,
+                    db: session.db,
+                    may_block: true,
+                };
+                let still = (row.spec.scope == Scope::Quiescent)
+                    .then(|| shared.quiesce.stop_others(self.id));
+                let reply = Reply::new(replies, session.protocol);
+                let env = &self.env;
+                let done = exec::run(&shared.keyspace, env, &call, prepared, &mut args, reply);
+                drop(still);
+                done.map(|done| self.stats().changes.add(done.dirty))
+            }
+            Run::Server(run) => {
+                let still = (row.spec.scope == Scope::Quiescent)
+                    .then(|| shared.quiesce.stop_others(self.id));
+                let reply = Reply::new(replies, session.protocol);
+                let mut call = Call { core: self, session, reply, row, prepared };
+                let done = run(&mut call, &mut args);
+                drop(still);
+                done.map(|_| ())
+            }
+        };
+        let failed = match result {
+            Ok(()) => false,
+            Err(CommandError::SlotBusy) => {
+                replies.truncate(mark);
+                self.stats().slot_conflicts.add(1);
+                return Flow::Later(Stall::NextRound);
+            }
+            Err(error) => {
+                replies.truncate(mark);
+                self.write_error(session, &error, replies);
+                true
+            }
+        };
+        self.account(session, row, failed, &words, db_before);
+        if !session.wants_reply() {
+            replies.truncate(mark);
+        }
+        session.after_command();
+        Flow::Next
+    }
+
+    /// Answers with an error a request that is not run.
+    #[cold]
+    fn reject(
+        &mut self,
+        session: &mut Session,
+        row: Option<&Row>,
+        error: &CommandError,
+        replies: &mut ReplyBuffer,
+    ) -> Flow {
+        if let Some(row) = row {
+            self.stats().commands[row.id].rejected.add(1);
+        }
+        let mark = replies.mark();
+        self.write_error(session, error, replies);
+        if !session.wants_reply() {
+            replies.truncate(mark);
+        }
+        session.after_command();
+        Flow::Next
+    }
+
+    fn write_error(&self, session: &Session, error: &CommandError, replies: &mut ReplyBuffer) {
+        let text = error.to_string();
+        self.stats().error_replies.add(1);
+        self.shared.count_error(&text);
+        Reply::new(replies, session.protocol).error_text(&text);
+    }
+
+    /// Statistics, slow log, latency monitor.
+    #[inline]
+    fn account(
+        &mut self,
+        session: &Session,
+        row: &'static Row,
+        failed: bool,
+        words: &Args<'_>,
+        db: brisk_engine::DbIndex,
+    ) {
+        let _ = db;
+        let ticks = self.clock.ticks();
+        let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
+        self.last_ticks = ticks;
+        session.record.last_command.store(row.id as u32, Ordering::Relaxed);
+        let stats = &self.shared.stats[self.id];
+        stats.commands_processed.add(1);
+        let own = &stats.commands[row.id];
+        own.calls.add(1);
+        own.time_ns.add(ns);
+        if failed {
+            own.failed.add(1);
+        }
+        if self.latency_tracking {
+            own.latency.record(ns);
+        }
+        if ns >= self.slow_ns {
+            self.account_slow(session, row, ns, words);
+        }
+    }
+}
+
+/// Arity, and a subcommand that does not exist.
+#[inline]
+fn misused(row: &'static Row, args: &Args<'_>) -> Option<CommandError> {
+    if row.is_container() && args.argc() > 1 {
+        let word = String::from_utf8_lossy(cut(args.word(1))).into_owned();
+        let name = row.name.to_ascii_uppercase();
+        return Some(CommandError::text(format!(
+            "ERR unknown subcommand '{word}'. Try {name} HELP."
+        )));
+    }
+    if row.spec.arity_admits(args.argc()) {
+        None
+    } else {
+        Some(CommandError::Arity(row.name.as_str().into()))
+    }
+}
+
+fn cut(word: &[u8]) -> &[u8] {
+    &word[..word.len().min(ECHO_BYTES_MAX)]
+}
+
+#[cold]
+fn unknown_command(args: &Args<'_>) -> CommandError {
+    let mut text = b"ERR unknown command '".to_vec();
+    text.extend_from_slice(cut(args.word(0)));
+    text.extend_from_slice(b"', with args beginning with: ");
+    let begin = text.len();
+    for word in args.words().skip(1) {
+        let written = text.len() - begin;
+        if written >= ECHO_BYTES_MAX {
+            break;
+        }
+        text.push(b'\'');
+        text.extend_from_slice(&word[..word.len().min(ECHO_BYTES_MAX - written)]);
+        text.extend_from_slice(b"' ");
+    }
+    CommandError::text(String::from_utf8_lossy(&text).into_owned())
+}

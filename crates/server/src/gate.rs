@@ -1,0 +1,109 @@
+//! The gate: the checks a command passes before it runs, in the order that clients can see.
+//!
+//! None of them is armed for most commands; then one comparison skips them all.
+
+use crate::config::choice::Protection;
+use crate::pause::Paused;
+use crate::session::{Session, Stall};
+use crate::shared::armed;
+use crate::table::Row;
+use crate::worker::Core;
+use brisk_engine::CommandError;
+use brisk_engine::command::Flags;
+
+/// What a check says.
+pub enum Verdict {
+    Pass,
+    /// The command is not run; this is the answer.
+    Refuse(CommandError),
+    /// The command is run later.
+    Wait(Stall),
+}
+
+type Check = fn(&mut Core, &Session, &Row) -> Verdict;
+
+/// The checks by name, first to last.
+pub const CHECKS: &[(&str, Check)] = &[
+    ("protected", protected),
+    ("authentication", authentication),
+    ("memory", memory),
+    ("pause", pause),
+];
+
+/// Whether any check may have something to say.
+#[inline]
+pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
+    armed & (armed::MAXMEMORY | armed::PAUSE) != 0
+        || !session.authenticated
+        || row.has(Flags::PROTECTED)
+}
+
+/// Asks all checks in order.
+#[cold]
+pub fn ask(core: &mut Core, session: &Session, row: &Row) -> Verdict {
+    for (_, check) in CHECKS {
+        match check(core, session, row) {
+            Verdict::Pass => {}
+            other => return other,
+        }
+    }
+    Verdict::Pass
+}
+
+/// DEBUG and MODULE are off unless the configuration allows them.
+fn protected(core: &mut Core, session: &Session, row: &Row) -> Verdict {
+    if !row.has(Flags::PROTECTED) {
+        return Verdict::Pass;
+    }
+    let name = row.parent.unwrap_or(row.spec).name;
+    let security = &core.config.security;
+    let (setting, directive) = if name.starts_with('m') {
+        (security.enable_module_command, "enable-module-command")
+    } else {
+        (security.enable_debug_command, "enable-debug-command")
+    };
+    let allowed = match setting {
+        Protection::Yes => true,
+        Protection::Local => session.is_local(),
+        Protection::No => false,
+    };
+    if allowed {
+        return Verdict::Pass;
+    }
+    let name = name.to_ascii_uppercase();
+    Verdict::Refuse(CommandError::text(format!(
+        "ERR {name} command not allowed. If the {directive} option is set to \"local\", you can \
+         run it from a local connection, otherwise you need to set this option in the \
+         configuration file, and then restart the server."
+    )))
+}
+
+fn authentication(_: &mut Core, session: &Session, row: &Row) -> Verdict {
+    if session.authenticated || row.has(Flags::NO_AUTH) {
+        Verdict::Pass
+    } else {
+        Verdict::Refuse(CommandError::text("NOAUTH Authentication required."))
+    }
+}
+
+/// Makes room, and refuses what needs more if there is none.
+fn memory(core: &mut Core, _: &Session, row: &Row) -> Verdict {
+    if core.config.memory.maxmemory == 0 || core.make_room() || !row.has(Flags::DENYOOM) {
+        Verdict::Pass
+    } else {
+        Verdict::Refuse(CommandError::OutOfMemory)
+    }
+}
+
+fn pause(core: &mut Core, _: &Session, row: &Row) -> Verdict {
+    let now = core.env.now().0;
+    match core.shared.pause.in_force(now) {
+        Some((Paused::All, _)) => Verdict::Wait(Stall::Paused),
+        Some((Paused::Writes, _)) if row.has(Flags::WRITE) => Verdict::Wait(Stall::Paused),
+        Some(_) => Verdict::Pass,
+        None => {
+            core.shared.arm(armed::PAUSE, false);
+            Verdict::Pass
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! The Brisk server: everything that needs a session, a thread, a file or the process.
+#![forbid(unsafe_code)]
+
+pub mod background;
+pub mod batch;
+pub mod boot;
+pub mod call;
+pub mod clients;
+pub mod commands;
+pub mod config;
+pub mod cron;
+pub mod dispatch;
+pub mod figures;
+pub mod gate;
+pub mod latency;
+pub mod log;
+pub mod mailbox;
+pub mod memory;
+pub mod monitor;
+pub mod pause;
+pub mod quiesce;
+pub mod session;
+pub mod shared;
+pub mod shutdown;
+pub mod slowlog;
+pub mod stats;
+pub mod table;
+pub mod worker;

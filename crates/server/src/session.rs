@@ -1,0 +1,131 @@
+//! A session: one connected client, seen from inside the server.
+
+use crate::clients::{ClientRecord, flag};
+use brisk_engine::DbIndex;
+use brisk_reactor::Token;
+use brisk_resp::{Protocol, RequestDecoder};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The answer to a stranger while protected mode is on.
+pub const PROTECTED_MODE: &str = "-DENIED Brisk is running in protected mode: no password is set \
+     for the default user, and clients from other machines are not served. To serve them, set a \
+     password (CONFIG SET requirepass, or requirepass in the configuration file), or turn protected \
+     mode off (CONFIG SET protected-mode no from this machine, protected-mode no in the \
+     configuration file, or --protected-mode no at start); do the latter only where nobody you do \
+     not trust can reach the server.\r\n";
+
+/// Why a session executes nothing at the moment. Its unread input stays in the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stall {
+    /// It executes.
+    None,
+    /// Its client does not read: waiting until the output has drained. (P4)
+    Output,
+    /// A slot was held by another worker, or the session had its share of this round.
+    NextRound,
+    /// CLIENT PAUSE.
+    Paused,
+}
+
+/// What CLIENT REPLY asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyMode {
+    On,
+    Off,
+    /// The reply to CLIENT REPLY SKIP itself and the next one are left out.
+    SkipNext,
+    Skipping,
+}
+
+/// One connected client.
+pub struct Session {
+    pub token: Token,
+    pub record: Arc<ClientRecord>,
+    pub db: DbIndex,
+    pub protocol: Protocol,
+    pub authenticated: bool,
+    pub reply_mode: ReplyMode,
+    pub stall: Stall,
+    /// Bytes received and not yet executed, from the start of a request.
+    pub input: Vec<u8>,
+    pub decoder: RequestDecoder,
+    /// The peer has shut its sending side.
+    pub finished: bool,
+    /// Unsent output was above the soft limit of its class since this moment, in Unix ms.
+    pub over_soft_limit_since: Option<u64>,
+    /// Input bytes this session has in the worker's sum.
+    pub counted_input: i64,
+    /// Output bytes this session has in the worker's sum.
+    pub counted_output: i64,
+}
+
+impl Session {
+    pub fn new(record: Arc<ClientRecord>, authenticated: bool) -> Session {
+        Session {
+            token: record.token,
+            record,
+            db: DbIndex(0),
+            protocol: Protocol::Resp2,
+            authenticated,
+            reply_mode: ReplyMode::On,
+            stall: Stall::None,
+            input: Vec::new(),
+            decoder: RequestDecoder::new(),
+            finished: false,
+            over_soft_limit_since: None,
+            counted_input: 0,
+            counted_output: 0,
+        }
+    }
+
+    /// Whether the client is on this machine.
+    pub fn is_local(&self) -> bool {
+        self.record.has(flag::UNIX_SOCKET)
+            || self.record.addr.starts_with("127.")
+            || self.record.addr.starts_with("[::1]")
+    }
+
+    pub fn id(&self) -> u64 {
+        self.record.id
+    }
+
+    /// Changes the selected database.
+    pub fn select(&mut self, db: DbIndex) {
+        self.db = db;
+        self.record.db.store(db.0, Ordering::Relaxed);
+    }
+
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+        let version = if protocol == Protocol::Resp3 { 3 } else { 2 };
+        self.record.resp.store(version, Ordering::Relaxed);
+    }
+
+    /// Nothing more is executed for it; it is closed when its output was sent.
+    pub fn close_after_reply(&mut self) {
+        self.record.set(flag::CLOSE_AFTER_REPLY, true);
+    }
+
+    /// Whether nothing more is to be executed for it.
+    #[inline]
+    pub fn is_closing(&self) -> bool {
+        self.record.has(flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP)
+    }
+
+    /// Whether replies to the present command are sent.
+    #[inline]
+    pub fn wants_reply(&self) -> bool {
+        self.reply_mode == ReplyMode::On
+    }
+
+    /// After each command: one skipped reply is over.
+    #[inline]
+    pub fn after_command(&mut self) {
+        match self.reply_mode {
+            ReplyMode::On | ReplyMode::Off => {}
+            ReplyMode::SkipNext => self.reply_mode = ReplyMode::Skipping,
+            ReplyMode::Skipping => self.reply_mode = ReplyMode::On,
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! What all workers share.
+
+use crate::clients::Clients;
+use crate::config::{Config, Store};
+use crate::latency::Latency;
+use crate::mailbox::Mailbox;
+use crate::monitor::Monitors;
+use crate::pause::Pause;
+use crate::quiesce::Quiesce;
+use crate::slowlog::Slowlog;
+use crate::stats::WorkerStats;
+use crate::table::CommandTable;
+use arc_swap::ArcSwap;
+use brisk_engine::Keyspace;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Bits of [`Shared::armed`]: checks and duties that apply to all sessions.
+pub mod armed {
+    /// `maxmemory` is set.
+    pub const MAXMEMORY: u32 = 1;
+    /// CLIENT PAUSE is in force.
+    pub const PAUSE: u32 = 1 << 1;
+    /// Somebody runs MONITOR.
+    pub const MONITOR: u32 = 1 << 2;
+}
+
+/// The server, as all of its threads see it.
+pub struct Shared {
+    pub keyspace: Keyspace,
+    pub table: &'static CommandTable,
+    /// The settings in force.
+    config: ArcSwap<Config>,
+    /// Grows with every change of the settings.
+    config_generation: AtomicU64,
+    /// Where CONFIG works; readers use [`Shared::config`].
+    pub store: Mutex<Store>,
+    pub quiesce: Quiesce,
+    pub clients: Clients,
+    pub mailboxes: Box<[Mailbox]>,
+    pub stats: Box<[WorkerStats]>,
+    /// Bits of [`armed`].
+    pub armed: AtomicU32,
+    pub monitors: Monitors,
+    pub slowlog: Slowlog,
+    pub latency: Latency,
+    pub pause: Pause,
+    /// Error replies by code word.
+    pub errors: Mutex<HashMap<String, u64>>,
+    pub background: crate::background::Background,
+    pub started: Instant,
+    pub started_unix_ms: u64,
+    pub run_id: String,
+    /// `epoll` or `io_uring`, as chosen at start.
+    pub backend: Mutex<&'static str>,
+    pub figures: crate::figures::Figures,
+    /// The server is to end; set once.
+    pub shutdown: crate::shutdown::Shutdown,
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub active_expire: AtomicBool,
+}
+
+impl Shared {
+    /// The parts that need a decision are arguments; the rest starts empty.
+    pub fn new(
+        config: Config,
+        store: Store,
+        table: &'static CommandTable,
+        keyspace: Keyspace,
+        workers: usize,
+        run_id: String,
+        started_unix_ms: u64,
+    ) -> Shared {
+        Shared {
+            keyspace,
+            table,
+            config: ArcSwap::from_pointee(config),
+            config_generation: AtomicU64::new(1),
+            store: Mutex::new(store),
+            quiesce: Quiesce::new(workers),
+            clients: Clients::new(workers),
+            mailboxes: (0..workers).map(|_| Mailbox::default()).collect(),
+            stats: (0..workers).map(|_| WorkerStats::new(table.id_count())).collect(),
+            armed: AtomicU32::new(0),
+            monitors: Monitors::default(),
+            slowlog: Slowlog::default(),
+            latency: Latency::default(),
+            pause: Pause::default(),
+            errors: Mutex::default(),
+            background: crate::background::Background::default(),
+            started: Instant::now(),
+            started_unix_ms,
+            run_id,
+            backend: Mutex::new("epoll"),
+            figures: crate::figures::Figures::default(),
+            shutdown: crate::shutdown::Shutdown::default(),
+            active_expire: AtomicBool::new(true),
+        }
+    }
+
+    /// The settings in force. A worker keeps its own reference and renews it when
+    /// [`Shared::config_generation`] has grown.
+    pub fn config(&self) -> Arc<Config> {
+        self.config.load_full()
+    }
+
+    #[inline]
+    pub fn config_generation(&self) -> u64 {
+        self.config_generation.load(Ordering::Acquire)
+    }
+
+    /// Puts new settings in force: each worker takes them before its next batch.
+    pub fn publish_config(&self, config: Config) {
+        self.arm(armed::MAXMEMORY, config.memory.maxmemory > 0);
+        self.config.store(Arc::new(config));
+        self.config_generation.fetch_add(1, Ordering::Release);
+        for mailbox in &self.mailboxes {
+            mailbox.wake();
+        }
+    }
+
+    /// Sets or clears a bit of [`armed`].
+    pub fn arm(&self, bit: u32, on: bool) {
+        if on {
+            self.armed.fetch_or(bit, Ordering::SeqCst);
+        } else {
+            self.armed.fetch_and(!bit, Ordering::SeqCst);
+        }
+    }
+
+    /// Number of workers.
+    pub fn workers(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// Bytes queued for all clients and not yet taken by the kernel. O(workers).
+    pub fn output_bytes(&self) -> u64 {
+        let sum: i64 = self.stats.iter().map(|s| s.output_bytes.load(Ordering::Relaxed)).sum();
+        sum.max(0) as u64
+    }
+
+    /// Counts an error reply by its code word. The number of different words is bounded.
+    pub fn count_error(&self, text: &str) {
+        const WORDS_MAX: usize = 128;
+        let word = text.split(' ').next().unwrap_or_default();
+        let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = errors.get_mut(word) {
+            *count += 1;
+        } else if errors.len() < WORDS_MAX {
+            errors.insert(word.to_owned(), 1);
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The slow log: the latest commands that took long.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// Words kept of a command; the last tells how many were left out.
+const WORDS_MAX: usize = 32;
+/// Bytes kept of a word.
+const WORD_BYTES_MAX: usize = 128;
+
+/// One slow command.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub id: u64,
+    pub unix_seconds: u64,
+    pub duration_us: u64,
+    pub words: Vec<Vec<u8>>,
+    pub client: String,
+    pub client_name: String,
+}
+
+/// The log, the latest entry first.
+#[derive(Debug, Default)]
+pub struct Slowlog {
+    entries: Mutex<VecDeque<Entry>>,
+    next_id: AtomicU64,
+}
+
+impl Slowlog {
+    /// Adds an entry and drops the oldest above `len_max`. The id is given here.
+    pub fn add(&self, mut entry: Entry, len_max: usize) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entry.id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        entries.push_front(entry);
+        entries.truncate(len_max);
+    }
+
+    pub fn len(&self) -> usize {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub fn clear(&self) {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// The latest `count` entries.
+    pub fn latest(&self, count: usize) -> Vec<Entry> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.iter().take(count).cloned().collect()
+    }
+}
+
+/// The words as the log keeps them: long ones and many of them are cut, and it says so.
+pub fn cut_words<'w>(words: impl ExactSizeIterator<Item = &'w [u8]>) -> Vec<Vec<u8>> {
+    let total = words.len();
+    let kept = if total > WORDS_MAX { WORDS_MAX - 1 } else { total };
+    let mut cut: Vec<Vec<u8>> = words
+        .take(kept)
+        .map(|word| {
+            if word.len() <= WORD_BYTES_MAX {
+                return word.to_vec();
+            }
+            let more = word.len() - WORD_BYTES_MAX;
+            [&word[..WORD_BYTES_MAX], format!("... ({more} more bytes)").as_bytes()].concat()
+        })
+        .collect();
+    if kept < total {
+        cut.push(format!("... ({} more arguments)", total - kept).into_bytes());
+    }
+    cut
+}

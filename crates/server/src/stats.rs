@@ -1,0 +1,196 @@
+//! What a worker counts while it works. Only the owner writes, anybody reads, nothing is searched.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// A number that one thread changes and others may read.
+#[derive(Debug, Default)]
+pub struct Count(AtomicU64);
+
+impl Count {
+    #[inline]
+    pub fn add(&self, n: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+    }
+    #[inline]
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+    #[inline]
+    pub fn set(&self, n: u64) {
+        self.0.store(n, Ordering::Relaxed);
+    }
+    pub fn raise(&self, n: u64) {
+        if n > self.get() {
+            self.set(n);
+        }
+    }
+}
+
+/// Fine steps between two powers of two in a [`Histogram`]: about 3 % wide.
+const STEPS: usize = 32;
+const STEP_BITS: u32 = STEPS.trailing_zeros();
+/// Durations up to 2^40 ns (18 minutes) are told apart.
+const EXPONENTS: usize = 41;
+
+/// Durations in ns, in buckets of 3 % width; the buckets are allocated with the first entry.
+#[derive(Debug, Default)]
+pub struct Histogram(OnceLock<Box<[Count]>>);
+
+impl Histogram {
+    #[inline]
+    pub fn record(&self, ns: u64) {
+        let buckets = self.0.get_or_init(|| {
+            (0..EXPONENTS * STEPS).map(|_| Count::default()).collect()
+        });
+        buckets[bucket(ns)].add(1);
+    }
+
+    /// Calls `visit` with the upper bound in ns and the count of each bucket that is not empty.
+    pub fn for_each(&self, mut visit: impl FnMut(u64, u64)) {
+        for (at, count) in self.0.get().into_iter().flat_map(|buckets| buckets.iter().enumerate()) {
+            if count.get() != 0 {
+                visit(upper_bound(at), count.get());
+            }
+        }
+    }
+
+    pub fn reset(&self) {
+        for count in self.0.get().into_iter().flatten() {
+            count.set(0);
+        }
+    }
+}
+
+#[inline]
+fn bucket(ns: u64) -> usize {
+    let ns = ns.min((1 << EXPONENTS) - 1);
+    if ns < STEPS as u64 {
+        return ns as usize;
+    }
+    let exponent = 63 - ns.leading_zeros();
+    let step = (ns >> (exponent - STEP_BITS)) as usize & (STEPS - 1);
+    ((exponent - STEP_BITS + 1) as usize) * STEPS + step
+}
+
+fn upper_bound(bucket: usize) -> u64 {
+    if bucket < STEPS {
+        return bucket as u64;
+    }
+    let exponent = (bucket / STEPS) as u32 + STEP_BITS - 1;
+    let step = (bucket % STEPS) as u64;
+    ((STEPS as u64 + step + 1) << (exponent - STEP_BITS)) - 1
+}
+
+/// One worker's figures for one command.
+#[derive(Debug, Default)]
+pub struct CommandStats {
+    pub calls: Count,
+    /// Time in nanoseconds.
+    pub time_ns: Count,
+    /// Refused before they ran.
+    pub rejected: Count,
+    /// Ran and failed.
+    pub failed: Count,
+    pub latency: Histogram,
+}
+
+/// One worker's figures.
+#[derive(Debug)]
+pub struct WorkerStats {
+    /// By row id.
+    pub commands: Box<[CommandStats]>,
+    pub commands_processed: Count,
+    /// Changes to the keyspace.
+    pub changes: Count,
+    pub connections_received: Count,
+    pub error_replies: Count,
+    pub bytes_in: Count,
+    pub bytes_out: Count,
+    /// Bytes queued for clients and not yet taken by the kernel.
+    pub output_bytes: AtomicI64,
+    /// Bytes held of requests that have not been executed yet.
+    pub input_bytes: AtomicI64,
+    pub reads: Count,
+    pub writes: Count,
+    /// Times in ns (S4).
+    pub accept_ns: Count,
+    pub read_ns: Count,
+    pub parse_ns: Count,
+    pub execute_ns: Count,
+    pub write_ns: Count,
+    pub background_ns: Count,
+    pub wait_ns: Count,
+    /// System calls (S4).
+    pub wait_calls: Count,
+    pub ctl_calls: Count,
+    pub accept_calls: Count,
+    pub receive_calls: Count,
+    pub send_calls: Count,
+    pub close_calls: Count,
+    pub rounds: Count,
+    pub batches: Count,
+    pub batched_requests: Count,
+    pub batch_max: Count,
+    /// Commands put off because another worker held a slot.
+    pub slot_conflicts: Count,
+    /// Connections put off because their client did not read.
+    pub output_stalls: Count,
+    pub expire_ns: Count,
+    pub eviction_ns: Count,
+}
+
+impl WorkerStats {
+    /// For commands with ids below `commands`.
+    pub fn new(commands: usize) -> WorkerStats {
+        WorkerStats {
+            commands: (0..commands).map(|_| CommandStats::default()).collect(),
+            commands_processed: Count::default(),
+            changes: Count::default(),
+            connections_received: Count::default(),
+            error_replies: Count::default(),
+            bytes_in: Count::default(),
+            bytes_out: Count::default(),
+            output_bytes: AtomicI64::new(0),
+            input_bytes: AtomicI64::new(0),
+            reads: Count::default(),
+            writes: Count::default(),
+            accept_ns: Count::default(),
+            read_ns: Count::default(),
+            parse_ns: Count::default(),
+            execute_ns: Count::default(),
+            write_ns: Count::default(),
+            background_ns: Count::default(),
+            wait_ns: Count::default(),
+            wait_calls: Count::default(),
+            ctl_calls: Count::default(),
+            accept_calls: Count::default(),
+            receive_calls: Count::default(),
+            send_calls: Count::default(),
+            close_calls: Count::default(),
+            rounds: Count::default(),
+            batches: Count::default(),
+            batched_requests: Count::default(),
+            batch_max: Count::default(),
+            slot_conflicts: Count::default(),
+            output_stalls: Count::default(),
+            expire_ns: Count::default(),
+            eviction_ns: Count::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_lies_at_most_a_step_below_its_buckets_bound() {
+        for ns in (0..2000).chain([4095, 4096, 1 << 20, (1 << 33) + 12345, u64::MAX >> 20]) {
+            let bound = upper_bound(bucket(ns));
+            let clamped = ns.min((1 << EXPONENTS) - 1);
+            assert!(bound >= clamped, "{ns} above {bound}");
+            assert!(bound - clamped <= clamped / STEPS as u64 + 1, "{ns} far below {bound}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The command table: all rows of the engine and of this crate, found by name.
+
+use crate::call::ServerHandler;
+use brisk_engine::command::{Begin, CommandOf, Find, Flags, KeyFlags, Spec};
+use brisk_engine::{Handler, ctx};
+use std::collections::HashMap;
+
+/// A command as the dispatcher sees it.
+#[derive(Debug)]
+pub struct Row {
+    /// Dense number: statistics are indexed by it.
+    pub id: usize,
+    /// `get`, or `client|list`.
+    pub name: String,
+    pub spec: &'static Spec,
+    pub parent: Option<&'static Spec>,
+    pub run: Run,
+    pub keys: KeyPlan,
+    pub subcommands: Vec<Row>,
+}
+
+/// What executes a command.
+#[derive(Debug, Clone, Copy)]
+pub enum Run {
+    /// A command on data: locks its slots and sees nothing but the keyspace.
+    Data(Handler),
+    /// A command that needs the session or the server.
+    Server(ServerHandler),
+}
+
+/// How the keys among a request's words are found, decided once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyPlan {
+    None,
+    /// Word 1, and nothing else: most commands.
+    First,
+    /// By the key specifications.
+    Specs,
+}
+
+/// Slots of the name index; a power of two, several times the number of commands.
+const INDEX_LEN: usize = 2048;
+const NO_ROW: u16 = u16::MAX;
+
+/// All commands.
+#[derive(Debug)]
+pub struct CommandTable {
+    rows: Vec<Row>,
+    index: Box<[u16]>,
+    ids: usize,
+}
+
+impl CommandTable {
+    /// The table of all commands, with `renamed` names (`rename-command`): a new name, or an empty
+    /// one that removes the command. Errors name the directive's problem.
+    pub fn new(renamed: &[(String, String)]) -> Result<CommandTable, String> {
+        let mut table =
+            CommandTable { rows: Vec::new(), index: vec![NO_ROW; INDEX_LEN].into(), ids: 0 };
+        for command in brisk_engine::commands::all() {
+            let row = table.row(command, None, Run::Data);
+            table.rows.push(row);
+        }
+        for command in crate::commands::all() {
+            let row = table.row(command, None, Run::Server);
+            table.rows.push(row);
+        }
+        table.rows.sort_by(|a, b| a.name.cmp(&b.name));
+        table.rename(renamed)?;
+        for (at, row) in table.rows.iter().enumerate() {
+            let mut place = name_hash(row.name.as_bytes());
+            while table.index[place] != NO_ROW {
+                place = (place + 1) % INDEX_LEN;
+            }
+            table.index[place] = at as u16;
+        }
+        Ok(table)
+    }
+
+    fn row<R: Copy>(
+        &mut self,
+        command: &'static CommandOf<R>,
+        parent: Option<&'static Spec>,
+        run: fn(R) -> Run,
+    ) -> Row {
+        let spec = &command.spec;
+        let id = self.ids;
+        self.ids += 1;
+        Row {
+            id,
+            name: ctx::full_name(parent, spec).into_owned(),
+            spec,
+            parent,
+            run: run(command.run),
+            keys: key_plan(spec),
+            subcommands: command
+                .subcommands
+                .iter()
+                .map(|subcommand| self.row(subcommand, Some(spec), run))
+                .collect(),
+        }
+    }
+
+    fn rename(&mut self, renamed: &[(String, String)]) -> Result<(), String> {
+        for (from, to) in renamed {
+            let named = |row: &Row, name: &str| row.name.eq_ignore_ascii_case(name);
+            let Some(at) = self.rows.iter().position(|row| named(row, from)) else {
+                return Err("No such command in rename-command".to_owned());
+            };
+            if to.is_empty() {
+                self.rows.remove(at);
+            } else if self.rows.iter().any(|row| named(row, to)) {
+                return Err("Target command name already exists".to_owned());
+            } else {
+                self.rows[at].name = to.to_ascii_lowercase();
+            }
+        }
+        Ok(())
+    }
+
+    /// The command of this name, in any case. O(1).
+    #[inline]
+    pub fn find(&self, name: &[u8]) -> Option<&Row> {
+        let mut place = name_hash(name);
+        loop {
+            let at = self.index[place];
+            if at == NO_ROW {
+                return None;
+            }
+            let row = &self.rows[at as usize];
+            if row.name.as_bytes().eq_ignore_ascii_case(name) {
+                return Some(row);
+            }
+            place = (place + 1) % INDEX_LEN;
+        }
+    }
+
+    /// The command or subcommand of a full name such as `client|list`.
+    pub fn find_full(&self, name: &[u8]) -> Option<&Row> {
+        let mut words = name.splitn(2, |&byte| byte == b'|');
+        let row = self.find(words.next()?)?;
+        match words.next() {
+            None => Some(row),
+            Some(subcommand) => row.subcommand(subcommand),
+        }
+    }
+
+    /// All commands in order of name, subcommands inside their containers.
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// All commands and subcommands.
+    pub fn all(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().flat_map(|row| std::iter::once(row).chain(&row.subcommands))
+    }
+
+    /// One more than the greatest row id.
+    pub fn id_count(&self) -> usize {
+        self.ids
+    }
+
+    /// Counts by flag and by group, for diagnostics.
+    pub fn group_counts(&self) -> HashMap<&'static str, usize> {
+        let mut counts = HashMap::new();
+        for row in &self.rows {
+            *counts.entry(row.spec.group.name()).or_default() += 1;
+        }
+        counts
+    }
+}
+
+impl Row {
+    /// The subcommand of this word, in any case.
+    pub fn subcommand(&self, word: &[u8]) -> Option<&Row> {
+        self.subcommands.iter().find(|row| row.spec.name.as_bytes().eq_ignore_ascii_case(word))
+    }
+
+    #[inline]
+    pub fn is_container(&self) -> bool {
+        !self.subcommands.is_empty()
+    }
+
+    #[inline]
+    pub fn has(&self, flags: Flags) -> bool {
+        self.spec.flags.contains(flags)
+    }
+}
+
+fn key_plan(spec: &Spec) -> KeyPlan {
+    match spec.keys {
+        [] => KeyPlan::None,
+        [only]
+            if matches!(only.begin, Begin::Index(1))
+                && matches!(only.find, Find::Range { last: 0, .. })
+                && !only.flags.contains(KeyFlags::NOT_KEY) =>
+        {
+            KeyPlan::First
+        }
+        _ => KeyPlan::Specs,
+    }
+}
+
+/// Where the search for a name begins: its first eight letters in lower case, and its length.
+#[inline]
+fn name_hash(name: &[u8]) -> usize {
+    let mut word = [0u8; 8];
+    let len = name.len().min(8);
+    word[..len].copy_from_slice(&name[..len]);
+    let letters = u64::from_le_bytes(word) | 0x2020_2020_2020_2020;
+    let mixed = (letters ^ (name.len() as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> (64 - INDEX_LEN.trailing_zeros())) as usize
+}

@@ -1,0 +1,742 @@
+//! A worker: one thread, one event loop, its sessions.
+//!
+//! ```text
+//!  received ─ cut a batch ─ prefetch ─ dispatch each ─ replies ─ one send
+//!      └ what is not executed yet stays in the session's input
+//! ```
+//!
+//! A session that may not go on is stalled (see [`Stall`]) and its socket is not read meanwhile.
+//! Fairness: one receive per connection and round, and a session that took longer than
+//! [`TURN_NS_MAX`] waits for the next round.
+
+use crate::batch::{Batch, REQUESTS_MAX, Stop};
+use crate::clients::{ClientRecord, flag};
+use crate::config::Config;
+use crate::cron::Cron;
+use crate::dispatch::Flow;
+use crate::mailbox::Message;
+use crate::session::{Session, Stall};
+use crate::shared::Shared;
+use crate::stats::WorkerStats;
+use brisk_engine::env::EvictionPolicy;
+use brisk_engine::keyspace::evict::Evictor;
+use brisk_engine::random::Random;
+use brisk_engine::{Args, Env, ReplyBuffer, Settings, UnixMs};
+use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Token};
+use brisk_resp::Limits;
+use brisk_resp::reply::encode;
+use brisk_structures::reclaim::Participant;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long one session may execute before the others have their turn.
+const TURN_NS_MAX: u64 = 2_000_000;
+/// How long a closing connection waits for its client to take the last replies.
+const LINGER: Duration = Duration::from_secs(10);
+/// While all clients together hold more unsent output than the global limit allows, each may
+/// only hold this much.
+const TIGHT_SOFT_LIMIT: usize = 16 * 1024;
+/// Room reserved ahead for a long request, at most; the rest comes with the bytes.
+const RESERVE_MAX: usize = 1024 * 1024;
+/// An input buffer above this is given back when it is empty.
+const INPUT_KEPT_MAX: usize = 32 * 1024;
+
+/// What listens on a listener's index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Tcp,
+    Unix,
+    Tls,
+}
+
+/// A worker's belongings besides its sessions: what commands may use.
+pub struct Core {
+    pub shared: Arc<Shared>,
+    pub id: usize,
+    pub env: Env,
+    pub config: Arc<Config>,
+    pub clock: &'static Clock,
+    /// When the last command ended.
+    pub last_ticks: u64,
+    /// A command that takes this long is looked at by the slow log and the latency monitor.
+    pub slow_ns: u64,
+    pub latency_tracking: bool,
+    /// Sessions to close after the present command, by token.
+    pub doomed: Vec<Token>,
+    pub evictor: Evictor,
+    config_generation: u64,
+    soft_limit: usize,
+    total_limit: u64,
+    limits: Limits,
+}
+
+/// A worker.
+pub struct Worker {
+    pub core: Core,
+    pub cron: Cron,
+    batch: Batch,
+    replies: ReplyBuffer,
+    sessions: Vec<Option<Box<Session>>>,
+    /// Sessions to go on with in the next round.
+    again: Vec<Token>,
+    /// Sessions that wait for the end of CLIENT PAUSE.
+    paused: Vec<Token>,
+    monitors: HashSet<Token>,
+    pub participant: Participant,
+    pub listeners: Vec<Purpose>,
+}
+
+/// The wall clock.
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as u64
+}
+
+/// The wall clock in microseconds.
+pub fn unix_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_micros() as u64
+}
+
+impl Core {
+    pub fn new(shared: Arc<Shared>, id: usize, seed: u64) -> Core {
+        let clock = brisk_reactor::clock();
+        let tally = shared.keyspace.tally();
+        let mut core = Core {
+            id,
+            env: Env::new(tally, Random::seeded(seed)),
+            config: shared.config(),
+            clock,
+            last_ticks: clock.ticks(),
+            slow_ns: u64::MAX,
+            latency_tracking: true,
+            doomed: Vec::new(),
+            evictor: Evictor::default(),
+            config_generation: 0,
+            soft_limit: usize::MAX,
+            total_limit: u64::MAX,
+            limits: Limits {
+                bulk_bytes_max: 0,
+                multibulk_max: i64::from(i32::MAX),
+                inline_bytes_max: 64 * 1024,
+                authenticated: true,
+            },
+            shared,
+        };
+        core.take_config();
+        core
+    }
+
+    pub fn stats(&self) -> &WorkerStats {
+        &self.shared.stats[self.id]
+    }
+
+    /// Takes over settings that were changed.
+    #[inline]
+    pub fn refresh_config(&mut self) {
+        if self.config_generation != self.shared.config_generation() {
+            self.take_config();
+        }
+    }
+
+    #[cold]
+    fn take_config(&mut self) {
+        self.config_generation = self.shared.config_generation();
+        self.config = self.shared.config();
+        let config = Arc::clone(&self.config);
+        self.env.settings = engine_settings(&config);
+        self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
+        self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
+        self.total_limit = match config.clients.output_total_limit {
+            0 => crate::memory::total_system() / 4,
+            limit => limit,
+        };
+        self.latency_tracking = config.observe.latency_tracking;
+        let slow_us = config.observe.slowlog_log_slower_than_us;
+        let slowlog_ns = u64::try_from(slow_us).map_or(u64::MAX, |us| us.saturating_mul(1000));
+        let monitor_ms = config.observe.latency_monitor_threshold_ms;
+        let monitor_ns = if monitor_ms > 0 { monitor_ms as u64 * 1_000_000 } else { u64::MAX };
+        self.slow_ns = slowlog_ns.min(monitor_ns);
+    }
+
+    /// Reads the clocks at the beginning of a batch.
+    #[inline]
+    pub fn read_clocks(&mut self) {
+        self.env.set_now(UnixMs(unix_ms()));
+        self.last_ticks = self.clock.ticks();
+    }
+
+    /// Evicts until memory is within `maxmemory`. False if that is not possible.
+    pub fn make_room(&mut self) -> bool {
+        let max = self.config.memory.maxmemory;
+        if max == 0 || crate::memory::used() <= max {
+            return true;
+        }
+        let begin = self.clock.ticks();
+        let budget_ns = eviction_budget_ns(self.config.memory.maxmemory_eviction_tenacity);
+        let mut fits = false;
+        loop {
+            if !self.evictor.evict_one(&self.shared.keyspace, &self.env) {
+                break;
+            }
+            self.free_garbage();
+            fits = crate::memory::used() <= max;
+            if fits {
+                break;
+            }
+            if self.clock.ns(self.clock.ticks().wrapping_sub(begin)) > budget_ns {
+                // More is evicted before the next command; until then writing is let through,
+                // since room is being made.
+                fits = true;
+                break;
+            }
+        }
+        let ns = self.clock.ns(self.clock.ticks().wrapping_sub(begin));
+        self.stats().eviction_ns.add(ns);
+        self.note_latency("eviction-cycle", ns);
+        fits
+    }
+
+    /// Hands what was unlinked to the thread that frees it.
+    #[inline]
+    pub fn free_garbage(&self) {
+        let mut garbage = self.env.garbage.borrow_mut();
+        if !garbage.is_empty() {
+            self.shared.background.free(std::mem::take(&mut *garbage));
+        }
+    }
+
+    /// Notes a spike for the latency monitor if it is above the threshold.
+    pub fn note_latency(&self, event: &'static str, ns: u64) {
+        let threshold_ms = self.config.observe.latency_monitor_threshold_ms;
+        let ms = ns / 1_000_000;
+        if threshold_ms > 0 && ms >= threshold_ms as u64 {
+            self.shared.latency.add(event, unix_ms() / 1000, ms);
+        }
+    }
+
+    /// A command that took long: slow log, latency monitor, and the time moves on.
+    #[cold]
+    pub fn account_slow(
+        &mut self,
+        session: &Session,
+        row: &'static crate::table::Row,
+        ns: u64,
+        words: &Args<'_>,
+    ) {
+        use brisk_engine::command::Flags;
+        let fast = row.has(Flags::FAST);
+        self.note_latency(if fast { "fast-command" } else { "command" }, ns);
+        let threshold_us = self.config.observe.slowlog_log_slower_than_us;
+        let len_max = self.config.observe.slowlog_max_len;
+        let us = ns / 1000;
+        if threshold_us >= 0 && us >= threshold_us as u64 && !row.has(Flags::SKIP_SLOWLOG) {
+            let entry = crate::slowlog::Entry {
+                id: 0,
+                unix_seconds: unix_ms() / 1000,
+                duration_us: us,
+                words: crate::slowlog::cut_words(words.words()),
+                client: session.record.addr.clone(),
+                client_name: session.record.texts().name,
+            };
+            self.shared.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
+        }
+        self.env.set_now(UnixMs(unix_ms()));
+    }
+
+    /// Sends the line for a command to all monitors.
+    #[cold]
+    pub fn tell_monitors(&self, session: &Session, args: &Args<'_>) {
+        let db = session.db.0;
+        let line = crate::monitor::line(unix_us(), db, &session.record.addr, args.words());
+        let line: Arc<[u8]> = line.into();
+        for mailbox in &self.shared.mailboxes {
+            mailbox.send(Message::MonitorLine(Arc::clone(&line)));
+        }
+    }
+
+    /// Unsent output a client may have before its pipeline stops. (P4)
+    fn soft_limit(&self) -> usize {
+        if self.shared.output_bytes() > self.total_limit {
+            self.soft_limit.min(TIGHT_SOFT_LIMIT)
+        } else {
+            self.soft_limit
+        }
+    }
+}
+
+/// Time one eviction may take by `maxmemory-eviction-tenacity`: 0-10 linear up to 500 us, above
+/// growing by 15 % each, 100 without limit.
+fn eviction_budget_ns(tenacity: i64) -> u64 {
+    match tenacity {
+        ..=10 => 50_000 * tenacity.max(0) as u64,
+        11..100 => (500_000.0 * 1.15f64.powi(tenacity as i32 - 10)) as u64,
+        _ => u64::MAX,
+    }
+}
+
+fn engine_settings(config: &Config) -> Settings {
+    use crate::config::choice::EvictionPolicy as Chosen;
+    let memory = &config.memory;
+    Settings {
+        string_bytes_max: config.clients.proto_max_bulk_len,
+        eviction: match memory.maxmemory_policy {
+            Chosen::NoEviction => EvictionPolicy::NoEviction,
+            Chosen::AllKeysLru => EvictionPolicy::AllKeysLru,
+            Chosen::AllKeysLfu => EvictionPolicy::AllKeysLfu,
+            Chosen::AllKeysRandom => EvictionPolicy::AllKeysRandom,
+            Chosen::VolatileLru => EvictionPolicy::VolatileLru,
+            Chosen::VolatileLfu => EvictionPolicy::VolatileLfu,
+            Chosen::VolatileRandom => EvictionPolicy::VolatileRandom,
+            Chosen::VolatileTtl => EvictionPolicy::VolatileTtl,
+        },
+        maxmemory_samples: memory.maxmemory_samples as u32,
+        lfu_log_factor: memory.lfu_log_factor as u32,
+        lfu_decay_minutes: memory.lfu_decay_time_min as u32,
+        lazy_expire: memory.lazyfree_lazy_expire,
+        lazy_eviction: memory.lazyfree_lazy_eviction,
+        lazy_user_del: memory.lazyfree_lazy_user_del,
+        lazy_user_flush: memory.lazyfree_lazy_user_flush,
+        ..Settings::default()
+    }
+}
+
+impl Worker {
+    pub fn new(core: Core, participant: Participant, listeners: Vec<Purpose>) -> Worker {
+        let workers = core.shared.workers();
+        Worker {
+            cron: Cron::new(core.id, workers),
+            core,
+            batch: Batch::new(),
+            replies: ReplyBuffer::new(),
+            sessions: Vec::new(),
+            again: Vec::new(),
+            paused: Vec::new(),
+            monitors: HashSet::new(),
+            participant,
+            listeners,
+        }
+    }
+
+    /// Between two rounds: timers, and sessions that had to wait. Returns how long the loop may
+    /// wait for events.
+    pub fn between_rounds(&mut self, io: &mut Control) -> Duration {
+        self.core.refresh_config();
+        self.core.read_clocks();
+        for token in std::mem::take(&mut self.again) {
+            self.go_on(io, token, Stall::NextRound);
+        }
+        let wait = self.run_cron(io);
+        if self.again.is_empty() { wait } else { Duration::ZERO }
+    }
+
+    fn run_cron(&mut self, io: &mut Control) -> Duration {
+        let mut cron = std::mem::take(&mut self.cron);
+        let wait = cron.run(self, io);
+        self.cron = cron;
+        wait
+    }
+
+    /// All sessions, for the timers.
+    pub fn session_slots(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// The session with this index.
+    pub fn session_at(&mut self, index: usize) -> Option<&mut Session> {
+        self.sessions.get_mut(index)?.as_deref_mut()
+    }
+
+    /// Resumes sessions that CLIENT PAUSE holds, if it is over.
+    pub fn resume_paused(&mut self, io: &mut Control) {
+        for token in std::mem::take(&mut self.paused) {
+            self.go_on(io, token, Stall::Paused);
+        }
+    }
+
+    pub fn has_paused(&self) -> bool {
+        !self.paused.is_empty()
+    }
+
+    /// How long CLIENT PAUSE is still in force; 0 if it is not.
+    pub fn pause_left_ns(&self) -> u64 {
+        let now = unix_ms();
+        let until = self.core.shared.pause.in_force(now).map_or(now, |(_, until)| until);
+        (until - now) * 1_000_000
+    }
+
+    fn take(&mut self, token: Token) -> Option<Box<Session>> {
+        let slot = self.sessions.get_mut(token.index() as usize)?;
+        if slot.as_ref()?.token == token { slot.take() } else { None }
+    }
+
+    fn put(&mut self, session: Box<Session>) {
+        let index = session.token.index() as usize;
+        self.sessions[index] = Some(session);
+    }
+
+    /// Lets a session go on whose stall is over.
+    fn go_on(&mut self, io: &mut Control, token: Token, stall: Stall) {
+        let Some(mut session) = self.take(token) else { return };
+        if session.stall == stall {
+            session.stall = Stall::None;
+            self.execute_input(io, &mut session);
+            if session.stall == Stall::None {
+                io.resume_reading(token);
+                if session.finished {
+                    io.close(token, Close::Flush { linger: LINGER });
+                }
+            }
+            self.after_turn(io, &mut session);
+        }
+        self.put(session);
+        self.close_doomed(io);
+    }
+
+    /// Executes what the session holds of its input.
+    fn execute_input(&mut self, io: &mut Control, session: &mut Session) {
+        if session.input.is_empty() {
+            return;
+        }
+        let mut input = std::mem::take(&mut session.input);
+        let used = self.execute(io, session, &input);
+        if used >= input.len() {
+            if input.capacity() <= INPUT_KEPT_MAX {
+                input.clear();
+                session.input = input;
+            }
+        } else {
+            input.drain(..used);
+            session.input = input;
+        }
+    }
+
+    /// Executes the whole requests at the beginning of `data`, as far as the session may go, and
+    /// returns how many bytes they took.
+    fn execute(&mut self, io: &mut Control, session: &mut Session, data: &[u8]) -> usize {
+        let shared = Arc::clone(&self.core.shared);
+        let (table, hasher) = (shared.table, shared.keyspace.hasher());
+        let begin = self.core.last_ticks;
+        let mut at = 0;
+        loop {
+            if session.is_closing() {
+                return data.len();
+            }
+            let limits = Limits { authenticated: session.authenticated, ..self.core.limits };
+            // Before authentication the next request's limits depend on this one.
+            let max = if session.authenticated { REQUESTS_MAX } else { 1 };
+            let (len, stop) =
+                self.batch.fill(&data[at..], max, &mut session.decoder, &limits, table, hasher);
+            let parsed = self.core.clock.ticks();
+            let parse_ticks = parsed.wrapping_sub(self.core.last_ticks);
+            self.core.last_ticks = parsed;
+            self.batch.prefetch(shared.keyspace.database(session.db), &self.participant);
+            if let Some(rest) = self.run_batch(io, session, &data[at..]) {
+                session.decoder.reset();
+                self.note_batch(parse_ticks, parsed);
+                return at + rest;
+            }
+            self.note_batch(parse_ticks, parsed);
+            at += len;
+            match stop {
+                Stop::Full => {}
+                Stop::NeedMore(missing) => {
+                    session.input.reserve(missing.min(RESERVE_MAX));
+                    return at;
+                }
+                Stop::Broken(error) => {
+                    encode::error(self.replies.bytes_mut(), error.to_string().as_bytes());
+                    session.close_after_reply();
+                    return data.len();
+                }
+            }
+            let turn = self.core.last_ticks.wrapping_sub(begin);
+            if self.core.clock.ns(turn) > TURN_NS_MAX {
+                self.stall(session, Stall::NextRound);
+                return at;
+            }
+        }
+    }
+
+    /// Runs the requests of the batch. `Some(n)` if the session must stop behind `n` bytes.
+    #[inline]
+    fn run_batch(
+        &mut self,
+        io: &mut Control,
+        session: &mut Session,
+        data: &[u8],
+    ) -> Option<usize> {
+        let soft_limit = self.core.soft_limit();
+        for at in 0..self.batch.len() {
+            let request = *self.batch.request(at);
+            self.core.shared.quiesce.checkpoint(self.core.id);
+            let flow =
+                self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
+            if let Flow::Later(stall) = flow {
+                self.stall(session, stall);
+                return Some(request.start);
+            }
+            if session.is_closing() {
+                return Some(data.len());
+            }
+            if self.replies.len() >= soft_limit {
+                self.flush(io, session);
+                if io.unsent(session.token) >= soft_limit {
+                    self.core.stats().output_stalls.add(1);
+                    self.stall(session, Stall::Output);
+                    io.when_drained(session.token, soft_limit / 2);
+                    return Some(request.end);
+                }
+            }
+        }
+        None
+    }
+
+    fn stall(&mut self, session: &mut Session, stall: Stall) {
+        session.stall = stall;
+        match stall {
+            Stall::None | Stall::Output => {}
+            Stall::NextRound => self.again.push(session.token),
+            Stall::Paused => self.paused.push(session.token),
+        }
+    }
+
+    #[inline]
+    fn note_batch(&mut self, parse_ticks: u64, parsed: u64) {
+        let clock = self.core.clock;
+        let stats = self.core.stats();
+        stats.parse_ns.add(clock.ns(parse_ticks));
+        stats.execute_ns.add(clock.ns(self.core.last_ticks.wrapping_sub(parsed)));
+        stats.batches.add(1);
+        stats.batched_requests.add(self.batch.len() as u64);
+        stats.batch_max.raise(self.batch.len() as u64);
+        self.core.free_garbage();
+    }
+
+    /// Moves replies to the connection's output.
+    fn flush(&mut self, io: &mut Control, session: &mut Session) {
+        if self.replies.is_empty() {
+            return;
+        }
+        let output = io.output(session.token);
+        if self.replies.has_shared() {
+            let output = std::cell::RefCell::new(output);
+            self.replies.drain(
+                |bytes| output.borrow_mut().extend_from_slice(bytes),
+                |data| {
+                    let len = data.len();
+                    output.borrow_mut().push_shared(data, 0..len);
+                },
+            );
+        } else {
+            output.extend_from_slice(self.replies.bytes());
+            self.replies.clear();
+        }
+        io.send(session.token);
+    }
+
+    /// After a session has had its turn: replies go out, figures are published, it may be closed.
+    fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
+        self.flush(io, session);
+        let token = session.token;
+        if session.is_closing() {
+            let how = if session.record.has(flag::CLOSE_ASAP) {
+                Close::Now
+            } else {
+                Close::Flush { linger: LINGER }
+            };
+            io.close(token, how);
+        } else if session.stall != Stall::None {
+            io.pause_reading(token);
+        } else if session.input.len() as u64 > self.core.config.clients.client_query_buffer_limit {
+            let figures = &self.core.shared.figures;
+            figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+            io.close(token, Close::Now);
+        }
+        self.publish(io, session);
+    }
+
+    /// Publishes what CLIENT LIST and INFO show of a session.
+    fn publish(&self, io: &Control, session: &mut Session) {
+        let stats = self.core.stats();
+        let output = io.unsent(session.token) as i64;
+        if output != session.counted_output {
+            let change = output - session.counted_output;
+            stats.output_bytes.fetch_add(change, Ordering::Relaxed);
+            session.counted_output = output;
+            session.record.output_bytes.store(output as u64, Ordering::Relaxed);
+        }
+        let input = session.input.len() as i64;
+        if input != session.counted_input {
+            stats.input_bytes.fetch_add(input - session.counted_input, Ordering::Relaxed);
+            session.counted_input = input;
+            session.record.query_bytes.store(input as u64, Ordering::Relaxed);
+        }
+        session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
+    }
+
+    fn close_doomed(&mut self, io: &mut Control) {
+        while let Some(token) = self.core.doomed.pop() {
+            io.close(token, Close::Now);
+        }
+    }
+
+    /// Adds a session to those that get a line for each command.
+    pub fn add_monitor(&mut self, token: Token) {
+        self.monitors.insert(token);
+    }
+
+    fn deliver_monitor_line(&mut self, io: &mut Control, line: &[u8]) {
+        let limit = self.core.config.clients.output_limits[0].hard_bytes;
+        for &token in &self.monitors {
+            io.output(token).extend_from_slice(line);
+            io.send(token);
+            if limit > 0 && io.unsent(token) as u64 > limit {
+                io.close(token, Close::Now);
+            }
+        }
+    }
+}
+
+impl Handler for Worker {
+    fn accepted(&mut self, io: &mut Control, token: Token, listener: usize) -> Accept {
+        self.core.refresh_config();
+        let shared = &self.core.shared;
+        let config = &self.core.config;
+        let figures = &shared.figures;
+        if !shared.clients.admit(config.clients.maxclients as u64) {
+            figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
+            return Accept::Refuse(b"-ERR max number of clients reached\r\n".as_slice().into());
+        }
+        let purpose = self.listeners.get(listener).copied().unwrap_or(Purpose::Tcp);
+        let no_password = config.security.requirepass.is_empty();
+        let peer = io.peer_addr(token);
+        if config.network.protected_mode && no_password && !peer.is_local() {
+            shared.clients.retract();
+            figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
+            return Accept::Refuse(crate::session::PROTECTED_MODE.as_bytes().into());
+        }
+        let unix = purpose == Purpose::Unix;
+        let (addr, laddr) = if unix {
+            let path = config.network.unixsocket.to_string_lossy();
+            (format!("{path}:0"), format!("{path}:0"))
+        } else {
+            (peer.to_string(), String::new())
+        };
+        let now = unix_ms();
+        let record = Arc::new(ClientRecord {
+            id: shared.clients.next_id(),
+            worker: self.core.id,
+            token,
+            fd: io.fd(token).map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd)),
+            addr,
+            laddr: std::sync::OnceLock::from(laddr),
+            created_ms: now,
+            flags: AtomicU32::new(if unix { flag::UNIX_SOCKET } else { 0 }),
+            last_active_ms: AtomicU64::new(now),
+            db: AtomicU32::new(0),
+            resp: AtomicU8::new(2),
+            last_command: AtomicU32::new(u32::MAX),
+            query_bytes: AtomicU64::new(0),
+            query_capacity: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
+            killed: AtomicBool::new(false),
+            texts: std::sync::Mutex::default(),
+        });
+        shared.clients.add(Arc::clone(&record));
+        self.core.stats().connections_received.add(1);
+        let index = token.index() as usize;
+        if self.sessions.len() <= index {
+            self.sessions.resize_with(index + 1, || None);
+        }
+        self.sessions[index] = Some(Box::new(Session::new(record, no_password)));
+        Accept::Keep
+    }
+
+    fn received(&mut self, io: &mut Control, token: Token, bytes: &[u8]) {
+        let Some(mut session) = self.take(token) else { return };
+        self.core.refresh_config();
+        self.core.read_clocks();
+        self.participant.quiescent();
+        if session.stall != Stall::None {
+            session.input.extend_from_slice(bytes);
+        } else if session.input.is_empty() {
+            let used = self.execute(io, &mut session, bytes);
+            if used < bytes.len() {
+                session.input.extend_from_slice(&bytes[used..]);
+            }
+        } else {
+            session.input.extend_from_slice(bytes);
+            self.execute_input(io, &mut session);
+        }
+        self.after_turn(io, &mut session);
+        self.put(session);
+        self.close_doomed(io);
+    }
+
+    fn finished(&mut self, io: &mut Control, token: Token) {
+        let Some(session) = self.session_at(token.index() as usize) else { return };
+        session.finished = true;
+        if session.stall == Stall::None {
+            io.close(token, Close::Flush { linger: LINGER });
+        }
+    }
+
+    fn closed(&mut self, io: &mut Control, token: Token, _: CloseReason) {
+        let _ = io;
+        let Some(session) = self.take(token) else { return };
+        let stats = self.core.stats();
+        stats.output_bytes.fetch_sub(session.counted_output, Ordering::Relaxed);
+        stats.input_bytes.fetch_sub(session.counted_input, Ordering::Relaxed);
+        if session.record.has(flag::MONITOR) {
+            self.monitors.remove(&token);
+            if self.core.shared.monitors.remove() {
+                self.core.shared.arm(crate::shared::armed::MONITOR, false);
+            }
+        }
+        self.core.shared.clients.remove(self.core.id, session.id());
+    }
+
+    fn drained(&mut self, io: &mut Control, token: Token) {
+        self.core.refresh_config();
+        self.core.read_clocks();
+        self.go_on(io, token, Stall::Output);
+    }
+
+    fn woken(&mut self, io: &mut Control) {
+        self.core.refresh_config();
+        for message in self.core.shared.mailboxes[self.core.id].take() {
+            match message {
+                Message::Kill { token, id } => {
+                    let is_it = |session: &mut Session| session.id() == id;
+                    if self.session_at(token.index() as usize).is_some_and(is_it) {
+                        io.close(token, Close::Now);
+                    }
+                }
+                Message::MonitorLine(line) => self.deliver_monitor_line(io, &line),
+                Message::Monitor(token) => self.add_monitor(token),
+                Message::Unpause => self.resume_paused(io),
+            }
+        }
+    }
+
+    fn waiting(&mut self) {
+        self.participant.offline();
+        self.core.shared.quiesce.leave(self.core.id);
+    }
+
+    fn resumed(&mut self) {
+        self.core.shared.quiesce.enter(self.core.id);
+        self.participant.online();
+    }
+
+    fn round_end(&mut self, io: &mut Control) {
+        let _ = io;
+        self.participant.quiescent();
+    }
+}

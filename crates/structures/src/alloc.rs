@@ -1,0 +1,178 @@
+//! Counting allocator: knows how many bytes are allocated, at the cost of two plain stores.
+//!
+//! Every thread counts on cache lines of its own, without atomic read-modify-write; sums are made
+//! when someone asks. A thread that frees what another allocated goes negative by itself, the sum
+//! is right. Bytes are counted as the size classes they take ([`size_class`]), which is what
+//! `used_memory` means. A sum made while others allocate is as old as its oldest part.
+//!
+//! Invariants (SAFETY notes cite them)
+//!  1. Every call is passed on to the inner allocator unchanged; counting touches no memory of the
+//!     allocation and never allocates.
+//!  2. Counter `i` below [`THREADS_MAX`] is written by the one thread that drew `i`; the last one is
+//!     shared by all threads that came later or are going, and updated atomically.
+
+use crate::entry::size_class;
+use std::alloc::{GlobalAlloc, Layout};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// Threads with counters of their own; those after them share one.
+pub const THREADS_MAX: usize = 256;
+
+#[repr(align(128))]
+struct Counter {
+    /// Modulo 2^64: parts may be negative.
+    bytes: AtomicU64,
+    allocations: AtomicU64,
+}
+
+static COUNTERS: [Counter; THREADS_MAX + 1] =
+    [const { Counter { bytes: AtomicU64::new(0), allocations: AtomicU64::new(0) } };
+        THREADS_MAX + 1];
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+const UNKNOWN: usize = usize::MAX;
+
+thread_local! {
+    static INDEX: Cell<usize> = const { Cell::new(UNKNOWN) };
+}
+
+#[inline(always)]
+fn index() -> usize {
+    match INDEX.try_with(Cell::get) {
+        Ok(UNKNOWN) => first_index(),
+        Ok(index) => index,
+        Err(_) => THREADS_MAX,
+    }
+}
+
+#[cold]
+fn first_index() -> usize {
+    let index = THREADS.fetch_add(1, Relaxed).min(THREADS_MAX);
+    let _ = INDEX.try_with(|cell| cell.set(index));
+    index
+}
+
+#[inline(always)]
+fn count(bytes: u64, allocations: u64) {
+    let index = index();
+    let counter = &COUNTERS[index];
+    if index < THREADS_MAX {
+        counter.bytes.store(counter.bytes.load(Relaxed).wrapping_add(bytes), Relaxed);
+        let before = counter.allocations.load(Relaxed);
+        counter.allocations.store(before.wrapping_add(allocations), Relaxed);
+    } else {
+        counter.bytes.fetch_add(bytes, Relaxed);
+        counter.allocations.fetch_add(allocations, Relaxed);
+    }
+}
+
+/// What an allocation of `layout` counts as.
+#[inline(always)]
+fn taken(layout: Layout) -> u64 {
+    let size = layout.size();
+    let rounded = if layout.align() > 16 { size.next_multiple_of(layout.align()) } else { size };
+    size_class(rounded) as u64
+}
+
+/// Bytes allocated now, in size classes, by all threads. O([`THREADS_MAX`]).
+#[must_use]
+pub fn allocated() -> u64 {
+    let sum = COUNTERS.iter().fold(0, |sum: u64, c| sum.wrapping_add(c.bytes.load(Relaxed)));
+    // Reading while a block moves between threads may miss its allocation and see its end.
+    if sum > i64::MAX as u64 { 0 } else { sum }
+}
+
+/// How many allocations this thread has made so far: the difference over a piece of code shows
+/// what it allocates. Only growing; shared among threads after the first [`THREADS_MAX`].
+#[must_use]
+pub fn thread_allocations() -> u64 {
+    COUNTERS[index()].allocations.load(Relaxed)
+}
+
+/// A global allocator that counts what it passes on to `A`.
+#[derive(Debug, Default)]
+pub struct Counting<A>(pub A);
+
+// SAFETY: 1: the inner allocator fulfils the contract, and gets every call as it came.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: 1: the caller's promises are passed on.
+        let pointer = unsafe { self.0.alloc(layout) };
+        if !pointer.is_null() {
+            count(taken(layout), 1);
+        }
+        pointer
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: 1: the caller's promises are passed on.
+        let pointer = unsafe { self.0.alloc_zeroed(layout) };
+        if !pointer.is_null() {
+            count(taken(layout), 1);
+        }
+        pointer
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(taken(layout).wrapping_neg(), 0);
+        // SAFETY: 1: the caller's promises are passed on.
+        unsafe { self.0.dealloc(pointer, layout) }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: 1: the caller's promises are passed on.
+        let moved = unsafe { self.0.realloc(pointer, layout, new_size) };
+        if !moved.is_null() {
+            let old = taken(layout);
+            let new = Layout::from_size_align(new_size, layout.align()).map_or(0, taken);
+            count(new.wrapping_sub(old), 1);
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Counting, THREADS_MAX, allocated, thread_allocations};
+    use std::alloc::System;
+
+    #[global_allocator]
+    static ALLOCATOR: Counting<System> = Counting(System);
+
+    #[test]
+    fn allocations_of_this_thread_are_counted() {
+        let before = thread_allocations();
+        let boxed = Box::new(5u64);
+        assert_eq!(thread_allocations(), before + 1);
+        drop(boxed);
+        assert_eq!(thread_allocations(), before + 1);
+    }
+
+    #[test]
+    fn bytes_freed_by_other_threads_leave_the_sum() {
+        // Other tests allocate meanwhile, but nothing near this size.
+        const BIG: usize = 1 << 30;
+        let before = allocated();
+        let big = Vec::<u8>::with_capacity(BIG);
+        assert!(allocated() > before + (BIG as u64) / 2);
+        std::thread::scope(|scope| scope.spawn(move || drop(big)).join()).expect("no panic");
+        assert!(allocated() < before + (BIG as u64) / 2);
+    }
+
+    #[test]
+    fn threads_beyond_the_limit_are_counted_together() {
+        for _ in 0..if cfg!(miri) { 3 } else { THREADS_MAX + 10 } {
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let before = thread_allocations();
+                    drop(std::hint::black_box(vec![1u8; 100]));
+                    assert!(thread_allocations() > before);
+                });
+            });
+        }
+    }
+}

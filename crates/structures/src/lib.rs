@@ -1,0 +1,26 @@
+//! Containers without Redis semantics: no key rules, no replies, no clock, no sockets.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`hash`], [`crc16`] | the keyed hash of the tables; the checksum that maps keys to slots |
+//! | [`entry`] | one key with its value, deadline and access clock in one allocation |
+//! | [`table`] | the hash table of a slot: 64-byte buckets, incremental growth, stateless scan |
+//! | [`slot`] | a table behind a one-byte lock, with lock-free prefetching |
+//! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
+//! | [`alloc`] | counts what the global allocator hands out |
+//! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
+//!
+//! This is one of the two crates that may contain `unsafe`; every block names the numbered
+//! invariant of its file's head that makes it sound.
+
+pub mod alloc;
+pub mod crc16;
+pub mod entry;
+pub mod hash;
+pub mod list;
+mod prefetch;
+pub mod reclaim;
+pub mod slab;
+pub mod slot;
+pub mod table;
+pub mod wheel;

@@ -1,0 +1,209 @@
+//! Quiescent-state reclamation: replaced bucket arrays are freed once no prefetch can read them.
+//!
+//! Prefetch passes read bucket arrays without the slot's lock. A thread that wants to do so
+//! registers as a [`Participant`] and announces batch boundaries, at which it holds no array
+//! pointer it read before. An array that was unlinked under its slot's lock is *retired* with a
+//! stamp from a global counter, and freed once every participant that is online has announced a
+//! boundary later than the stamp. Threads without a participant never prefetch, so nobody waits
+//! for them; they may retire. The protocol itself, free of memory, is in `reclaim/epochs.rs`.
+//!
+//! Invariants
+//!  1. What is retired is unreachable for every read that starts after the call, was allocated by
+//!     the global allocator with the given layout, and is freed by nobody else.
+//!  2. A participant reads arrays only between a boundary (or `online`) and the next boundary (or
+//!     `offline`), and keeps no pointer across.
+//!  3. Limbo lists are ordered by stamp: they are filled by one thread, or under the orphans' lock.
+//!
+//! Bounds: at most [`PARTICIPANTS_MAX`] participants; a boundary frees at most
+//! [`FREED_PER_BOUNDARY`] arrays; limbo holds what was retired between two boundaries of the
+//! slowest participant, which must therefore go offline before it waits for anything.
+
+mod epochs;
+
+use epochs::Epochs;
+use std::alloc::{Layout, dealloc};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// How many threads may be registered at a time.
+pub const PARTICIPANTS_MAX: usize = 256;
+/// How many arrays one boundary frees at most, so that none stalls a batch for long.
+pub const FREED_PER_BOUNDARY: usize = 32;
+
+static EPOCHS: Epochs<PARTICIPANTS_MAX> = Epochs::new();
+static ORPHANS: Mutex<VecDeque<Retired>> = Mutex::new(VecDeque::new());
+static ORPHAN_COUNT: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static LOCAL: RefCell<Option<Rc<Local>>> = const { RefCell::new(None) };
+}
+
+/// An allocation nobody can find any more.
+struct Retired {
+    pointer: *mut u8,
+    layout: Layout,
+    stamp: u64,
+}
+
+// SAFETY: by 1 whoever holds it is the only owner of the bytes, which are plain memory.
+unsafe impl Send for Retired {}
+
+impl Retired {
+    fn free(self) {
+        // SAFETY: 1, and the caller saw every online participant pass the stamp (2).
+        unsafe { dealloc(self.pointer, self.layout) };
+    }
+}
+
+/// What a registered thread keeps.
+struct Local {
+    index: usize,
+    online: Cell<bool>,
+    limbo: RefCell<VecDeque<Retired>>,
+    limbo_len: Cell<usize>,
+}
+
+/// A thread's right to prefetch. Not `Send`: it stands for the thread that registered. Dropping it
+/// hands what it has not freed yet to the other threads.
+pub struct Participant {
+    local: Rc<Local>,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Participant {
+    /// Registers the calling thread and sets it online. `None` if the thread is registered already
+    /// or [`PARTICIPANTS_MAX`] others are.
+    #[must_use]
+    pub fn register() -> Option<Self> {
+        LOCAL.with_borrow_mut(|slot| {
+            if slot.is_some() {
+                return None;
+            }
+            let local = Rc::new(Local {
+                index: EPOCHS.claim()?,
+                online: Cell::new(true),
+                limbo: RefCell::default(),
+                limbo_len: Cell::new(0),
+            });
+            *slot = Some(Rc::clone(&local));
+            Some(Self { local, not_send: PhantomData })
+        })
+    }
+
+    /// The thread is about to prefetch again. Costs a fence.
+    pub fn online(&self) {
+        EPOCHS.online(self.local.index);
+        self.local.online.set(true);
+    }
+
+    /// The thread prefetches nothing until `online`: call before anything that may wait.
+    pub fn offline(&self) {
+        EPOCHS.offline(self.local.index);
+        self.local.online.set(false);
+        self.collect_if_any();
+    }
+
+    /// Whether the thread counts as one that may be prefetching.
+    #[must_use]
+    pub fn is_online(&self) -> bool {
+        self.local.online.get()
+    }
+
+    /// A batch boundary: whatever the thread read before is forgotten. One load and one store when
+    /// there is nothing to free. Must not be called offline.
+    #[inline]
+    pub fn quiescent(&self) {
+        debug_assert!(self.is_online());
+        EPOCHS.quiescent(self.local.index);
+        self.collect_if_any();
+    }
+
+    #[inline]
+    fn collect_if_any(&self) {
+        if self.local.limbo_len.get() | ORPHAN_COUNT.load(Ordering::Relaxed) != 0 {
+            self.collect();
+        }
+    }
+
+    #[cold]
+    fn collect(&self) {
+        let safe = EPOCHS.passed_by_all();
+        let left = free_up_to(&mut self.local.limbo.borrow_mut(), safe);
+        self.local.limbo_len.set(left);
+        // One thread at a time looks after the orphans; who finds them taken goes on.
+        if ORPHAN_COUNT.load(Ordering::Relaxed) != 0
+            && let Ok(mut orphans) = ORPHANS.try_lock()
+        {
+            collect_orphans(&mut orphans);
+        }
+    }
+
+    /// Retired and not yet freed allocations of this thread.
+    #[must_use]
+    pub fn limbo_len(&self) -> usize {
+        self.local.limbo_len.get()
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        EPOCHS.release(self.local.index);
+        // A thread-local that is gone already holds nothing.
+        let _ = LOCAL.try_with(|slot| slot.borrow_mut().take());
+        let limbo = std::mem::take(&mut *self.local.limbo.borrow_mut());
+        self.local.limbo_len.set(0);
+        let mut orphans = orphans();
+        orphans.extend(limbo);
+        // Merging two ordered lists: order is what lets collecting stop at the first young one (3).
+        orphans.make_contiguous().sort_by_key(|retired| retired.stamp);
+        collect_orphans(&mut orphans);
+    }
+}
+
+/// Frees the front of `limbo` as far as `safe` allows; returns how many are left.
+fn free_up_to(limbo: &mut VecDeque<Retired>, safe: u64) -> usize {
+    for _ in 0..FREED_PER_BOUNDARY {
+        match limbo.pop_front_if(|retired| retired.stamp <= safe) {
+            Some(retired) => retired.free(),
+            None => break,
+        }
+    }
+    limbo.len()
+}
+
+fn orphans() -> MutexGuard<'static, VecDeque<Retired>> {
+    ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn collect_orphans(orphans: &mut VecDeque<Retired>) {
+    let left = free_up_to(orphans, EPOCHS.passed_by_all());
+    ORPHAN_COUNT.store(left, Ordering::Relaxed);
+}
+
+/// Frees `pointer` once no participant can be reading it.
+///
+/// # Safety
+/// Invariant 1: the allocation was made by the global allocator with `layout`, is unlinked, and is
+/// left to this module alone.
+pub(crate) unsafe fn retire(pointer: *mut u8, layout: Layout) {
+    let retired = Retired { pointer, layout, stamp: EPOCHS.stamp() };
+    let local = LOCAL.try_with(|slot| slot.borrow().clone()).ok().flatten();
+    if let Some(local) = local {
+        let mut limbo = local.limbo.borrow_mut();
+        limbo.push_back(retired);
+        local.limbo_len.set(limbo.len());
+    } else {
+        let mut orphans = orphans();
+        // Two threads may have drawn their stamps in the other order (3).
+        let at = orphans.partition_point(|other| other.stamp <= retired.stamp);
+        orphans.insert(at, retired);
+        collect_orphans(&mut orphans);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,97 @@
+//! The protocol of reclamation: stamps, announcements, and the oldest announcement.
+//!
+//! A participant's word is 0 when it is offline or unused, else the counter's value at its last
+//! boundary. A stamp is drawn after the unlinking; whoever announces a value of at least the stamp
+//! has seen the unlinking.
+//!
+//! Why that is enough: a boundary reads the counter with acquire, so a participant whose word
+//! reaches the stamp sees the unlinking and cannot find the array again; it stores its word with
+//! release and the collector reads it with acquire, so its earlier reads are over. For a thread
+//! coming online both sides put a sequentially consistent fence between their write and their
+//! read: either the collector sees the word (and waits), or the thread sees the unlinking.
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+
+const OFFLINE: u64 = 0;
+/// The counter's first value; above `OFFLINE`.
+const FIRST: u64 = 1;
+
+/// One participant's word, on lines of its own since its owner writes it every batch.
+#[repr(align(128))]
+struct Word {
+    seen: AtomicU64,
+    claimed: AtomicBool,
+}
+
+/// The shared state for up to `N` participants.
+pub(super) struct Epochs<const N: usize> {
+    counter: AtomicU64,
+    words: [Word; N],
+}
+
+impl<const N: usize> Epochs<N> {
+    #[cfg(not(loom))]
+    pub(super) const fn new() -> Self {
+        let words =
+            [const { Word { seen: AtomicU64::new(OFFLINE), claimed: AtomicBool::new(false) } }; N];
+        Self { counter: AtomicU64::new(FIRST), words }
+    }
+
+    #[cfg(loom)]
+    pub(super) fn new() -> Self {
+        let word = |_| Word { seen: AtomicU64::new(OFFLINE), claimed: AtomicBool::new(false) };
+        Self { counter: AtomicU64::new(FIRST), words: std::array::from_fn(word) }
+    }
+
+    /// Takes a free word and sets it online; `None` when all are taken. O(N).
+    pub(super) fn claim(&self) -> Option<usize> {
+        let index = self.words.iter().position(|word| {
+            word.claimed.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        })?;
+        self.online(index);
+        Some(index)
+    }
+
+    /// Sets the word offline and gives it back.
+    pub(super) fn release(&self, index: usize) {
+        self.offline(index);
+        self.words[index].claimed.store(false, Ordering::Release);
+    }
+
+    pub(super) fn online(&self, index: usize) {
+        let now = self.counter.load(Ordering::Acquire);
+        self.words[index].seen.store(now, Ordering::Release);
+        fence(Ordering::SeqCst);
+    }
+
+    pub(super) fn offline(&self, index: usize) {
+        self.words[index].seen.store(OFFLINE, Ordering::Release);
+    }
+
+    /// A boundary of an online participant: a load and a store, both plain on x86-64.
+    #[inline]
+    pub(super) fn quiescent(&self, index: usize) {
+        let now = self.counter.load(Ordering::Acquire);
+        self.words[index].seen.store(now, Ordering::Release);
+    }
+
+    /// The stamp for what the caller has just unlinked.
+    pub(super) fn stamp(&self) -> u64 {
+        self.counter.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// The greatest stamp that every online participant has passed. O(N).
+    pub(super) fn passed_by_all(&self) -> u64 {
+        // An acquire load here orders the counter before the words: a stamp drawn later is not
+        // covered even if no participant is online.
+        let now = self.counter.load(Ordering::Acquire);
+        fence(Ordering::SeqCst);
+        self.words.iter().fold(now, |least, word| match word.seen.load(Ordering::Acquire) {
+            OFFLINE => least,
+            seen => least.min(seen),
+        })
+    }
+}

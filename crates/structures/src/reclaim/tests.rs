@@ -1,0 +1,86 @@
+//! Freed when nobody can read it any more, and not before. The counters are the process's, and
+//! other tests retire arrays meanwhile, so these tests look at their own thread's limbo only.
+
+use super::{FREED_PER_BOUNDARY, Participant, retire};
+use std::alloc::{Layout, alloc};
+use std::sync::mpsc;
+
+fn retire_one() {
+    let layout = Layout::new::<[u64; 8]>();
+    // SAFETY: a fresh allocation with this layout, known to nobody else (1).
+    unsafe { retire(alloc(layout), layout) };
+}
+
+/// Announces boundaries until nothing is left, or as often as other tests' threads may need.
+fn settle(participant: &Participant) -> usize {
+    for _ in 0..10_000 {
+        participant.quiescent();
+        if participant.limbo_len() == 0 {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    participant.limbo_len()
+}
+
+#[test]
+fn a_thread_registers_once_at_a_time() {
+    let first = Participant::register().expect("few threads");
+    assert!(Participant::register().is_none());
+    drop(first);
+    assert!(Participant::register().is_some());
+}
+
+#[test]
+fn nothing_is_freed_before_a_slow_participant_passes_a_boundary() {
+    let (ready, is_ready) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let slow = Participant::register().expect("few threads");
+            ready.send(()).expect("the test waits");
+            may_go_on.recv().expect("the test lives");
+            slow.offline();
+            ready.send(()).expect("the test waits");
+            may_go_on.recv().expect_err("the test hangs up");
+        });
+        is_ready.recv().expect("the thread lives");
+        let participant = Participant::register().expect("few threads");
+        for _ in 0..100 {
+            retire_one();
+        }
+        for _ in 0..10 {
+            participant.quiescent();
+        }
+        assert_eq!(participant.limbo_len(), 100);
+        go_on.send(()).expect("the thread lives");
+        is_ready.recv().expect("the thread lives");
+        assert_eq!(settle(&participant), 0);
+        drop(go_on);
+    });
+}
+
+#[test]
+fn one_boundary_frees_a_bounded_number() {
+    let participant = Participant::register().expect("few threads");
+    for _ in 0..3 * FREED_PER_BOUNDARY {
+        retire_one();
+    }
+    participant.quiescent();
+    assert!(participant.limbo_len() >= 2 * FREED_PER_BOUNDARY);
+    assert_eq!(settle(&participant), 0);
+}
+
+#[test]
+fn what_an_ending_thread_leaves_is_freed_by_others() {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _participant = Participant::register().expect("few threads");
+            (0..5).for_each(|_| retire_one());
+        });
+    });
+    // Miri reports a leak if nobody frees them.
+    let participant = Participant::register().expect("few threads");
+    retire_one();
+    assert_eq!(settle(&participant), 0);
+}

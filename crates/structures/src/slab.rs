@@ -1,0 +1,222 @@
+//! Slab: values in one vector, found by an index that says whether it is still meant.
+//!
+//! An [`Id`] is an index with the generation the place had when the value was put there; removing
+//! the value advances the generation, so an id kept too long finds nothing instead of somebody
+//! else's value. (A place must be reused 2^32 times before an old id is mistaken.)
+//!
+//! Invariants (`check` verifies each)
+//!  1. `live` lists the indices of occupied places, each once; an occupied place knows its rank there.
+//!  2. `free` lists all other places, each once.
+
+/// Names a value in a [`Slab`]; 64 bits, as event loops like to carry them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Id {
+    pub index: u32,
+    pub generation: u32,
+}
+
+impl Id {
+    /// Generation above, index below.
+    #[must_use]
+    pub fn to_u64(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    /// The inverse of [`Id::to_u64`].
+    #[must_use]
+    pub fn from_u64(id: u64) -> Self {
+        Self { index: id as u32, generation: (id >> 32) as u32 }
+    }
+}
+
+#[derive(Debug)]
+struct Place<T> {
+    generation: u32,
+    /// The value and its rank in `live`.
+    content: Option<(u32, T)>,
+}
+
+/// Values with generational ids. Insert, remove and get are O(1), walking is O(live values).
+#[derive(Debug)]
+pub struct Slab<T> {
+    places: Vec<Place<T>>,
+    live: Vec<u32>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T> Slab<T> {
+    /// An empty slab; allocates nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { places: vec![], live: vec![], free: vec![] }
+    }
+
+    /// Adds a value. Amortised O(1). Panics beyond 2^32 - 1 values.
+    pub fn insert(&mut self, value: T) -> Id {
+        self.insert_with(|_| value)
+    }
+
+    /// Adds the value that `make` builds knowing its id.
+    pub fn insert_with(&mut self, make: impl FnOnce(Id) -> T) -> Id {
+        let index = self.free.last().copied().unwrap_or(self.places.len() as u32);
+        let generation = self.places.get(index as usize).map_or(0, |place| place.generation);
+        let id = Id { index, generation };
+        let content = Some((self.live.len() as u32, make(id)));
+        if self.free.pop().is_some() {
+            self.places[index as usize].content = content;
+        } else {
+            assert!(index < u32::MAX, "a slab holds fewer than 2^32 values");
+            self.places.push(Place { generation, content });
+        }
+        self.live.push(index);
+        id
+    }
+
+    /// Takes the value out; `None` if it has gone already.
+    pub fn remove(&mut self, id: Id) -> Option<T> {
+        let place = self.places.get_mut(id.index as usize)?;
+        if place.generation != id.generation {
+            return None;
+        }
+        let (rank, value) = place.content.take()?;
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(id.index);
+        self.live.swap_remove(rank as usize);
+        if let Some(&moved) = self.live.get(rank as usize)
+            && let Some((its_rank, _)) = &mut self.places[moved as usize].content
+        {
+            *its_rank = rank;
+        }
+        Some(value)
+    }
+
+    /// The value, if it is still there.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, id: Id) -> Option<&T> {
+        let place = self.places.get(id.index as usize)?;
+        let (_, value) = place.content.as_ref()?;
+        (place.generation == id.generation).then_some(value)
+    }
+
+    /// The value for change, if it is still there.
+    #[inline]
+    pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
+        let place = self.places.get_mut(id.index as usize)?;
+        let (_, value) = place.content.as_mut()?;
+        (place.generation == id.generation).then_some(value)
+    }
+
+    /// Whether the value is still there.
+    #[must_use]
+    pub fn contains(&self, id: Id) -> bool {
+        self.get(id).is_some()
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.live.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.live.is_empty()
+    }
+
+    /// The id at `rank` in the order of walking, for rounds that stop and go on. Removing a value
+    /// puts the last one in its rank.
+    #[must_use]
+    pub fn id_at(&self, rank: usize) -> Option<Id> {
+        let index = *self.live.get(rank)?;
+        Some(Id { index, generation: self.places[index as usize].generation })
+    }
+
+    /// All values with their ids, in no useful order.
+    pub fn iter(&self) -> impl Iterator<Item = (Id, &T)> {
+        self.live.iter().filter_map(|&index| {
+            let place = &self.places[index as usize];
+            let (_, value) = place.content.as_ref()?;
+            Some((Id { index, generation: place.generation }, value))
+        })
+    }
+
+    /// Calls `visit` with every value for change.
+    pub fn for_each_mut(&mut self, mut visit: impl FnMut(Id, &mut T)) {
+        for &index in &self.live {
+            let place = &mut self.places[index as usize];
+            if let Some((_, value)) = &mut place.content {
+                visit(Id { index, generation: place.generation }, value);
+            }
+        }
+    }
+
+    /// Verifies the invariants. O(places).
+    pub fn check(&self) {
+        assert_eq!(self.live.len() + self.free.len(), self.places.len(), "1, 2: every place once");
+        for (rank, &index) in self.live.iter().enumerate() {
+            let content = &self.places[index as usize].content;
+            assert!(content.as_ref().is_some_and(|(r, _)| *r as usize == rank), "1: rank");
+        }
+        for &index in &self.free {
+            assert!(self.places[index as usize].content.is_none(), "2: a free place is occupied");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Id, Slab};
+    use std::collections::HashMap;
+
+    #[test]
+    fn behaves_like_a_map_from_ids() {
+        let mut slab = Slab::new();
+        let mut model: HashMap<Id, u64> = HashMap::new();
+        let mut gone = vec![];
+        let mut random = 1u64;
+        for step in 0..if cfg!(miri) { 300 } else { 5_000 } {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+            let victim = model.keys().nth((random >> 40) as usize % (model.len() + 1)).copied();
+            match victim {
+                Some(id) if random >> 33 & 3 != 0 => {
+                    assert_eq!(slab.remove(id), model.remove(&id));
+                    gone.push(id);
+                }
+                _ => {
+                    for value in step..step + 3 {
+                        let id = slab.insert(value);
+                        assert!(model.insert(id, value).is_none(), "an id came twice");
+                    }
+                }
+            }
+            slab.check();
+            assert_eq!(slab.iter().map(|(id, v)| (id, *v)).collect::<HashMap<_, _>>(), model);
+        }
+        assert!(gone.iter().all(|&id| !slab.contains(id) && slab.get_mut(id).is_none()));
+        assert!(gone.iter().all(|&id| slab.remove(id).is_none()));
+    }
+
+    #[test]
+    fn ids_survive_the_way_through_64_bits() {
+        let id = Id { index: 7, generation: u32::MAX };
+        assert_eq!(Id::from_u64(id.to_u64()), id);
+    }
+
+    #[test]
+    fn a_round_by_rank_reaches_everything() {
+        let mut slab = Slab::new();
+        let ids: Vec<Id> = (0..4).map(|i| slab.insert(i)).collect();
+        slab.remove(ids[1]);
+        let mut reached: Vec<i32> =
+            (0..slab.len()).filter_map(|rank| slab.get(slab.id_at(rank)?)).copied().collect();
+        reached.sort_unstable();
+        assert_eq!(reached, [0, 2, 3]);
+        assert_eq!(slab.id_at(3), None);
+    }
+}

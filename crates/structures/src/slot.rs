@@ -1,0 +1,203 @@
+//! A slot: a table and its payload behind a one-byte lock, one cache line.
+//!
+//! ```text
+//!  0                        24      25     32                              64
+//! +------------------------+------+-------+-------------------------------+
+//! | table root             | lock |       | payload M, up to 32 bytes     |
+//! +------------------------+------+-------+-------------------------------+
+//! ```
+//!
+//! The lock is a try-lock with a bounded spin: whoever does not get it parks its batch. Prefetching
+//! needs no lock (see `table.rs`, invariant 4: the thread must be a participant of `reclaim`).
+//!
+//! Invariants (SAFETY notes cite them)
+//!  1. `lock` is 1 exactly while one `SlotGuard` exists (or was leaked). It is set with acquire and
+//!     cleared with release, so whoever has it sees all that earlier holders did.
+//!  2. Table contents and payload are read and changed only through the guard; outside it only the
+//!     table's prefetch methods run.
+
+use crate::prefetch::prefetch;
+use crate::reclaim::Participant;
+use crate::table::{Root, Table, TableMut, TableRef};
+use std::cell::UnsafeCell;
+use std::marker::PhantomData;
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU8, Ordering};
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicU8, Ordering};
+
+const FREE: u8 = 0;
+const HELD: u8 = 1;
+
+/// A table with payload `M`, on cache lines of its own.
+#[repr(C, align(64))]
+pub struct Slot<V, M> {
+    table: Root<V>,
+    lock: AtomicU8,
+    meta: UnsafeCell<M>,
+}
+
+// SAFETY: 1 and 2: contents are reached by one thread at a time, so they need to be Send only.
+unsafe impl<V: Send, M: Send> Sync for Slot<V, M> {}
+
+impl<V, M: Default> Default for Slot<V, M> {
+    fn default() -> Self {
+        Self::new(M::default())
+    }
+}
+
+impl<V, M> Slot<V, M> {
+    /// A slot with an empty table, not locked.
+    #[must_use]
+    pub fn new(meta: M) -> Self {
+        Self { table: Root::new(), lock: AtomicU8::new(FREE), meta: UnsafeCell::new(meta) }
+    }
+
+    /// The lock, if it is free now.
+    #[inline(always)]
+    pub fn try_lock(&self) -> Option<SlotGuard<'_, V, M>> {
+        // One exchange and no look beforehand: in the usual case the lock is free.
+        let free = self.lock.swap(HELD, Ordering::Acquire) == FREE;
+        free.then(|| SlotGuard { slot: self, not_send: PhantomData })
+    }
+
+    /// The lock, if it becomes free within `bound` looks at it.
+    #[inline]
+    pub fn lock_spin(&self, bound: u32) -> Option<SlotGuard<'_, V, M>> {
+        match self.try_lock() {
+            Some(guard) => Some(guard),
+            None => self.spin(bound),
+        }
+    }
+
+    #[cold]
+    fn spin(&self, bound: u32) -> Option<SlotGuard<'_, V, M>> {
+        for _ in 0..bound {
+            // Looking before trying keeps the line shared among the waiters.
+            if !self.is_locked()
+                && let Some(guard) = self.try_lock()
+            {
+                return Some(guard);
+            }
+            #[cfg(loom)]
+            loom::thread::yield_now();
+            #[cfg(not(loom))]
+            std::hint::spin_loop();
+        }
+        None
+    }
+
+    /// Whether someone has the lock; out of date as soon as it is known.
+    #[inline]
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.lock.load(Ordering::Relaxed) == HELD
+    }
+
+    /// The parts, without the lock since nobody else can reach the slot.
+    pub fn get_mut(&mut self) -> (TableMut<'_, V>, &mut M) {
+        (TableMut::new(&self.table), self.meta.get_mut())
+    }
+
+    /// How many entries there are, without the lock: out of date as soon as it is known.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        TableRef::new(&self.table).len()
+    }
+
+    /// Whether there are no entries, without the lock: out of date as soon as it is known.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Asks for the slot's own line: the first of three prefetches.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        prefetch(std::ptr::from_ref(self));
+    }
+
+    /// Asks for the bucket of `hash`, without the lock; reads the slot's line.
+    #[inline(always)]
+    pub fn prefetch_bucket(&self, hash: u64) {
+        self.table.prefetch_bucket(hash);
+    }
+
+    /// Asks for the entry of `hash`, without the lock; reads the bucket's line. Does nothing while
+    /// `participant` is offline.
+    #[inline(always)]
+    pub fn prefetch_entry(&self, hash: u64, participant: &Participant) {
+        if participant.is_online() {
+            self.table.prefetch_entry(hash);
+        }
+    }
+}
+
+/// The slot's lock, and the only way to what it protects; dropping it unlocks. Stays on its thread.
+pub struct SlotGuard<'a, V, M> {
+    slot: &'a Slot<V, M>,
+    not_send: PhantomData<*mut (V, M)>,
+}
+
+impl<'a, V, M> SlotGuard<'a, V, M> {
+    /// The table, for reading.
+    #[inline(always)]
+    #[must_use]
+    pub fn table(&self) -> TableRef<'_, V> {
+        TableRef::new(&self.slot.table)
+    }
+
+    /// The table, for change.
+    #[inline(always)]
+    pub fn table_mut(&mut self) -> TableMut<'_, V> {
+        TableMut::new(&self.slot.table)
+    }
+
+    /// The payload.
+    #[inline(always)]
+    #[must_use]
+    pub fn meta(&self) -> &M {
+        // SAFETY: 2: the guard is exclusive and lends it as it is borrowed itself.
+        unsafe { &*self.slot.meta.get() }
+    }
+
+    /// The payload, for change.
+    #[inline(always)]
+    pub fn meta_mut(&mut self) -> &mut M {
+        // SAFETY: 2: as in `meta`, borrowed exclusively.
+        unsafe { &mut *self.slot.meta.get() }
+    }
+
+    /// Table and payload at once.
+    #[inline(always)]
+    pub fn parts_mut(&mut self) -> (TableMut<'_, V>, &mut M) {
+        // SAFETY: 2: as in `meta_mut`; table and payload are different fields.
+        (TableMut::new(&self.slot.table), unsafe { &mut *self.slot.meta.get() })
+    }
+
+    /// Moves the whole table out; O(1).
+    #[must_use]
+    pub fn take_table(&mut self) -> Table<V> {
+        self.table_mut().take()
+    }
+
+    /// The slot this guard belongs to.
+    #[inline(always)]
+    #[must_use]
+    pub fn slot(&self) -> &'a Slot<V, M> {
+        self.slot
+    }
+}
+
+impl<V, M> Drop for SlotGuard<'_, V, M> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.slot.lock.store(FREE, Ordering::Release);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,394 @@
+//! The hash table of one slot: an array of 64-byte buckets, grown and shrunk without ever touching
+//! an entry, scanned with a stateless cursor, prefetched without a lock.
+//!
+//! The caller supplies a 64-bit hash with each key; its top 24 bits are the entry's *position*.
+//! Buckets are in the order of positions (`array.rs`), so both resizing and scanning are walks in
+//! one direction. Up to 1,024 buckets are replaced in one go; above, old and new array stand side
+//! by side and every insert and remove moves a few buckets:
+//!
+//! ```text
+//!  position 0                      watermark                              2^24
+//!  |------- entries in `current` ------|------- entries in `draining` ------|
+//! ```
+//!
+//! Who may do what. `Root` holds the words. Its private methods that follow pointers need the
+//! table to be held exclusively (for change) or at least unchanged (for reading). That comes from
+//! borrowing a [`Table`], or from the slot guard; [`TableRef`] and [`TableMut`] are the proofs and
+//! exist in no other way. Only the two prefetch methods may run at any time on `&Root`: they read
+//! array words and primary buckets as relaxed atomics, and follow nothing else.
+//!
+//! Invariants (`check` verifies 2, 3 and, with `bucket.rs`, 5 to 7; SAFETY notes cite them)
+//!  1. `current` and `draining` are null or arrays made by `Array::allocate` that this table owns.
+//!     One that is replaced goes to `reclaim::retire`, never straight back to the allocator.
+//!  2. `draining` is null unless a resize is under way; then `watermark` is the first position of
+//!     one of its buckets, all entries below it are in `current`, all others in `draining`. An
+//!     entry's bucket is always the one its position says.
+//!  3. `len` is the number of entries; without entries and resize there is no array.
+//!  4. A thread that prefetches without holding the table is an online participant of `reclaim`,
+//!     and passes no boundary between reading an array word and the bucket it leads to.
+//!
+//! Costs: find, insert, remove O(1), one cache miss for the bucket and one for the entry; `scan`
+//! O(entries of a bucket); `sample` O(1) expected. 9 to 13 bytes of buckets per entry; the longest
+//! pause is that of replacing 1,024 buckets.
+
+mod array;
+mod bucket;
+mod handle;
+mod resize;
+mod sweep;
+mod walk;
+
+pub use handle::{EntryMut, EntryRef};
+
+use crate::entry::Entry;
+use crate::prefetch::prefetch;
+use array::Array;
+use bucket::{Bucket, Place, Position};
+use std::marker::PhantomData;
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
+
+/// Positions end here: a scan cursor is below it, and 0 both starts and ends a scan.
+pub const SCAN_END: u32 = Position::END;
+
+/// The words of a table, 24 bytes, which a slot embeds.
+pub(crate) struct Root<V> {
+    current: AtomicPtr<u8>,
+    draining: AtomicPtr<u8>,
+    len: AtomicU32,
+    watermark: AtomicU32,
+    owns: PhantomData<Entry<V>>,
+}
+
+impl<V> Root<V> {
+    pub(crate) const fn new() -> Self {
+        Self {
+            current: AtomicPtr::new(null_mut()),
+            draining: AtomicPtr::new(null_mut()),
+            len: AtomicU32::new(0),
+            watermark: AtomicU32::new(0),
+            owns: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    fn current(&self) -> Array {
+        Array(self.current.load(Relaxed))
+    }
+
+    #[inline(always)]
+    fn draining(&self) -> Array {
+        Array(self.draining.load(Relaxed))
+    }
+
+    /// The array that holds entries of `position`.
+    #[inline(always)]
+    fn array_of(&self, position: Position) -> Array {
+        let draining = self.draining();
+        if draining.is_null() || position.0 < self.watermark.load(Relaxed) {
+            self.current()
+        } else {
+            draining
+        }
+    }
+
+    /// Asks for the line of the bucket that `hash` falls into; reads only the table's own words.
+    #[inline(always)]
+    pub(crate) fn prefetch_bucket(&self, hash: u64) {
+        let position = Position::of_hash(hash);
+        let array = self.array_of(position);
+        prefetch(array.address(array.index(position)));
+    }
+
+    /// Asks for the line of the entry that `hash` most likely means, or of the overflow bucket;
+    /// reads the primary bucket, so it should come some time after `prefetch_bucket`.
+    #[inline(always)]
+    pub(crate) fn prefetch_entry(&self, hash: u64) {
+        let position = Position::of_hash(hash);
+        let array = self.array_of(position);
+        if !array.is_null() {
+            // SAFETY: 1, and 4 or the proof of a TableRef: the array is live; the index is below its
+            // count.
+            unsafe { array.bucket(array.index(position)) }.prefetch_entry(position);
+        }
+    }
+
+    /// The bucket of `position`; `None` without an array. Needs the table unchanged meanwhile.
+    #[inline(always)]
+    fn bucket_of(&self, position: Position) -> Option<&Bucket> {
+        let array = self.array_of(position);
+        if array.is_null() {
+            return None;
+        }
+        // SAFETY: 1: live as long as nobody changes the table; the index belongs to its count.
+        Some(unsafe { array.bucket(array.index(position)) })
+    }
+
+    #[inline(always)]
+    fn find(&self, hash: u64, key: &[u8]) -> Option<(&Bucket, Place<'_>)> {
+        let position = Position::of_hash(hash);
+        let bucket = self.bucket_of(position)?;
+        let place = bucket.find(position, |entry| {
+            // SAFETY: 5: an entry of this table, live while nobody changes it.
+            key_eq(unsafe { EntryRef::<V>::new(entry) }.key(), key)
+        })?;
+        Some((bucket, place))
+    }
+
+    fn len(&self) -> usize {
+        self.len.load(Relaxed) as usize
+    }
+
+    fn add_len(&self, change: i32) {
+        self.len.store(self.len.load(Relaxed).wrapping_add_signed(change), Relaxed);
+    }
+}
+
+/// Whether two keys are equal: keys up to 16 bytes in two overlapping words, without a call.
+#[inline(always)]
+fn key_eq(a: &[u8], b: &[u8]) -> bool {
+    let n = a.len();
+    if n != b.len() {
+        return false;
+    }
+    if (8..=16).contains(&n) {
+        return word_at(a, 0) == word_at(b, 0) && word_at(a, n - 8) == word_at(b, n - 8);
+    }
+    a == b
+}
+
+#[inline(always)]
+fn word_at(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_ne_bytes(word)
+}
+
+/// A table that is owned, or borrowed whole, by one thread: see [`Table::view`] and
+/// [`Table::view_mut`] for its operations.
+pub struct Table<V> {
+    root: Root<V>,
+}
+
+// SAFETY: the words own entries with their V, which may move with V; nothing is tied to a thread.
+unsafe impl<V: Send> Send for Root<V> {}
+// SAFETY: with only shared references nothing changes but access clocks, which are atomic.
+unsafe impl<V: Sync> Sync for Root<V> {}
+
+impl<V> Default for Table<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V> Table<V> {
+    /// An empty table; allocates nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { root: Root::new() }
+    }
+
+    /// The operations that read.
+    #[inline]
+    #[must_use]
+    pub fn view(&self) -> TableRef<'_, V> {
+        TableRef { root: &self.root }
+    }
+
+    /// The operations that change.
+    #[inline]
+    pub fn view_mut(&mut self) -> TableMut<'_, V> {
+        TableMut { root: &self.root }
+    }
+}
+
+impl<V> Drop for Root<V> {
+    fn drop(&mut self) {
+        for array in [self.current(), self.draining()] {
+            if !array.is_null() {
+                self.drop_entries(array);
+                Self::retire(array);
+            }
+        }
+    }
+}
+
+/// Proof that the table does not change for 'a, with the operations that read.
+pub struct TableRef<'a, V> {
+    root: &'a Root<V>,
+}
+
+impl<V> Clone for TableRef<'_, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<V> Copy for TableRef<'_, V> {}
+
+impl<'a, V> TableRef<'a, V> {
+    /// For the slot guard: the caller has the lock, and nobody changes the table for 'a.
+    #[inline(always)]
+    pub(crate) fn new(root: &'a Root<V>) -> Self {
+        Self { root }
+    }
+
+    /// The entry of `key`, whose hash is `hash`. O(1).
+    #[inline]
+    #[must_use]
+    pub fn find(self, hash: u64, key: &[u8]) -> Option<EntryRef<'a, V>> {
+        let (_, place) = self.root.find(hash, key)?;
+        // SAFETY: 5: an entry of this table, unchanged for 'a.
+        Some(unsafe { EntryRef::new(place.entry()) })
+    }
+
+    /// Asks for the bucket of `hash`: worth it some time before `find`.
+    #[inline(always)]
+    pub fn prefetch_bucket(self, hash: u64) {
+        self.root.prefetch_bucket(hash);
+    }
+
+    /// Asks for the entry of `hash`; reads the bucket.
+    #[inline(always)]
+    pub fn prefetch_entry(self, hash: u64) {
+        self.root.prefetch_entry(hash);
+    }
+
+    /// How many entries there are. O(1).
+    #[inline]
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.root.len()
+    }
+
+    #[inline]
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.root.len() == 0
+    }
+}
+
+/// Proof that nobody else reads or changes the table for 'a (prefetching aside), with the
+/// operations that change.
+pub struct TableMut<'a, V> {
+    root: &'a Root<V>,
+}
+
+impl<'a, V> TableMut<'a, V> {
+    /// For the slot guard: the caller has the lock for 'a, borrowed for change.
+    #[inline(always)]
+    pub(crate) fn new(root: &'a Root<V>) -> Self {
+        Self { root }
+    }
+
+    /// The operations that read.
+    #[inline]
+    #[must_use]
+    pub fn as_ref(&self) -> TableRef<'_, V> {
+        TableRef { root: self.root }
+    }
+
+    /// The entry of `key` for reading. O(1).
+    #[inline]
+    #[must_use]
+    pub fn find(&self, hash: u64, key: &[u8]) -> Option<EntryRef<'_, V>> {
+        self.as_ref().find(hash, key)
+    }
+
+    /// The entry of `key` for change. O(1).
+    #[inline]
+    #[must_use]
+    pub fn find_mut(&mut self, hash: u64, key: &[u8]) -> Option<EntryMut<'_, V>> {
+        let (_, place) = self.root.find(hash, key)?;
+        // SAFETY: 5: an entry of this table, which we hold exclusively.
+        Some(unsafe { EntryMut::new(place) })
+    }
+
+    /// Like [`TableMut::find_mut`], for as long as the table itself is held.
+    #[inline]
+    #[must_use]
+    pub fn into_find_mut(self, hash: u64, key: &[u8]) -> Option<EntryMut<'a, V>> {
+        let (_, place) = self.root.find(hash, key)?;
+        // SAFETY: 5: an entry of this table, which we hold exclusively and give up hereby.
+        Some(unsafe { EntryMut::new(place) })
+    }
+
+    /// Adds `entry`, whose key has the hash `hash` and is not in the table. Amortised O(1).
+    #[inline]
+    pub fn insert(&mut self, hash: u64, entry: Entry<V>) -> EntryMut<'_, V> {
+        debug_assert!(self.find(hash, entry.key()).is_none(), "insert of a key that is there");
+        self.root.make_room();
+        let position = Position::of_hash(hash);
+        let address = address_of(entry);
+        let bucket = self.root.bucket_of(position).expect("make_room leaves an array");
+        let place = bucket.push(position, address);
+        self.root.add_len(1);
+        // SAFETY: 5: an entry of this table, which we hold exclusively.
+        unsafe { EntryMut::new(place) }
+    }
+
+    /// Puts `entry` in the place of the one with its key, which is returned, or adds it.
+    pub fn replace(&mut self, hash: u64, entry: Entry<V>) -> Option<Entry<V>> {
+        let Some((_, place)) = self.root.find(hash, entry.key()) else {
+            self.insert(hash, entry);
+            return None;
+        };
+        let old = place.entry();
+        place.set_entry(address_of(entry));
+        Some(owned(old))
+    }
+
+    /// Takes the entry of `key` out. O(1), plus a bounded part of a resize.
+    #[inline]
+    pub fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry<V>> {
+        let (bucket, place) = self.root.find(hash, key)?;
+        let removed = bucket.remove(place);
+        self.root.add_len(-1);
+        self.root.after_remove();
+        Some(owned(removed))
+    }
+
+    /// Moves everything out and leaves an empty table. O(1).
+    #[must_use]
+    pub fn take(&mut self) -> Table<V> {
+        let root = Root::new();
+        for (to, from) in
+            [(&root.current, &self.root.current), (&root.draining, &self.root.draining)]
+        {
+            to.store(from.load(Relaxed), Relaxed);
+            from.store(null_mut(), Relaxed);
+        }
+        root.len.store(self.root.len.load(Relaxed), Relaxed);
+        root.watermark.store(self.root.watermark.load(Relaxed), Relaxed);
+        self.root.len.store(0, Relaxed);
+        Table { root }
+    }
+
+    /// Makes the bucket array as small as its entries allow: in one go or, for large arrays, as
+    /// the start of a resize that later calls and [`TableMut::resize_step`] carry on.
+    pub fn shrink_to_fit(&mut self) {
+        self.root.shrink_to_fit();
+    }
+
+    /// Moves at most `buckets` buckets of a resize under way; true if more remain.
+    pub fn resize_step(&mut self, buckets: u32) -> bool {
+        self.root.resize_step(buckets)
+    }
+}
+
+/// Gives up ownership to a bucket.
+#[inline(always)]
+fn address_of<V>(entry: Entry<V>) -> *mut u8 {
+    let address = entry.into_raw().as_ptr();
+    debug_assert_eq!(address.addr() & !bucket::ADDRESS_MASK, 0);
+    address
+}
+
+/// Takes back ownership of an entry that was just taken out of its bucket.
+#[inline(always)]
+fn owned<V>(address: *mut u8) -> Entry<V> {
+    // SAFETY: 5: present words hold addresses of entries the table owned, and this one has left it.
+    unsafe { Entry::from_raw(NonNull::new_unchecked(address)) }
+}
+
+#[cfg(test)]
+mod tests;

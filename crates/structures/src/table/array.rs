@@ -1,0 +1,119 @@
+//! An array of buckets as one word: address, and bucket count as mantissa and exponent above it.
+//!
+//! ```text
+//!  63     59 58         48 47                                  0
+//! +---------+-------------+-------------------------------------+
+//! | exponent|  mantissa   | address of the first bucket         |   count = mantissa << exponent
+//! +---------+-------------+-------------------------------------+
+//! ```
+//!
+//! One word, so that a prefetching thread always reads an address with the count that belongs to
+//! it. Bucket `i` of `count` holds the positions p with `p * count >> 24 == i`: any count works,
+//! and buckets are in the order of positions.
+
+use super::bucket::{ADDRESS_MASK, Bucket, Position};
+use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
+
+const MANTISSA_SHIFT: u32 = 48;
+const MANTISSA_BITS: u32 = 11;
+const EXPONENT_SHIFT: u32 = MANTISSA_SHIFT + MANTISSA_BITS;
+/// One bucket per position; beyond it only chains grow.
+pub(super) const COUNT_MAX: u64 = Position::END as u64;
+
+/// A copy of the word; null is the array without buckets. Whether the buckets are still there is
+/// the holder's business (`table.rs`, invariants 1 and 4).
+#[derive(Clone, Copy)]
+pub(super) struct Array(pub(super) *mut u8);
+
+impl Array {
+    /// Allocates `count` empty buckets; `count` is a value of `size_up`.
+    pub(super) fn allocate(count: u64) -> Self {
+        let layout = Self::layout(count);
+        // SAFETY: count is at least 1, so the layout is not empty.
+        let start = unsafe { alloc_zeroed(layout) };
+        if start.is_null() {
+            handle_alloc_error(layout);
+        }
+        assert_eq!(start.addr() & !ADDRESS_MASK, 0, "user addresses have 48 bits");
+        let exponent = (64 - count.leading_zeros()).saturating_sub(MANTISSA_BITS);
+        let packed = u64::from(exponent) << MANTISSA_BITS | count >> exponent;
+        let array = Self(start.map_addr(|address| address | (packed as usize) << MANTISSA_SHIFT));
+        assert_eq!(array.count(), count, "the count has more bits than the mantissa");
+        array
+    }
+
+    #[inline(always)]
+    pub(super) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    #[inline(always)]
+    pub(super) fn count(self) -> u64 {
+        let word = self.0.addr() as u64;
+        (word >> MANTISSA_SHIFT & ((1 << MANTISSA_BITS) - 1)) << (word >> EXPONENT_SHIFT)
+    }
+
+    #[inline(always)]
+    pub(super) fn start(self) -> *mut u8 {
+        self.0.map_addr(|address| address & ADDRESS_MASK)
+    }
+
+    /// Which bucket holds `position`: below `count` unless the array is null.
+    #[inline(always)]
+    pub(super) fn index(self, position: Position) -> u64 {
+        (u64::from(position.0) * self.count()) >> 24
+    }
+
+    /// The lowest position of bucket `index`; `Position::END` for `index == count`.
+    pub(super) fn first_position(self, index: u64) -> u32 {
+        (index << 24).div_ceil(self.count()) as u32
+    }
+
+    /// The address of bucket `index`, without reading anything; near null for the null array.
+    #[inline(always)]
+    pub(super) fn address(self, index: u64) -> *const Bucket {
+        self.start().cast::<Bucket>().wrapping_add(index as usize)
+    }
+
+    /// # Safety
+    /// The array is live for 'a and `index` is below its count.
+    #[inline(always)]
+    pub(super) unsafe fn bucket<'a>(self, index: u64) -> &'a Bucket {
+        debug_assert!(index < self.count());
+        // SAFETY: the caller's promise; buckets are atomics, so shared references are all we need.
+        unsafe { &*self.address(index) }
+    }
+
+    pub(super) fn layout(count: u64) -> Layout {
+        Layout::array::<Bucket>(count as usize)
+            .expect("COUNT_MAX buckets are one gigabyte, far below isize::MAX")
+    }
+}
+
+/// The least count not below `count` of the form (4 to 7) << e, or 1 to 3: the size classes of
+/// jemalloc, so that no array wastes what its class would have given anyway.
+pub(super) fn size_up(count: u64) -> u64 {
+    let count = count.clamp(1, COUNT_MAX);
+    if count <= 8 {
+        return count;
+    }
+    let spacing = 1 << ((count - 1).ilog2() - 2);
+    count.next_multiple_of(spacing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COUNT_MAX, size_up};
+
+    #[test]
+    fn counts_are_jemalloc_size_classes() {
+        let mut count = 1;
+        let mut steps = vec![];
+        while count < 64 {
+            steps.push(count);
+            count = size_up(count + 1);
+        }
+        assert_eq!(steps, [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56]);
+        assert_eq!(size_up(u64::MAX), COUNT_MAX);
+    }
+}

@@ -1,0 +1,159 @@
+//! How many buckets a table has, and moving entries when that changes.
+//!
+//! Counts follow the allocator's size classes, steps of 1.14 to 1.25. That moves an entry about
+//! five times while a table grows to any size, but moving is a walk in step through both arrays and
+//! touches no entry; in return the load stays between 75 and 93 % (measured in
+//! `examples/table_cost.rs`: smaller steps save more memory than overflow buckets cost).
+
+use super::Root;
+use super::array::{Array, COUNT_MAX, size_up};
+use super::bucket::Position;
+use crate::reclaim;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Sixteenths of an entry per bucket at which the array grows: 6.5 of 7.
+const LOAD_MAX_SIXTEENTHS: u64 = 104;
+/// Below this part of the room the array shrinks, to half load.
+const SHRINK_BELOW_PART: u64 = 8;
+/// Arrays with more buckets than this are replaced step by step. 1,024 buckets take about 50 µs.
+const ONE_GO_BUCKETS_MAX: u64 = if cfg!(any(test, miri, fuzzing)) { 8 } else { 1024 };
+/// Buckets moved per insert or remove. A growth step of 1.14 leaves room for 0.14 * 6.5 inserts per
+/// old bucket, so already 2 would finish in time.
+const BUCKETS_PER_STEP: u32 = 4;
+
+/// Entries that `count` buckets hold before they grow.
+fn room(count: u64) -> u64 {
+    (count * LOAD_MAX_SIXTEENTHS).div_ceil(16)
+}
+
+/// The least count with room for `len` entries, at least 1.
+fn count_for(len: u64) -> u64 {
+    size_up(len.saturating_sub(1) * 16 / LOAD_MAX_SIXTEENTHS + 1)
+}
+
+impl<V> Root<V> {
+    /// Before an insert: sees to it that there is an array with room, or on the way to have it.
+    #[inline]
+    pub(super) fn make_room(&self) {
+        if !self.draining().is_null() {
+            self.resize_step(BUCKETS_PER_STEP);
+        }
+        let count = self.current().count();
+        if self.len() as u64 >= room(count) {
+            self.grow(count);
+        }
+    }
+
+    #[cold]
+    fn grow(&self, count: u64) {
+        if self.draining().is_null() && count < COUNT_MAX {
+            self.resize(size_up(count + 1));
+        }
+    }
+
+    /// After a remove: carries on a resize, or starts one if the table has become sparse.
+    #[inline]
+    pub(super) fn after_remove(&self) {
+        if !self.draining().is_null() {
+            self.resize_step(BUCKETS_PER_STEP);
+        } else if (self.len() as u64) < room(self.current().count()) / SHRINK_BELOW_PART {
+            self.shrink();
+        } else if self.len() == 0 {
+            self.free_empty();
+        }
+    }
+
+    #[cold]
+    fn shrink(&self) {
+        let len = self.len() as u64;
+        let count = count_for(len * 2);
+        if len == 0 {
+            self.free_empty();
+        } else if count < self.current().count() {
+            self.resize(count);
+        }
+    }
+
+    pub(super) fn shrink_to_fit(&self) {
+        let len = self.len() as u64;
+        if !self.draining().is_null() {
+            return; // a resize is under way already; what is left over is for the next call
+        }
+        if len == 0 {
+            self.free_empty();
+        } else if count_for(len) < self.current().count() {
+            self.resize(count_for(len));
+        }
+    }
+
+    /// Gives the array of an empty table back.
+    #[cold]
+    fn free_empty(&self) {
+        debug_assert!(self.draining().is_null() && self.len() == 0);
+        let array = self.current();
+        if !array.is_null() {
+            self.current.store(null_mut(), Relaxed);
+            Self::retire(array);
+        }
+    }
+
+    /// Replaces the array: at once if both are small, else by starting to drain it.
+    fn resize(&self, count: u64) {
+        let old = self.current();
+        let new = Array::allocate(count);
+        if old.is_null() {
+            self.current.store(new.0, Relaxed);
+            return;
+        }
+        self.watermark.store(0, Relaxed);
+        self.draining.store(old.0, Relaxed);
+        self.current.store(new.0, Relaxed);
+        if old.count().max(count) <= ONE_GO_BUCKETS_MAX {
+            self.resize_step(u32::MAX);
+        }
+    }
+
+    /// Moves up to `buckets` buckets to the new array; true if more remain.
+    pub(super) fn resize_step(&self, buckets: u32) -> bool {
+        let old = self.draining();
+        if old.is_null() {
+            return false;
+        }
+        let new = self.current();
+        let count = old.count();
+        let first = old.index(Position(self.watermark.load(Relaxed)));
+        let end = count.min(first.saturating_add(u64::from(buckets)));
+        for index in first..end {
+            // SAFETY: 1: both arrays are live and ours; the indexes belong to their counts.
+            unsafe { old.bucket(index) }.drain(|position, entry| {
+                // SAFETY: as above.
+                unsafe { new.bucket(new.index(position)) }.push(position, entry);
+            });
+        }
+        if end < count {
+            self.watermark.store(old.first_position(end), Relaxed);
+            return true;
+        }
+        self.draining.store(null_mut(), Relaxed);
+        Self::retire(old);
+        if self.len() == 0 {
+            self.free_empty();
+        }
+        false
+    }
+
+    /// Leaves the memory of an array without entries to reclamation.
+    pub(super) fn retire(array: Array) {
+        // SAFETY: 1: made by Array::allocate with this layout, and unlinked by the caller.
+        unsafe { reclaim::retire(array.start(), Array::layout(array.count())) };
+    }
+
+    /// Drops all entries of `array` and frees its overflow buckets.
+    pub(super) fn drop_entries(&self, array: Array) {
+        for index in 0..array.count() {
+            // SAFETY: 1: the array is live and ours.
+            unsafe { array.bucket(index) }.drain(|_, entry| drop(super::owned::<V>(entry)));
+        }
+    }
+}
