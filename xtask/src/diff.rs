@@ -105,7 +105,12 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
 
 fn table(options: &Options) -> Result<Table> {
     let mut table = match options.text("table").unwrap_or("brisk") {
-        "brisk" => bail!("our command table is not linked yet; use --table reference"),
+        "brisk" => {
+            let mut table = Table::default();
+            table.add(brisk_engine::commands::all());
+            table.add(brisk_server::commands::all());
+            table
+        }
         "reference" => {
             reference::read(&workspace_root().join("tests/data/redis-7.0.15.commands.json"))?
         }
