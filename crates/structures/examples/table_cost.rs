@@ -13,7 +13,7 @@ use brisk_structures::hash::HashKey;
 use brisk_structures::reclaim::Participant;
 use brisk_structures::slot::Slot;
 use brisk_structures::table::Table;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -21,6 +21,23 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const BATCH: usize = 32;
 const OPERATIONS: usize = 4_000_000;
 const HASH: HashKey = HashKey { k0: 0x1234, k1: 0x5678 };
+
+/// This thread's processor time: waiting for a neighbour's turn does not count.
+#[derive(Clone, Copy)]
+struct Instant(Duration);
+
+impl Instant {
+    fn now() -> Self {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a valid place for the result.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+        Self(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+    }
+
+    fn elapsed(self) -> Duration {
+        Self::now().0 - self.0
+    }
+}
 
 type Keyspace = Vec<Slot<Vec<u8>, [u64; 4]>>;
 
@@ -186,16 +203,45 @@ fn one_table(keys: u64, participant: &Participant) {
     );
 }
 
-fn main() {
-    let keys = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(10_000_000);
-    let Some(participant) = Participant::register() else { return };
-    let keyspace: Keyspace = (0..SLOTS).map(|_| Slot::default()).collect();
-    for part in [keys * 8 / 10, keys * 9 / 10] {
-        let smaller: Keyspace = (0..SLOTS).map(|_| Slot::default()).collect();
-        fill(&smaller, part, &participant);
+/// Bytes of buckets per key over all sizes, as a table grows.
+fn mean_bucket_bytes() {
+    let mut table = Table::<Vec<u8>>::new();
+    let (mut from, mut sum, mut n) = (8u64, 0.0, 0);
+    let mut number = 0u64;
+    for to in [16u64, 64, 256, 1024, 4096, 16_384] {
+        while number < to {
+            let key = key(number);
+            table.view_mut().insert(HASH.hash(&key), Entry::new_int(&key, 0, 1));
+            number += 1;
+            if number > from && number.is_multiple_of(to / 16) {
+                sum += table.view().allocated_bytes() as f64 / number as f64;
+                n += 1;
+            }
+        }
+        println!("buckets at {from} to {to} keys: {:.1} bytes per key", sum / f64::from(n));
+        (from, sum, n) = (to, 0.0, 0);
     }
-    fill(&keyspace, keys, &participant);
-    gets_and_sets(&keyspace, keys, &participant);
-    drop(keyspace);
-    one_table(keys, &participant);
+}
+
+/// Starts itself anew for each part, so that none inherits the other's allocator state.
+fn main() -> std::io::Result<()> {
+    let args: Vec<String> = std::env::args().collect();
+    let keys = args.get(1).and_then(|n| n.parse().ok()).unwrap_or(10_000_000);
+    let Some(part) = args.get(2) else {
+        for part in ["slots", "one"] {
+            let mut child = std::process::Command::new(&args[0]);
+            child.args([&keys.to_string(), part]).status()?;
+        }
+        return Ok(());
+    };
+    let Some(participant) = Participant::register() else { return Ok(()) };
+    if part == "one" {
+        one_table(keys, &participant);
+        mean_bucket_bytes();
+    } else {
+        let keyspace: Keyspace = (0..SLOTS).map(|_| Slot::default()).collect();
+        fill(&keyspace, keys, &participant);
+        gets_and_sets(&keyspace, keys, &participant);
+    }
+    Ok(())
 }

@@ -16,6 +16,8 @@
 pub mod alloc;
 pub mod crc16;
 pub mod entry;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod hash;
 pub mod list;
 mod prefetch;

@@ -19,14 +19,16 @@
 //! slowest participant, which must therefore go offline before it waits for anything.
 
 mod epochs;
+#[cfg(all(test, loom))]
+mod model;
 
-use epochs::Epochs;
+use epochs::{Epochs, FIRST, OFFLINE, Word};
 use std::alloc::{Layout, dealloc};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{self, AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How many threads may be registered at a time.
@@ -34,7 +36,12 @@ pub const PARTICIPANTS_MAX: usize = 256;
 /// How many arrays one boundary frees at most, so that none stalls a batch for long.
 pub const FREED_PER_BOUNDARY: usize = 32;
 
-static EPOCHS: Epochs<PARTICIPANTS_MAX> = Epochs::new();
+static EPOCHS: Epochs<PARTICIPANTS_MAX> = Epochs {
+    counter: AtomicU64::new(FIRST),
+    claimed_max: AtomicUsize::new(0),
+    words: [const { Word { seen: AtomicU64::new(OFFLINE), claimed: AtomicBool::new(false) } };
+        PARTICIPANTS_MAX],
+};
 static ORPHANS: Mutex<VecDeque<Retired>> = Mutex::new(VecDeque::new());
 static ORPHAN_COUNT: AtomicUsize = AtomicUsize::new(0);
 

@@ -57,9 +57,9 @@ impl<V, M> Slot<V, M> {
     /// The lock, if it is free now.
     #[inline(always)]
     pub fn try_lock(&self) -> Option<SlotGuard<'_, V, M>> {
-        // One exchange and no look beforehand: in the usual case the lock is free.
-        let free = self.lock.swap(HELD, Ordering::Acquire) == FREE;
-        free.then(|| SlotGuard { slot: self, not_send: PhantomData })
+        // No look beforehand: in the usual case the lock is free. A refused exchange writes nothing.
+        let taken = self.lock.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
+        taken.is_ok().then(|| SlotGuard { slot: self, not_send: PhantomData })
     }
 
     /// The lock, if it becomes free within `bound` looks at it.
@@ -199,5 +199,7 @@ impl<V, M> Drop for SlotGuard<'_, V, M> {
     }
 }
 
+#[cfg(all(test, loom))]
+mod model;
 #[cfg(all(test, not(loom)))]
 mod tests;

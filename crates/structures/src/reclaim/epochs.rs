@@ -10,47 +10,36 @@
 //! coming online both sides put a sequentially consistent fence between their write and their
 //! read: either the collector sees the word (and waits), or the thread sees the unlinking.
 
-#[cfg(loom)]
-use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
-#[cfg(not(loom))]
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+// The atomics of the module around: `std`'s, or loom's in `reclaim/model.rs`.
+use super::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 
-const OFFLINE: u64 = 0;
+pub(super) const OFFLINE: u64 = 0;
 /// The counter's first value; above `OFFLINE`.
-const FIRST: u64 = 1;
+pub(super) const FIRST: u64 = 1;
 
 /// One participant's word, on lines of its own since its owner writes it every batch.
 #[repr(align(128))]
-struct Word {
-    seen: AtomicU64,
-    claimed: AtomicBool,
+pub(super) struct Word {
+    pub(super) seen: AtomicU64,
+    pub(super) claimed: AtomicBool,
 }
 
 /// The shared state for up to `N` participants.
 pub(super) struct Epochs<const N: usize> {
-    counter: AtomicU64,
-    words: [Word; N],
+    pub(super) counter: AtomicU64,
+    /// Words from here on were never claimed, so that collecting need not look at them.
+    pub(super) claimed_max: AtomicUsize,
+    pub(super) words: [Word; N],
 }
 
 impl<const N: usize> Epochs<N> {
-    #[cfg(not(loom))]
-    pub(super) const fn new() -> Self {
-        let words =
-            [const { Word { seen: AtomicU64::new(OFFLINE), claimed: AtomicBool::new(false) } }; N];
-        Self { counter: AtomicU64::new(FIRST), words }
-    }
-
-    #[cfg(loom)]
-    pub(super) fn new() -> Self {
-        let word = |_| Word { seen: AtomicU64::new(OFFLINE), claimed: AtomicBool::new(false) };
-        Self { counter: AtomicU64::new(FIRST), words: std::array::from_fn(word) }
-    }
-
     /// Takes a free word and sets it online; `None` when all are taken. O(N).
     pub(super) fn claim(&self) -> Option<usize> {
         let index = self.words.iter().position(|word| {
             word.claimed.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         })?;
+        // Before the fence of `online`, like the word itself: a collector sees both or neither.
+        self.claimed_max.fetch_max(index + 1, Ordering::AcqRel);
         self.online(index);
         Some(index)
     }
@@ -83,13 +72,14 @@ impl<const N: usize> Epochs<N> {
         self.counter.fetch_add(1, Ordering::AcqRel) + 1
     }
 
-    /// The greatest stamp that every online participant has passed. O(N).
+    /// The greatest stamp that every online participant has passed. O(words ever claimed).
     pub(super) fn passed_by_all(&self) -> u64 {
         // An acquire load here orders the counter before the words: a stamp drawn later is not
         // covered even if no participant is online.
         let now = self.counter.load(Ordering::Acquire);
         fence(Ordering::SeqCst);
-        self.words.iter().fold(now, |least, word| match word.seen.load(Ordering::Acquire) {
+        let words = &self.words[..self.claimed_max.load(Ordering::Acquire)];
+        words.iter().fold(now, |least, word| match word.seen.load(Ordering::Acquire) {
             OFFLINE => least,
             seen => least.min(seen),
         })

@@ -20,12 +20,36 @@ const EXPONENT_SHIFT: u32 = MANTISSA_SHIFT + MANTISSA_BITS;
 /// One bucket per position; beyond it only chains grow.
 pub(super) const COUNT_MAX: u64 = Position::END as u64;
 
+/// How much of a drained array is given back at a time: some 10 µs of the system's work.
+const RELEASED_CHUNK_BYTES: usize = 256 << 10;
+/// Arrays of fewer chunks are small enough to be freed whole.
+const RELEASED_CHUNKS_MIN: u64 = 4;
+
+/// Tells the system that the pages inside the chunk at `start` are no longer needed.
+#[cfg(all(target_os = "linux", not(miri)))]
+fn release_pages(start: *mut u8) {
+    // Pages of 64 KiB at most; what the rounding leaves at the edges stays until the array is freed.
+    const PAGE_MAX: usize = 64 << 10;
+    let skipped = start.align_offset(PAGE_MAX);
+    let length = (RELEASED_CHUNK_BYTES - skipped) / PAGE_MAX * PAGE_MAX;
+    // SAFETY: the range lies inside a live array of this table (table.rs, 1), private anonymous
+    // memory of the allocator. Its buckets are drained and stay so (2), so dropping the pages
+    // changes no byte that anybody, prefetching threads included, can read. Failure is harmless.
+    unsafe { libc::madvise(start.wrapping_add(skipped).cast(), length, libc::MADV_DONTNEED) };
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+fn release_pages(_start: *mut u8) {}
+
 /// A copy of the word; null is the array without buckets. Whether the buckets are still there is
 /// the holder's business (`table.rs`, invariants 1 and 4).
 #[derive(Clone, Copy)]
 pub(super) struct Array(pub(super) *mut u8);
 
 impl Array {
+    /// No buckets.
+    pub(super) const NULL: Self = Self(std::ptr::null_mut());
+
     /// Allocates `count` empty buckets; `count` is a value of `size_up`.
     pub(super) fn allocate(count: u64) -> Self {
         let layout = Self::layout(count);
@@ -82,6 +106,21 @@ impl Array {
         debug_assert!(index < self.count());
         // SAFETY: the caller's promise; buckets are atomics, so shared references are all we need.
         unsafe { &*self.address(index) }
+    }
+
+    /// Gives the memory of the chunks that lie between bucket 0 and `end` and were not yet before
+    /// `begin` back to the system. Their buckets are empty, hence zero, and read as zero after.
+    /// Without this the old array would be freed at the end in one call of milliseconds.
+    pub(super) fn release_drained(self, begin: u64, end: u64) {
+        const BUCKETS_PER_CHUNK: u64 = (RELEASED_CHUNK_BYTES / size_of::<Bucket>()) as u64;
+        if self.count() < RELEASED_CHUNKS_MIN * BUCKETS_PER_CHUNK {
+            return;
+        }
+        let (first, last) = (begin / BUCKETS_PER_CHUNK, end / BUCKETS_PER_CHUNK);
+        for chunk in first..last {
+            let start = self.start().wrapping_add(chunk as usize * RELEASED_CHUNK_BYTES);
+            release_pages(start);
+        }
     }
 
     pub(super) fn layout(count: u64) -> Layout {

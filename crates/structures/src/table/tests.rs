@@ -166,7 +166,7 @@ fn a_scan_returns_what_was_there_throughout_exactly_once() {
                 if cursor == 0 {
                     break;
                 }
-                for _ in 0..random.below(30) {
+                for _ in 0..random.below(scaled(30, 4)) {
                     table.view_mut().insert(hash(next_key), entry(next_key, 1));
                     passing.insert(next_key);
                     next_key += 1;

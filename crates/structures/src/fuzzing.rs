@@ -1,0 +1,194 @@
+//! Interpreters that turn bytes into operations and compare with a plain model: the bodies of the
+//! fuzz targets, and of tests that feed them random bytes. They panic on a difference.
+
+use crate::entry::{Entry, INLINE_LEN_MAX, ValueRef};
+use crate::table::Table;
+use std::collections::{HashMap, HashSet};
+
+/// Takes numbers off the front of the input; zero when it has ended.
+struct Input<'a>(&'a [u8]);
+
+impl Input<'_> {
+    fn byte(&mut self) -> u8 {
+        match self.0.split_first() {
+            Some((&first, rest)) => {
+                self.0 = rest;
+                first
+            }
+            None => 0,
+        }
+    }
+
+    fn word(&mut self) -> u16 {
+        u16::from_le_bytes([self.byte(), self.byte()])
+    }
+}
+
+/// The key's hash: the fuzzer chooses position bits through the key itself.
+fn hash_of(key: u16) -> u64 {
+    let [low, high] = key.to_le_bytes();
+    // Many keys share a position, and positions lie in clusters.
+    u64::from(high) << 56 | u64::from(low & 0x0f) << 40
+}
+
+fn number(entry: &Entry<u16>) -> u16 {
+    match entry.value() {
+        ValueRef::Int(int) => int as u16,
+        ValueRef::Boxed(boxed) => *boxed,
+        ValueRef::Bytes(bytes) => u16::from_le_bytes([bytes[0], bytes[1]]),
+    }
+}
+
+fn entry(key: u16, value: u16) -> Entry<u16> {
+    match value % 3 {
+        0 => Entry::new_int(&key.to_le_bytes(), 0, i64::from(value)),
+        1 => Entry::new_boxed(&key.to_le_bytes(), 0, Box::new(value)),
+        _ => Entry::new_bytes(&key.to_le_bytes(), 0, &value.to_le_bytes()),
+    }
+}
+
+/// A scan under way: what it has seen, and what was there all the time.
+struct Scan {
+    cursor: u32,
+    seen: HashSet<Vec<u8>>,
+    throughout: HashSet<u16>,
+}
+
+/// A table against `HashMap`, with a scan running through all changes. O(input).
+pub fn fuzz_table(data: &[u8]) {
+    let mut input = Input(data);
+    let mut table = Table::<u16>::new();
+    let mut model = HashMap::<u16, u16>::new();
+    let mut scan: Option<Scan> = None;
+    while !input.0.is_empty() {
+        let (operation, key, value) = (input.byte(), input.word(), input.word());
+        let (hash, bytes) = (hash_of(key), key.to_le_bytes());
+        let mut t = table.view_mut();
+        match operation % 9 {
+            0..=2 => {
+                let old = t.replace(hash, entry(key, value));
+                assert_eq!(old.map(|e| number(&e)), model.insert(key, value));
+            }
+            3 | 4 => {
+                assert_eq!(t.remove(hash, &bytes).map(|e| number(&e)), model.remove(&key));
+            }
+            5 => {
+                let found = t.find_mut(hash, &bytes).map(|mut found| {
+                    found.set_deadline((value % 2 == 0).then_some(1));
+                    found.set_bytes(&vec![1; usize::from(value % 700)]);
+                    found.set_int(i64::from(value));
+                });
+                assert_eq!(found, model.get_mut(&key).map(|old| *old = value));
+            }
+            6 => match value % 8 {
+                0 => {
+                    t.retain(|e| !number(&e).is_multiple_of(3));
+                    model.retain(|_, value| !value.is_multiple_of(3));
+                }
+                1 => {
+                    assert_eq!(t.take().view().len(), model.len());
+                    model.clear();
+                }
+                _ => t.shrink_to_fit(),
+            },
+            7 => assert_eq!(t.as_ref().sample(hash).is_some(), !model.is_empty()),
+            _ => scan = step(scan.take(), &table, &model),
+        }
+        if let Some(scan) = &mut scan {
+            scan.throughout.retain(|key| model.contains_key(key));
+        }
+        table.view().check();
+        assert_eq!(table.view().len(), model.len());
+    }
+    for (key, value) in &model {
+        let found = table.view().find(hash_of(*key), &key.to_le_bytes());
+        assert_eq!(found.map(|e| number(&e)), Some(*value));
+    }
+}
+
+/// Carries a scan on, or begins one; at its end everything that stayed must have been seen.
+fn step(scan: Option<Scan>, table: &Table<u16>, model: &HashMap<u16, u16>) -> Option<Scan> {
+    let mut scan = scan.unwrap_or_else(|| Scan {
+        cursor: 0,
+        seen: HashSet::new(),
+        throughout: model.keys().copied().collect(),
+    });
+    scan.cursor = table.view().scan(scan.cursor, |e| {
+        scan.seen.insert(e.key().to_vec());
+    });
+    if scan.cursor != 0 {
+        return Some(scan);
+    }
+    for key in &scan.throughout {
+        assert!(scan.seen.contains(key.to_le_bytes().as_slice()), "the scan missed {key}");
+    }
+    None
+}
+
+/// An entry against a key, a value and a deadline kept apart. O(input * value length).
+pub fn fuzz_entry(data: &[u8]) {
+    let mut input = Input(data);
+    let mut key = vec![b'k'; usize::from(input.word() % 600)];
+    let mut entry = Entry::<u16>::new_bytes(&key, 1, b"");
+    let mut bytes = Some(vec![]);
+    let mut deadline = None;
+    while !input.0.is_empty() {
+        let (operation, word) = (input.byte(), input.word());
+        let len = usize::from(word) % if operation >= 128 { INLINE_LEN_MAX + 1 } else { 300 };
+        match operation % 7 {
+            0 | 1 => {
+                let value = vec![operation; len];
+                entry.set_bytes(&value);
+                bytes = Some(value);
+            }
+            2 => {
+                entry.resize_bytes(len);
+                bytes.get_or_insert_default().resize(len, 0);
+            }
+            3 => {
+                entry.set_int(i64::from(word));
+                bytes = None;
+            }
+            4 => {
+                entry.set_boxed(Box::new(word));
+                bytes = None;
+            }
+            5 => {
+                deadline = (operation >= 128).then_some(u64::from(word));
+                entry.set_deadline(deadline);
+            }
+            _ => {
+                key = vec![operation; len % 600];
+                entry = entry.with_key(&key);
+            }
+        }
+        entry.check();
+        assert_eq!((entry.key(), entry.deadline(), entry.kind()), (&*key, deadline, 1));
+        match (entry.value(), &bytes) {
+            (ValueRef::Bytes(value), Some(bytes)) => assert_eq!(value, bytes),
+            (ValueRef::Int(_) | ValueRef::Boxed(_), None) => {}
+            (value, bytes) => panic!("{value:?} where {bytes:?} should be"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fuzz_entry, fuzz_table};
+
+    #[test]
+    fn random_bytes_find_no_difference() {
+        let (runs, len) = if cfg!(miri) { (2, 600) } else { (300, 3_000) };
+        let mut state = 4_711_u64;
+        for _ in 0..runs {
+            let bytes: Vec<u8> = (0..len)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 56) as u8
+                })
+                .collect();
+            fuzz_table(&bytes);
+            fuzz_entry(&bytes[..bytes.len() / 4]);
+        }
+    }
+}
