@@ -101,7 +101,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         rounds: options.number("rounds", 5)?,
         scale: options.number("scale", 1.0)?,
     };
-    Sides::check_machine()?;
+    let _widened = Sides::check_machine()?;
     for case in cases {
         eprintln!("bench: {}: {}", case.name, case.about);
         let mut report = Report::new(case.name);

@@ -51,8 +51,9 @@ impl Sides {
         self.ours.iter().map(|(_, server)| server).chain([&self.theirs]).collect()
     }
 
-    /// Says what of this machine limits the measurements, and widens what may be widened.
-    pub(crate) fn check_machine() -> Result<()> {
+    /// Says what of this machine limits the measurements, and widens what may be widened until the
+    /// returned value goes.
+    pub(crate) fn check_machine() -> Result<Option<Widened>> {
         let cpus = std::thread::available_parallelism()?.get();
         if cpus < 2 {
             eprintln!("bench: one CPU only: server and load share it, the rates mean little");
@@ -63,17 +64,35 @@ impl Sides {
         if soft < DESCRIPTORS_MIN {
             bail!("only {soft} open files allowed; run `ulimit -n {DESCRIPTORS_MIN}` first");
         }
-        let path = "/proc/sys/net/ipv4/ip_local_port_range";
-        let range = fs::read_to_string(path)?;
-        let bounds: Vec<u32> = range.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+        let before = fs::read_to_string(PORT_RANGE)?;
+        let bounds: Vec<u32> = before.split_whitespace().filter_map(|n| n.parse().ok()).collect();
         if bounds.len() == 2 && bounds[1] - bounds[0] < 34_000 {
             // Above the ports of the servers themselves.
-            match fs::write(path, "31000 65535") {
-                Ok(()) => eprintln!("bench: {path} widened from {} to 31000 65535", range.trim()),
-                Err(error) => eprintln!("bench: {path} is {} and stays so: {error}", range.trim()),
+            match fs::write(PORT_RANGE, "31000 65535") {
+                Ok(()) => {
+                    eprintln!("bench: {PORT_RANGE} is 31000 65535 for now, else {}", before.trim());
+                    return Ok(Some(Widened { before }));
+                }
+                Err(error) => eprintln!("bench: {PORT_RANGE} stays {}: {error}", before.trim()),
             }
         }
-        Ok(())
+        Ok(None)
+    }
+}
+
+/// Ports of outgoing connections: one per short connection, kept for a while after its end.
+const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+
+/// The range of ports as it was; written back at the end.
+pub(crate) struct Widened {
+    before: String,
+}
+
+impl Drop for Widened {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(PORT_RANGE, &self.before) {
+            eprintln!("bench: {PORT_RANGE} could not be set back: {error}");
+        }
     }
 }
 
