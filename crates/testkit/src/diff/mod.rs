@@ -4,7 +4,7 @@
 //! - [`generate`] and [`values`]: valid and nearly valid calls out of argument trees.
 //! - [`rules`]: every legitimate difference as a row with its reason; nothing is excused elsewhere.
 //! - [`compare`]: two replies under a rule. [`state`]: two whole keyspaces.
-//! - [`reference`]: rows out of a real server's table. [`peer`]: one pipelined connection. [`shrink`]: from a failing stream to a short transcript.
+//! - [`mod@reference`]: rows out of a real server's table. [`peer`]: one pipelined connection. [`shrink`]: from a failing stream to a short transcript.
 //!
 //! A run is cut into *episodes* of some thousand commands. Each starts from FLUSHALL on fresh
 //! connections and has random numbers of its own, so that an episode can be repeated by (seed,

@@ -211,7 +211,7 @@ pub fn comparison(name: &str, words: &[Vec<u8>]) -> How {
 }
 
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by
-/// right: members removed at random, and what SORT … BY … STORE wrote (see [`unsorted`]).
+/// right: members removed at random, and what SORT … BY … STORE wrote.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
     match name {
         "spop" => words.get(1).map(Vec::as_slice).into_iter().collect(),
