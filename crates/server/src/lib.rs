@@ -25,4 +25,5 @@ pub mod shutdown;
 pub mod slowlog;
 pub mod stats;
 pub mod table;
+pub mod version;
 pub mod worker;
