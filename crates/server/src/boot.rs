@@ -98,6 +98,8 @@ fn run(mut store: Store) -> Result<u8, String> {
         log.warning(format_args!("{warning}"));
     }
     let log = Arc::new(log);
+    // Nobody else sets it.
+    let _ = shared.log.set(Arc::clone(&log));
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
     let threads = start_workers(&shared, &config, listeners, &log)?;
     log.notice(format_args!("Server initialized"));
@@ -147,15 +149,7 @@ fn share(store: Store, workers: usize) -> Result<Arc<Shared>, String> {
     let run_id: String = run_id.collect::<Result<Vec<_>, String>>()?.concat();
     let run_id = run_id[..40].to_owned();
     let maxmemory = config.memory.maxmemory;
-    let shared = Shared::new(
-        (*config).clone(),
-        store,
-        table,
-        keyspace,
-        workers,
-        run_id,
-        unix_ms(),
-    );
+    let shared = Shared::new((*config).clone(), store, table, keyspace, workers, run_id, unix_ms());
     shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
     let used = crate::memory::used();
     shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
@@ -198,10 +192,7 @@ fn open_listeners(config: &Config, workers: usize, log: &Log) -> Result<Vec<List
             }
         }
         if bound == 0 {
-            log.warning(format_args!(
-                "Failed listening on port {} (TCP), aborting.",
-                network.port
-            ));
+            log.warning(format_args!("Failed listening on port {} (TCP), aborting.", network.port));
             return Err(format!("Failed listening on port {} (TCP)", network.port));
         }
     }
@@ -266,17 +257,18 @@ fn start_workers(
     for (id, own) in listeners.into_iter().enumerate() {
         let (shared, ready, seed) = (Arc::clone(shared), ready.clone(), random_u64()?);
         let log = Arc::clone(log);
-        let thread = std::thread::Builder::new().name(format!("brisk-worker-{id}")).spawn(
-            move || match set_up(&shared, id, own, backend, seed) {
-                Ok((worker, reactor)) => {
-                    let _ = ready.send(Ok(()));
-                    work(&shared, worker, reactor, &log);
+        let thread =
+            std::thread::Builder::new().name(format!("brisk-worker-{id}")).spawn(move || {
+                match set_up(&shared, id, own, backend, seed) {
+                    Ok((worker, reactor)) => {
+                        let _ = ready.send(Ok(()));
+                        work(&shared, worker, reactor, &log);
+                    }
+                    Err(why) => {
+                        let _ = ready.send(Err(why));
+                    }
                 }
-                Err(why) => {
-                    let _ = ready.send(Err(why));
-                }
-            },
-        );
+            });
         threads.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
     }
     for _ in 0..threads.len() {

@@ -76,6 +76,9 @@ impl Cron {
         let clock = worker.core.clock;
         let begin = clock.ticks();
         let now = clock.ns(begin);
+        if worker.core.shared.cron_paused.load(Ordering::Relaxed) {
+            return Duration::from_nanos(SAMPLE_PERIOD_NS);
+        }
         if now >= self.next_expire {
             self.expire(worker, now);
         }

@@ -3,6 +3,7 @@
 use crate::clients::Clients;
 use crate::config::{Config, Store};
 use crate::latency::Latency;
+use crate::log::Log;
 use crate::mailbox::Mailbox;
 use crate::monitor::Monitors;
 use crate::pause::Pause;
@@ -14,7 +15,7 @@ use arc_swap::ArcSwap;
 use brisk_engine::Keyspace;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 /// Bits of [`Shared::armed`]: checks and duties that apply to all sessions.
@@ -60,6 +61,10 @@ pub struct Shared {
     pub shutdown: crate::shutdown::Shutdown,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
+    /// DEBUG PAUSE-CRON: the workers' timers rest.
+    pub cron_paused: AtomicBool,
+    /// Set by boot before the first worker starts.
+    pub log: OnceLock<Arc<Log>>,
 }
 
 impl Shared {
@@ -97,6 +102,8 @@ impl Shared {
             figures: crate::figures::Figures::default(),
             shutdown: crate::shutdown::Shutdown::default(),
             active_expire: AtomicBool::new(true),
+            cron_paused: AtomicBool::new(false),
+            log: OnceLock::new(),
         }
     }
 
@@ -127,6 +134,13 @@ impl Shared {
             self.armed.fetch_or(bit, Ordering::SeqCst);
         } else {
             self.armed.fetch_and(!bit, Ordering::SeqCst);
+        }
+    }
+
+    /// Lets `write` write to the server's log.
+    pub fn log(&self, write: impl FnOnce(&Log)) {
+        if let Some(log) = self.log.get() {
+            write(log);
         }
     }
 

@@ -462,18 +462,12 @@ impl Worker {
 
     /// Runs the requests of the batch. `Some(n)` if the session must stop behind `n` bytes.
     #[inline]
-    fn run_batch(
-        &mut self,
-        io: &mut Control,
-        session: &mut Session,
-        data: &[u8],
-    ) -> Option<usize> {
+    fn run_batch(&mut self, io: &mut Control, session: &mut Session, data: &[u8]) -> Option<usize> {
         let soft_limit = self.core.soft_limit();
         for at in 0..self.batch.len() {
             let request = *self.batch.request(at);
             self.core.shared.quiesce.checkpoint(self.core.id);
-            let flow =
-                self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
+            let flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
             if let Flow::Later(stall) = flow {
                 self.stall(session, stall);
                 return Some(request.start);

@@ -1,0 +1,22 @@
+//! The server group: what runs the server, looks into it and measures it.
+
+mod debug;
+mod debug_keyspace;
+mod debug_protocol;
+mod latency;
+mod latency_report;
+mod memory;
+mod role;
+mod shutdown;
+mod slowlog;
+
+use crate::call::Command;
+
+pub(super) const FAMILY: &[&[Command]] = &[
+    debug::COMMANDS,
+    latency::COMMANDS,
+    memory::COMMANDS,
+    role::COMMANDS,
+    shutdown::COMMANDS,
+    slowlog::COMMANDS,
+];
