@@ -101,10 +101,10 @@ fn run(mut store: Store) -> Result<u8, String> {
     // Nobody else sets it.
     let _ = shared.log.set(Arc::clone(&log));
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
+    watch_signals(&shared, &log)?;
     let threads = start_workers(&shared, &config, listeners, &log)?;
     log.notice(format_args!("Server initialized"));
     log.notice(format_args!("Ready to accept connections"));
-    watch_signals(&shared, &log)?;
     let code = shared.shutdown.wait();
     for mailbox in &shared.mailboxes {
         mailbox.wake();
