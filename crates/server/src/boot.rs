@@ -93,11 +93,11 @@ fn run(mut store: Store) -> Result<u8, String> {
         "Running mode=standalone, port={}, workers={workers}, PID: {pid}.",
         config.network.port
     ));
-    let shared = share(store, workers)?;
+    let log = Arc::new(log);
+    let shared = share(&log, store, workers)?;
     for warning in system::warnings(&config) {
         log.warning(format_args!("{warning}"));
     }
-    let log = Arc::new(log);
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
     let threads = start_workers(&shared, &config, listeners, &log)?;
     log.notice(format_args!("Server initialized"));
@@ -128,7 +128,7 @@ fn open_log(config: &Config) -> Result<Log, String> {
         .map_err(|error| format!("Can't open the log file {}: {error}", path.display()))
 }
 
-fn share(store: Store, workers: usize) -> Result<Arc<Shared>, String> {
+fn share(log: &Arc<Log>, store: Store, workers: usize) -> Result<Arc<Shared>, String> {
     let config = store.current();
     let renames: Vec<(String, String)> = config
         .security
@@ -148,6 +148,7 @@ fn share(store: Store, workers: usize) -> Result<Arc<Shared>, String> {
     let run_id = run_id[..40].to_owned();
     let maxmemory = config.memory.maxmemory;
     let shared = Shared::new(
+        Arc::clone(log),
         (*config).clone(),
         store,
         table,
@@ -198,10 +199,7 @@ fn open_listeners(config: &Config, workers: usize, log: &Log) -> Result<Vec<List
             }
         }
         if bound == 0 {
-            log.warning(format_args!(
-                "Failed listening on port {} (TCP), aborting.",
-                network.port
-            ));
+            log.warning(format_args!("Failed listening on port {} (TCP), aborting.", network.port));
             return Err(format!("Failed listening on port {} (TCP)", network.port));
         }
     }
@@ -231,7 +229,7 @@ fn listen_tcp(
 }
 
 /// The addresses to bind, and whether each may fail (`-` in front, or not present here).
-fn addresses(bind: &[String], port: u16) -> Vec<(SocketAddr, bool)> {
+pub(crate) fn addresses(bind: &[String], port: u16) -> Vec<(SocketAddr, bool)> {
     let mut all = Vec::new();
     for word in bind {
         let (name, optional) = match word.strip_prefix('-') {
@@ -266,17 +264,18 @@ fn start_workers(
     for (id, own) in listeners.into_iter().enumerate() {
         let (shared, ready, seed) = (Arc::clone(shared), ready.clone(), random_u64()?);
         let log = Arc::clone(log);
-        let thread = std::thread::Builder::new().name(format!("brisk-worker-{id}")).spawn(
-            move || match set_up(&shared, id, own, backend, seed) {
-                Ok((worker, reactor)) => {
-                    let _ = ready.send(Ok(()));
-                    work(&shared, worker, reactor, &log);
+        let thread =
+            std::thread::Builder::new().name(format!("brisk-worker-{id}")).spawn(move || {
+                match set_up(&shared, id, own, backend, seed) {
+                    Ok((worker, reactor)) => {
+                        let _ = ready.send(Ok(()));
+                        work(&shared, worker, reactor, &log);
+                    }
+                    Err(why) => {
+                        let _ = ready.send(Err(why));
+                    }
                 }
-                Err(why) => {
-                    let _ = ready.send(Err(why));
-                }
-            },
-        );
+            });
         threads.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
     }
     for _ in 0..threads.len() {
@@ -315,6 +314,9 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     shared.quiesce.enter(id);
     loop {
         let wait = worker.between_rounds(reactor.io());
+        if let Some(listeners) = worker.new_listeners.take() {
+            crate::listeners::replace_tcp(&mut worker, &mut reactor, listeners, log);
+        }
         if shared.shutdown.is_asked() {
             break;
         }
