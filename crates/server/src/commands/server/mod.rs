@@ -1,7 +1,8 @@
 //! The server group: configuration, figures, and what the server says about itself.
 
+mod command;
 mod config;
 
 use crate::call::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[config::COMMANDS];
+pub(super) const FAMILY: &[&[Command]] = &[command::COMMANDS, config::COMMANDS];
