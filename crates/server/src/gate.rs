@@ -78,8 +78,10 @@ fn protected(core: &mut Core, session: &Session, row: &Row) -> Verdict {
     )))
 }
 
-fn authentication(_: &mut Core, session: &Session, row: &Row) -> Verdict {
-    if session.authenticated || row.has(Flags::NO_AUTH) {
+fn authentication(core: &mut Core, session: &Session, row: &Row) -> Verdict {
+    // The password may have been removed since the client connected.
+    let open = core.config.security.requirepass.is_empty();
+    if session.authenticated || open || row.has(Flags::NO_AUTH) {
         Verdict::Pass
     } else {
         Verdict::Refuse(CommandError::text("NOAUTH Authentication required."))

@@ -15,7 +15,7 @@ use arc_swap::ArcSwap;
 use brisk_engine::Keyspace;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 /// Bits of [`Shared::armed`]: checks and duties that apply to all sessions.
@@ -30,6 +30,7 @@ pub mod armed {
 
 /// The server, as all of its threads see it.
 pub struct Shared {
+    pub log: Arc<Log>,
     pub keyspace: Keyspace,
     pub table: &'static CommandTable,
     /// The settings in force.
@@ -63,13 +64,13 @@ pub struct Shared {
     pub active_expire: AtomicBool,
     /// DEBUG PAUSE-CRON: the workers' timers rest.
     pub cron_paused: AtomicBool,
-    /// Set by boot before the first worker starts.
-    pub log: OnceLock<Arc<Log>>,
 }
 
 impl Shared {
     /// The parts that need a decision are arguments; the rest starts empty.
+    #[expect(clippy::too_many_arguments, reason = "each is one decision of boot")]
     pub fn new(
+        log: Arc<Log>,
         config: Config,
         store: Store,
         table: &'static CommandTable,
@@ -79,6 +80,7 @@ impl Shared {
         started_unix_ms: u64,
     ) -> Shared {
         Shared {
+            log,
             keyspace,
             table,
             config: ArcSwap::from_pointee(config),
@@ -103,7 +105,6 @@ impl Shared {
             shutdown: crate::shutdown::Shutdown::default(),
             active_expire: AtomicBool::new(true),
             cron_paused: AtomicBool::new(false),
-            log: OnceLock::new(),
         }
     }
 
@@ -134,13 +135,6 @@ impl Shared {
             self.armed.fetch_or(bit, Ordering::SeqCst);
         } else {
             self.armed.fetch_and(!bit, Ordering::SeqCst);
-        }
-    }
-
-    /// Lets `write` write to the server's log.
-    pub fn log(&self, write: impl FnOnce(&Log)) {
-        if let Some(log) = self.log.get() {
-            write(log);
         }
     }
 

@@ -22,7 +22,7 @@ use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::{Args, Env, ReplyBuffer, Settings, UnixMs};
-use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Token};
+use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Listener, Token};
 use brisk_resp::Limits;
 use brisk_resp::reply::encode;
 use brisk_structures::reclaim::Participant;
@@ -86,6 +86,8 @@ pub struct Worker {
     monitors: HashSet<Token>,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
+    /// TCP listeners to take over before the next round.
+    pub new_listeners: Option<Vec<Listener>>,
 }
 
 /// The wall clock.
@@ -317,6 +319,7 @@ impl Worker {
             monitors: HashSet::new(),
             participant,
             listeners,
+            new_listeners: None,
         }
     }
 
@@ -714,6 +717,7 @@ impl Handler for Worker {
                 }
                 Message::MonitorLine(line) => self.deliver_monitor_line(io, &line),
                 Message::Monitor(token) => self.add_monitor(token),
+                Message::Listen(listeners) => self.new_listeners = Some(listeners),
                 Message::Unpause => self.resume_paused(io),
             }
         }

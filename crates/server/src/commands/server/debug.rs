@@ -106,7 +106,7 @@ fn error(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn log(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let message = String::from_utf8_lossy(args.bytes()?);
-    call.core.shared.log(|log| log.warning(format_args!("DEBUG LOG: {message}")));
+    call.core.shared.log.warning(format_args!("DEBUG LOG: {message}"));
     Ok(call.reply.ok())
 }
 

@@ -1,5 +1,7 @@
 //! The server group: what runs the server, looks into it and measures it.
 
+mod command;
+mod config;
 mod debug;
 mod debug_keyspace;
 mod debug_protocol;
@@ -13,6 +15,8 @@ mod slowlog;
 use crate::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[
+    command::COMMANDS,
+    config::COMMANDS,
     debug::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,

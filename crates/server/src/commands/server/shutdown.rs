@@ -48,14 +48,14 @@ fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::text("ERR No shutdown in progress."));
     }
     let shared = &call.core.shared;
-    shared.log(|log| log.notice(format_args!("User requested shutdown...")));
+    shared.log.notice(format_args!("User requested shutdown..."));
     if wish.save {
         let why = "the dataset cannot be saved: this server has no persistence";
         if !wish.force {
-            shared.log(|log| log.warning(format_args!("Not shutting down: {why}.")));
+            shared.log.warning(format_args!("Not shutting down: {why}."));
             return Err(CommandError::text("ERR Errors trying to SHUTDOWN. Check logs."));
         }
-        shared.log(|log| log.warning(format_args!("Shutting down all the same: {why}.")));
+        shared.log.warning(format_args!("Shutting down all the same: {why}."));
     }
     shared.shutdown.ask(0);
     // No reply, and nothing more is executed: the connection ends with the process.
