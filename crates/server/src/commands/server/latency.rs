@@ -100,7 +100,7 @@ impl Distribution {
 }
 
 fn histogram(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let shared = std::sync::Arc::clone(&call.core.shared);
+    let shared = call.core.shared;
     let mut wanted: Vec<&Row> = Vec::new();
     if args.remaining() == 0 {
         wanted.extend(shared.table.all());
