@@ -46,6 +46,8 @@ pub struct Session {
     pub protocol: Protocol,
     pub authenticated: bool,
     pub reply_mode: ReplyMode,
+    /// Its commands leave access clocks alone (CLIENT NO-TOUCH).
+    pub no_touch: bool,
     pub stall: Stall,
     /// Bytes received and not yet executed, from the start of a request.
     pub input: Vec<u8>,
@@ -69,6 +71,7 @@ impl Session {
             protocol: Protocol::Resp2,
             authenticated,
             reply_mode: ReplyMode::On,
+            no_touch: false,
             stall: Stall::None,
             input: Vec::new(),
             decoder: RequestDecoder::new(),
@@ -100,6 +103,17 @@ impl Session {
         self.protocol = protocol;
         let version = if protocol == Protocol::Resp3 { 3 } else { 2 };
         self.record.resp.store(version, Ordering::Relaxed);
+    }
+
+    /// Back to what a new connection has; only what the client library said of itself stays.
+    pub fn reset(&mut self, authenticated: bool) {
+        self.select(DbIndex(0));
+        self.set_protocol(Protocol::Resp2);
+        self.authenticated = authenticated;
+        self.reply_mode = ReplyMode::On;
+        self.no_touch = false;
+        self.record.set(flag::MONITOR | flag::NO_EVICT | flag::NO_TOUCH, false);
+        self.record.edit_texts(|texts| texts.name.clear());
     }
 
     /// Nothing more is executed for it; it is closed when its output was sent.

@@ -8,6 +8,7 @@ mod debug_protocol;
 mod latency;
 mod latency_report;
 mod memory;
+mod monitor;
 mod role;
 mod shutdown;
 mod slowlog;
@@ -20,6 +21,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     debug::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
+    monitor::COMMANDS,
     role::COMMANDS,
     shutdown::COMMANDS,
     slowlog::COMMANDS,
