@@ -93,11 +93,11 @@ fn run(mut store: Store) -> Result<u8, String> {
         "Running mode=standalone, port={}, workers={workers}, PID: {pid}.",
         config.network.port
     ));
-    let shared = share(store, workers)?;
+    let log = Arc::new(log);
+    let shared = share(&log, store, workers)?;
     for warning in system::warnings(&config) {
         log.warning(format_args!("{warning}"));
     }
-    let log = Arc::new(log);
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, &log)?;
     let threads = start_workers(shared, &config, listeners, &log)?;
@@ -129,7 +129,7 @@ fn open_log(config: &Config) -> Result<Log, String> {
 }
 
 /// What the workers share lives as long as the process.
-fn share(store: Store, workers: usize) -> Result<&'static Shared, String> {
+fn share(log: &Arc<Log>, store: Store, workers: usize) -> Result<&'static Shared, String> {
     let config = store.current();
     let renames: Vec<(String, String)> = config
         .security
@@ -148,7 +148,16 @@ fn share(store: Store, workers: usize) -> Result<&'static Shared, String> {
     let run_id: String = run_id.collect::<Result<Vec<_>, String>>()?.concat();
     let run_id = run_id[..40].to_owned();
     let maxmemory = config.memory.maxmemory;
-    let shared = Shared::new((*config).clone(), store, table, keyspace, workers, run_id, unix_ms());
+    let shared = Shared::new(
+        Arc::clone(log),
+        (*config).clone(),
+        store,
+        table,
+        keyspace,
+        workers,
+        run_id,
+        unix_ms(),
+    );
     shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
     let used = crate::memory::used();
     shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
@@ -221,7 +230,7 @@ fn listen_tcp(
 }
 
 /// The addresses to bind, and whether each may fail (`-` in front, or not present here).
-fn addresses(bind: &[String], port: u16) -> Vec<(SocketAddr, bool)> {
+pub(crate) fn addresses(bind: &[String], port: u16) -> Vec<(SocketAddr, bool)> {
     let mut all = Vec::new();
     for word in bind {
         let (name, optional) = match word.strip_prefix('-') {
@@ -306,6 +315,9 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     shared.quiesce.enter(id);
     loop {
         let wait = worker.between_rounds(reactor.io());
+        if let Some(listeners) = worker.new_listeners.take() {
+            crate::listeners::replace_tcp(&mut worker, &mut reactor, listeners, log);
+        }
         if shared.shutdown.is_asked() {
             break;
         }

@@ -7,7 +7,7 @@
 use crate::clients::flag;
 use crate::worker::{Worker, unix_ms};
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
-use brisk_reactor::{Close, Control, Token};
+use brisk_reactor::{Close, Control, Counters, Token};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -33,6 +33,8 @@ pub struct Cron {
     sweeper: Option<Sweeper>,
     /// Where the walk over sessions stands.
     session_cursor: usize,
+    /// The event loop's counters that INFO has seen.
+    published: Counters,
     commands: Rate,
     input: Rate,
     output: Rate,
@@ -80,6 +82,9 @@ impl Cron {
         if worker.has_paused() && worker.pause_left_ns() == 0 {
             worker.resume_paused(io);
         }
+        if worker.core.shared.cron_paused.load(Ordering::Relaxed) {
+            return Duration::from_nanos(SAMPLE_PERIOD_NS);
+        }
         if now >= self.next_expire {
             self.expire(worker, now);
         }
@@ -90,7 +95,7 @@ impl Cron {
         }
         if now >= self.next_sample {
             self.next_sample = now + SAMPLE_PERIOD_NS;
-            publish_loop_figures(worker, io);
+            publish_loop_figures(worker, io, &mut self.published);
             if self.samples_server {
                 self.sample(worker, now);
             }
@@ -165,22 +170,24 @@ impl Cron {
     }
 }
 
-/// Copies the event loop's own counters to where INFO finds them.
-fn publish_loop_figures(worker: &Worker, io: &Control) {
-    let (stats, clock, counters) = (worker.core.stats(), worker.core.clock, io.counters());
-    stats.bytes_in.set(counters.bytes_in);
-    stats.bytes_out.set(counters.bytes_out);
-    stats.reads.set(counters.receives);
-    stats.writes.set(counters.sends);
-    stats.accept_ns.set(clock.ns(counters.ticks_accept));
-    stats.read_ns.set(clock.ns(counters.ticks_receive));
-    stats.write_ns.set(clock.ns(counters.ticks_send));
-    stats.wait_ns.set(clock.ns(counters.ticks_wait));
-    stats.wait_calls.set(counters.waits);
-    stats.ctl_calls.set(counters.registrations);
-    stats.accept_calls.set(counters.accepts);
-    stats.receive_calls.set(counters.receives);
-    stats.send_calls.set(counters.sends);
-    stats.close_calls.set(counters.closes);
-    stats.rounds.set(counters.rounds);
+/// Adds what the event loop counted since `last` to where INFO finds it.
+fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut Counters) {
+    let (stats, clock, now) = (worker.core.stats(), worker.core.clock, *io.counters());
+    let ns = |of: fn(&Counters) -> u64| clock.ns(of(&now)) - clock.ns(of(last));
+    stats.bytes_in.add(now.bytes_in - last.bytes_in);
+    stats.bytes_out.add(now.bytes_out - last.bytes_out);
+    stats.reads.add(now.receives - last.receives);
+    stats.writes.add(now.sends - last.sends);
+    stats.accept_ns.add(ns(|counters| counters.ticks_accept));
+    stats.read_ns.add(ns(|counters| counters.ticks_receive));
+    stats.write_ns.add(ns(|counters| counters.ticks_send));
+    stats.wait_ns.add(ns(|counters| counters.ticks_wait));
+    stats.wait_calls.add(now.waits - last.waits);
+    stats.ctl_calls.add(now.registrations - last.registrations);
+    stats.accept_calls.add(now.accepts - last.accepts);
+    stats.receive_calls.add(now.receives - last.receives);
+    stats.send_calls.add(now.sends - last.sends);
+    stats.close_calls.add(now.closes - last.closes);
+    stats.rounds.add(now.rounds - last.rounds);
+    *last = now;
 }

@@ -25,7 +25,7 @@ use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::{Args, Env, ReplyBuffer, Settings, UnixMs};
-use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Token};
+use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Listener, Token};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::collections::HashSet;
@@ -93,6 +93,8 @@ pub struct Worker {
     monitors: HashSet<Token>,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
+    /// TCP listeners to take over before the next round.
+    pub new_listeners: Option<Vec<Listener>>,
 }
 
 /// The wall clock.
@@ -371,6 +373,7 @@ impl Worker {
             monitors: HashSet::new(),
             participant,
             listeners,
+            new_listeners: None,
         }
     }
 
@@ -820,7 +823,7 @@ impl Handler for Worker {
 
     fn woken(&mut self, io: &mut Control) {
         self.core.refresh_config();
-        let shared = Arc::clone(&self.core.shared);
+        let shared = self.core.shared;
         let mailbox = &shared.mailboxes[self.core.id];
         if mailbox.take_overflow() {
             self.drop_monitors(io);
@@ -835,6 +838,7 @@ impl Handler for Worker {
                 }
                 Message::MonitorLine(line) => self.deliver_monitor_line(io, &line),
                 Message::Monitor(token) => self.add_monitor(token),
+                Message::Listen(listeners) => self.new_listeners = Some(listeners),
                 Message::Unpause => self.resume_paused(io),
             }
         }
