@@ -2,7 +2,8 @@
 
 mod command;
 mod config;
+mod figures;
 
 use crate::call::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[command::COMMANDS, config::COMMANDS];
+pub(super) const FAMILY: &[&[Command]] = &[command::COMMANDS, config::COMMANDS, figures::COMMANDS];
