@@ -19,6 +19,7 @@ use crate::mailbox::Message;
 use crate::pause::Paused;
 use crate::session::{Session, Stall};
 use crate::shared::{Shared, armed};
+use crate::staging::Staged;
 use crate::stats::WorkerStats;
 use crate::table::{Row, Run};
 use brisk_engine::env::EvictionPolicy;
@@ -86,13 +87,21 @@ pub struct Core {
     limits: Limits,
 }
 
+/// A batch that was cut: how many bytes it takes, and why it ends.
+pub(crate) struct Cut {
+    pub(crate) len: usize,
+    pub(crate) stop: Stop,
+}
+
 /// A worker.
 pub struct Worker {
     pub core: Core,
     pub cron: Cron,
-    batch: Batch,
+    pub(crate) batch: Batch,
+    /// Small requests of this round that are executed together.
+    pub(crate) staged: Staged,
     replies: ReplyBuffer,
-    sessions: Vec<Option<Box<Session>>>,
+    pub(crate) sessions: Vec<Option<Box<Session>>>,
     /// Sessions to go on with in the next round.
     again: Vec<Token>,
     /// Sessions that wait for the end of CLIENT PAUSE.
@@ -383,6 +392,7 @@ impl Worker {
             cron: Cron::new(core.id, workers),
             core,
             batch: Batch::new(),
+            staged: Staged::default(),
             replies: ReplyBuffer::new(),
             sessions: Vec::new(),
             again: Vec::new(),
@@ -444,12 +454,12 @@ impl Worker {
         (until - now).saturating_mul(1_000_000)
     }
 
-    fn take(&mut self, token: Token) -> Option<Box<Session>> {
+    pub(crate) fn take(&mut self, token: Token) -> Option<Box<Session>> {
         let slot = self.sessions.get_mut(token.index() as usize)?;
         if slot.as_ref()?.token == token { slot.take() } else { None }
     }
 
-    fn put(&mut self, session: Box<Session>) {
+    pub(crate) fn put(&mut self, session: Box<Session>) {
         let index = session.token.index() as usize;
         self.sessions[index] = Some(session);
     }
@@ -493,37 +503,52 @@ impl Worker {
     /// Executes the whole requests at the beginning of `data`, as far as the session may go, and
     /// returns how many bytes they took.
     fn execute(&mut self, io: &mut Control, session: &mut Session, data: &[u8]) -> usize {
+        let cut = self.cut(session, data);
+        self.execute_from(io, session, data, cut)
+    }
+
+    /// Cuts a batch out of `data`.
+    pub(crate) fn cut(&mut self, session: &mut Session, data: &[u8]) -> Cut {
         let shared = self.core.shared;
+        let authenticated = !gate::must_authenticate(&self.core, session);
+        let limits = Limits { authenticated, ..self.core.limits };
+        // Before authentication the next request's limits depend on this one.
+        let max = if authenticated { REQUESTS_MAX } else { 1 };
+        let look = Look {
+            table: shared.table,
+            hasher: shared.keyspace.hasher(),
+            database: shared.keyspace.database(session.db),
+            participant: &self.participant,
+        };
+        let (len, stop) = self.batch.fill(data, max, &mut session.decoder, &limits, &look);
+        let parsed = self.core.clock.ticks();
+        let ticks = parsed.wrapping_sub(self.core.last_ticks);
+        self.core.stats().parse_ns.add(self.core.clock.ns(ticks));
+        self.core.last_ticks = parsed;
+        Cut { len, stop }
+    }
+
+    /// Like [`Worker::execute`], with the first batch cut already.
+    pub(crate) fn execute_from(
+        &mut self,
+        io: &mut Control,
+        session: &mut Session,
+        data: &[u8],
+        mut cut: Cut,
+    ) -> usize {
         let begin = self.core.last_ticks;
         self.core.env.touch.set(!session.no_touch);
         let mut at = 0;
         loop {
-            if session.is_closing() {
-                return data.len();
-            }
-            let authenticated = !gate::must_authenticate(&self.core, session);
-            let limits = Limits { authenticated, ..self.core.limits };
-            // Before authentication the next request's limits depend on this one.
-            let max = if authenticated { REQUESTS_MAX } else { 1 };
-            let look = Look {
-                table: shared.table,
-                hasher: shared.keyspace.hasher(),
-                database: shared.keyspace.database(session.db),
-                participant: &self.participant,
-            };
-            let decoder = &mut session.decoder;
-            let (len, stop) = self.batch.fill(&data[at..], max, decoder, &limits, &look);
-            let parsed = self.core.clock.ticks();
-            let parse_ticks = parsed.wrapping_sub(self.core.last_ticks);
-            self.core.last_ticks = parsed;
-            if let Some(rest) = self.run_batch(io, session, &data[at..]) {
+            let before = self.core.last_ticks;
+            let stopped = self.run_batch(io, session, &data[at..]);
+            self.note_batch(session, before);
+            if let Some(rest) = stopped {
                 session.decoder.reset();
-                self.note_batch(session, parse_ticks, parsed);
                 return at + rest;
             }
-            self.note_batch(session, parse_ticks, parsed);
-            at += len;
-            match stop {
+            at += cut.len;
+            match cut.stop {
                 Stop::Full => {}
                 Stop::NeedMore(missing) => {
                     session.input.reserve(missing.min(RESERVE_MAX));
@@ -540,7 +565,15 @@ impl Worker {
                 self.stall(session, Stall::NextRound);
                 return at;
             }
+            cut = self.cut(session, &data[at..]);
         }
+    }
+
+    /// Before sessions execute: settings, time, and what was prefetched before is forgotten.
+    pub(crate) fn begin_turn(&mut self) {
+        self.core.refresh_config();
+        self.core.read_clocks();
+        self.participant.quiescent();
     }
 
     /// How long a session's turn may be in this round.
@@ -608,15 +641,14 @@ impl Worker {
     }
 
     #[inline]
-    fn note_batch(&mut self, session: &Session, parse_ticks: u64, parsed: u64) {
+    fn note_batch(&mut self, session: &Session, began: u64) {
         let ran = std::mem::take(&mut self.core.ran);
         if ran > 0 {
             session.record.last_command.store(self.core.last_row, Ordering::Relaxed);
         }
         let clock = self.core.clock;
         let stats = self.core.stats();
-        stats.parse_ns.add(clock.ns(parse_ticks));
-        stats.execute_ns.add(clock.ns(self.core.last_ticks.wrapping_sub(parsed)));
+        stats.execute_ns.add(clock.ns(self.core.last_ticks.wrapping_sub(began)));
         stats.batches.add(1);
         stats.batched_requests.add(self.batch.len() as u64);
         stats.commands_processed.add(ran);
@@ -647,7 +679,7 @@ impl Worker {
     }
 
     /// After a session has had its turn: replies go out, figures are published, it may be closed.
-    fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
+    pub(crate) fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
         let token = session.token;
         // What the kernel has not taken by now; the replies of this turn it has not been offered.
         let mut unsent = io.unsent(token);
@@ -693,7 +725,7 @@ impl Worker {
         session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
     }
 
-    fn close_doomed(&mut self, io: &mut Control) {
+    pub(crate) fn close_doomed(&mut self, io: &mut Control) {
         while let Some(token) = self.core.doomed.pop() {
             io.close(token, Close::Now);
         }
@@ -792,10 +824,15 @@ impl Handler for Worker {
     }
 
     fn received(&mut self, io: &mut Control, token: Token, bytes: &[u8]) {
+        if self.stage(token, bytes) {
+            if self.staged.is_full() {
+                self.run_staged(io);
+            }
+            return;
+        }
+        self.run_staged(io);
         let Some(mut session) = self.take(token) else { return };
-        self.core.refresh_config();
-        self.core.read_clocks();
-        self.participant.quiescent();
+        self.begin_turn();
         if session.stall != Stall::None {
             session.input.extend_from_slice(bytes);
         } else if session.input.is_empty() {
@@ -813,6 +850,7 @@ impl Handler for Worker {
     }
 
     fn finished(&mut self, io: &mut Control, token: Token) {
+        self.run_staged(io);
         let Some(session) = self.session_at(token.index() as usize) else { return };
         session.finished = true;
         if session.stall == Stall::None {
@@ -883,6 +921,7 @@ impl Handler for Worker {
     }
 
     fn round_end(&mut self, io: &mut Control) {
+        self.run_staged(io);
         self.cron.publish_traffic(self.core.stats(), io.counters());
         self.participant.quiescent();
     }
