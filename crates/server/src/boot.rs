@@ -93,14 +93,16 @@ fn run(mut store: Store) -> Result<u8, String> {
         "Running mode=standalone, port={}, workers={workers}, PID: {pid}.",
         config.network.port
     ));
-    let shared = share(store, workers)?;
+    let log = Arc::new(log);
+    let shared = share(&log, store, workers)?;
     for warning in system::warnings(&config) {
         log.warning(format_args!("{warning}"));
     }
-    let log = Arc::new(log);
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
-    watch_signals(&shared, &log)?;
-    let threads = start_workers(&shared, &config, listeners, &log)?;
+    watch_signals(shared, &log)?;
+    let threads = start_workers(shared, &config, listeners, &log)?;
+    let used = crate::memory::used();
+    shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
     log.notice(format_args!("Server initialized"));
     log.notice(format_args!("Ready to accept connections"));
     let code = shared.shutdown.wait();
@@ -128,7 +130,8 @@ fn open_log(config: &Config) -> Result<Log, String> {
         .map_err(|error| format!("Can't open the log file {}: {error}", path.display()))
 }
 
-fn share(store: Store, workers: usize) -> Result<Arc<Shared>, String> {
+/// What the workers share lives as long as the process.
+fn share(log: &Arc<Log>, store: Store, workers: usize) -> Result<&'static Shared, String> {
     let config = store.current();
     let renames: Vec<(String, String)> = config
         .security
@@ -143,23 +146,29 @@ fn share(store: Store, workers: usize) -> Result<Arc<Shared>, String> {
     let (k0, k1) = (random_u64()?, random_u64()?);
     let databases = config.process.databases.clamp(1, i64::from(i32::MAX)) as u32;
     let keyspace = Keyspace::new(databases, KeyHasher::seeded(k0, k1));
-    let run_id = (0..5).map(|_| Ok(format!("{:016x}", random_u64()?)));
-    let run_id: String = run_id.collect::<Result<Vec<_>, String>>()?.concat();
-    let run_id = run_id[..40].to_owned();
     let maxmemory = config.memory.maxmemory;
-    let shared = Shared::new(
+    let mut shared = Shared::new(
+        Arc::clone(log),
         (*config).clone(),
         store,
         table,
         keyspace,
         workers,
-        run_id,
+        random_id()?,
         unix_ms(),
     );
+    shared.replication_id = random_id()?;
     shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
-    let used = crate::memory::used();
-    shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
-    Ok(Arc::new(shared))
+    Ok(Box::leak(Box::new(shared)))
+}
+
+/// 40 random hexadecimal digits.
+fn random_id() -> Result<String, String> {
+    let mut digits = String::new();
+    for _ in 0..5 {
+        digits.push_str(&format!("{:08x}", random_u64()? as u32));
+    }
+    Ok(digits)
 }
 
 fn random_u64() -> Result<u64, String> {
@@ -198,10 +207,7 @@ fn open_listeners(config: &Config, workers: usize, log: &Log) -> Result<Vec<List
             }
         }
         if bound == 0 {
-            log.warning(format_args!(
-                "Failed listening on port {} (TCP), aborting.",
-                network.port
-            ));
+            log.warning(format_args!("Failed listening on port {} (TCP), aborting.", network.port));
             return Err(format!("Failed listening on port {} (TCP)", network.port));
         }
     }
@@ -231,7 +237,7 @@ fn listen_tcp(
 }
 
 /// The addresses to bind, and whether each may fail (`-` in front, or not present here).
-fn addresses(bind: &[String], port: u16) -> Vec<(SocketAddr, bool)> {
+pub(crate) fn addresses(bind: &[String], port: u16) -> Vec<(SocketAddr, bool)> {
     let mut all = Vec::new();
     for word in bind {
         let (name, optional) = match word.strip_prefix('-') {
@@ -252,7 +258,7 @@ fn addresses(bind: &[String], port: u16) -> Vec<(SocketAddr, bool)> {
 }
 
 fn start_workers(
-    shared: &Arc<Shared>,
+    shared: &'static Shared,
     config: &Config,
     listeners: Vec<Listeners>,
     log: &Arc<Log>,
@@ -264,19 +270,20 @@ fn start_workers(
     let mut threads = Vec::new();
     let (ready, is_ready) = std::sync::mpsc::channel();
     for (id, own) in listeners.into_iter().enumerate() {
-        let (shared, ready, seed) = (Arc::clone(shared), ready.clone(), random_u64()?);
+        let (ready, seed) = (ready.clone(), random_u64()?);
         let log = Arc::clone(log);
-        let thread = std::thread::Builder::new().name(format!("brisk-worker-{id}")).spawn(
-            move || match set_up(&shared, id, own, backend, seed) {
-                Ok((worker, reactor)) => {
-                    let _ = ready.send(Ok(()));
-                    work(&shared, worker, reactor, &log);
+        let thread =
+            std::thread::Builder::new().name(format!("brisk-worker-{id}")).spawn(move || {
+                match set_up(shared, id, own, backend, seed) {
+                    Ok((worker, reactor)) => {
+                        let _ = ready.send(Ok(()));
+                        work(shared, worker, reactor, &log);
+                    }
+                    Err(why) => {
+                        let _ = ready.send(Err(why));
+                    }
                 }
-                Err(why) => {
-                    let _ = ready.send(Err(why));
-                }
-            },
-        );
+            });
         threads.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
     }
     for _ in 0..threads.len() {
@@ -286,7 +293,7 @@ fn start_workers(
 }
 
 fn set_up(
-    shared: &Arc<Shared>,
+    shared: &'static Shared,
     id: usize,
     listeners: Listeners,
     backend: BackendChoice,
@@ -299,7 +306,7 @@ fn set_up(
     }
     shared.mailboxes[id].connect(reactor.waker());
     let participant = Participant::register().ok_or("too many threads")?;
-    let core = Core::new(Arc::clone(shared), id, seed);
+    let core = Core::new(shared, id, seed);
     let mut purposes = Vec::new();
     for (purpose, listener) in listeners {
         let index = reactor.listen(listener).map_err(|error| format!("cannot listen: {error}"))?;
@@ -315,6 +322,9 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     shared.quiesce.enter(id);
     loop {
         let wait = worker.between_rounds(reactor.io());
+        if let Some(listeners) = worker.new_listeners.take() {
+            crate::listeners::replace_tcp(&mut worker, &mut reactor, listeners, log);
+        }
         if shared.shutdown.is_asked() {
             break;
         }
@@ -327,11 +337,11 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     shared.quiesce.leave(id);
 }
 
-fn watch_signals(shared: &Arc<Shared>, log: &Arc<Log>) -> Result<(), String> {
+fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let failed = |error| format!("cannot handle signals: {error}");
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
-    let (shared, log) = (Arc::clone(shared), Arc::clone(log));
+    let log = Arc::clone(log);
     std::thread::Builder::new()
         .name("brisk-signals".to_owned())
         .spawn(move || {

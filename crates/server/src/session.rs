@@ -121,6 +121,11 @@ impl Session {
         self.record.set(flag::CLOSE_AFTER_REPLY, true);
     }
 
+    /// Nothing more is executed for it, and it is closed whatever is unsent.
+    pub fn close_at_once(&mut self) {
+        self.record.set(flag::CLOSE_ASAP, true);
+    }
+
     /// Whether nothing more is to be executed for it.
     #[inline]
     pub fn is_closing(&self) -> bool {

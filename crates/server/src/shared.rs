@@ -3,6 +3,7 @@
 use crate::clients::Clients;
 use crate::config::{Config, Store};
 use crate::latency::Latency;
+use crate::log::Log;
 use crate::mailbox::{Mailbox, Message};
 use crate::monitor::Monitors;
 use crate::pause::{Pause, Paused};
@@ -29,6 +30,7 @@ pub mod armed {
 
 /// The server, as all of its threads see it.
 pub struct Shared {
+    pub log: Arc<Log>,
     pub keyspace: Keyspace,
     pub table: &'static CommandTable,
     /// The settings in force.
@@ -53,6 +55,8 @@ pub struct Shared {
     pub started: Instant,
     pub started_unix_ms: u64,
     pub run_id: String,
+    /// Names the history of this data set to replicas.
+    pub replication_id: String,
     /// `epoll` or `io_uring`, as chosen at start.
     pub backend: Mutex<&'static str>,
     pub figures: crate::figures::Figures,
@@ -60,11 +64,15 @@ pub struct Shared {
     pub shutdown: crate::shutdown::Shutdown,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
+    /// DEBUG PAUSE-CRON: the workers' timers rest.
+    pub cron_paused: AtomicBool,
 }
 
 impl Shared {
     /// The parts that need a decision are arguments; the rest starts empty.
+    #[expect(clippy::too_many_arguments, reason = "each is one decision of boot")]
     pub fn new(
+        log: Arc<Log>,
         config: Config,
         store: Store,
         table: &'static CommandTable,
@@ -74,6 +82,7 @@ impl Shared {
         started_unix_ms: u64,
     ) -> Shared {
         Shared {
+            log,
             keyspace,
             table,
             config: ArcSwap::from_pointee(config),
@@ -93,10 +102,12 @@ impl Shared {
             started: Instant::now(),
             started_unix_ms,
             run_id,
+            replication_id: "0".repeat(40),
             backend: Mutex::new("epoll"),
             figures: crate::figures::Figures::default(),
             shutdown: crate::shutdown::Shutdown::default(),
             active_expire: AtomicBool::new(true),
+            cron_paused: AtomicBool::new(false),
         }
     }
 

@@ -9,7 +9,7 @@
 //! Fairness: one receive per connection and round, and a session that took longer than
 //! [`TURN_NS_MAX`] waits for the next round.
 
-use crate::batch::{Batch, REQUESTS_MAX, Stop};
+use crate::batch::{Batch, Look, REQUESTS_MAX, Stop};
 use crate::clients::{ClientRecord, flag};
 use crate::config::Config;
 use crate::cron::Cron;
@@ -25,7 +25,7 @@ use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::{Args, Env, ReplyBuffer, Settings, UnixMs};
-use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Token};
+use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Listener, Token};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::collections::HashSet;
@@ -55,7 +55,7 @@ pub enum Purpose {
 
 /// A worker's belongings besides its sessions: what commands may use.
 pub struct Core {
-    pub shared: Arc<Shared>,
+    pub shared: &'static Shared,
     pub id: usize,
     pub env: Env,
     pub config: Arc<Config>,
@@ -70,6 +70,9 @@ pub struct Core {
     /// Words of the present server command that nobody may see: passwords.
     pub redacted: Vec<usize>,
     pub evictor: Evictor,
+    /// Commands that ran since the batch's figures were noted, and the last one's row.
+    pub ran: u64,
+    pub last_row: u32,
     config_generation: u64,
     soft_limit: usize,
     total_limit: u64,
@@ -90,6 +93,8 @@ pub struct Worker {
     monitors: HashSet<Token>,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
+    /// TCP listeners to take over before the next round.
+    pub new_listeners: Option<Vec<Listener>>,
 }
 
 /// The wall clock.
@@ -105,7 +110,7 @@ pub fn unix_us() -> u64 {
 }
 
 impl Core {
-    pub fn new(shared: Arc<Shared>, id: usize, seed: u64) -> Core {
+    pub fn new(shared: &'static Shared, id: usize, seed: u64) -> Core {
         let clock = brisk_reactor::clock();
         let tally = shared.keyspace.tally();
         let mut core = Core {
@@ -119,6 +124,8 @@ impl Core {
             doomed: Vec::new(),
             redacted: Vec::new(),
             evictor: Evictor::default(),
+            ran: 0,
+            last_row: u32::MAX,
             config_generation: 0,
             soft_limit: usize::MAX,
             total_limit: u64::MAX,
@@ -134,7 +141,8 @@ impl Core {
         core
     }
 
-    pub fn stats(&self) -> &WorkerStats {
+    #[inline]
+    pub fn stats(&self) -> &'static WorkerStats {
         &self.shared.stats[self.id]
     }
 
@@ -215,6 +223,13 @@ impl Core {
         self.stats().eviction_ns.add(ns);
         self.note_latency("eviction-cycle", ns);
         fits
+    }
+
+    /// Notes the size of a session's buffers for the maxima that INFO shows.
+    pub fn note_buffers(&self, input: u64, output: u64, unix_seconds: u64) {
+        let stats = self.stats();
+        stats.recent_input.note(unix_seconds, input);
+        stats.recent_output.note(unix_seconds, output);
     }
 
     /// Hands what was unlinked to the thread that frees it.
@@ -302,6 +317,7 @@ impl Core {
             self.stats().output_bytes.fetch_add(change, Ordering::Relaxed);
             session.counted_output = output;
             session.record.output_bytes.store(output as u64, Ordering::Relaxed);
+            self.note_buffers(0, output as u64, self.env.now().0 / 1000);
         }
     }
 
@@ -365,6 +381,7 @@ impl Worker {
             monitors: HashSet::new(),
             participant,
             listeners,
+            new_listeners: None,
         }
     }
 
@@ -465,8 +482,7 @@ impl Worker {
     /// Executes the whole requests at the beginning of `data`, as far as the session may go, and
     /// returns how many bytes they took.
     fn execute(&mut self, io: &mut Control, session: &mut Session, data: &[u8]) -> usize {
-        let shared = Arc::clone(&self.core.shared);
-        let (table, hasher) = (shared.table, shared.keyspace.hasher());
+        let shared = self.core.shared;
         let begin = self.core.last_ticks;
         self.core.env.touch.set(!session.no_touch);
         let mut at = 0;
@@ -478,18 +494,23 @@ impl Worker {
             let limits = Limits { authenticated, ..self.core.limits };
             // Before authentication the next request's limits depend on this one.
             let max = if authenticated { REQUESTS_MAX } else { 1 };
-            let (len, stop) =
-                self.batch.fill(&data[at..], max, &mut session.decoder, &limits, table, hasher);
+            let look = Look {
+                table: shared.table,
+                hasher: shared.keyspace.hasher(),
+                database: shared.keyspace.database(session.db),
+                participant: &self.participant,
+            };
+            let decoder = &mut session.decoder;
+            let (len, stop) = self.batch.fill(&data[at..], max, decoder, &limits, &look);
             let parsed = self.core.clock.ticks();
             let parse_ticks = parsed.wrapping_sub(self.core.last_ticks);
             self.core.last_ticks = parsed;
-            self.batch.prefetch(shared.keyspace.database(session.db), &self.participant);
             if let Some(rest) = self.run_batch(io, session, &data[at..]) {
                 session.decoder.reset();
-                self.note_batch(parse_ticks, parsed);
+                self.note_batch(session, parse_ticks, parsed);
                 return at + rest;
             }
-            self.note_batch(parse_ticks, parsed);
+            self.note_batch(session, parse_ticks, parsed);
             at += len;
             match stop {
                 Stop::Full => {}
@@ -569,13 +590,18 @@ impl Worker {
     }
 
     #[inline]
-    fn note_batch(&mut self, parse_ticks: u64, parsed: u64) {
+    fn note_batch(&mut self, session: &Session, parse_ticks: u64, parsed: u64) {
+        let ran = std::mem::take(&mut self.core.ran);
+        if ran > 0 {
+            session.record.last_command.store(self.core.last_row, Ordering::Relaxed);
+        }
         let clock = self.core.clock;
         let stats = self.core.stats();
         stats.parse_ns.add(clock.ns(parse_ticks));
         stats.execute_ns.add(clock.ns(self.core.last_ticks.wrapping_sub(parsed)));
         stats.batches.add(1);
         stats.batched_requests.add(self.batch.len() as u64);
+        stats.commands_processed.add(ran);
         stats.batch_max.raise(self.batch.len() as u64);
         self.core.free_garbage();
     }
@@ -643,6 +669,7 @@ impl Worker {
             stats.input_bytes.fetch_add(input - session.counted_input, Ordering::Relaxed);
             session.counted_input = input;
             session.record.query_bytes.store(input as u64, Ordering::Relaxed);
+            self.core.note_buffers(input as u64, 0, self.core.env.now().0 / 1000);
         }
         session.record.query_capacity.store(session.input.capacity() as u64, Ordering::Relaxed);
         session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
@@ -805,7 +832,7 @@ impl Handler for Worker {
 
     fn woken(&mut self, io: &mut Control) {
         self.core.refresh_config();
-        let shared = Arc::clone(&self.core.shared);
+        let shared = self.core.shared;
         let mailbox = &shared.mailboxes[self.core.id];
         if mailbox.take_overflow() {
             self.drop_monitors(io);
@@ -820,6 +847,7 @@ impl Handler for Worker {
                 }
                 Message::MonitorLine(line) => self.deliver_monitor_line(io, &line),
                 Message::Monitor(token) => self.add_monitor(token),
+                Message::Listen(listeners) => self.new_listeners = Some(listeners),
                 Message::Unpause => self.resume_paused(io),
             }
         }
@@ -836,7 +864,7 @@ impl Handler for Worker {
     }
 
     fn round_end(&mut self, io: &mut Control) {
-        let _ = io;
+        self.cron.publish_traffic(self.core.stats(), io.counters());
         self.participant.quiescent();
     }
 }

@@ -1,7 +1,30 @@
-//! The server group: the server as a whole.
+//! The server group: what runs the server, looks into it and measures it.
 
+mod command;
+mod config;
+mod debug;
+mod debug_keyspace;
+mod debug_protocol;
+mod figures;
+mod latency;
+mod latency_report;
+mod memory;
 mod monitor;
+mod role;
+mod shutdown;
+mod slowlog;
 
 use crate::call::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[monitor::COMMANDS];
+pub(super) const FAMILY: &[&[Command]] = &[
+    command::COMMANDS,
+    config::COMMANDS,
+    debug::COMMANDS,
+    figures::COMMANDS,
+    latency::COMMANDS,
+    memory::COMMANDS,
+    monitor::COMMANDS,
+    role::COMMANDS,
+    shutdown::COMMANDS,
+    slowlog::COMMANDS,
+];
