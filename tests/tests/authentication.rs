@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
-use brisk_testkit::{Launch, Server, assert_reply, each_backend, each_config};
+use brisk_testkit::{Conn, Launch, Server, assert_reply, each_backend, each_config};
 
 const WRONG: &str = "(error) WRONGPASS invalid username-password pair or user is disabled.";
 const NOBODY: &str = "(error) NOAUTH Authentication required.";
@@ -149,6 +149,26 @@ fn strangers_may_send_small_requests_only() {
         conn.send_raw(&[b"AUTH secret\r\n", &above[..]].concat());
         assert_eq!(conn.reply().to_string(), "OK");
         assert_eq!(conn.reply().text().len(), 20000);
+    });
+}
+
+#[test]
+fn a_password_set_later_concerns_those_who_come_later() {
+    each_config(|server| {
+        let mut early = server.connect();
+        assert_reply!(early, "CONFIG SET requirepass secret", "OK");
+        let mut late = Conn::tcp(&server.address());
+        assert_reply!(late, "PING", NOBODY);
+        assert_reply!(early, "PING", "PONG");
+        // Without a password nobody is a stranger, whenever it came.
+        assert_reply!(early, "CONFIG SET requirepass ''", "OK");
+        assert_reply!(late, "PING", "PONG");
+        assert_reply!(early, "CONFIG SET requirepass other", "OK");
+        assert_reply!(late, "PING", NOBODY);
+        assert_reply!(early, "RESET", "RESET");
+        assert_reply!(early, "PING", NOBODY);
+        assert_reply!(early, "AUTH secret", WRONG);
+        assert_reply!(early, "AUTH other", "OK");
     });
 }
 

@@ -240,6 +240,30 @@ fn the_caller_sees_itself_as_it_is() {
 }
 
 #[test]
+fn output_that_a_client_does_not_take_is_shown() {
+    each_config(|server| {
+        let [mut control, mut reader] = server.connections();
+        let id = reader.id();
+        let value = vec![b'x'; 10_000_000];
+        assert_eq!(control.call(&[&b"SET"[..], b"k", &value]).to_string(), "OK");
+        let figure = |conn: &mut Conn, field: &str| listed(conn, id, field).unwrap();
+        let taken = |conn: &mut Conn| figure(conn, "omem") == "0" && figure(conn, "events") == "r";
+        assert!(taken(&mut control));
+        for _ in 0..4 {
+            reader.send("GET k");
+        }
+        wait_until("output is left", || {
+            let kept: u64 = figure(&mut control, "omem").parse().unwrap();
+            kept > 1_000_000 && figure(&mut control, "events").contains('w')
+        });
+        for _ in 0..4 {
+            assert_eq!(reader.reply().text().len(), value.len());
+        }
+        wait_until("the output is taken", || taken(&mut control));
+    });
+}
+
+#[test]
 fn libraries_may_say_what_they_are() {
     if subject_is_redis() {
         return; // later than the reference

@@ -163,6 +163,21 @@ fn slowlog_keeps_what_was_slower_than_the_limit() {
 }
 
 #[test]
+fn slowlog_hides_passwords() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "CONFIG SET slowlog-log-slower-than 0", "OK");
+        conn.cmd("AUTH default secret");
+        conn.cmd("HELLO 2 AUTH default secret");
+        conn.cmd("CONFIG SET maxclients 100 requirepass secret");
+        assert_reply!(conn, "CONFIG SET slowlog-log-slower-than -1", "OK");
+        let log = conn.cmd("SLOWLOG GET").to_string();
+        assert!(!log.contains("secret"), "{log}");
+        assert_eq!(log.matches("\"(redacted)\"").count(), 5, "{log}");
+    });
+}
+
+#[test]
 fn slowlog_shortens_long_commands() {
     each_config(|server| {
         let mut conn = server.connect();
