@@ -304,6 +304,31 @@ fn no_touch_is_shown_in_the_flags_and_ends_with_reset() {
 }
 
 #[test]
+fn no_touch_leaves_access_clocks_alone_but_for_touch() {
+    if subject_is_redis() {
+        return; // later than the reference
+    }
+    each_config(|server| {
+        let [mut quiet, mut loud] = server.connections();
+        let lfu = "CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0";
+        assert_reply!(loud, lfu, "OK");
+        assert_reply!(loud, "SET k v", "OK");
+        let fresh = loud.cmd("OBJECT FREQ k").integer();
+        // Within one write: it counts from the next command on.
+        let replies = quiet.pipeline(&["CLIENT NO-TOUCH on", "GET k", "GET k", "OBJECT FREQ k"]);
+        assert_eq!(replies[3].integer(), fresh);
+        loud.cmd("GET k");
+        assert_eq!(loud.cmd("OBJECT FREQ k").integer(), fresh + 1);
+        quiet.cmd("GET k");
+        assert_eq!(quiet.cmd("OBJECT FREQ k").integer(), fresh + 1);
+        assert_reply!(quiet, "TOUCH k", "(integer) 1");
+        assert_eq!(quiet.cmd("OBJECT FREQ k").integer(), fresh + 2);
+        let replies = quiet.pipeline(&["CLIENT NO-TOUCH off", "GET k", "OBJECT FREQ k"]);
+        assert_eq!(replies[2].integer(), fresh + 3);
+    });
+}
+
+#[test]
 fn nothing_is_tracked() {
     each_config(|server| {
         let mut conn = server.connect();
