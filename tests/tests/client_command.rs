@@ -14,6 +14,14 @@ fn listed(conn: &mut Conn, id: i64, field: &str) -> Option<String> {
     line.split(' ').find_map(|word| word.strip_prefix(&mark)).map(str::to_owned)
 }
 
+/// Waits until these many clients are connected: the one that saw the server start may linger.
+#[track_caller]
+fn wait_for_clients(conn: &mut Conn, count: usize) {
+    wait_until(&format!("{count} clients are connected"), || {
+        conn.cmd("CLIENT LIST").text().lines().count() == count
+    });
+}
+
 #[test]
 fn list_and_info_tell_the_same_fields_in_the_same_order() {
     const FIELDS: [&str; 27] = [
@@ -132,6 +140,7 @@ fn kill_closes_all_that_fit_every_filter_on_all_workers() {
                 victims.iter_mut().for_each(Conn::assert_in_step);
                 let mut local = server.connect_unix();
                 local.assert_in_step();
+                wait_for_clients(&mut killer, 10);
                 let address = server.address();
                 assert_reply!(killer, "CLIENT KILL LADDR 127.0.0.1:1", "(integer) 0");
                 assert_reply!(killer, "CLIENT KILL TYPE pubsub", "(integer) 0");
@@ -208,6 +217,7 @@ fn list_shows_the_clients_it_is_asked_for() {
     each_config(|server| {
         let [mut first, mut second, mut third] = server.connections();
         let ids = [first.id(), second.id(), third.id()];
+        wait_for_clients(&mut first, 3);
         let shown = |conn: &mut Conn, words: &str| -> Vec<i64> {
             let text = conn.cmd(&format!("CLIENT LIST {words}")).text();
             let id = |line: &str| line.split(' ').next()?.strip_prefix("id=")?.parse().ok();
