@@ -623,7 +623,7 @@ impl Worker {
                 if self.paused.len() > 2 * self.sessions.len() {
                     let sessions = &self.sessions;
                     self.paused.retain(|token| {
-                        let session = sessions.get(token.index() as usize);
+                        let session = sessions.get(token.index());
                         session.and_then(Option::as_ref).is_some_and(|s| s.token == *token)
                     });
                 }
@@ -744,7 +744,7 @@ impl Worker {
         let sessions = &self.sessions;
         // A session that was reset does not monitor any more.
         self.monitors.retain(|&token| {
-            let session = sessions.get(token.index() as usize).and_then(Option::as_ref);
+            let session = sessions.get(token.index()).and_then(Option::as_ref);
             let monitors = session.is_some_and(|s| s.token == token && s.record.has(flag::MONITOR));
             if monitors {
                 io.output(token).extend_from_slice(line);

@@ -1,7 +1,7 @@
 //! CONFIG: reading, changing and saving the settings, and resetting the statistics.
 
 use crate::call::{Call, Command};
-use crate::config::{Caller, Config, Rejection};
+use crate::config::{Caller, Config, Rejection, directives};
 use crate::reconfigure::{self, Prepared};
 use crate::shared::Shared;
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
@@ -84,6 +84,11 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::Syntax);
     }
     let pairs: Vec<(&[u8], &[u8])> = words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    for (at, (name, _)) in pairs.iter().enumerate() {
+        if directives::find(name).is_some_and(|directive| directive.sensitive) {
+            call.redact(3 + 2 * at);
+        }
+    }
     let caller = Caller { local: call.session.is_local() };
     let shared = call.core.shared;
     let mut store = store(shared);
