@@ -25,7 +25,10 @@ fn canonical(reply: &Reply) -> Reply {
             canonical(&Reply::Map(pairs.collect()))
         }
         Reply::Map(pairs) => Reply::Map(
-            pairs.iter().map(|(name, value)| (name.clone(), canonical_field(name, value))).collect(),
+            pairs
+                .iter()
+                .map(|(name, value)| (name.clone(), canonical_field(name, value)))
+                .collect(),
         ),
         Reply::Array(items) => Reply::Array(items.iter().map(canonical).collect()),
         Reply::Set(items) => {
