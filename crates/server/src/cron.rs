@@ -4,6 +4,7 @@
 //! Expiry goes on between rounds in slices of [`EXPIRE_SLICE_NS`] as long as there is work, and
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
+use crate::clients::flag;
 use crate::stats::WorkerStats;
 use crate::worker::{Worker, unix_ms};
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
@@ -79,6 +80,12 @@ impl Cron {
         let clock = worker.core.clock;
         let begin = clock.ticks();
         let now = clock.ns(begin);
+        if worker.has_paused() && worker.pause_left_ns() == 0 {
+            worker.resume_paused(io);
+        }
+        if worker.core.shared.cron_paused.load(Ordering::Relaxed) {
+            return Duration::from_nanos(SAMPLE_PERIOD_NS);
+        }
         if now >= self.next_expire {
             self.expire(worker, now);
         }
@@ -101,7 +108,7 @@ impl Cron {
         worker.core.stats().background_ns.add(end - now);
         let mut wait = self.next_tick.min(self.next_expire).min(self.next_sample);
         if worker.has_paused() {
-            wait = wait.min(end + worker.pause_left_ns());
+            wait = wait.min(end.saturating_add(worker.pause_left_ns()));
         }
         Duration::from_nanos(wait.saturating_sub(end))
     }
@@ -123,7 +130,7 @@ impl Cron {
 
     fn expire(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
-        if !core.shared.active_expire.load(Ordering::Relaxed) {
+        if !core.shared.active_expire.load(Ordering::Relaxed) || core.is_paused() {
             self.next_expire = now + EXPIRE_PERIOD_NS;
             return;
         }
@@ -150,9 +157,6 @@ impl Cron {
         if slots == 0 {
             return;
         }
-        if worker.has_paused() && worker.pause_left_ns() == 0 {
-            worker.resume_paused(io);
-        }
         let hz = worker.core.config.process.hz.clamp(1, 500) as usize;
         let share = slots.div_ceil(hz).max(5).min(slots);
         let now = unix_ms();
@@ -160,11 +164,12 @@ impl Cron {
         for _ in 0..share {
             self.session_cursor = (self.session_cursor + 1) % slots;
             let cursor = self.session_cursor;
+            worker.refresh_output(io, cursor);
             let Some(session) = worker.session_at(cursor) else { continue };
             let token: Token = session.token;
             let (input, output) = (session.counted_input, session.counted_output);
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
-            let exempt = session.record.has(crate::clients::flag::MONITOR);
+            let exempt = session.record.has(flag::MONITOR | flag::BLOCKED);
             if timeout_ms > 0 && idle > timeout_ms && !exempt {
                 io.close(token, Close::Now);
             }

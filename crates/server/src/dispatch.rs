@@ -34,7 +34,7 @@ impl Core {
         data: &[u8],
         replies: &mut ReplyBuffer,
     ) -> Flow {
-        let shared = self.shared.clone();
+        let shared = self.shared;
         let mut args = batch.args(data, request, shared.keyspace.hasher());
         let Some(row) = request.row else {
             let error = unknown_command(&args);
@@ -53,16 +53,12 @@ impl Core {
                 Verdict::Wait(stall) => return Flow::Later(stall),
             }
         }
-        if armed & armed::MONITOR != 0 && !row.has(Flags::SKIP_MONITOR) {
-            self.tell_monitors(session, &args);
-        }
         if row.parent.is_some() {
             args.skip_subcommand();
         }
         let mark = replies.mark();
         let prepared = batch.keys(request);
         let words = args.clone();
-        let db_before = session.db;
         let result = match row.run {
             Run::Data(run) => {
                 let call = Invocation {
@@ -81,6 +77,7 @@ impl Core {
                 done.map(|done| self.stats().changes.add(done.dirty))
             }
             Run::Server(run) => {
+                self.redacted.clear();
                 let still = (row.spec.scope == Scope::Quiescent)
                     .then(|| shared.quiesce.stop_others(self.id));
                 let reply = Reply::new(replies, session.protocol);
@@ -103,7 +100,10 @@ impl Core {
                 true
             }
         };
-        self.account(session, row, failed, &words, db_before);
+        self.account(session, row, failed, &words);
+        if armed & armed::MONITOR != 0 && is_monitored(row) {
+            self.tell_monitors(session, row, &words);
+        }
         if !session.wants_reply() {
             replies.truncate(mark);
         }
@@ -141,22 +141,13 @@ impl Core {
 
     /// Statistics, slow log, latency monitor.
     #[inline]
-    fn account(
-        &mut self,
-        session: &Session,
-        row: &'static Row,
-        failed: bool,
-        words: &Args<'_>,
-        db: brisk_engine::DbIndex,
-    ) {
-        let _ = db;
+    fn account(&mut self, session: &Session, row: &'static Row, failed: bool, words: &Args<'_>) {
         let ticks = self.clock.ticks();
         let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
         self.last_ticks = ticks;
-        session.record.last_command.store(row.id as u32, Ordering::Relaxed);
-        let stats = &self.shared.stats[self.id];
-        stats.commands_processed.add(1);
-        let own = &stats.commands[row.id];
+        self.ran += 1;
+        self.last_row = row.id as u32;
+        let own = &self.stats().commands[row.id];
         own.calls.add(1);
         own.time_ns.add(ns);
         if failed {
@@ -169,6 +160,11 @@ impl Core {
             self.account_slow(session, row, ns, words);
         }
     }
+}
+
+/// Monitors are not told of administration.
+fn is_monitored(row: &Row) -> bool {
+    !row.has(Flags::SKIP_MONITOR) && !row.has(Flags::ADMIN)
 }
 
 /// Arity, and a subcommand that does not exist.

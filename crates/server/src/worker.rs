@@ -9,22 +9,24 @@
 //! Fairness: one receive per connection and round, and a session that took longer than
 //! [`TURN_NS_MAX`] waits for the next round.
 
-use crate::batch::{Batch, REQUESTS_MAX, Stop};
+use crate::batch::{Batch, Look, REQUESTS_MAX, Stop};
 use crate::clients::{ClientRecord, flag};
 use crate::config::Config;
 use crate::cron::Cron;
 use crate::dispatch::Flow;
+use crate::gate;
 use crate::mailbox::Message;
+use crate::pause::Paused;
 use crate::session::{Session, Stall};
-use crate::shared::Shared;
+use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
+use crate::table::{Row, Run};
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::{Args, Env, ReplyBuffer, Settings, UnixMs};
 use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Token};
 use brisk_resp::Limits;
-use brisk_resp::reply::encode;
 use brisk_structures::reclaim::Participant;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -53,7 +55,7 @@ pub enum Purpose {
 
 /// A worker's belongings besides its sessions: what commands may use.
 pub struct Core {
-    pub shared: Arc<Shared>,
+    pub shared: &'static Shared,
     pub id: usize,
     pub env: Env,
     pub config: Arc<Config>,
@@ -65,7 +67,12 @@ pub struct Core {
     pub latency_tracking: bool,
     /// Sessions to close after the present command, by token.
     pub doomed: Vec<Token>,
+    /// Words of the present server command that nobody may see: passwords.
+    pub redacted: Vec<usize>,
     pub evictor: Evictor,
+    /// Commands that ran since the batch's figures were noted, and the last one's row.
+    pub ran: u64,
+    pub last_row: u32,
     config_generation: u64,
     soft_limit: usize,
     total_limit: u64,
@@ -103,7 +110,7 @@ pub fn unix_us() -> u64 {
 }
 
 impl Core {
-    pub fn new(shared: Arc<Shared>, id: usize, seed: u64) -> Core {
+    pub fn new(shared: &'static Shared, id: usize, seed: u64) -> Core {
         let clock = brisk_reactor::clock();
         let tally = shared.keyspace.tally();
         let mut core = Core {
@@ -115,7 +122,10 @@ impl Core {
             slow_ns: u64::MAX,
             latency_tracking: true,
             doomed: Vec::new(),
+            redacted: Vec::new(),
             evictor: Evictor::default(),
+            ran: 0,
+            last_row: u32::MAX,
             config_generation: 0,
             soft_limit: usize::MAX,
             total_limit: u64::MAX,
@@ -131,7 +141,8 @@ impl Core {
         core
     }
 
-    pub fn stats(&self) -> &WorkerStats {
+    #[inline]
+    pub fn stats(&self) -> &'static WorkerStats {
         &self.shared.stats[self.id]
     }
 
@@ -168,6 +179,19 @@ impl Core {
     pub fn read_clocks(&mut self) {
         self.env.set_now(UnixMs(unix_ms()));
         self.last_ticks = self.clock.ticks();
+    }
+
+    /// What CLIENT PAUSE holds back at the moment.
+    pub fn pause_in_force(&self) -> Option<Paused> {
+        if self.shared.armed.load(Ordering::Relaxed) & armed::PAUSE == 0 {
+            return None;
+        }
+        self.shared.pause_in_force(self.env.now().0).map(|(what, _)| what)
+    }
+
+    /// Whether the data is to stay as it is, but for commands that may write.
+    pub fn is_paused(&self) -> bool {
+        self.pause_in_force().is_some()
     }
 
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
@@ -231,7 +255,7 @@ impl Core {
     pub fn account_slow(
         &mut self,
         session: &Session,
-        row: &'static crate::table::Row,
+        row: &'static Row,
         ns: u64,
         words: &Args<'_>,
     ) {
@@ -246,7 +270,7 @@ impl Core {
                 id: 0,
                 unix_seconds: unix_ms() / 1000,
                 duration_us: us,
-                words: crate::slowlog::cut_words(words.words()),
+                words: crate::slowlog::cut_words(self.shown_words(row, words).into_iter()),
                 client: session.record.addr.clone(),
                 client_name: session.record.texts().name,
             };
@@ -255,14 +279,45 @@ impl Core {
         self.env.set_now(UnixMs(unix_ms()));
     }
 
-    /// Sends the line for a command to all monitors.
+    /// The words of the command that just ran, without its secrets.
+    fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
+        let mut shown: Vec<&[u8]> = words.words().collect();
+        if matches!(row.run, Run::Server(_)) {
+            for &at in &self.redacted {
+                shown[at] = b"(redacted)";
+            }
+        }
+        shown
+    }
+
+    /// Sends the line for the command that just ran to all monitors.
     #[cold]
-    pub fn tell_monitors(&self, session: &Session, args: &Args<'_>) {
-        let db = session.db.0;
-        let line = crate::monitor::line(unix_us(), db, &session.record.addr, args.words());
-        let line: Arc<[u8]> = line.into();
-        for mailbox in &self.shared.mailboxes {
-            mailbox.send(Message::MonitorLine(Arc::clone(&line)));
+    pub fn tell_monitors(&mut self, session: &Session, row: &Row, words: &Args<'_>) {
+        let record = &session.record;
+        let client = if record.has(flag::UNIX_SOCKET) {
+            format!("unix:{}", self.config.network.unixsocket.to_string_lossy())
+        } else {
+            record.addr.clone()
+        };
+        let shown = self.shown_words(row, words).into_iter();
+        let line: Arc<[u8]> = crate::monitor::line(unix_us(), session.db.0, &client, shown).into();
+        for (worker, mailbox) in self.shared.mailboxes.iter().enumerate() {
+            if self.shared.monitors.at(worker) {
+                mailbox.send(Message::MonitorLine(Arc::clone(&line)));
+            }
+        }
+        // The next command does not pay for this.
+        self.last_ticks = self.clock.ticks();
+    }
+
+    fn publish_output(&self, unsent: usize, session: &mut Session) {
+        let output = unsent as i64;
+        if output != session.counted_output {
+            let change = output - session.counted_output;
+            self.stats().output_bytes.fetch_add(change, Ordering::Relaxed);
+            session.counted_output = output;
+            session.record.output_bytes.store(output as u64, Ordering::Relaxed);
+            self.note_buffers(0, output as u64, self.env.now().0 / 1000);
         }
     }
 
@@ -361,6 +416,7 @@ impl Worker {
 
     /// Resumes sessions that CLIENT PAUSE holds, if it is over.
     pub fn resume_paused(&mut self, io: &mut Control) {
+        self.core.read_clocks();
         for token in std::mem::take(&mut self.paused) {
             self.go_on(io, token, Stall::Paused);
         }
@@ -374,7 +430,7 @@ impl Worker {
     pub fn pause_left_ns(&self) -> u64 {
         let now = unix_ms();
         let until = self.core.shared.pause.in_force(now).map_or(now, |(_, until)| until);
-        (until - now) * 1_000_000
+        (until - now).saturating_mul(1_000_000)
     }
 
     fn take(&mut self, token: Token) -> Option<Box<Session>> {
@@ -391,7 +447,7 @@ impl Worker {
     fn go_on(&mut self, io: &mut Control, token: Token, stall: Stall) {
         let Some(mut session) = self.take(token) else { return };
         if session.stall == stall {
-            session.stall = Stall::None;
+            self.unstall(&mut session);
             self.execute_input(io, &mut session);
             if session.stall == Stall::None {
                 io.resume_reading(token);
@@ -426,29 +482,35 @@ impl Worker {
     /// Executes the whole requests at the beginning of `data`, as far as the session may go, and
     /// returns how many bytes they took.
     fn execute(&mut self, io: &mut Control, session: &mut Session, data: &[u8]) -> usize {
-        let shared = Arc::clone(&self.core.shared);
-        let (table, hasher) = (shared.table, shared.keyspace.hasher());
+        let shared = self.core.shared;
         let begin = self.core.last_ticks;
+        self.core.env.touch.set(!session.no_touch);
         let mut at = 0;
         loop {
             if session.is_closing() {
                 return data.len();
             }
-            let limits = Limits { authenticated: session.authenticated, ..self.core.limits };
+            let authenticated = !gate::must_authenticate(&self.core, session);
+            let limits = Limits { authenticated, ..self.core.limits };
             // Before authentication the next request's limits depend on this one.
-            let max = if session.authenticated { REQUESTS_MAX } else { 1 };
-            let (len, stop) =
-                self.batch.fill(&data[at..], max, &mut session.decoder, &limits, table, hasher);
+            let max = if authenticated { REQUESTS_MAX } else { 1 };
+            let look = Look {
+                table: shared.table,
+                hasher: shared.keyspace.hasher(),
+                database: shared.keyspace.database(session.db),
+                participant: &self.participant,
+            };
+            let decoder = &mut session.decoder;
+            let (len, stop) = self.batch.fill(&data[at..], max, decoder, &limits, &look);
             let parsed = self.core.clock.ticks();
             let parse_ticks = parsed.wrapping_sub(self.core.last_ticks);
             self.core.last_ticks = parsed;
-            self.batch.prefetch(shared.keyspace.database(session.db), &self.participant);
             if let Some(rest) = self.run_batch(io, session, &data[at..]) {
                 session.decoder.reset();
-                self.note_batch(parse_ticks, parsed);
+                self.note_batch(session, parse_ticks, parsed);
                 return at + rest;
             }
-            self.note_batch(parse_ticks, parsed);
+            self.note_batch(session, parse_ticks, parsed);
             at += len;
             match stop {
                 Stop::Full => {}
@@ -457,7 +519,7 @@ impl Worker {
                     return at;
                 }
                 Stop::Broken(error) => {
-                    encode::error(self.replies.bytes_mut(), error.to_string().as_bytes());
+                    error.encode(self.replies.bytes_mut());
                     session.close_after_reply();
                     return data.len();
                 }
@@ -500,21 +562,46 @@ impl Worker {
 
     fn stall(&mut self, session: &mut Session, stall: Stall) {
         session.stall = stall;
+        session.record.set(flag::STALLED, true);
         match stall {
             Stall::None | Stall::Output => {}
             Stall::NextRound => self.again.push(session.token),
-            Stall::Paused => self.paused.push(session.token),
+            Stall::Paused => {
+                self.core.shared.clients.set_blocked(&session.record, true);
+                // Sessions closed meanwhile left their tokens: at most one for each that is open.
+                if self.paused.len() > 2 * self.sessions.len() {
+                    let sessions = &self.sessions;
+                    self.paused.retain(|token| {
+                        let session = sessions.get(token.index() as usize);
+                        session.and_then(Option::as_ref).is_some_and(|s| s.token == *token)
+                    });
+                }
+                self.paused.push(session.token);
+            }
         }
     }
 
+    fn unstall(&mut self, session: &mut Session) {
+        if session.stall == Stall::Paused {
+            self.core.shared.clients.set_blocked(&session.record, false);
+        }
+        session.stall = Stall::None;
+        session.record.set(flag::STALLED, false);
+    }
+
     #[inline]
-    fn note_batch(&mut self, parse_ticks: u64, parsed: u64) {
+    fn note_batch(&mut self, session: &Session, parse_ticks: u64, parsed: u64) {
+        let ran = std::mem::take(&mut self.core.ran);
+        if ran > 0 {
+            session.record.last_command.store(self.core.last_row, Ordering::Relaxed);
+        }
         let clock = self.core.clock;
         let stats = self.core.stats();
         stats.parse_ns.add(clock.ns(parse_ticks));
         stats.execute_ns.add(clock.ns(self.core.last_ticks.wrapping_sub(parsed)));
         stats.batches.add(1);
         stats.batched_requests.add(self.batch.len() as u64);
+        stats.commands_processed.add(ran);
         stats.batch_max.raise(self.batch.len() as u64);
         self.core.free_garbage();
     }
@@ -543,8 +630,10 @@ impl Worker {
 
     /// After a session has had its turn: replies go out, figures are published, it may be closed.
     fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
-        self.flush(io, session);
         let token = session.token;
+        // What the kernel has not taken by now; the replies of this turn it has not been offered.
+        let mut unsent = io.unsent(token);
+        self.flush(io, session);
         if session.is_closing() {
             let how = if session.record.has(flag::CLOSE_ASAP) {
                 Close::Now
@@ -554,25 +643,27 @@ impl Worker {
             io.close(token, how);
         } else if session.stall != Stall::None {
             io.pause_reading(token);
+            unsent = io.unsent(token);
         } else if session.input.len() as u64 > self.core.config.clients.client_query_buffer_limit {
             let figures = &self.core.shared.figures;
             figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             io.close(token, Close::Now);
         }
-        self.publish(io, session);
+        self.publish(unsent, session);
+    }
+
+    /// Publishes again how much output of a session the kernel has not taken.
+    pub fn refresh_output(&mut self, io: &Control, index: usize) {
+        let Some(session) = self.sessions.get_mut(index).and_then(Option::as_deref_mut) else {
+            return;
+        };
+        self.core.publish_output(io.unsent(session.token), session);
     }
 
     /// Publishes what CLIENT LIST and INFO show of a session.
-    fn publish(&self, io: &Control, session: &mut Session) {
+    fn publish(&self, unsent: usize, session: &mut Session) {
         let stats = self.core.stats();
-        let output = io.unsent(session.token) as i64;
-        if output != session.counted_output {
-            let change = output - session.counted_output;
-            stats.output_bytes.fetch_add(change, Ordering::Relaxed);
-            session.counted_output = output;
-            session.record.output_bytes.store(output as u64, Ordering::Relaxed);
-            self.core.note_buffers(0, output as u64, self.core.env.now().0 / 1000);
-        }
+        self.core.publish_output(unsent, session);
         let input = session.input.len() as i64;
         if input != session.counted_input {
             stats.input_bytes.fetch_add(input - session.counted_input, Ordering::Relaxed);
@@ -580,6 +671,7 @@ impl Worker {
             session.record.query_bytes.store(input as u64, Ordering::Relaxed);
             self.core.note_buffers(input as u64, 0, self.core.env.now().0 / 1000);
         }
+        session.record.query_capacity.store(session.input.capacity() as u64, Ordering::Relaxed);
         session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
     }
 
@@ -595,13 +687,30 @@ impl Worker {
     }
 
     fn deliver_monitor_line(&mut self, io: &mut Control, line: &[u8]) {
-        let limit = self.core.config.clients.output_limits[0].hard_bytes;
-        for &token in &self.monitors {
-            io.output(token).extend_from_slice(line);
-            io.send(token);
-            if limit > 0 && io.unsent(token) as u64 > limit {
-                io.close(token, Close::Now);
+        let limit = match self.core.config.clients.output_limits[0].hard_bytes {
+            0 => self.core.total_limit,
+            limit => limit,
+        };
+        let sessions = &self.sessions;
+        // A session that was reset does not monitor any more.
+        self.monitors.retain(|&token| {
+            let session = sessions.get(token.index() as usize).and_then(Option::as_ref);
+            let monitors = session.is_some_and(|s| s.token == token && s.record.has(flag::MONITOR));
+            if monitors {
+                io.output(token).extend_from_slice(line);
+                io.send(token);
+                if io.unsent(token) as u64 > limit {
+                    io.close(token, Close::Now);
+                }
             }
+            monitors
+        });
+    }
+
+    /// Closes all monitors: lines for them were lost.
+    fn drop_monitors(&mut self, io: &mut Control) {
+        for token in self.monitors.drain() {
+            io.close(token, Close::Now);
         }
     }
 }
@@ -629,7 +738,7 @@ impl Handler for Worker {
             let path = config.network.unixsocket.to_string_lossy();
             (format!("{path}:0"), format!("{path}:0"))
         } else {
-            (peer.to_string(), String::new())
+            (peer.to_string(), io.accepted_at(token, listener).to_string())
         };
         let now = unix_ms();
         let record = Arc::new(ClientRecord {
@@ -638,7 +747,7 @@ impl Handler for Worker {
             token,
             fd: io.fd(token).map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd)),
             addr,
-            laddr: std::sync::OnceLock::from(laddr),
+            laddr,
             created_ms: now,
             flags: AtomicU32::new(if unix { flag::UNIX_SOCKET } else { 0 }),
             last_active_ms: AtomicU64::new(now),
@@ -700,12 +809,19 @@ impl Handler for Worker {
         stats.output_bytes.fetch_sub(session.counted_output, Ordering::Relaxed);
         stats.input_bytes.fetch_sub(session.counted_input, Ordering::Relaxed);
         if session.record.has(flag::MONITOR) {
-            self.monitors.remove(&token);
-            if self.core.shared.monitors.remove() {
-                self.core.shared.arm(crate::shared::armed::MONITOR, false);
-            }
+            self.core.shared.remove_monitor(self.core.id);
         }
+        self.monitors.remove(&token);
+        self.core.shared.clients.set_blocked(&session.record, false);
         self.core.shared.clients.remove(self.core.id, session.id());
+    }
+
+    fn hung_up(&mut self, io: &mut Control, token: Token) {
+        // As in Redis, what a client left unexecuted during a pause goes with it.
+        let Some(session) = self.session_at(token.index() as usize) else { return };
+        if session.stall == Stall::Paused {
+            io.close(token, Close::Now);
+        }
     }
 
     fn drained(&mut self, io: &mut Control, token: Token) {
@@ -716,7 +832,12 @@ impl Handler for Worker {
 
     fn woken(&mut self, io: &mut Control) {
         self.core.refresh_config();
-        for message in self.core.shared.mailboxes[self.core.id].take() {
+        let shared = self.core.shared;
+        let mailbox = &shared.mailboxes[self.core.id];
+        if mailbox.take_overflow() {
+            self.drop_monitors(io);
+        }
+        for message in mailbox.take() {
             match message {
                 Message::Kill { token, id } => {
                     let is_it = |session: &mut Session| session.id() == id;

@@ -85,8 +85,8 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let pairs: Vec<(&[u8], &[u8])> = words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
     let caller = Caller { local: call.session.is_local() };
-    let shared = std::sync::Arc::clone(&call.core.shared);
-    let mut store = store(&shared);
+    let shared = call.core.shared;
+    let mut store = store(shared);
     let old = store.current();
     let mut prepared = Prepared::default();
     let mut apply = |old: &Config, new: &Config| -> std::result::Result<(), Rejection> {
@@ -145,8 +145,8 @@ const REWRITE: Command = Command {
 };
 
 fn rewrite(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let shared = std::sync::Arc::clone(&call.core.shared);
-    let done = store(&shared).rewrite(&[]);
+    let shared = call.core.shared;
+    let done = store(shared).rewrite(&[]);
     match done {
         Ok(()) => {
             shared.log.notice(format_args!("CONFIG REWRITE executed with success."));

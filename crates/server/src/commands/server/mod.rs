@@ -1,9 +1,30 @@
-//! The server group: configuration, figures, and what the server says about itself.
+//! The server group: what runs the server, looks into it and measures it.
 
 mod command;
 mod config;
+mod debug;
+mod debug_keyspace;
+mod debug_protocol;
 mod figures;
+mod latency;
+mod latency_report;
+mod memory;
+mod monitor;
+mod role;
+mod shutdown;
+mod slowlog;
 
 use crate::call::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[command::COMMANDS, config::COMMANDS, figures::COMMANDS];
+pub(super) const FAMILY: &[&[Command]] = &[
+    command::COMMANDS,
+    config::COMMANDS,
+    debug::COMMANDS,
+    figures::COMMANDS,
+    latency::COMMANDS,
+    memory::COMMANDS,
+    monitor::COMMANDS,
+    role::COMMANDS,
+    shutdown::COMMANDS,
+    slowlog::COMMANDS,
+];
