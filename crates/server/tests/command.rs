@@ -64,7 +64,8 @@ fn canonical_field(name: &Reply, value: &Reply) -> Reply {
 /// Whether an array holds names and values in turn, as RESP2 shows a map.
 fn is_flat_map(items: &[Reply]) -> bool {
     let first = items.first().map(Reply::text).unwrap_or_default();
-    items.len() % 2 == 0 && ["name", "summary", "flags", "notes", "type"].contains(&first.as_str())
+    items.len().is_multiple_of(2)
+        && ["name", "summary", "flags", "notes", "type"].contains(&first.as_str())
 }
 
 /// An entry of COMMAND INFO: name, arity, flags, three numbers, categories, tips, keys,
