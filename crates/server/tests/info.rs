@@ -10,6 +10,8 @@ fn brisk() -> Launch {
 /// Fields that the reference does not have, by section.
 const OWN_FIELDS: &[(&str, &[&str])] = &[
     ("Server", &["brisk_version"]),
+    // Of version 7.2.
+    ("Stats", &["acl_access_denied_auth"]),
     // Names of older versions, which tools read.
     ("Clients", &["client_longest_output_list", "client_biggest_input_buf"]),
 ];
