@@ -6,8 +6,13 @@
 use crate::boot::addresses;
 use crate::config::Config;
 use crate::log::Log;
+use crate::mailbox::Message;
 use crate::worker::{Purpose, Worker};
 use brisk_reactor::{ListenError, Listener, Reactor, TcpOptions, probe_tcp};
+
+/// An address that cannot be listened on; the log says which and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotListening;
 
 /// Opens the TCP listeners that `new` asks for, a set for each of `workers` workers. Empty sets
 /// if `new` does not listen on TCP.
@@ -19,7 +24,7 @@ pub fn open_tcp(
     new: &Config,
     workers: usize,
     log: &Log,
-) -> Result<Vec<Vec<Listener>>, ()> {
+) -> Result<Vec<Vec<Listener>>, NotListening> {
     let network = &new.network;
     let mut each: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
     if network.port == 0 {
@@ -48,21 +53,32 @@ pub fn open_tcp(
             Err(error) if optional && !error.is_in_use() => {}
             Err(error) => {
                 log.warning(format_args!("Could not create server TCP listening socket {error}"));
-                return Err(());
+                return Err(NotListening);
             }
         }
     }
-    if bound == 0 { Err(()) } else { Ok(each) }
+    if bound == 0 { Err(NotListening) } else { Ok(each) }
+}
+
+/// Does what the worker was told of its listeners.
+#[cold]
+pub fn take_over(worker: &mut Worker, reactor: &mut Reactor, log: &Log) {
+    for message in std::mem::take(&mut worker.listening) {
+        match message {
+            Message::Listen(listeners) => replace_tcp(worker, reactor, listeners, log),
+            Message::Keepalive(seconds) => {
+                if let Err(error) = reactor.set_keepalive(seconds) {
+                    log.warning(format_args!("tcp-keepalive: {error}"));
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Makes the worker accept on `listeners` and on none of its TCP listeners so far. Connections
 /// stay.
-pub fn replace_tcp(
-    worker: &mut Worker,
-    reactor: &mut Reactor,
-    listeners: Vec<Listener>,
-    log: &Log,
-) {
+fn replace_tcp(worker: &mut Worker, reactor: &mut Reactor, listeners: Vec<Listener>, log: &Log) {
     for index in 0..worker.listeners.len() {
         if worker.listeners[index] == Purpose::Tcp {
             // Its number may be given to another listener; until then nothing arrives under it.
