@@ -8,8 +8,8 @@ use crate::table::{CommandTable, KeyPlan, Row};
 use brisk_engine::args::{Args, PreparedKey};
 use brisk_engine::keyspace::{Database, KeyHasher};
 use brisk_engine::{exec, keyspec};
-use brisk_structures::reclaim::Participant;
 use brisk_resp::{Limits, ProtocolError, RequestDecoder, Span, Spans, Step};
+use brisk_structures::reclaim::Participant;
 
 /// Requests cut ahead. Measured: 16 are nearly as good, more gain nothing.
 pub const REQUESTS_MAX: usize = 32;

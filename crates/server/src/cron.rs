@@ -4,6 +4,7 @@
 //! Expiry goes on between rounds in slices of [`EXPIRE_SLICE_NS`] as long as there is work, and
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
+use crate::tls::HANDSHAKE_MS_MAX;
 use crate::worker::{Worker, unix_ms};
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
 use brisk_reactor::{Close, Control, Token};
@@ -122,8 +123,8 @@ impl Cron {
         };
     }
 
-    /// Looks at a share of the sessions, all of them once a second: idle ones, and ones whose
-    /// output stays above its limit.
+    /// Looks at a share of the sessions, all of them once a second: idle ones, and ones that take
+    /// too long for their handshake.
     fn sessions(&mut self, worker: &mut Worker, io: &mut Control) {
         let slots = worker.session_slots();
         if slots == 0 {
@@ -143,7 +144,9 @@ impl Cron {
             let token: Token = session.token;
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
             let exempt = session.record.has(crate::clients::flag::MONITOR);
-            if timeout_ms > 0 && idle > timeout_ms && !exempt {
+            let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
+            let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;
+            if late || (timeout_ms > 0 && idle > timeout_ms && !exempt) {
                 io.close(token, Close::Now);
             }
         }

@@ -16,12 +16,12 @@ use loom::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, Ordering},
 };
+use std::sync::PoisonError;
 #[cfg(not(loom))]
 use std::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, Ordering},
 };
-use std::sync::PoisonError;
 
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;

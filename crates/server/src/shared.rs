@@ -3,6 +3,7 @@
 use crate::clients::Clients;
 use crate::config::{Config, Store};
 use crate::latency::Latency;
+use crate::log::Log;
 use crate::mailbox::Mailbox;
 use crate::monitor::Monitors;
 use crate::pause::Pause;
@@ -10,6 +11,7 @@ use crate::quiesce::Quiesce;
 use crate::slowlog::Slowlog;
 use crate::stats::WorkerStats;
 use crate::table::CommandTable;
+use crate::tls::TlsSettings;
 use arc_swap::ArcSwap;
 use brisk_engine::Keyspace;
 use std::collections::HashMap;
@@ -60,10 +62,14 @@ pub struct Shared {
     pub shutdown: crate::shutdown::Shutdown,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
+    pub log: Arc<Log>,
+    /// What new TLS connections use.
+    pub tls: TlsSettings,
 }
 
 impl Shared {
     /// The parts that need a decision are arguments; the rest starts empty.
+    #[expect(clippy::too_many_arguments, reason = "one call, at start")]
     pub fn new(
         config: Config,
         store: Store,
@@ -72,6 +78,7 @@ impl Shared {
         workers: usize,
         run_id: String,
         started_unix_ms: u64,
+        log: Arc<Log>,
     ) -> Shared {
         Shared {
             keyspace,
@@ -97,6 +104,8 @@ impl Shared {
             figures: crate::figures::Figures::default(),
             shutdown: crate::shutdown::Shutdown::default(),
             active_expire: AtomicBool::new(true),
+            log,
+            tls: TlsSettings::default(),
         }
     }
 

@@ -40,9 +40,8 @@ pub struct Histogram(OnceLock<Box<[Count]>>);
 impl Histogram {
     #[inline]
     pub fn record(&self, ns: u64) {
-        let buckets = self.0.get_or_init(|| {
-            (0..EXPONENTS * STEPS).map(|_| Count::default()).collect()
-        });
+        let buckets =
+            self.0.get_or_init(|| (0..EXPONENTS * STEPS).map(|_| Count::default()).collect());
         buckets[bucket(ns)].add(1);
     }
 
