@@ -103,10 +103,10 @@ fn run(mut store: Store) -> Result<u8, String> {
         log.warning(format_args!("{warning}"));
     }
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
+    watch_signals(&shared, &log)?;
     let threads = start_workers(&shared, &config, listeners, &log)?;
     log.notice(format_args!("Server initialized"));
     log.notice(format_args!("Ready to accept connections"));
-    watch_signals(&shared, &log)?;
     let code = shared.shutdown.wait();
     for mailbox in &shared.mailboxes {
         mailbox.wake();

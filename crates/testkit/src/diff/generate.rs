@@ -1,0 +1,329 @@
+//! Calls out of argument trees: valid ones, and valid ones with something wrong.
+
+use super::rules;
+use super::table::{Row, Table};
+use super::values;
+use crate::random::Random;
+use brisk_engine::command::{Arg, ArgKind, Flags, Group};
+
+/// One command of a stream.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Index in the table; out of range for an invented name.
+    pub row: usize,
+    pub words: Vec<Vec<u8>>,
+}
+
+impl Call {
+    /// The command both servers run afterwards, unseen; see [`rules::resynced`].
+    pub fn resync(&self, name: &str) -> Option<Vec<&[u8]>> {
+        let keys = rules::resynced(name, &self.words);
+        (!keys.is_empty()).then(|| [vec![&b"DEL"[..]], keys].concat())
+    }
+}
+
+/// Calls that belong together: one, or a transaction from MULTI to EXEC. Shrinking keeps or drops
+/// it whole.
+pub type Unit = Vec<Call>;
+
+/// Longest tail of repetitions of a repeatable argument in a call that wants many.
+const REPEATS_MAX: usize = 150;
+
+/// Makes the stream of one episode.
+#[derive(Debug)]
+pub struct Generator<'t> {
+    table: &'t Table,
+    /// Rows to draw from, each with the sum of the weights up to it.
+    drawn: Vec<(usize, u32)>,
+    random: Random,
+}
+
+impl<'t> Generator<'t> {
+    /// A generator over the admitted rows of `table`. Panics if there is none.
+    pub fn new(table: &'t Table, random: Random) -> Generator<'t> {
+        let mut sum = 0;
+        let mut drawn = Vec::new();
+        for (i, row) in table.rows.iter().enumerate() {
+            if rules::admitted(&row.name) {
+                sum += rules::weight(&row.name);
+                drawn.push((i, sum));
+            }
+        }
+        assert!(!drawn.is_empty(), "the table has no command that may appear in a stream");
+        Generator { table, drawn, random }
+    }
+
+    /// Units of at least `commands` commands together.
+    pub fn units(&mut self, commands: usize) -> Vec<Unit> {
+        let mut units = Vec::new();
+        let mut made = 0;
+        while made < commands {
+            let unit = if self.random.percent(1) { self.transaction() } else { vec![self.call()] };
+            made += unit.len();
+            units.push(unit);
+        }
+        units
+    }
+
+    fn transaction(&mut self) -> Unit {
+        let fixed = |generator: &Self, word: &'static str| Call {
+            row: generator.table.rows.iter().position(|r| r.name == word).unwrap_or(usize::MAX),
+            words: vec![word.to_ascii_uppercase().into_bytes()],
+        };
+        let mut unit = vec![fixed(self, "multi")];
+        for _ in 0..self.random.below(8) {
+            let call = self.call();
+            // EXEC's reply holds theirs, and must be comparable byte for byte.
+            let name = self.table.rows.get(call.row).map_or("", |row| row.name.as_str());
+            if rules::comparison(name, &call.words) == rules::How::Exact {
+                unit.push(call);
+            }
+        }
+        let last = if self.random.percent(85) { "exec" } else { "discard" };
+        unit.push(fixed(self, last));
+        unit
+    }
+
+    fn draw(&mut self) -> usize {
+        let total = self.drawn.last().map_or(0, |last| last.1);
+        let point = self.random.below(total as usize) as u32;
+        self.drawn[self.drawn.partition_point(|&(_, sum)| sum <= point)].0
+    }
+
+    fn call(&mut self) -> Call {
+        if self.random.below(500) == 0 {
+            let words = vec![b"nosuch".to_vec(), values::text(&mut self.random)];
+            return Call { row: usize::MAX, words };
+        }
+        let index = self.draw();
+        let row: &Row = &self.table.rows[index];
+        let mut words: Vec<Vec<u8>> = Vec::with_capacity(8);
+        for word in &row.words {
+            words.push(self.cased(word));
+        }
+        let named = words.len();
+        self.list(row.spec.args, row.spec.group, &mut words);
+        if self.random.percent(18) {
+            self.mutate(named, &mut words);
+        }
+        if row.spec.args.is_empty() && row.spec.flags.contains(Flags::BLOCKING) {
+            words.truncate(named); // nothing is known of its timeout
+        }
+        rules::guard_call(&row.name, &mut words);
+        Call { row: index, words }
+    }
+
+    /// A known word, now and then in odd case.
+    fn cased(&mut self, word: &str) -> Vec<u8> {
+        let random = &mut self.random;
+        match random.below(20) {
+            0 => word
+                .bytes()
+                .map(|b| {
+                    if random.percent(50) { b.to_ascii_lowercase() } else { b.to_ascii_uppercase() }
+                })
+                .collect(),
+            1..4 => word.to_ascii_lowercase().into_bytes(),
+            _ => word.to_ascii_uppercase().into_bytes(),
+        }
+    }
+
+    /// The arguments of one level, in order. Optional ones may change places among themselves.
+    fn list(&mut self, args: &[Arg], group: Group, out: &mut Vec<Vec<u8>>) {
+        let mut order: Vec<&Arg> = args.iter().collect();
+        if self.random.percent(25) {
+            self.shuffle_options(&mut order);
+        }
+        let mut i = 0;
+        while i < order.len() {
+            let arg = order[i];
+            let next = order.get(i + 1).filter(|next| next.multiple).copied();
+            match next {
+                // `numkeys key [key …]`: mostly true.
+                Some(next) if is_count(arg) => {
+                    let at = out.len();
+                    out.push(Vec::new());
+                    self.argument(next, group, out);
+                    let count = out.len() - at - 1;
+                    out[at] = if self.random.percent(92) {
+                        count.to_string().into_bytes()
+                    } else {
+                        values::value(&mut self.random, ArgKind::Integer, arg.name, group)
+                    };
+                    i += 2;
+                }
+                // `key [key …] id [id …]`: mostly as many of the one as of the other.
+                Some(next) if arg.multiple && !arg.optional && self.random.percent(95) => {
+                    let n = self.repeats();
+                    (0..n).for_each(|_| self.once(arg, group, out));
+                    (0..n).for_each(|_| self.once(next, group, out));
+                    i += 2;
+                }
+                _ => {
+                    self.argument(arg, group, out);
+                    i += 1;
+                }
+            }
+        }
+    }
+
+    /// Shuffles every run of optional arguments.
+    fn shuffle_options(&mut self, order: &mut [&Arg]) {
+        for run in order.chunk_by_mut(|a, b| a.optional && b.optional) {
+            for i in (1..run.len()).rev() {
+                run.swap(i, self.random.below(i + 1));
+            }
+        }
+    }
+
+    fn argument(&mut self, arg: &Arg, group: Group, out: &mut Vec<Vec<u8>>) {
+        if arg.optional && !self.random.percent(45) {
+            return;
+        }
+        let n = if arg.multiple { self.repeats() } else { 1 };
+        for i in 0..n {
+            if i == 0 || arg.multiple_token {
+                self.token(arg, out);
+            }
+            self.bare(arg, group, out);
+        }
+    }
+
+    /// One occurrence with its word.
+    fn once(&mut self, arg: &Arg, group: Group, out: &mut Vec<Vec<u8>>) {
+        self.token(arg, out);
+        self.bare(arg, group, out);
+    }
+
+    fn token(&mut self, arg: &Arg, out: &mut Vec<Vec<u8>>) {
+        // A token of two words ("FOO BAR") is sent as two arguments.
+        if !arg.token.is_empty() {
+            for word in arg.token.split(' ') {
+                let word = self.cased(word);
+                out.push(word);
+            }
+        }
+    }
+
+    fn bare(&mut self, arg: &Arg, group: Group, out: &mut Vec<Vec<u8>>) {
+        match arg.kind {
+            ArgKind::Token => {}
+            ArgKind::OneOf(choices) => {
+                if let Some(choice) = (!choices.is_empty()).then(|| self.random.pick(choices)) {
+                    self.once(choice, group, out);
+                }
+            }
+            ArgKind::Block(parts) => self.list(parts, group, out),
+            kind => out.push(values::value(&mut self.random, kind, arg.name, group)),
+        }
+    }
+
+    fn repeats(&mut self) -> usize {
+        match self.random.below(200) {
+            0..110 => 1,
+            110..160 => 2,
+            160..185 => 3,
+            185..198 => 4 + self.random.below(8),
+            _ => 20 + self.random.below(REPEATS_MAX),
+        }
+    }
+
+    /// Makes the call nearly valid: one change, now and then a second.
+    fn mutate(&mut self, named: usize, words: &mut Vec<Vec<u8>>) {
+        let random = &mut self.random;
+        for _ in 0..1 + random.below(2) {
+            let args = words.len() - named;
+            let at = named + random.below(args.max(1));
+            match random.below(6) {
+                0 if args > 0 => drop(words.remove(at)),
+                1 if args > 0 => words.insert(at, words[at].clone()),
+                2 => words.insert(at.min(words.len()), values::stray(random)),
+                3 if args > 0 => words[at] = values::stray(random),
+                4 if args > 1 => {
+                    let other = named + random.below(args);
+                    words.swap(at, other);
+                }
+                5 => words.truncate(at),
+                _ => words.push(values::stray(random)),
+            }
+        }
+    }
+}
+
+fn is_count(arg: &Arg) -> bool {
+    matches!(arg.kind, ArgKind::Integer) && arg.name == "numkeys" && !arg.optional
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::line;
+    use brisk_engine::command::Spec;
+
+    static SINTERCARD: Spec = Spec {
+        name: "sintercard",
+        group: Group::Set,
+        arity: -3,
+        args: &[
+            Arg::integer("numkeys"),
+            Arg::key("key").multiple(),
+            Arg::integer("limit").after("LIMIT").optional(),
+        ],
+        ..Spec::EMPTY
+    };
+    static EXPIRE: Spec = Spec {
+        name: "expire",
+        arity: -3,
+        args: &[
+            Arg::key("key"),
+            Arg::integer("seconds"),
+            Arg::one_of("condition", &[Arg::token("nx", "NX"), Arg::token("xx", "XX")]).optional(),
+        ],
+        ..Spec::EMPTY
+    };
+
+    fn table() -> Table {
+        let mut table = Table::default();
+        table.add_spec(&SINTERCARD);
+        table.add_spec(&EXPIRE);
+        table
+    }
+
+    fn lines(seed: u64) -> Vec<String> {
+        let table = table();
+        let mut generator = Generator::new(&table, Random::new(seed));
+        generator.units(500).iter().flatten().map(|call| line(&call.words)).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_stream() {
+        assert_eq!(lines(7), lines(7));
+        assert_ne!(lines(7), lines(8));
+    }
+
+    #[test]
+    fn counts_mostly_tell_the_truth_and_options_mostly_follow_the_tree() {
+        let lines = lines(3);
+        let counted: Vec<&String> =
+            lines.iter().filter(|l| l.to_uppercase().starts_with("SINTERCARD ")).collect();
+        let honest = counted.iter().filter(|l| {
+            let words: Vec<&str> = l.split(' ').collect();
+            let keys = words[2..].iter().take_while(|w| !w.eq_ignore_ascii_case("limit")).count();
+            words[1].parse() == Ok(keys)
+        });
+        assert!(honest.count() * 10 > counted.len() * 6);
+        assert!(lines.iter().any(|l| l.contains(" LIMIT ")));
+        assert!(lines.iter().any(|l| l.starts_with("EXPIRE") && l.ends_with(" XX")));
+    }
+
+    #[test]
+    fn no_deadline_lies_in_the_near_future() {
+        for text in lines(11) {
+            let words: Vec<&str> = text.split(' ').collect();
+            if words[0].eq_ignore_ascii_case("expire") && !text.contains('"') && words.len() > 2 {
+                let seconds = words[2].parse::<i64>().unwrap_or(0);
+                assert!(seconds <= 0 || seconds >= 100_000, "{text}");
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! One pipelined connection of the differential runner: bytes out, reply frames in, no copies.
+
+use crate::reply::frame_len;
+use crate::words::encode;
+use anyhow::{Context, Result, bail};
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// A reply that takes longer counts as missing: the slowest calls of a stream take milliseconds.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A connection, and what has arrived on it.
+#[derive(Debug)]
+pub struct Peer {
+    stream: TcpStream,
+    input: Vec<u8>,
+    filled: usize,
+    taken: usize,
+}
+
+impl Peer {
+    /// Connects and speaks RESP2.
+    pub fn connect(address: &str) -> Result<Peer> {
+        let stream = TcpStream::connect(address).with_context(|| format!("no one at {address}"))?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Peer { stream, input: vec![0; 64 * 1024], filled: 0, taken: 0 })
+    }
+
+    /// Connects, empties the server and switches to `resp`.
+    pub fn fresh(address: &str, resp: u8) -> Result<Peer> {
+        let mut peer = Peer::connect(address)?;
+        let flushed = peer.ask(&[&b"FLUSHALL"[..]])?;
+        if flushed != b"+OK\r\n" {
+            bail!("FLUSHALL: {}", String::from_utf8_lossy(flushed));
+        }
+        if resp != 2 {
+            let hello = peer.ask(&[&b"HELLO"[..], resp.to_string().as_bytes()])?;
+            if hello.starts_with(b"-") {
+                bail!("HELLO {resp}: {}", String::from_utf8_lossy(hello));
+            }
+        }
+        Ok(peer)
+    }
+
+    /// Sends one command and waits for its reply.
+    pub fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<&[u8]> {
+        self.send(&encode(words))?;
+        self.reply().map_err(anyhow::Error::msg)
+    }
+
+    /// Sends bytes.
+    pub fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        // A server that closed the connection shows at the next reply, with its last words.
+        match self.stream.write_all(bytes) {
+            Err(e) if !matches!(e.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                Err(e.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The next reply's bytes; an error says in words why there is none.
+    pub fn reply(&mut self) -> Result<&[u8], String> {
+        loop {
+            if let Some(len) = frame_len(&self.input[self.taken..self.filled])? {
+                let start = self.taken;
+                self.taken += len;
+                return Ok(&self.input[start..self.taken]);
+            }
+            self.receive()?;
+        }
+    }
+
+    fn receive(&mut self) -> Result<(), String> {
+        if self.taken > 0 {
+            self.input.copy_within(self.taken..self.filled, 0);
+            self.filled -= self.taken;
+            self.taken = 0;
+        }
+        if self.filled == self.input.len() {
+            self.input.resize(self.input.len() * 2, 0);
+        }
+        match self.stream.read(&mut self.input[self.filled..]) {
+            Ok(0) => Err("(connection closed)".to_owned()),
+            Ok(n) => {
+                self.filled += n;
+                Ok(())
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                Err(format!("(no reply within {PATIENCE:?})"))
+            }
+            Err(e) => Err(format!("(connection lost: {e})")),
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! Every legitimate difference between two correct servers, as data: one row, one reason.
+//!
+//! Four lists: what is left out of streams ([`EXCLUDED`]), what is made rarer ([`WEIGHTS`]), which
+//! replies may differ in what way ([`COMPARISONS`]), and which arguments are replaced because
+//! their effect depends on the clock or costs gigabytes ([`GUARDS`]). A row that nothing needs any
+//! more is removed: each hides a class of faults.
+
+/// How two replies are compared when their bytes differ. Errors must always be equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum How {
+    Exact,
+    /// The same elements in any order.
+    Unordered,
+    /// The same keys with the same values in any order.
+    Pairs,
+    /// The same kind of reply with as many elements.
+    Count,
+    /// The same kind of reply.
+    Kind,
+    /// Equal but for non-negative integers, which may differ by so much.
+    Near(i64),
+}
+
+/// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
+/// all that end so.
+#[derive(Debug)]
+pub struct Excluded {
+    pub name: &'static str,
+    pub reason: &'static str,
+}
+
+const fn out(name: &'static str, reason: &'static str) -> Excluded {
+    Excluded { name, reason }
+}
+
+const OWN_TEXT: &str = "text or figures of the server itself; has a test of its own";
+const ENDS: &str = "ends or stalls the server or the connection";
+const FRAMES: &str = "changes how many replies come back";
+const SCRIPTS: &str = "scripts have a corpus of their own; random text is no script";
+
+/// What never appears in a stream.
+pub const EXCLUDED: &[Excluded] = &[
+    out("*|help", OWN_TEXT),
+    out("acl*", OWN_TEXT),
+    out("command*", OWN_TEXT),
+    out("config*", OWN_TEXT),
+    out("info", OWN_TEXT),
+    out("latency*", OWN_TEXT),
+    out("lolwut", OWN_TEXT),
+    out("slowlog*", OWN_TEXT),
+    out("memory|doctor", OWN_TEXT),
+    out("memory|malloc-stats", OWN_TEXT),
+    out("memory|purge", OWN_TEXT),
+    out("memory|stats", OWN_TEXT),
+    out("module*", OWN_TEXT),
+    out("client|info", OWN_TEXT),
+    out("client|list", OWN_TEXT),
+    out("hello", "tells server and version, and switches the protocol an episode fixes"),
+    out("client|kill", ENDS),
+    out("client|pause", ENDS),
+    out("debug", ENDS),
+    out("failover", ENDS),
+    out("monitor", FRAMES),
+    out("psync", FRAMES),
+    out("quit", ENDS),
+    out("replconf", FRAMES),
+    out("replicaof", ENDS),
+    out("shutdown", ENDS),
+    out("slaveof", ENDS),
+    out("sync", FRAMES),
+    out("client|reply", FRAMES),
+    out("client|tracking", "invalidations come between replies at the server's leisure"),
+    out("psubscribe", FRAMES),
+    out("punsubscribe", FRAMES),
+    out("ssubscribe", FRAMES),
+    out("subscribe", FRAMES),
+    out("sunsubscribe", FRAMES),
+    out("unsubscribe", FRAMES),
+    out("bgrewriteaof", "writes files; whether one is being written is a matter of time"),
+    out("bgsave", "writes files; whether one is being written is a matter of time"),
+    out("save", "writes files"),
+    out("migrate", "connects to other servers"),
+    out("dump", "payloads follow the version and internal order; persistence tests compare them"),
+    out("multi", "comes with its EXEC, as one unit of the generator"),
+    out("pfdebug", "shows internals"),
+    out("pfselftest", "takes seconds"),
+    out("eval*", SCRIPTS),
+    out("fcall*", SCRIPTS),
+    out("function*", SCRIPTS),
+    out("script*", SCRIPTS),
+];
+
+/// Whether the command appears in streams.
+pub fn admitted(name: &str) -> bool {
+    !EXCLUDED.iter().any(|row| match (row.name.strip_suffix('*'), row.name.strip_prefix('*')) {
+        (Some(start), _) => name.starts_with(start),
+        (_, Some(end)) => name.ends_with(end),
+        _ => name == row.name,
+    })
+}
+
+/// How often a command without a row appears.
+pub const WEIGHT: u32 = 100;
+
+/// Commands to draw less often than [`WEIGHT`], with the reason.
+pub const WEIGHTS: &[(&str, u32, &str)] = &[
+    ("flushall", 2, "an empty keyspace shows little"),
+    ("flushdb", 4, "an empty keyspace shows little"),
+    ("swapdb", 10, "keys go where the stream rarely looks"),
+    ("select", 20, "one database should fill up"),
+    ("move", 40, "keys go where the stream rarely looks"),
+    ("reset", 5, "leaves RESP3"),
+    ("wait", 5, "nobody acknowledges, so each takes its timeout"),
+    ("blpop", 25, "takes its timeout on empty keys"),
+    ("brpop", 25, "takes its timeout on empty keys"),
+    ("blmove", 25, "takes its timeout on empty keys"),
+    ("brpoplpush", 25, "takes its timeout on empty keys"),
+    ("blmpop", 25, "takes its timeout on empty keys"),
+    ("bzpopmin", 25, "takes its timeout on empty keys"),
+    ("bzpopmax", 25, "takes its timeout on empty keys"),
+    ("bzmpop", 25, "takes its timeout on empty keys"),
+    ("del", 60, "keys should live"),
+    ("unlink", 60, "keys should live"),
+];
+
+/// The weight of a command. Container errors and the cluster family (always the same error here)
+/// need few samples.
+pub fn weight(name: &str) -> u32 {
+    if let Some(row) = WEIGHTS.iter().find(|row| row.0 == name) {
+        return row.1;
+    }
+    if name.starts_with("cluster") { 3 } else { WEIGHT }
+}
+
+/// Whether a row applies to a call, given as words.
+pub type When = fn(&[Vec<u8>]) -> bool;
+
+/// A reply that may differ.
+#[derive(Debug)]
+pub struct Comparison {
+    pub name: &'static str,
+    /// Only for calls like this.
+    pub when: Option<When>,
+    pub how: How,
+    pub reason: &'static str,
+}
+
+const fn may(name: &'static str, how: How, reason: &'static str) -> Comparison {
+    Comparison { name, when: None, how, reason }
+}
+
+const HASHED: &str = "members come in the order of a hash table with a random seed";
+const CHOSEN: &str = "the server chooses at random";
+const CLOCK: &str = "tells a time that both servers read at their own instant";
+const CURSOR: &str = "one step of an iteration; whole iterations are compared with the states";
+const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
+
+/// The widest gap, in milliseconds, between the instants at which both execute one command.
+const GAP_MS: i64 = 60_000;
+
+/// How replies are compared that need not be equal. The first row that fits counts.
+pub const COMPARISONS: &[Comparison] = &[
+    may("keys", How::Unordered, HASHED),
+    may("smembers", How::Unordered, HASHED),
+    may("sdiff", How::Unordered, HASHED),
+    may("sinter", How::Unordered, HASHED),
+    may("sunion", How::Unordered, HASHED),
+    may("hkeys", How::Unordered, HASHED),
+    may("hvals", How::Unordered, HASHED),
+    may("hgetall", How::Pairs, HASHED),
+    Comparison { name: "sort", when: Some(unsorted), how: How::Count, reason: HASHED },
+    Comparison { name: "sort_ro", when: Some(unsorted), how: How::Count, reason: HASHED },
+    may("scan", How::Kind, CURSOR),
+    may("hscan", How::Kind, CURSOR),
+    may("sscan", How::Kind, CURSOR),
+    may("zscan", How::Kind, CURSOR),
+    may("randomkey", How::Kind, CHOSEN),
+    may("srandmember", How::Count, CHOSEN),
+    may("hrandfield", How::Count, CHOSEN),
+    may("zrandmember", How::Count, CHOSEN),
+    may("spop", How::Count, CHOSEN),
+    may("ttl", How::Near(GAP_MS), CLOCK),
+    may("pttl", How::Near(GAP_MS), CLOCK),
+    may("expiretime", How::Near(GAP_MS), CLOCK),
+    may("pexpiretime", How::Near(GAP_MS), CLOCK),
+    may("object|idletime", How::Near(GAP_MS), CLOCK),
+    may("xpending", How::Near(GAP_MS), CLOCK),
+    may("xinfo|consumers", How::Near(GAP_MS), CLOCK),
+    may("xinfo|stream", How::Near(GAP_MS), CLOCK),
+    may("time", How::Count, CLOCK),
+    may("dbsize", How::Kind, "keys set with a past deadline count until someone finds them"),
+    may("lastsave", How::Kind, CLOCK),
+    may("role", How::Count, "tells replication offsets"),
+    may("client|id", How::Kind, "ids count the connections a server has seen"),
+    may("memory|usage", How::Kind, INTERNAL),
+    may("object|refcount", How::Kind, INTERNAL),
+];
+
+/// SORT … BY leaves a set's members in the order of its hash table where the pattern has no `*`,
+/// and, with ALPHA, where weights are equal.
+fn unsorted(words: &[Vec<u8>]) -> bool {
+    words.iter().any(|word| word.eq_ignore_ascii_case(b"BY"))
+}
+
+/// How the replies to this call are compared.
+pub fn comparison(name: &str, words: &[Vec<u8>]) -> How {
+    COMPARISONS
+        .iter()
+        .find(|row| row.name == name && row.when.is_none_or(|when| when(words)))
+        .map_or(How::Exact, |row| row.how)
+}
+
+/// Keys that both servers delete after this call, unseen, since they now differ for good and by
+/// right: members removed at random, and what SORT … BY … STORE wrote.
+pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
+    match name {
+        "spop" => words.get(1).map(Vec::as_slice).into_iter().collect(),
+        "sort" if unsorted(words) => words
+            .windows(2)
+            .filter(|pair| pair[0].eq_ignore_ascii_case(b"STORE"))
+            .map(|pair| &pair[1][..])
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Which arguments a guard looks at. The command name is argument 0.
+#[derive(Debug)]
+pub enum Place {
+    At(usize),
+    Last,
+    Any,
+    /// Whatever follows one of these words.
+    After(&'static [&'static str]),
+}
+
+/// An argument that is replaced when it is not admitted.
+#[derive(Debug)]
+pub struct Guard {
+    pub name: &'static str,
+    pub place: Place,
+    pub admits: fn(&[u8]) -> bool,
+    pub instead: &'static str,
+    pub reason: &'static str,
+}
+
+const fn guard(
+    name: &'static str,
+    place: Place,
+    admits: fn(&[u8]) -> bool,
+    instead: &'static str,
+    reason: &'static str,
+) -> Guard {
+    Guard { name, place, admits, instead, reason }
+}
+
+const RACES: &str = "a deadline reached during the run is seen by one server first";
+const WAITS: &str = "would block for long or for ever";
+const COSTS: &str = "would allocate or send hundreds of megabytes";
+const TTL_WORDS: Place = Place::After(&["EX", "PX", "EXAT", "PXAT"]);
+
+/// What is kept out of arguments, also after mutations.
+pub const GUARDS: &[Guard] = &[
+    guard("expire", Place::At(2), no_near_deadline, "100000", RACES),
+    guard("pexpire", Place::At(2), no_near_deadline_ms, "100000000", RACES),
+    guard("expire", Place::Any, no_order_of_deadlines, "NX", RACES),
+    guard("pexpire", Place::Any, no_order_of_deadlines, "NX", RACES),
+    guard("setex", Place::At(2), no_near_deadline, "100000", RACES),
+    guard("psetex", Place::At(2), no_near_deadline_ms, "100000000", RACES),
+    guard("restore", Place::At(2), no_near_deadline_ms, "100000000", RACES),
+    guard("restore-asking", Place::At(2), no_near_deadline_ms, "100000000", RACES),
+    guard("set", TTL_WORDS, no_near_deadline_ms, "100000000", RACES),
+    guard("getex", TTL_WORDS, no_near_deadline_ms, "100000000", RACES),
+    guard("blpop", Place::Last, brief_seconds, "0.001", WAITS),
+    guard("brpop", Place::Last, brief_seconds, "0.001", WAITS),
+    guard("brpoplpush", Place::Last, brief_seconds, "0.001", WAITS),
+    guard("blmove", Place::Last, brief_seconds, "0.001", WAITS),
+    guard("bzpopmin", Place::Last, brief_seconds, "0.001", WAITS),
+    guard("bzpopmax", Place::Last, brief_seconds, "0.001", WAITS),
+    guard("blmpop", Place::At(1), brief_seconds, "0.001", WAITS),
+    guard("bzmpop", Place::At(1), brief_seconds, "0.001", WAITS),
+    guard("xread", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
+    guard("xreadgroup", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
+    guard("wait", Place::Last, brief_ms, "1", WAITS),
+    guard("setbit", Place::At(2), modest_or_refused, "4294967296", COSTS),
+    guard("setrange", Place::At(2), modest_or_refused, "4294967296", COSTS),
+    guard("bitfield", Place::Any, modest_or_refused, "1048577", COSTS),
+    guard("srandmember", Place::At(2), few_repeats, "-9", COSTS),
+    guard("hrandfield", Place::At(2), few_repeats, "-9", COSTS),
+    guard("zrandmember", Place::At(2), few_repeats, "-9", COSTS),
+    guard("xadd", Place::Any, no_auto_id, "900-*", "an ID made of the clock"),
+    guard("xclaim", Place::At(4), no_near_idle, "0", RACES),
+    guard("xautoclaim", Place::At(4), no_near_idle, "0", RACES),
+    guard("xpending", Place::After(&["IDLE"]), no_near_idle, "0", RACES),
+    guard("xclaim", Place::After(&["IDLE", "TIME"]), no_near_idle, "0", RACES),
+];
+
+fn number(word: &[u8]) -> Option<i64> {
+    std::str::from_utf8(word).ok()?.parse().ok()
+}
+
+fn no_near_deadline(word: &[u8]) -> bool {
+    number(word).is_none_or(|n| n <= 0 || n >= 100_000)
+}
+
+/// In milliseconds, or as an absolute time: small ones are long past, and need no guard, but the
+/// word before may be EX as well as EXAT.
+fn no_near_deadline_ms(word: &[u8]) -> bool {
+    number(word).is_none_or(|n| n <= 0 || n >= 100_000_000)
+}
+
+/// Whether a deadline a day from now is later than one set a moment ago is a matter of one millisecond.
+fn no_order_of_deadlines(word: &[u8]) -> bool {
+    !(word.eq_ignore_ascii_case(b"GT") || word.eq_ignore_ascii_case(b"LT"))
+}
+
+/// 0 means for ever, and so does what rounds up to 0 milliseconds.
+fn brief_seconds(word: &[u8]) -> bool {
+    match std::str::from_utf8(word).ok().and_then(|text| text.parse::<f64>().ok()) {
+        Some(seconds) => seconds <= -0.001 || (seconds > 0.0 && seconds <= 0.01),
+        // Refused by Rust, but strtold reads hexadecimal floats.
+        None => !word.starts_with(b"0x"),
+    }
+}
+
+fn brief_ms(word: &[u8]) -> bool {
+    number(word).is_none_or(|n| n < 0 || (1..=10).contains(&n))
+}
+
+fn modest_or_refused(word: &[u8]) -> bool {
+    let digits = word.strip_prefix(b"#").unwrap_or(word);
+    number(digits).is_none_or(|n| n <= 1 << 20 || n >= 1 << 32)
+}
+
+fn few_repeats(word: &[u8]) -> bool {
+    number(word).is_none_or(|n| n >= -100 || n == i64::MIN)
+}
+
+fn no_auto_id(word: &[u8]) -> bool {
+    word != b"*"
+}
+
+fn no_near_idle(word: &[u8]) -> bool {
+    number(word).is_none_or(|n| n <= 0 || n > 1_000_000_000)
+}
+
+/// Replaces the arguments that [`GUARDS`] do not admit.
+pub fn guard_call(name: &str, words: &mut [Vec<u8>]) {
+    for row in GUARDS.iter().filter(|row| row.name == name) {
+        let last = words.len() - 1;
+        for i in 1..words.len() {
+            let meant = match row.place {
+                Place::At(at) => i == at,
+                Place::Last => i == last,
+                Place::Any => true,
+                Place::After(markers) => {
+                    markers.iter().any(|m| words[i - 1].eq_ignore_ascii_case(m.as_bytes()))
+                }
+            };
+            if meant && !(row.admits)(&words[i]) {
+                words[i] = row.instead.as_bytes().to_vec();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::{line, split};
+
+    fn guarded(text: &str) -> String {
+        let mut words = split(text).unwrap();
+        let name = String::from_utf8(words[0].to_ascii_lowercase()).unwrap();
+        guard_call(&name, &mut words);
+        line(&words)
+    }
+
+    #[test]
+    fn no_call_blocks_for_long() {
+        assert_eq!(guarded("BLPOP a b 0"), "BLPOP a b 0.001");
+        assert_eq!(guarded("BLPOP a b 1e9"), "BLPOP a b 0.001");
+        assert_eq!(guarded("BLPOP a b -1"), "BLPOP a b -1");
+        assert_eq!(
+            guarded("XREAD COUNT 1 block 0 STREAMS s 0"),
+            "XREAD COUNT 1 block 1 STREAMS s 0"
+        );
+    }
+
+    #[test]
+    fn no_deadline_falls_into_the_run() {
+        assert_eq!(guarded("SET k v px 5"), "SET k v px 100000000");
+        assert_eq!(guarded("EXPIRE k -1"), "EXPIRE k -1");
+    }
+
+    #[test]
+    fn exclusions_by_family_do_not_catch_neighbours() {
+        assert!(!admitted("acl|setuser"));
+        assert!(!admitted("xinfo|help"));
+        assert!(admitted("xinfo|stream"));
+        assert!(admitted("get"));
+    }
+}

@@ -1,0 +1,56 @@
+//! From a failing stream to a short one (delta debugging by halves, thirds … over units).
+
+use super::generate::Unit;
+use super::{Arena, Difference};
+use anyhow::Result;
+use std::time::{Duration, Instant};
+
+/// The shortest stream found within `limit` that still shows a difference of the same kind. Each
+/// try runs from an empty keyspace.
+pub fn shrink(
+    arena: &mut Arena<'_>,
+    units: Vec<Unit>,
+    seen: &Difference,
+    limit: Duration,
+) -> Result<Vec<Unit>> {
+    let give_up = Instant::now() + limit;
+    let mut kept = units;
+    // What comes after the difference cannot matter.
+    if let Some((index, found)) = arena.first_difference(&kept)?
+        && found.kind == seen.kind
+    {
+        kept = through(kept, index);
+    }
+    let mut chunk = kept.len().div_ceil(2);
+    while chunk > 0 && Instant::now() < give_up {
+        let mut start = 0;
+        let mut removed = false;
+        while start < kept.len() && kept.len() > 1 && Instant::now() < give_up {
+            let end = (start + chunk).min(kept.len());
+            let without: Vec<Unit> = [&kept[..start], &kept[end..]].concat();
+            match arena.first_difference(&without)? {
+                Some((index, found)) if found.kind == seen.kind => {
+                    kept = through(without, index);
+                    removed = true;
+                }
+                _ => start = end,
+            }
+        }
+        // At single units, go round until a whole round removes nothing.
+        chunk = if chunk > 1 { chunk / 2 } else { usize::from(removed) };
+    }
+    Ok(kept)
+}
+
+/// The units up to the one that holds command `index`.
+pub fn through(mut units: Vec<Unit>, index: usize) -> Vec<Unit> {
+    let mut commands = 0;
+    let needed = units.iter().take_while(|unit| {
+        let before = commands;
+        commands += unit.len();
+        before <= index
+    });
+    let needed = needed.count();
+    units.truncate(needed);
+    units
+}

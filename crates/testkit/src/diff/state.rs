@@ -1,0 +1,177 @@
+//! Two whole keyspaces compared: which keys, of which type and encoding, with which deadline and
+//! content; and that a full iteration finds what is there.
+
+use super::Difference;
+use super::compare::{same, shown};
+use super::peer::Peer;
+use super::rules::How;
+use crate::reply::Reply;
+use crate::words::line;
+use anyhow::{Result, anyhow};
+use std::collections::BTreeSet;
+
+const DATABASES: u32 = 16;
+
+/// A cursor that has not come back to 0 after so many steps never will: states have a few dozen
+/// keys of a few thousand elements.
+const STEPS_MAX: usize = 100_000;
+
+/// Milliseconds between the instants at which both servers set a relative deadline.
+const DEADLINES: How = How::Near(60_000);
+
+/// The first difference between the keyspaces of two servers, if any.
+pub fn first_difference(ours: &str, theirs: &str) -> Result<Option<Difference>> {
+    let mut pair = Pair { ours: Peer::connect(ours)?, theirs: Peer::connect(theirs)?, db: 0 };
+    for db in 0..DATABASES {
+        pair.db = db;
+        pair.select()?;
+        if let Some(difference) = pair.ask(&["KEYS", "*"], How::Unordered)? {
+            return Ok(Some(difference));
+        }
+        // After KEYS, which finds and removes what has expired.
+        if let Some(difference) = pair.ask(&["DBSIZE"], How::Exact)? {
+            return Ok(Some(difference));
+        }
+        let keys = pair.keys()?;
+        if let Some(difference) = pair.iteration(&["SCAN"], keys.iter().cloned().collect())? {
+            return Ok(Some(difference));
+        }
+        for key in keys {
+            if let Some(difference) = pair.key(&key)? {
+                return Ok(Some(difference));
+            }
+        }
+    }
+    Ok(None)
+}
+
+struct Pair {
+    ours: Peer,
+    theirs: Peer,
+    db: u32,
+}
+
+impl Pair {
+    fn select(&mut self) -> Result<()> {
+        let number = self.db.to_string();
+        self.ours.ask(&["SELECT", &number])?;
+        self.theirs.ask(&["SELECT", &number])?;
+        Ok(())
+    }
+
+    /// Asks both; a difference if the answers are not the same under `how`.
+    fn ask<W: AsRef<[u8]>>(&mut self, words: &[W], how: How) -> Result<Option<Difference>> {
+        let ours = self.ours.ask(words).map_err(|e| anyhow!("ours at {}: {e}", line(words)))?;
+        let theirs = self.theirs.ask(words)?;
+        if same(how, ours, theirs) {
+            return Ok(None);
+        }
+        let kind = String::from_utf8_lossy(words[0].as_ref()).into_owned();
+        Ok(Some(Difference {
+            what: format!("state of database {}: {}", self.db, line(words)),
+            kind: format!("state: {kind}"),
+            ours: shown(ours),
+            theirs: shown(theirs),
+        }))
+    }
+
+    fn keys(&mut self) -> Result<Vec<Vec<u8>>> {
+        let reply = parsed(self.theirs.ask(&["KEYS", "*"])?)?;
+        let mut keys: Vec<Vec<u8>> = reply.elements().iter().map(|key| bytes(key)).collect();
+        keys.sort();
+        Ok(keys)
+    }
+
+    fn key(&mut self, key: &[u8]) -> Result<Option<Difference>> {
+        let kind = parsed(self.theirs.ask(&[b"TYPE", key])?)?.text();
+        let score_order: (&[&[u8]], How) =
+            (&[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"], How::Exact);
+        let (content, how): (&[&[u8]], How) = match kind.as_str() {
+            "string" => (&[b"GET", key], How::Exact),
+            "list" => (&[b"LRANGE", key, b"0", b"-1"], How::Exact),
+            "set" => (&[b"SMEMBERS", key], How::Unordered),
+            "hash" => (&[b"HGETALL", key], How::Pairs),
+            "zset" => score_order,
+            "stream" => (&[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"], How::Near(60_000)),
+            _ => return Ok(None), // expired since KEYS
+        };
+        for (words, how) in [
+            (&[&b"TYPE"[..], key][..], How::Exact),
+            (&[b"OBJECT", b"ENCODING", key], How::Exact),
+            (&[b"PEXPIRETIME", key], DEADLINES),
+            (content, how),
+        ] {
+            if let Some(difference) = self.ask(words, how)? {
+                return Ok(Some(difference));
+            }
+        }
+        let (command, members): (&str, BTreeSet<Vec<u8>>) = match kind.as_str() {
+            "set" => ("SSCAN", self.elements_of(content, 1)?),
+            "hash" => ("HSCAN", self.elements_of(content, 2)?),
+            "zset" => ("ZSCAN", self.elements_of(content, 2)?),
+            _ => return Ok(None),
+        };
+        self.iteration(&[command.as_bytes(), key], members)
+    }
+
+    /// Every `step`-th element of their answer.
+    fn elements_of(&mut self, words: &[&[u8]], step: usize) -> Result<BTreeSet<Vec<u8>>> {
+        let reply = parsed(self.theirs.ask(words)?)?;
+        Ok(reply.elements().iter().step_by(step).map(|item| bytes(item)).collect())
+    }
+
+    /// Iterates on our side from cursor 0 to 0 and compares what was found with `wanted`.
+    fn iteration<W: AsRef<[u8]>>(
+        &mut self,
+        command: &[W],
+        wanted: BTreeSet<Vec<u8>>,
+    ) -> Result<Option<Difference>> {
+        let step = if command.len() > 1 && !command[0].as_ref().starts_with(b"SS") { 2 } else { 1 };
+        let mut found = BTreeSet::new();
+        let mut cursor = b"0".to_vec();
+        for _ in 0..STEPS_MAX {
+            let mut words: Vec<&[u8]> = command.iter().map(AsRef::as_ref).collect();
+            words.extend([&cursor[..], b"COUNT", b"50"]);
+            let reply = parsed(self.ours.ask(&words)?)?;
+            let parts = reply.elements();
+            let [next, items] = parts[..] else {
+                return Ok(Some(self.lost(
+                    command,
+                    reply.to_string(),
+                    "a cursor and items".into(),
+                )));
+            };
+            found.extend(items.elements().iter().step_by(step).map(|item| bytes(item)));
+            cursor = bytes(next);
+            if cursor == b"0" {
+                break;
+            }
+        }
+        if cursor == b"0" && found == wanted {
+            return Ok(None);
+        }
+        let shown = |set: &BTreeSet<Vec<u8>>| line(&set.iter().collect::<Vec<_>>());
+        Ok(Some(self.lost(command, shown(&found), shown(&wanted))))
+    }
+
+    fn lost<W: AsRef<[u8]>>(&self, command: &[W], ours: String, theirs: String) -> Difference {
+        Difference {
+            what: format!("full iteration in database {}: {}", self.db, line(command)),
+            kind: format!("state: {}", String::from_utf8_lossy(command[0].as_ref())),
+            ours,
+            theirs,
+        }
+    }
+}
+
+fn parsed(frame: &[u8]) -> Result<Reply> {
+    let reply = Reply::parse(frame).map_err(anyhow::Error::msg)?;
+    reply.map(|(reply, _)| reply).ok_or_else(|| anyhow!("half a reply"))
+}
+
+fn bytes(reply: &Reply) -> Vec<u8> {
+    match reply {
+        Reply::Bulk(bytes) | Reply::Status(bytes) => bytes.clone(),
+        other => other.text().into_bytes(),
+    }
+}

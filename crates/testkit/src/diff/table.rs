@@ -1,0 +1,46 @@
+//! The commands a stream draws from: the command table, containers replaced by their subcommands.
+
+use brisk_engine::command::{CommandOf, Spec};
+
+/// One callable command.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// As COMMAND names it: `get`, `client|setname`.
+    pub name: String,
+    /// The words a call begins with.
+    pub words: Vec<&'static str>,
+    pub spec: &'static Spec,
+}
+
+/// All callable commands.
+#[derive(Debug, Clone, Default)]
+pub struct Table {
+    pub rows: Vec<Row>,
+}
+
+impl Table {
+    /// Adds the commands of a table, whatever kind of function they hold.
+    pub fn add<R: 'static>(&mut self, commands: impl IntoIterator<Item = &'static CommandOf<R>>) {
+        for command in commands {
+            self.add_spec(&command.spec);
+            for sub in command.subcommands {
+                self.rows.push(Row {
+                    name: format!("{}|{}", command.spec.name, sub.spec.name),
+                    words: vec![command.spec.name, sub.spec.name],
+                    spec: &sub.spec,
+                });
+            }
+        }
+    }
+
+    /// Adds one command without subcommands; a container itself only gives errors, which are worth
+    /// comparing too.
+    pub fn add_spec(&mut self, spec: &'static Spec) {
+        self.rows.push(Row { name: spec.name.to_owned(), words: vec![spec.name], spec });
+    }
+
+    /// Keeps only the commands that `keep` accepts, by name.
+    pub fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        self.rows.retain(|row| keep(&row.name));
+    }
+}

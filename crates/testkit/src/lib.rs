@@ -1,0 +1,30 @@
+//! The test machinery: real server processes, scripted connections, the differential runner.
+//!
+//! - [`server`]: start, watch and stop a server process, ours or a real Redis.
+//! - [`conn`]: a connection driven by a script of commands, with replies as `redis-cli` shows them.
+//! - [`matrix`]: run one test body for every protocol and I/O back end.
+//! - [`diff`]: the same command stream to two servers, replies compared, differences shrunk.
+//! - [`wait`]: the only place that waits; everything else names a condition and a deadline.
+//!
+//! A manual clock is not here: time is an argument of every call into `brisk-engine`, so a test of
+//! the engine simply passes the instant it wants, and the next instant to the next call. A test of
+//! a process sees real time; choose deadlines so far away or so long past that time does not matter.
+//!
+//! Everything here fails by panicking at the caller's line, as assertions do: a test kit has no
+//! caller who could handle an error. The exception is [`diff`], whose findings are values.
+#![forbid(unsafe_code)]
+
+pub mod conn;
+pub mod diff;
+pub mod matrix;
+pub mod port;
+pub mod random;
+pub mod reply;
+pub mod server;
+pub mod wait;
+pub mod words;
+
+pub use conn::Conn;
+pub use matrix::{Config, each_backend, each_config, each_protocol};
+pub use server::{Launch, Server};
+pub use wait::wait_until;

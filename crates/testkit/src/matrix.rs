@@ -1,0 +1,120 @@
+//! One test body for every protocol and I/O back end.
+
+use crate::conn::Conn;
+use crate::server::{Launch, Server, subject_is_redis};
+use std::fmt;
+
+/// One cell of the matrix, with a running server.
+#[derive(Debug)]
+pub struct Config {
+    server: Server,
+    resp: u8,
+}
+
+impl Config {
+    /// A connection that speaks the cell's protocol.
+    #[track_caller]
+    pub fn connect(&self) -> Conn {
+        let mut conn = self.server.connect();
+        if self.resp == 3 {
+            conn.hello(3);
+        }
+        conn
+    }
+
+    /// `N` connections that speak the cell's protocol.
+    #[track_caller]
+    pub fn connections<const N: usize>(&self) -> [Conn; N] {
+        std::array::from_fn(|_| self.connect())
+    }
+
+    /// 2 or 3.
+    pub const fn resp(&self) -> u8 {
+        self.resp
+    }
+}
+
+impl std::ops::Deref for Config {
+    type Target = Server;
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+/// An I/O back end of our server, as the directive `io-backend` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Backend {
+    Epoll,
+    IoUring,
+    /// The only one a real Redis has.
+    Own,
+}
+
+impl fmt::Display for Backend {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Backend::Epoll => "epoll",
+            Backend::IoUring => "io_uring",
+            Backend::Own => "its own back end",
+        })
+    }
+}
+
+fn backends() -> &'static [Backend] {
+    if subject_is_redis() { &[Backend::Own] } else { &[Backend::Epoll, Backend::IoUring] }
+}
+
+fn launched(backend: Backend, launch: &dyn Fn() -> Launch) -> Option<Server> {
+    let launch = match backend {
+        Backend::Own => launch(),
+        named => launch().set("io-backend", &named.to_string()),
+    };
+    match launch.try_start() {
+        Ok(server) => Some(server),
+        // Containers often forbid io_uring; the server then refuses to start with it forced.
+        Err(error)
+            if backend == Backend::IoUring && error.contains("io_uring is not available") =>
+        {
+            eprintln!("note: no io_uring on this machine, its part of the test is skipped");
+            None
+        }
+        Err(error) => panic!("with {backend}: {error}"),
+    }
+}
+
+/// Runs `body` for {RESP2, RESP3} × {epoll, io_uring}, each time with a fresh server.
+#[track_caller]
+pub fn each_config(body: impl Fn(&Config)) {
+    each_config_of(Launch::subject, body);
+}
+
+/// As [`each_config`], with servers started as `launch` says.
+#[track_caller]
+pub fn each_config_of(launch: impl Fn() -> Launch, body: impl Fn(&Config)) {
+    for &backend in backends() {
+        for resp in [2, 3] {
+            let Some(server) = launched(backend, &launch) else { continue };
+            eprintln!("with RESP{resp} over {backend}:"); // shown only when the test fails
+            body(&Config { server, resp });
+        }
+    }
+}
+
+/// Runs `body` for each I/O back end, for behaviour that has nothing to do with the protocol.
+#[track_caller]
+pub fn each_backend(launch: impl Fn() -> Launch, body: impl Fn(&mut Server)) {
+    for &backend in backends() {
+        let Some(mut server) = launched(backend, &launch) else { continue };
+        eprintln!("over {backend}:");
+        body(&mut server);
+    }
+}
+
+/// Runs `body` for RESP2 and RESP3 on the server's preferred back end.
+#[track_caller]
+pub fn each_protocol(body: impl Fn(&Config)) {
+    for resp in [2, 3] {
+        eprintln!("with RESP{resp}:");
+        body(&Config { server: Launch::subject().start(), resp });
+    }
+}

@@ -1,0 +1,392 @@
+//! A server process for a test: ours or a real Redis, started in a directory of its own on a
+//! claimed port, watched through `/proc`, stopped when the value goes out of scope.
+//!
+//! The process never outlives the test: `Drop` ends it, also while a panic unwinds, and where
+//! `setpriv` exists the kernel ends it when the starting thread dies.
+
+use crate::conn::Conn;
+use crate::port::Port;
+use crate::wait::{DEADLINE, holds_within};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// Where the real Redis is, when it is not simply in `PATH`.
+pub const REDIS_BIN: &str = "BRISK_REDIS_BIN";
+/// Path of our server's binary; without it cargo builds one.
+pub const SERVER_BIN: &str = "BRISK_SERVER_BIN";
+/// `redis` runs the integration tests against a real Redis instead of our server, which shows
+/// that the tests themselves are right.
+pub const SUBJECT: &str = "BRISK_TEST_SUBJECT";
+
+/// A port may still be taken between the claim and the server's bind; then another is tried.
+const STARTS_MAX: usize = 5;
+
+/// Which program runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    /// Our server.
+    Brisk,
+    /// The real Redis.
+    Redis,
+    /// Any compatible server that takes `--directive value` arguments.
+    At(PathBuf),
+}
+
+/// A server to be started.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    program: Program,
+    directives: Vec<(String, String)>,
+    cpu: Option<usize>,
+}
+
+impl Launch {
+    /// A server of `program`: no persistence, DEBUG and protected settings allowed, as the tests
+    /// need them.
+    pub fn new(program: Program) -> Launch {
+        let launch = Launch { program, directives: Vec::new(), cpu: None };
+        launch
+            .set("save", "")
+            .set("appendonly", "no")
+            .set("enable-debug-command", "yes")
+            .set("enable-protected-configs", "yes")
+    }
+
+    /// The real Redis.
+    pub fn redis() -> Launch {
+        Launch::new(Program::Redis)
+    }
+
+    /// The server under test: ours, unless the environment variable [`SUBJECT`] says `redis`.
+    pub fn subject() -> Launch {
+        Launch::new(if subject_is_redis() { Program::Redis } else { Program::Brisk })
+    }
+
+    /// Adds a configuration directive; the last of a name wins.
+    pub fn set(mut self, directive: &str, value: &str) -> Launch {
+        self.directives.retain(|(name, _)| name != directive);
+        self.directives.push((directive.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Pins the process to one CPU, for measurements.
+    pub const fn on_cpu(mut self, cpu: usize) -> Launch {
+        self.cpu = Some(cpu);
+        self
+    }
+
+    /// Starts the server and waits until it answers.
+    #[track_caller]
+    pub fn start(self) -> Server {
+        match self.try_start() {
+            Ok(server) => server,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// As [`Launch::start`], with what went wrong (the end of the server's log included) as text.
+    pub fn try_start(self) -> Result<Server, String> {
+        let mut last = String::new();
+        for _ in 0..STARTS_MAX {
+            match self.start_once() {
+                Ok(server) => return Ok(server),
+                Err(error) if error.contains("in use") => last = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last)
+    }
+
+    fn start_once(&self) -> Result<Server, String> {
+        let port = Port::claim();
+        let dir = fresh_dir()?;
+        let log = dir.join("log");
+        let open = || File::options().create(true).append(true).open(&log);
+        let (Ok(out), Ok(err)) = (open(), open()) else {
+            return Err(format!("cannot write {}", log.display()));
+        };
+        let mut command = self.command()?;
+        command.args(["--port", &port.number().to_string(), "--bind", "127.0.0.1"]);
+        command.arg("--dir").arg(&dir).arg("--unixsocket").arg(dir.join("socket"));
+        for (name, value) in &self.directives {
+            command.arg(format!("--{name}"));
+            // Several words of one directive are several arguments: `--save 3600 1`.
+            let words = crate::words::split(value).unwrap_or_else(|| vec![value.clone().into()]);
+            if words.is_empty() {
+                command.arg("");
+            }
+            command.args(words.iter().map(|w| String::from_utf8_lossy(w).into_owned()));
+        }
+        command.current_dir(&dir).stdin(Stdio::null()).stdout(out).stderr(err);
+        let child = command.spawn().map_err(|e| format!("cannot run {command:?}: {e}"))?;
+        let mut server = Server { child, port, dir, stopped: false };
+        let mut ended = None;
+        let up = holds_within(DEADLINE, || {
+            ended = server.child.try_wait().ok().flatten();
+            ended.is_some() || server.answers_ping()
+        });
+        if let Some(status) = ended {
+            server.stopped = true;
+            return Err(format!("the server ended with {status}:\n{}", server.log()));
+        }
+        if !up {
+            return Err(format!("no answer to PING within {DEADLINE:?}:\n{}", server.log()));
+        }
+        Ok(server)
+    }
+
+    fn command(&self) -> Result<Command, String> {
+        let program = match &self.program {
+            Program::Brisk => brisk_binary()?.to_owned(),
+            Program::Redis => redis_binary(),
+            Program::At(path) => path.clone(),
+        };
+        let mut words: Vec<std::ffi::OsString> = Vec::new();
+        if Path::new("/usr/bin/setpriv").exists() {
+            words.extend(["setpriv", "--pdeathsig", "KILL"].map(Into::into));
+        }
+        if let Some(cpu) = self.cpu {
+            words.extend(["taskset".into(), "-c".into(), cpu.to_string().into()]);
+        }
+        words.push(program.into());
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
+        Ok(command)
+    }
+}
+
+/// Whether the tests run against a real Redis; see [`SUBJECT`].
+pub fn subject_is_redis() -> bool {
+    std::env::var(SUBJECT).is_ok_and(|subject| subject == "redis")
+}
+
+/// The program name or path of the real Redis.
+pub fn redis_binary() -> PathBuf {
+    std::env::var_os(REDIS_BIN).unwrap_or_else(|| "redis-server".into()).into()
+}
+
+/// Our server's binary: from [`SERVER_BIN`], else built by cargo (once per process; nothing to do
+/// when it is fresh) in the profile of the running test.
+pub fn brisk_binary() -> Result<&'static Path, String> {
+    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| match std::env::var_os(SERVER_BIN) {
+        Some(path) => Ok(path.into()),
+        None => build_brisk(),
+    });
+    built.as_deref().map_err(Clone::clone)
+}
+
+fn build_brisk() -> Result<PathBuf, String> {
+    let here = std::env::current_exe().map_err(|e| e.to_string())?;
+    // target/<profile>/deps/test-1234 for tests, target/<profile>/xtask for binaries.
+    let profile_dir = here
+        .ancestors()
+        .skip(1)
+        .find(|dir| dir.file_name().is_some_and(|name| name != "deps"))
+        .ok_or("the running test lies in no target directory")?;
+    let profile = match profile_dir.file_name().and_then(|name| name.to_str()) {
+        Some("debug") | None => "dev",
+        Some(other) => other,
+    };
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--quiet", "--package", "brisk-server", "--bin", "brisk-server"])
+        .args(["--profile", profile])
+        .current_dir(workspace_root())
+        .env("CARGO_TARGET_DIR", profile_dir.parent().unwrap_or(profile_dir))
+        .output()
+        .map_err(|e| format!("cannot run cargo: {e}"))?;
+    if !output.status.success() {
+        let text = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("building brisk-server failed (or set {SERVER_BIN}):\n{text}"));
+    }
+    Ok(profile_dir.join("brisk-server"))
+}
+
+/// The folder of the workspace's `Cargo.toml`.
+pub fn workspace_root() -> &'static Path {
+    let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_dir.ancestors().nth(2).unwrap_or(crate_dir)
+}
+
+fn fresh_dir() -> Result<PathBuf, String> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let dir = std::env::temp_dir().join(format!("brisk-test-{}-{number}", std::process::id()));
+    // A leftover of an earlier process that had our id.
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).map_err(|e| format!("cannot create {}: {e}", dir.display()))?;
+    Ok(dir)
+}
+
+/// A running server.
+#[derive(Debug)]
+pub struct Server {
+    child: Child,
+    port: Port,
+    dir: PathBuf,
+    stopped: bool,
+}
+
+impl Server {
+    /// The TCP port on 127.0.0.1.
+    pub const fn port(&self) -> u16 {
+        self.port.number()
+    }
+
+    /// `127.0.0.1:port`.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port())
+    }
+
+    /// Path of the Unix socket.
+    pub fn unix_socket(&self) -> PathBuf {
+        self.dir.join("socket")
+    }
+
+    /// The working directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Everything the process has written to its standard outputs.
+    pub fn log(&self) -> String {
+        let bytes = fs::read(self.dir.join("log")).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    /// A connection that speaks RESP2.
+    #[track_caller]
+    pub fn connect(&self) -> Conn {
+        Conn::tcp(&self.address())
+    }
+
+    /// `N` connections that speak RESP2.
+    #[track_caller]
+    pub fn connections<const N: usize>(&self) -> [Conn; N] {
+        std::array::from_fn(|_| self.connect())
+    }
+
+    /// A connection by the Unix socket.
+    #[track_caller]
+    pub fn connect_unix(&self) -> Conn {
+        Conn::unix(&self.unix_socket())
+    }
+
+    fn answers_ping(&self) -> bool {
+        Conn::try_tcp(&self.address()).is_ok_and(|mut conn| conn.try_cmd("PING").is_ok())
+    }
+
+    /// The value of a field of INFO (all sections); panics if there is no such field.
+    #[track_caller]
+    pub fn info(&self, field: &str) -> String {
+        self.connect().info(field)
+    }
+
+    /// Waits until the field of INFO satisfies the condition. Uses one connection throughout.
+    #[track_caller]
+    pub fn wait_for_info(&self, field: &str, condition: impl Fn(&str) -> bool) {
+        let mut conn = self.connect();
+        crate::wait_until(&format!("INFO field {field}"), || condition(&conn.info(field)));
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Resident memory in bytes.
+    pub fn rss(&self) -> u64 {
+        let statm = self.proc_file("statm");
+        let pages: u64 = statm.split(' ').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);
+        pages * 4096
+    }
+
+    /// CPU time used so far, user and system, all threads, in clock ticks of 10 ms.
+    pub fn cpu_ticks(&self) -> u64 {
+        let stat = self.proc_file("stat");
+        // The name in parentheses may contain blanks; fields are counted after it.
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split(' ').collect();
+        let tick = |i: usize| fields.get(i).and_then(|n| n.parse().ok()).unwrap_or(0u64);
+        tick(11) + tick(12)
+    }
+
+    /// CPU time in nanoseconds of the threads alive, by the scheduler's own account; falls back to
+    /// ticks where the kernel keeps none.
+    pub fn cpu_ns(&self) -> u64 {
+        let precise = || {
+            let mut total = 0u64;
+            for task in fs::read_dir(format!("/proc/{}/task", self.pid())).ok()? {
+                let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+                total += text.split(' ').next()?.parse::<u64>().ok()?;
+            }
+            Some(total)
+        };
+        precise().filter(|&ns| ns > 0).unwrap_or_else(|| self.cpu_ticks() * 10_000_000)
+    }
+
+    /// Number of open file descriptors.
+    pub fn open_fds(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/fd", self.pid())).map_or(0, Iterator::count)
+    }
+
+    fn proc_file(&self, name: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/{name}", self.pid())).unwrap_or_default()
+    }
+
+    /// Whether the process still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Sends SIGTERM and waits for the end; returns the exit code, if there is one.
+    #[track_caller]
+    pub fn terminate(mut self) -> Option<i32> {
+        match self.stop() {
+            Ok(code) => code,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn stop(&mut self) -> Result<Option<i32>, String> {
+        self.stopped = true;
+        // A shell's own `kill`, as the only safe way to send a signal without a dependency.
+        let _ = Command::new("sh").args(["-c", &format!("kill -TERM {}", self.pid())]).status();
+        let mut status = None;
+        let ended = holds_within(Duration::from_secs(10), || {
+            status = self.child.try_wait().ok().flatten();
+            status.is_some()
+        });
+        if !ended {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            return Err(format!("the server ignored SIGTERM for 10 s:\n{}", self.log()));
+        }
+        let status = status.ok_or("no exit status")?;
+        if status.code().is_none() {
+            return Err(format!("the server ended by {status}:\n{}", self.log()));
+        }
+        Ok(status.code())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let outcome = if self.stopped { Ok(None) } else { self.stop() };
+        if std::thread::panicking() {
+            let log = self.log();
+            let tail: Vec<&str> = log.lines().rev().take(30).collect();
+            eprintln!("--- end of the server's log");
+            tail.iter().rev().for_each(|line| eprintln!("{line}"));
+        }
+        let _ = fs::remove_dir_all(&self.dir);
+        match outcome {
+            Err(error) if !std::thread::panicking() => panic!("{error}"),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! The command table, field by field, as the server tells it, against the facts of Redis 7.0.15.
+//!
+//! For every command the server has: COMMAND INFO, COMMAND DOCS and COMMAND GETKEYS must say what
+//! the reference says. Commands of later versions, which the reference lacks, are not judged here.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::reply::Reply;
+use brisk_testkit::words::{line, split};
+use brisk_testkit::{Conn, Launch, Server};
+use brisk_tests::facts;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Intended differences: command (or `*`), field, reason.
+const INTENDED: &[(&str, &str, &str)] = &[];
+
+/// Commands of the reference that we do not have, and never will, each with its reason. What is
+/// not built yet does not belong here; the test that counts them names it.
+const NEVER: &[(&str, &str)] = &[
+    ("pfdebug", "shows internals of one implementation"),
+    ("pfselftest", "our own tests do that"),
+    ("module*", "there is no loading of foreign machine code"),
+];
+
+fn server() -> (Server, Conn) {
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    conn.hello(3); // maps and sets tell more than arrays
+    (server, conn)
+}
+
+fn json_of(reply: &Reply) -> Value {
+    match reply {
+        Reply::Null => Value::Null,
+        Reply::Integer(n) => json!(n),
+        Reply::Map(pairs) => {
+            pairs.iter().map(|(k, v)| (k.text(), json_of(v))).collect::<Map<_, _>>().into()
+        }
+        Reply::Array(_) | Reply::Set(_) => {
+            reply.elements().into_iter().map(json_of).collect::<Vec<_>>().into()
+        }
+        other => other.text().into(),
+    }
+}
+
+/// Lists of words are sets.
+fn sorted(value: &Value) -> Value {
+    let mut words: Vec<String> =
+        value.as_array().into_iter().flatten().map(|v| v.as_str().unwrap_or("").into()).collect();
+    words.sort();
+    json!(words)
+}
+
+/// Sorts the flags everywhere in a tree of arguments or key specifications, drops notes and
+/// display texts, and the empty lists that some versions leave out.
+fn plain(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(name, value)| {
+                !matches!(name.as_str(), "notes" | "display_text") && !is_empty(value)
+            })
+            .map(|(name, value)| {
+                (name.clone(), if name == "flags" { sorted(value) } else { plain(value) })
+            })
+            .collect::<Map<_, _>>()
+            .into(),
+        Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().into(),
+        other => other.clone(),
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// The reference's commands and subcommands by full name.
+fn reference() -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    for (name, command) in facts("redis-7.0.15.commands").as_object().unwrap() {
+        for (full, sub) in command["subcommands"].as_object().into_iter().flatten() {
+            all.insert(full.clone(), sub.clone());
+        }
+        all.insert(name.clone(), command.clone());
+    }
+    all
+}
+
+/// The names the server lists, subcommands included.
+fn listed(conn: &mut Conn) -> Vec<String> {
+    let reply = conn.cmd("COMMAND LIST");
+    let mut names: Vec<String> = reply.elements().iter().map(|name| name.text()).collect();
+    names.sort();
+    names
+}
+
+/// Collects what differs, but for the intended differences.
+#[derive(Default)]
+struct Findings(Vec<String>);
+
+impl Findings {
+    fn same(&mut self, command: &str, field: &str, ours: &Value, theirs: &Value) {
+        let intended =
+            INTENDED.iter().any(|row| (row.0 == command || row.0 == "*") && row.1 == field);
+        if ours != theirs && !intended {
+            self.0.push(format!("{command}: {field}: ours {ours}, reference {theirs}"));
+        }
+    }
+
+    #[track_caller]
+    fn assert_none(self) {
+        assert!(self.0.is_empty(), "{} differences:\n{}", self.0.len(), self.0.join("\n"));
+    }
+}
+
+#[test]
+fn command_info_tells_the_facts_of_the_reference() {
+    let (_server, mut conn) = server();
+    let reference = reference();
+    let mut findings = Findings::default();
+    for name in listed(&mut conn) {
+        let Some(wanted) = reference.get(&name) else { continue };
+        let reply = json_of(&conn.cmd(&format!("COMMAND INFO {name}")));
+        let info = &reply[0];
+        let list = |field: &str| sorted(&wanted[field]);
+        findings.same(&name, "name", &info[0], &json!(name));
+        findings.same(&name, "arity", &info[1], &wanted["arity"]);
+        findings.same(&name, "flags", &sorted(&info[2]), &list("flags"));
+        for (place, field) in [(3, "first"), (4, "last"), (5, "step")] {
+            findings.same(&name, field, &info[place], &wanted[field]);
+        }
+        findings.same(&name, "acl", &sorted(&info[6]), &list("acl"));
+        findings.same(&name, "tips", &sorted(&info[7]), &list("tips"));
+        let none = json!([]);
+        let specs = wanted.get("keyspecs").unwrap_or(&none);
+        findings.same(&name, "keyspecs", &plain(&info[8]), &plain(specs));
+    }
+    findings.assert_none();
+}
+
+#[test]
+fn command_docs_tells_the_facts_of_the_reference() {
+    let (_server, mut conn) = server();
+    let reference = reference();
+    let mut findings = Findings::default();
+    for name in listed(&mut conn) {
+        let Some(wanted) = reference.get(&name) else { continue };
+        let reply = json_of(&conn.cmd(&format!("COMMAND DOCS {name}")));
+        let docs = &reply[&name];
+        assert!(docs["summary"].as_str().is_some_and(|text| !text.is_empty()), "{name}: summary");
+        for field in ["since", "group", "complexity", "deprecated_since", "replaced_by"] {
+            findings.same(&name, field, &docs[field], &wanted[field]);
+        }
+        findings.same(
+            &name,
+            "doc_flags",
+            &sorted(&docs["doc_flags"]),
+            &sorted(&wanted["doc_flags"]),
+        );
+        findings.same(&name, "arguments", &plain(&docs["arguments"]), &plain(&wanted["arguments"]));
+    }
+    findings.assert_none();
+}
+
+#[test]
+fn keys_are_found_where_the_reference_finds_them() {
+    let (_server, mut conn) = server();
+    let names = listed(&mut conn);
+    let mut findings = Findings::default();
+    for (call, wanted) in facts("redis-7.0.15.keys").as_object().unwrap() {
+        let words: Vec<Vec<u8>> = split(call).unwrap();
+        let word = |i: usize| words.get(i).map(|w| String::from_utf8_lossy(w).to_lowercase());
+        let first = word(0).unwrap_or_default();
+        let full = format!("{first}|{}", word(1).unwrap_or_default());
+        if !names.contains(&first) || (has_subcommands(&names, &first) && !names.contains(&full)) {
+            continue;
+        }
+        for (place, command) in [(0, "GETKEYSANDFLAGS"), (1, "GETKEYS")] {
+            let ours = conn.cmd(&format!("COMMAND {command} {}", line(&words)));
+            let ours = if ours.is_error() { json!(ours.to_string()) } else { json_of(&ours) };
+            findings.same(call, command, &flags_sorted(&ours), &flags_sorted(&wanted[place]));
+        }
+    }
+    findings.assert_none();
+}
+
+fn has_subcommands(names: &[String], command: &str) -> bool {
+    names.iter().any(|name| name.strip_prefix(command).is_some_and(|rest| rest.starts_with('|')))
+}
+
+/// Pairs of a key and its flags with the flags sorted; anything else as it is.
+fn flags_sorted(value: &Value) -> Value {
+    let pair = |item: &Value| {
+        if item.is_array() { json!([item[0], sorted(&item[1])]) } else { item.clone() }
+    };
+    match value {
+        Value::Array(items) => items.iter().map(pair).collect::<Vec<_>>().into(),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn count_list_and_the_whole_table_agree() {
+    let (_server, mut conn) = server();
+    let all = conn.cmd("COMMAND");
+    let commands = all.elements().len() as i64;
+    assert_eq!(conn.cmd("COMMAND COUNT").integer(), commands);
+    let names = listed(&mut conn);
+    assert_eq!(names.iter().filter(|name| !name.contains('|')).count() as i64, commands);
+    assert_eq!(conn.cmd("COMMAND DOCS").elements().len() as i64 / 2, commands);
+    let strings = conn.cmd("COMMAND LIST FILTERBY ACLCAT string");
+    assert!(strings.elements().iter().any(|name| name.text() == "getrange"));
+    let get = conn.cmd("COMMAND LIST FILTERBY PATTERN getr*");
+    assert_eq!(get.to_string(), "1) \"getrange\"");
+    assert_eq!(conn.cmd("COMMAND INFO nosuch get|x").to_string(), "1) (nil)\n2) (nil)");
+}
+
+#[test]
+fn every_command_of_the_reference_is_there() {
+    let (_server, mut conn) = server();
+    let names = listed(&mut conn);
+    let never = |name: &str| {
+        NEVER.iter().any(|row| match row.0.strip_suffix('*') {
+            Some(family) => name.starts_with(family),
+            None => name == row.0,
+        })
+    };
+    let missing: Vec<String> =
+        reference().into_keys().filter(|name| !names.contains(name) && !never(name)).collect();
+    assert!(missing.is_empty(), "{} are missing: {}", missing.len(), missing.join(" "));
+}

@@ -1,0 +1,122 @@
+//! CONFIG: what is set is got, what is wrong is refused whole.
+
+use brisk_testkit::{Launch, assert_reply, each_config, each_protocol};
+
+#[test]
+fn what_is_set_is_got() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "CONFIG SET maxmemory 100mb timeout 30", "OK");
+        let reply = conn.cmd("CONFIG GET maxmemory");
+        assert_eq!(reply.field("maxmemory").unwrap().text(), "104857600");
+        // A name is answered as it was asked.
+        assert_eq!(conn.cmd("CONFIG GET TIMEOUT").field("TIMEOUT").unwrap().text(), "30");
+        assert_eq!(conn.info("maxmemory"), "104857600");
+        let several = conn.cmd("CONFIG GET maxmemory* timeout");
+        let names: Vec<String> = several.elements().iter().step_by(2).map(|r| r.text()).collect();
+        for name in ["maxmemory", "maxmemory-policy", "maxmemory-samples", "timeout"] {
+            assert!(names.contains(&name.to_owned()), "{name} is missing in {names:?}");
+        }
+    });
+}
+
+#[test]
+fn old_and_new_names_are_one_setting() {
+    each_protocol(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "CONFIG SET hash-max-ziplist-entries 7", "OK");
+        let reply = conn.cmd("CONFIG GET hash-max-*-entries");
+        assert_eq!(reply.field("hash-max-listpack-entries").unwrap().text(), "7");
+        assert_eq!(reply.field("hash-max-ziplist-entries").unwrap().text(), "7");
+        for i in 0..8 {
+            conn.cmd(&format!("HSET h {i} v"));
+        }
+        assert_reply!(conn, "OBJECT ENCODING h", "\"hashtable\"");
+    });
+}
+
+#[test]
+fn a_wrong_value_changes_nothing_of_its_call() {
+    each_protocol(|server| {
+        let mut conn = server.connect();
+        assert_reply!(
+            conn,
+            "CONFIG SET timeout 5 maxmemory-policy nosuch",
+            "(error) ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy') - \
+             argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, \
+             volatile-ttl, allkeys-lru, allkeys-lfu, allkeys-random, noeviction"
+        );
+        assert_eq!(conn.cmd("CONFIG GET timeout").field("timeout").unwrap().text(), "0");
+        assert_reply!(
+            conn,
+            "CONFIG SET timeout x",
+            "(error) ERR CONFIG SET failed (possibly related to argument 'timeout') - \
+             argument couldn't be parsed into an integer"
+        );
+        assert_reply!(
+            conn,
+            "CONFIG SET nosuch 1",
+            "(error) ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'"
+        );
+        assert_reply!(
+            conn,
+            "CONFIG SET port",
+            "(error) ERR wrong number of arguments for 'config|set' command"
+        );
+        assert_reply!(
+            conn,
+            "CONFIG SET daemonize yes",
+            "(error) ERR CONFIG SET failed (possibly related to argument 'daemonize') - \
+             can't set immutable config"
+        );
+    });
+}
+
+#[test]
+fn nothing_matches_an_unknown_name() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let empty = if server.resp() == 3 { "(empty hash)" } else { "(empty array)" };
+        assert_reply!(conn, "CONFIG GET nosuch*", empty);
+    });
+}
+
+#[test]
+fn directives_of_the_command_line_are_in_force() {
+    let mut server = Launch::subject().set("maxmemory", "50mb").set("databases", "4").start();
+    let mut conn = server.connect();
+    assert_eq!(conn.cmd("CONFIG GET maxmemory").field("maxmemory").unwrap().text(), "52428800");
+    assert_reply!(conn, "SELECT 3", "OK");
+    assert_reply!(conn, "SELECT 4", "(error) ERR DB index is out of range");
+    assert!(server.is_running());
+}
+
+#[test]
+fn a_wrong_directive_stops_the_start_and_is_named() {
+    let error = Launch::subject().set("maxmemory-policy", "nosuch").try_start().unwrap_err();
+    assert!(error.contains("maxmemory-policy"), "{error}");
+    let error = Launch::subject().set("no-such-directive", "1").try_start().unwrap_err();
+    assert!(error.contains("no-such-directive"), "{error}");
+}
+
+#[test]
+fn resetstat_sets_the_counters_back() {
+    each_protocol(|server| {
+        let mut conn = server.connect();
+        conn.pipeline(&["SET k v", "GET k", "GET none"]);
+        assert_eq!(conn.info("keyspace_hits"), "1");
+        assert_eq!(conn.info("keyspace_misses"), "1");
+        assert_reply!(conn, "CONFIG RESETSTAT", "OK");
+        assert_eq!(conn.info("keyspace_hits"), "0");
+        assert_eq!(conn.info("keyspace_misses"), "0");
+    });
+}
+
+#[test]
+fn sigterm_ends_the_server_orderly() {
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    assert_reply!(conn, "SET k v", "OK");
+    assert_eq!(server.terminate(), Some(0));
+    assert_eq!(conn.read_to_end(), b"");
+}

@@ -1,0 +1,91 @@
+//! Each fuzz target over its corpus and some thousand mutations of it: what a fuzzer would find
+//! within seconds is found on every machine. Long runs are `cargo +nightly fuzz run TARGET`.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::random::Random;
+use brisk_testkit::server::workspace_root;
+use std::fs;
+
+/// Mutated inputs per target: seconds in a build without optimisation.
+const MUTATIONS: usize = 4_000;
+
+/// Inputs longer than this show nothing that shorter ones do not.
+const LEN_MAX: usize = 600;
+
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let folder = workspace_root().join("fuzz/corpus").join(target);
+    let mut files: Vec<_> =
+        fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort(); // the same seed must give the same run everywhere
+    let inputs: Vec<Vec<u8>> = files.iter().map(|path| fs::read(path).unwrap()).collect();
+    assert!(!inputs.is_empty(), "{} is empty", folder.display());
+    inputs
+}
+
+/// Changes `input` at one place: a bit, a byte, a piece cut, doubled, or taken from elsewhere.
+fn mutate(random: &mut Random, input: &mut Vec<u8>, other: &[u8]) {
+    let at = random.below(input.len() + 1);
+    let end = (at + 1 + random.below(16)).min(input.len());
+    match random.below(6) {
+        0 if at < input.len() => input[at] ^= 1 << random.below(8),
+        1 => input.insert(at, *random.pick(b"\r\n*$+-:_,#(%~>|=!;?0123456789 \"'\\\x00\xff")),
+        2 if at < end => drop(input.drain(at..end)),
+        3 if at < end => {
+            let piece = input[at..end].to_vec();
+            input.splice(at..at, piece);
+        }
+        4 if !other.is_empty() => {
+            let from = random.below(other.len());
+            let to = (from + 1 + random.below(32)).min(other.len());
+            input.splice(at..at, other[from..to].iter().copied());
+        }
+        _ => input.truncate(at),
+    }
+    input.truncate(LEN_MAX);
+}
+
+fn smoke(target: &str, run: fn(&[u8])) {
+    let inputs = corpus(target);
+    inputs.iter().for_each(|input| run(input));
+    let mut random = Random::new(0xb215c);
+    let mut input = Vec::new();
+    for _ in 0..MUTATIONS {
+        if random.percent(20) || input.is_empty() {
+            input.clone_from(random.pick(&inputs));
+        }
+        for _ in 0..1 + random.below(4) {
+            let other = random.pick(&inputs).clone();
+            mutate(&mut random, &mut input, &other);
+        }
+        let outcome = std::panic::catch_unwind(|| run(&input));
+        if outcome.is_err() {
+            // As a Rust literal, ready for a named test and a corpus file.
+            panic!("{target} fails on b\"{}\"", input.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn requests_survive() {
+    smoke("request", brisk_resp::fuzzing::request);
+}
+
+#[test]
+fn replies_survive() {
+    smoke("reply", brisk_resp::fuzzing::reply);
+}
+
+#[test]
+fn tables_survive() {
+    smoke("table", brisk_structures::fuzzing::fuzz_table);
+}
+
+#[test]
+fn entries_survive() {
+    smoke("entry", brisk_structures::fuzzing::fuzz_entry);
+}
+
+#[test]
+fn configuration_files_survive() {
+    smoke("config_file", brisk_server::config::fuzzing::config_file);
+}

@@ -1,0 +1,108 @@
+//! Commands sent together are answered in order, however the bytes are cut. (P1)
+
+use brisk_testkit::{assert_reply, each_config};
+
+#[test]
+fn inline_commands_with_quotes_are_answered_in_order() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        conn.send_raw(b"INCR 'some_key'\r\nINCR 'some_key'\r\n");
+        conn.expect_bytes(b":1\r\n:2\r\n");
+        assert_reply!(conn, "GET some_key", "\"2\"");
+    });
+}
+
+#[test]
+fn a_thousand_requests_in_one_write_get_a_thousand_replies_in_order() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let lines: Vec<String> = (0..1000).map(|i| format!("ECHO {i}")).collect();
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        for (i, reply) in conn.pipeline(&lines).iter().enumerate() {
+            assert_eq!(reply.text(), i.to_string());
+        }
+    });
+}
+
+#[test]
+fn requests_cut_at_every_byte_are_understood() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let request =
+            b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$4\r\na\r\nb\r\nPING\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
+        for cut in 1..request.len() {
+            conn.send_raw(&request[..cut]);
+            if let Some(whole_replies) = complete_before(cut) {
+                // Wait for what can be answered, so that the rest arrives in a segment of its own.
+                conn.expect_bytes(&REPLIES[..whole_replies]);
+                conn.send_raw(&request[cut..]);
+                conn.expect_bytes(&REPLIES[whole_replies..]);
+            } else {
+                conn.send_raw(&request[cut..]);
+                conn.expect_bytes(REPLIES);
+            }
+        }
+    });
+}
+
+const REPLIES: &[u8] = b"+OK\r\n+PONG\r\n$4\r\na\r\nb\r\n";
+
+/// How many bytes of [`REPLIES`] the first `cut` bytes of the request already earn, if any.
+fn complete_before(cut: usize) -> Option<usize> {
+    match cut {
+        0..31 => None,
+        31..37 => Some(5),
+        _ => Some(12),
+    }
+}
+
+#[test]
+fn an_error_in_the_middle_does_not_disturb_its_neighbours() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let replies = conn.pipeline(&["SET k v", "LPUSH k x", "nosuch a", "GET", "GET k"]);
+        let texts: Vec<String> = replies.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            texts,
+            [
+                "OK",
+                "(error) WRONGTYPE Operation against a key holding the wrong kind of value",
+                "(error) ERR unknown command 'nosuch', with args beginning with: 'a' ",
+                "(error) ERR wrong number of arguments for 'get' command",
+                "\"v\"",
+            ]
+        );
+    });
+}
+
+#[test]
+fn replies_follow_even_if_the_client_stops_sending() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        conn.send_raw(b"PING\r\nECHO a\r\n");
+        conn.finish_sending();
+        assert_eq!(conn.read_to_end(), b"+PONG\r\n$1\r\na\r\n");
+    });
+}
+
+#[test]
+fn a_blocked_command_holds_back_what_was_sent_after_it() {
+    each_config(|server| {
+        let [mut waiting, mut other] = server.connections();
+        waiting.send_raw(b"BLPOP q 0\r\nSET after 1\r\nPING\r\n");
+        server.wait_for_info("blocked_clients", |n| n == "1");
+        assert_reply!(other, "EXISTS after", "(integer) 0");
+        assert_reply!(other, "RPUSH q x", "(integer) 1");
+        waiting.expect_bytes(b"*2\r\n$1\r\nq\r\n$1\r\nx\r\n+OK\r\n+PONG\r\n");
+        assert_reply!(other, "EXISTS after", "(integer) 1");
+    });
+}
+
+#[test]
+fn the_unix_socket_serves_like_tcp() {
+    each_config(|server| {
+        let mut conn = server.connect_unix();
+        conn.send_raw(b"SET 'a b' \"\\x00\\r\"\r\nGET 'a b'\r\n");
+        conn.expect_bytes(b"+OK\r\n$2\r\n\x00\r\r\n");
+    });
+}

@@ -1,0 +1,174 @@
+//! What the server makes of bytes that are no commands, and how HELLO switches the protocol.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::reply::Reply;
+use brisk_testkit::{Conn, Launch, assert_reply, each_backend, each_config};
+
+/// Sends bytes that break the protocol; the reply, after which the connection must be closed.
+#[track_caller]
+fn last_words(mut conn: Conn, bytes: &[u8]) -> String {
+    conn.send_raw(bytes);
+    String::from_utf8(conn.read_to_end()).unwrap()
+}
+
+#[test]
+fn a_broken_request_is_named_and_the_connection_closed() {
+    each_backend(Launch::subject, |server| {
+        for (bytes, words) in [
+            (&b"*1\r\n+PING\r\n"[..], "-ERR Protocol error: expected '$', got '+'\r\n"),
+            (b"*1\r\n:1\r\n", "-ERR Protocol error: expected '$', got ':'\r\n"),
+            (b"*x\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
+            (b"*2147483648\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
+            (b"*1\r\n$x\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
+            (b"*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
+            (b"*1\r\n$536870913\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
+            (b"SET 'a\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"),
+            (b"SET \"a\"b\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"),
+        ] {
+            let shown = String::from_utf8_lossy(bytes);
+            assert_eq!(last_words(server.connect(), bytes), words, "after {shown:?}");
+        }
+    });
+}
+
+#[test]
+fn endless_lines_are_cut_off() {
+    each_backend(Launch::subject, |server| {
+        let long = vec![b'a'; 70_000];
+        let words = "-ERR Protocol error: too big inline request\r\n";
+        assert_eq!(last_words(server.connect(), &long), words);
+        let count = [b"*", &vec![b'1'; 70_000][..]].concat();
+        let words = "-ERR Protocol error: too big mbulk count string\r\n";
+        assert_eq!(last_words(server.connect(), &count), words);
+        let length = [b"*1\r\n$", &vec![b'1'; 70_000][..]].concat();
+        let words = "-ERR Protocol error: too big bulk count string\r\n";
+        assert_eq!(last_words(server.connect(), &length), words);
+    });
+}
+
+#[test]
+fn replies_owed_before_the_broken_request_are_still_sent() {
+    each_backend(Launch::subject, |server| {
+        let words = last_words(server.connect(), b"PING\r\n*1\r\n!\r\n");
+        assert_eq!(words, "+PONG\r\n-ERR Protocol error: expected '$', got '!'\r\n");
+    });
+}
+
+#[test]
+fn empty_requests_are_passed_over() {
+    each_backend(Launch::subject, |server| {
+        let mut conn = server.connect();
+        conn.send_raw(b"\r\n\r\n*0\r\n*-1\r\n   \r\n\nPING\nPING\r\n");
+        conn.expect_bytes(b"+PONG\r\n+PONG\r\n");
+        conn.assert_in_step();
+    });
+}
+
+#[test]
+fn hello_tells_who_is_there_and_switches_the_protocol() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let id = conn.id();
+        let reply = conn.cmd(&format!("HELLO {}", server.resp()));
+        assert_eq!(matches!(reply, Reply::Map(_)), server.resp() == 3);
+        let names: Vec<String> = reply.elements().iter().step_by(2).map(|r| r.text()).collect();
+        assert_eq!(names, ["server", "version", "proto", "id", "mode", "role", "modules"]);
+        assert_eq!(reply.field("server").unwrap().text(), "redis");
+        assert_eq!(reply.field("proto").unwrap().integer(), i64::from(server.resp()));
+        assert_eq!(reply.field("id").unwrap().integer(), id);
+        assert_eq!(reply.field("mode").unwrap().text(), "standalone");
+        assert_eq!(reply.field("role").unwrap().text(), "master");
+        assert!(reply.field("modules").unwrap().elements().is_empty());
+    });
+}
+
+#[test]
+fn hello_refuses_what_it_does_not_know() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "HELLO 4", "(error) NOPROTO unsupported protocol version");
+        assert_reply!(conn, "HELLO 1", "(error) NOPROTO unsupported protocol version");
+        assert_reply!(
+            conn,
+            "HELLO x",
+            "(error) ERR Protocol version is not an integer or out of range"
+        );
+        assert_reply!(conn, "HELLO 3 NOSUCH", "(error) ERR Syntax error in HELLO option 'NOSUCH'");
+        assert_reply!(
+            conn,
+            "HELLO 3 AUTH default wrong SETNAME x y",
+            "(error) ERR Syntax error in HELLO option 'y'"
+        );
+        conn.assert_in_step();
+    });
+}
+
+#[test]
+fn resp3_has_its_own_shapes() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        conn.pipeline(&["HSET h f v", "ZADD z 1.5 m", "SADD s m"]);
+        if server.resp() == 3 {
+            conn.send_raw(b"GET none\r\nHGETALL h\r\nZSCORE z m\r\nSMEMBERS s\r\nHGETALL none\r\n");
+            conn.expect_bytes(b"_\r\n%1\r\n$1\r\nf\r\n$1\r\nv\r\n,1.5\r\n~1\r\n$1\r\nm\r\n%0\r\n");
+            conn.send_raw(b"LPOP none 1\r\nZRANGE z 0 -1 WITHSCORES\r\nEXISTS h\r\n");
+            conn.expect_bytes(b"_\r\n*1\r\n*2\r\n$1\r\nm\r\n,1.5\r\n:1\r\n");
+        } else {
+            conn.send_raw(b"GET none\r\nHGETALL h\r\nZSCORE z m\r\nSMEMBERS s\r\nHGETALL none\r\n");
+            conn.expect_bytes(
+                b"$-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n$3\r\n1.5\r\n*1\r\n$1\r\nm\r\n*0\r\n",
+            );
+            conn.send_raw(b"LPOP none 1\r\nZRANGE z 0 -1 WITHSCORES\r\nEXISTS h\r\n");
+            conn.expect_bytes(b"*-1\r\n*2\r\n$1\r\nm\r\n$3\r\n1.5\r\n:1\r\n");
+        }
+    });
+}
+
+#[test]
+fn going_back_to_resp2_takes_effect_at_once() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        conn.hello(3);
+        conn.send_raw(b"GET none\r\n");
+        conn.expect_bytes(b"_\r\n");
+        conn.hello(2);
+        conn.send_raw(b"GET none\r\n");
+        conn.expect_bytes(b"$-1\r\n");
+        conn.hello(3);
+        assert_reply!(conn, "RESET", "RESET");
+        conn.send_raw(b"GET none\r\n");
+        conn.expect_bytes(b"$-1\r\n");
+    });
+}
+
+#[test]
+fn quit_answers_and_closes() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        conn.send_raw(b"PING\r\nQUIT\r\nSET k v\r\n");
+        assert_eq!(conn.read_to_end(), b"+PONG\r\n+OK\r\n");
+        assert_reply!(server.connect(), "EXISTS k", "(integer) 0");
+    });
+}
+
+#[test]
+fn long_unknown_commands_are_quoted_in_part() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let name = "n".repeat(200);
+        let args = ["a".repeat(60), "b".repeat(60), "c".repeat(60)].join(" ");
+        let reply = conn.cmd(&format!("{name} {args}")).to_string();
+        let kept = |c: &str, n: usize| c.repeat(n);
+        assert_eq!(
+            reply,
+            format!(
+                "(error) ERR unknown command '{}', with args beginning with: '{}' '{}' '{}' ",
+                kept("n", 128),
+                kept("a", 60),
+                kept("b", 60),
+                // The arguments together may take 128 characters, quotes and blanks included.
+                kept("c", 2),
+            )
+        );
+    });
+}

@@ -1,0 +1,101 @@
+//! Load: redis-benchmark where it suffices, connections of our own where it does not.
+
+use super::sides::LOAD_CPU;
+use anyhow::{Context, Result, bail};
+use brisk_testkit::diff::peer::Peer;
+use brisk_testkit::server::Server;
+use brisk_testkit::words::encode_into;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// One run of redis-benchmark.
+pub(crate) struct Run<'a> {
+    pub(crate) command: &'a [&'a str],
+    pub(crate) operations: u64,
+    pub(crate) clients: u32,
+    pub(crate) pipeline: u32,
+    pub(crate) keep_alive: bool,
+    /// Keys are drawn from so many; 0 leaves the command as it is.
+    pub(crate) keys: u64,
+}
+
+/// What a run gave.
+pub(crate) struct Rate {
+    pub(crate) per_second: f64,
+    /// CPU time of the server per operation, µs.
+    pub(crate) cpu_us: f64,
+    pub(crate) p99_ms: f64,
+}
+
+/// Runs redis-benchmark against `server` and watches the server's CPU time.
+pub(crate) fn benchmark(server: &Server, run: &Run<'_>) -> Result<Rate> {
+    let before = server.cpu_ns();
+    let mut command = Command::new("taskset");
+    command.args(["-c", &LOAD_CPU.to_string(), "redis-benchmark", "--csv", "-h", "127.0.0.1"]);
+    command.args(["-p", &server.port().to_string(), "-n", &run.operations.to_string()]);
+    command.args(["-c", &run.clients.to_string(), "-P", &run.pipeline.to_string()]);
+    command.args(["-k", if run.keep_alive { "1" } else { "0" }]);
+    if run.keys > 0 {
+        command.args(["-r", &run.keys.to_string()]);
+    }
+    let output = command.args(run.command).output().context("redis-benchmark")?;
+    let cpu_us = (server.cpu_ns() - before) as f64 / 1000.0 / run.operations as f64;
+    let text = String::from_utf8_lossy(&output.stdout);
+    // Header and one row: name, requests per second, then latencies: avg min p50 p95 p99 max.
+    let row = text.lines().rfind(|line| line.starts_with('"') && !line.starts_with("\"test\""));
+    let Some(row) = row.filter(|_| output.status.success()) else {
+        bail!("redis-benchmark: {text} {}", String::from_utf8_lossy(&output.stderr));
+    };
+    // The name may hold commas, figures do not: count from the end.
+    let fields: Vec<&str> = row.rsplit(',').map(|field| field.trim_matches('"')).collect();
+    let number = |i: usize| fields.get(i).and_then(|f| f.parse().ok()).unwrap_or(f64::NAN);
+    Ok(Rate { per_second: number(6), cpu_us, p99_ms: number(1) })
+}
+
+/// Sets keys `key:000000000000` and so on, as redis-benchmark names them, to values of `len` bytes.
+/// `first..first + count`.
+pub(crate) fn fill(server: &Server, first: u64, count: u64, len: usize) -> Result<()> {
+    const BATCH: u64 = 500;
+    let mut peer = Peer::connect(&server.address())?;
+    let mut bytes = Vec::new();
+    let mut at = first;
+    while at < first + count {
+        let end = (at + BATCH).min(first + count);
+        bytes.clear();
+        for i in at..end {
+            let value = format!("{i:0len$}");
+            encode_into(&mut bytes, &["SET", &format!("key:{i:012}"), &value[..len]]);
+        }
+        peer.send(&bytes)?;
+        for _ in at..end {
+            let reply = peer.reply().map_err(anyhow::Error::msg)?;
+            if reply != b"+OK\r\n" {
+                bail!("SET: {}", String::from_utf8_lossy(reply));
+            }
+        }
+        at = end;
+    }
+    Ok(())
+}
+
+/// Round-trip times of one PING after the other, until `stop` says so.
+pub(crate) fn round_trips(
+    server: &Server,
+    mut stop: impl FnMut() -> bool,
+) -> Result<Vec<Duration>> {
+    let mut peer = Peer::connect(&server.address())?;
+    let mut times = Vec::new();
+    while !stop() {
+        let begun = Instant::now();
+        peer.ask(&["PING"])?;
+        times.push(begun.elapsed());
+    }
+    times.sort();
+    Ok(times)
+}
+
+/// The value below which `percent` of the sorted `times` lie, in ms.
+pub(crate) fn percentile_ms(times: &[Duration], percent: usize) -> f64 {
+    let index = (times.len() * percent / 100).min(times.len().saturating_sub(1));
+    times.get(index).map_or(f64::NAN, |time| time.as_secs_f64() * 1000.0)
+}

@@ -1,0 +1,113 @@
+//! `cargo xtask bench`: our server beside a peer, on one machine, in one run.
+//!
+//! Both servers run at once, pinned to CPU 0 with one worker and no persistence; load comes from
+//! CPU 1. Rounds alternate between them, so slow drifts of the machine hit both alike, and medians
+//! are reported. The figure to trust is the server's CPU time per operation (all threads, user and
+//! system); requests per second swing with whatever else the machine does.
+//!
+//! - [`sides`]: the servers. [`load`]: redis-benchmark and our own load. [`report`]: the table.
+//! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
+
+mod load;
+mod report;
+mod resources;
+mod sides;
+mod throughput;
+
+use crate::options::Options;
+use anyhow::{Result, bail};
+use report::Report;
+use sides::Sides;
+
+/// What every case is given.
+pub(crate) struct Setup<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) rounds: usize,
+    /// Multiplies the number of operations: below 1 for a quick look.
+    pub(crate) scale: f64,
+}
+
+impl Setup<'_> {
+    /// `operations`, scaled, at least 1000.
+    pub(crate) fn scaled(&self, operations: u64) -> u64 {
+        ((operations as f64 * self.scale) as u64).max(1000)
+    }
+}
+
+/// A measurement with a name.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) run: fn(&Setup<'_>, &mut Report) -> Result<()>,
+}
+
+const CASES: &[Case] = &[
+    Case {
+        name: "throughput",
+        about: "PING GET SET MSET at P1, P16, P100, 50 clients",
+        run: throughput::matrix,
+    },
+    Case { name: "kept", about: "GET with 8,000 clients kept alive", run: throughput::kept },
+    Case {
+        name: "reconnect",
+        about: "one connection per request, 50, 1,000, 8,000 clients",
+        run: throughput::reconnect,
+    },
+    Case {
+        name: "info",
+        about: "INFO in a loop, alone and with 9,999 idle clients",
+        run: throughput::info,
+    },
+    Case { name: "workers", about: "two workers against one", run: throughput::workers },
+    Case {
+        name: "keys",
+        about: "10 M keys: bytes per key, longest pause while they come",
+        run: resources::keys,
+    },
+    Case {
+        name: "slow-reader",
+        about: "a million GETs of 1 KiB never read, then read",
+        run: resources::slow_reader,
+    },
+    Case {
+        name: "slow-readers",
+        about: "10,000 clients that never read",
+        run: resources::slow_readers,
+    },
+    Case {
+        name: "churn",
+        about: "10,000 connections opened and closed while 50 work",
+        run: resources::churn,
+    },
+];
+
+/// Runs the cases named on the command line.
+#[expect(clippy::print_stdout, reason = "the tables are the output of the command")]
+pub(crate) fn main(options: &Options) -> Result<bool> {
+    let Some(wanted) = options.words.first() else { bail!("bench wants a case, or all, or list") };
+    if wanted == "list" {
+        CASES.iter().for_each(|case| println!("{:<14}{}", case.name, case.about));
+        return Ok(true);
+    }
+    let cases: Vec<&Case> = CASES
+        .iter()
+        .filter(|case| wanted == "all" || options.words.iter().any(|w| w == case.name))
+        .collect();
+    if cases.is_empty() {
+        bail!("no case {wanted}; `cargo xtask bench list` names them");
+    }
+    let setup = Setup {
+        options,
+        rounds: options.number("rounds", 5)?,
+        scale: options.number("scale", 1.0)?,
+    };
+    let _widened = Sides::check_machine()?;
+    for case in cases {
+        eprintln!("bench: {}: {}", case.name, case.about);
+        let mut report = Report::new(case.name);
+        (case.run)(&setup, &mut report)?;
+        println!("{}", report.table());
+        println!("{}", report.json_lines());
+    }
+    Ok(true)
+}

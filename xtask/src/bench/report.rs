@@ -1,0 +1,162 @@
+//! The outcome of a case: a table for people, JSON lines for programs.
+
+use serde_json::json;
+
+/// One measured figure, ours beside the peer's.
+pub(crate) struct Row {
+    pub(crate) what: String,
+    pub(crate) unit: &'static str,
+    pub(crate) ours: f64,
+    pub(crate) theirs: Option<f64>,
+    /// What we owe.
+    pub(crate) limit: Limit,
+}
+
+/// What is owed for a figure.
+#[derive(Clone, Copy)]
+pub(crate) enum Limit {
+    /// Nothing; shown for orientation.
+    None,
+    /// Ours over theirs at most this.
+    Ratio(f64),
+    /// Ours over theirs at least this.
+    RatioAtLeast(f64),
+    /// Ours at most this, in the row's unit.
+    Most(f64),
+}
+
+impl Limit {
+    fn text(self) -> String {
+        match self {
+            Limit::None => String::new(),
+            Limit::Ratio(r) => format!("ratio ≤ {r}"),
+            Limit::RatioAtLeast(r) => format!("ratio ≥ {r}"),
+            Limit::Most(n) => format!("≤ {n}"),
+        }
+    }
+
+    fn kept(self, row: &Row) -> Option<bool> {
+        match self {
+            Limit::None => None,
+            Limit::Ratio(r) => row.ratio().map(|ratio| ratio <= r),
+            Limit::RatioAtLeast(r) => row.ratio().map(|ratio| ratio >= r),
+            Limit::Most(n) => Some(row.ours <= n),
+        }
+    }
+}
+
+impl Row {
+    fn ratio(&self) -> Option<f64> {
+        self.theirs.filter(|&theirs| theirs > 0.0).map(|theirs| self.ours / theirs)
+    }
+}
+
+/// The rows of a case.
+pub(crate) struct Report {
+    case: &'static str,
+    rows: Vec<Row>,
+}
+
+impl Report {
+    pub(crate) const fn new(case: &'static str) -> Report {
+        Report { case, rows: Vec::new() }
+    }
+
+    pub(crate) fn add(&mut self, row: Row) {
+        self.rows.push(row);
+    }
+
+    /// A row of our own figure alone.
+    pub(crate) fn ours(
+        &mut self,
+        what: impl Into<String>,
+        unit: &'static str,
+        ours: f64,
+        limit: Limit,
+    ) {
+        self.add(Row { what: what.into(), unit, ours, theirs: None, limit });
+    }
+
+    /// The table in Markdown.
+    pub(crate) fn table(&self) -> String {
+        let mut text = format!(
+            "\n### {}\n\n| what | unit | ours | peer | ours/peer | limit | |\n|---|---|--:|--:|--:|---|---|\n",
+            self.case
+        );
+        for row in &self.rows {
+            let optional = |n: Option<f64>| n.map_or("–".to_owned(), figure);
+            let verdict = match row.limit.kept(row) {
+                Some(true) => "ok",
+                Some(false) => "MISSED",
+                None => "",
+            };
+            text += &format!(
+                "| {} | {} | {} | {} | {} | {} | {verdict} |\n",
+                row.what,
+                row.unit,
+                figure(row.ours),
+                optional(row.theirs),
+                row.ratio().map_or("–".to_owned(), |r| format!("{r:.2}")),
+                row.limit.text(),
+            );
+        }
+        text
+    }
+
+    /// One JSON object per row.
+    pub(crate) fn json_lines(&self) -> String {
+        let line = |row: &Row| {
+            json!({
+                "case": self.case, "what": row.what, "unit": row.unit, "ours": row.ours,
+                "peer": row.theirs, "ratio": row.ratio(), "limit": row.limit.text(),
+                "kept": row.limit.kept(row),
+            })
+            .to_string()
+        };
+        self.rows.iter().map(line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn figure(n: f64) -> String {
+    match n.abs() {
+        a if a >= 1000.0 => format!("{n:.0}"),
+        a if a >= 10.0 => format!("{n:.1}"),
+        _ => format!("{n:.3}"),
+    }
+}
+
+/// The middle of `values`, or the mean of the two in the middle.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    match sorted.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => sorted[n / 2],
+        n => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_of_odd_and_even_counts() {
+        assert!((median(&[3.0, 1.0, 2.0]) - 2.0).abs() < 1e-9);
+        assert!((median(&[4.0, 1.0, 2.0, 3.0]) - 2.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_missed_limit_is_named() {
+        let mut report = Report::new("x");
+        report.add(Row {
+            what: "GET".into(),
+            unit: "µs",
+            ours: 2.0,
+            theirs: Some(1.0),
+            limit: Limit::Ratio(0.5),
+        });
+        assert!(report.table().contains("MISSED"));
+        assert!(report.json_lines().contains("\"kept\":false"));
+    }
+}

@@ -1,0 +1,168 @@
+//! Memory per key, stalls, and clients that read late, never, or hardly stay. (M4, P4, S3)
+
+use super::Setup;
+use super::load::{Run, benchmark, fill, percentile_ms, round_trips};
+use super::report::{Limit, Report, Row};
+use super::sides::Sides;
+use anyhow::{Context, Result, bail, ensure};
+use brisk_testkit::server::Server;
+use brisk_testkit::words::encode;
+use std::io::{BufReader, ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Adds one row per figure that `measure` returns for each server.
+fn beside(
+    sides: &Sides,
+    report: &mut Report,
+    rows: &[(&str, &'static str, Limit)],
+    mut measure: impl FnMut(&Server) -> Result<Vec<f64>>,
+) -> Result<()> {
+    let ours = measure(&sides.ours[0].1).context("ours")?;
+    let theirs = measure(&sides.theirs).context("peer")?;
+    for (i, &(what, unit, limit)) in rows.iter().enumerate() {
+        report.add(Row {
+            what: what.to_owned(),
+            unit,
+            ours: ours[i],
+            theirs: Some(theirs[i]),
+            limit,
+        });
+    }
+    Ok(())
+}
+
+/// Many small keys: what each costs, and how long others wait while they are inserted.
+pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let count = setup.scaled(10_000_000);
+    let sides = Sides::start(setup)?;
+    let rows = [
+        ("16-byte keys, 8-byte values", "bytes RSS/key", Limit::Most(45.0)),
+        ("longest PING while inserting", "ms", Limit::Most(20.0)),
+        ("insertion", "µs/key", Limit::None),
+    ];
+    beside(&sides, report, &rows, |server| {
+        let before = server.rss();
+        let begun = Instant::now();
+        let times = std::thread::scope(|scope| {
+            let filling = scope.spawn(|| fill(server, 0, count, 8));
+            let times = round_trips(server, || filling.is_finished());
+            filling.join().map_err(|_| anyhow::anyhow!("the filling thread panicked"))??;
+            times
+        })?;
+        let took = begun.elapsed().as_secs_f64() * 1e6 / count as f64;
+        let per_key = (server.rss() - before) as f64 / count as f64;
+        Ok(vec![per_key, percentile_ms(&times, 100), took])
+    })
+}
+
+/// One client asks a million times and reads only later. Memory must not follow, others must not
+/// wait, and in the end every reply comes in order.
+pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let asked = setup.scaled(1_000_000);
+    let sides = Sides::start(setup)?;
+    let rows = [
+        ("RSS growth by one slow reader", "MiB", Limit::Most(2.0)),
+        ("PING p99 meanwhile", "ms", Limit::Ratio(1.5)),
+        ("replies read in order", "count", Limit::None),
+    ];
+    beside(&sides, report, &rows, |server| {
+        fill(server, 0, 1_000, 1024)?;
+        let before = server.rss();
+        let socket = TcpStream::connect(server.address())?;
+        let mut sender = socket.try_clone()?;
+        std::thread::scope(|scope| -> Result<Vec<f64>> {
+            let sending = scope.spawn(move || -> Result<()> {
+                let batch: Vec<u8> =
+                    (0..1_000).flat_map(|i| encode(&["GET", &format!("key:{i:012}")])).collect();
+                for _ in 0..asked / 1_000 {
+                    sender.write_all(&batch)?;
+                }
+                Ok(())
+            });
+            // Long enough for a server without back-pressure to take everything.
+            let begun = Instant::now();
+            let times = round_trips(server, || {
+                begun.elapsed() > Duration::from_secs(8) || sending.is_finished()
+            })?;
+            let grown = server.rss().saturating_sub(before) as f64 / MIB;
+            let mut input = BufReader::with_capacity(1 << 18, socket);
+            let mut reply = vec![0; 1024 + 9];
+            for i in 0..asked / 1_000 * 1_000 {
+                input.read_exact(&mut reply).with_context(|| format!("reply {i}"))?;
+                let wanted = format!("$1024\r\n{:01024}\r\n", i % 1_000);
+                ensure!(reply == wanted.as_bytes(), "reply {i} is not the one asked for");
+            }
+            sending.join().map_err(|_| anyhow::anyhow!("the sending thread panicked"))??;
+            Ok(vec![grown, percentile_ms(&times, 99), asked as f64])
+        })
+    })
+}
+
+/// Ten thousand clients that ask and never read. Only ours: the peer would take all memory.
+pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let clients = setup.scaled(10_000) as usize;
+    let sides = Sides::start(setup)?;
+    let server = &sides.ours[0].1;
+    fill(server, 0, 1, 1024)?;
+    let before = server.rss();
+    let batch = encode(&["GET", "key:000000000000"]).repeat(2_000); // 2 MB of replies each
+    let mut deaf = Vec::with_capacity(clients);
+    for _ in 0..clients {
+        let mut socket = TcpStream::connect(server.address())?;
+        socket.set_nonblocking(true)?;
+        match socket.write(&batch) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => bail!("a slow reader was refused: {error}"),
+        }
+        deaf.push(socket);
+    }
+    let begun = Instant::now();
+    let times = round_trips(server, || begun.elapsed() > Duration::from_secs(10))?;
+    let grown = server.rss().saturating_sub(before) as f64;
+    report.ours(format!("RSS growth by {clients} slow readers"), "MiB", grown / MIB, Limit::None);
+    report.ours("of it for each", "KiB", grown / 1024.0 / clients as f64, Limit::Most(1_100.0));
+    report.ours("PING p99 meanwhile", "ms", percentile_ms(&times, 99), Limit::None);
+    Ok(())
+}
+
+/// Connections opened and closed as fast as possible while fifty clients work.
+pub(crate) fn churn(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let connections = setup.scaled(10_000);
+    let sides = Sides::start(setup)?;
+    let rows = [
+        ("GET p99 of 50 clients, quiet", "ms", Limit::None),
+        ("GET p99 of 50 clients, churn", "ms", Limit::Ratio(1.0)),
+        ("GET req/s of 50 clients, churn", "req/s", Limit::None),
+        ("connections opened and closed", "per s", Limit::None),
+    ];
+    beside(&sides, report, &rows, |server| {
+        fill(server, 0, 100_000, 3)?;
+        let run = Run {
+            command: &["GET", "key:__rand_int__"],
+            operations: setup.scaled(200_000),
+            clients: 50,
+            pipeline: 1,
+            keep_alive: true,
+            keys: 100_000,
+        };
+        let quiet = benchmark(server, &run)?;
+        let (busy, per_second) = std::thread::scope(|scope| -> Result<_> {
+            let churning = scope.spawn(|| -> Result<f64> {
+                let begun = Instant::now();
+                for _ in 0..connections {
+                    drop(TcpStream::connect(server.address())?);
+                }
+                Ok(connections as f64 / begun.elapsed().as_secs_f64())
+            });
+            let busy = benchmark(server, &run)?;
+            let per_second =
+                churning.join().map_err(|_| anyhow::anyhow!("the churning thread panicked"))??;
+            Ok((busy, per_second))
+        })?;
+        Ok(vec![quiet.p99_ms, busy.p99_ms, busy.per_second, per_second])
+    })
+}

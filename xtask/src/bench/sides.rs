@@ -1,0 +1,148 @@
+//! The servers of a measurement: ours (on one or both I/O back ends) and the peer.
+
+use super::Setup;
+use anyhow::{Context, Result, bail};
+use brisk_testkit::server::{Launch, Program, SERVER_BIN, Server, workspace_root};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// CPU of the servers; the load runs on the next one.
+pub(crate) const SERVER_CPU: usize = 0;
+pub(crate) const LOAD_CPU: usize = 1;
+
+/// Descriptors the largest cases need, with room to spare.
+const DESCRIPTORS_MIN: u64 = 12_000;
+
+/// Ours and theirs, running.
+pub(crate) struct Sides {
+    /// Our servers with what tells them apart (empty if there is one only).
+    pub(crate) ours: Vec<(String, Server)>,
+    pub(crate) theirs: Server,
+}
+
+impl Sides {
+    /// Starts our server as it starts by default, and the peer.
+    pub(crate) fn start(setup: &Setup<'_>) -> Result<Sides> {
+        let ours = ours(setup, 1)?.try_start().map_err(anyhow::Error::msg)?;
+        Ok(Sides { ours: vec![(String::new(), ours)], theirs: peer(setup)? })
+    }
+
+    /// Starts our server once per I/O back end, and the peer.
+    pub(crate) fn start_each_backend(setup: &Setup<'_>) -> Result<Sides> {
+        if setup.options.text("ours").is_some_and(|ours| ours.contains("redis")) {
+            return Sides::start(setup);
+        }
+        let mut servers = Vec::new();
+        for backend in ["epoll", "io_uring"] {
+            match ours(setup, 1)?.set("io-backend", backend).try_start() {
+                Ok(server) => servers.push((format!(", {backend}"), server)),
+                Err(error) => eprintln!("bench: without {backend}: {error}"),
+            }
+        }
+        if servers.is_empty() {
+            bail!("our server starts on no back end");
+        }
+        Ok(Sides { ours: servers, theirs: peer(setup)? })
+    }
+
+    /// All servers, ours first.
+    pub(crate) fn all(&self) -> Vec<&Server> {
+        self.ours.iter().map(|(_, server)| server).chain([&self.theirs]).collect()
+    }
+
+    /// Says what of this machine limits the measurements, and widens what may be widened until the
+    /// returned value goes.
+    pub(crate) fn check_machine() -> Result<Option<Widened>> {
+        let cpus = std::thread::available_parallelism()?.get();
+        if cpus < 2 {
+            eprintln!("bench: one CPU only: server and load share it, the rates mean little");
+        }
+        let limits = fs::read_to_string("/proc/self/limits")?;
+        let files = limits.lines().find(|l| l.starts_with("Max open files")).unwrap_or("");
+        let soft: u64 = files.split_whitespace().nth(3).and_then(|n| n.parse().ok()).unwrap_or(0);
+        if soft < DESCRIPTORS_MIN {
+            bail!("only {soft} open files allowed; run `ulimit -n {DESCRIPTORS_MIN}` first");
+        }
+        let before = fs::read_to_string(PORT_RANGE)?;
+        let bounds: Vec<u32> = before.split_whitespace().filter_map(|n| n.parse().ok()).collect();
+        if bounds.len() == 2 && bounds[1] - bounds[0] < 34_000 {
+            // Above the ports of the servers themselves.
+            match fs::write(PORT_RANGE, "31000 65535") {
+                Ok(()) => {
+                    eprintln!("bench: {PORT_RANGE} is 31000 65535 for now, else {}", before.trim());
+                    return Ok(Some(Widened { before }));
+                }
+                Err(error) => eprintln!("bench: {PORT_RANGE} stays {}: {error}", before.trim()),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Ports of outgoing connections: one per short connection, kept for a while after its end.
+const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+
+/// The range of ports as it was; written back at the end.
+pub(crate) struct Widened {
+    before: String,
+}
+
+impl Drop for Widened {
+    fn drop(&mut self) {
+        if let Err(error) = fs::write(PORT_RANGE, &self.before) {
+            eprintln!("bench: {PORT_RANGE} could not be set back: {error}");
+        }
+    }
+}
+
+fn quiet(program: Program) -> Launch {
+    Launch::new(program)
+        .set("maxclients", "12000")
+        .set("tcp-backlog", "8192")
+        .set("loglevel", "warning")
+}
+
+/// Our server, pinned, with `workers` workers.
+pub(crate) fn ours(setup: &Setup<'_>, workers: usize) -> Result<Launch> {
+    let program = match setup.options.text("ours") {
+        Some(program) => Program::At(program.into()),
+        None => Program::At(release_binary()?),
+    };
+    let is_redis = setup.options.text("ours").is_some_and(|program| program.contains("redis"));
+    let launch = quiet(program);
+    let launch = if is_redis { launch } else { launch.set("threads", &workers.to_string()) };
+    Ok(if workers == 1 { launch.on_cpu(SERVER_CPU) } else { launch })
+}
+
+fn peer(setup: &Setup<'_>) -> Result<Server> {
+    let program = setup.options.text("peer").unwrap_or("redis-server");
+    let launch = quiet(Program::At(program.into())).on_cpu(SERVER_CPU);
+    launch.try_start().map_err(anyhow::Error::msg).with_context(|| format!("peer {program}"))
+}
+
+/// Our server, built for release.
+fn release_binary() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os(SERVER_BIN) {
+        return Ok(path.into());
+    }
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let status = Command::new(cargo)
+        .args([
+            "build",
+            "--release",
+            "--quiet",
+            "--package",
+            "brisk-server",
+            "--bin",
+            "brisk-server",
+        ])
+        .current_dir(workspace_root())
+        .status()?;
+    if !status.success() {
+        bail!("building brisk-server failed; or set {SERVER_BIN}");
+    }
+    let here = std::env::current_exe()?;
+    let target = here.ancestors().nth(2).unwrap_or(Path::new("target"));
+    Ok(target.join("release/brisk-server"))
+}

@@ -1,0 +1,219 @@
+//! Rates and CPU time per operation under redis-benchmark. (P2, P3, S1, S2, I1)
+
+use super::Setup;
+use super::load::{Rate, Run, benchmark, fill};
+use super::report::{Limit, Report, Row, median};
+use super::sides::{Sides, ours};
+use anyhow::Result;
+use brisk_testkit::Conn;
+use brisk_testkit::server::Server;
+
+const KEYS: u64 = 1_000_000;
+const KEY: &str = "key:__rand_int__";
+
+/// Runs `run` on every server in turn, `setup.rounds` times; adds the medians to the report.
+fn compare(
+    setup: &Setup<'_>,
+    sides: &Sides,
+    what: &str,
+    run: &Run<'_>,
+    limit: Limit,
+    report: &mut Report,
+) -> Result<()> {
+    let servers = sides.all();
+    let mut rates: Vec<Vec<Rate>> = servers.iter().map(|_| Vec::new()).collect();
+    for round in 0..setup.rounds {
+        for i in 0..servers.len() {
+            // The order rotates, so that no server always runs first.
+            let i = (i + round) % servers.len();
+            rates[i].push(benchmark(servers[i], run)?);
+        }
+    }
+    let of = |i: usize, figure: fn(&Rate) -> f64| {
+        median(&rates[i].iter().map(figure).collect::<Vec<_>>())
+    };
+    let peer = servers.len() - 1;
+    for (i, (label, _)) in sides.ours.iter().enumerate() {
+        let mut row = |unit, figure: fn(&Rate) -> f64, limit| {
+            let what = format!("{what}{label}");
+            report.add(Row {
+                what,
+                unit,
+                ours: of(i, figure),
+                theirs: Some(of(peer, figure)),
+                limit,
+            });
+        };
+        row("CPU µs/op", |rate| rate.cpu_us, limit);
+        row("req/s", |rate| rate.per_second, Limit::None);
+        row("p99 ms", |rate| rate.p99_ms, Limit::None);
+    }
+    Ok(())
+}
+
+/// PING, GET, SET and MSET, one at a time and pipelined.
+pub(crate) fn matrix(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let sides = Sides::start(setup)?;
+    for server in sides.all() {
+        fill(server, 0, KEYS, 3)?;
+    }
+    let ping: &[&str] = &["PING"];
+    let get: &[&str] = &["GET", KEY];
+    let set: &[&str] = &["SET", KEY, "xxx"];
+    for (pipeline, operations, limit) in
+        [(1, 200_000, 1.0), (16, 1_600_000, 0.6), (100, 4_000_000, 0.3)]
+    {
+        for (name, command) in [("PING", ping), ("GET", get), ("SET", set)] {
+            let operations = setup.scaled(operations);
+            let run =
+                Run { command, operations, clients: 50, pipeline, keep_alive: true, keys: KEYS };
+            compare(
+                setup,
+                &sides,
+                &format!("{name} P{pipeline}"),
+                &run,
+                Limit::Ratio(limit),
+                report,
+            )?;
+        }
+    }
+    let mut command = vec!["MSET"];
+    (0..10).for_each(|_| command.extend([KEY, "xxx"]));
+    let operations = setup.scaled(500_000);
+    let run = Run {
+        command: &command,
+        operations,
+        clients: 50,
+        pipeline: 100,
+        keep_alive: true,
+        keys: KEYS,
+    };
+    compare(setup, &sides, "MSET(10) P100", &run, Limit::Ratio(0.5), report)
+}
+
+/// Thousands of clients that stay connected.
+pub(crate) fn kept(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let sides = Sides::start_each_backend(setup)?;
+    for server in sides.all() {
+        fill(server, 0, KEYS, 3)?;
+    }
+    let operations = setup.scaled(400_000);
+    let run = Run {
+        command: &["GET", KEY],
+        operations,
+        clients: 8_000,
+        pipeline: 1,
+        keep_alive: true,
+        keys: KEYS,
+    };
+    compare(setup, &sides, "GET, 8,000 clients", &run, Limit::Ratio(0.8), report)
+}
+
+/// One connection per request.
+pub(crate) fn reconnect(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let sides = Sides::start_each_backend(setup)?;
+    for server in sides.all() {
+        fill(server, 0, KEYS, 3)?;
+    }
+    for (clients, operations) in [(50, 40_000), (1_000, 40_000), (8_000, 60_000)] {
+        let operations = setup.scaled(operations);
+        let run = Run {
+            command: &["GET", KEY],
+            operations,
+            clients,
+            pipeline: 1,
+            keep_alive: false,
+            keys: KEYS,
+        };
+        compare(
+            setup,
+            &sides,
+            &format!("GET, reconnect, {clients} clients"),
+            &run,
+            Limit::Ratio(0.85),
+            report,
+        )?;
+    }
+    Ok(())
+}
+
+/// INFO in a loop; idle connections must not make it dearer.
+pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    const IDLE: usize = 9_999;
+    let sides = Sides::start(setup)?;
+    let operations = setup.scaled(20_000);
+    let run =
+        Run { command: &["INFO"], operations, clients: 1, pipeline: 1, keep_alive: true, keys: 0 };
+    let rate = |server: &Server| -> Result<f64> {
+        let rates: Result<Vec<f64>> =
+            (0..setup.rounds).map(|_| Ok(benchmark(server, &run)?.cpu_us)).collect();
+        Ok(median(&rates?))
+    };
+    let servers = [&sides.ours[0].1, &sides.theirs];
+    let mut figures = Vec::new();
+    for server in servers {
+        let alone = rate(server)?;
+        let idle: Vec<Conn> = (0..IDLE).map(|_| server.connect()).collect();
+        figures.push((alone, rate(server)?));
+        drop(idle);
+    }
+    let (ours, theirs) = (figures[0], figures[1]);
+    let mut row = |what: &str, unit, ours, theirs, limit| {
+        report.add(Row { what: what.to_owned(), unit, ours, theirs: Some(theirs), limit });
+    };
+    row("INFO alone", "CPU µs/op", ours.0, theirs.0, Limit::Ratio(1.0));
+    row("INFO beside 9,999 idle", "CPU µs/op", ours.1, theirs.1, Limit::Ratio(1.0));
+    row("dearer by idle clients", "times", ours.1 / ours.0, theirs.1 / theirs.0, Limit::Most(1.05));
+    Ok(())
+}
+
+/// Our server with two workers beside our server with one.
+pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let lcs: &[&str] = &["LCS", "{__rand_int__}a", "{__rand_int__}a"];
+    let start = |workers| -> Result<Server> {
+        let server = ours(setup, workers)?.try_start().map_err(anyhow::Error::msg)?;
+        fill(&server, 0, 100_000, 3)?;
+        let mut conn = server.connect();
+        let value = "abcdefghij".repeat(20);
+        for chunk in (0..1_000u32).collect::<Vec<_>>().chunks(500) {
+            let lines: Vec<String> =
+                chunk.iter().map(|i| format!("SET {{{i:012}}}a {value}")).collect();
+            conn.pipeline(&lines.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        Ok(server)
+    };
+    let (two, one) = (start(2)?, start(1)?);
+    let cases: [(&str, &[&str], u64, u64); 3] = [
+        ("LCS of 200 bytes", lcs, 30_000, 1_000),
+        ("GET", &["GET", KEY], 200_000, 100_000),
+        ("SET", &["SET", KEY, "xxx"], 200_000, 100_000),
+    ];
+    for (name, command, operations, keys) in cases {
+        let operations = setup.scaled(operations);
+        let run = Run { command, operations, clients: 50, pipeline: 1, keep_alive: true, keys };
+        let mut rates = [Vec::new(), Vec::new()];
+        for _ in 0..setup.rounds {
+            rates[0].push(benchmark(&two, &run)?);
+            rates[1].push(benchmark(&one, &run)?);
+        }
+        let of = |i: usize, figure: fn(&Rate) -> f64| {
+            median(&rates[i].iter().map(figure).collect::<Vec<_>>())
+        };
+        for (unit, figure, limit) in [
+            (
+                "req/s",
+                (|rate| rate.per_second) as fn(&Rate) -> f64,
+                if command == lcs { Limit::RatioAtLeast(1.6) } else { Limit::None },
+            ),
+            (
+                "CPU µs/op",
+                |rate| rate.cpu_us,
+                if command == lcs { Limit::None } else { Limit::Ratio(1.1) },
+            ),
+        ] {
+            let what = format!("{name}, two workers (peer: one)");
+            report.add(Row { what, unit, ours: of(0, figure), theirs: Some(of(1, figure)), limit });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! `cargo xtask …`: the project's own commands. `cargo xtask help` lists them.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "a command-line tool speaks on standard output")]
+
+mod bench;
+mod ci;
+mod diff;
+mod options;
+mod tidy;
+
+use options::Options;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask ci                      everything a change must pass (this is what .ci/run runs)
+cargo xtask tidy                    the house rules that a program can check
+cargo xtask diff [--seed N] …       the same commands to our server and to a real Redis
+cargo xtask bench <case|all> …      measurements beside a peer; `bench list` names the cases
+
+diff options:
+  --seed N | --seeds A..B   random seeds (B excluded); default 1
+  --commands M              commands per seed; default 100000
+  --sample                  the run of CI: 4 seeds, 20000 commands together
+  --resp 2|3|both           protocol; default both, in turn by episodes
+  --pipeline N              commands sent before replies are read; default 100
+  --episode N               begin with this episode, to repeat a finding
+  --only a,b*               only these commands
+  --without a,b*            all but these commands
+  --ours  redis|brisk|PATH|HOST:PORT    default brisk
+  --theirs …                            default redis
+  --table brisk|reference   command rows to draw from; default brisk
+bench options:
+  --rounds N (5)  --peer PROGRAM (redis-server)  --ours PROGRAM  --scale X (1.0)
+";
+
+fn main() -> ExitCode {
+    let mut words = std::env::args().skip(1);
+    let task = words.next().unwrap_or_default();
+    let result = Options::parse(words).and_then(|options| match task.as_str() {
+        "bench" => bench::main(&options),
+        "ci" => ci::main(&options),
+        "tidy" => tidy::main(),
+        "diff" => diff::main(&options),
+        _ => {
+            println!("{HELP}");
+            Ok(task == "help")
+        }
+    });
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask {task}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

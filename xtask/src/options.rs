@@ -1,0 +1,52 @@
+//! Command-line options of the form `--name value`, `--flag` and plain words.
+
+use anyhow::{Context, Result, bail};
+use std::str::FromStr;
+
+/// Options that take no value.
+const FLAGS: &[&str] = &["sample", "json"];
+
+/// What stood on the command line after the task.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    pub(crate) words: Vec<String>,
+    named: Vec<(String, String)>,
+}
+
+impl Options {
+    pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Options> {
+        let mut options = Options::default();
+        while let Some(word) = words.next() {
+            match word.strip_prefix("--") {
+                None => options.words.push(word),
+                Some(flag) if FLAGS.contains(&flag) => {
+                    options.named.push((flag.to_owned(), String::new()));
+                }
+                Some(name) => {
+                    let Some(value) = words.next() else { bail!("--{name} wants a value") };
+                    options.named.push((name.to_owned(), value));
+                }
+            }
+        }
+        Ok(options)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.named.iter().any(|(n, _)| n == name)
+    }
+
+    /// The option's text, the last one given.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        self.named.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The option as a number, or `default`.
+    pub(crate) fn number<T: FromStr>(&self, name: &str, default: T) -> Result<T>
+    where
+        T::Err: std::error::Error + Send + Sync + 'static,
+    {
+        self.text(name).map_or(Ok(default), |text| {
+            text.replace('_', "").parse().with_context(|| format!("--{name} {text}"))
+        })
+    }
+}

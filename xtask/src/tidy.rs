@@ -1,0 +1,248 @@
+//! `cargo xtask tidy`: the house rules that a program can check.
+//!
+//! Each rule is a row of [`RULES`] or a small function beside it; a finding names file, line, rule
+//! and what to do. Rules that the compiler or clippy already enforce are not repeated here.
+
+use anyhow::{Context, Result};
+use brisk_testkit::server::workspace_root;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file longer than this is about more than one thing.
+const LINES_MAX: usize = 1_200;
+
+/// Folder and file names that say nothing about what is inside.
+const BANNED_NAMES: &[&str] = &[
+    "util", "utils", "common", "helper", "helpers", "misc", "manager", "support", "stuff", "part1",
+    "part2",
+];
+
+/// Words that must not stand in code of certain places.
+struct Rule {
+    /// Path prefixes it applies to; empty means everywhere.
+    within: &'static [&'static str],
+    /// Path prefixes it does not apply to.
+    except: &'static [&'static str],
+    words: &'static [&'static str],
+    /// Whether unit tests at the bottom of a file and `tests/` folders are exempt.
+    tests_exempt: bool,
+    advice: &'static str,
+}
+
+const RULES: &[Rule] = &[
+    Rule {
+        within: &["crates/engine", "crates/resp", "crates/structures"],
+        except: &[],
+        words: &["SystemTime", "Instant::"],
+        tests_exempt: true,
+        advice: "no clock here: take the time as an argument",
+    },
+    Rule {
+        within: &["crates/"],
+        // The reactor holds descriptors of its own kind as files.
+        except: &["crates/server", "crates/persist", "crates/testkit", "crates/reactor"],
+        words: &["std::fs", "fs::File"],
+        tests_exempt: true,
+        advice: "files are the business of server and persist",
+    },
+    Rule {
+        within: &["crates/engine", "crates/resp", "crates/structures"],
+        except: &[],
+        words: &["std::net", "std::thread::spawn", "TcpStream"],
+        tests_exempt: true,
+        advice: "no sockets and threads here: that is the reactor's and the server's business",
+    },
+    Rule {
+        within: &[],
+        except: &["crates/testkit/src/wait.rs"],
+        words: &["thread::sleep"],
+        tests_exempt: false,
+        advice: "wait for a condition with a deadline: brisk_testkit::wait_until",
+    },
+    Rule {
+        within: &[],
+        except: &["crates/structures", "crates/reactor"],
+        words: &["unsafe {", "unsafe fn ", "unsafe impl ", "allow(unsafe_code"],
+        tests_exempt: false,
+        advice: "unsafe code lives in structures and reactor only",
+    },
+    Rule {
+        within: &[],
+        except: &[],
+        words: &["#[ignore"],
+        tests_exempt: false,
+        advice: "assert what is wrong but accepted, with a note, instead of ignoring a test",
+    },
+    Rule {
+        within: &["crates/engine/src/commands"],
+        except: &[],
+        words: &["Encoding::", "Listpack::", "Intset::", "Quicklist::", "IntSet::", "QuickList::"],
+        tests_exempt: true,
+        advice: "commands speak in the type's verbs; encodings are matched on in engine/types only",
+    },
+    Rule {
+        within: &["crates/server", "crates/engine"],
+        except: &[],
+        words: &[
+            "spec.name == \"",
+            "spec.name != \"",
+            "\" == spec.name",
+            "match spec.name",
+            ".spec.name.eq",
+        ],
+        tests_exempt: true,
+        advice: "nobody asks which command this is: add a flag to the row instead",
+    },
+    Rule {
+        within: &[],
+        except: &[],
+        // In two pieces, so that this very line does not break the rule.
+        words: &[concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/")],
+        tests_exempt: false,
+        advice: "no path of one machine in the sources",
+    },
+];
+
+/// One breach.
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    path: String,
+    line: usize,
+    advice: String,
+}
+
+/// Checks all sources; `Ok(false)` after findings.
+#[expect(clippy::print_stdout, reason = "the findings are the output of the command")]
+pub(crate) fn main() -> Result<bool> {
+    let root = workspace_root();
+    let mut files = Vec::new();
+    for folder in ["crates", "xtask", "tests", "fuzz", ".ci"] {
+        sources(&root.join(folder), &mut files)?;
+    }
+    let mut findings = Vec::new();
+    for file in &files {
+        let path = file.strip_prefix(root).unwrap_or(file).to_string_lossy().replace('\\', "/");
+        let text = fs::read_to_string(file).with_context(|| path.clone())?;
+        findings.extend(check(&path, &text));
+    }
+    for Finding { path, line, advice } in &findings {
+        println!("{path}:{line}: {advice}");
+    }
+    println!("tidy: {} files, {} findings", files.len(), findings.len());
+    Ok(findings.is_empty())
+}
+
+fn sources(folder: &Path, into: &mut Vec<PathBuf>) -> Result<()> {
+    if !folder.exists() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("");
+        if path.is_dir() && name != "target" && name != "data" && name != "corpus" {
+            sources(&path, into)?;
+        } else if matches!(path.extension().and_then(|e| e.to_str()), Some("rs" | "toml"))
+            || name == "run"
+        {
+            into.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn check(path: &str, text: &str) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut found = |line: usize, advice: &str| {
+        findings.push(Finding { path: path.to_owned(), line, advice: advice.to_owned() });
+    };
+    let rust = path.ends_with(".rs");
+    if rust && !text.starts_with("//!") {
+        found(1, "open the file with a `//!` head: what it is about, and what is elsewhere");
+    }
+    let lines = text.lines().count();
+    if rust && lines > LINES_MAX {
+        found(lines, &format!("over {LINES_MAX} lines: split it by meaning"));
+    }
+    let stem = |part: &str| part.trim_end_matches(".rs").to_ascii_lowercase();
+    if path.split('/').any(|part| BANNED_NAMES.contains(&stem(part).as_str())) {
+        found(1, "a name that says nothing: call the file after what it is about");
+    }
+    let test_code = first_test_line(path, text);
+    for (at, line) in text.lines().enumerate() {
+        let code = code_of(line, rust);
+        for rule in RULES {
+            let applies = (rule.within.is_empty() || starts(path, rule.within))
+                && !starts(path, rule.except)
+                && !(rule.tests_exempt && at >= test_code);
+            if applies && rule.words.iter().any(|word| code.contains(word)) {
+                found(at + 1, rule.advice);
+            }
+        }
+    }
+    findings
+}
+
+fn starts(path: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| path.starts_with(prefix))
+}
+
+/// The rule file quotes what it forbids, so a quoted word is not a use. Paths may stand in strings.
+fn code_of(line: &str, rust: bool) -> &str {
+    let trimmed = line.trim_start();
+    if rust && trimmed.starts_with("words: &[") && !trimmed.contains("concat!") { "" } else { line }
+}
+
+/// Where test code begins (a line number from 0): `#[cfg(test)]` followed by a module, or the whole
+/// file below a `tests` folder.
+fn first_test_line(path: &str, text: &str) -> usize {
+    let whole = path.contains("/examples/")
+        || path.contains("/tests/")
+        || path.starts_with("tests/")
+        || path.ends_with("/tests.rs");
+    if whole {
+        return 0;
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let start = lines.windows(2).position(|pair| {
+        pair[0].trim() == "#[cfg(test)]"
+            && pair[1].trim_start().starts_with("mod ")
+            && pair[1].trim_end().ends_with('{')
+    });
+    start.unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn advice(path: &str, text: &str) -> Vec<String> {
+        check(path, text).into_iter().map(|f| format!("{}: {}", f.line, f.advice)).collect()
+    }
+
+    #[test]
+    fn a_clock_in_the_engine_is_found_but_not_in_its_tests() {
+        let text = "//! x\nlet t = SystemTime::now();\n#[cfg(test)]\nmod tests {\nSystemTime\n}\n";
+        assert_eq!(
+            advice("crates/engine/src/a.rs", text),
+            ["2: no clock here: take the time as an argument"]
+        );
+        assert!(advice("crates/server/src/a.rs", text).is_empty());
+    }
+
+    #[test]
+    fn a_file_needs_a_head_and_a_name() {
+        assert_eq!(advice("crates/server/src/utils.rs", "fn x() {}").len(), 2);
+        assert!(advice("crates/server/src/gate.rs", "//! Gates.\n").is_empty());
+    }
+
+    #[test]
+    fn sleeping_is_found_in_tests_too() {
+        let sleeping = ["//! x\nstd::thread", "::sleep(d);\n"].concat();
+        assert_eq!(advice("tests/tests/expiry.rs", &sleeping).len(), 1);
+    }
+
+    #[test]
+    fn the_sources_are_tidy() {
+        assert!(main().unwrap(), "see the findings printed above");
+    }
+}
