@@ -28,6 +28,7 @@ pub struct Received {
 #[derive(Debug)]
 pub struct TlsStream {
     connection: ServerConnection,
+    /// Nothing more is sent.
     closed: bool,
 }
 
@@ -66,6 +67,8 @@ impl TlsStream {
             };
             self.read_plaintext(plain);
             self.drain(output);
+            // The alert was the last that can be sent.
+            self.closed |= step.is_err();
             seen.finished = step?.peer_has_closed();
         }
         seen.connected = was_handshaking && !self.connection.is_handshaking();
@@ -84,13 +87,13 @@ impl TlsStream {
         }
     }
 
-    /// Encrypts `bytes` to the end of `output`. Not before the handshake is over: nothing that would
-    /// have to wait in between is taken then.
+    /// Encrypts `bytes` to the end of `output`; after the end of the connection they are dropped.
+    /// Not to be called before the handshake is over.
     pub fn send(&mut self, bytes: &[u8], output: &mut Output) {
-        if self.closed || self.connection.is_handshaking() {
-            debug_assert!(self.closed, "nobody is answered before the handshake");
+        if self.closed {
             return;
         }
+        debug_assert!(!self.is_handshaking(), "nobody is answered before the handshake");
         for slice in bytes.chunks(SLICE_BYTES) {
             let taken = self.connection.writer().write(slice);
             debug_assert!(taken.is_ok_and(|taken| taken == slice.len()), "the buffer was empty");

@@ -49,10 +49,9 @@ impl<V> TableMut<'_, V> {
         // An empty table may still hold an array; it goes the way of all replaced arrays.
         drop(self.take());
         let other = table.view_mut();
-        for (to, from) in [
-            (&self.root.current, &other.root.current),
-            (&self.root.draining, &other.root.draining),
-        ] {
+        for (to, from) in
+            [(&self.root.current, &other.root.current), (&self.root.draining, &other.root.draining)]
+        {
             to.store(from.load(Relaxed), Relaxed);
             from.store(std::ptr::null_mut(), Relaxed);
         }
