@@ -1,8 +1,15 @@
 //! A batch: up to 32 requests of one connection, cut out of its input before the first is executed.
 //!
-//! Knowing the requests ahead is what makes the keyspace fast: while the first is executed, the
-//! cache lines of the others are on their way. Three passes, each over the whole batch, each
-//! touching what the pass before has asked the memory for: slot, bucket, entry.
+//! Knowing the requests ahead is what makes the keyspace fast: while one is cut out, or executed,
+//! the cache lines of others are on their way. Looking a key up touches three lines one after the
+//! other, slot, bucket and entry; each key is taken through these three steps with [`LAG`] other
+//! keys between two of them, which is time enough for the memory to answer:
+//!
+//! ```text
+//!  cut out:     key n      asks for the slot's line
+//!               key n-8    its slot is here, asks for the bucket's line
+//!               key n-16   its bucket is here, asks for the entry's line
+//! ```
 
 use crate::table::{CommandTable, KeyPlan, Row};
 use brisk_engine::args::{Args, PreparedKey};
@@ -10,9 +17,12 @@ use brisk_engine::keyspace::{Database, KeyHasher};
 use brisk_engine::{exec, keyspec};
 use brisk_resp::{Limits, ProtocolError, RequestDecoder, Span, Spans, Step};
 use brisk_structures::reclaim::Participant;
+use std::ops::Range;
 
 /// Requests cut ahead. Measured: 16 are nearly as good, more gain nothing.
 pub const REQUESTS_MAX: usize = 32;
+/// Keys between two steps of a key on its way into the cache.
+const LAG: usize = 8;
 /// Keys prefetched for one batch; more would push each other out of the cache.
 const PREFETCHED_KEYS_MAX: usize = 512;
 /// Cutting ahead ends when this many words are at hand.
@@ -40,6 +50,15 @@ pub enum Stop {
     NeedMore(usize),
     /// What follows is no request.
     Broken(ProtocolError),
+}
+
+/// Where the batch looks things up while it is cut.
+pub struct Look<'l> {
+    pub table: &'static CommandTable,
+    pub hasher: &'l KeyHasher,
+    /// The session's database as the batch begins; a SELECT within it only makes prefetching vain.
+    pub database: &'l Database,
+    pub participant: &'l Participant,
 }
 
 /// The requests at hand.
@@ -78,12 +97,25 @@ impl Batch {
         max: usize,
         decoder: &mut RequestDecoder,
         limits: &Limits,
-        table: &'static CommandTable,
-        hasher: &KeyHasher,
+        look: &Look<'_>,
     ) -> (usize, Stop) {
         self.requests.clear();
         self.spans.clear();
         self.prepared.clear();
+        let filled = self.cut(data, max, decoder, limits, look);
+        self.settle(look.database, look.participant);
+        filled
+    }
+
+    #[inline]
+    fn cut(
+        &mut self,
+        data: &[u8],
+        max: usize,
+        decoder: &mut RequestDecoder,
+        limits: &Limits,
+        look: &Look<'_>,
+    ) -> (usize, Stop) {
         let mut at = 0;
         while self.requests.len() < max && self.spans.len() < WORDS_MAX {
             if at == data.len() {
@@ -92,7 +124,9 @@ impl Batch {
             let first_span = self.spans.len();
             match decoder.decode(&data[at..], limits, &mut self.spans) {
                 Ok(Step::Request { consumed, argc }) => {
-                    self.add(data, at, at + consumed, first_span, argc, table, hasher);
+                    let keys = self.prepared.len();
+                    self.add(data, at..at + consumed, first_span, argc, look);
+                    self.advance(keys, look.database, look.participant);
                     at += consumed;
                 }
                 Ok(Step::Empty { consumed }) => at += consumed,
@@ -104,16 +138,13 @@ impl Batch {
     }
 
     #[inline]
-    #[expect(clippy::too_many_arguments, reason = "one call, in the hottest loop")]
     fn add(
         &mut self,
         data: &[u8],
-        start: usize,
-        end: usize,
+        Range { start, end }: Range<usize>,
         first_span: usize,
         spans: usize,
-        table: &'static CommandTable,
-        hasher: &KeyHasher,
+        Look { table, hasher, .. }: &Look<'_>,
     ) {
         let input = &data[start..];
         let list = &self.spans.as_slice()[first_span..];
@@ -146,21 +177,36 @@ impl Batch {
         self.requests.push(Request { row, start, end, first_span, spans, first_key, keys });
     }
 
-    /// Asks the memory for everything the batch will look at in `database`.
+    /// Takes the keys on their way into the cache on by one step each, those that were cut out
+    /// last by their first.
     #[inline]
-    pub fn prefetch(&self, database: &Database, participant: &Participant) {
-        // A single key is looked up at once; asking ahead would only cost.
-        if self.prepared.len() < 2 {
+    fn advance(&mut self, from: usize, database: &Database, participant: &Participant) {
+        let to = self.prepared.len().min(PREFETCHED_KEYS_MAX);
+        for at in from..to {
+            database.slot(self.prepared[at].slot).prefetch();
+            if let Some(at) = at.checked_sub(LAG) {
+                let key = &self.prepared[at];
+                database.slot(key.slot).prefetch_bucket(key.hash);
+            }
+            if let Some(at) = at.checked_sub(2 * LAG) {
+                let key = &self.prepared[at];
+                database.slot(key.slot).prefetch_entry(key.hash, participant);
+            }
+        }
+    }
+
+    /// Lets the last keys take their last steps. A single key is looked up at once; asking ahead
+    /// would only cost.
+    #[inline]
+    fn settle(&self, database: &Database, participant: &Participant) {
+        let keys = &self.prepared[..self.prepared.len().min(PREFETCHED_KEYS_MAX)];
+        if keys.len() < 2 {
             return;
         }
-        let keys = &self.prepared[..self.prepared.len().min(PREFETCHED_KEYS_MAX)];
-        for key in keys {
-            database.slot(key.slot).prefetch();
-        }
-        for key in keys {
+        for key in &keys[keys.len().saturating_sub(LAG)..] {
             database.slot(key.slot).prefetch_bucket(key.hash);
         }
-        for key in keys {
+        for key in &keys[keys.len().saturating_sub(2 * LAG)..] {
             database.slot(key.slot).prefetch_entry(key.hash, participant);
         }
     }

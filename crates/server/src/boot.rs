@@ -103,8 +103,8 @@ fn run(mut store: Store) -> Result<u8, String> {
         log.warning(format_args!("{warning}"));
     }
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
-    watch_signals(&shared, &log)?;
-    let threads = start_workers(&shared, &config, listeners, &log)?;
+    watch_signals(shared, &log)?;
+    let threads = start_workers(shared, &config, listeners, &log)?;
     log.notice(format_args!("Server initialized"));
     log.notice(format_args!("Ready to accept connections"));
     let code = shared.shutdown.wait();
@@ -132,7 +132,8 @@ fn open_log(config: &Config) -> Result<Log, String> {
         .map_err(|error| format!("Can't open the log file {}: {error}", path.display()))
 }
 
-fn share(store: Store, workers: usize, log: Arc<Log>) -> Result<Arc<Shared>, String> {
+/// What the workers share lives as long as the process.
+fn share(store: Store, workers: usize, log: Arc<Log>) -> Result<&'static Shared, String> {
     let config = store.current();
     let renames: Vec<(String, String)> = config
         .security
@@ -156,7 +157,7 @@ fn share(store: Store, workers: usize, log: Arc<Log>) -> Result<Arc<Shared>, Str
     shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
     let used = crate::memory::used();
     shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
-    Ok(Arc::new(shared))
+    Ok(Box::leak(Box::new(shared)))
 }
 
 fn random_u64() -> Result<u64, String> {
@@ -164,7 +165,7 @@ fn random_u64() -> Result<u64, String> {
 }
 
 fn start_workers(
-    shared: &Arc<Shared>,
+    shared: &'static Shared,
     config: &Config,
     listeners: Vec<Listeners>,
     log: &Arc<Log>,
@@ -176,14 +177,14 @@ fn start_workers(
     let mut threads = Vec::new();
     let (ready, is_ready) = std::sync::mpsc::channel();
     for (id, own) in listeners.into_iter().enumerate() {
-        let (shared, ready, seed) = (Arc::clone(shared), ready.clone(), random_u64()?);
+        let (ready, seed) = (ready.clone(), random_u64()?);
         let log = Arc::clone(log);
         let thread =
             std::thread::Builder::new().name(format!("brisk-worker-{id}")).spawn(move || {
-                match set_up(&shared, id, own, backend, seed) {
+                match set_up(shared, id, own, backend, seed) {
                     Ok((worker, reactor)) => {
                         let _ = ready.send(Ok(()));
-                        work(&shared, worker, reactor, &log);
+                        work(shared, worker, reactor, &log);
                     }
                     Err(why) => {
                         let _ = ready.send(Err(why));
@@ -199,7 +200,7 @@ fn start_workers(
 }
 
 fn set_up(
-    shared: &Arc<Shared>,
+    shared: &'static Shared,
     id: usize,
     listeners: Listeners,
     backend: BackendChoice,
@@ -212,7 +213,7 @@ fn set_up(
     }
     shared.mailboxes[id].connect(reactor.waker());
     let participant = Participant::register().ok_or("too many threads")?;
-    let core = Core::new(Arc::clone(shared), id, seed);
+    let core = Core::new(shared, id, seed);
     let mut purposes = Vec::new();
     for (purpose, listener) in listeners {
         let index = reactor.listen(listener).map_err(|error| format!("cannot listen: {error}"))?;
@@ -240,11 +241,11 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     shared.quiesce.leave(id);
 }
 
-fn watch_signals(shared: &Arc<Shared>, log: &Arc<Log>) -> Result<(), String> {
+fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let failed = |error| format!("cannot handle signals: {error}");
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
-    let (shared, log) = (Arc::clone(shared), Arc::clone(log));
+    let log = Arc::clone(log);
     std::thread::Builder::new()
         .name("brisk-signals".to_owned())
         .spawn(move || {

@@ -34,7 +34,7 @@ impl Core {
         data: &[u8],
         replies: &mut ReplyBuffer,
     ) -> Flow {
-        let shared = self.shared.clone();
+        let shared = self.shared;
         let mut args = batch.args(data, request, shared.keyspace.hasher());
         let Some(row) = request.row else {
             let error = unknown_command(&args);
@@ -62,7 +62,6 @@ impl Core {
         let mark = replies.mark();
         let prepared = batch.keys(request);
         let words = args.clone();
-        let db_before = session.db;
         let result = match row.run {
             Run::Data(run) => {
                 let call = Invocation {
@@ -103,7 +102,7 @@ impl Core {
                 true
             }
         };
-        self.account(session, row, failed, &words, db_before);
+        self.account(session, row, failed, &words);
         if !session.wants_reply() {
             replies.truncate(mark);
         }
@@ -141,22 +140,13 @@ impl Core {
 
     /// Statistics, slow log, latency monitor.
     #[inline]
-    fn account(
-        &mut self,
-        session: &Session,
-        row: &'static Row,
-        failed: bool,
-        words: &Args<'_>,
-        db: brisk_engine::DbIndex,
-    ) {
-        let _ = db;
+    fn account(&mut self, session: &Session, row: &'static Row, failed: bool, words: &Args<'_>) {
         let ticks = self.clock.ticks();
         let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
         self.last_ticks = ticks;
-        session.record.last_command.store(row.id as u32, Ordering::Relaxed);
-        let stats = &self.shared.stats[self.id];
-        stats.commands_processed.add(1);
-        let own = &stats.commands[row.id];
+        self.ran += 1;
+        self.last_row = row.id as u32;
+        let own = &self.stats().commands[row.id];
         own.calls.add(1);
         own.time_ns.add(ns);
         if failed {

@@ -11,7 +11,7 @@
 
 mod encrypted;
 
-use crate::batch::{Batch, REQUESTS_MAX, Stop};
+use crate::batch::{Batch, Look, REQUESTS_MAX, Stop};
 use crate::clients::{ClientRecord, flag};
 use crate::config::Config;
 use crate::cron::Cron;
@@ -57,7 +57,7 @@ pub enum Purpose {
 
 /// A worker's belongings besides its sessions: what commands may use.
 pub struct Core {
-    pub shared: Arc<Shared>,
+    pub shared: &'static Shared,
     pub id: usize,
     pub env: Env,
     pub config: Arc<Config>,
@@ -70,6 +70,9 @@ pub struct Core {
     /// Sessions to close after the present command, by token.
     pub doomed: Vec<Token>,
     pub evictor: Evictor,
+    /// Commands that ran since the batch's figures were noted, and the last one's row.
+    pub ran: u64,
+    pub last_row: u32,
     config_generation: u64,
     soft_limit: usize,
     total_limit: u64,
@@ -107,7 +110,7 @@ pub fn unix_us() -> u64 {
 }
 
 impl Core {
-    pub fn new(shared: Arc<Shared>, id: usize, seed: u64) -> Core {
+    pub fn new(shared: &'static Shared, id: usize, seed: u64) -> Core {
         let clock = brisk_reactor::clock();
         let tally = shared.keyspace.tally();
         let mut core = Core {
@@ -120,6 +123,8 @@ impl Core {
             latency_tracking: true,
             doomed: Vec::new(),
             evictor: Evictor::default(),
+            ran: 0,
+            last_row: u32::MAX,
             config_generation: 0,
             soft_limit: usize::MAX,
             total_limit: u64::MAX,
@@ -135,7 +140,8 @@ impl Core {
         core
     }
 
-    pub fn stats(&self) -> &WorkerStats {
+    #[inline]
+    pub fn stats(&self) -> &'static WorkerStats {
         &self.shared.stats[self.id]
     }
 
@@ -439,8 +445,7 @@ impl Worker {
     /// Executes the whole requests at the beginning of `data`, as far as the session may go, and
     /// returns how many bytes they took.
     fn execute(&mut self, io: &mut Control, session: &mut Session, data: &[u8]) -> usize {
-        let shared = Arc::clone(&self.core.shared);
-        let (table, hasher) = (shared.table, shared.keyspace.hasher());
+        let shared = self.core.shared;
         let begin = self.core.last_ticks;
         let mut at = 0;
         loop {
@@ -450,18 +455,23 @@ impl Worker {
             let limits = Limits { authenticated: session.authenticated, ..self.core.limits };
             // Before authentication the next request's limits depend on this one.
             let max = if session.authenticated { REQUESTS_MAX } else { 1 };
-            let (len, stop) =
-                self.batch.fill(&data[at..], max, &mut session.decoder, &limits, table, hasher);
+            let look = Look {
+                table: shared.table,
+                hasher: shared.keyspace.hasher(),
+                database: shared.keyspace.database(session.db),
+                participant: &self.participant,
+            };
+            let decoder = &mut session.decoder;
+            let (len, stop) = self.batch.fill(&data[at..], max, decoder, &limits, &look);
             let parsed = self.core.clock.ticks();
             let parse_ticks = parsed.wrapping_sub(self.core.last_ticks);
             self.core.last_ticks = parsed;
-            self.batch.prefetch(shared.keyspace.database(session.db), &self.participant);
             if let Some(rest) = self.run_batch(io, session, &data[at..]) {
                 session.decoder.reset();
-                self.note_batch(parse_ticks, parsed);
+                self.note_batch(session, parse_ticks, parsed);
                 return at + rest;
             }
-            self.note_batch(parse_ticks, parsed);
+            self.note_batch(session, parse_ticks, parsed);
             at += len;
             match stop {
                 Stop::Full => {}
@@ -521,13 +531,18 @@ impl Worker {
     }
 
     #[inline]
-    fn note_batch(&mut self, parse_ticks: u64, parsed: u64) {
+    fn note_batch(&mut self, session: &Session, parse_ticks: u64, parsed: u64) {
+        let ran = std::mem::take(&mut self.core.ran);
+        if ran > 0 {
+            session.record.last_command.store(self.core.last_row, Ordering::Relaxed);
+        }
         let clock = self.core.clock;
         let stats = self.core.stats();
         stats.parse_ns.add(clock.ns(parse_ticks));
         stats.execute_ns.add(clock.ns(self.core.last_ticks.wrapping_sub(parsed)));
         stats.batches.add(1);
         stats.batched_requests.add(self.batch.len() as u64);
+        stats.commands_processed.add(ran);
         stats.batch_max.raise(self.batch.len() as u64);
         self.core.free_garbage();
     }
