@@ -62,10 +62,14 @@ impl CommandError {
     /// An error that quotes a client's word at its end: only what stands before a NUL byte, and
     /// no line ends, since the error is one line.
     pub fn text_with(before: &str, word: &[u8]) -> CommandError {
+        CommandError::text_around(before, word, "")
+    }
+
+    /// As [`CommandError::text_with`], for a word in the middle.
+    pub fn text_around(before: &str, word: &[u8], after: &str) -> CommandError {
         let word = word.split(|byte| *byte == 0).next().unwrap_or_default();
-        let text = String::from_utf8_lossy(word);
-        let text = text.trim_end_matches(['\r', '\n']).replace(['\r', '\n'], " ");
-        CommandError::text(format!("{before}{text}"))
+        let text = format!("{before}{}{after}", String::from_utf8_lossy(word));
+        CommandError::text(text.trim_end_matches(['\r', '\n']).replace(['\r', '\n'], " "))
     }
 }
 

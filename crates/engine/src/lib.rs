@@ -8,6 +8,7 @@ pub mod args;
 pub mod command;
 pub mod commands;
 pub mod ctx;
+pub mod digest;
 pub mod effect;
 pub mod env;
 pub mod error;

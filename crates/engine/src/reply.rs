@@ -125,6 +125,11 @@ impl<'a> Reply<'a> {
         self.protocol
     }
 
+    /// For the commands that change the protocol: their own reply is in the new one.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
     pub fn buffer(&mut self) -> &mut ReplyBuffer {
         self.buffer
     }

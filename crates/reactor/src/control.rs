@@ -14,6 +14,7 @@ use socket2::SockRef;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,8 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Listening {
     pub(crate) listener: Listener,
+    /// Where its connections arrive, if that is one address: not for wildcards.
+    pub(crate) address: Option<SocketAddr>,
     /// Accepts to try in one round; follows what the last rounds found.
     pub(crate) quota: usize,
     /// Resting until then, after a failure.
@@ -174,6 +177,17 @@ impl Control {
         SockRef::from(&fd)
             .local_addr()
             .map_or(PeerAddr::Unknown, |address| PeerAddr::from_sock_addr(&address))
+    }
+
+    /// This end's address of a connection accepted by this listener: no system call unless the listener is bound to a
+    /// wildcard.
+    #[must_use]
+    pub fn accepted_at(&self, token: Token, listener: usize) -> PeerAddr {
+        let listening = self.listeners.get(listener).and_then(Option::as_ref);
+        match listening.and_then(|listening| listening.address) {
+            Some(address) => PeerAddr::Tcp(address),
+            None => self.local_addr(token),
+        }
     }
 
     #[must_use]

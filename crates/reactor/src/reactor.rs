@@ -86,7 +86,9 @@ impl Reactor {
             self.io.listeners.push(None);
             self.io.listeners.len() - 1
         });
-        self.io.listeners[index] = Some(Listening { listener, quota: 1, rests_until: None });
+        let address = listener.local_addr().filter(|address| !address.ip().is_unspecified());
+        self.io.listeners[index] =
+            Some(Listening { listener, address, quota: 1, rests_until: None });
         let number = u32::try_from(index).map_err(io::Error::other)?;
         let started = match &mut self.driver {
             Driver::Epoll(epoll) => epoll.start_accepting(&mut self.io, number),

@@ -7,6 +7,7 @@ use crate::listeners::Listeners;
 use crate::log::{Log, Role};
 use crate::shared::Shared;
 use crate::table::CommandTable;
+use crate::tls::TlsSettings;
 use crate::worker::{Core, Worker, unix_ms};
 use brisk_engine::Keyspace;
 use brisk_engine::keyspace::KeyHasher;
@@ -89,10 +90,14 @@ fn run(mut store: Store) -> Result<u8, String> {
     let config = store.current();
     let workers = config.process.threads.count();
     let log = Arc::new(log);
-    let shared = share(store, workers, Arc::clone(&log))?;
-    if shared.tls.renew(&config, &log).is_err() {
-        log.warning(format_args!("Failed to configure TLS. Check logs for more info."));
-        return Ok(1);
+    let shared = share(&log, store, workers)?;
+    match TlsSettings::prepare(&config, &log) {
+        Ok(None) => {}
+        Ok(Some(settings)) => shared.tls.put(settings),
+        Err(_) => {
+            log.warning(format_args!("Failed to configure TLS. Check logs for more info."));
+            return Ok(1);
+        }
     }
     let Some(listeners) = crate::listeners::open(&config, workers, &log) else { return Ok(1) };
     let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
@@ -133,7 +138,7 @@ fn open_log(config: &Config) -> Result<Log, String> {
 }
 
 /// What the workers share lives as long as the process.
-fn share(store: Store, workers: usize, log: Arc<Log>) -> Result<&'static Shared, String> {
+fn share(log: &Arc<Log>, store: Store, workers: usize) -> Result<&'static Shared, String> {
     let config = store.current();
     let renames: Vec<(String, String)> = config
         .security
@@ -152,8 +157,16 @@ fn share(store: Store, workers: usize, log: Arc<Log>) -> Result<&'static Shared,
     let run_id: String = run_id.collect::<Result<Vec<_>, String>>()?.concat();
     let run_id = run_id[..40].to_owned();
     let maxmemory = config.memory.maxmemory;
-    let shared =
-        Shared::new((*config).clone(), store, table, keyspace, workers, run_id, unix_ms(), log);
+    let shared = Shared::new(
+        Arc::clone(log),
+        (*config).clone(),
+        store,
+        table,
+        keyspace,
+        workers,
+        run_id,
+        unix_ms(),
+    );
     shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
     let used = crate::memory::used();
     shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
@@ -229,6 +242,9 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     shared.quiesce.enter(id);
     loop {
         let wait = worker.between_rounds(reactor.io());
+        for listeners in std::mem::take(&mut worker.new_listeners) {
+            crate::listeners::replace(&mut worker, &mut reactor, listeners, log);
+        }
         if shared.shutdown.is_asked() {
             break;
         }

@@ -41,6 +41,11 @@ impl Call<'_> {
         action(&mut keys)
     }
 
+    /// Hides word `index` of the request from the slow log and from monitors.
+    pub fn redact(&mut self, index: usize) {
+        self.core.redacted.push(index);
+    }
+
     /// Replies with the lines of a HELP text, framed as Redis frames them.
     pub fn help(&mut self, lines: &[&str]) -> Outcome {
         let name = self.row.parent.unwrap_or(self.row.spec).name.to_ascii_uppercase();

@@ -6,7 +6,7 @@
 use brisk_reactor::Token;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Flags of a client, as the letters of CLIENT LIST's `flags`.
 pub mod flag {
@@ -18,6 +18,8 @@ pub mod flag {
     pub const NO_EVICT: u32 = 1 << 5;
     pub const NO_TOUCH: u32 = 1 << 6;
     pub const TRACKING: u32 = 1 << 7;
+    /// Its socket is not read at the moment.
+    pub const STALLED: u32 = 1 << 8;
 }
 
 /// What others may know of a client.
@@ -28,8 +30,8 @@ pub struct ClientRecord {
     pub token: Token,
     pub fd: i32,
     pub addr: String,
-    /// This end's address, asked for when first shown: it costs a system call.
-    pub laddr: OnceLock<String>,
+    /// This end's address.
+    pub laddr: String,
     pub created_ms: u64,
     /// Bits of [`flag`].
     pub flags: AtomicU32,
@@ -87,6 +89,8 @@ pub struct Clients {
     next_id: AtomicU64,
     /// Connected clients, those to be closed included.
     count: AtomicI64,
+    /// Clients that wait inside a command or for the end of CLIENT PAUSE.
+    blocked: AtomicI64,
 }
 
 impl Clients {
@@ -95,6 +99,7 @@ impl Clients {
             workers: (0..workers).map(|_| Mutex::default()).collect(),
             next_id: AtomicU64::new(1),
             count: AtomicI64::new(0),
+            blocked: AtomicI64::new(0),
         }
     }
 
@@ -122,6 +127,23 @@ impl Clients {
         self.count.load(Ordering::Relaxed).max(0) as u64
     }
 
+    /// Marks a client as blocked or not. O(1).
+    pub fn set_blocked(&self, record: &ClientRecord, on: bool) {
+        let bits = if on {
+            record.flags.fetch_or(flag::BLOCKED, Ordering::Relaxed)
+        } else {
+            record.flags.fetch_and(!flag::BLOCKED, Ordering::Relaxed)
+        };
+        if (bits & flag::BLOCKED != 0) != on {
+            self.blocked.fetch_add(if on { 1 } else { -1 }, Ordering::Relaxed);
+        }
+    }
+
+    /// Blocked clients. O(1).
+    pub fn blocked(&self) -> u64 {
+        self.blocked.load(Ordering::Relaxed).max(0) as u64
+    }
+
     pub fn add(&self, record: Arc<ClientRecord>) {
         self.map(record.worker).insert(record.id, record);
     }
@@ -132,8 +154,10 @@ impl Clients {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// The client with this id, if it is not being killed. O(workers).
     pub fn find(&self, id: u64) -> Option<Arc<ClientRecord>> {
-        (0..self.workers.len()).find_map(|worker| self.map(worker).get(&id).cloned())
+        let found = (0..self.workers.len()).find_map(|worker| self.map(worker).get(&id).cloned());
+        found.filter(|record| !record.killed.load(Ordering::Relaxed))
     }
 
     /// All clients that are not being killed, in order of id. O(clients).

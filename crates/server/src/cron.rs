@@ -4,10 +4,11 @@
 //! Expiry goes on between rounds in slices of [`EXPIRE_SLICE_NS`] as long as there is work, and
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
+use crate::clients::flag;
 use crate::tls::HANDSHAKE_MS_MAX;
 use crate::worker::{Worker, unix_ms};
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
-use brisk_reactor::{Close, Control, Token};
+use brisk_reactor::{Close, Control, Counters, Token};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct Cron {
     sweeper: Option<Sweeper>,
     /// Where the walk over sessions stands.
     session_cursor: usize,
+    /// The event loop's counters that INFO has seen.
+    published: Counters,
     commands: Rate,
     input: Rate,
     output: Rate,
@@ -77,6 +80,12 @@ impl Cron {
         let clock = worker.core.clock;
         let begin = clock.ticks();
         let now = clock.ns(begin);
+        if worker.has_paused() && worker.pause_left_ns() == 0 {
+            worker.resume_paused(io);
+        }
+        if worker.core.shared.cron_paused.load(Ordering::Relaxed) {
+            return Duration::from_nanos(SAMPLE_PERIOD_NS);
+        }
         if now >= self.next_expire {
             self.expire(worker, now);
         }
@@ -87,7 +96,7 @@ impl Cron {
         }
         if now >= self.next_sample {
             self.next_sample = now + SAMPLE_PERIOD_NS;
-            publish_loop_figures(worker, io);
+            publish_loop_figures(worker, io, &mut self.published);
             if self.samples_server {
                 self.sample(worker, now);
             }
@@ -96,14 +105,14 @@ impl Cron {
         worker.core.stats().background_ns.add(end - now);
         let mut wait = self.next_tick.min(self.next_expire).min(self.next_sample);
         if worker.has_paused() {
-            wait = wait.min(end + worker.pause_left_ns());
+            wait = wait.min(end.saturating_add(worker.pause_left_ns()));
         }
         Duration::from_nanos(wait.saturating_sub(end))
     }
 
     fn expire(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
-        if !core.shared.active_expire.load(Ordering::Relaxed) {
+        if !core.shared.active_expire.load(Ordering::Relaxed) || core.is_paused() {
             self.next_expire = now + EXPIRE_PERIOD_NS;
             return;
         }
@@ -130,9 +139,6 @@ impl Cron {
         if slots == 0 {
             return;
         }
-        if worker.has_paused() && worker.pause_left_ns() == 0 {
-            worker.resume_paused(io);
-        }
         let hz = worker.core.config.process.hz.clamp(1, 500) as usize;
         let share = slots.div_ceil(hz).max(5).min(slots);
         let now = unix_ms();
@@ -140,10 +146,11 @@ impl Cron {
         for _ in 0..share {
             self.session_cursor = (self.session_cursor + 1) % slots;
             let cursor = self.session_cursor;
+            worker.refresh_output(io, cursor);
             let Some(session) = worker.session_at(cursor) else { continue };
             let token: Token = session.token;
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
-            let exempt = session.record.has(crate::clients::flag::MONITOR);
+            let exempt = session.record.has(flag::MONITOR | flag::BLOCKED);
             let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
             let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;
             if late || (timeout_ms > 0 && idle > timeout_ms && !exempt) {
@@ -166,22 +173,24 @@ impl Cron {
     }
 }
 
-/// Copies the event loop's own counters to where INFO finds them.
-fn publish_loop_figures(worker: &Worker, io: &Control) {
-    let (stats, clock, counters) = (worker.core.stats(), worker.core.clock, io.counters());
-    stats.bytes_in.set(counters.bytes_in);
-    stats.bytes_out.set(counters.bytes_out);
-    stats.reads.set(counters.receives);
-    stats.writes.set(counters.sends);
-    stats.accept_ns.set(clock.ns(counters.ticks_accept));
-    stats.read_ns.set(clock.ns(counters.ticks_receive));
-    stats.write_ns.set(clock.ns(counters.ticks_send));
-    stats.wait_ns.set(clock.ns(counters.ticks_wait));
-    stats.wait_calls.set(counters.waits);
-    stats.ctl_calls.set(counters.registrations);
-    stats.accept_calls.set(counters.accepts);
-    stats.receive_calls.set(counters.receives);
-    stats.send_calls.set(counters.sends);
-    stats.close_calls.set(counters.closes);
-    stats.rounds.set(counters.rounds);
+/// Adds what the event loop counted since `last` to where INFO finds it.
+fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut Counters) {
+    let (stats, clock, now) = (worker.core.stats(), worker.core.clock, *io.counters());
+    let ns = |of: fn(&Counters) -> u64| clock.ns(of(&now)) - clock.ns(of(last));
+    stats.bytes_in.add(now.bytes_in - last.bytes_in);
+    stats.bytes_out.add(now.bytes_out - last.bytes_out);
+    stats.reads.add(now.receives - last.receives);
+    stats.writes.add(now.sends - last.sends);
+    stats.accept_ns.add(ns(|counters| counters.ticks_accept));
+    stats.read_ns.add(ns(|counters| counters.ticks_receive));
+    stats.write_ns.add(ns(|counters| counters.ticks_send));
+    stats.wait_ns.add(ns(|counters| counters.ticks_wait));
+    stats.wait_calls.add(now.waits - last.waits);
+    stats.ctl_calls.add(now.registrations - last.registrations);
+    stats.accept_calls.add(now.accepts - last.accepts);
+    stats.receive_calls.add(now.receives - last.receives);
+    stats.send_calls.add(now.sends - last.sends);
+    stats.close_calls.add(now.closes - last.closes);
+    stats.rounds.add(now.rounds - last.rounds);
+    *last = now;
 }

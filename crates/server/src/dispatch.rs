@@ -53,9 +53,6 @@ impl Core {
                 Verdict::Wait(stall) => return Flow::Later(stall),
             }
         }
-        if armed & armed::MONITOR != 0 && !row.has(Flags::SKIP_MONITOR) {
-            self.tell_monitors(session, &args);
-        }
         if row.parent.is_some() {
             args.skip_subcommand();
         }
@@ -80,6 +77,7 @@ impl Core {
                 done.map(|done| self.stats().changes.add(done.dirty))
             }
             Run::Server(run) => {
+                self.redacted.clear();
                 let still = (row.spec.scope == Scope::Quiescent)
                     .then(|| shared.quiesce.stop_others(self.id));
                 let reply = Reply::new(replies, session.protocol);
@@ -103,6 +101,9 @@ impl Core {
             }
         };
         self.account(session, row, failed, &words);
+        if armed & armed::MONITOR != 0 && is_monitored(row) {
+            self.tell_monitors(session, row, &words);
+        }
         if !session.wants_reply() {
             replies.truncate(mark);
         }
@@ -159,6 +160,11 @@ impl Core {
             self.account_slow(session, row, ns, words);
         }
     }
+}
+
+/// Monitors are not told of administration.
+fn is_monitored(row: &Row) -> bool {
+    !row.has(Flags::SKIP_MONITOR) && !row.has(Flags::ADMIN)
 }
 
 /// Arity, and a subcommand that does not exist.

@@ -23,3 +23,16 @@ pub struct Figures {
     pub denied_by_auth: AtomicU64,
     pub config_rewrite_status: AtomicU64,
 }
+
+impl Figures {
+    /// What CONFIG RESETSTAT sets to zero.
+    pub fn resettable(&self) -> [&AtomicU64; 5] {
+        [
+            &self.rejected_connections,
+            &self.query_limit_disconnections,
+            &self.output_limit_disconnections,
+            &self.evicted_clients,
+            &self.unexpected_errors,
+        ]
+    }
+}

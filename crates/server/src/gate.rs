@@ -2,6 +2,7 @@
 //!
 //! None of them is armed for most commands; then one comparison skips them all.
 
+use crate::clients::flag;
 use crate::config::choice::Protection;
 use crate::pause::Paused;
 use crate::session::{Session, Stall};
@@ -27,13 +28,14 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("protected", protected),
     ("authentication", authentication),
     ("memory", memory),
+    ("monitor", monitor),
     ("pause", pause),
 ];
 
 /// Whether any check may have something to say.
 #[inline]
 pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
-    armed & (armed::MAXMEMORY | armed::PAUSE) != 0
+    armed & (armed::MAXMEMORY | armed::PAUSE | armed::MONITOR) != 0
         || !session.authenticated
         || row.has(Flags::PROTECTED)
 }
@@ -78,32 +80,50 @@ fn protected(core: &mut Core, session: &Session, row: &Row) -> Verdict {
     )))
 }
 
-fn authentication(_: &mut Core, session: &Session, row: &Row) -> Verdict {
-    if session.authenticated || row.has(Flags::NO_AUTH) {
+/// Whether the session must say a password before it may do anything else.
+pub fn must_authenticate(core: &Core, session: &Session) -> bool {
+    !session.authenticated && !core.config.security.requirepass.is_empty()
+}
+
+fn authentication(core: &mut Core, session: &Session, row: &Row) -> Verdict {
+    if row.has(Flags::NO_AUTH) || !must_authenticate(core, session) {
         Verdict::Pass
     } else {
         Verdict::Refuse(CommandError::text("NOAUTH Authentication required."))
     }
 }
 
-/// Makes room, and refuses what needs more if there is none.
+/// Makes room, and refuses what needs more if there is none. Nothing is evicted during a pause:
+/// the data is to stay as it is.
 fn memory(core: &mut Core, _: &Session, row: &Row) -> Verdict {
-    if core.config.memory.maxmemory == 0 || core.make_room() || !row.has(Flags::DENYOOM) {
+    let fits = core.config.memory.maxmemory == 0 || core.is_paused() || core.make_room();
+    if fits || !row.has(Flags::DENYOOM) {
         Verdict::Pass
     } else {
         Verdict::Refuse(CommandError::OutOfMemory)
     }
 }
 
-fn pause(core: &mut Core, _: &Session, row: &Row) -> Verdict {
-    let now = core.env.now().0;
-    match core.shared.pause.in_force(now) {
-        Some((Paused::All, _)) => Verdict::Wait(Stall::Paused),
-        Some((Paused::Writes, _)) if row.has(Flags::WRITE) => Verdict::Wait(Stall::Paused),
-        Some(_) => Verdict::Pass,
-        None => {
-            core.shared.arm(armed::PAUSE, false);
-            Verdict::Pass
-        }
+/// A session that monitors is a replica to Redis, which may not look at keys.
+fn monitor(_: &mut Core, session: &Session, row: &Row) -> Verdict {
+    let touches_keys = row.has(Flags::WRITE) || row.has(Flags::READONLY);
+    if touches_keys && session.record.has(flag::MONITOR) {
+        Verdict::Refuse(CommandError::text("ERR Replica can't interact with the keyspace"))
+    } else {
+        Verdict::Pass
+    }
+}
+
+/// Sessions that monitor are never paused.
+fn pause(core: &mut Core, session: &Session, row: &Row) -> Verdict {
+    let waits = match core.pause_in_force() {
+        Some(Paused::All) => true,
+        Some(Paused::Writes) => row.has(Flags::WRITE),
+        None => false,
+    };
+    if waits && !session.record.has(flag::MONITOR) {
+        Verdict::Wait(Stall::Paused)
+    } else {
+        Verdict::Pass
     }
 }

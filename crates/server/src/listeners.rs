@@ -1,12 +1,14 @@
 //! The listening sockets: for each port and bind address one per worker (SO_REUSEPORT), and one
 //! Unix socket shared by all workers.
 //!
-//! What stands in the way is told in the log; the process then ends with code 1, as Redis does.
+//! What stands in the way is told in the log. At the start the process then ends with code 1, as
+//! Redis does. CONFIG SET of ports and addresses opens the new listeners first, so that a failure
+//! leaves everything as it was; each worker then takes over its own and drops the old ones.
 
 use crate::config::{Config, os_reason};
 use crate::log::Log;
-use crate::worker::Purpose;
-use brisk_reactor::{ListenError, Listener, TcpOptions, probe_tcp};
+use crate::worker::{Purpose, Worker};
+use brisk_reactor::{ListenError, Listener, Reactor, TcpOptions, probe_tcp};
 use rustix::io::Errno;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -14,16 +16,29 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 /// The listeners of one worker, with what they are for.
 pub type Listeners = Vec<(Purpose, Listener)>;
 
+/// The new listeners of one worker for one purpose.
+#[derive(Debug)]
+pub struct Replacement {
+    pub purpose: Purpose,
+    pub listeners: Vec<Listener>,
+}
+
 /// Opens everything the configuration names, for `workers` workers. `None` if the server cannot
 /// start; the log says why.
 pub fn open(config: &Config, workers: usize, log: &Log) -> Option<Vec<Listeners>> {
     let network = &config.network;
     let mut each: Vec<Listeners> = (0..workers).map(|_| Vec::new()).collect();
-    let ports = [(Purpose::Tcp, network.port, "TCP"), (Purpose::Tls, config.tls.port, "TLS")];
-    for (purpose, port, name) in ports {
-        if port > 0 && !open_port(config, purpose, port as u16, &mut each, log) {
-            log.warning(format_args!("Failed listening on port {port} ({name}), aborting."));
-            return None;
+    for (purpose, port, name) in ports(config) {
+        match open_port(config, port, true, workers, log) {
+            Ok(opened) => {
+                for (own, listeners) in each.iter_mut().zip(opened) {
+                    own.extend(listeners.into_iter().map(|listener| (purpose, listener)));
+                }
+            }
+            Err(NotListening) => {
+                log.warning(format_args!("Failed listening on port {port} ({name}), aborting."));
+                return None;
+            }
         }
     }
     if !network.unixsocket.is_empty()
@@ -39,14 +54,83 @@ pub fn open(config: &Config, workers: usize, log: &Log) -> Option<Vec<Listeners>
     Some(each)
 }
 
-/// Listens on all bind addresses; false if one cannot be had, save where Redis goes on without it.
+/// The ports of a configuration, 0 for none: what for, number, and what it is called.
+fn ports(config: &Config) -> [(Purpose, u16, &'static str); 2] {
+    let number = |port: i64| u16::try_from(port).unwrap_or(0);
+    [
+        (Purpose::Tcp, number(config.network.port), "TCP"),
+        (Purpose::Tls, number(config.tls.port), "TLS"),
+    ]
+}
+
+/// An address could not be had; the log says which and why.
+#[derive(Debug)]
+pub struct NotListening;
+
+/// Opens what has to be replaced on the way from `old` to `new`: for each purpose concerned the
+/// listeners of each worker, none if `new` has no such port.
+///
+/// # Errors
+/// An address cannot be listened on, for this purpose; what was opened is closed again.
+pub fn reopen(
+    old: &Config,
+    new: &Config,
+    workers: usize,
+    log: &Log,
+) -> Result<Vec<(Purpose, Vec<Vec<Listener>>)>, Purpose> {
+    let mut all = Vec::new();
+    for ((purpose, before, _), (_, port, _)) in ports(old).into_iter().zip(ports(new)) {
+        if before != port || old.network.bind != new.network.bind {
+            // On the port that is already this server's, its own listeners would answer a probe.
+            let opened = open_port(new, port, before != port, workers, log);
+            let opened = opened.map_err(|NotListening| purpose)?;
+            if port > 0 && opened.iter().all(Vec::is_empty) && !new.network.bind.is_empty() {
+                return Err(purpose);
+            }
+            all.push((purpose, opened));
+        }
+    }
+    Ok(all)
+}
+
+/// Makes the worker accept on new listeners and on none of their purpose so far. Connections stay.
+pub fn replace(worker: &mut Worker, reactor: &mut Reactor, new: Replacement, log: &Log) {
+    let Replacement { purpose, listeners } = new;
+    for index in 0..worker.listeners.len() {
+        if worker.listeners[index] == purpose {
+            // Its number may be given to another listener; until then nothing arrives under it.
+            drop(reactor.unlisten(index));
+        }
+    }
+    for listener in listeners {
+        match reactor.listen(listener) {
+            Ok(index) => {
+                if worker.listeners.len() <= index {
+                    worker.listeners.resize(index + 1, purpose);
+                }
+                worker.listeners[index] = purpose;
+            }
+            Err(error) => log.warning(format_args!("worker {}: {error}", worker.core.id)),
+        }
+    }
+}
+
+/// Listens on all bind addresses, for each worker; no listeners for port 0. With `probe` a
+/// foreign listener is noticed.
+///
+/// # Errors
+/// One cannot be had, and Redis would not go on without it either.
 fn open_port(
     config: &Config,
-    purpose: Purpose,
     port: u16,
-    each: &mut [Listeners],
+    probe: bool,
+    workers: usize,
     log: &Log,
-) -> bool {
+) -> Result<Vec<Vec<Listener>>, NotListening> {
+    let mut each: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
+    if port == 0 {
+        return Ok(each);
+    }
     let options = TcpOptions {
         backlog: config.network.tcp_backlog as i32,
         keepalive_s: config.network.tcp_keepalive as u32,
@@ -57,33 +141,28 @@ fn open_port(
             Some(name) => (name, true),
             None => (word.as_str(), false),
         };
-        let opened =
-            resolve(name, port).and_then(|address| listen_tcp(purpose, address, &options, each));
-        if let Err(ListenError { step, cause, .. }) = opened {
-            let cause_text = os_reason(&cause);
+        let mut open = || -> Result<(), ListenError> {
+            let address = resolve(name, port)?;
+            if probe {
+                probe_tcp(address)?;
+            }
+            for listeners in &mut each {
+                listeners.push(Listener::tcp(address, &options)?);
+            }
+            Ok(())
+        };
+        if let Err(ListenError { step, cause, .. }) = open() {
+            let reason = os_reason(&cause);
             log.warning(format_args!(
                 "Warning: Could not create server TCP listening socket {name}:{port}: {step}: \
-                 {cause_text}"
+                 {reason}"
             ));
             if !may_be_missing(&cause, optional) {
-                return false;
+                return Err(NotListening);
             }
         }
     }
-    true
-}
-
-fn listen_tcp(
-    purpose: Purpose,
-    address: SocketAddr,
-    options: &TcpOptions,
-    each: &mut [Listeners],
-) -> Result<(), ListenError> {
-    probe_tcp(address)?;
-    for own in each {
-        own.push((purpose, Listener::tcp(address, options)?));
-    }
-    Ok(())
+    Ok(each)
 }
 
 /// Whether the server starts without an address: one marked as optional that this machine does not

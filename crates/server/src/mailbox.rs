@@ -1,12 +1,16 @@
 //! Messages from one worker, or from any other thread, to a worker.
 
+use crate::listeners::Replacement;
 use brisk_reactor::{Token, Waker};
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// Messages a worker has not read yet, at most; beyond it lines for monitors are dropped with
+/// Lines for monitors that a worker has not read yet, at most; beyond it they are dropped with
 /// their monitors, since nobody who reads that slowly can be served.
-const MESSAGES_MAX: usize = 100_000;
+const LINES_MAX: usize = 100_000;
+/// Bytes of these lines, at most; one line may go beyond.
+const LINE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// What a worker is asked to do.
 #[derive(Debug)]
@@ -19,12 +23,23 @@ pub enum Message {
     Unpause,
     /// This session wants a line for each command from now on.
     Monitor(Token),
+    /// Accept on these listeners, and no longer on the present ones of their purpose.
+    Listen(Replacement),
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    messages: VecDeque<Message>,
+    lines: usize,
+    line_bytes: usize,
 }
 
 /// One worker's mailbox.
 #[derive(Debug, Default)]
 pub struct Mailbox {
-    messages: Mutex<VecDeque<Message>>,
+    messages: Mutex<Queue>,
+    /// Lines for monitors were dropped.
+    overflow: AtomicBool,
     waker: OnceLock<Waker>,
 }
 
@@ -35,16 +50,26 @@ impl Mailbox {
         let _ = self.waker.set(waker);
     }
 
-    /// Sends a message; false if the mailbox is full.
-    pub fn send(&self, message: Message) -> bool {
-        let mut messages = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
-        if messages.len() >= MESSAGES_MAX && matches!(message, Message::MonitorLine(_)) {
-            return false;
+    /// Sends a message. A line for monitors is dropped if there are too many, see
+    /// [`Mailbox::take_overflow`].
+    pub fn send(&self, message: Message) {
+        let mut queue = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Message::MonitorLine(line) = &message {
+            if queue.lines >= LINES_MAX || queue.line_bytes >= LINE_BYTES_MAX {
+                self.overflow.store(true, Ordering::Relaxed);
+                return;
+            }
+            queue.lines += 1;
+            queue.line_bytes += line.len();
         }
-        messages.push_back(message);
-        drop(messages);
+        queue.messages.push_back(message);
+        drop(queue);
         self.wake();
-        true
+    }
+
+    /// Whether lines for monitors were dropped since the last call.
+    pub fn take_overflow(&self) -> bool {
+        self.overflow.swap(false, Ordering::Relaxed)
     }
 
     pub fn wake(&self) {
@@ -55,6 +80,7 @@ impl Mailbox {
 
     /// All messages so far.
     pub fn take(&self) -> VecDeque<Message> {
-        std::mem::take(&mut *self.messages.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut queue = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *queue).messages
     }
 }

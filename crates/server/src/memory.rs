@@ -1,6 +1,14 @@
 //! How much memory the process uses, and what it got it from.
 
+use crate::clients::ClientRecord;
+use crate::session::Session;
+use crate::stats::WorkerStats;
+use crate::worker::Core;
+use brisk_engine::DbIndex;
+use brisk_engine::keyspace::{Keys, SLOTS, Slot};
 use brisk_structures::alloc;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The allocator this program was built with: `mem_allocator` in INFO.
 pub const ALLOCATOR: &str = if cfg!(feature = "jemalloc") {
@@ -30,4 +38,63 @@ pub fn total_system() -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
+}
+
+/// What memory is used for, in bytes.
+#[derive(Debug, Clone)]
+pub struct Usage {
+    pub allocated: u64,
+    /// The most that was allocated so far.
+    pub peak: u64,
+    /// Allocated before the first client came.
+    pub startup: u64,
+    pub resident: u64,
+    /// Sessions with their input and output.
+    pub clients: u64,
+    /// Keys of all databases.
+    pub keys: u64,
+    /// For each database with keys: what its slots and tables take besides the entries.
+    pub databases: Vec<(DbIndex, u64)>,
+}
+
+impl Usage {
+    /// Measures. O(slots of databases in use): not for what is asked many times a second.
+    pub fn measure(core: &Core) -> Usage {
+        let shared = &core.shared;
+        let allocated = used();
+        let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let held = |stats: &WorkerStats| {
+            stats.output_bytes.load(Ordering::Relaxed) + stats.input_bytes.load(Ordering::Relaxed)
+        };
+        let buffers: i64 = shared.stats.iter().map(held).sum();
+        let per_client = (size_of::<Session>() + size_of::<ClientRecord>()) as u64;
+        let count = shared.keyspace.database_count();
+        let in_use = (0..count).map(DbIndex).filter(|db| shared.keyspace.key_count(*db) > 0);
+        let databases: Vec<(DbIndex, u64)> = in_use.map(|db| (db, table_bytes(core, db))).collect();
+        Usage {
+            allocated,
+            peak: load(&shared.figures.peak_memory).max(allocated),
+            startup: load(&shared.figures.startup_memory),
+            resident: resident(),
+            clients: buffers.max(0) as u64 + shared.clients.count() * per_client,
+            keys: databases.iter().map(|(db, _)| shared.keyspace.key_count(*db)).sum(),
+            databases,
+        }
+    }
+
+    /// All that is not keys and values.
+    pub fn overhead(&self) -> u64 {
+        let tables: u64 = self.databases.iter().map(|(_, bytes)| bytes).sum();
+        self.startup + self.clients + tables
+    }
+}
+
+fn table_bytes(core: &Core, db: DbIndex) -> u64 {
+    let keys = Keys::unlocked(&core.shared.keyspace, &core.env, db);
+    let mut bytes = (SLOTS * size_of::<Slot>()) as u64;
+    keys.each_slot(db, |_, slot| {
+        bytes += slot.table().allocated_bytes() as u64;
+        ControlFlow::Continue(())
+    });
+    bytes
 }

@@ -1,22 +1,48 @@
 //! MONITOR: a line for each command, to those who asked.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// How many sessions monitor, by worker.
-#[derive(Debug, Default)]
+/// How many sessions monitor.
+#[derive(Debug)]
 pub struct Monitors {
-    total: AtomicUsize,
+    by_worker: Box<[AtomicUsize]>,
+    /// Held while the sum changes and what it arms with it.
+    total: Mutex<usize>,
 }
 
 impl Monitors {
-    /// One more; true if it is the first.
-    pub fn add(&self) -> bool {
-        self.total.fetch_add(1, Ordering::SeqCst) == 0
+    /// For `workers` workers.
+    pub fn new(workers: usize) -> Monitors {
+        Monitors {
+            by_worker: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            total: Mutex::new(0),
+        }
     }
 
-    /// One less; true if it was the last.
-    pub fn remove(&self) -> bool {
-        self.total.fetch_sub(1, Ordering::SeqCst) == 1
+    /// One more, with this worker; `arm` is called if it is the first.
+    pub fn add(&self, worker: usize, arm: impl FnOnce()) {
+        let mut total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        self.by_worker[worker].fetch_add(1, Ordering::SeqCst);
+        *total += 1;
+        if *total == 1 {
+            arm();
+        }
+    }
+
+    /// One less, with this worker; `disarm` is called if it was the last.
+    pub fn remove(&self, worker: usize, disarm: impl FnOnce()) {
+        let mut total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        self.by_worker[worker].fetch_sub(1, Ordering::SeqCst);
+        *total -= 1;
+        if *total == 0 {
+            disarm();
+        }
+    }
+
+    /// Whether sessions of this worker monitor.
+    pub fn at(&self, worker: usize) -> bool {
+        self.by_worker[worker].load(Ordering::Relaxed) > 0
     }
 }
 
@@ -53,4 +79,35 @@ pub fn quote(line: &mut Vec<u8>, bytes: &[u8]) {
         }
     }
     line.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_quotes_what_is_not_printable() {
+        let words: [&[u8]; 3] = [b"SET", b"a \"b\\\r\n\t\x07\x08", b"\x00\x7f\xe9"];
+        let line = line(1_700_000_000_000_042, 3, "127.0.0.1:5000", words.into_iter());
+        let expected = concat!(
+            "+1700000000.000042 [3 127.0.0.1:5000] \"SET\" ",
+            "\"a \\\"b\\\\\\r\\n\\t\\a\\b\" \"\\x00\\x7f\\xe9\"\r\n"
+        );
+        assert_eq!(String::from_utf8_lossy(&line), expected);
+    }
+
+    #[test]
+    fn the_first_monitor_arms_and_the_last_disarms() {
+        let monitors = Monitors::new(2);
+        let mut armed = 0;
+        monitors.add(1, || armed += 1);
+        monitors.add(0, || armed += 1);
+        assert_eq!(armed, 1);
+        assert!(monitors.at(0) && monitors.at(1));
+        monitors.remove(1, || armed -= 1);
+        assert_eq!(armed, 1);
+        assert!(!monitors.at(1));
+        monitors.remove(0, || armed -= 1);
+        assert_eq!(armed, 0);
+    }
 }

@@ -47,6 +47,8 @@ pub struct Session {
     pub protocol: Protocol,
     pub authenticated: bool,
     pub reply_mode: ReplyMode,
+    /// Its commands leave access clocks alone (CLIENT NO-TOUCH).
+    pub no_touch: bool,
     pub stall: Stall,
     /// Bytes received and not yet executed, from the start of a request.
     pub input: Vec<u8>,
@@ -72,6 +74,7 @@ impl Session {
             protocol: Protocol::Resp2,
             authenticated,
             reply_mode: ReplyMode::On,
+            no_touch: false,
             stall: Stall::None,
             input: Vec::new(),
             decoder: RequestDecoder::new(),
@@ -106,9 +109,25 @@ impl Session {
         self.record.resp.store(version, Ordering::Relaxed);
     }
 
+    /// Back to what a new connection has; only what the client library said of itself stays.
+    pub fn reset(&mut self, authenticated: bool) {
+        self.select(DbIndex(0));
+        self.set_protocol(Protocol::Resp2);
+        self.authenticated = authenticated;
+        self.reply_mode = ReplyMode::On;
+        self.no_touch = false;
+        self.record.set(flag::MONITOR | flag::NO_EVICT | flag::NO_TOUCH, false);
+        self.record.edit_texts(|texts| texts.name.clear());
+    }
+
     /// Nothing more is executed for it; it is closed when its output was sent.
     pub fn close_after_reply(&mut self) {
         self.record.set(flag::CLOSE_AFTER_REPLY, true);
+    }
+
+    /// Nothing more is executed for it, and it is closed whatever is unsent.
+    pub fn close_at_once(&mut self) {
+        self.record.set(flag::CLOSE_ASAP, true);
     }
 
     /// Whether nothing more is to be executed for it.

@@ -4,9 +4,9 @@ use crate::clients::Clients;
 use crate::config::{Config, Store};
 use crate::latency::Latency;
 use crate::log::Log;
-use crate::mailbox::Mailbox;
+use crate::mailbox::{Mailbox, Message};
 use crate::monitor::Monitors;
-use crate::pause::Pause;
+use crate::pause::{Pause, Paused};
 use crate::quiesce::Quiesce;
 use crate::slowlog::Slowlog;
 use crate::stats::WorkerStats;
@@ -31,6 +31,7 @@ pub mod armed {
 
 /// The server, as all of its threads see it.
 pub struct Shared {
+    pub log: Arc<Log>,
     pub keyspace: Keyspace,
     pub table: &'static CommandTable,
     /// The settings in force.
@@ -62,15 +63,17 @@ pub struct Shared {
     pub shutdown: crate::shutdown::Shutdown,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
-    pub log: Arc<Log>,
     /// What new TLS connections use.
     pub tls: TlsSettings,
+    /// DEBUG PAUSE-CRON: the workers' timers rest.
+    pub cron_paused: AtomicBool,
 }
 
 impl Shared {
     /// The parts that need a decision are arguments; the rest starts empty.
-    #[expect(clippy::too_many_arguments, reason = "one call, at start")]
+    #[expect(clippy::too_many_arguments, reason = "each is one decision of boot")]
     pub fn new(
+        log: Arc<Log>,
         config: Config,
         store: Store,
         table: &'static CommandTable,
@@ -78,9 +81,9 @@ impl Shared {
         workers: usize,
         run_id: String,
         started_unix_ms: u64,
-        log: Arc<Log>,
     ) -> Shared {
         Shared {
+            log,
             keyspace,
             table,
             config: ArcSwap::from_pointee(config),
@@ -91,7 +94,7 @@ impl Shared {
             mailboxes: (0..workers).map(|_| Mailbox::default()).collect(),
             stats: (0..workers).map(|_| WorkerStats::new(table.id_count())).collect(),
             armed: AtomicU32::new(0),
-            monitors: Monitors::default(),
+            monitors: Monitors::new(workers),
             slowlog: Slowlog::default(),
             latency: Latency::default(),
             pause: Pause::default(),
@@ -104,8 +107,8 @@ impl Shared {
             figures: crate::figures::Figures::default(),
             shutdown: crate::shutdown::Shutdown::default(),
             active_expire: AtomicBool::new(true),
-            log,
             tls: TlsSettings::default(),
+            cron_paused: AtomicBool::new(false),
         }
     }
 
@@ -137,6 +140,34 @@ impl Shared {
         } else {
             self.armed.fetch_and(!bit, Ordering::SeqCst);
         }
+    }
+
+    /// CLIENT PAUSE: what is paused, and until when.
+    pub fn begin_pause(&self, what: Paused, until_ms: u64, now_ms: u64) {
+        self.pause.begin(what, until_ms, now_ms, || self.arm(armed::PAUSE, true));
+    }
+
+    /// CLIENT UNPAUSE: what waited goes on at once.
+    pub fn end_pause(&self) {
+        self.pause.end(|| self.arm(armed::PAUSE, false));
+        for mailbox in &self.mailboxes {
+            mailbox.send(Message::Unpause);
+        }
+    }
+
+    /// The pause in force at `now_ms`, if any; one that is over is disarmed.
+    pub fn pause_in_force(&self, now_ms: u64) -> Option<(Paused, u64)> {
+        self.pause.in_force_or(now_ms, || self.arm(armed::PAUSE, false))
+    }
+
+    /// A session of this worker begins to get a line for each command.
+    pub fn add_monitor(&self, worker: usize) {
+        self.monitors.add(worker, || self.arm(armed::MONITOR, true));
+    }
+
+    /// A session of this worker gets no more lines.
+    pub fn remove_monitor(&self, worker: usize) {
+        self.monitors.remove(worker, || self.arm(armed::MONITOR, false));
     }
 
     /// Number of workers.

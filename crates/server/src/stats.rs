@@ -95,7 +95,7 @@ pub struct CommandStats {
 }
 
 /// One worker's figures.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct WorkerStats {
     /// By row id.
     pub commands: Box<[CommandStats]>,
@@ -137,6 +137,47 @@ pub struct WorkerStats {
     pub output_stalls: Count,
     pub expire_ns: Count,
     pub eviction_ns: Count,
+    /// Time since memory went above `maxmemory`, while it is and eviction works on it.
+    pub memory_over_ns: Count,
+    /// Largest input and output buffers of the last seconds, in bytes.
+    pub recent_input: RecentMax,
+    pub recent_output: RecentMax,
+}
+
+/// Seconds that [`RecentMax`] looks back.
+const RECENT_SECONDS: usize = 8;
+
+/// The greatest value of the last eight seconds: a maximum for each second. One thread notes.
+#[derive(Debug, Default)]
+pub struct RecentMax {
+    /// By second modulo their number.
+    maxima: [Count; RECENT_SECONDS],
+    /// The second of the latest maximum.
+    second: Count,
+}
+
+impl RecentMax {
+    /// Notes a value seen at `second`.
+    pub fn note(&self, second: u64, value: u64) {
+        let last = self.second.get();
+        if second > last {
+            for passed in (last + 1..=second).rev().take(RECENT_SECONDS) {
+                self.maxima[passed as usize % RECENT_SECONDS].set(0);
+            }
+            self.second.set(second);
+        }
+        self.maxima[second as usize % RECENT_SECONDS].raise(value);
+    }
+
+    /// The greatest value, from the sight of `second`.
+    pub fn get(&self, second: u64) -> u64 {
+        let last = self.second.get();
+        let aged = second.saturating_sub(last).min(RECENT_SECONDS as u64);
+        (0..RECENT_SECONDS as u64 - aged)
+            .map(|back| self.maxima[last.wrapping_sub(back) as usize % RECENT_SECONDS].get())
+            .max()
+            .unwrap_or(0)
+    }
 }
 
 impl WorkerStats {
@@ -144,44 +185,75 @@ impl WorkerStats {
     pub fn new(commands: usize) -> WorkerStats {
         WorkerStats {
             commands: (0..commands).map(|_| CommandStats::default()).collect(),
-            commands_processed: Count::default(),
-            changes: Count::default(),
-            connections_received: Count::default(),
-            error_replies: Count::default(),
-            bytes_in: Count::default(),
-            bytes_out: Count::default(),
-            output_bytes: AtomicI64::new(0),
-            input_bytes: AtomicI64::new(0),
-            reads: Count::default(),
-            writes: Count::default(),
-            accept_ns: Count::default(),
-            read_ns: Count::default(),
-            parse_ns: Count::default(),
-            execute_ns: Count::default(),
-            write_ns: Count::default(),
-            background_ns: Count::default(),
-            wait_ns: Count::default(),
-            wait_calls: Count::default(),
-            ctl_calls: Count::default(),
-            accept_calls: Count::default(),
-            receive_calls: Count::default(),
-            send_calls: Count::default(),
-            close_calls: Count::default(),
-            rounds: Count::default(),
-            batches: Count::default(),
-            batched_requests: Count::default(),
-            batch_max: Count::default(),
-            slot_conflicts: Count::default(),
-            output_stalls: Count::default(),
-            expire_ns: Count::default(),
-            eviction_ns: Count::default(),
+            ..WorkerStats::default()
         }
+    }
+
+    /// Counts from zero again. The owner must not be counting meanwhile. Sums of what is the case
+    /// now (`output_bytes`, `input_bytes`, the recent maxima) stay.
+    pub fn reset(&self) {
+        for command in &self.commands {
+            command.calls.set(0);
+            command.time_ns.set(0);
+            command.rejected.set(0);
+            command.failed.set(0);
+            command.latency.reset();
+        }
+        for count in self.counts() {
+            count.set(0);
+        }
+    }
+
+    /// All that grows and can be reset.
+    fn counts(&self) -> [&Count; 29] {
+        [
+            &self.commands_processed,
+            &self.connections_received,
+            &self.error_replies,
+            &self.bytes_in,
+            &self.bytes_out,
+            &self.reads,
+            &self.writes,
+            &self.accept_ns,
+            &self.read_ns,
+            &self.parse_ns,
+            &self.execute_ns,
+            &self.write_ns,
+            &self.background_ns,
+            &self.wait_ns,
+            &self.wait_calls,
+            &self.ctl_calls,
+            &self.accept_calls,
+            &self.receive_calls,
+            &self.send_calls,
+            &self.close_calls,
+            &self.rounds,
+            &self.batches,
+            &self.batched_requests,
+            &self.batch_max,
+            &self.slot_conflicts,
+            &self.output_stalls,
+            &self.expire_ns,
+            &self.eviction_ns,
+            &self.memory_over_ns,
+        ]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_recent_maximum_is_forgotten_after_eight_seconds() {
+        let recent = RecentMax::default();
+        recent.note(1000, 7);
+        recent.note(1001, 3);
+        assert_eq!((recent.get(1001), recent.get(1007), recent.get(1008)), (7, 7, 3));
+        assert_eq!(recent.get(1009), 0);
+        recent.note(1010, 1);
+        assert_eq!((recent.get(1010), recent.get(1017), recent.get(5000)), (1, 1, 0));
+    }
 
     #[test]
     fn a_duration_lies_at_most_a_step_below_its_buckets_bound() {

@@ -175,6 +175,11 @@ impl Row {
         self.subcommands.iter().find(|row| row.spec.name.as_bytes().eq_ignore_ascii_case(word))
     }
 
+    /// The name by which the command is known whatever `rename-command` made of it.
+    pub fn full_name(&self) -> &str {
+        if self.parent.is_some() { &self.name } else { self.spec.name }
+    }
+
     #[inline]
     pub fn is_container(&self) -> bool {
         !self.subcommands.is_empty()

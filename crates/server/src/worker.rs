@@ -16,17 +16,20 @@ use crate::clients::{ClientRecord, flag};
 use crate::config::Config;
 use crate::cron::Cron;
 use crate::dispatch::Flow;
+use crate::gate;
+use crate::listeners::Replacement;
 use crate::mailbox::Message;
+use crate::pause::Paused;
 use crate::session::{Session, Stall};
-use crate::shared::Shared;
+use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
+use crate::table::{Row, Run};
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::{Args, Env, ReplyBuffer, Settings, UnixMs};
 use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Token};
 use brisk_resp::Limits;
-use brisk_resp::reply::encode;
 use brisk_structures::reclaim::Participant;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -69,6 +72,8 @@ pub struct Core {
     pub latency_tracking: bool,
     /// Sessions to close after the present command, by token.
     pub doomed: Vec<Token>,
+    /// Words of the present server command that nobody may see: passwords.
+    pub redacted: Vec<usize>,
     pub evictor: Evictor,
     /// Commands that ran since the batch's figures were noted, and the last one's row.
     pub ran: u64,
@@ -95,6 +100,8 @@ pub struct Worker {
     plain: Vec<u8>,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
+    /// Listeners to take over before the next round.
+    pub new_listeners: Vec<Replacement>,
 }
 
 /// The wall clock.
@@ -122,6 +129,7 @@ impl Core {
             slow_ns: u64::MAX,
             latency_tracking: true,
             doomed: Vec::new(),
+            redacted: Vec::new(),
             evictor: Evictor::default(),
             ran: 0,
             last_row: u32::MAX,
@@ -180,6 +188,19 @@ impl Core {
         self.last_ticks = self.clock.ticks();
     }
 
+    /// What CLIENT PAUSE holds back at the moment.
+    pub fn pause_in_force(&self) -> Option<Paused> {
+        if self.shared.armed.load(Ordering::Relaxed) & armed::PAUSE == 0 {
+            return None;
+        }
+        self.shared.pause_in_force(self.env.now().0).map(|(what, _)| what)
+    }
+
+    /// Whether the data is to stay as it is, but for commands that may write.
+    pub fn is_paused(&self) -> bool {
+        self.pause_in_force().is_some()
+    }
+
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
     pub fn make_room(&mut self) -> bool {
         let max = self.config.memory.maxmemory;
@@ -234,7 +255,7 @@ impl Core {
     pub fn account_slow(
         &mut self,
         session: &Session,
-        row: &'static crate::table::Row,
+        row: &'static Row,
         ns: u64,
         words: &Args<'_>,
     ) {
@@ -249,7 +270,7 @@ impl Core {
                 id: 0,
                 unix_seconds: unix_ms() / 1000,
                 duration_us: us,
-                words: crate::slowlog::cut_words(words.words()),
+                words: crate::slowlog::cut_words(self.shown_words(row, words).into_iter()),
                 client: session.record.addr.clone(),
                 client_name: session.record.texts().name,
             };
@@ -258,14 +279,44 @@ impl Core {
         self.env.set_now(UnixMs(unix_ms()));
     }
 
-    /// Sends the line for a command to all monitors.
+    /// The words of the command that just ran, without its secrets.
+    fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
+        let mut shown: Vec<&[u8]> = words.words().collect();
+        if matches!(row.run, Run::Server(_)) {
+            for &at in &self.redacted {
+                shown[at] = b"(redacted)";
+            }
+        }
+        shown
+    }
+
+    /// Sends the line for the command that just ran to all monitors.
     #[cold]
-    pub fn tell_monitors(&self, session: &Session, args: &Args<'_>) {
-        let db = session.db.0;
-        let line = crate::monitor::line(unix_us(), db, &session.record.addr, args.words());
-        let line: Arc<[u8]> = line.into();
-        for mailbox in &self.shared.mailboxes {
-            mailbox.send(Message::MonitorLine(Arc::clone(&line)));
+    pub fn tell_monitors(&mut self, session: &Session, row: &Row, words: &Args<'_>) {
+        let record = &session.record;
+        let client = if record.has(flag::UNIX_SOCKET) {
+            format!("unix:{}", self.config.network.unixsocket.to_string_lossy())
+        } else {
+            record.addr.clone()
+        };
+        let shown = self.shown_words(row, words).into_iter();
+        let line: Arc<[u8]> = crate::monitor::line(unix_us(), session.db.0, &client, shown).into();
+        for (worker, mailbox) in self.shared.mailboxes.iter().enumerate() {
+            if self.shared.monitors.at(worker) {
+                mailbox.send(Message::MonitorLine(Arc::clone(&line)));
+            }
+        }
+        // The next command does not pay for this.
+        self.last_ticks = self.clock.ticks();
+    }
+
+    fn publish_output(&self, unsent: usize, session: &mut Session) {
+        let output = unsent as i64;
+        if output != session.counted_output {
+            let change = output - session.counted_output;
+            self.stats().output_bytes.fetch_add(change, Ordering::Relaxed);
+            session.counted_output = output;
+            session.record.output_bytes.store(output as u64, Ordering::Relaxed);
         }
     }
 
@@ -330,6 +381,7 @@ impl Worker {
             plain: Vec::new(),
             participant,
             listeners,
+            new_listeners: Vec::new(),
         }
     }
 
@@ -364,6 +416,7 @@ impl Worker {
 
     /// Resumes sessions that CLIENT PAUSE holds, if it is over.
     pub fn resume_paused(&mut self, io: &mut Control) {
+        self.core.read_clocks();
         for token in std::mem::take(&mut self.paused) {
             self.go_on(io, token, Stall::Paused);
         }
@@ -377,7 +430,7 @@ impl Worker {
     pub fn pause_left_ns(&self) -> u64 {
         let now = unix_ms();
         let until = self.core.shared.pause.in_force(now).map_or(now, |(_, until)| until);
-        (until - now) * 1_000_000
+        (until - now).saturating_mul(1_000_000)
     }
 
     fn take(&mut self, token: Token) -> Option<Box<Session>> {
@@ -394,7 +447,7 @@ impl Worker {
     fn go_on(&mut self, io: &mut Control, token: Token, stall: Stall) {
         let Some(mut session) = self.take(token) else { return };
         if session.stall == stall {
-            session.stall = Stall::None;
+            self.unstall(&mut session);
             self.execute_input(io, &mut session);
             if session.stall == Stall::None {
                 io.resume_reading(token);
@@ -447,14 +500,16 @@ impl Worker {
     fn execute(&mut self, io: &mut Control, session: &mut Session, data: &[u8]) -> usize {
         let shared = self.core.shared;
         let begin = self.core.last_ticks;
+        self.core.env.touch.set(!session.no_touch);
         let mut at = 0;
         loop {
             if session.is_closing() {
                 return data.len();
             }
-            let limits = Limits { authenticated: session.authenticated, ..self.core.limits };
+            let authenticated = !gate::must_authenticate(&self.core, session);
+            let limits = Limits { authenticated, ..self.core.limits };
             // Before authentication the next request's limits depend on this one.
-            let max = if session.authenticated { REQUESTS_MAX } else { 1 };
+            let max = if authenticated { REQUESTS_MAX } else { 1 };
             let look = Look {
                 table: shared.table,
                 hasher: shared.keyspace.hasher(),
@@ -480,7 +535,7 @@ impl Worker {
                     return at;
                 }
                 Stop::Broken(error) => {
-                    encode::error(self.replies.bytes_mut(), error.to_string().as_bytes());
+                    error.encode(self.replies.bytes_mut());
                     session.close_after_reply();
                     return data.len();
                 }
@@ -523,11 +578,31 @@ impl Worker {
 
     fn stall(&mut self, session: &mut Session, stall: Stall) {
         session.stall = stall;
+        session.record.set(flag::STALLED, true);
         match stall {
             Stall::None | Stall::Output => {}
             Stall::NextRound => self.again.push(session.token),
-            Stall::Paused => self.paused.push(session.token),
+            Stall::Paused => {
+                self.core.shared.clients.set_blocked(&session.record, true);
+                // Sessions closed meanwhile left their tokens: at most one for each that is open.
+                if self.paused.len() > 2 * self.sessions.len() {
+                    let sessions = &self.sessions;
+                    self.paused.retain(|token| {
+                        let session = sessions.get(token.index() as usize);
+                        session.and_then(Option::as_ref).is_some_and(|s| s.token == *token)
+                    });
+                }
+                self.paused.push(session.token);
+            }
         }
+    }
+
+    fn unstall(&mut self, session: &mut Session) {
+        if session.stall == Stall::Paused {
+            self.core.shared.clients.set_blocked(&session.record, false);
+        }
+        session.stall = Stall::None;
+        session.record.set(flag::STALLED, false);
     }
 
     #[inline]
@@ -573,8 +648,10 @@ impl Worker {
 
     /// After a session has had its turn: replies go out, figures are published, it may be closed.
     fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
-        self.flush(io, session);
         let token = session.token;
+        // What the kernel has not taken by now; the replies of this turn it has not been offered.
+        let mut unsent = io.unsent(token);
+        self.flush(io, session);
         if session.is_closing() {
             if session.record.has(flag::CLOSE_ASAP) {
                 io.close(token, Close::Now);
@@ -583,30 +660,34 @@ impl Worker {
             }
         } else if session.stall != Stall::None {
             io.pause_reading(token);
+            unsent = io.unsent(token);
         } else if session.input.len() as u64 > self.core.config.clients.client_query_buffer_limit {
             let figures = &self.core.shared.figures;
             figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             io.close(token, Close::Now);
         }
-        self.publish(io, session);
+        self.publish(unsent, session);
+    }
+
+    /// Publishes again how much output of a session the kernel has not taken.
+    pub fn refresh_output(&mut self, io: &Control, index: usize) {
+        let Some(session) = self.sessions.get_mut(index).and_then(Option::as_deref_mut) else {
+            return;
+        };
+        self.core.publish_output(io.unsent(session.token), session);
     }
 
     /// Publishes what CLIENT LIST and INFO show of a session.
-    fn publish(&self, io: &Control, session: &mut Session) {
+    fn publish(&self, unsent: usize, session: &mut Session) {
         let stats = self.core.stats();
-        let output = io.unsent(session.token) as i64;
-        if output != session.counted_output {
-            let change = output - session.counted_output;
-            stats.output_bytes.fetch_add(change, Ordering::Relaxed);
-            session.counted_output = output;
-            session.record.output_bytes.store(output as u64, Ordering::Relaxed);
-        }
+        self.core.publish_output(unsent, session);
         let input = session.input.len() as i64;
         if input != session.counted_input {
             stats.input_bytes.fetch_add(input - session.counted_input, Ordering::Relaxed);
             session.counted_input = input;
             session.record.query_bytes.store(input as u64, Ordering::Relaxed);
         }
+        session.record.query_capacity.store(session.input.capacity() as u64, Ordering::Relaxed);
         session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
     }
 
@@ -622,14 +703,30 @@ impl Worker {
     }
 
     fn deliver_monitor_line(&mut self, io: &mut Control, line: &[u8]) {
-        let limit = self.core.config.clients.output_limits[0].hard_bytes;
-        for &token in &self.monitors {
-            let slot = self.sessions.get_mut(token.index() as usize);
-            let Some(Some(session)) = slot else { continue };
-            append(io, session, line);
-            if limit > 0 && io.unsent(token) as u64 > limit {
-                io.close(token, Close::Now);
+        let limit = match self.core.config.clients.output_limits[0].hard_bytes {
+            0 => self.core.total_limit,
+            limit => limit,
+        };
+        let sessions = &mut self.sessions;
+        // A session that was reset does not monitor any more.
+        self.monitors.retain(|&token| {
+            let slot = sessions.get_mut(token.index() as usize);
+            let Some(Some(session)) = slot else { return false };
+            let monitors = session.token == token && session.record.has(flag::MONITOR);
+            if monitors {
+                append(io, session, line);
+                if io.unsent(token) as u64 > limit {
+                    io.close(token, Close::Now);
+                }
             }
+            monitors
+        });
+    }
+
+    /// Closes all monitors: lines for them were lost.
+    fn drop_monitors(&mut self, io: &mut Control) {
+        for token in self.monitors.drain() {
+            io.close(token, Close::Now);
         }
     }
 }
@@ -686,7 +783,7 @@ impl Handler for Worker {
             let path = config.network.unixsocket.to_string_lossy();
             (format!("{path}:0"), format!("{path}:0"))
         } else {
-            (peer.to_string(), String::new())
+            (peer.to_string(), io.accepted_at(token, listener).to_string())
         };
         let now = unix_ms();
         let record = Arc::new(ClientRecord {
@@ -695,7 +792,7 @@ impl Handler for Worker {
             token,
             fd: io.fd(token).map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd)),
             addr,
-            laddr: std::sync::OnceLock::from(laddr),
+            laddr,
             created_ms: now,
             flags: AtomicU32::new(if unix { flag::UNIX_SOCKET } else { 0 }),
             last_active_ms: AtomicU64::new(now),
@@ -753,12 +850,19 @@ impl Handler for Worker {
         stats.output_bytes.fetch_sub(session.counted_output, Ordering::Relaxed);
         stats.input_bytes.fetch_sub(session.counted_input, Ordering::Relaxed);
         if session.record.has(flag::MONITOR) {
-            self.monitors.remove(&token);
-            if self.core.shared.monitors.remove() {
-                self.core.shared.arm(crate::shared::armed::MONITOR, false);
-            }
+            self.core.shared.remove_monitor(self.core.id);
         }
+        self.monitors.remove(&token);
+        self.core.shared.clients.set_blocked(&session.record, false);
         self.core.shared.clients.remove(self.core.id, session.id());
+    }
+
+    fn hung_up(&mut self, io: &mut Control, token: Token) {
+        // As in Redis, what a client left unexecuted during a pause goes with it.
+        let Some(session) = self.session_at(token.index() as usize) else { return };
+        if session.stall == Stall::Paused {
+            io.close(token, Close::Now);
+        }
     }
 
     fn drained(&mut self, io: &mut Control, token: Token) {
@@ -769,7 +873,12 @@ impl Handler for Worker {
 
     fn woken(&mut self, io: &mut Control) {
         self.core.refresh_config();
-        for message in self.core.shared.mailboxes[self.core.id].take() {
+        let shared = self.core.shared;
+        let mailbox = &shared.mailboxes[self.core.id];
+        if mailbox.take_overflow() {
+            self.drop_monitors(io);
+        }
+        for message in mailbox.take() {
             match message {
                 Message::Kill { token, id } => {
                     let is_it = |session: &mut Session| session.id() == id;
@@ -779,6 +888,7 @@ impl Handler for Worker {
                 }
                 Message::MonitorLine(line) => self.deliver_monitor_line(io, &line),
                 Message::Monitor(token) => self.add_monitor(token),
+                Message::Listen(listeners) => self.new_listeners.push(listeners),
                 Message::Unpause => self.resume_paused(io),
             }
         }

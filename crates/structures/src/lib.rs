@@ -22,6 +22,7 @@ pub mod hash;
 pub mod list;
 mod prefetch;
 pub mod reclaim;
+pub mod sha1;
 pub mod slab;
 pub mod slot;
 pub mod table;

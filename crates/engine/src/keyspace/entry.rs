@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 
 /// An entry of any type, to look at.
 #[derive(Clone)]
-pub struct EntryRef<'k>(pub(super) Stored<'k>);
+pub struct EntryRef<'k>(pub(crate) Stored<'k>);
 
 impl<'k> EntryRef<'k> {
     pub fn kind(&self) -> Kind {

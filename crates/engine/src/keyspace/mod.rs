@@ -234,6 +234,13 @@ impl Keyspace {
         Totals::sum(self.databases.len(), &tallies)
     }
 
+    /// Counts hits, misses, expired and evicted keys from zero again; figures of what the keyspace
+    /// holds stay. Only while no thread with a tally runs commands. O(threads).
+    pub fn reset_statistics(&self) {
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        tallies.iter().for_each(|tally| tally.reset_statistics());
+    }
+
     /// Number of keys in a database, expired ones that were not yet removed included. O(threads).
     pub fn key_count(&self, db: DbIndex) -> u64 {
         let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);

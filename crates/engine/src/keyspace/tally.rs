@@ -62,6 +62,15 @@ impl Tally {
         }
     }
 
+    /// Counts events from zero again. The owner must not be counting meanwhile.
+    pub(super) fn reset_statistics(&self) {
+        let events =
+            [&self.hits, &self.misses, &self.expired, &self.evicted, &self.expire_time_cap_reached];
+        for count in events {
+            count.0.store(0, Ordering::Relaxed);
+        }
+    }
+
     #[inline]
     pub fn database(&self, db: DbIndex) -> &DatabaseTally {
         &self.databases[db.0 as usize]

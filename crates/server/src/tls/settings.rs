@@ -40,28 +40,28 @@ impl TlsSettings {
         self.in_force.load_full()
     }
 
-    /// Loads the settings and puts them in force, or leaves the old ones as they are. What is wrong
-    /// is logged. Without `tls-port` nothing is loaded or checked, as in Redis.
+    /// Puts settings in force: connections from now on use them.
+    pub fn put(&self, settings: Arc<ServerConfig>) {
+        self.in_force.store(Some(settings));
+    }
+
+    /// Loads the settings; what is wrong with them is logged. Without `tls-port` nothing is loaded
+    /// or checked, as in Redis.
     ///
     /// # Errors
     /// As [`TlsSettings::load`].
-    pub fn renew(&self, config: &Config, log: &Log) -> Result<(), TlsError> {
+    pub fn prepare(config: &Config, log: &Log) -> Result<Option<Arc<ServerConfig>>, TlsError> {
         if config.tls.port == 0 {
-            return Ok(());
+            return Ok(None);
         }
         for note in notes(config) {
             log.warning(format_args!("{note}"));
         }
-        match TlsSettings::load(config) {
-            Ok(settings) => {
-                self.in_force.store(Some(settings));
-                Ok(())
-            }
-            Err(error) => {
-                log.warning(format_args!("{error}"));
-                Err(error)
-            }
+        let loaded = TlsSettings::load(config);
+        if let Err(error) = &loaded {
+            log.warning(format_args!("{error}"));
         }
+        loaded.map(Some)
     }
 
     /// Reads certificates and keys and makes of them, and of the other directives, what connections

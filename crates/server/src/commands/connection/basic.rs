@@ -42,7 +42,7 @@ const ECHO: Command = Command {
         since: "1.0.0",
         complexity: "O(1)",
         arity: 2,
-        flags: Flags::FAST,
+        flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
         categories: Categories::CONNECTION,
         args: &[Arg::string("message")],
         ..Spec::EMPTY

@@ -1,7 +1,9 @@
 //! The connection group: who the client is and how it talks.
 
 mod basic;
+mod client;
+mod hello;
 
 use crate::call::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[basic::COMMANDS];
+pub(super) const FAMILY: &[&[Command]] = &[basic::COMMANDS, client::COMMANDS, hello::COMMANDS];

@@ -1,0 +1,82 @@
+//! Digests of values and of the whole dataset, as DEBUG DIGEST shows them: equal data give equal
+//! digests whatever its order and encoding, on any server that computes them this way.
+//!
+//! Two ways of adding to a digest: *xor* forgets the order of what is added, *mix* keeps it. An
+//! unordered collection xors its elements; what belongs together in an order is mixed.
+
+use crate::keyspace::{DbIndex, EntryRef, Keys};
+use crate::number::Digits;
+use crate::types::Kind;
+use brisk_structures::sha1::{DIGEST_LEN, sha1};
+use std::ops::ControlFlow;
+
+/// Twenty bytes, shown as 40 hexadecimal digits; all zero for nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Digest([u8; DIGEST_LEN]);
+
+impl Digest {
+    fn xor(&mut self, data: &[u8]) {
+        for (byte, other) in self.0.iter_mut().zip(sha1(data)) {
+            *byte ^= other;
+        }
+    }
+
+    fn mix(&mut self, data: &[u8]) {
+        self.xor(data);
+        self.0 = sha1(&self.0);
+    }
+
+    /// Adds the type, the value and whether it expires.
+    fn add_value(&mut self, entry: &EntryRef<'_>) {
+        self.mix(&type_number(entry.kind()).to_be_bytes());
+        if let Some(string) = entry.string() {
+            self.mix(string.as_bytes(&mut Digits::new()));
+        }
+        if entry.deadline().is_some() {
+            self.xor(b"!!expire!!");
+        }
+    }
+
+    /// The digest of a value. O(its size).
+    #[must_use]
+    pub fn of_value(entry: &EntryRef<'_>) -> Digest {
+        let mut digest = Digest::default();
+        digest.add_value(entry);
+        digest
+    }
+
+    /// The digest of all databases, expired keys included. O(all data); other threads must not
+    /// change anything meanwhile if it is to stand for one moment.
+    #[must_use]
+    pub fn of_dataset(keys: &Keys<'_>) -> Digest {
+        let mut all = Digest::default();
+        let count = keys.keyspace().database_count();
+        for db in (0..count).map(DbIndex).filter(|db| keys.keyspace().key_count(*db) > 0) {
+            all.mix(&db.0.to_be_bytes());
+            keys.each_slot(db, |_, slot| {
+                slot.table().for_each(|stored| {
+                    let entry = EntryRef(stored);
+                    let mut digest = Digest::default();
+                    digest.mix(entry.key());
+                    digest.add_value(&entry);
+                    all.xor(&digest.0);
+                });
+                ControlFlow::Continue(())
+            });
+        }
+        all
+    }
+}
+
+/// The number of the type in digests: that of the dump format.
+const fn type_number(kind: Kind) -> u32 {
+    match kind {
+        Kind::String => 0,
+    }
+}
+
+impl std::fmt::Display for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

@@ -1,0 +1,178 @@
+//! CLIENT KILL: closing connections, one by its address or all that fit some filters.
+
+use super::{ADMIN, Kind, ROW};
+use crate::call::{Call, Command};
+use crate::clients::{ClientRecord, flag};
+use crate::mailbox::Message;
+use brisk_engine::command::{Arg, Spec};
+use brisk_engine::number::parse_i64;
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use std::sync::atomic::Ordering;
+
+pub(super) const KILL: Command = Command {
+    spec: Spec {
+        name: "kill",
+        summary: "Closes connections.",
+        since: "2.4.0",
+        complexity: "O(N) where N is the number of client connections",
+        arity: -3,
+        flags: ADMIN,
+        args: &[Arg::one_of(
+            "filter",
+            &[
+                Arg::string("ip:port").deprecated("2.8.12"),
+                Arg::one_of("new-format", FILTERS).multiple(),
+            ],
+        )],
+        history: &[
+            ("2.8.12", "Filters, in pairs of words."),
+            ("2.8.12", "The filter `ID`."),
+            ("3.2.0", "The type `master`."),
+            ("5.0.0", "The type `replica`; `slave` still works."),
+            ("6.2.0", "The filter `LADDR`."),
+            ("8.0.0", "The filter `MAXAGE`."),
+        ],
+        ..ROW
+    },
+    run: kill,
+    subcommands: &[],
+};
+
+const FILTERS: &[Arg] = &[
+    Arg::integer("client-id").after("ID").optional().since("2.8.12"),
+    Arg::one_of(
+        "normal_master_slave_pubsub",
+        &[
+            Arg::token("normal", "NORMAL"),
+            Arg::token("master", "MASTER").since("3.2.0"),
+            Arg::token("slave", "SLAVE"),
+            Arg::token("replica", "REPLICA").since("5.0.0"),
+            Arg::token("pubsub", "PUBSUB"),
+        ],
+    )
+    .after("TYPE")
+    .optional()
+    .since("2.8.12"),
+    Arg::string("username").after("USER").optional(),
+    Arg::string("ip:port").after("ADDR").optional(),
+    Arg::string("ip:port").after("LADDR").optional().since("6.2.0"),
+    Arg::string("yes/no").after("SKIPME").optional(),
+    Arg::integer("maxage").after("MAXAGE").optional().since("8.0.0"),
+];
+
+fn kill(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if args.remaining() == 1 {
+        let filter = Filter { address: Some(args.bytes()?), spare_caller: false, ..Filter::ALL };
+        if kill_all(call, &filter) == 0 {
+            return Err(CommandError::text("ERR No such client"));
+        }
+        return Ok(call.reply.ok());
+    }
+    let filter = Filter::of_words(args)?;
+    let killed = kill_all(call, &filter);
+    Ok(call.reply.count(killed))
+}
+
+/// Which connections are to be closed: those that fit every part.
+struct Filter<'a> {
+    id: Option<u64>,
+    kind: Option<Kind>,
+    user: Option<&'a [u8]>,
+    address: Option<&'a [u8]>,
+    local_address: Option<&'a [u8]>,
+    age_ms_min: u64,
+    spare_caller: bool,
+}
+
+impl<'a> Filter<'a> {
+    const ALL: Filter<'static> = Filter {
+        id: None,
+        kind: None,
+        user: None,
+        address: None,
+        local_address: None,
+        age_ms_min: 0,
+        spare_caller: true,
+    };
+
+    fn of_words(args: &mut Args<'a>) -> Result<Filter<'a>> {
+        let mut filter = Filter::ALL;
+        while let Some(option) = args.optional() {
+            let value = args.bytes()?;
+            match option.to_ascii_uppercase().as_slice() {
+                b"ID" => {
+                    let error = "ERR client-id should be greater than 0";
+                    filter.id = Some(positive(value, error, error)?);
+                }
+                b"MAXAGE" => {
+                    let seconds = positive(
+                        value,
+                        "ERR maxage is not an integer or out of range",
+                        "ERR maxage should be greater than 0",
+                    )?;
+                    filter.age_ms_min = seconds.saturating_mul(1000);
+                }
+                b"TYPE" => filter.kind = Some(Kind::of_word(value)?),
+                b"ADDR" => filter.address = Some(value),
+                b"LADDR" => filter.local_address = Some(value),
+                b"USER" if value == super::DEFAULT_USER.as_bytes() => filter.user = Some(value),
+                b"USER" => return Err(CommandError::text_around("ERR No such user '", value, "'")),
+                b"SKIPME" if value.eq_ignore_ascii_case(b"YES") => filter.spare_caller = true,
+                b"SKIPME" if value.eq_ignore_ascii_case(b"NO") => filter.spare_caller = false,
+                _ => return Err(CommandError::Syntax),
+            }
+        }
+        Ok(filter)
+    }
+
+    fn admits(&self, record: &ClientRecord, caller: u64, now_ms: u64) -> bool {
+        let fits = |wanted: Option<&[u8]>, is: &str| wanted.is_none_or(|w| w == is.as_bytes());
+        let user = record.texts().user;
+        let user = if user.is_empty() { super::DEFAULT_USER } else { user.as_str() };
+        self.id.is_none_or(|id| id == record.id)
+            && self.kind.is_none_or(|kind| kind == Kind::of(record))
+            && fits(self.user, user)
+            && fits(self.address, &record.addr)
+            && fits(self.local_address, &record.laddr)
+            && now_ms.saturating_sub(record.created_ms) >= self.age_ms_min
+            && !(self.spare_caller && record.id == caller)
+    }
+}
+
+/// A number above 0; the errors for no number and for one that is not positive.
+fn positive(word: &[u8], no_number: &'static str, too_small: &'static str) -> Result<u64> {
+    let number = parse_i64(word).ok_or_else(|| CommandError::text(no_number))?;
+    let number = u64::try_from(number).ok().filter(|number| *number > 0);
+    number.ok_or_else(|| CommandError::text(too_small))
+}
+
+/// Closes what the filter admits, and tells how many. The caller gets its reply before.
+fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
+    let (caller, now_ms) = (call.session.id(), call.now().0);
+    let mut killed = 0;
+    for record in call.core.shared.clients.list() {
+        if !filter.admits(&record, caller, now_ms) {
+            continue;
+        }
+        if record.id == caller {
+            call.session.close_after_reply();
+        } else if record.killed.swap(true, Ordering::Relaxed) {
+            continue;
+        } else {
+            kill_other(call, &record);
+        }
+        killed += 1;
+    }
+    killed
+}
+
+/// From here on nothing more is executed for it, wherever its worker stands.
+fn kill_other(call: &mut Call<'_>, record: &ClientRecord) {
+    record.set(flag::CLOSE_ASAP, true);
+    let (token, id) = (record.token, record.id);
+    if record.worker == call.core.id {
+        call.core.doomed.push(token);
+    } else {
+        call.core.shared.mailboxes[record.worker].send(Message::Kill { token, id });
+    }
+}

@@ -1,0 +1,236 @@
+//! CLIENT LIST, CLIENT INFO: connections, a line each.
+//!
+//! Of other connections the line shows what they published at the end of their last turn; of the
+//! caller's own, what is true while the command runs.
+
+use super::{ADMIN, Kind, ROW};
+use crate::call::{Call, Command};
+use crate::clients::{ClientRecord, flag};
+use crate::session::Session;
+use brisk_engine::command::{Arg, Spec};
+use brisk_engine::ctx::full_name;
+use brisk_engine::number::parse_i64;
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+pub(super) const INFO: Command = Command {
+    spec: Spec {
+        name: "info",
+        summary: "Describes the connection in one line.",
+        since: "6.2.0",
+        arity: 2,
+        tips: &["nondeterministic_output"],
+        ..ROW
+    },
+    run: info,
+    subcommands: &[],
+};
+
+fn info(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let record = Arc::clone(&call.session.record);
+    let text = Writer::new(call, args).lines(&[record]);
+    Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
+}
+
+pub(super) const LIST: Command = Command {
+    spec: Spec {
+        name: "list",
+        summary: "Describes connections, a line each.",
+        since: "2.4.0",
+        complexity: "O(N) where N is the number of client connections",
+        arity: -2,
+        flags: ADMIN,
+        tips: &["nondeterministic_output"],
+        args: &[
+            Arg::one_of(
+                "normal_master_replica_pubsub",
+                &[
+                    Arg::token("normal", "NORMAL"),
+                    Arg::token("master", "MASTER"),
+                    Arg::token("replica", "REPLICA"),
+                    Arg::token("pubsub", "PUBSUB"),
+                ],
+            )
+            .after("TYPE")
+            .optional()
+            .since("5.0.0"),
+            Arg::block("id", &[Arg::integer("client-id").multiple()])
+                .after("ID")
+                .optional()
+                .since("6.2.0"),
+        ],
+        history: &[
+            ("2.8.12", "Each line has the client's `id`."),
+            ("5.0.0", "`TYPE` selects clients."),
+            ("6.0.0", "Each line has the `user`."),
+            (
+                "6.2.0",
+                "Each line has `argv-mem`, `tot-mem`, `laddr` and `redir`; `ID` selects clients.",
+            ),
+            ("7.0.0", "Each line has `resp`, `multi-mem`, `rbs` and `rbp`."),
+            ("7.0.3", "Each line has `ssub`."),
+        ],
+        ..ROW
+    },
+    run: list,
+    subcommands: &[],
+};
+
+fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let selected = select(call, &mut args.clone())?;
+    let text = Writer::new(call, args).lines(&selected);
+    Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
+}
+
+/// The clients that the command's options ask for.
+fn select(call: &Call<'_>, args: &mut Args<'_>) -> Result<Vec<Arc<ClientRecord>>> {
+    let clients = &call.core.shared.clients;
+    if args.remaining() == 0 {
+        return Ok(clients.list());
+    }
+    if args.remaining() == 2 && args.take("TYPE") {
+        let kind = Kind::of_word(args.bytes()?)?;
+        let mut all = clients.list();
+        all.retain(|record| Kind::of(record) == kind);
+        return Ok(all);
+    }
+    if args.remaining() < 2 || !args.take("ID") {
+        return Err(CommandError::Syntax);
+    }
+    let mut found = Vec::new();
+    while let Some(word) = args.optional() {
+        let id = parse_i64(word).ok_or_else(|| CommandError::text("ERR Invalid client ID"))?;
+        found.extend(u64::try_from(id).ok().and_then(|id| clients.find(id)));
+    }
+    Ok(found)
+}
+
+/// What is known of the caller only.
+struct Own {
+    id: u64,
+    /// Bytes received, from the present command on.
+    query_bytes: u64,
+    /// Bytes of the present command's words.
+    words_bytes: u64,
+    /// Bytes of replies made in this turn, this one not yet among them.
+    reply_bytes: u64,
+}
+
+/// Writes the lines.
+struct Writer {
+    own: Own,
+    now_ms: u64,
+    /// Names of commands by row id.
+    commands: Vec<Cow<'static, str>>,
+}
+
+impl Writer {
+    fn new(call: &mut Call<'_>, args: &Args<'_>) -> Writer {
+        let table = call.core.shared.table;
+        let mut commands = vec![Cow::Borrowed("NULL"); table.id_count()];
+        for row in table.all() {
+            commands[row.id] = full_name(row.parent, row.spec);
+        }
+        let record = &call.session.record;
+        record.last_command.store(call.row.id as u32, Ordering::Relaxed);
+        record.last_active_ms.store(call.core.env.now().0, Ordering::Relaxed);
+        Writer {
+            own: Own {
+                id: record.id,
+                query_bytes: args.input_len() as u64,
+                words_bytes: args.words().map(|word| word.len() as u64).sum(),
+                reply_bytes: call.reply.buffer().len() as u64,
+            },
+            now_ms: call.core.env.now().0,
+            commands,
+        }
+    }
+
+    fn lines(&self, records: &[Arc<ClientRecord>]) -> String {
+        const LINE_BYTES: usize = 320;
+        let mut text = String::with_capacity(records.len() * LINE_BYTES);
+        for record in records {
+            self.line(&mut text, record);
+        }
+        text
+    }
+
+    fn line(&self, text: &mut String, record: &ClientRecord) {
+        let own = (record.id == self.own.id).then_some(&self.own);
+        let published = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
+        let capacity = published(&record.query_capacity);
+        let query = own.map_or_else(|| published(&record.query_bytes), |own| own.query_bytes);
+        let words = own.map_or(0, |own| own.words_bytes);
+        let replies = own.map_or(0, |own| own.reply_bytes);
+        let output = published(&record.output_bytes);
+        let seconds_since = |moment_ms: u64| self.now_ms.saturating_sub(moment_ms) / 1000;
+        let texts = record.texts();
+        let memory = (size_of::<Session>() + size_of::<ClientRecord>()) as u64
+            + [&texts.name, &texts.lib_name, &texts.lib_version, &record.addr, &record.laddr]
+                .map(|text| text.capacity() as u64)
+                .iter()
+                .sum::<u64>()
+            + capacity.max(query)
+            + words
+            + replies
+            + output;
+        let user = if texts.user.is_empty() { super::DEFAULT_USER } else { &texts.user };
+        let last = record.last_command.load(Ordering::Relaxed) as usize;
+        let command = self.commands.get(last).map_or("NULL", |name| name.as_ref());
+        // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
+        // what the kernel has not taken is the output list. Words are never copied (`argv-mem`).
+        let written = writeln!(
+            text,
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 \
+             ssub=0 multi=-1 qbuf={query} qbuf-free={} argv-mem={words} multi-mem=0 rbs=0 rbp=0 \
+             obl={replies} oll={} omem={output} tot-mem={memory} events={} cmd={command} \
+             user={user} redir=-1 resp={} lib-name={} lib-ver={}",
+            record.id,
+            record.addr,
+            record.laddr,
+            record.fd,
+            texts.name,
+            seconds_since(record.created_ms),
+            seconds_since(published(&record.last_active_ms)),
+            flags(record),
+            record.db.load(Ordering::Relaxed),
+            capacity.saturating_sub(query),
+            u8::from(output > 0),
+            events(record, output),
+            record.resp.load(Ordering::Relaxed),
+            texts.lib_name,
+            texts.lib_version,
+        );
+        debug_assert!(written.is_ok(), "writing to a String does not fail");
+    }
+}
+
+/// The letters of the flags, in Redis's order.
+fn flags(record: &ClientRecord) -> String {
+    const LETTERS: &[(u32, char)] = &[
+        (flag::MONITOR, 'O'),
+        (flag::BLOCKED, 'b'),
+        (flag::TRACKING, 't'),
+        (flag::CLOSE_AFTER_REPLY, 'c'),
+        (flag::CLOSE_ASAP, 'A'),
+        (flag::UNIX_SOCKET, 'U'),
+        (flag::NO_EVICT, 'e'),
+        (flag::NO_TOUCH, 'T'),
+    ];
+    let set = LETTERS.iter().filter(|(bit, _)| record.has(*bit));
+    let letters: String = set.map(|(_, letter)| letter).collect();
+    if letters.is_empty() { "N".to_owned() } else { letters }
+}
+
+/// What the event loop waits for: `r` something to read, `w` room for output.
+fn events(record: &ClientRecord, output: u64) -> &'static str {
+    match (record.has(flag::STALLED), output > 0) {
+        (false, false) => "r",
+        (false, true) => "rw",
+        (true, false) => "",
+        (true, true) => "w",
+    }
+}

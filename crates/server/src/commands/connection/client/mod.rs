@@ -1,0 +1,172 @@
+//! CLIENT: what a connection is told of itself and of others, and what it may do to them.
+//!
+//! `identity` names connections, `list` shows them, `kill` closes them, `pause` holds them back,
+//! `mode` changes how the caller's own commands work.
+
+mod identity;
+mod kill;
+mod list;
+mod mode;
+mod pause;
+
+use crate::call::{Call, Command};
+use crate::clients::ClientRecord;
+use brisk_engine::command::{Categories, Flags, Group, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+
+use super::hello::DEFAULT_USER;
+pub(super) use identity::set_name;
+
+/// The row that subcommands start from.
+const ROW: Spec = Spec {
+    group: Group::Connection,
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
+    categories: Categories::CONNECTION,
+    ..Spec::EMPTY
+};
+
+/// The flags of subcommands that reach beyond the caller's own connection.
+const ADMIN: Flags = ROW.flags.union(Flags::ADMIN);
+
+/// What kind of client a connection is, for CLIENT LIST and CLIENT KILL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Normal,
+    Primary,
+    Replica,
+    PubSub,
+}
+
+impl Kind {
+    fn of_word(word: &[u8]) -> Result<Kind> {
+        const WORDS: &[(&str, Kind)] = &[
+            ("normal", Kind::Normal),
+            ("master", Kind::Primary),
+            ("primary", Kind::Primary),
+            ("slave", Kind::Replica),
+            ("replica", Kind::Replica),
+            ("pubsub", Kind::PubSub),
+        ];
+        let found = WORDS.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word));
+        found
+            .map(|(_, kind)| *kind)
+            .ok_or_else(|| CommandError::text_around("ERR Unknown client type '", word, "'"))
+    }
+
+    /// Monitors count as normal, as in Redis.
+    fn of(_: &ClientRecord) -> Kind {
+        Kind::Normal
+    }
+}
+
+/// A word that is ON or OFF.
+fn on_or_off(word: &[u8]) -> Result<bool> {
+    if word.eq_ignore_ascii_case(b"ON") {
+        Ok(true)
+    } else if word.eq_ignore_ascii_case(b"OFF") {
+        Ok(false)
+    } else {
+        Err(CommandError::Syntax)
+    }
+}
+
+const CLIENT: Command = Command {
+    spec: Spec {
+        name: "client",
+        group: Group::Connection,
+        summary: "A container for commands about connections.",
+        since: "2.4.0",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        ..Spec::EMPTY
+    },
+    run: |call, _| Err(call.wrong_arity()),
+    subcommands: &[
+        identity::GETNAME,
+        mode::GETREDIR,
+        HELP,
+        identity::ID,
+        list::INFO,
+        kill::KILL,
+        list::LIST,
+        mode::NO_EVICT,
+        mode::NO_TOUCH,
+        pause::PAUSE,
+        mode::REPLY,
+        identity::SETINFO,
+        identity::SETNAME,
+        mode::TRACKINGINFO,
+        pause::UNBLOCK,
+        pause::UNPAUSE,
+    ],
+};
+
+const HELP: Command = Command {
+    spec: Spec {
+        name: "help",
+        summary: "Tells what the subcommands do.",
+        since: "5.0.0",
+        arity: 2,
+        flags: Flags::LOADING.union(Flags::STALE),
+        ..ROW
+    },
+    run: help,
+    subcommands: &[],
+};
+
+fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.help(&[
+        "GETREDIR",
+        "    Tell the client id that invalidations go to.",
+        "GETNAME",
+        "    Tell the name of this connection.",
+        "ID",
+        "    Tell the id of this connection.",
+        "INFO",
+        "    Describe this connection in one line.",
+        "KILL <ip:port>",
+        "    Close the connection from <ip:port>.",
+        "KILL <option> <value> [<option> <value> [...]]",
+        "    Close all connections that fit every option:",
+        "    * ID <client-id>",
+        "      The one with this id.",
+        "    * ADDR (<ip:port>|<unixsocket>:0)",
+        "      The one from this address.",
+        "    * LADDR (<ip:port>|<unixsocket>:0)",
+        "      Those to this address of the server.",
+        "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+        "      Those of a type.",
+        "    * USER <username>",
+        "      Those of a user.",
+        "    * MAXAGE <seconds>",
+        "      Those at least this old.",
+        "    * SKIPME (YES|NO)",
+        "      Whether this connection is spared (default: yes).",
+        "LIST [options ...]",
+        "    Describe connections, a line each. Options:",
+        "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+        "      Only those of a type.",
+        "    * ID <client-id> [<client-id> ...]",
+        "      Only those with these ids.",
+        "UNPAUSE",
+        "    End the pause; what waited goes on.",
+        "PAUSE <timeout> [WRITE|ALL]",
+        "    Let all commands, or those that write, wait for <timeout> milliseconds.",
+        "REPLY (ON|OFF|SKIP)",
+        "    Whether this connection gets replies.",
+        "SETINFO (LIB-NAME|LIB-VER) <value>",
+        "    Tell which client library is in use.",
+        "SETNAME <name>",
+        "    Name this connection.",
+        "UNBLOCK <clientid> [TIMEOUT|ERROR]",
+        "    End the wait of a blocked client.",
+        "TRACKINGINFO",
+        "    Tell how client-side caching is set for this connection.",
+        "NO-EVICT (ON|OFF)",
+        "    Whether this connection is spared when clients take too much memory.",
+        "NO-TOUCH (ON|OFF)",
+        "    Whether commands of this connection leave the access times of keys alone.",
+    ]))
+}
+
+pub(super) const COMMANDS: &[Command] = &[CLIENT];

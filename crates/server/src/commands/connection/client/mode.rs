@@ -1,0 +1,124 @@
+//! CLIENT REPLY, NO-EVICT, NO-TOUCH, GETREDIR, TRACKINGINFO: how the caller's own commands work.
+
+use super::{ADMIN, ROW, on_or_off};
+use crate::call::{Call, Command};
+use crate::clients::flag;
+use crate::session::ReplyMode;
+use brisk_engine::command::{Arg, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+
+/// The argument of a switch.
+const ON_OFF: &[Arg] =
+    &[Arg::one_of("enabled", &[Arg::token("on", "ON"), Arg::token("off", "OFF")])];
+
+pub(super) const REPLY: Command = Command {
+    spec: Spec {
+        name: "reply",
+        summary: "Says whether the connection gets replies.",
+        since: "3.2.0",
+        arity: 3,
+        args: &[Arg::one_of(
+            "on_off_skip",
+            &[Arg::token("on", "ON"), Arg::token("off", "OFF"), Arg::token("skip", "SKIP")],
+        )],
+        ..ROW
+    },
+    run: reply,
+    subcommands: &[],
+};
+
+/// Only ON is answered: the mode counts for the reply of this command already.
+fn reply(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let word = args.bytes()?;
+    let session = &mut call.session;
+    if word.eq_ignore_ascii_case(b"ON") {
+        session.reply_mode = ReplyMode::On;
+    } else if word.eq_ignore_ascii_case(b"OFF") {
+        session.reply_mode = ReplyMode::Off;
+    } else if !word.eq_ignore_ascii_case(b"SKIP") {
+        return Err(CommandError::Syntax);
+    } else if session.reply_mode != ReplyMode::Off {
+        session.reply_mode = ReplyMode::SkipNext;
+    }
+    Ok(call.reply.ok())
+}
+
+pub(super) const NO_EVICT: Command = Command {
+    spec: Spec {
+        name: "no-evict",
+        summary: "Says whether the connection is spared when clients take too much memory.",
+        since: "7.0.0",
+        arity: 3,
+        flags: ADMIN,
+        args: ON_OFF,
+        ..ROW
+    },
+    run: no_evict,
+    subcommands: &[],
+};
+
+fn no_evict(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let on = on_or_off(args.bytes()?)?;
+    call.session.record.set(flag::NO_EVICT, on);
+    Ok(call.reply.ok())
+}
+
+pub(super) const NO_TOUCH: Command = Command {
+    spec: Spec {
+        name: "no-touch",
+        summary: "Says whether commands of the connection leave the access times of keys alone.",
+        since: "7.2.0",
+        arity: 3,
+        args: ON_OFF,
+        ..ROW
+    },
+    run: no_touch,
+    subcommands: &[],
+};
+
+fn no_touch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let on = on_or_off(args.bytes()?)?;
+    call.session.no_touch = on;
+    call.session.record.set(flag::NO_TOUCH, on);
+    // The worker looks at the session once per batch; this one has begun.
+    call.core.env.touch.set(!on);
+    Ok(call.reply.ok())
+}
+
+pub(super) const GETREDIR: Command = Command {
+    spec: Spec {
+        name: "getredir",
+        summary: "Tells the client id that invalidations for this connection go to.",
+        since: "6.0.0",
+        arity: 2,
+        ..ROW
+    },
+    // Nothing is tracked: what Redis answers then.
+    run: |call, _| Ok(call.reply.integer(-1)),
+    subcommands: &[],
+};
+
+pub(super) const TRACKINGINFO: Command = Command {
+    spec: Spec {
+        name: "trackinginfo",
+        summary: "Tells how client-side caching is set for the connection.",
+        since: "6.2.0",
+        arity: 2,
+        ..ROW
+    },
+    run: tracking_info,
+    subcommands: &[],
+};
+
+/// Nothing is tracked, and the answer says so.
+fn tracking_info(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let reply = &mut call.reply;
+    reply.map(3);
+    reply.bulk(b"flags");
+    reply.set(1);
+    reply.bulk(b"off");
+    reply.bulk(b"redirect");
+    reply.integer(-1);
+    reply.bulk(b"prefixes");
+    Ok(reply.array(0))
+}

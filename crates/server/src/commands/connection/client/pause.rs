@@ -1,0 +1,112 @@
+//! CLIENT PAUSE, UNPAUSE, UNBLOCK: holding commands back, and letting them go.
+
+use super::{ADMIN, ROW};
+use crate::call::{Call, Command};
+use crate::pause::Paused;
+use crate::worker::unix_ms;
+use brisk_engine::command::{Arg, Spec};
+use brisk_engine::number::parse_i64;
+use brisk_engine::{Args, CommandError, Outcome, Result};
+
+pub(super) const PAUSE: Command = Command {
+    spec: Spec {
+        name: "pause",
+        summary: "Lets all commands, or those that write, wait for some time.",
+        since: "2.9.50",
+        arity: -3,
+        flags: ADMIN,
+        args: &[
+            Arg::integer("timeout"),
+            Arg::one_of("mode", &[Arg::token("write", "WRITE"), Arg::token("all", "ALL")])
+                .optional()
+                .since("6.2.0"),
+        ],
+        history: &[("6.2.0", "A mode, so that only writing commands may be made to wait.")],
+        ..ROW
+    },
+    run: pause,
+    subcommands: &[],
+};
+
+fn pause(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let (timeout, mode) = (args.bytes()?, args.optional());
+    if args.remaining() > 0 {
+        return Err(call.subcommand_syntax(args.word(1)));
+    }
+    let what = match mode {
+        None => Paused::All,
+        Some(word) if word.eq_ignore_ascii_case(b"ALL") => Paused::All,
+        Some(word) if word.eq_ignore_ascii_case(b"WRITE") => Paused::Writes,
+        Some(_) => {
+            return Err(CommandError::text("ERR CLIENT PAUSE mode must be WRITE or ALL"));
+        }
+    };
+    let timeout = parse_i64(timeout)
+        .ok_or_else(|| CommandError::text("ERR timeout is not an integer or out of range"))?;
+    let timeout =
+        u64::try_from(timeout).map_err(|_| CommandError::text("ERR timeout is negative"))?;
+    let now = unix_ms();
+    let until = now
+        .checked_add(timeout)
+        .filter(|until| i64::try_from(*until).is_ok())
+        .ok_or_else(|| CommandError::text("ERR timeout is out of range"))?;
+    call.core.shared.begin_pause(what, until, now);
+    Ok(call.reply.ok())
+}
+
+pub(super) const UNPAUSE: Command = Command {
+    spec: Spec {
+        name: "unpause",
+        summary: "Ends a pause; what waited goes on.",
+        since: "6.2.0",
+        complexity: "O(N) Where N is the number of paused clients",
+        arity: 2,
+        flags: ADMIN,
+        ..ROW
+    },
+    run: unpause,
+    subcommands: &[],
+};
+
+fn unpause(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    call.core.shared.end_pause();
+    Ok(call.reply.ok())
+}
+
+pub(super) const UNBLOCK: Command = Command {
+    spec: Spec {
+        name: "unblock",
+        summary: "Ends the wait of a client that is blocked in a command.",
+        since: "5.0.0",
+        complexity: "O(log N) where N is the number of client connections",
+        arity: -3,
+        flags: ADMIN,
+        args: &[
+            Arg::integer("client-id"),
+            Arg::one_of(
+                "timeout_error",
+                &[Arg::token("timeout", "TIMEOUT"), Arg::token("error", "ERROR")],
+            )
+            .optional(),
+        ],
+        ..ROW
+    },
+    run: unblock,
+    subcommands: &[],
+};
+
+/// Clients that wait for the end of a pause are not blocked in this sense.
+fn unblock(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let (id, reason) = (args.bytes()?, args.optional());
+    if args.remaining() > 0 {
+        return Err(call.subcommand_syntax(args.word(1)));
+    }
+    let known =
+        |word: &[u8]| word.eq_ignore_ascii_case(b"TIMEOUT") || word.eq_ignore_ascii_case(b"ERROR");
+    if !reason.is_none_or(known) {
+        let text = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR";
+        return Err(CommandError::text(text));
+    }
+    parse_i64(id).ok_or(CommandError::NotAnInteger)?;
+    Ok(call.reply.integer(0))
+}

@@ -1,0 +1,234 @@
+//! HELLO, AUTH, RESET: how a connection begins, and begins anew.
+
+use crate::call::{Call, Command};
+use crate::clients::flag;
+use crate::config::Config;
+use crate::gate;
+use crate::version::REDIS_VERSION;
+use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
+use brisk_engine::number::parse_i64;
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_resp::Protocol;
+use std::hint::black_box;
+use std::sync::atomic::Ordering;
+
+/// The user of a connection that did not name one.
+pub(super) const DEFAULT_USER: &str = "default";
+
+/// What every command of this file may do: run at any time, also for a stranger.
+const AT_ANY_TIME: Flags = Flags::NOSCRIPT
+    .union(Flags::LOADING)
+    .union(Flags::STALE)
+    .union(Flags::FAST)
+    .union(Flags::NO_AUTH)
+    .union(Flags::ALLOW_BUSY);
+
+const HELLO: Command = Command {
+    spec: Spec {
+        name: "hello",
+        group: Group::Connection,
+        summary: "Begins a conversation: protocol version, password, name of the connection.",
+        since: "6.0.0",
+        complexity: "O(1)",
+        arity: -1,
+        flags: AT_ANY_TIME,
+        categories: Categories::CONNECTION,
+        args: &[Arg::block(
+            "arguments",
+            &[
+                Arg::integer("protover"),
+                Arg::block(
+                    "username_password",
+                    &[Arg::string("username"), Arg::string("password")],
+                )
+                .after("AUTH")
+                .optional(),
+                Arg::string("clientname").after("SETNAME").optional(),
+            ],
+        )
+        .optional()],
+        history: &[("6.2.0", "Without `protover` it only describes the connection.")],
+        ..Spec::EMPTY
+    },
+    run: hello,
+    subcommands: &[],
+};
+
+/// Options work one after the other, as in Redis: what stands before a wrong one is done.
+fn hello(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let protocol = protocol_wanted(args)?;
+    while let Some(option) = args.optional() {
+        if option.eq_ignore_ascii_case(b"AUTH") && args.remaining() >= 2 {
+            call.redact(args.position());
+            call.redact(args.position() + 1);
+            let (user, password) = (args.bytes()?, args.bytes()?);
+            authenticate(call, user, password)?;
+        } else if option.eq_ignore_ascii_case(b"SETNAME") && args.remaining() >= 1 {
+            super::client::set_name(call, args.bytes()?)?;
+        } else {
+            let before = "ERR Syntax error in HELLO option '";
+            return Err(CommandError::text_around(before, option, "'"));
+        }
+    }
+    if gate::must_authenticate(call.core, call.session) {
+        return Err(CommandError::text(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO AUTH <user> <pass> option can be used to authenticate the client and select \
+             the RESP protocol version at the same time",
+        ));
+    }
+    if let Some(protocol) = protocol {
+        call.session.set_protocol(protocol);
+        call.reply.set_protocol(protocol);
+    }
+    Ok(introduce(call))
+}
+
+fn protocol_wanted(args: &mut Args<'_>) -> Result<Option<Protocol>> {
+    let Some(version) = args.optional() else { return Ok(None) };
+    match parse_i64(version) {
+        Some(2) => Ok(Some(Protocol::Resp2)),
+        Some(3) => Ok(Some(Protocol::Resp3)),
+        Some(_) => Err(CommandError::text("NOPROTO unsupported protocol version")),
+        None => Err(CommandError::text("ERR Protocol version is not an integer or out of range")),
+    }
+}
+
+fn introduce(call: &mut Call<'_>) -> Outcome {
+    let version = if call.session.protocol == Protocol::Resp3 { 3 } else { 2 };
+    let reply = &mut call.reply;
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(b"redis");
+    reply.bulk(b"version");
+    reply.bulk(REDIS_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.integer(version);
+    reply.bulk(b"id");
+    reply.integer(call.session.id() as i64);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0)
+}
+
+const AUTH: Command = Command {
+    spec: Spec {
+        name: "auth",
+        group: Group::Connection,
+        summary: "Says who the client is, by a password.",
+        since: "1.0.0",
+        complexity: "O(N) where N is the number of passwords defined for the user",
+        arity: -2,
+        flags: AT_ANY_TIME,
+        categories: Categories::CONNECTION,
+        args: &[Arg::string("username").optional().since("6.0.0"), Arg::string("password")],
+        history: &[("6.0.0", "A user may be named before the password.")],
+        ..Spec::EMPTY
+    },
+    run: auth,
+    subcommands: &[],
+};
+
+fn auth(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    for at in args.position()..args.argc() {
+        call.redact(at);
+    }
+    let first = args.bytes()?;
+    let second = args.optional();
+    args.end()?;
+    let (user, password) = match second {
+        Some(password) => (first, password),
+        None if call.core.config.security.requirepass.is_empty() => {
+            return Err(CommandError::text(
+                "ERR AUTH <password> called without any password configured for the default \
+                 user. Are you sure your configuration is correct?",
+            ));
+        }
+        None => (DEFAULT_USER.as_bytes(), first),
+    };
+    authenticate(call, user, password)?;
+    Ok(call.reply.ok())
+}
+
+/// Lets the session in, or leaves it as it was.
+fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<()> {
+    if may_enter(&call.core.config, user, password) {
+        call.session.authenticated = true;
+        return Ok(());
+    }
+    call.core.shared.figures.denied_by_auth.fetch_add(1, Ordering::Relaxed);
+    Err(CommandError::text("WRONGPASS invalid username-password pair or user is disabled."))
+}
+
+/// Without `requirepass` the default user enters with any password.
+fn may_enter(config: &Config, user: &[u8], password: &[u8]) -> bool {
+    let secret = config.security.requirepass.as_bytes();
+    user == DEFAULT_USER.as_bytes() && (secret.is_empty() || is_same_secret(secret, password))
+}
+
+/// Compares in a time that depends on the given word only: how much of it is right cannot be
+/// measured.
+fn is_same_secret(secret: &[u8], given: &[u8]) -> bool {
+    let mut difference = u8::from(secret.len() != given.len());
+    for (at, byte) in given.iter().enumerate() {
+        let expected = secret.get(at % secret.len().max(1)).copied().unwrap_or_default();
+        difference |= black_box(byte ^ expected);
+    }
+    black_box(difference) == 0
+}
+
+const RESET: Command = Command {
+    spec: Spec {
+        name: "reset",
+        group: Group::Connection,
+        summary: "Puts the connection back into the state of a new one.",
+        since: "6.2.0",
+        complexity: "O(1)",
+        arity: 1,
+        flags: AT_ANY_TIME,
+        categories: Categories::CONNECTION,
+        ..Spec::EMPTY
+    },
+    run: reset,
+    subcommands: &[],
+};
+
+fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    if call.session.record.has(flag::MONITOR) {
+        call.core.shared.remove_monitor(call.core.id);
+    }
+    let authenticated = call.core.config.security.requirepass.is_empty();
+    call.session.reset(authenticated);
+    call.core.env.touch.set(true);
+    call.reply.set_protocol(call.session.protocol);
+    Ok(call.reply.simple("RESET"))
+}
+
+pub(super) const COMMANDS: &[Command] = &[HELLO, AUTH, RESET];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_secret_is_the_secret() {
+        assert!(is_same_secret(b"secret", b"secret"));
+        for wrong in ["", "s", "secre", "secret ", "secretsecret", "Secret", "tecret"] {
+            assert!(!is_same_secret(b"secret", wrong.as_bytes()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn without_a_password_the_default_user_enters_with_any() {
+        let mut config = Config::default();
+        assert!(may_enter(&config, b"default", b"anything"));
+        assert!(!may_enter(&config, b"other", b"anything"));
+        config.security.requirepass = b"secret"[..].into();
+        assert!(may_enter(&config, b"default", b"secret"));
+        assert!(!may_enter(&config, b"default", b"anything"));
+        assert!(!may_enter(&config, b"Default", b"secret"));
+    }
+}

@@ -1,0 +1,58 @@
+//! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys in a command that is not run.
+
+use super::info;
+use crate::call::Call;
+use crate::table::{CommandTable, Row};
+use brisk_engine::command::{Flags, KeyFlags};
+use brisk_engine::keyspec::{self, FoundKeys};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+
+pub(super) fn getkeys(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let found = find(call.core.shared.table, args)?;
+    call.reply.array(found.len());
+    for key in found {
+        call.reply.bulk(args.word(COMMAND_AT + key.index));
+    }
+    Ok(Outcome::Replied)
+}
+
+pub(super) fn getkeysandflags(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let found = find(call.core.shared.table, args)?;
+    call.reply.array(found.len());
+    for key in found {
+        call.reply.array(2);
+        call.reply.bulk(args.word(COMMAND_AT + key.index));
+        info::key_flags(&mut call.reply, key.flags);
+    }
+    Ok(Outcome::Replied)
+}
+
+/// Where the command to be looked at begins: behind `COMMAND GETKEYS`.
+const COMMAND_AT: usize = 2;
+
+fn find(table: &'static CommandTable, args: &Args<'_>) -> Result<FoundKeys> {
+    let argc = args.argc() - COMMAND_AT;
+    let word = |at: usize| args.word(COMMAND_AT + at);
+    let row = lookup(table, word(0), word(1))
+        .ok_or(CommandError::text("ERR Invalid command specified"))?;
+    let names_keys =
+        |keys: &&brisk_engine::command::KeySpec| !keys.flags.contains(KeyFlags::NOT_KEY);
+    if !row.spec.keys.iter().any(|keys| names_keys(&keys)) {
+        return Err(CommandError::text("ERR The command has no key arguments"));
+    }
+    if !row.spec.arity_admits(argc) {
+        return Err(CommandError::text("ERR Invalid number of arguments specified for command"));
+    }
+    let mut found = keyspec::find_keys(row.spec, argc, &word).unwrap_or_default();
+    found.retain(|key| !key.flags.contains(KeyFlags::NOT_KEY));
+    if found.is_empty() && !row.has(Flags::NO_MANDATORY_KEYS) {
+        return Err(CommandError::text("ERR Invalid arguments specified for command"));
+    }
+    Ok(found)
+}
+
+/// The command, or the subcommand if it is a container.
+fn lookup(table: &'static CommandTable, name: &[u8], word: &[u8]) -> Option<&'static Row> {
+    let row = table.find(name)?;
+    if row.is_container() { row.subcommand(word) } else { Some(row) }
+}

@@ -1,0 +1,199 @@
+//! COMMAND: what the server's commands are, told from the command table.
+
+mod docs;
+mod info;
+mod keys;
+
+use crate::call::{Call, Command};
+use crate::config::glob;
+use crate::table::Row;
+use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+
+const FLAGS: Flags = Flags::LOADING.union(Flags::STALE);
+
+const COMMAND: Command = Command {
+    spec: Spec {
+        name: "command",
+        summary: "Facts about all commands.",
+        complexity: "O(N) with N commands",
+        arity: -1,
+        tips: UNORDERED,
+        ..SPEC
+    },
+    run: |call, _| info::all(call),
+    subcommands: &[COUNT, DOCS, GETKEYS, GETKEYSANDFLAGS, HELP, INFO, LIST],
+};
+
+/// What the rows have in common.
+const SPEC: Spec = Spec {
+    group: Group::Server,
+    since: "2.8.13",
+    flags: FLAGS,
+    categories: Categories::CONNECTION,
+    ..Spec::EMPTY
+};
+
+const UNORDERED: &[&str] = &["nondeterministic_output_order"];
+
+const NAMES: &[Arg] = &[Arg::string("command-name").optional().multiple()];
+
+const COUNT: Command = Command {
+    spec: Spec { name: "count", summary: "The number of commands.", arity: 2, ..SPEC },
+    run: |call, _| {
+        let count = call.core.shared.table.rows().len();
+        Ok(call.reply.integer(count as i64))
+    },
+    subcommands: &[],
+};
+
+const DOCS: Command = Command {
+    spec: Spec {
+        name: "docs",
+        summary: "Documentation of the named commands, or of all.",
+        since: "7.0.0",
+        complexity: "O(N) with N commands",
+        arity: -2,
+        tips: UNORDERED,
+        args: NAMES,
+        ..SPEC
+    },
+    run: docs::docs,
+    subcommands: &[],
+};
+
+const GETKEYS: Command = Command {
+    spec: Spec {
+        name: "getkeys",
+        summary: "The keys in a command that is given in full.",
+        complexity: "O(N) with N words",
+        arity: -4,
+        ..SPEC
+    },
+    run: keys::getkeys,
+    subcommands: &[],
+};
+
+const GETKEYSANDFLAGS: Command = Command {
+    spec: Spec {
+        name: "getkeysandflags",
+        summary: "The keys in a command that is given in full, and what is done with each.",
+        since: "7.0.0",
+        complexity: "O(N) with N words",
+        arity: -4,
+        ..SPEC
+    },
+    run: keys::getkeysandflags,
+    subcommands: &[],
+};
+
+const INFO: Command = Command {
+    spec: Spec {
+        name: "info",
+        summary: "Facts about the named commands, or about all.",
+        complexity: "O(N) with N commands",
+        arity: -2,
+        tips: UNORDERED,
+        args: NAMES,
+        history: &[("7.0.0", "Without names it tells about all commands.")],
+        ..SPEC
+    },
+    run: info::info,
+    subcommands: &[],
+};
+
+const LIST: Command = Command {
+    spec: Spec {
+        name: "list",
+        summary: "The names of all commands, or of those that a filter lets through.",
+        since: "7.0.0",
+        complexity: "O(N) with N commands",
+        arity: -2,
+        tips: UNORDERED,
+        args: &[Arg::one_of(
+            "filterby",
+            &[
+                Arg::string("module-name").after("MODULE"),
+                Arg::string("category").after("ACLCAT"),
+                Arg::pattern("pattern").after("PATTERN"),
+            ],
+        )
+        .after("FILTERBY")
+        .optional()],
+        ..SPEC
+    },
+    run: list,
+    subcommands: &[],
+};
+
+fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let table = call.core.shared.table;
+    let mut names: Vec<&str> = Vec::new();
+    if args.argc() == 2 {
+        names.extend(table.all().map(Row::full_name));
+    } else if args.argc() == 5 && args.take("filterby") {
+        let (kind, word) = (args.bytes()?, args.bytes()?);
+        match kind.to_ascii_lowercase().as_slice() {
+            // There are no modules.
+            b"module" => {}
+            b"aclcat" => {
+                let category = Categories::NAMES
+                    .iter()
+                    .find(|(_, name)| name.as_bytes().eq_ignore_ascii_case(word));
+                if let Some((category, _)) = category {
+                    let has = |row: &&Row| row.spec.all_categories().contains(*category);
+                    names.extend(table.all().filter(has).map(Row::full_name));
+                }
+            }
+            b"pattern" => {
+                let matches = |name: &&str| glob::matches(word, name.as_bytes(), true);
+                names.extend(table.all().map(Row::full_name).filter(matches));
+            }
+            _ => return Err(CommandError::Syntax),
+        }
+    } else {
+        return Err(CommandError::Syntax);
+    }
+    call.reply.array(names.len());
+    for name in names {
+        call.reply.bulk(name.as_bytes());
+    }
+    Ok(Outcome::Replied)
+}
+
+const HELP: Command = Command {
+    spec: Spec {
+        name: "help",
+        summary: "Explains the subcommands.",
+        since: "5.0.0",
+        arity: 2,
+        ..SPEC
+    },
+    run: help,
+    subcommands: &[],
+};
+
+fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.help(&[
+        "(no subcommand)",
+        "    Tell the facts about all commands.",
+        "COUNT",
+        "    Tell how many commands there are.",
+        "LIST",
+        "    List the names of all commands.",
+        "INFO [<command-name> ...]",
+        "    Tell the facts about the named commands: arity, flags, keys.",
+        "    Without names: about all commands, in",
+        "    any order.",
+        "DOCS [<command-name> ...]",
+        "    Show the documentation of the named commands.",
+        "    Without names: of all commands, in",
+        "    any order.",
+        "GETKEYS <full-command>",
+        "    Find the keys in a command with its arguments.",
+        "GETKEYSANDFLAGS <full-command>",
+        "    Find the keys and tell what the command does with each.",
+    ]))
+}
+
+pub(in crate::commands) const COMMANDS: &[Command] = &[COMMAND];

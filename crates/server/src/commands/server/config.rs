@@ -1,0 +1,225 @@
+//! CONFIG: reading, changing and saving the settings, and resetting the statistics.
+
+use crate::call::{Call, Command};
+use crate::config::{Caller, Config, Rejection, directives};
+use crate::reconfigure::{self, Prepared};
+use crate::shared::Shared;
+use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+
+/// How long CONFIG SET maxmemory evicts while everything stands still; the rest is evicted by and
+/// by.
+const EVICTION_NS_MAX: u64 = 50_000_000;
+
+/// The flags of all subcommands but HELP.
+const FLAGS: Flags = Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE);
+
+const CONFIG: Command = Command {
+    spec: Spec {
+        name: "config",
+        group: Group::Server,
+        summary: "The settings of the server.",
+        since: "2.0.0",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        ..Spec::EMPTY
+    },
+    run: |call, _| Err(call.wrong_arity()),
+    subcommands: &[GET, HELP, RESETSTAT, REWRITE, SET],
+};
+
+const GET: Command = Command {
+    spec: Spec {
+        name: "get",
+        group: Group::Server,
+        summary: "Lists settings by name or pattern, with their values.",
+        since: "2.0.0",
+        complexity: "O(N) with N names and patterns",
+        arity: -3,
+        flags: FLAGS,
+        args: &[Arg::block("parameter", &[Arg::string("parameter")]).multiple()],
+        history: &[("7.0.0", "Takes several patterns.")],
+        ..Spec::EMPTY
+    },
+    run: get,
+    subcommands: &[],
+};
+
+fn get(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let patterns: Vec<&[u8]> = args.words().skip(2).collect();
+    let found = store(&call.core.shared).get(&patterns);
+    call.reply.map(found.len());
+    for (name, value) in &found {
+        call.reply.bulk(name);
+        call.reply.bulk(value);
+    }
+    Ok(Outcome::Replied)
+}
+
+const SET: Command = Command {
+    spec: Spec {
+        name: "set",
+        group: Group::Server,
+        summary: "Changes settings, all of those given or none.",
+        since: "2.0.0",
+        complexity: "O(N) with N settings",
+        arity: -4,
+        flags: FLAGS,
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        args: &[Arg::block("parameter_value", &[Arg::string("parameter"), Arg::string("value")])
+            .multiple()],
+        history: &[("7.0.0", "Takes several settings.")],
+        scope: Scope::Quiescent,
+        ..Spec::EMPTY
+    },
+    run: set,
+    subcommands: &[],
+};
+
+fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let words: Vec<&[u8]> = args.words().skip(2).collect();
+    if words.len() % 2 != 0 {
+        return Err(CommandError::Syntax);
+    }
+    let pairs: Vec<(&[u8], &[u8])> = words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    let caller = Caller { local: call.session.is_local() };
+    let shared = call.core.shared;
+    let mut store = store(shared);
+    let old = store.current();
+    let rows = pairs.iter().filter_map(|(name, _)| directives::find(name));
+    let tls_named = rows.map(|row| row.name).find(|name| name.starts_with("tls-"));
+    let mut prepared = Prepared::default();
+    let mut apply = |old: &Config, new: &Config| -> std::result::Result<(), Rejection> {
+        prepared = reconfigure::prepare(&shared, old, new, tls_named)?;
+        Ok(())
+    };
+    store
+        .set(&pairs, caller, &mut apply)
+        .map_err(|error| CommandError::text(one_line(&error.to_string())))?;
+    let new = store.current();
+    drop(store);
+    reconfigure::commit(&shared, &new, prepared);
+    call.core.refresh_config();
+    if new.memory.maxmemory != old.memory.maxmemory {
+        make_room(call, new.memory.maxmemory);
+    }
+    Ok(call.reply.ok())
+}
+
+/// Evicts what the new limit does not allow.
+fn make_room(call: &mut Call<'_>, maxmemory: u64) {
+    let used = crate::memory::used();
+    if maxmemory == 0 || used <= maxmemory {
+        return;
+    }
+    call.core.shared.log.warning(format_args!(
+        "WARNING: the new maxmemory value set via CONFIG SET ({maxmemory}) is smaller than the \
+         current memory usage ({used}). This will result in key eviction and/or the inability to \
+         accept new write commands depending on the maxmemory-policy."
+    ));
+    let clock = call.core.clock;
+    let begin = clock.ticks();
+    while crate::memory::used() > maxmemory
+        && clock.ns(clock.ticks().wrapping_sub(begin)) < EVICTION_NS_MAX
+        && call.core.make_room()
+    {}
+}
+
+/// Error replies are one line, whatever the client's words contain.
+fn one_line(text: &str) -> String {
+    text.replace(['\r', '\n'], " ")
+}
+
+const REWRITE: Command = Command {
+    spec: Spec {
+        name: "rewrite",
+        group: Group::Server,
+        summary: "Writes the present settings into the configuration file.",
+        since: "2.8.0",
+        arity: 2,
+        flags: FLAGS,
+        ..Spec::EMPTY
+    },
+    run: rewrite,
+    subcommands: &[],
+};
+
+fn rewrite(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let shared = call.core.shared;
+    let done = store(shared).rewrite(&[]);
+    match done {
+        Ok(()) => {
+            shared.log.notice(format_args!("CONFIG REWRITE executed with success."));
+            Ok(call.reply.ok())
+        }
+        Err(error) => {
+            shared.log.warning(format_args!("CONFIG REWRITE failed: {error}"));
+            Err(CommandError::text(error.to_string()))
+        }
+    }
+}
+
+const RESETSTAT: Command = Command {
+    spec: Spec {
+        name: "resetstat",
+        group: Group::Server,
+        summary: "Counts from zero again what INFO counts.",
+        since: "2.0.0",
+        arity: 2,
+        flags: FLAGS,
+        // Each counter has one writer; while all of them stand still another thread may write.
+        scope: Scope::Quiescent,
+        ..Spec::EMPTY
+    },
+    run: resetstat,
+    subcommands: &[],
+};
+
+fn resetstat(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let shared = &call.core.shared;
+    for stats in &shared.stats {
+        stats.reset();
+    }
+    shared.keyspace.reset_statistics();
+    shared.background.reset_freed();
+    shared.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    for figure in shared.figures.resettable() {
+        figure.store(0, Ordering::Relaxed);
+    }
+    Ok(call.reply.ok())
+}
+
+const HELP: Command = Command {
+    spec: Spec {
+        name: "help",
+        group: Group::Server,
+        summary: "Explains the subcommands.",
+        since: "5.0.0",
+        arity: 2,
+        flags: Flags::LOADING.union(Flags::STALE),
+        ..Spec::EMPTY
+    },
+    run: help,
+    subcommands: &[],
+};
+
+fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.help(&[
+        "GET <pattern>",
+        "    List the settings whose names match the pattern, with their values.",
+        "SET <directive> <value>",
+        "    Change a setting.",
+        "RESETSTAT",
+        "    Count from zero again what INFO counts.",
+        "REWRITE",
+        "    Write the settings into the configuration file.",
+    ]))
+}
+
+fn store(shared: &Shared) -> MutexGuard<'_, crate::config::Store> {
+    shared.store.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(super) const COMMANDS: &[Command] = &[CONFIG];

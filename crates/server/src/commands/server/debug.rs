@@ -1,0 +1,169 @@
+//! DEBUG: what tests need and nobody else should use.
+//!
+//! One command and not a container, as in the reference: COMMAND shows no subcommands.
+
+use super::{debug_keyspace, debug_protocol};
+use crate::call::{Call, Command};
+use crate::worker::unix_ms;
+use brisk_engine::command::{Flags, Group, Spec};
+use brisk_engine::{Args, Outcome, Result, UnixMs};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A subcommand: its word, how many words may follow it, its function.
+type Sub = (&'static str, std::ops::RangeInclusive<usize>, crate::call::ServerHandler);
+
+const ANY: usize = usize::MAX;
+
+const SUBCOMMANDS: &[Sub] = &[
+    ("DICT-RESIZING", 1..=1, switch_nothing),
+    ("DIGEST", 0..=0, debug_keyspace::digest),
+    ("DIGEST-VALUE", 0..=ANY, debug_keyspace::digest_value),
+    ("ERROR", 1..=1, error),
+    ("HELP", 0..=0, help),
+    ("HTSTATS", 1..=1, debug_keyspace::htstats),
+    ("HTSTATS-KEY", 1..=1, debug_keyspace::htstats_key),
+    ("LOG", 1..=1, log),
+    ("OBJECT", 1..=1, debug_keyspace::object),
+    ("PAUSE-CRON", 1..=1, pause_cron),
+    ("POPULATE", 1..=3, debug_keyspace::populate),
+    ("PROTOCOL", 1..=1, debug_protocol::protocol),
+    ("REPLYBUFFER", 2..=2, reply_buffer),
+    ("SET-ACTIVE-EXPIRE", 1..=1, set_active_expire),
+    ("SLEEP", 1..=1, sleep),
+];
+
+fn debug(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let word = args.bytes()?;
+    let find = |(name, words, _): &&Sub| {
+        word.eq_ignore_ascii_case(name.as_bytes()) && words.contains(&args.remaining())
+    };
+    match SUBCOMMANDS.iter().find(find) {
+        Some((_, _, run)) => run(call, args),
+        None => Err(call.subcommand_syntax(word)),
+    }
+}
+
+/// Stops this worker; the clients of other workers are served.
+fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let seconds = std::str::from_utf8(args.bytes()?).ok().and_then(|text| text.parse().ok());
+    let duration = Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default();
+    let (shared, id) = (&call.core.shared, call.core.id);
+    // Who stops all workers does not wait for one that sleeps: it holds no slot.
+    shared.quiesce.leave(id);
+    std::thread::sleep(duration);
+    shared.quiesce.enter(id);
+    call.core.env.set_now(UnixMs(unix_ms()));
+    Ok(call.reply.ok())
+}
+
+/// Reads 0 or 1 as the reference does: whatever is no number is 0.
+fn switch(word: &[u8]) -> bool {
+    std::str::from_utf8(word).ok().and_then(|text| text.trim().parse::<i64>().ok()) != Some(0)
+        && word.first().is_some_and(u8::is_ascii_digit)
+}
+
+fn flip(
+    call: &mut Call<'_>,
+    args: &mut Args<'_>,
+    which: fn(&crate::shared::Shared) -> &AtomicBool,
+) -> Result<Outcome> {
+    let on = switch(args.bytes()?);
+    which(&call.core.shared).store(on, Ordering::Relaxed);
+    Ok(call.reply.ok())
+}
+
+fn set_active_expire(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    flip(call, args, |shared| &shared.active_expire)
+}
+
+fn pause_cron(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    flip(call, args, |shared| &shared.cron_paused)
+}
+
+/// For switches of mechanisms that this server does not have.
+fn switch_nothing(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.reply.ok())
+}
+
+/// Output is a queue of pieces here: there is no buffer whose size could be watched.
+fn reply_buffer(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if args.take("PEAK-RESET-TIME") {
+        if !args.take("NEVER") && !args.take("RESET") {
+            args.integer()?;
+        }
+    } else if !args.take("RESIZING") {
+        return Err(call.subcommand_syntax(args.word(1)));
+    }
+    Ok(call.reply.ok())
+}
+
+/// An error as the client wants it, which does not count as one.
+fn error(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let text = String::from_utf8_lossy(args.bytes()?).replace(['\r', '\n'], " ");
+    Ok(call.reply.error_text(&text))
+}
+
+fn log(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let message = String::from_utf8_lossy(args.bytes()?);
+    call.core.shared.log.warning(format_args!("DEBUG LOG: {message}"));
+    Ok(call.reply.ok())
+}
+
+fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.help(&[
+        "DICT-RESIZING <0|1>",
+        "    Accepted without effect: tables always follow the number of their keys.",
+        "DIGEST",
+        "    Digest of the whole dataset: equal data, equal digest.",
+        "DIGEST-VALUE <key> [<key> ...]",
+        "    Digest of each value.",
+        "ERROR <text>",
+        "    Answer with this error.",
+        "HTSTATS <db>",
+        "    Figures about the tables of a database.",
+        "HTSTATS-KEY <key>",
+        "    Figures about the hash table that a value is stored in.",
+        "LOG <message>",
+        "    Write the message to the log.",
+        "OBJECT <key>",
+        "    How a value is stored.",
+        "PAUSE-CRON <0|1>",
+        "    Let the timers of all workers rest, expiry included.",
+        "POPULATE <count> [<prefix>] [<size>]",
+        "    Create keys <prefix>:<number> (key:<number>) that do not exist yet, with values",
+        "    of <size> bytes.",
+        "PROTOCOL <type>",
+        "    Answer with a value of this type: string, integer, double, bignum, null, array,",
+        "    set, map, attrib, push, verbatim, true, false.",
+        "REPLYBUFFER PEAK-RESET-TIME <NEVER|RESET|milliseconds>",
+        "REPLYBUFFER RESIZING <0|1>",
+        "    Accepted without effect: there are no reply buffers of a fixed size.",
+        "SET-ACTIVE-EXPIRE <0|1>",
+        "    Remove expired keys only when they are used (0), or also in the background (1).",
+        "SLEEP <seconds>",
+        "    Stop this worker for a while.",
+    ]))
+}
+
+const DEBUG: Command = Command {
+    spec: Spec {
+        name: "debug",
+        group: Group::Server,
+        summary: "Helps to test the server.",
+        since: "1.0.0",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        flags: Flags::ADMIN
+            .union(Flags::LOADING)
+            .union(Flags::NOSCRIPT)
+            .union(Flags::STALE)
+            .union(Flags::PROTECTED),
+        syscmd: true,
+        ..Spec::EMPTY
+    },
+    run: debug,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[DEBUG];

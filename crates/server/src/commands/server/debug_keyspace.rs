@@ -1,0 +1,198 @@
+//! Those subcommands of DEBUG that look at keys, or make some.
+
+use crate::call::Call;
+use brisk_engine::digest::Digest;
+use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
+use brisk_engine::number::parse_i64;
+use brisk_engine::types::string::StrRef;
+use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result, exec};
+use std::fmt::Write;
+use std::ops::ControlFlow;
+
+/// Runs `look` with the entry of a key of the selected database as it stands, expired or not.
+fn with_entry<R>(
+    call: &mut Call<'_>,
+    key: &[u8],
+    look: impl FnOnce(&Keys<'_>, Option<EntryRef<'_>>) -> R,
+) -> Result<R> {
+    let shared = &call.core.shared;
+    let key = shared.keyspace.hasher().key(key);
+    let prepared = [exec::prepare(0, &key)];
+    let keys = Keys::lock(&shared.keyspace, &call.core.env, call.session.db, &prepared)?;
+    let entry = keys.inspect(&key);
+    Ok(look(&keys, entry))
+}
+
+pub(super) fn object(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let line = with_entry(call, args.bytes()?, |keys, entry| {
+        let entry = entry?;
+        Some(format!(
+            "Value at:{:p} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
+            entry.key().as_ptr(),
+            entry.encoding().name(),
+            entry.string().map_or(0, |string| serialized_len(&string)),
+            entry.clock(),
+            evict::idle_ms(keys.env(), entry.clock()) / 1000,
+        ))
+    })?;
+    let line = line.ok_or(CommandError::NoSuchKey)?;
+    Ok(call.reply.simple(&line))
+}
+
+/// Bytes the string takes in a dump if it is not compressed: integers of up to 32 bits are stored
+/// as such, everything else behind its length.
+fn serialized_len(string: &StrRef<'_>) -> usize {
+    let small = string.as_integer().and_then(|number| i32::try_from(number).ok());
+    match (small, string.len()) {
+        (Some(number), _) if i8::try_from(number).is_ok() => 2,
+        (Some(number), _) if i16::try_from(number).is_ok() => 3,
+        (Some(_), _) => 5,
+        (None, len @ 0..64) => 1 + len,
+        (None, len @ 64..16_384) => 2 + len,
+        (None, len) => 5 + len,
+    }
+}
+
+pub(super) fn digest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let shared = &call.core.shared;
+    let still = shared.quiesce.stop_others(call.core.id);
+    let keys = Keys::unlocked(&shared.keyspace, &call.core.env, call.session.db);
+    let digest = Digest::of_dataset(&keys);
+    drop(still);
+    Ok(call.reply.simple(&digest.to_string()))
+}
+
+pub(super) fn digest_value(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    call.reply.array(args.remaining());
+    while let Some(key) = args.optional() {
+        let digest = with_entry(call, key, |_, entry| {
+            entry.map(|entry| Digest::of_value(&entry)).unwrap_or_default()
+        })?;
+        call.reply.simple(&digest.to_string());
+    }
+    Ok(Outcome::Replied)
+}
+
+/// POPULATE count [prefix] [size]: keys that exist already are left as they are.
+pub(super) fn populate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let positive = |word| {
+        let number = parse_i64(word).and_then(|number| u64::try_from(number).ok());
+        number.ok_or(CommandError::text("ERR value is out of range, must be positive"))
+    };
+    let count = positive(args.bytes()?)?;
+    let prefix = args.optional().unwrap_or(b"key");
+    let size = args.optional().map_or(Ok(0), positive)?;
+    let longest = call.core.config.clients.proto_max_bulk_len;
+    let size = usize::try_from(size.min(longest)).unwrap_or(usize::MAX);
+    let shared = &call.core.shared;
+    let db = call.session.db;
+    let mut name = Vec::new();
+    for number in 0..count {
+        name.clear();
+        name.extend_from_slice(prefix);
+        name.extend_from_slice(format!(":{number}").as_bytes());
+        let mut value = format!("value:{number}").into_bytes();
+        if size > 0 {
+            value.resize(size, 0);
+        }
+        let key = shared.keyspace.hasher().key(&name);
+        let mut keys = Keys::unlocked(&shared.keyspace, &call.core.env, db);
+        // Begun is to be finished: a busy slot is free again at once.
+        while keys.lock_also(db, &key).is_err() {
+            std::thread::yield_now();
+        }
+        if !keys.contains(&key) {
+            keys.set_string(&key, &value, Overwrite::Persist, "set");
+            call.core.stats().changes.add(1);
+        }
+    }
+    Ok(call.reply.ok())
+}
+
+/// The tables of a database: figures, one a line.
+pub(super) fn htstats(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let db = parse_i64(args.bytes()?).ok_or(CommandError::NotAnInteger)?;
+    let count = call.core.shared.keyspace.database_count();
+    let db = u32::try_from(db).ok().filter(|db| *db < count).map(DbIndex);
+    let db = db.ok_or(CommandError::text("ERR Out of range database"))?;
+    let keys = Keys::unlocked(&call.core.shared.keyspace, &call.core.env, db);
+    let mut sum = TableFigures::default();
+    keys.each_slot(db, |_, slot| {
+        let table = slot.table();
+        sum.tables += 1;
+        sum.keys += table.len();
+        sum.buckets += table.bucket_count();
+        sum.overflow_buckets += table.overflow_buckets();
+        sum.resizing += usize::from(table.is_resizing());
+        sum.largest = sum.largest.max(table.len());
+        ControlFlow::Continue(())
+    });
+    let with_deadline = call.core.shared.keyspace.totals().databases[db.0 as usize].with_deadline;
+    let text = sum.text(with_deadline);
+    Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
+}
+
+/// Sums over the tables of a database.
+#[derive(Debug, Default)]
+struct TableFigures {
+    /// Tables that are not empty.
+    tables: usize,
+    keys: usize,
+    buckets: usize,
+    overflow_buckets: usize,
+    resizing: usize,
+    /// Keys of the largest table.
+    largest: usize,
+}
+
+impl TableFigures {
+    /// Entries that a bucket has room for.
+    const PLACES: usize = 7;
+
+    fn text(&self, with_deadline: u64) -> String {
+        let mut text = String::from("[Dictionary HT]\n");
+        let no_stats = "No stats available for empty dictionaries\n";
+        if self.keys == 0 {
+            text.push_str(no_stats);
+        } else {
+            // Writing into a string cannot fail.
+            let _ = write!(
+                text,
+                "Hash table 0 stats (main hash table):\n \
+                 table size: {}\n \
+                 number of elements: {}\n \
+                 tables: {}\n \
+                 max elements in a table: {}\n \
+                 buckets: {}\n \
+                 overflow buckets: {}\n \
+                 tables being resized: {}\n",
+                self.buckets * Self::PLACES,
+                self.keys,
+                self.tables,
+                self.largest,
+                self.buckets,
+                self.overflow_buckets,
+                self.resizing
+            );
+        }
+        text.push_str("[Expires HT]\n");
+        if with_deadline == 0 {
+            text.push_str(no_stats);
+        } else {
+            let _ = writeln!(text, " number of elements: {with_deadline}");
+        }
+        text
+    }
+}
+
+pub(super) fn htstats_key(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let exists = with_entry(call, args.bytes()?, |_, entry| entry.is_some())?;
+    // No type is stored as a hash table yet.
+    Err(if exists {
+        CommandError::text(
+            "ERR The value stored at the specified key is not represented using an hash table",
+        )
+    } else {
+        CommandError::NoSuchKey
+    })
+}

@@ -1,0 +1,280 @@
+//! MEMORY: what memory is used for.
+
+use crate::call::{Call, Command};
+use crate::memory::Usage;
+use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use std::fmt::Write;
+
+/// The table's share of an entry: its pointer.
+const TABLE_BYTES_PER_KEY: usize = size_of::<u64>();
+
+fn usage(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    while args.remaining() > 0 {
+        if !args.take("SAMPLES") || args.remaining() == 0 {
+            return Err(CommandError::Syntax);
+        }
+        // Sizes are known exactly, so it does not matter how many elements would be looked at.
+        if args.integer()? < 0 {
+            return Err(CommandError::Syntax);
+        }
+    }
+    let db = call.session.db;
+    let bytes = call.with_keys(db, |keys| {
+        Ok(keys.inspect(&key).map(|entry| entry.allocated_bytes() + TABLE_BYTES_PER_KEY))
+    })?;
+    Ok(match bytes {
+        Some(bytes) => call.reply.count(bytes),
+        None => call.reply.null(),
+    })
+}
+
+fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let usage = Usage::measure(call.core);
+    let resident = usage.resident as i64;
+    let used = usage.allocated as i64;
+    let reply = &mut call.reply;
+    reply.map(27 + usage.databases.len());
+    let mut put = |name: &str, number: u64| {
+        reply.bulk(name.as_bytes());
+        reply.integer(number as i64);
+    };
+    put("peak.allocated", usage.peak);
+    put("total.allocated", usage.allocated);
+    put("startup.allocated", usage.startup);
+    put("replication.backlog", 0);
+    put("clients.slaves", 0);
+    put("clients.normal", usage.clients);
+    put("cluster.links", 0);
+    put("aof.buffer", 0);
+    put("lua.caches", 0);
+    put("functions.caches", 0);
+    for (db, table_bytes) in &usage.databases {
+        reply.bulk(format!("db.{}", db.0).as_bytes());
+        reply.map(3);
+        // Deadlines stand in the entries, and the slots are the tables.
+        for (name, bytes) in [
+            ("overhead.hashtable.main", *table_bytes),
+            ("overhead.hashtable.expires", 0),
+            ("overhead.hashtable.slot-to-keys", 0),
+        ] {
+            reply.bulk(name.as_bytes());
+            reply.integer(bytes as i64);
+        }
+    }
+    let overhead = usage.overhead();
+    let dataset = usage.allocated.saturating_sub(overhead);
+    let grown = usage.allocated.saturating_sub(usage.startup);
+    let mut put = |name: &str, number: u64| {
+        reply.bulk(name.as_bytes());
+        reply.integer(number as i64);
+    };
+    put("overhead.total", overhead);
+    put("keys.count", usage.keys);
+    put("keys.bytes-per-key", grown.checked_div(usage.keys).unwrap_or(0));
+    put("dataset.bytes", dataset);
+    reply.bulk(b"dataset.percentage");
+    reply.double(share(dataset, grown) * 100.0);
+    reply.bulk(b"peak.percentage");
+    reply.double(share(usage.allocated, usage.peak) * 100.0);
+    // The allocator keeps no figures of its own here: what it holds is what the process holds.
+    let mut put = |name: &str, number: i64| {
+        reply.bulk(name.as_bytes());
+        reply.integer(number);
+    };
+    put("allocator.allocated", used);
+    put("allocator.active", resident);
+    put("allocator.resident", resident);
+    for (name, ratio, bytes) in [
+        ("allocator-fragmentation", share(usage.resident, usage.allocated), resident - used),
+        ("allocator-rss", 1.0, 0),
+        ("rss-overhead", 1.0, 0),
+    ] {
+        reply.bulk(format!("{name}.ratio").as_bytes());
+        reply.double(ratio);
+        reply.bulk(format!("{name}.bytes").as_bytes());
+        reply.integer(bytes);
+    }
+    reply.bulk(b"fragmentation");
+    reply.double(share(usage.resident, usage.allocated));
+    reply.bulk(b"fragmentation.bytes");
+    reply.integer(resident - used);
+    Ok(Outcome::Replied)
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// Below this there is nothing to diagnose.
+const DOCTOR_BYTES_MIN: u64 = 5 * 1024 * 1024;
+/// Resident memory above this multiple of the used memory is fragmented.
+const FRAGMENTATION_MAX: f64 = 1.4;
+/// A peak above this multiple of the used memory leaves holes.
+const PEAK_MAX: f64 = 1.5;
+/// Memory per client above this is unusual.
+const CLIENT_BYTES_MAX: u64 = 200 * 1024;
+
+fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let usage = Usage::measure(call.core);
+    let clients = call.core.shared.clients.count().max(1);
+    let mut text = String::new();
+    let mut report = |line: std::fmt::Arguments<'_>| {
+        // Writing into a string cannot fail.
+        let _ = writeln!(text, "- {line}");
+    };
+    if usage.allocated < DOCTOR_BYTES_MIN {
+        let text = "The server uses so little memory that there is nothing to diagnose yet.\n";
+        return Ok(call.reply.verbatim(*b"txt", text.as_bytes()));
+    }
+    let peak = share(usage.peak, usage.allocated);
+    if peak > PEAK_MAX {
+        report(format_args!(
+            "At its peak the server used {peak:.1} times what it uses now. The allocator may \
+             still hold the difference; it serves new data first. MEMORY PURGE gives some back."
+        ));
+    }
+    let fragmentation = share(usage.resident, usage.allocated);
+    if fragmentation > FRAGMENTATION_MAX {
+        report(format_args!(
+            "The process holds {fragmentation:.2} times the memory that is in use: values of \
+             changing sizes leave gaps, and memory given back stays with the allocator a while."
+        ));
+    }
+    if usage.clients / clients > CLIENT_BYTES_MAX {
+        report(format_args!(
+            "A client takes {} KiB on average: look in CLIENT LIST for those with much unsent \
+             output (omem) or unread input (qbuf).",
+            usage.clients / clients / 1024
+        ));
+    }
+    if text.is_empty() {
+        text.push_str("No problem found.\n");
+    }
+    Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
+}
+
+fn malloc_stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let usage = Usage::measure(call.core);
+    let text = format!(
+        "allocator: {}\nallocated bytes: {}\npeak of allocated bytes: {}\nresident bytes: {}\n",
+        crate::memory::ALLOCATOR,
+        usage.allocated,
+        usage.peak,
+        usage.resident
+    );
+    Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
+}
+
+/// Frees what this worker has unlinked. The allocator is not asked: it gives unused pages back by
+/// itself within seconds.
+fn purge(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    call.core.free_garbage();
+    Ok(call.reply.ok())
+}
+
+fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.help(&[
+        "DOCTOR",
+        "    Look for problems with memory.",
+        "MALLOC-STATS",
+        "    Show the figures of the allocator.",
+        "PURGE",
+        "    Free what has been removed and is not freed yet.",
+        "STATS",
+        "    Show what memory is used for.",
+        "USAGE <key> [SAMPLES <count>]",
+        "    Count the bytes that a key and its value take. SAMPLES is accepted and changes",
+        "    nothing: the count is exact.",
+    ]))
+}
+
+/// What the rows of the subcommands have in common.
+const SUBCOMMAND: Spec = Spec {
+    group: Group::Server,
+    since: "4.0.0",
+    complexity: "O(1)",
+    arity: 2,
+    tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+    ..Spec::EMPTY
+};
+
+const DOCTOR: Command = Command {
+    spec: Spec { name: "doctor", summary: "Looks for problems with memory.", ..SUBCOMMAND },
+    run: doctor,
+    subcommands: &[],
+};
+
+const HELP: Command = Command {
+    spec: Spec {
+        name: "help",
+        summary: "Explains the subcommands.",
+        flags: Flags::LOADING.union(Flags::STALE),
+        tips: &[],
+        ..SUBCOMMAND
+    },
+    run: help,
+    subcommands: &[],
+};
+
+const MALLOC_STATS: Command = Command {
+    spec: Spec {
+        name: "malloc-stats",
+        summary: "Shows the figures of the allocator.",
+        complexity: "Depends on how much memory is allocated, could be slow",
+        ..SUBCOMMAND
+    },
+    run: malloc_stats,
+    subcommands: &[],
+};
+
+const PURGE: Command = Command {
+    spec: Spec {
+        name: "purge",
+        summary: "Frees what has been removed and is not freed yet.",
+        complexity: "Depends on how much memory is allocated, could be slow",
+        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        ..SUBCOMMAND
+    },
+    run: purge,
+    subcommands: &[],
+};
+
+const STATS: Command = Command {
+    spec: Spec { name: "stats", summary: "Shows what memory is used for.", ..SUBCOMMAND },
+    run: stats,
+    subcommands: &[],
+};
+
+const USAGE: Command = Command {
+    spec: Spec {
+        name: "usage",
+        summary: "Counts the bytes that a key and its value take.",
+        complexity: "O(N) where N is the number of samples.",
+        arity: -3,
+        flags: Flags::READONLY,
+        tips: &[],
+        keys: &[KeySpec::at(2).read_only(KeyFlags::empty())],
+        args: &[Arg::key("key"), Arg::integer("count").after("SAMPLES").optional()],
+        ..SUBCOMMAND
+    },
+    run: usage,
+    subcommands: &[],
+};
+
+const MEMORY: Command = Command {
+    spec: Spec {
+        name: "memory",
+        group: Group::Server,
+        summary: "Tells what memory is used for.",
+        since: "4.0.0",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        ..Spec::EMPTY
+    },
+    run: help,
+    subcommands: &[DOCTOR, HELP, MALLOC_STATS, PURGE, STATS, USAGE],
+};
+
+pub(super) const COMMANDS: &[Command] = &[MEMORY];

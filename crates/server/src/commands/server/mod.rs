@@ -1,0 +1,28 @@
+//! The server group: what runs the server, looks into it and measures it.
+
+mod command;
+mod config;
+mod debug;
+mod debug_keyspace;
+mod debug_protocol;
+mod latency;
+mod latency_report;
+mod memory;
+mod monitor;
+mod role;
+mod shutdown;
+mod slowlog;
+
+use crate::call::Command;
+
+pub(super) const FAMILY: &[&[Command]] = &[
+    command::COMMANDS,
+    config::COMMANDS,
+    debug::COMMANDS,
+    latency::COMMANDS,
+    memory::COMMANDS,
+    monitor::COMMANDS,
+    role::COMMANDS,
+    shutdown::COMMANDS,
+    slowlog::COMMANDS,
+];

@@ -1,0 +1,36 @@
+//! MONITOR: this connection gets a line for each command that the server runs.
+
+use crate::call::{Call, Command};
+use crate::clients::flag;
+use crate::mailbox::Message;
+use brisk_engine::command::{Flags, Group, Spec};
+use brisk_engine::{Args, Outcome, Result};
+
+const MONITOR: Command = Command {
+    spec: Spec {
+        name: "monitor",
+        group: Group::Server,
+        summary: "Shows every command that the server runs, as it runs.",
+        since: "1.0.0",
+        complexity: "",
+        arity: 1,
+        flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::LOADING).union(Flags::STALE),
+        ..Spec::EMPTY
+    },
+    run: monitor,
+    subcommands: &[],
+};
+
+/// A second MONITOR is not even answered, as in Redis.
+fn monitor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    if call.session.record.has(flag::MONITOR) {
+        return Ok(Outcome::Replied);
+    }
+    let (shared, worker) = (&call.core.shared, call.core.id);
+    call.session.record.set(flag::MONITOR, true);
+    shared.mailboxes[worker].send(Message::Monitor(call.session.token));
+    shared.add_monitor(worker);
+    Ok(call.reply.ok())
+}
+
+pub(super) const COMMANDS: &[Command] = &[MONITOR];

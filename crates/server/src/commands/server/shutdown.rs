@@ -1,0 +1,98 @@
+//! SHUTDOWN: ends the server.
+
+use crate::call::{Call, Command};
+use brisk_engine::command::{Arg, Flags, Group, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+
+/// What SHUTDOWN was asked to do.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wish {
+    save: bool,
+    nosave: bool,
+    now: bool,
+    force: bool,
+    abort: bool,
+}
+
+impl Wish {
+    fn parse(args: &mut Args<'_>) -> Result<Wish> {
+        let mut wish = Wish::default();
+        while args.remaining() > 0 {
+            let field = if args.take("NOSAVE") {
+                &mut wish.nosave
+            } else if args.take("SAVE") {
+                &mut wish.save
+            } else if args.take("NOW") {
+                &mut wish.now
+            } else if args.take("FORCE") {
+                &mut wish.force
+            } else if args.take("ABORT") {
+                &mut wish.abort
+            } else {
+                return Err(CommandError::Syntax);
+            };
+            *field = true;
+        }
+        let anything_else = wish.save || wish.nosave || wish.now || wish.force;
+        if (wish.save && wish.nosave) || (wish.abort && anything_else) {
+            return Err(CommandError::Syntax);
+        }
+        Ok(wish)
+    }
+}
+
+fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let wish = Wish::parse(args)?;
+    if wish.abort {
+        // The end comes at once: there is never a shutdown that waits for something.
+        return Err(CommandError::text("ERR No shutdown in progress."));
+    }
+    let shared = &call.core.shared;
+    shared.log.notice(format_args!("User requested shutdown..."));
+    if wish.save {
+        let why = "the dataset cannot be saved: this server has no persistence";
+        if !wish.force {
+            shared.log.warning(format_args!("Not shutting down: {why}."));
+            return Err(CommandError::text("ERR Errors trying to SHUTDOWN. Check logs."));
+        }
+        shared.log.warning(format_args!("Shutting down all the same: {why}."));
+    }
+    shared.shutdown.ask(0);
+    // No reply, and nothing more is executed: the connection ends with the process.
+    call.session.close_at_once();
+    Ok(Outcome::Replied)
+}
+
+const SHUTDOWN: Command = Command {
+    spec: Spec {
+        name: "shutdown",
+        group: Group::Server,
+        summary: "Ends the server, with or without saving the dataset.",
+        since: "1.0.0",
+        complexity: "O(N) when saving, where N is the total number of keys in all databases when \
+                     saving data, otherwise O(1)",
+        arity: -1,
+        flags: Flags::ADMIN
+            .union(Flags::ALLOW_BUSY)
+            .union(Flags::LOADING)
+            .union(Flags::NO_MULTI)
+            .union(Flags::NOSCRIPT)
+            .union(Flags::STALE),
+        args: &[
+            Arg::one_of(
+                "nosave_save",
+                &[Arg::token("nosave", "NOSAVE"), Arg::token("save", "SAVE")],
+            )
+            .optional(),
+            Arg::token("now", "NOW").since("7.0.0").optional(),
+            Arg::token("force", "FORCE").since("7.0.0").optional(),
+            Arg::token("abort", "ABORT").since("7.0.0").optional(),
+        ],
+        history: &[("7.0.0", "The words `NOW`, `FORCE` and `ABORT` exist.")],
+        ..Spec::EMPTY
+    },
+    run: shutdown,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[SHUTDOWN];

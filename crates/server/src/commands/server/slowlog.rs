@@ -1,0 +1,138 @@
+//! SLOWLOG: the latest commands that took long.
+
+use crate::call::{Call, Command};
+use brisk_engine::command::{Arg, Flags, Group, Spec};
+use brisk_engine::number::parse_i64;
+use brisk_engine::{Args, CommandError, Outcome, Result};
+
+/// Entries shown unless a count is given.
+const DEFAULT_COUNT: i64 = 10;
+
+fn get(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let count = match args.optional() {
+        Some(word) => parse_i64(word)
+            .filter(|count| *count >= -1)
+            .ok_or_else(|| CommandError::text("ERR count should be greater than or equal to -1")),
+        None => Ok(DEFAULT_COUNT),
+    };
+    if args.remaining() > 0 {
+        return Err(call.subcommand_syntax(args.word(1)));
+    }
+    // -1 stands for all.
+    let entries = call.core.shared.slowlog.latest(usize::try_from(count?).unwrap_or(usize::MAX));
+    let reply = &mut call.reply;
+    reply.array(entries.len());
+    for entry in &entries {
+        reply.array(6);
+        reply.integer(entry.id as i64);
+        reply.integer(entry.unix_seconds as i64);
+        reply.integer(entry.duration_us as i64);
+        reply.array(entry.words.len());
+        for word in &entry.words {
+            reply.bulk(word);
+        }
+        reply.bulk(entry.client.as_bytes());
+        reply.bulk(entry.client_name.as_bytes());
+    }
+    Ok(Outcome::Replied)
+}
+
+fn len(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let len = call.core.shared.slowlog.len();
+    Ok(call.reply.count(len))
+}
+
+fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    call.core.shared.slowlog.clear();
+    Ok(call.reply.ok())
+}
+
+fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.help(&[
+        "GET [<count>]",
+        "    Show the latest <count> entries (10 unless given, -1 for all), the latest first:",
+        "    id, when it ended (Unix time), duration in microseconds, the words of the command,",
+        "    the client's address, the client's name.",
+        "LEN",
+        "    Count the entries.",
+        "RESET",
+        "    Remove all entries.",
+    ]))
+}
+
+/// What the rows of the subcommands have in common.
+const SUBCOMMAND: Spec = Spec {
+    group: Group::Server,
+    since: "2.2.12",
+    arity: 2,
+    flags: Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE),
+    ..Spec::EMPTY
+};
+
+const GET: Command = Command {
+    spec: Spec {
+        name: "get",
+        summary: "Shows the latest slow commands.",
+        complexity: "O(N) where N is the number of entries returned",
+        arity: -2,
+        tips: &["request_policy:all_nodes", "nondeterministic_output"],
+        args: &[Arg::integer("count").optional()],
+        history: &[("4.0.0", "Entries name the client's address and its name.")],
+        ..SUBCOMMAND
+    },
+    run: get,
+    subcommands: &[],
+};
+
+const HELP: Command = Command {
+    spec: Spec {
+        name: "help",
+        summary: "Explains the subcommands.",
+        since: "6.2.0",
+        complexity: "O(1)",
+        flags: Flags::LOADING.union(Flags::STALE),
+        ..SUBCOMMAND
+    },
+    run: help,
+    subcommands: &[],
+};
+
+const LEN: Command = Command {
+    spec: Spec {
+        name: "len",
+        summary: "Counts the entries of the slow log.",
+        complexity: "O(1)",
+        tips: &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
+        ..SUBCOMMAND
+    },
+    run: len,
+    subcommands: &[],
+};
+
+const RESET: Command = Command {
+    spec: Spec {
+        name: "reset",
+        summary: "Empties the slow log.",
+        complexity: "O(N) where N is the number of entries in the slowlog",
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        ..SUBCOMMAND
+    },
+    run: reset,
+    subcommands: &[],
+};
+
+const SLOWLOG: Command = Command {
+    spec: Spec {
+        name: "slowlog",
+        group: Group::Server,
+        summary: "Remembers commands that took long.",
+        since: "2.2.12",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        ..Spec::EMPTY
+    },
+    run: help,
+    subcommands: &[GET, HELP, LEN, RESET],
+};
+
+pub(super) const COMMANDS: &[Command] = &[SLOWLOG];

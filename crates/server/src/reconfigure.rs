@@ -1,0 +1,96 @@
+//! Putting changed settings in force: what CONFIG SET does beyond storing values.
+//!
+//! ```text
+//!  Store::set ── values checked ── prepare (may fail, changes nothing) ── stored ── commit
+//! ```
+//!
+//! `prepare` does everything that can fail and keeps the results; `commit` cannot fail. Settings
+//! that workers merely read need neither: they take the new ones before their next batch.
+
+use crate::config::{Config, Rejection, system};
+use crate::listeners::Replacement;
+use crate::mailbox::Message;
+use crate::shared::Shared;
+use crate::tls::TlsSettings;
+use crate::worker::Purpose;
+use brisk_reactor::Listener;
+use std::sync::Arc;
+
+/// What was made ready for the new settings.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    /// The listeners of each worker, by purpose.
+    listeners: Vec<(Purpose, Vec<Vec<Listener>>)>,
+    /// What new TLS connections use.
+    tls: Option<Arc<rustls::ServerConfig>>,
+}
+
+/// Does what may fail on the way from `old` to `new`. With `tls_named` certificates and keys are read
+/// again even if the directives say the same: the files may be new.
+///
+/// # Errors
+/// The directive that is to blame; nothing was changed.
+pub fn prepare(
+    shared: &Shared,
+    old: &Config,
+    new: &Config,
+    tls_named: Option<&'static str>,
+) -> Result<Prepared, Rejection> {
+    if new.clients.maxclients > old.clients.maxclients {
+        reserve_files(shared, new.clients.maxclients)?;
+    }
+    let mut prepared = Prepared::default();
+    if let Some(directive) = tls_named {
+        prepared.tls = TlsSettings::prepare(new, &shared.log).map_err(|_| {
+            let reason = "Unable to update TLS configuration. Check server logs.".into();
+            Rejection { directive, reason }
+        })?;
+    }
+    prepared.listeners = crate::listeners::reopen(old, new, shared.workers(), &shared.log)
+        .map_err(|purpose| {
+            let (directive, changed) = match purpose {
+                Purpose::Tls => ("tls-port", new.tls.port != old.tls.port),
+                Purpose::Tcp | Purpose::Unix => ("port", new.network.port != old.network.port),
+            };
+            if changed {
+                let reason = "Unable to listen on this port. Check server logs.".into();
+                Rejection { directive, reason }
+            } else {
+                let reason = "Failed to bind to specified addresses.".into();
+                Rejection { directive: "bind", reason }
+            }
+        })?;
+    Ok(prepared)
+}
+
+/// Raises the limit of open files to what so many clients need.
+fn reserve_files(shared: &Shared, maxclients: i64) -> Result<(), Rejection> {
+    let files = system::reserve_open_files(maxclients, system::FILES_RESERVED);
+    for note in &files.notes {
+        shared.log.warning(format_args!("{note}"));
+    }
+    if files.maxclients >= maxclients {
+        return Ok(());
+    }
+    let possible = files.maxclients;
+    let reason = format!(
+        "The operating system is not able to handle the specified number of clients, try with \
+         {possible}"
+    );
+    Err(Rejection { directive: "maxclients", reason: reason.into() })
+}
+
+/// Puts `new` in force: it is what the store holds by now. The workers other than the caller's
+/// stand still.
+pub fn commit(shared: &Shared, new: &Config, prepared: Prepared) {
+    shared.log.set_level(new.process.loglevel);
+    shared.publish_config(new.clone());
+    if let Some(settings) = prepared.tls {
+        shared.tls.put(settings);
+    }
+    for (purpose, each) in prepared.listeners {
+        for (mailbox, listeners) in shared.mailboxes.iter().zip(each) {
+            mailbox.send(Message::Listen(Replacement { purpose, listeners }));
+        }
+    }
+}
