@@ -221,3 +221,21 @@ fn connections_that_come_and_go_leave_no_descriptors() {
         },
     );
 }
+
+#[test]
+fn clients_are_listed_with_their_addresses_and_may_monitor() {
+    let site = Site::new();
+    each_backend(
+        || site.launch(),
+        |server| {
+            let mut client = site.client();
+            let address = client.stream.sock.local_addr().unwrap();
+            let list = client.ask(&["CLIENT", "LIST"]).text();
+            assert!(list.contains(&format!(" addr={address} laddr=127.0.0.1:")), "{list}");
+            assert_eq!(client.ask(&["MONITOR"]).text(), "OK");
+            server.connect().cmd("ECHO seen");
+            let line = client.reply().text();
+            assert!(line.ends_with("\"ECHO\" \"seen\""), "{line}");
+        },
+    );
+}

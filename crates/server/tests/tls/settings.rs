@@ -1,7 +1,10 @@
 //! What is in force after the start, and what keeps the server from starting.
 
+use crate::certificates::{Authority, Identity};
 use crate::client::{self, Site};
+use brisk_testkit::port::Port;
 use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::wait_until;
 use rustls::CipherSuite;
 use rustls::version::{TLS12, TLS13};
 use std::process::Command;
@@ -151,4 +154,84 @@ fn redis_cli_speaks_to_it() {
     {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "from the shell\n");
     }
+}
+
+#[test]
+fn new_certificates_serve_new_connections_and_old_ones_go_on() {
+    let site = Site::new();
+    let server = site.start();
+    let mut old = site.client();
+    let other = Authority::new("the next authority");
+    let Identity { certificate, key } = other.issue();
+    let next_certificate = site.dir.write("next.crt", &certificate);
+    let next_key = site.dir.write("next.key", &key);
+    let set = format!("CONFIG SET tls-cert-file {next_certificate} tls-key-file {next_key}");
+    assert_eq!(server.connect().cmd(&set).text(), "OK");
+    let trusting = |authority| {
+        let config = client::config(authority, None, rustls::ALL_VERSIONS);
+        client::Client::connect(site.port.number(), config)
+    };
+    assert!(trusting(&other).is_ok());
+    assert!(trusting(&site.authority).is_err());
+    assert_eq!(old.ask(&["PING"]).text(), "PONG");
+}
+
+#[test]
+fn files_named_again_are_read_again() {
+    let site = Site::new();
+    let server = site.start();
+    let other = Authority::new("the next authority");
+    let Identity { certificate, key } = other.issue();
+    site.dir.write("server.crt", &certificate);
+    site.dir.write("server.key", &key);
+    let set = format!("CONFIG SET tls-cert-file {}", site.certificate);
+    assert_eq!(server.connect().cmd(&set).text(), "OK");
+    let config = client::config(&other, None, rustls::ALL_VERSIONS);
+    assert!(client::Client::connect(site.port.number(), config).is_ok());
+}
+
+#[test]
+fn settings_that_cannot_be_used_change_nothing() {
+    let site = Site::new();
+    let server = site.start();
+    let mut plain = server.connect();
+    let garbage = site.dir.write("garbage", "no certificate");
+    for (name, value) in [
+        ("tls-cert-file", "/nowhere"),
+        ("tls-key-file", garbage.as_str()),
+        ("tls-ca-cert-file", garbage.as_str()),
+        ("tls-protocols", "SSLv2"),
+        ("tls-ciphersuites", "nonsense"),
+    ] {
+        let before = plain.cmd(&format!("CONFIG GET {name}"));
+        assert_eq!(
+            plain.cmd(&format!("CONFIG SET {name} {value}")).text(),
+            format!(
+                "ERR CONFIG SET failed (possibly related to argument '{name}') - Unable to update \
+                 TLS configuration. Check server logs."
+            )
+        );
+        assert_eq!(plain.cmd(&format!("CONFIG GET {name}")), before);
+        assert_eq!(site.client().ask(&["PING"]).text(), "PONG");
+    }
+}
+
+#[test]
+fn the_tls_port_moves_and_ends_at_run_time() {
+    let site = Site::new();
+    let server = site.start();
+    let mut client = site.client();
+    let next = Port::claim();
+    let mut plain = server.connect();
+    assert_eq!(plain.cmd(&format!("CONFIG SET tls-port {}", next.number())).text(), "OK");
+    let connects = |port: &Port| {
+        let config = client::config(&site.authority, None, rustls::ALL_VERSIONS);
+        client::Client::connect(port.number(), config).is_ok()
+    };
+    assert!(connects(&next));
+    wait_until("the old port to be closed", || !connects(&site.port));
+    assert_eq!(client.ask(&["PING"]).text(), "PONG");
+    assert_eq!(plain.cmd("CONFIG SET tls-port 0").text(), "OK");
+    wait_until("the port to be closed", || !connects(&next));
+    assert_eq!(client.ask(&["PING"]).text(), "PONG");
 }
