@@ -23,6 +23,14 @@ pub struct Replacement {
     pub listeners: Vec<Listener>,
 }
 
+/// The new listeners of all workers for one purpose.
+#[derive(Debug)]
+pub struct Reopened {
+    pub purpose: Purpose,
+    /// Those of each worker, by its number.
+    pub each: Vec<Vec<Listener>>,
+}
+
 /// Opens everything the configuration names, for `workers` workers. `None` if the server cannot
 /// start; the log says why.
 pub fn open(config: &Config, workers: usize, log: &Log) -> Option<Vec<Listeners>> {
@@ -77,7 +85,7 @@ pub fn reopen(
     new: &Config,
     workers: usize,
     log: &Log,
-) -> Result<Vec<(Purpose, Vec<Vec<Listener>>)>, Purpose> {
+) -> Result<Vec<Reopened>, Purpose> {
     let mut all = Vec::new();
     for ((purpose, before, _), (_, port, _)) in ports(old).into_iter().zip(ports(new)) {
         if before != port || old.network.bind != new.network.bind {
@@ -87,7 +95,7 @@ pub fn reopen(
             if port > 0 && opened.iter().all(Vec::is_empty) && !new.network.bind.is_empty() {
                 return Err(purpose);
             }
-            all.push((purpose, opened));
+            all.push(Reopened { purpose, each: opened });
         }
     }
     Ok(all)

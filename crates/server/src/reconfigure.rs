@@ -8,19 +8,17 @@
 //! that workers merely read need neither: they take the new ones before their next batch.
 
 use crate::config::{Config, Rejection, system};
-use crate::listeners::Replacement;
+use crate::listeners::{Reopened, Replacement};
 use crate::mailbox::Message;
 use crate::shared::Shared;
 use crate::tls::TlsSettings;
 use crate::worker::Purpose;
-use brisk_reactor::Listener;
 use std::sync::Arc;
 
 /// What was made ready for the new settings.
 #[derive(Debug, Default)]
 pub struct Prepared {
-    /// The listeners of each worker, by purpose.
-    listeners: Vec<(Purpose, Vec<Vec<Listener>>)>,
+    listeners: Vec<Reopened>,
     /// What new TLS connections use.
     tls: Option<Arc<rustls::ServerConfig>>,
 }
@@ -88,7 +86,7 @@ pub fn commit(shared: &Shared, new: &Config, prepared: Prepared) {
     if let Some(settings) = prepared.tls {
         shared.tls.put(settings);
     }
-    for (purpose, each) in prepared.listeners {
+    for Reopened { purpose, each } in prepared.listeners {
         for (mailbox, listeners) in shared.mailboxes.iter().zip(each) {
             mailbox.send(Message::Listen(Replacement { purpose, listeners }));
         }

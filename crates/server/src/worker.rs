@@ -442,7 +442,7 @@ impl Worker {
     }
 
     fn take(&mut self, token: Token) -> Option<Box<Session>> {
-        let slot = self.sessions.get_mut(token.index() as usize)?;
+        let slot = self.sessions.get_mut(token.index())?;
         if slot.as_ref()?.token == token { slot.take() } else { None }
     }
 
@@ -719,7 +719,7 @@ impl Worker {
         let sessions = &mut self.sessions;
         // A session that was reset does not monitor any more.
         self.monitors.retain(|&token| {
-            let slot = sessions.get_mut(token.index() as usize);
+            let slot = sessions.get_mut(token.index());
             let Some(Some(session)) = slot else { return false };
             let monitors = session.token == token && session.record.has(flag::MONITOR);
             if monitors {

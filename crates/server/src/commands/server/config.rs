@@ -92,7 +92,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let tls_named = rows.map(|row| row.name).find(|name| name.starts_with("tls-"));
     let mut prepared = Prepared::default();
     let mut apply = |old: &Config, new: &Config| -> std::result::Result<(), Rejection> {
-        prepared = reconfigure::prepare(&shared, old, new, tls_named)?;
+        prepared = reconfigure::prepare(shared, old, new, tls_named)?;
         Ok(())
     };
     store
@@ -100,7 +100,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         .map_err(|error| CommandError::text(one_line(&error.to_string())))?;
     let new = store.current();
     drop(store);
-    reconfigure::commit(&shared, &new, prepared);
+    reconfigure::commit(shared, &new, prepared);
     call.core.refresh_config();
     if new.memory.maxmemory != old.memory.maxmemory {
         make_room(call, new.memory.maxmemory);
