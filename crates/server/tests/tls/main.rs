@@ -1,5 +1,7 @@
 //! TLS: handshakes, certificates of clients, long and many values, hostile bytes, slow readers.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails right there")]
+
 mod certificates;
 mod client;
 mod hostile;
