@@ -29,5 +29,6 @@ pub mod slowlog;
 mod staging;
 pub mod stats;
 pub mod table;
+pub mod tls;
 pub mod version;
 pub mod worker;

@@ -54,6 +54,7 @@ impl Worker {
             && session.stall == Stall::None
             && session.input.is_empty()
             && !session.is_closing()
+            && session.tls.is_none()
             && !gate::must_authenticate(core, session);
         if ready {
             let begin = self.staged.bytes.len();

@@ -9,6 +9,8 @@
 //! Fairness: one receive per connection and round, and a session that took longer than
 //! [`TURN_NS_MAX`] waits for the next round.
 
+mod encrypted;
+
 use crate::batch::{Batch, Look, REQUESTS_MAX, Stop};
 use crate::clients::{ClientRecord, flag};
 use crate::config::Config;
@@ -52,6 +54,8 @@ const TIGHT_SOFT_LIMIT: usize = 16 * 1024;
 const RESERVE_MAX: usize = 1024 * 1024;
 /// An input buffer above this is given back when it is empty.
 const INPUT_KEPT_MAX: usize = 32 * 1024;
+
+const TOO_MANY_CLIENTS: &str = "-ERR max number of clients reached\r\n";
 
 /// What listens on a listener's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +113,8 @@ pub struct Worker {
     monitors: HashSet<Token>,
     /// When the present round began, in ticks.
     round_began: u64,
+    /// Where input is decrypted to; empty between two calls.
+    plain: Vec<u8>,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
     /// Messages that change the listeners, which only the loop around the worker can do.
@@ -399,6 +405,7 @@ impl Worker {
             paused: Vec::new(),
             monitors: HashSet::new(),
             round_began: 0,
+            plain: Vec::new(),
             participant,
             listeners,
             listening: Vec::new(),
@@ -455,7 +462,7 @@ impl Worker {
     }
 
     pub(crate) fn take(&mut self, token: Token) -> Option<Box<Session>> {
-        let slot = self.sessions.get_mut(token.index() as usize)?;
+        let slot = self.sessions.get_mut(token.index())?;
         if slot.as_ref()?.token == token { slot.take() } else { None }
     }
 
@@ -473,13 +480,29 @@ impl Worker {
             if session.stall == Stall::None {
                 io.resume_reading(token);
                 if session.finished {
-                    io.close(token, Close::Flush { linger: LINGER });
+                    close_flushed(io, &mut session);
                 }
             }
             self.after_turn(io, &mut session);
         }
         self.put(session);
         self.close_doomed(io);
+    }
+
+    /// Executes requests that arrived, and keeps what cannot be executed yet.
+    #[inline]
+    fn take_input(&mut self, io: &mut Control, session: &mut Session, bytes: &[u8]) {
+        if session.stall != Stall::None {
+            session.input.extend_from_slice(bytes);
+        } else if session.input.is_empty() {
+            let used = self.execute(io, session, bytes);
+            if used < bytes.len() {
+                session.input.extend_from_slice(&bytes[used..]);
+            }
+        } else {
+            session.input.extend_from_slice(bytes);
+            self.execute_input(io, session);
+        }
     }
 
     /// Executes what the session holds of its input.
@@ -662,7 +685,9 @@ impl Worker {
             return;
         }
         let output = io.output(session.token);
-        if self.replies.has_shared() {
+        if let Some(stream) = &mut session.tls {
+            encrypted::flush(&mut self.replies, stream, output);
+        } else if self.replies.has_shared() {
             let output = std::cell::RefCell::new(output);
             self.replies.drain(
                 |bytes| output.borrow_mut().extend_from_slice(bytes),
@@ -685,12 +710,11 @@ impl Worker {
         let mut unsent = io.unsent(token);
         self.flush(io, session);
         if session.is_closing() {
-            let how = if session.record.has(flag::CLOSE_ASAP) {
-                Close::Now
+            if session.record.has(flag::CLOSE_ASAP) {
+                io.close(token, Close::Now);
             } else {
-                Close::Flush { linger: LINGER }
-            };
-            io.close(token, how);
+                close_flushed(io, session);
+            }
         } else if session.stall != Stall::None {
             io.pause_reading(token);
             unsent = io.unsent(token);
@@ -741,14 +765,14 @@ impl Worker {
             0 => self.core.total_limit,
             limit => limit,
         };
-        let sessions = &self.sessions;
+        let sessions = &mut self.sessions;
         // A session that was reset does not monitor any more.
         self.monitors.retain(|&token| {
-            let session = sessions.get(token.index()).and_then(Option::as_ref);
-            let monitors = session.is_some_and(|s| s.token == token && s.record.has(flag::MONITOR));
+            let slot = sessions.get_mut(token.index());
+            let Some(Some(session)) = slot else { return false };
+            let monitors = session.token == token && session.record.has(flag::MONITOR);
             if monitors {
-                io.output(token).extend_from_slice(line);
-                io.send(token);
+                append(io, session, line);
                 if io.unsent(token) as u64 > limit {
                     io.close(token, Close::Now);
                 }
@@ -765,23 +789,52 @@ impl Worker {
     }
 }
 
+/// Sends bytes to a client outside of its turn.
+fn append(io: &mut Control, session: &mut Session, bytes: &[u8]) {
+    let output = io.output(session.token);
+    match &mut session.tls {
+        Some(stream) => stream.send(bytes, output),
+        None => output.extend_from_slice(bytes),
+    }
+    io.send(session.token);
+}
+
+/// Closes a connection when its client has taken what is queued for it.
+fn close_flushed(io: &mut Control, session: &mut Session) {
+    if let Some(stream) = &mut session.tls {
+        stream.close(io.output(session.token));
+        io.send(session.token);
+    }
+    io.close(session.token, Close::Flush { linger: LINGER });
+}
+
 impl Handler for Worker {
     fn accepted(&mut self, io: &mut Control, token: Token, listener: usize) -> Accept {
         self.core.refresh_config();
+        let purpose = self.listeners.get(listener).copied().unwrap_or(Purpose::Tcp);
         let shared = &self.core.shared;
         let config = &self.core.config;
         let figures = &shared.figures;
         if !shared.clients.admit(config.clients.maxclients as u64) {
             figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
-            return Accept::Refuse(b"-ERR max number of clients reached\r\n".as_slice().into());
+            // Before a handshake nothing can be said that the client would understand.
+            let why = if purpose == Purpose::Tls { "" } else { TOO_MANY_CLIENTS };
+            return Accept::Refuse(why.as_bytes().into());
         }
-        let purpose = self.listeners.get(listener).copied().unwrap_or(Purpose::Tcp);
         let no_password = config.security.requirepass.is_empty();
         let peer = io.peer_addr(token);
-        if config.network.protected_mode && no_password && !peer.is_local() {
+        if purpose != Purpose::Tls && self.is_stranger(&peer) {
             shared.clients.retract();
             figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
             return Accept::Refuse(crate::session::PROTECTED_MODE.as_bytes().into());
+        }
+        let mut tls = None;
+        if purpose == Purpose::Tls {
+            tls = self.new_stream();
+            if tls.is_none() {
+                shared.clients.retract();
+                return Accept::Refuse(b"".as_slice().into());
+            }
         }
         let unix = purpose == Purpose::Unix;
         let (addr, laddr) = if unix {
@@ -819,7 +872,9 @@ impl Handler for Worker {
         if self.sessions.len() <= index {
             self.sessions.resize_with(index + 1, || None);
         }
-        self.sessions[index] = Some(Box::new(Session::new(record, no_password)));
+        let mut session = Box::new(Session::new(record, no_password));
+        session.tls = tls;
+        self.sessions[index] = Some(session);
         Accept::Keep
     }
 
@@ -833,16 +888,10 @@ impl Handler for Worker {
         self.run_staged(io);
         let Some(mut session) = self.take(token) else { return };
         self.begin_turn();
-        if session.stall != Stall::None {
-            session.input.extend_from_slice(bytes);
-        } else if session.input.is_empty() {
-            let used = self.execute(io, &mut session, bytes);
-            if used < bytes.len() {
-                session.input.extend_from_slice(&bytes[used..]);
-            }
+        if session.tls.is_some() {
+            self.receive_encrypted(io, &mut session, bytes);
         } else {
-            session.input.extend_from_slice(bytes);
-            self.execute_input(io, &mut session);
+            self.take_input(io, &mut session, bytes);
         }
         self.after_turn(io, &mut session);
         self.put(session);
@@ -854,7 +903,7 @@ impl Handler for Worker {
         let Some(session) = self.session_at(token.index() as usize) else { return };
         session.finished = true;
         if session.stall == Stall::None {
-            io.close(token, Close::Flush { linger: LINGER });
+            close_flushed(io, session);
         }
     }
 

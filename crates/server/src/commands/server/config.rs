@@ -93,9 +93,11 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let shared = call.core.shared;
     let mut store = store(shared);
     let old = store.current();
+    let rows = pairs.iter().filter_map(|(name, _)| directives::find(name));
+    let tls_named = rows.map(|row| row.name).find(|name| name.starts_with("tls-"));
     let mut prepared = Prepared::default();
     let mut apply = |old: &Config, new: &Config| -> std::result::Result<(), Rejection> {
-        prepared = reconfigure::prepare(shared, old, new)?;
+        prepared = reconfigure::prepare(shared, old, new, tls_named)?;
         Ok(())
     };
     store
