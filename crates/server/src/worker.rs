@@ -27,7 +27,6 @@ use brisk_engine::random::Random;
 use brisk_engine::{Args, Env, ReplyBuffer, Settings, UnixMs};
 use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Listener, Token};
 use brisk_resp::Limits;
-use brisk_resp::reply::encode;
 use brisk_structures::reclaim::Participant;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -512,7 +511,9 @@ impl Worker {
                     return at;
                 }
                 Stop::Broken(error) => {
-                    encode::error(self.replies.bytes_mut(), error.to_string().as_bytes());
+                    error.encode(self.replies.bytes_mut());
+                    self.core.stats().error_replies.add(1);
+                    shared.count_error("ERR");
                     session.close_after_reply();
                     return data.len();
                 }
