@@ -5,6 +5,7 @@
 //!  2. A descriptor returned by a successful call is new and owned by nobody else.
 //!  3. `IoSlice` has the layout of `iovec` (the standard library guarantees it).
 //!  4. An all-zero `msghdr` is a valid one.
+//!  5. An all-zero `rusage` is a valid one.
 
 use crate::listen::PeerAddr;
 use socket2::SockAddr;
@@ -17,6 +18,42 @@ fn check(result: libc::c_int) -> io::Result<libc::c_int> {
 
 fn check_len(result: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// Whose processor time [`cpu_times`] tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuOf {
+    /// All threads of this process.
+    Process,
+    /// Children that have ended and were waited for.
+    Children,
+    /// The calling thread.
+    Thread,
+}
+
+/// Processor time used so far, in microseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTimes {
+    pub user_us: u64,
+    pub system_us: u64,
+}
+
+/// Asks the kernel; zeros if it does not tell. One system call, `getrusage`.
+pub fn cpu_times(of: CpuOf) -> CpuTimes {
+    let who = match of {
+        CpuOf::Process => libc::RUSAGE_SELF,
+        CpuOf::Children => libc::RUSAGE_CHILDREN,
+        CpuOf::Thread => libc::RUSAGE_THREAD,
+    };
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: invariant 1.
+    if check(unsafe { libc::getrusage(who, usage.as_mut_ptr()) }).is_err() {
+        return CpuTimes::default();
+    }
+    // SAFETY: invariant 5, and the call filled it.
+    let usage = unsafe { usage.assume_init() };
+    let us = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
+    CpuTimes { user_us: us(usage.ru_utime), system_us: us(usage.ru_stime) }
 }
 
 /// A non-blocking eventfd with count 0.

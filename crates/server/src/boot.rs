@@ -101,6 +101,8 @@ fn run(mut store: Store) -> Result<u8, String> {
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, &log)?;
     let threads = start_workers(shared, &config, listeners, &log)?;
+    let used = crate::memory::used();
+    shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
     log.notice(format_args!("Server initialized"));
     log.notice(format_args!("Ready to accept connections"));
     let code = shared.shutdown.wait();
@@ -144,24 +146,29 @@ fn share(log: &Arc<Log>, store: Store, workers: usize) -> Result<&'static Shared
     let (k0, k1) = (random_u64()?, random_u64()?);
     let databases = config.process.databases.clamp(1, i64::from(i32::MAX)) as u32;
     let keyspace = Keyspace::new(databases, KeyHasher::seeded(k0, k1));
-    let run_id = (0..5).map(|_| Ok(format!("{:016x}", random_u64()?)));
-    let run_id: String = run_id.collect::<Result<Vec<_>, String>>()?.concat();
-    let run_id = run_id[..40].to_owned();
     let maxmemory = config.memory.maxmemory;
-    let shared = Shared::new(
+    let mut shared = Shared::new(
         Arc::clone(log),
         (*config).clone(),
         store,
         table,
         keyspace,
         workers,
-        run_id,
+        random_id()?,
         unix_ms(),
     );
+    shared.replication_id = random_id()?;
     shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
-    let used = crate::memory::used();
-    shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
     Ok(Box::leak(Box::new(shared)))
+}
+
+/// 40 random hexadecimal digits.
+fn random_id() -> Result<String, String> {
+    let mut digits = String::new();
+    for _ in 0..5 {
+        digits.push_str(&format!("{:08x}", random_u64()? as u32));
+    }
+    Ok(digits)
 }
 
 fn random_u64() -> Result<u64, String> {

@@ -5,6 +5,7 @@
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
 use crate::clients::flag;
+use crate::stats::WorkerStats;
 use crate::worker::{Worker, unix_ms};
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
 use brisk_reactor::{Close, Control, Counters, Token};
@@ -92,9 +93,12 @@ impl Cron {
             let period = 1_000_000_000 / worker.core.config.process.hz.clamp(1, 500) as u64;
             self.next_tick = now + period;
             self.sessions(worker, io);
+            // What CONFIG SET maxmemory left, and what clients' buffers took.
+            worker.core.make_room();
         }
         if now >= self.next_sample {
             self.next_sample = now + SAMPLE_PERIOD_NS;
+            self.publish_traffic(worker.core.stats(), io.counters());
             publish_loop_figures(worker, io, &mut self.published);
             if self.samples_server {
                 self.sample(worker, now);
@@ -107,6 +111,21 @@ impl Cron {
             wait = wait.min(end.saturating_add(worker.pause_left_ns()));
         }
         Duration::from_nanos(wait.saturating_sub(end))
+    }
+
+    /// Adds the traffic since the last call to where INFO finds it: after each round, so that a
+    /// client finds its own requests counted.
+    #[inline]
+    pub fn publish_traffic(&mut self, stats: &WorkerStats, now: &Counters) {
+        let last = &mut self.published;
+        stats.bytes_in.add(now.bytes_in - last.bytes_in);
+        stats.bytes_out.add(now.bytes_out - last.bytes_out);
+        stats.reads.add(now.receives - last.receives);
+        stats.writes.add(now.sends - last.sends);
+        stats.receive_calls.add(now.receives - last.receives);
+        stats.send_calls.add(now.sends - last.sends);
+        (last.bytes_in, last.bytes_out) = (now.bytes_in, now.bytes_out);
+        (last.receives, last.sends) = (now.receives, now.sends);
     }
 
     fn expire(&mut self, worker: &mut Worker, now: u64) {
@@ -148,10 +167,14 @@ impl Cron {
             worker.refresh_output(io, cursor);
             let Some(session) = worker.session_at(cursor) else { continue };
             let token: Token = session.token;
+            let (input, output) = (session.counted_input, session.counted_output);
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
             let exempt = session.record.has(flag::MONITOR | flag::BLOCKED);
             if timeout_ms > 0 && idle > timeout_ms && !exempt {
                 io.close(token, Close::Now);
+            }
+            if input > 0 || output > 0 {
+                worker.core.note_buffers(input as u64, output as u64, now / 1000);
             }
         }
     }
@@ -159,14 +182,18 @@ impl Cron {
     fn sample(&mut self, worker: &Worker, now: u64) {
         let shared = &worker.core.shared;
         let figures = &shared.figures;
-        let sum = |of: fn(&crate::stats::WorkerStats) -> u64| shared.stats.iter().map(of).sum();
+        let sum = |of: fn(&WorkerStats) -> u64| shared.stats.iter().map(of).sum();
         let commands = self.commands.sample(sum(|s| s.commands_processed.get()), now);
         figures.ops_per_second.store(commands, Ordering::Relaxed);
         let input = self.input.sample(sum(|s| s.bytes_in.get()), now);
         figures.input_bytes_per_second.store(input, Ordering::Relaxed);
         let output = self.output.sample(sum(|s| s.bytes_out.get()), now);
         figures.output_bytes_per_second.store(output, Ordering::Relaxed);
-        figures.peak_memory.fetch_max(crate::memory::used(), Ordering::Relaxed);
+        let used = crate::memory::used();
+        figures.peak_memory.fetch_max(used, Ordering::Relaxed);
+        let max = worker.core.config.memory.maxmemory;
+        figures.sample_limit(max > 0 && used > max, unix_ms());
+        figures.sample_process();
     }
 }
 
@@ -174,10 +201,6 @@ impl Cron {
 fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut Counters) {
     let (stats, clock, now) = (worker.core.stats(), worker.core.clock, *io.counters());
     let ns = |of: fn(&Counters) -> u64| clock.ns(of(&now)) - clock.ns(of(last));
-    stats.bytes_in.add(now.bytes_in - last.bytes_in);
-    stats.bytes_out.add(now.bytes_out - last.bytes_out);
-    stats.reads.add(now.receives - last.receives);
-    stats.writes.add(now.sends - last.sends);
     stats.accept_ns.add(ns(|counters| counters.ticks_accept));
     stats.read_ns.add(ns(|counters| counters.ticks_receive));
     stats.write_ns.add(ns(|counters| counters.ticks_send));
@@ -185,8 +208,6 @@ fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut Counters) {
     stats.wait_calls.add(now.waits - last.waits);
     stats.ctl_calls.add(now.registrations - last.registrations);
     stats.accept_calls.add(now.accepts - last.accepts);
-    stats.receive_calls.add(now.receives - last.receives);
-    stats.send_calls.add(now.sends - last.sends);
     stats.close_calls.add(now.closes - last.closes);
     stats.rounds.add(now.rounds - last.rounds);
     *last = now;

@@ -1,6 +1,7 @@
 //! Figures that are sampled or remembered rather than summed: peaks, rates, process usage.
 
-use std::sync::atomic::AtomicU64;
+use brisk_reactor::CpuOf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Samples kept for a rate.
 pub const RATE_SAMPLES: usize = 16;
@@ -22,17 +23,63 @@ pub struct Figures {
     pub unexpected_errors: AtomicU64,
     pub denied_by_auth: AtomicU64,
     pub config_rewrite_status: AtomicU64,
+    /// Bytes resident, as last asked from the kernel.
+    pub resident_memory: AtomicU64,
+    pub cpu_process: CpuFigures,
+    pub cpu_children: CpuFigures,
+    /// Of the thread of worker 0.
+    pub cpu_first_worker: CpuFigures,
+    /// Time in ms that memory was above `maxmemory`, up to when it last came below.
+    pub over_limit_ms: AtomicU64,
+    /// Since when it is above, in Unix ms; 0 if it is not.
+    pub over_limit_since_ms: AtomicU64,
+}
+
+/// Processor time in microseconds.
+#[derive(Debug, Default)]
+pub struct CpuFigures {
+    pub user_us: AtomicU64,
+    pub system_us: AtomicU64,
+}
+
+impl CpuFigures {
+    fn sample(&self, of: CpuOf) {
+        let times = brisk_reactor::cpu_times(of);
+        self.user_us.store(times.user_us, Ordering::Relaxed);
+        self.system_us.store(times.system_us, Ordering::Relaxed);
+    }
 }
 
 impl Figures {
+    /// Asks the kernel what the process uses: a few system calls, which INFO must not pay.
+    pub fn sample_process(&self) {
+        self.resident_memory.store(crate::memory::resident(), Ordering::Relaxed);
+        self.cpu_process.sample(CpuOf::Process);
+        self.cpu_children.sample(CpuOf::Children);
+        self.cpu_first_worker.sample(CpuOf::Thread);
+    }
+
+    /// Notes whether memory is above its limit at `now_ms`.
+    pub fn sample_limit(&self, over: bool, now_ms: u64) {
+        let since = self.over_limit_since_ms.load(Ordering::Relaxed);
+        if over && since == 0 {
+            self.over_limit_since_ms.store(now_ms, Ordering::Relaxed);
+        } else if !over && since != 0 {
+            self.over_limit_since_ms.store(0, Ordering::Relaxed);
+            self.over_limit_ms.fetch_add(now_ms.saturating_sub(since), Ordering::Relaxed);
+        }
+    }
+
     /// What CONFIG RESETSTAT sets to zero.
-    pub fn resettable(&self) -> [&AtomicU64; 5] {
+    pub fn resettable(&self) -> [&AtomicU64; 7] {
         [
             &self.rejected_connections,
             &self.query_limit_disconnections,
             &self.output_limit_disconnections,
             &self.evicted_clients,
             &self.unexpected_errors,
+            &self.over_limit_ms,
+            &self.over_limit_since_ms,
         ]
     }
 }

@@ -12,6 +12,7 @@ pub mod cron;
 pub mod dispatch;
 pub mod figures;
 pub mod gate;
+pub mod info;
 pub mod latency;
 pub mod listeners;
 pub mod log;

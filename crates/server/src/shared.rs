@@ -55,6 +55,8 @@ pub struct Shared {
     pub started: Instant,
     pub started_unix_ms: u64,
     pub run_id: String,
+    /// Names the history of this data set to replicas.
+    pub replication_id: String,
     /// `epoll` or `io_uring`, as chosen at start.
     pub backend: Mutex<&'static str>,
     pub figures: crate::figures::Figures,
@@ -100,6 +102,7 @@ impl Shared {
             started: Instant::now(),
             started_unix_ms,
             run_id,
+            replication_id: "0".repeat(40),
             backend: Mutex::new("epoll"),
             figures: crate::figures::Figures::default(),
             shutdown: crate::shutdown::Shutdown::default(),

@@ -32,6 +32,8 @@ const STEPS: usize = 32;
 const STEP_BITS: u32 = STEPS.trailing_zeros();
 /// Durations up to 2^40 ns (18 minutes) are told apart.
 const EXPONENTS: usize = 41;
+/// Buckets of a [`Histogram`].
+pub const BUCKETS: usize = EXPONENTS * STEPS;
 
 /// Durations in ns, in buckets of 3 % width; the buckets are allocated with the first entry.
 #[derive(Debug, Default)]
@@ -41,7 +43,7 @@ impl Histogram {
     #[inline]
     pub fn record(&self, ns: u64) {
         let buckets =
-            self.0.get_or_init(|| (0..EXPONENTS * STEPS).map(|_| Count::default()).collect());
+            self.0.get_or_init(|| (0..BUCKETS).map(|_| Count::default()).collect());
         buckets[bucket(ns)].add(1);
     }
 
@@ -52,6 +54,15 @@ impl Histogram {
                 visit(upper_bound(at), count.get());
             }
         }
+    }
+
+    /// Adds its counts to `sums`, bucket by bucket; false if it has none.
+    pub fn add_to(&self, sums: &mut [u64; BUCKETS]) -> bool {
+        let Some(buckets) = self.0.get() else { return false };
+        for (sum, count) in sums.iter_mut().zip(buckets) {
+            *sum += count.get();
+        }
+        true
     }
 
     pub fn reset(&self) {
@@ -72,7 +83,8 @@ fn bucket(ns: u64) -> usize {
     ((exponent - STEP_BITS + 1) as usize) * STEPS + step
 }
 
-fn upper_bound(bucket: usize) -> u64 {
+/// The longest duration in ns that a bucket counts.
+pub fn upper_bound(bucket: usize) -> u64 {
     if bucket < STEPS {
         return bucket as u64;
     }
@@ -137,8 +149,6 @@ pub struct WorkerStats {
     pub output_stalls: Count,
     pub expire_ns: Count,
     pub eviction_ns: Count,
-    /// Time since memory went above `maxmemory`, while it is and eviction works on it.
-    pub memory_over_ns: Count,
     /// Largest input and output buffers of the last seconds, in bytes.
     pub recent_input: RecentMax,
     pub recent_output: RecentMax,
@@ -205,7 +215,7 @@ impl WorkerStats {
     }
 
     /// All that grows and can be reset.
-    fn counts(&self) -> [&Count; 29] {
+    fn counts(&self) -> [&Count; 28] {
         [
             &self.commands_processed,
             &self.connections_received,
@@ -235,7 +245,6 @@ impl WorkerStats {
             &self.output_stalls,
             &self.expire_ns,
             &self.eviction_ns,
-            &self.memory_over_ns,
         ]
     }
 }

@@ -225,6 +225,13 @@ impl Core {
         fits
     }
 
+    /// Notes the size of a session's buffers for the maxima that INFO shows.
+    pub fn note_buffers(&self, input: u64, output: u64, unix_seconds: u64) {
+        let stats = self.stats();
+        stats.recent_input.note(unix_seconds, input);
+        stats.recent_output.note(unix_seconds, output);
+    }
+
     /// Hands what was unlinked to the thread that frees it.
     #[inline]
     pub fn free_garbage(&self) {
@@ -310,6 +317,7 @@ impl Core {
             self.stats().output_bytes.fetch_add(change, Ordering::Relaxed);
             session.counted_output = output;
             session.record.output_bytes.store(output as u64, Ordering::Relaxed);
+            self.note_buffers(0, output as u64, self.env.now().0 / 1000);
         }
     }
 
@@ -566,7 +574,7 @@ impl Worker {
                 if self.paused.len() > 2 * self.sessions.len() {
                     let sessions = &self.sessions;
                     self.paused.retain(|token| {
-                        let session = sessions.get(token.index() as usize);
+                        let session = sessions.get(token.index());
                         session.and_then(Option::as_ref).is_some_and(|s| s.token == *token)
                     });
                 }
@@ -663,6 +671,7 @@ impl Worker {
             stats.input_bytes.fetch_add(input - session.counted_input, Ordering::Relaxed);
             session.counted_input = input;
             session.record.query_bytes.store(input as u64, Ordering::Relaxed);
+            self.core.note_buffers(input as u64, 0, self.core.env.now().0 / 1000);
         }
         session.record.query_capacity.store(session.input.capacity() as u64, Ordering::Relaxed);
         session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
@@ -687,7 +696,7 @@ impl Worker {
         let sessions = &self.sessions;
         // A session that was reset does not monitor any more.
         self.monitors.retain(|&token| {
-            let session = sessions.get(token.index() as usize).and_then(Option::as_ref);
+            let session = sessions.get(token.index()).and_then(Option::as_ref);
             let monitors = session.is_some_and(|s| s.token == token && s.record.has(flag::MONITOR));
             if monitors {
                 io.output(token).extend_from_slice(line);
@@ -857,7 +866,7 @@ impl Handler for Worker {
     }
 
     fn round_end(&mut self, io: &mut Control) {
-        let _ = io;
+        self.cron.publish_traffic(self.core.stats(), io.counters());
         self.participant.quiescent();
     }
 }

@@ -5,6 +5,7 @@ mod config;
 mod debug;
 mod debug_keyspace;
 mod debug_protocol;
+mod figures;
 mod latency;
 mod latency_report;
 mod memory;
@@ -19,6 +20,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     command::COMMANDS,
     config::COMMANDS,
     debug::COMMANDS,
+    figures::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
     monitor::COMMANDS,

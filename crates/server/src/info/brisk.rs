@@ -1,0 +1,92 @@
+//! INFO brisk: where the workers' time goes, and what they ask of the kernel. (S4)
+
+use super::server::backend;
+use super::{Text, View};
+use crate::stats::{Count, WorkerStats};
+
+/// A figure of one worker: its name and where it is.
+type Figure = (&'static str, fn(&WorkerStats) -> &Count);
+
+/// Times in ns; shown in microseconds.
+const TIMES: &[Figure] = &[
+    ("accept", |stats| &stats.accept_ns),
+    ("read", |stats| &stats.read_ns),
+    ("parse", |stats| &stats.parse_ns),
+    ("execute", |stats| &stats.execute_ns),
+    ("write", |stats| &stats.write_ns),
+    ("background", |stats| &stats.background_ns),
+    ("wait", |stats| &stats.wait_ns),
+];
+
+const SYSTEM_CALLS: &[Figure] = &[
+    ("wait", |stats| &stats.wait_calls),
+    ("ctl", |stats| &stats.ctl_calls),
+    ("accept", |stats| &stats.accept_calls),
+    ("receive", |stats| &stats.receive_calls),
+    ("send", |stats| &stats.send_calls),
+    ("close", |stats| &stats.close_calls),
+];
+
+const COUNTS: &[Figure] = &[
+    ("rounds", |stats| &stats.rounds),
+    ("batches", |stats| &stats.batches),
+    ("batched_requests", |stats| &stats.batched_requests),
+    ("slot_conflicts", |stats| &stats.slot_conflicts),
+    ("output_stalls", |stats| &stats.output_stalls),
+];
+
+pub(super) fn write(view: &View<'_>, text: &mut Text) {
+    text.word("io_backend", backend(view));
+    text.word("allocator", crate::memory::ALLOCATOR);
+    text.number("workers", view.shared.workers() as u64);
+    for (name, of) in TIMES {
+        text.begin_line("time_us_", name);
+        text.push_number(view.sum(*of) / 1000);
+        text.end();
+    }
+    for (name, of) in SYSTEM_CALLS {
+        text.begin_line("syscalls_", name);
+        text.push_number(view.sum(*of));
+        text.end();
+    }
+    for (name, of) in COUNTS {
+        text.number(name, view.sum(*of));
+    }
+    let (batches, requests) =
+        (view.sum(|stats| &stats.batches), view.sum(|stats| &stats.batched_requests));
+    text.ratio("requests_per_batch_mean", requests as f64 / batches.max(1) as f64);
+    let max = view.shared.stats.iter().map(|stats| stats.batch_max.get()).max();
+    text.number("requests_per_batch_max", max.unwrap_or(0));
+    for (id, stats) in view.shared.stats.iter().enumerate() {
+        worker(text, id, stats);
+    }
+}
+
+/// One worker's share, in a line.
+fn worker(text: &mut Text, id: usize, stats: &WorkerStats) {
+    text.push("worker");
+    text.push_number(id as u64);
+    text.push(":commands=");
+    text.push_number(stats.commands_processed.get());
+    for (name, of) in TIMES {
+        text.push(",us_");
+        text.push(name);
+        text.push("=");
+        text.push_number(of(stats).get() / 1000);
+    }
+    for (name, of) in SYSTEM_CALLS {
+        text.push(",syscalls_");
+        text.push(name);
+        text.push("=");
+        text.push_number(of(stats).get());
+    }
+    for (name, of) in COUNTS {
+        text.push(",");
+        text.push(name);
+        text.push("=");
+        text.push_number(of(stats).get());
+    }
+    text.push(",requests_per_batch_max=");
+    text.push_number(stats.batch_max.get());
+    text.end();
+}

@@ -1,0 +1,16 @@
+//! INFO cpu: processor time, as sampled ten times a second.
+
+use super::{Text, View};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(super) fn write(view: &View<'_>, text: &mut Text) {
+    let figures = &view.shared.figures;
+    let us = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+    text.seconds("used_cpu_sys", us(&figures.cpu_process.system_us));
+    text.seconds("used_cpu_user", us(&figures.cpu_process.user_us));
+    text.seconds("used_cpu_sys_children", us(&figures.cpu_children.system_us));
+    text.seconds("used_cpu_user_children", us(&figures.cpu_children.user_us));
+    // The thread that accepts and serves first: the main one only waits for the end.
+    text.seconds("used_cpu_sys_main_thread", us(&figures.cpu_first_worker.system_us));
+    text.seconds("used_cpu_user_main_thread", us(&figures.cpu_first_worker.user_us));
+}

@@ -1,0 +1,16 @@
+//! INFO errorstats: how often each kind of error was answered.
+
+use super::{Text, View};
+use std::sync::PoisonError;
+
+pub(super) fn write(view: &View<'_>, text: &mut Text) {
+    let errors = view.shared.errors.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sorted: Vec<(&String, &u64)> = errors.iter().collect();
+    sorted.sort_unstable();
+    for (word, count) in sorted {
+        text.begin_line("errorstat_", word.trim_start_matches('-'));
+        text.push("count=");
+        text.push_number(*count);
+        text.end();
+    }
+}

@@ -1,0 +1,107 @@
+//! INFO memory: what is used, and for what.
+
+use super::{Text, View, clients};
+use crate::config::choice::Choice;
+use brisk_engine::DbIndex;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering;
+
+/// Bytes of one slot of a database.
+const SLOT_BYTES: u64 = 64;
+/// Slots of a database.
+const SLOTS: u64 = 16_384;
+/// Bytes of a slot's table per key: seven keys in a bucket of 64 bytes, three quarters full.
+const TABLE_BYTES_PER_KEY: u64 = 12;
+
+pub(super) fn write(view: &View<'_>, text: &mut Text) {
+    let figures = &view.shared.figures;
+    let used = crate::memory::used();
+    let rss = figures.resident_memory.load(Ordering::Relaxed);
+    let peak = figures.peak_memory.load(Ordering::Relaxed).max(used);
+    let startup = figures.startup_memory.load(Ordering::Relaxed);
+    let clients = clients::memory(view);
+    let overhead = startup + clients + tables(view);
+    let dataset = used.saturating_sub(overhead);
+    let beyond_startup = used.saturating_sub(startup).max(1);
+    text.number("used_memory", used);
+    text.human("used_memory_human", used);
+    text.number("used_memory_rss", rss);
+    text.human("used_memory_rss_human", rss);
+    text.number("used_memory_peak", peak);
+    text.human("used_memory_peak_human", peak);
+    text.percent("used_memory_peak_perc", used as f64 / peak.max(1) as f64 * 100.0);
+    text.number("used_memory_overhead", overhead);
+    text.number("used_memory_startup", startup);
+    text.number("used_memory_dataset", dataset);
+    text.percent("used_memory_dataset_perc", dataset as f64 / beyond_startup as f64 * 100.0);
+    // The allocator keeps no statistics of its own; Redis fills these alike in that case.
+    text.number("allocator_allocated", used);
+    text.number("allocator_active", rss);
+    text.number("allocator_resident", rss);
+    let system = total_system();
+    text.number("total_system_memory", system);
+    text.human("total_system_memory_human", system);
+    scripting(text);
+    let max = view.config.memory.maxmemory;
+    text.number("maxmemory", max);
+    text.human("maxmemory_human", max);
+    text.word("maxmemory_policy", view.config.memory.maxmemory_policy.word());
+    fragmentation(text, used, rss);
+    text.number("mem_not_counted_for_evict", 0);
+    text.number("mem_replication_backlog", 0);
+    text.number("mem_total_replication_buffers", 0);
+    text.number("mem_clients_slaves", 0);
+    text.number("mem_clients_normal", clients);
+    text.number("mem_cluster_links", 0);
+    text.number("mem_aof_buffer", 0);
+    text.word("mem_allocator", crate::memory::ALLOCATOR);
+    text.number("active_defrag_running", 0);
+    text.number("lazyfree_pending_objects", view.shared.background.pending());
+    text.number("lazyfreed_objects", view.shared.background.freed());
+}
+
+/// Bytes of the keyspace's own structures: exact for slots, an estimate for tables. O(databases).
+fn tables(view: &View<'_>) -> u64 {
+    let keyspace = &view.shared.keyspace;
+    let databases = (0u32..).zip(&view.totals.databases);
+    databases
+        .filter(|(db, _)| keyspace.database_if_used(DbIndex(*db)).is_some())
+        .map(|(_, totals)| SLOTS * SLOT_BYTES + totals.keys * TABLE_BYTES_PER_KEY)
+        .sum()
+}
+
+/// There are no interpreters, scripts and functions yet: they take nothing.
+fn scripting(text: &mut Text) {
+    text.number("used_memory_lua", 0);
+    text.number("used_memory_vm_eval", 0);
+    text.human("used_memory_lua_human", 0);
+    text.number("used_memory_scripts_eval", 0);
+    text.number("number_of_cached_scripts", 0);
+    text.number("number_of_functions", 0);
+    text.number("number_of_libraries", 0);
+    text.number("used_memory_vm_functions", 0);
+    text.number("used_memory_vm_total", 0);
+    text.human("used_memory_vm_total_human", 0);
+    text.number("used_memory_functions", 0);
+    text.number("used_memory_scripts", 0);
+    text.human("used_memory_scripts_human", 0);
+}
+
+fn fragmentation(text: &mut Text, used: u64, rss: u64) {
+    let ratio = rss as f64 / used.max(1) as f64;
+    let bytes = rss as i64 - used as i64;
+    text.ratio("allocator_frag_ratio", ratio);
+    text.signed("allocator_frag_bytes", bytes);
+    text.ratio("allocator_rss_ratio", 1.0);
+    text.signed("allocator_rss_bytes", 0);
+    text.ratio("rss_overhead_ratio", 1.0);
+    text.signed("rss_overhead_bytes", 0);
+    text.ratio("mem_fragmentation_ratio", ratio);
+    text.signed("mem_fragmentation_bytes", bytes);
+}
+
+/// Memory of the machine, read once.
+fn total_system() -> u64 {
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    *BYTES.get_or_init(crate::memory::total_system)
+}

@@ -1,0 +1,131 @@
+//! INFO: the server's figures as text.
+//!
+//! Every section costs the same with one client or key as with a million: figures are counters
+//! that each worker keeps while it works and a reader sums over the workers. Nothing here walks
+//! clients, keys or slots. (I1) What only the kernel knows is sampled by the timers of worker 0,
+//! so INFO makes no system calls but for the clock.
+//!
+//! The text is built in one buffer, without an allocation per field.
+
+mod brisk;
+mod clients;
+mod cluster;
+mod commandstats;
+mod cpu;
+mod errorstats;
+mod keyspace;
+mod latencystats;
+mod memory;
+mod modules;
+mod persistence;
+mod replication;
+mod server;
+mod stats;
+mod text;
+
+use crate::config::Config;
+use crate::shared::Shared;
+use crate::stats::{Count, WorkerStats};
+use brisk_engine::keyspace::Totals;
+use text::Text;
+
+/// What the sections are written from.
+pub(crate) struct View<'s> {
+    shared: &'s Shared,
+    config: &'s Config,
+    now_ms: u64,
+    totals: Totals,
+}
+
+impl View<'_> {
+    /// The sum of a counter over all workers.
+    fn sum(&self, of: fn(&WorkerStats) -> &Count) -> u64 {
+        self.shared.stats.iter().map(|stats| of(stats).get()).fold(0, u64::wrapping_add)
+    }
+}
+
+/// A section: its name in lower case, its title, who shows it, what writes it.
+struct Section {
+    name: &'static str,
+    title: &'static str,
+    shown: Shown,
+    write: fn(&View<'_>, &mut Text),
+}
+
+/// When a section is shown without being named.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    ByDefault,
+    /// With `all` and `everything`.
+    WithAll,
+}
+
+/// The sections in the order they are shown.
+const SECTIONS: &[Section] = &[
+    section("server", "Server", Shown::ByDefault, server::write),
+    section("clients", "Clients", Shown::ByDefault, clients::write),
+    section("memory", "Memory", Shown::ByDefault, memory::write),
+    section("persistence", "Persistence", Shown::ByDefault, persistence::write),
+    section("stats", "Stats", Shown::ByDefault, stats::write),
+    section("replication", "Replication", Shown::ByDefault, replication::write),
+    section("cpu", "CPU", Shown::ByDefault, cpu::write),
+    section("modules", "Modules", Shown::ByDefault, modules::write),
+    section("commandstats", "Commandstats", Shown::WithAll, commandstats::write),
+    section("errorstats", "Errorstats", Shown::ByDefault, errorstats::write),
+    section("latencystats", "Latencystats", Shown::WithAll, latencystats::write),
+    section("cluster", "Cluster", Shown::ByDefault, cluster::write),
+    section("keyspace", "Keyspace", Shown::ByDefault, keyspace::write),
+    section("brisk", "Brisk", Shown::WithAll, brisk::write),
+];
+
+const fn section(
+    name: &'static str,
+    title: &'static str,
+    shown: Shown,
+    write: fn(&View<'_>, &mut Text),
+) -> Section {
+    Section { name, title, shown, write }
+}
+
+/// Room for the default sections; with command statistics the text grows.
+const TEXT_BYTES: usize = 8 * 1024;
+
+/// The text of the sections that `words` name; of the default ones without words. Unknown names
+/// are passed over. O(workers x (commands + databases)).
+pub fn text<'w>(
+    shared: &Shared,
+    config: &Config,
+    words: impl ExactSizeIterator<Item = &'w [u8]>,
+) -> String {
+    let default = shown(|section| section.shown == Shown::ByDefault);
+    let mut wanted = if words.len() == 0 { default } else { 0 };
+    for word in words {
+        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        wanted |= if is("default") {
+            default
+        } else if is("all") || is("everything") {
+            shown(|_| true)
+        } else {
+            shown(|section| is(section.name))
+        };
+    }
+    if wanted == 0 {
+        return String::new();
+    }
+    let now_ms = crate::worker::unix_ms();
+    let view = View { shared, config, now_ms, totals: shared.keyspace.totals() };
+    let mut text = Text::with_capacity(TEXT_BYTES);
+    for (at, section) in SECTIONS.iter().enumerate() {
+        if wanted & 1 << at != 0 {
+            text.begin(section.title);
+            (section.write)(&view, &mut text);
+        }
+    }
+    text.done()
+}
+
+/// The sections that `is_wanted` picks, as bits.
+fn shown(is_wanted: impl Fn(&Section) -> bool) -> u32 {
+    let picked = SECTIONS.iter().enumerate().filter(|(_, section)| is_wanted(section));
+    picked.fold(0, |bits, (at, _)| bits | 1 << at)
+}

@@ -1,0 +1,68 @@
+//! INFO server: what this process is.
+
+use super::{Text, View};
+use crate::config::choice::Choice;
+use crate::version::{BRISK_VERSION, REDIS_VERSION};
+use std::sync::{OnceLock, PoisonError};
+
+/// Seconds of the recency clock that Redis shows: 24 bits.
+const LRU_CLOCK_MAX: u64 = (1 << 24) - 1;
+
+pub(super) fn write(view: &View<'_>, text: &mut Text) {
+    let (shared, process) = (view.shared, &view.config.process);
+    text.word("redis_version", REDIS_VERSION);
+    text.word("brisk_version", BRISK_VERSION);
+    text.word("redis_git_sha1", "00000000");
+    text.word("redis_git_dirty", "0");
+    text.word("redis_build_id", "0000000000000000");
+    text.word("redis_mode", "standalone");
+    text.word("os", operating_system());
+    text.number("arch_bits", u64::from(usize::BITS));
+    let counter = brisk_reactor::clock().uses_counter();
+    text.word("monotonic_clock", if counter { "X86 TSC" } else { "POSIX clock_gettime" });
+    text.word("multiplexing_api", backend(view));
+    text.word("atomicvar_api", "c11-builtin");
+    // Not compiled by gcc; this is what Redis says then.
+    text.word("gcc_version", "0.0.0");
+    text.number("process_id", u64::from(std::process::id()));
+    text.word("process_supervised", process.supervised.word());
+    text.word("run_id", &shared.run_id);
+    text.signed("tcp_port", view.config.network.port);
+    text.number("server_time_usec", crate::worker::unix_us());
+    let uptime = shared.started.elapsed().as_secs();
+    text.number("uptime_in_seconds", uptime);
+    text.number("uptime_in_days", uptime / (24 * 60 * 60));
+    text.signed("hz", process.hz);
+    text.signed("configured_hz", process.hz);
+    text.number("lru_clock", (view.now_ms / 1000) & LRU_CLOCK_MAX);
+    text.word("executable", executable());
+    let store = shared.store.lock().unwrap_or_else(PoisonError::into_inner);
+    text.word("config_file", store.file().and_then(|file| file.to_str()).unwrap_or_default());
+    text.number("io_threads_active", 0);
+}
+
+/// `epoll` or `io_uring`.
+pub(super) fn backend(view: &View<'_>) -> &'static str {
+    *view.shared.backend.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// System, release and machine, read once.
+fn operating_system() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        let read = |name: &str| {
+            let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}"));
+            text.map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
+        };
+        format!("{} {} {}", read("ostype"), read("osrelease"), std::env::consts::ARCH)
+    })
+}
+
+/// The path of this program, read once.
+fn executable() -> &'static str {
+    static TEXT: OnceLock<String> = OnceLock::new();
+    TEXT.get_or_init(|| {
+        let path = std::env::current_exe();
+        path.map_or_else(|_| String::new(), |path| path.to_string_lossy().into_owned())
+    })
+}

@@ -1,0 +1,80 @@
+//! INFO stats: what happened since the start or the last CONFIG RESETSTAT.
+
+use super::{Text, View};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(super) fn write(view: &View<'_>, text: &mut Text) {
+    let figures = &view.shared.figures;
+    let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+    let kib = |figure: &AtomicU64| load(figure) as f64 / 1024.0;
+    text.number("total_connections_received", view.sum(|stats| &stats.connections_received));
+    text.number("total_commands_processed", view.sum(|stats| &stats.commands_processed));
+    text.number("instantaneous_ops_per_sec", load(&figures.ops_per_second));
+    text.number("total_net_input_bytes", view.sum(|stats| &stats.bytes_in));
+    text.number("total_net_output_bytes", view.sum(|stats| &stats.bytes_out));
+    text.number("total_net_repl_input_bytes", 0);
+    text.number("total_net_repl_output_bytes", 0);
+    text.ratio("instantaneous_input_kbps", kib(&figures.input_bytes_per_second));
+    text.ratio("instantaneous_output_kbps", kib(&figures.output_bytes_per_second));
+    text.ratio("instantaneous_input_repl_kbps", 0.0);
+    text.ratio("instantaneous_output_repl_kbps", 0.0);
+    text.number("rejected_connections", load(&figures.rejected_connections));
+    text.number("sync_full", 0);
+    text.number("sync_partial_ok", 0);
+    text.number("sync_partial_err", 0);
+    keys(view, text);
+    text.number("pubsub_channels", 0);
+    text.number("pubsub_patterns", 0);
+    text.number("pubsubshard_channels", 0);
+    absent(text);
+    text.number("unexpected_error_replies", load(&figures.unexpected_errors));
+    text.number("total_error_replies", view.sum(|stats| &stats.error_replies));
+    text.number("dump_payload_sanitizations", 0);
+    text.number("total_reads_processed", view.sum(|stats| &stats.reads));
+    text.number("total_writes_processed", view.sum(|stats| &stats.writes));
+    text.number("io_threaded_reads_processed", 0);
+    text.number("io_threaded_writes_processed", 0);
+    text.number("reply_buffer_shrinks", 0);
+    text.number("reply_buffer_expands", 0);
+}
+
+/// Keys that came to an end, and looks for keys.
+fn keys(view: &View<'_>, text: &mut Text) {
+    let (figures, totals) = (&view.shared.figures, &view.totals);
+    let since = figures.over_limit_since_ms.load(Ordering::Relaxed);
+    let over_now = if since == 0 { 0 } else { view.now_ms.saturating_sub(since) };
+    text.number("expired_keys", totals.expired);
+    // Expired keys are found by their deadlines, not by sampling: none are left behind for long.
+    text.ratio("expired_stale_perc", 0.0);
+    text.number("expired_time_cap_reached_count", totals.expire_time_cap_reached);
+    let expire_ms = view.sum(|stats| &stats.expire_ns) / 1_000_000;
+    text.number("expire_cycle_cpu_milliseconds", expire_ms);
+    text.number("evicted_keys", totals.evicted);
+    text.number("evicted_clients", figures.evicted_clients.load(Ordering::Relaxed));
+    let over_before = figures.over_limit_ms.load(Ordering::Relaxed);
+    text.number("total_eviction_exceeded_time", over_before + over_now);
+    text.number("current_eviction_exceeded_time", over_now);
+    text.number("keyspace_hits", totals.hits);
+    text.number("keyspace_misses", totals.misses);
+}
+
+/// Forks, migration, defragmentation, tracking: nothing of it happens.
+fn absent(text: &mut Text) {
+    for name in [
+        "latest_fork_usec",
+        "total_forks",
+        "migrate_cached_sockets",
+        "slave_expires_tracked_keys",
+        "active_defrag_hits",
+        "active_defrag_misses",
+        "active_defrag_key_hits",
+        "active_defrag_key_misses",
+        "total_active_defrag_time",
+        "current_active_defrag_time",
+        "tracking_total_keys",
+        "tracking_total_items",
+        "tracking_total_prefixes",
+    ] {
+        text.number(name, 0);
+    }
+}
