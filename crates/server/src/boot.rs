@@ -322,8 +322,8 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     shared.quiesce.enter(id);
     loop {
         let wait = worker.between_rounds(reactor.io());
-        if let Some(listeners) = worker.new_listeners.take() {
-            crate::listeners::replace_tcp(&mut worker, &mut reactor, listeners, log);
+        if !worker.listening.is_empty() {
+            crate::listeners::take_over(&mut worker, &mut reactor, log);
         }
         if shared.shutdown.is_asked() {
             break;

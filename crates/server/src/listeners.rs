@@ -6,6 +6,7 @@
 use crate::boot::addresses;
 use crate::config::Config;
 use crate::log::Log;
+use crate::mailbox::Message;
 use crate::worker::{Purpose, Worker};
 use brisk_reactor::{ListenError, Listener, Reactor, TcpOptions, probe_tcp};
 
@@ -55,14 +56,25 @@ pub fn open_tcp(
     if bound == 0 { Err(()) } else { Ok(each) }
 }
 
+/// Does what the worker was told of its listeners.
+#[cold]
+pub fn take_over(worker: &mut Worker, reactor: &mut Reactor, log: &Log) {
+    for message in std::mem::take(&mut worker.listening) {
+        match message {
+            Message::Listen(listeners) => replace_tcp(worker, reactor, listeners, log),
+            Message::Keepalive(seconds) => {
+                if let Err(error) = reactor.set_keepalive(seconds) {
+                    log.warning(format_args!("tcp-keepalive: {error}"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Makes the worker accept on `listeners` and on none of its TCP listeners so far. Connections
 /// stay.
-pub fn replace_tcp(
-    worker: &mut Worker,
-    reactor: &mut Reactor,
-    listeners: Vec<Listener>,
-    log: &Log,
-) {
+fn replace_tcp(worker: &mut Worker, reactor: &mut Reactor, listeners: Vec<Listener>, log: &Log) {
     for index in 0..worker.listeners.len() {
         if worker.listeners[index] == Purpose::Tcp {
             // Its number may be given to another listener; until then nothing arrives under it.

@@ -24,6 +24,8 @@ pub enum Message {
     Monitor(Token),
     /// Accept on these TCP listeners, and no longer on the present ones.
     Listen(Vec<Listener>),
+    /// Probe idle connections that are accepted from now on after so many seconds.
+    Keepalive(u32),
 }
 
 #[derive(Debug, Default)]

@@ -63,12 +63,16 @@ fn reserve_files(shared: &Shared, maxclients: i64) -> Result<(), Rejection> {
 
 /// Puts `new` in force: it is what the store holds by now. The workers other than the caller's
 /// stand still.
-pub fn commit(shared: &Shared, new: &Config, prepared: Prepared) {
+pub fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
-    for (mailbox, listeners) in
-        shared.mailboxes.iter().zip(prepared.listeners.into_iter().flatten())
-    {
+    let mailboxes = || shared.mailboxes.iter();
+    for (mailbox, listeners) in mailboxes().zip(prepared.listeners.into_iter().flatten()) {
         mailbox.send(Message::Listen(listeners));
+    }
+    if new.network.tcp_keepalive != old.network.tcp_keepalive {
+        for mailbox in mailboxes() {
+            mailbox.send(Message::Keepalive(new.network.tcp_keepalive as u32));
+        }
     }
 }

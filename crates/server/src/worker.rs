@@ -25,7 +25,7 @@ use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::{Args, Env, ReplyBuffer, Settings, UnixMs};
-use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Listener, Token};
+use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Token};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::collections::HashSet;
@@ -93,8 +93,8 @@ pub struct Worker {
     monitors: HashSet<Token>,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
-    /// TCP listeners to take over before the next round.
-    pub new_listeners: Option<Vec<Listener>>,
+    /// Messages that change the listeners, which only the loop around the worker can do.
+    pub listening: Vec<Message>,
 }
 
 /// The wall clock.
@@ -381,7 +381,7 @@ impl Worker {
             monitors: HashSet::new(),
             participant,
             listeners,
-            new_listeners: None,
+            listening: Vec::new(),
         }
     }
 
@@ -849,7 +849,7 @@ impl Handler for Worker {
                 }
                 Message::MonitorLine(line) => self.deliver_monitor_line(io, &line),
                 Message::Monitor(token) => self.add_monitor(token),
-                Message::Listen(listeners) => self.new_listeners = Some(listeners),
+                Message::Listen(_) | Message::Keepalive(_) => self.listening.push(message),
                 Message::Unpause => self.resume_paused(io),
             }
         }

@@ -98,7 +98,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         .map_err(|error| CommandError::text(one_line(&error.to_string())))?;
     let new = store.current();
     drop(store);
-    reconfigure::commit(&shared, &new, prepared);
+    reconfigure::commit(&shared, &old, &new, prepared);
     call.core.refresh_config();
     if new.memory.maxmemory != old.memory.maxmemory {
         make_room(call, new.memory.maxmemory);
