@@ -10,6 +10,10 @@ use crate::mailbox::Message;
 use crate::worker::{Purpose, Worker};
 use brisk_reactor::{ListenError, Listener, Reactor, TcpOptions, probe_tcp};
 
+/// An address that cannot be listened on; the log says which and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NotListening;
+
 /// Opens the TCP listeners that `new` asks for, a set for each of `workers` workers. Empty sets
 /// if `new` does not listen on TCP.
 ///
@@ -20,7 +24,7 @@ pub fn open_tcp(
     new: &Config,
     workers: usize,
     log: &Log,
-) -> Result<Vec<Vec<Listener>>, ()> {
+) -> Result<Vec<Vec<Listener>>, NotListening> {
     let network = &new.network;
     let mut each: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
     if network.port == 0 {
@@ -49,11 +53,11 @@ pub fn open_tcp(
             Err(error) if optional && !error.is_in_use() => {}
             Err(error) => {
                 log.warning(format_args!("Could not create server TCP listening socket {error}"));
-                return Err(());
+                return Err(NotListening);
             }
         }
     }
-    if bound == 0 { Err(()) } else { Ok(each) }
+    if bound == 0 { Err(NotListening) } else { Ok(each) }
 }
 
 /// Does what the worker was told of its listeners.

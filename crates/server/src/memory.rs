@@ -2,6 +2,7 @@
 
 use crate::clients::ClientRecord;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::stats::WorkerStats;
 use crate::worker::Core;
 use brisk_engine::DbIndex;
@@ -40,6 +41,16 @@ pub fn total_system() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
+/// Bytes that sessions take with their input and output. O(workers).
+pub fn of_clients(shared: &Shared) -> u64 {
+    let held = |stats: &WorkerStats| {
+        stats.output_bytes.load(Ordering::Relaxed) + stats.input_bytes.load(Ordering::Relaxed)
+    };
+    let buffers: i64 = shared.stats.iter().map(held).sum();
+    let per_client = (size_of::<Session>() + size_of::<ClientRecord>()) as u64;
+    buffers.max(0) as u64 + shared.clients.count() * per_client
+}
+
 /// What memory is used for, in bytes.
 #[derive(Debug, Clone)]
 pub struct Usage {
@@ -63,11 +74,6 @@ impl Usage {
         let shared = &core.shared;
         let allocated = used();
         let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-        let held = |stats: &WorkerStats| {
-            stats.output_bytes.load(Ordering::Relaxed) + stats.input_bytes.load(Ordering::Relaxed)
-        };
-        let buffers: i64 = shared.stats.iter().map(held).sum();
-        let per_client = (size_of::<Session>() + size_of::<ClientRecord>()) as u64;
         let count = shared.keyspace.database_count();
         let in_use = (0..count).map(DbIndex).filter(|db| shared.keyspace.key_count(*db) > 0);
         let databases: Vec<(DbIndex, u64)> = in_use.map(|db| (db, table_bytes(core, db))).collect();
@@ -76,7 +82,7 @@ impl Usage {
             peak: load(&shared.figures.peak_memory).max(allocated),
             startup: load(&shared.figures.startup_memory),
             resident: resident(),
-            clients: buffers.max(0) as u64 + shared.clients.count() * per_client,
+            clients: of_clients(shared),
             keys: databases.iter().map(|(db, _)| shared.keyspace.key_count(*db)).sum(),
             databases,
         }

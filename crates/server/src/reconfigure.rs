@@ -31,7 +31,7 @@ pub fn prepare(shared: &Shared, old: &Config, new: &Config) -> Result<Prepared, 
     let port_changed = new.network.port != old.network.port;
     if port_changed || new.network.bind != old.network.bind {
         let listeners = crate::listeners::open_tcp(old, new, shared.workers(), &shared.log);
-        prepared.listeners = Some(listeners.map_err(|()| {
+        prepared.listeners = Some(listeners.map_err(|_| {
             if port_changed {
                 let reason = "Unable to listen on this port. Check server logs.".into();
                 Rejection { directive: "port", reason }
