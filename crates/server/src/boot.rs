@@ -110,7 +110,7 @@ fn run(mut store: Store) -> Result<u8, String> {
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, &log)?;
     let threads = start_workers(shared, &config, listeners, &log)?;
-    let used = crate::memory::used();
+    let used = crate::memory::at_start(&shared.keyspace);
     shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
     log.notice(format_args!("Server initialized"));
     log.notice(format_args!("Ready to accept connections"));

@@ -5,8 +5,8 @@ use crate::session::Session;
 use crate::shared::Shared;
 use crate::stats::WorkerStats;
 use crate::worker::Core;
-use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Keys, SLOTS, Slot};
+use brisk_engine::{DbIndex, Keyspace};
 use brisk_structures::alloc;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +39,17 @@ pub fn total_system() -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
     let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
+}
+
+/// Bytes of the slots of one database, without their tables.
+pub const DATABASE_BYTES: u64 = (SLOTS * size_of::<Slot>()) as u64;
+
+/// What the server itself takes, asked when it has started. A client that is served already has
+/// brought a database into being, which is counted with the data.
+pub fn at_start(keyspace: &Keyspace) -> u64 {
+    let all = (0..keyspace.database_count()).map(DbIndex);
+    let in_use = all.filter(|db| keyspace.database_if_used(*db).is_some()).count() as u64;
+    used().saturating_sub(in_use * DATABASE_BYTES)
 }
 
 /// Bytes that sessions take with their input and output. O(workers).
@@ -97,7 +108,7 @@ impl Usage {
 
 fn table_bytes(core: &Core, db: DbIndex) -> u64 {
     let keys = Keys::unlocked(&core.shared.keyspace, &core.env, db);
-    let mut bytes = (SLOTS * size_of::<Slot>()) as u64;
+    let mut bytes = DATABASE_BYTES;
     keys.each_slot(db, |_, slot| {
         bytes += slot.table().allocated_bytes() as u64;
         ControlFlow::Continue(())
