@@ -580,7 +580,7 @@ impl Worker {
                 Stop::Broken(error) => {
                     error.encode(self.replies.bytes_mut());
                     self.core.stats().error_replies.add(1);
-                    shared.count_error("ERR");
+                    self.core.shared.count_error("ERR");
                     session.close_after_reply();
                     return data.len();
                 }
