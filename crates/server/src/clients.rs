@@ -82,10 +82,13 @@ impl ClientRecord {
     }
 }
 
+/// The clients of one worker by id.
+type Records = HashMap<u64, Arc<ClientRecord>>;
+
 /// All clients, in one map per worker so that workers do not meet.
 #[derive(Debug)]
 pub struct Clients {
-    workers: Box<[Mutex<HashMap<u64, Arc<ClientRecord>>>]>,
+    workers: Box<[Mutex<Records>]>,
     next_id: AtomicU64,
     /// Connected clients, those to be closed included.
     count: AtomicI64,

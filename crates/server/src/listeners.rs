@@ -14,7 +14,7 @@ use brisk_reactor::{ListenError, Listener, Reactor, TcpOptions, probe_tcp};
 ///
 /// # Errors
 /// An address cannot be listened on; what was opened is closed again.
-pub fn open_tcp(
+pub(crate) fn open_tcp(
     old: &Config,
     new: &Config,
     workers: usize,

@@ -434,12 +434,12 @@ impl Worker {
     }
 
     fn take(&mut self, token: Token) -> Option<Box<Session>> {
-        let slot = self.sessions.get_mut(token.index() as usize)?;
+        let slot = self.sessions.get_mut(token.index())?;
         if slot.as_ref()?.token == token { slot.take() } else { None }
     }
 
     fn put(&mut self, session: Box<Session>) {
-        let index = session.token.index() as usize;
+        let index = session.token.index();
         self.sessions[index] = Some(session);
     }
 
@@ -572,7 +572,7 @@ impl Worker {
                 if self.paused.len() > 2 * self.sessions.len() {
                     let sessions = &self.sessions;
                     self.paused.retain(|token| {
-                        let session = sessions.get(token.index() as usize);
+                        let session = sessions.get(token.index());
                         session.and_then(Option::as_ref).is_some_and(|s| s.token == *token)
                     });
                 }
@@ -694,7 +694,7 @@ impl Worker {
         let sessions = &self.sessions;
         // A session that was reset does not monitor any more.
         self.monitors.retain(|&token| {
-            let session = sessions.get(token.index() as usize).and_then(Option::as_ref);
+            let session = sessions.get(token.index()).and_then(Option::as_ref);
             let monitors = session.is_some_and(|s| s.token == token && s.record.has(flag::MONITOR));
             if monitors {
                 io.output(token).extend_from_slice(line);
@@ -765,7 +765,7 @@ impl Handler for Worker {
         });
         shared.clients.add(Arc::clone(&record));
         self.core.stats().connections_received.add(1);
-        let index = token.index() as usize;
+        let index = token.index();
         if self.sessions.len() <= index {
             self.sessions.resize_with(index + 1, || None);
         }
@@ -795,7 +795,7 @@ impl Handler for Worker {
     }
 
     fn finished(&mut self, io: &mut Control, token: Token) {
-        let Some(session) = self.session_at(token.index() as usize) else { return };
+        let Some(session) = self.session_at(token.index()) else { return };
         session.finished = true;
         if session.stall == Stall::None {
             io.close(token, Close::Flush { linger: LINGER });
@@ -818,7 +818,7 @@ impl Handler for Worker {
 
     fn hung_up(&mut self, io: &mut Control, token: Token) {
         // As in Redis, what a client left unexecuted during a pause goes with it.
-        let Some(session) = self.session_at(token.index() as usize) else { return };
+        let Some(session) = self.session_at(token.index()) else { return };
         if session.stall == Stall::Paused {
             io.close(token, Close::Now);
         }
@@ -841,7 +841,7 @@ impl Handler for Worker {
             match message {
                 Message::Kill { token, id } => {
                     let is_it = |session: &mut Session| session.id() == id;
-                    if self.session_at(token.index() as usize).is_some_and(is_it) {
+                    if self.session_at(token.index()).is_some_and(is_it) {
                         io.close(token, Close::Now);
                     }
                 }

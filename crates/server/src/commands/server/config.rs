@@ -49,7 +49,7 @@ const GET: Command = Command {
 
 fn get(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let patterns: Vec<&[u8]> = args.words().skip(2).collect();
-    let found = store(&call.core.shared).get(&patterns);
+    let found = store(call.core.shared).get(&patterns);
     call.reply.map(found.len());
     for (name, value) in &found {
         call.reply.bulk(name);
@@ -80,7 +80,7 @@ const SET: Command = Command {
 
 fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let words: Vec<&[u8]> = args.words().skip(2).collect();
-    if words.len() % 2 != 0 {
+    if !words.len().is_multiple_of(2) {
         return Err(CommandError::Syntax);
     }
     let pairs: Vec<(&[u8], &[u8])> = words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
@@ -90,7 +90,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let old = store.current();
     let mut prepared = Prepared::default();
     let mut apply = |old: &Config, new: &Config| -> std::result::Result<(), Rejection> {
-        prepared = reconfigure::prepare(&shared, old, new)?;
+        prepared = reconfigure::prepare(shared, old, new)?;
         Ok(())
     };
     store
@@ -98,7 +98,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         .map_err(|error| CommandError::text(one_line(&error.to_string())))?;
     let new = store.current();
     drop(store);
-    reconfigure::commit(&shared, &new, prepared);
+    reconfigure::commit(shared, &new, prepared);
     call.core.refresh_config();
     if new.memory.maxmemory != old.memory.maxmemory {
         make_room(call, new.memory.maxmemory);
