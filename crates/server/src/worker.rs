@@ -35,6 +35,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long one session may execute before the others have their turn.
 const TURN_NS_MAX: u64 = 2_000_000;
+/// The same once the round has taken longer than [`ROUND_NS_MAX`]: with thousands of busy pipelines
+/// each would else wait for the long turns of all others.
+const SHORT_TURN_NS_MAX: u64 = 50_000;
+const ROUND_NS_MAX: u64 = 4_000_000;
+/// Replies are moved to the connection's output at this size, so that the buffer they are made in
+/// stays in the cache, and small.
+const FLUSH_BYTES: usize = 64 * 1024;
 /// How long a closing connection waits for its client to take the last replies.
 const LINGER: Duration = Duration::from_secs(10);
 /// While all clients together hold more unsent output than the global limit allows, each may
@@ -91,6 +98,8 @@ pub struct Worker {
     /// Sessions that wait for the end of CLIENT PAUSE.
     paused: Vec<Token>,
     monitors: HashSet<Token>,
+    /// When the present round began, in ticks.
+    round_began: u64,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
     /// TCP listeners to take over before the next round.
@@ -379,6 +388,7 @@ impl Worker {
             again: Vec::new(),
             paused: Vec::new(),
             monitors: HashSet::new(),
+            round_began: 0,
             participant,
             listeners,
             new_listeners: None,
@@ -390,6 +400,7 @@ impl Worker {
     pub fn between_rounds(&mut self, io: &mut Control) -> Duration {
         self.core.refresh_config();
         self.core.read_clocks();
+        self.round_began = self.core.last_ticks;
         for token in std::mem::take(&mut self.again) {
             self.go_on(io, token, Stall::NextRound);
         }
@@ -525,17 +536,24 @@ impl Worker {
                 }
             }
             let turn = self.core.last_ticks.wrapping_sub(begin);
-            if self.core.clock.ns(turn) > TURN_NS_MAX {
+            if self.core.clock.ns(turn) > self.turn_ns_max() {
                 self.stall(session, Stall::NextRound);
                 return at;
             }
         }
     }
 
+    /// How long a session's turn may be in this round.
+    fn turn_ns_max(&self) -> u64 {
+        let round = self.core.last_ticks.wrapping_sub(self.round_began);
+        if self.core.clock.ns(round) > ROUND_NS_MAX { SHORT_TURN_NS_MAX } else { TURN_NS_MAX }
+    }
+
     /// Runs the requests of the batch. `Some(n)` if the session must stop behind `n` bytes.
     #[inline]
     fn run_batch(&mut self, io: &mut Control, session: &mut Session, data: &[u8]) -> Option<usize> {
         let soft_limit = self.core.soft_limit();
+        let flush_at = soft_limit.min(FLUSH_BYTES);
         for at in 0..self.batch.len() {
             let request = *self.batch.request(at);
             self.core.shared.quiesce.checkpoint(self.core.id);
@@ -547,7 +565,7 @@ impl Worker {
             if session.is_closing() {
                 return Some(data.len());
             }
-            if self.replies.len() >= soft_limit {
+            if self.replies.len() >= flush_at {
                 self.flush(io, session);
                 if io.unsent(session.token) >= soft_limit {
                     self.core.stats().output_stalls.add(1);
@@ -861,6 +879,7 @@ impl Handler for Worker {
     fn resumed(&mut self) {
         self.core.shared.quiesce.enter(self.core.id);
         self.participant.online();
+        self.round_began = self.core.clock.ticks();
     }
 
     fn round_end(&mut self, io: &mut Control) {
