@@ -1,7 +1,7 @@
 //! Deadlines: what is seen at them, and that the dead are buried soon.
 
 use brisk_testkit::server::subject_is_redis;
-use brisk_testkit::{assert_reply, each_config, each_protocol, wait_until};
+use brisk_testkit::{assert_reply, each_config, wait_until};
 
 #[test]
 fn an_expired_key_is_gone_for_every_command() {
