@@ -100,7 +100,8 @@ impl Sweeper {
         let now = env.now();
         let mut guard = lock_patiently(database, id);
         let meta = guard.meta();
-        let resting = (meta.rest_until.wrapping_sub(now.0 as u32) as i32) > 0;
+        // Of the time only the low bits are kept; an end further away than a rest lasts is an old one.
+        let resting = (1..=REST_MS).contains(&meta.rest_until.wrapping_sub(now.0 as u32));
         if meta.earliest > now || (resting && self.position == 0) {
             return Walked::Nothing;
         }
