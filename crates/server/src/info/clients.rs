@@ -22,7 +22,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     // length is counted in Redis's.
     text.number("client_longest_output_list", output.div_ceil(OUTPUT_ELEMENT_BYTES));
     text.number("client_biggest_input_buf", input);
-    text.number("blocked_clients", 0);
+    text.number("blocked_clients", view.shared.clients.blocked());
     text.number("tracking_clients", 0);
     text.number("clients_in_timeout_table", 0);
 }
