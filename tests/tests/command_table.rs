@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// Intended differences: command (or `*`), field, reason.
 const INTENDED: &[(&str, &str, &str)] =
-    &[("client|kill", "arguments", "with the filter MAXAGE of later versions")];
+    &[("client|kill", "arguments", "has the filter MAXAGE of later versions")];
 
 /// Groups of which the server has every command, but for those of [`NEVER`] and [`LATER`].
 const GROUPS: &[&str] = &["string", "generic", "connection", "server"];

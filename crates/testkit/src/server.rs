@@ -278,7 +278,10 @@ impl Server {
     }
 
     fn answers_ping(&self) -> bool {
-        Conn::try_tcp(&self.address()).is_ok_and(|mut conn| conn.try_cmd("PING").is_ok())
+        // A server may be started without a plain port.
+        Conn::try_tcp(&self.address())
+            .or_else(|_| Conn::try_unix(&self.unix_socket()))
+            .is_ok_and(|mut conn| conn.try_cmd("PING").is_ok())
     }
 
     /// The value of a field of INFO (all sections); panics if there is no such field.

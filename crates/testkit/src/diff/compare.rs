@@ -1,6 +1,7 @@
 //! Two replies under a rule.
 
 use super::rules::How;
+use super::values;
 use crate::reply::Reply;
 
 /// Whether `ours` is as good as `theirs`. Errors must be equal under every rule.
@@ -24,6 +25,18 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
         }
         How::Kind => kind(&ours) == kind(&theirs),
         How::Near(tolerance) => near(&ours, &theirs, tolerance),
+        How::Deadline(tolerance) => {
+            let absolute = matches!(theirs, Reply::Integer(n) if values::is_deadline(n));
+            !absolute && near(&ours, &theirs, tolerance)
+        }
+        How::Fields(names, tolerance) => fields(&ours, &theirs, names, tolerance),
+        How::Column(column, tolerance) => {
+            rows(&ours, &theirs, |at, a, b| a == b || at == column && near(a, b, tolerance))
+        }
+        How::Moments(tolerance) => moments(&ours, &theirs, tolerance),
+        How::Shared => {
+            matches!((ours, theirs), (Reply::Integer(SHARED), Reply::Integer(1)))
+        }
     }
 }
 
@@ -73,21 +86,64 @@ fn kind(reply: &Reply) -> std::mem::Discriminant<Reply> {
     std::mem::discriminant(reply)
 }
 
+/// What OBJECT REFCOUNT says of an integer that is held once for all keys.
+const SHARED: i64 = i32::MAX as i64;
+
+/// A millisecond of the year 2001; no count or length gets so high.
+const OLDEST_MOMENT: i64 = 1_000_000_000_000;
+
 fn near(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
     match (ours, theirs) {
+        // -1 and -2 say "no deadline" and "no key"; no tolerance turns one into the other.
         (Reply::Integer(a), Reply::Integer(b)) => {
-            // -1 and -2 say "no deadline" and "no key"; no tolerance turns one into the other.
-            a == b || (*a >= 0 && *b >= 0 && a.abs_diff(*b) <= tolerance.unsigned_abs())
+            *a >= 0 && *b >= 0 && a.abs_diff(*b) <= tolerance.unsigned_abs()
         }
-        (Reply::Array(a), Reply::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near(a, b, tolerance))
-        }
-        (Reply::Map(a), Reply::Map(b)) => {
-            a.len() == b.len()
-                && a.iter().zip(b).all(|((k, v), (l, w))| k == l && near(v, w, tolerance))
-        }
-        _ => ours == theirs,
+        _ => false,
     }
+}
+
+/// Whether two arrays of arrays are the same under `cell`, which is told the column.
+fn rows(ours: &Reply, theirs: &Reply, cell: impl Fn(usize, &Reply, &Reply) -> bool) -> bool {
+    let (Reply::Array(ours), Reply::Array(theirs)) = (ours, theirs) else { return false };
+    ours.len() == theirs.len()
+        && ours.iter().zip(theirs).all(|(a, b)| match (a, b) {
+            (Reply::Array(a), Reply::Array(b)) => {
+                a.len() == b.len() && a.iter().zip(b).enumerate().all(|(at, (a, b))| cell(at, a, b))
+            }
+            (a, b) => a == b,
+        })
+}
+
+/// Whether lists of maps are the same but for near integers under `names`.
+fn fields(ours: &Reply, theirs: &Reply, names: &[&str], tolerance: i64) -> bool {
+    let (Reply::Array(ours), Reply::Array(theirs)) = (ours, theirs) else { return false };
+    ours.len() == theirs.len()
+        && ours.iter().zip(theirs).all(|(a, b)| {
+            let (fields, others) = (a.elements(), b.elements());
+            kind(a) == kind(b)
+                && fields.len() == others.len()
+                && fields.chunks(2).zip(others.chunks(2)).all(|(a, b)| {
+                    a == b
+                        || a[0] == b[0]
+                            && a.len() == 2
+                            && names.contains(&a[0].text().as_str())
+                            && near(a[1], b[1], tolerance)
+                })
+        })
+}
+
+fn moments(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
+    if let (Reply::Integer(a), Reply::Integer(b)) = (ours, theirs) {
+        let told = *a.min(b) >= OLDEST_MOMENT && near(ours, theirs, tolerance);
+        return a == b || told;
+    }
+    let (parts, others) = (ours.elements(), theirs.elements());
+    if parts.is_empty() && others.is_empty() {
+        return ours == theirs;
+    }
+    kind(ours) == kind(theirs)
+        && parts.len() == others.len()
+        && parts.into_iter().zip(others).all(|(a, b)| moments(a, b, tolerance))
 }
 
 #[cfg(test)]
@@ -133,5 +189,49 @@ mod tests {
         assert!(same(How::Near(5), b":100\r\n", b":104\r\n"));
         assert!(!same(How::Near(5), b":100\r\n", b":106\r\n"));
         assert!(!same(How::Near(5), b":-1\r\n", b":1\r\n"));
+    }
+
+    #[test]
+    fn an_absolute_deadline_must_be_kept_to_the_millisecond() {
+        let how = How::Deadline(5_000);
+        assert!(!same(how, b":4102444800001\r\n", b":4102444800000\r\n"));
+        assert!(!same(how, b":2147483647001\r\n", b":2147483647000\r\n"));
+        assert!(same(how, b":1795264200001\r\n", b":1795264200000\r\n"));
+    }
+
+    #[test]
+    fn only_the_times_in_a_table_may_be_near() {
+        let row = |idle: u32, count: u32| {
+            format!("*1\r\n*4\r\n$1\r\na\r\n$1\r\nc\r\n:{idle}\r\n:{count}\r\n").into_bytes()
+        };
+        let how = How::Column(2, 100);
+        assert!(same(how, &row(10, 1), &row(20, 1)));
+        assert!(!same(how, &row(10, 1), &row(10, 2)));
+        assert!(!same(how, b"*1\r\n:1\r\n", b"*1\r\n:2\r\n"));
+    }
+
+    #[test]
+    fn only_the_named_fields_may_be_near() {
+        let map = |idle: u32, pending: u32| {
+            format!("*1\r\n*4\r\n+pending\r\n:{pending}\r\n+idle\r\n:{idle}\r\n").into_bytes()
+        };
+        let how = How::Fields(&["idle"], 100);
+        assert!(same(how, &map(10, 1), &map(20, 1)));
+        assert!(!same(how, &map(10, 1), &map(10, 2)));
+        assert!(!same(how, &map(10, 1), &map(1000, 1)));
+    }
+
+    #[test]
+    fn only_moments_may_be_near_not_counts() {
+        let how = How::Moments(100);
+        assert!(same(how, b"*2\r\n:1\r\n:1795264200001\r\n", b"*2\r\n:1\r\n:1795264200009\r\n"));
+        assert!(!same(how, b"*2\r\n:1\r\n:5\r\n", b"*2\r\n:2\r\n:5\r\n"));
+    }
+
+    #[test]
+    fn sharing_more_is_no_fault_but_sharing_less_is() {
+        assert!(same(How::Shared, b":2147483647\r\n", b":1\r\n"));
+        assert!(!same(How::Shared, b":1\r\n", b":2147483647\r\n"));
+        assert!(!same(How::Shared, b":2\r\n", b":1\r\n"));
     }
 }

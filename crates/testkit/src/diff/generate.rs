@@ -1,6 +1,7 @@
 //! Calls out of argument trees: valid ones, and valid ones with something wrong.
 
 use super::rules;
+use super::settings;
 use super::table::{Row, Table};
 use super::values;
 use crate::random::Random;
@@ -35,6 +36,10 @@ pub struct Generator<'t> {
     table: &'t Table,
     /// Rows to draw from, each with the sum of the weights up to it.
     drawn: Vec<(usize, u32)>,
+    /// Rows without subcommands, to ask COMMAND about: containers differ in what they contain.
+    plain: Vec<usize>,
+    /// Whether the table has MULTI and EXEC.
+    transactions: bool,
     random: Random,
 }
 
@@ -44,13 +49,22 @@ impl<'t> Generator<'t> {
         let mut sum = 0;
         let mut drawn = Vec::new();
         for (i, row) in table.rows.iter().enumerate() {
-            if rules::admitted(&row.name) {
+            if rules::admitted(&row.name) && !rules::newer(row.spec.since) {
                 sum += rules::weight(&row.name);
                 drawn.push((i, sum));
             }
         }
         assert!(!drawn.is_empty(), "the table has no command that may appear in a stream");
-        Generator { table, drawn, random }
+        let has = |name: &str| table.rows.iter().any(|row| row.name == name);
+        let contains = |row: &Row| {
+            let start = format!("{}|", row.name);
+            table.rows.iter().any(|other| other.name.starts_with(&start))
+        };
+        let plain =
+            |&i: &usize| !contains(&table.rows[i]) && !rules::newer(table.rows[i].spec.since);
+        let plain = (0..table.rows.len()).filter(plain).collect();
+        let transactions = has("multi") && has("exec");
+        Generator { table, drawn, plain, transactions, random }
     }
 
     /// Units of at least `commands` commands together.
@@ -58,7 +72,8 @@ impl<'t> Generator<'t> {
         let mut units = Vec::new();
         let mut made = 0;
         while made < commands {
-            let unit = if self.random.percent(1) { self.transaction() } else { vec![self.call()] };
+            let transaction = self.transactions && self.random.percent(1);
+            let unit = if transaction { self.transaction() } else { vec![self.call()] };
             made += unit.len();
             units.push(unit);
         }
@@ -75,7 +90,8 @@ impl<'t> Generator<'t> {
             let call = self.call();
             // EXEC's reply holds theirs, and must be comparable byte for byte.
             let name = self.table.rows.get(call.row).map_or("", |row| row.name.as_str());
-            if rules::comparison(name, &call.words) == rules::How::Exact {
+            let exact = rules::comparison(name, &call.words) == rules::How::Exact;
+            if exact && rules::prelude(name).is_none() {
                 unit.push(call);
             }
         }
@@ -102,15 +118,46 @@ impl<'t> Generator<'t> {
             words.push(self.cased(word));
         }
         let named = words.len();
-        self.list(row.spec.args, row.spec.group, &mut words);
+        if !self.special(&row.name, &mut words) {
+            self.list(row.spec.args, row.spec.group, &mut words);
+        }
         if self.random.percent(18) {
             self.mutate(named, &mut words);
         }
         if row.spec.args.is_empty() && row.spec.flags.contains(Flags::BLOCKING) {
             words.truncate(named); // nothing is known of its timeout
         }
-        rules::guard_call(&row.name, &mut words);
+        rules::guard_call(&row.name, &mut words, &mut self.random);
         Call { row: index, words }
+    }
+
+    /// The arguments of commands whose argument tree says too little; false for all others.
+    fn special(&mut self, name: &str, words: &mut Vec<Vec<u8>>) -> bool {
+        match name {
+            "command|getkeys" | "command|getkeysandflags" => loop {
+                let asked = self.call();
+                // Its own sort would never end.
+                if !asked.words[0].eq_ignore_ascii_case(b"COMMAND") {
+                    words.extend(asked.words);
+                    break;
+                }
+            },
+            "command|info" => {
+                for _ in 0..self.repeats() {
+                    let at = *self.random.pick(&self.plain);
+                    let name = self.table.rows[at].name.clone();
+                    words.push(self.cased(&name));
+                }
+            }
+            "config|get" => {
+                (0..self.repeats()).for_each(|_| words.push(settings::pattern(&mut self.random)));
+            }
+            "config|set" => {
+                (0..self.repeats()).for_each(|_| words.extend(settings::pair(&mut self.random)));
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// A known word, now and then in odd case.
@@ -130,7 +177,7 @@ impl<'t> Generator<'t> {
 
     /// The arguments of one level, in order. Optional ones may change places among themselves.
     fn list(&mut self, args: &[Arg], group: Group, out: &mut Vec<Vec<u8>>) {
-        let mut order: Vec<&Arg> = args.iter().collect();
+        let mut order: Vec<&Arg> = args.iter().filter(|arg| !rules::newer(arg.since)).collect();
         if self.random.percent(25) {
             self.shuffle_options(&mut order);
         }
@@ -209,7 +256,9 @@ impl<'t> Generator<'t> {
         match arg.kind {
             ArgKind::Token => {}
             ArgKind::OneOf(choices) => {
-                if let Some(choice) = (!choices.is_empty()).then(|| self.random.pick(choices)) {
+                let known: Vec<&Arg> = choices.iter().filter(|c| !rules::newer(c.since)).collect();
+                if !known.is_empty() {
+                    let choice = *self.random.pick(&known);
                     self.once(choice, group, out);
                 }
             }

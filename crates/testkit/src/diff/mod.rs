@@ -3,6 +3,7 @@
 //! - [`table`]: the commands to draw from, flattened out of the command table.
 //! - [`generate`] and [`values`]: valid and nearly valid calls out of argument trees.
 //! - [`rules`]: every legitimate difference as a row with its reason; nothing is excused elsewhere.
+//! - [`settings`]: the directives a stream may change.
 //! - [`compare`]: two replies under a rule. [`state`]: two whole keyspaces.
 //! - [`mod@reference`]: rows out of a real server's table. [`peer`]: one pipelined connection. [`shrink`]: from a failing stream to a short transcript.
 //!
@@ -22,13 +23,14 @@ pub mod generate;
 pub mod peer;
 pub mod reference;
 pub mod rules;
+pub mod settings;
 pub mod shrink;
 pub mod state;
 pub mod table;
 pub mod values;
 
 use crate::random::Random;
-use crate::words::{encode_into, line};
+use crate::words::{encode, encode_into, line};
 use anyhow::{Context, Result};
 use generate::{Call, Generator, Unit};
 use peer::Peer;
@@ -179,6 +181,9 @@ impl Arena<'_> {
             bytes.clear();
             let mut end = done;
             while end < calls.len() && end - done < self.pipeline && bytes.len() < BATCH_BYTES_MAX {
+                if let Some(prelude) = rules::prelude(self.name(calls[end])) {
+                    encode_into(&mut bytes, prelude);
+                }
                 encode_into(&mut bytes, &calls[end].words);
                 if let Some(resync) = calls[end].resync(self.name(calls[end])) {
                     encode_into(&mut bytes, &resync);
@@ -189,6 +194,10 @@ impl Arena<'_> {
             theirs.send(&bytes)?;
             for (index, call) in calls[..end].iter().enumerate().skip(done) {
                 if let Some(difference) = self.one(call, &mut ours, &mut theirs) {
+                    // What was sent is executed before anything else is asked: a server of several
+                    // threads may serve the next connection first.
+                    drain(&mut ours);
+                    drain(&mut theirs);
                     return Ok(Some((index, difference)));
                 }
             }
@@ -207,6 +216,12 @@ impl Arena<'_> {
         let difference = |ours, theirs| {
             Some(Difference { what: line(&call.words), kind: name.to_owned(), ours, theirs })
         };
+        if rules::prelude(name).is_some() {
+            let (mine, other) = (ours.reply().err(), theirs.reply().err());
+            if mine.is_some() || other.is_some() {
+                return difference(mine.unwrap_or_default(), other.unwrap_or_default());
+            }
+        }
         match (ours.reply(), theirs.reply()) {
             (Ok(mine), Ok(other)) if mine == other => {}
             (Ok(mine), Ok(other)) => {
@@ -228,5 +243,14 @@ impl Arena<'_> {
             }
         }
         None
+    }
+}
+
+/// Waits until everything sent has been executed.
+fn drain(peer: &mut Peer) {
+    let mark: &[u8] = b"no more to come";
+    if peer.send(&encode(&[&b"ECHO"[..], mark])).is_ok() {
+        // The mark comes back, or as an error inside a transaction, or the connection ends.
+        while peer.reply().is_ok_and(|reply| !reply.ends_with(b"no more to come\r\n")) {}
     }
 }

@@ -1,7 +1,8 @@
 //! One pipelined connection of the differential runner: bytes out, reply frames in, no copies.
 
+use super::settings;
 use crate::reply::frame_len;
-use crate::words::encode;
+use crate::words::{encode, line};
 use anyhow::{Context, Result, bail};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -29,12 +30,14 @@ impl Peer {
         Ok(Peer { stream, input: vec![0; 64 * 1024], filled: 0, taken: 0 })
     }
 
-    /// Connects, empties the server and switches to `resp`.
+    /// Connects, empties the server, gives the settings their initial values and switches to `resp`.
     pub fn fresh(address: &str, resp: u8) -> Result<Peer> {
         let mut peer = Peer::connect(address)?;
-        let flushed = peer.ask(&[&b"FLUSHALL"[..]])?;
-        if flushed != b"+OK\r\n" {
-            bail!("FLUSHALL: {}", String::from_utf8_lossy(flushed));
+        for words in [vec![&b"FLUSHALL"[..]], settings::reset(), vec![b"SLOWLOG", b"RESET"]] {
+            let reply = peer.ask(&words)?;
+            if reply != b"+OK\r\n" {
+                bail!("{}: {}", line(&words), String::from_utf8_lossy(reply));
+            }
         }
         if resp != 2 {
             let hello = peer.ask(&[&b"HELLO"[..], resp.to_string().as_bytes()])?;

@@ -5,6 +5,9 @@
 //! their effect depends on the clock or costs gigabytes ([`GUARDS`]). A row that nothing needs any
 //! more is removed: each hides a class of faults.
 
+use super::settings;
+use crate::random::Random;
+
 /// How two replies are compared when their bytes differ. Errors must always be equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
@@ -17,8 +20,18 @@ pub enum How {
     Count,
     /// The same kind of reply.
     Kind,
-    /// Equal but for non-negative integers, which may differ by so much.
+    /// Two non-negative integers that differ by so much at most.
     Near(i64),
+    /// As [`How::Near`], but a deadline that was given as an absolute time is equal.
+    Deadline(i64),
+    /// Equal but for the integers under these keys of maps, which are near.
+    Fields(&'static [&'static str], i64),
+    /// Equal but for one column of a table, where integers are near.
+    Column(usize, i64),
+    /// Equal but for integers that tell Unix time in milliseconds, which are near.
+    Moments(i64),
+    /// Equal, or an integer that only our side shares.
+    Shared,
 }
 
 /// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
@@ -35,6 +48,7 @@ const fn out(name: &'static str, reason: &'static str) -> Excluded {
 
 const OWN_TEXT: &str = "text or figures of the server itself; has a test of its own";
 const ENDS: &str = "ends or stalls the server or the connection";
+const TABLES: &str = "tells the whole command table, and one side has commands the other has not";
 const FRAMES: &str = "changes how many replies come back";
 const SCRIPTS: &str = "scripts have a corpus of their own; random text is no script";
 
@@ -42,20 +56,20 @@ const SCRIPTS: &str = "scripts have a corpus of their own; random text is no scr
 pub const EXCLUDED: &[Excluded] = &[
     out("*|help", OWN_TEXT),
     out("acl*", OWN_TEXT),
-    out("command*", OWN_TEXT),
-    out("config*", OWN_TEXT),
+    out("command", TABLES),
+    out("command|count", TABLES),
+    out("command|docs", OWN_TEXT),
+    out("command|list", TABLES),
     out("info", OWN_TEXT),
-    out("latency*", OWN_TEXT),
+    out("latency|doctor", OWN_TEXT),
+    out("latency|histogram", OWN_TEXT),
     out("lolwut", OWN_TEXT),
-    out("slowlog*", OWN_TEXT),
     out("memory|doctor", OWN_TEXT),
     out("memory|malloc-stats", OWN_TEXT),
-    out("memory|purge", OWN_TEXT),
     out("memory|stats", OWN_TEXT),
     out("module*", OWN_TEXT),
     out("client|info", OWN_TEXT),
     out("client|list", OWN_TEXT),
-    out("hello", "tells server and version, and switches the protocol an episode fixes"),
     out("client|kill", ENDS),
     out("client|pause", ENDS),
     out("debug", ENDS),
@@ -110,6 +124,9 @@ pub const WEIGHTS: &[(&str, u32, &str)] = &[
     ("select", 20, "one database should fill up"),
     ("move", 40, "keys go where the stream rarely looks"),
     ("reset", 5, "leaves RESP3"),
+    ("hello", 10, "changes the protocol of the episode"),
+    ("memory|purge", 2, "shows nothing and takes long"),
+    ("config|resetstat", 10, "shows nothing"),
     ("wait", 5, "nobody acknowledges, so each takes its timeout"),
     ("blpop", 25, "takes its timeout on empty keys"),
     ("brpop", 25, "takes its timeout on empty keys"),
@@ -155,8 +172,11 @@ const CLOCK: &str = "tells a time that both servers read at their own instant";
 const CURSOR: &str = "one step of an iteration; whole iterations are compared with the states";
 const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
 
-/// The widest gap, in milliseconds, between the instants at which both execute one command.
-const GAP_MS: i64 = 60_000;
+/// The widest gap, in milliseconds, between the instants at which both execute one command: a
+/// reply that takes longer counts as missing.
+pub const GAP_MS: i64 = 5_000;
+/// The same in seconds, with one for rounding.
+const GAP_S: i64 = 6;
 
 /// How replies are compared that need not be equal. The first row that fits counts.
 pub const COMPARISONS: &[Comparison] = &[
@@ -179,21 +199,21 @@ pub const COMPARISONS: &[Comparison] = &[
     may("hrandfield", How::Count, CHOSEN),
     may("zrandmember", How::Count, CHOSEN),
     may("spop", How::Count, CHOSEN),
-    may("ttl", How::Near(GAP_MS), CLOCK),
+    may("ttl", How::Near(GAP_S), CLOCK),
     may("pttl", How::Near(GAP_MS), CLOCK),
-    may("expiretime", How::Near(GAP_MS), CLOCK),
-    may("pexpiretime", How::Near(GAP_MS), CLOCK),
-    may("object|idletime", How::Near(GAP_MS), CLOCK),
-    may("xpending", How::Near(GAP_MS), CLOCK),
-    may("xinfo|consumers", How::Near(GAP_MS), CLOCK),
-    may("xinfo|stream", How::Near(GAP_MS), CLOCK),
+    may("expiretime", How::Deadline(GAP_S), CLOCK),
+    may("pexpiretime", How::Deadline(GAP_MS), CLOCK),
+    may("object|idletime", How::Near(GAP_S), CLOCK),
+    may("xpending", How::Column(2, GAP_MS), CLOCK),
+    may("xinfo|consumers", How::Fields(&["idle", "inactive"], GAP_MS), CLOCK),
+    may("xinfo|stream", How::Moments(GAP_MS), CLOCK),
     may("time", How::Count, CLOCK),
-    may("dbsize", How::Kind, "keys set with a past deadline count until someone finds them"),
     may("lastsave", How::Kind, CLOCK),
-    may("role", How::Count, "tells replication offsets"),
     may("client|id", How::Kind, "ids count the connections a server has seen"),
+    may("hello", How::Count, "tells name and version of the server and the id of the connection"),
+    may("config|get", How::Pairs, HASHED),
     may("memory|usage", How::Kind, INTERNAL),
-    may("object|refcount", How::Kind, INTERNAL),
+    may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),
 ];
 
 /// SORT … BY leaves a set's members in the order of its hash table where the pattern has no `*`,
@@ -208,6 +228,25 @@ pub fn comparison(name: &str, words: &[Vec<u8>]) -> How {
         .iter()
         .find(|row| row.name == name && row.when.is_none_or(|when| when(words)))
         .map_or(How::Exact, |row| row.how)
+}
+
+/// What both servers run before a call, unseen: keys set with a deadline in the past count until
+/// someone finds them, and a look at each key finds them.
+pub fn prelude(name: &str) -> Option<&'static [&'static [u8]]> {
+    (name == "dbsize").then_some(SWEEP)
+}
+
+/// Looks at every key of a database.
+pub const SWEEP: &[&[u8]] = &[b"SCAN", b"0", b"COUNT", b"1000000"];
+
+/// The version whose behaviour is the measure.
+const MEASURE: [u32; 3] = [7, 0, 15];
+
+/// Whether something is younger than the server we are compared with, given its version.
+pub fn newer(since: &str) -> bool {
+    let mut parts = since.split('.').map(|part| part.parse().unwrap_or(0));
+    let version: [u32; 3] = std::array::from_fn(|_| parts.next().unwrap_or(0));
+    version > MEASURE
 }
 
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by
@@ -263,8 +302,6 @@ const TTL_WORDS: Place = Place::After(&["EX", "PX", "EXAT", "PXAT"]);
 pub const GUARDS: &[Guard] = &[
     guard("expire", Place::At(2), no_near_deadline, "100000", RACES),
     guard("pexpire", Place::At(2), no_near_deadline_ms, "100000000", RACES),
-    guard("expire", Place::Any, no_order_of_deadlines, "NX", RACES),
-    guard("pexpire", Place::Any, no_order_of_deadlines, "NX", RACES),
     guard("setex", Place::At(2), no_near_deadline, "100000", RACES),
     guard("psetex", Place::At(2), no_near_deadline_ms, "100000000", RACES),
     guard("restore", Place::At(2), no_near_deadline_ms, "100000000", RACES),
@@ -309,11 +346,6 @@ fn no_near_deadline_ms(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n <= 0 || n >= 100_000_000)
 }
 
-/// Whether a deadline a day from now is later than one set a moment ago is a matter of one millisecond.
-fn no_order_of_deadlines(word: &[u8]) -> bool {
-    !(word.eq_ignore_ascii_case(b"GT") || word.eq_ignore_ascii_case(b"LT"))
-}
-
 /// 0 means for ever, and so does what rounds up to 0 milliseconds.
 fn brief_seconds(word: &[u8]) -> bool {
     match std::str::from_utf8(word).ok().and_then(|text| text.parse::<f64>().ok()) {
@@ -344,8 +376,14 @@ fn no_near_idle(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n <= 0 || n > 1_000_000_000)
 }
 
-/// Replaces the arguments that [`GUARDS`] do not admit.
-pub fn guard_call(name: &str, words: &mut [Vec<u8>]) {
+/// Replaces the arguments that [`GUARDS`] and [`SETTINGS`] do not admit.
+///
+/// [`SETTINGS`]: super::settings::SETTINGS
+pub fn guard_call(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
+    if name == "config|set" {
+        settings::confine(words);
+    }
+    part_deadlines(name, words, random);
     for row in GUARDS.iter().filter(|row| row.name == name) {
         let last = words.len() - 1;
         for i in 1..words.len() {
@@ -364,6 +402,23 @@ pub fn guard_call(name: &str, words: &mut [Vec<u8>]) {
     }
 }
 
+/// Whether the same time from now, asked for twice, comes later the second time is a matter of one
+/// millisecond. Where it matters, each call gets a time of its own.
+fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
+    const TOO_LATE: i64 = i64::MAX - 1; // refused, however it is counted
+    let ms = match name {
+        "expire" => 1,
+        "pexpire" => 1000,
+        _ => return,
+    };
+    let ordered =
+        words.iter().any(|w| w.eq_ignore_ascii_case(b"GT") || w.eq_ignore_ascii_case(b"LT"));
+    let meant = words.get(2).and_then(|word| number(word));
+    if ordered && meant.is_some_and(|n| n > 0 && n < TOO_LATE) {
+        words[2] = ((200_000 + random.below(1_000_000_000)) * ms).to_string().into_bytes();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -372,7 +427,7 @@ mod tests {
     fn guarded(text: &str) -> String {
         let mut words = split(text).unwrap();
         let name = String::from_utf8(words[0].to_ascii_lowercase()).unwrap();
-        guard_call(&name, &mut words);
+        guard_call(&name, &mut words, &mut Random::new(1));
         line(&words)
     }
 
@@ -391,6 +446,25 @@ mod tests {
     fn no_deadline_falls_into_the_run() {
         assert_eq!(guarded("SET k v px 5"), "SET k v px 100000000");
         assert_eq!(guarded("EXPIRE k -1"), "EXPIRE k -1");
+    }
+
+    #[test]
+    fn no_two_relative_deadlines_are_compared_that_may_be_equal() {
+        let random = &mut Random::new(1);
+        let mut timed = |text: &str| {
+            let mut words = split(text).unwrap();
+            guard_call("expire", &mut words, random);
+            line(&words)
+        };
+        assert_ne!(timed("EXPIRE k 100000 GT"), timed("EXPIRE k 100000 GT"));
+        assert_eq!(timed("EXPIRE k 0 lt"), "EXPIRE k 0 lt");
+        assert_eq!(timed("EXPIRE k 100000 XX"), "EXPIRE k 100000 XX");
+    }
+
+    #[test]
+    fn what_the_measured_version_lacks_is_newer() {
+        assert!(newer("7.2.0") && newer("8.0.0") && newer("7.0.16"));
+        assert!(!newer("") && !newer("7.0.0") && !newer("2.6.12") && !newer("7.0.15"));
     }
 
     #[test]

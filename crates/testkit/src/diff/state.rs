@@ -4,7 +4,7 @@
 use super::Difference;
 use super::compare::{same, shown};
 use super::peer::Peer;
-use super::rules::How;
+use super::rules::{GAP_MS, How, SWEEP};
 use crate::reply::Reply;
 use crate::words::line;
 use anyhow::{Result, anyhow};
@@ -17,7 +17,7 @@ const DATABASES: u32 = 16;
 const STEPS_MAX: usize = 100_000;
 
 /// Milliseconds between the instants at which both servers set a relative deadline.
-const DEADLINES: How = How::Near(60_000);
+const DEADLINES: How = How::Deadline(GAP_MS);
 
 /// The first difference between the keyspaces of two servers, if any.
 pub fn first_difference(ours: &str, theirs: &str) -> Result<Option<Difference>> {
@@ -25,10 +25,11 @@ pub fn first_difference(ours: &str, theirs: &str) -> Result<Option<Difference>> 
     for db in 0..DATABASES {
         pair.db = db;
         pair.select()?;
+        pair.ours.ask(SWEEP)?;
+        pair.theirs.ask(SWEEP)?;
         if let Some(difference) = pair.ask(&["KEYS", "*"], How::Unordered)? {
             return Ok(Some(difference));
         }
-        // After KEYS, which finds and removes what has expired.
         if let Some(difference) = pair.ask(&["DBSIZE"], How::Exact)? {
             return Ok(Some(difference));
         }
@@ -92,7 +93,9 @@ impl Pair {
             "set" => (&[b"SMEMBERS", key], How::Unordered),
             "hash" => (&[b"HGETALL", key], How::Pairs),
             "zset" => score_order,
-            "stream" => (&[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"], How::Near(60_000)),
+            "stream" => {
+                (&[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"], How::Moments(GAP_MS))
+            }
             _ => return Ok(None), // expired since KEYS
         };
         for (words, how) in [

@@ -325,6 +325,19 @@ pub fn value(random: &mut Random, kind: ArgKind, name: &str, group: Group) -> Ve
     }
 }
 
+/// Whether `n`, in seconds or milliseconds, is one of the absolute deadlines that streams give.
+/// Relative ones do not meet them.
+pub fn is_deadline(n: i64) -> bool {
+    let numbers = DEADLINES
+        .iter()
+        .chain(EDGES)
+        .filter_map(|word| std::str::from_utf8(word).ok()?.parse::<i64>().ok());
+    let mut told = numbers.flat_map(|given| {
+        [Some(given), given.checked_mul(1000), given.checked_add(500).map(|ms| ms / 1000)]
+    });
+    told.any(|told| told == Some(n))
+}
+
 /// One bound of a range of a sorted set: by rank, score or name.
 fn bound(random: &mut Random) -> Vec<u8> {
     let sorts: [&[&[u8]]; 3] = [SMALL, SCORE_BOUNDS, LEX_BOUNDS];

@@ -1,7 +1,7 @@
 //! CONFIG: reading, changing and saving the settings, and resetting the statistics.
 
 use crate::call::{Call, Command};
-use crate::config::{Caller, Config, Rejection};
+use crate::config::{Caller, Config, Rejection, directives};
 use crate::reconfigure::{self, Prepared};
 use crate::shared::Shared;
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
@@ -84,13 +84,20 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::Syntax);
     }
     let pairs: Vec<(&[u8], &[u8])> = words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    for (at, (name, _)) in pairs.iter().enumerate() {
+        if directives::find(name).is_some_and(|directive| directive.sensitive) {
+            call.redact(3 + 2 * at);
+        }
+    }
     let caller = Caller { local: call.session.is_local() };
     let shared = call.core.shared;
     let mut store = store(shared);
     let old = store.current();
+    let rows = pairs.iter().filter_map(|(name, _)| directives::find(name));
+    let tls_named = rows.map(|row| row.name).find(|name| name.starts_with("tls-"));
     let mut prepared = Prepared::default();
     let mut apply = |old: &Config, new: &Config| -> std::result::Result<(), Rejection> {
-        prepared = reconfigure::prepare(shared, old, new)?;
+        prepared = reconfigure::prepare(shared, old, new, tls_named)?;
         Ok(())
     };
     store
@@ -98,7 +105,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         .map_err(|error| CommandError::text(one_line(&error.to_string())))?;
     let new = store.current();
     drop(store);
-    reconfigure::commit(shared, &new, prepared);
+    reconfigure::commit(shared, &old, &new, prepared);
     call.core.refresh_config();
     if new.memory.maxmemory != old.memory.maxmemory {
         make_room(call, new.memory.maxmemory);
@@ -176,7 +183,7 @@ const RESETSTAT: Command = Command {
 };
 
 fn resetstat(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let shared = &call.core.shared;
+    let shared = call.core.shared;
     for stats in &shared.stats {
         stats.reset();
     }

@@ -1,0 +1,190 @@
+//! Directives that streams may read and change, since neither server stops being comparable by it.
+//!
+//! Both servers get the initial values at the start of every episode.
+
+use crate::random::Random;
+
+/// One directive.
+#[derive(Debug)]
+pub struct Setting {
+    pub name: &'static str,
+    /// What both servers start an episode with; nothing where it cannot be set at run time.
+    pub initial: Option<&'static str>,
+    /// Values to try, refused ones among them.
+    pub values: &'static [&'static str],
+    /// Why no value but these may be tried, or nothing where any word is harmless.
+    pub only: &'static str,
+}
+
+const fn free(
+    name: &'static str,
+    initial: &'static str,
+    values: &'static [&'static str],
+) -> Setting {
+    Setting { name, initial: Some(initial), values, only: "" }
+}
+
+const fn only(
+    name: &'static str,
+    initial: Option<&'static str>,
+    values: &'static [&'static str],
+    reason: &'static str,
+) -> Setting {
+    Setting { name, initial, values, only: reason }
+}
+
+const COUNTS: &[&str] = &["0", "1", "4", "128", "512", "-1", "abc", "", "1kb", "1.5"];
+const SWITCHES: &[&str] = &["yes", "no", "YES", "No", "1", "maybe", ""];
+const POLICIES: &[&str] =
+    &["noeviction", "allkeys-lru", "volatile-ttl", "VOLATILE-lru", "allkeys", ""];
+const EVENTS: &[&str] = &["", "KEA", "Kg$", "Ex", "AKE", "xyz", "$K", "n"];
+
+/// All of them. Aliases have no initial value of their own.
+pub const SETTINGS: &[Setting] = &[
+    free("hash-max-listpack-entries", "128", COUNTS),
+    free("hash-max-listpack-value", "64", COUNTS),
+    free("set-max-intset-entries", "512", COUNTS),
+    free("zset-max-listpack-entries", "128", COUNTS),
+    free("zset-max-listpack-value", "64", COUNTS),
+    free("list-max-listpack-size", "-2", COUNTS),
+    free("list-compress-depth", "0", COUNTS),
+    free("stream-node-max-bytes", "4096", COUNTS),
+    free("stream-node-max-entries", "100", COUNTS),
+    only("hash-max-ziplist-entries", None, COUNTS, "is an alias"),
+    only("zset-max-ziplist-value", None, COUNTS, "is an alias"),
+    only("list-max-ziplist-size", None, COUNTS, "is an alias"),
+    free("lazyfree-lazy-eviction", "no", SWITCHES),
+    free("lazyfree-lazy-expire", "no", SWITCHES),
+    free("lazyfree-lazy-server-del", "no", SWITCHES),
+    free("lazyfree-lazy-user-del", "no", SWITCHES),
+    free("lazyfree-lazy-user-flush", "no", SWITCHES),
+    free("latency-tracking", "yes", SWITCHES),
+    free("notify-keyspace-events", "", EVENTS),
+    free("maxmemory-policy", "noeviction", POLICIES),
+    free("maxmemory-samples", "5", COUNTS),
+    free("lfu-decay-time", "1", COUNTS),
+    free("lfu-log-factor", "10", COUNTS),
+    free("slowlog-max-len", "128", COUNTS),
+    free("appendfsync", "everysec", &["always", "everysec", "NO", "never", ""]),
+    free("replica-priority", "100", COUNTS),
+    only("slave-priority", None, COUNTS, "is an alias"),
+    only(
+        "maxmemory",
+        Some("0"),
+        &["0", "1gb", "2147483648", "900MB", "abc", "-1", "1.5gb", "1tbb"],
+        "less memory than the stream fills would evict, each server other keys",
+    ),
+    only(
+        "slowlog-log-slower-than",
+        Some("-1"),
+        &["-1", "abc", "", "-2"],
+        "which calls are slow is a matter of time",
+    ),
+    only(
+        "timeout",
+        Some("0"),
+        &["0", "100000", "-1", "abc"],
+        "a short one ends the connection when the machine is busy",
+    ),
+    only(
+        "proto-max-bulk-len",
+        Some("512mb"),
+        &["512mb", "1gb", "1", "abc", "1mb"],
+        "a short one ends the connection at the next long word",
+    ),
+    only(
+        "client-output-buffer-limit",
+        Some("normal 0 0 0 slave 256mb 64mb 60 pubsub 32mb 8mb 60"),
+        &["normal 0 0 0", "pubsub 1mb 2mb 30", "normal 0", "nosuch 0 0 0", "", "normal a 0 0"],
+        "a narrow one ends the connection at the next long reply",
+    ),
+    only(
+        "maxclients",
+        None,
+        &["abc", "0", "-1"],
+        "an accepted value depends on the limit of open files",
+    ),
+    only("databases", None, &["16", "abc"], "cannot be set at run time"),
+    only("io-threads", None, &["1"], "cannot be set at run time"),
+];
+
+/// Patterns for CONFIG GET that catch only directives of Redis 7.0.
+const PATTERNS: &[&str] = &[
+    "hash-max*",
+    "*-max-listpack-*",
+    "*ziplist*",
+    "lazyfree*",
+    "LAZYFREE-lazy-USER-*",
+    "slowlog-*",
+    "stream-node-max-[be]*",
+    "?atency-tracking",
+    "list-*",
+    "appendfsyn[a-c]",
+    "replica-pri*",
+    "nosuch",
+    "no*such",
+    "[",
+    "",
+];
+
+/// A name, now and then in capitals.
+fn name(random: &mut Random) -> Vec<u8> {
+    let name = random.pick(SETTINGS).name;
+    if random.percent(10) { name.to_ascii_uppercase().into() } else { name.into() }
+}
+
+/// A pattern for CONFIG GET.
+pub fn pattern(random: &mut Random) -> Vec<u8> {
+    if random.percent(50) { name(random) } else { random.pick(PATTERNS).as_bytes().to_vec() }
+}
+
+/// A name and a value for CONFIG SET.
+pub fn pair(random: &mut Random) -> [Vec<u8>; 2] {
+    let name = name(random);
+    let value = find(&name).map_or("", |row| *random.pick(row.values));
+    [name, value.into()]
+}
+
+/// The row of a directive, in any case of letters.
+pub fn find(name: &[u8]) -> Option<&'static Setting> {
+    SETTINGS.iter().find(|row| row.name.as_bytes().eq_ignore_ascii_case(name))
+}
+
+/// Replaces the values that a row does not admit. `words` begins with CONFIG SET.
+pub fn confine(words: &mut [Vec<u8>]) {
+    for pair in words.get_mut(2..).unwrap_or_default().chunks_exact_mut(2) {
+        let Some(row) = find(&pair[0]) else { continue };
+        if !row.only.is_empty() && !row.values.iter().any(|value| value.as_bytes() == pair[1]) {
+            pair[1] = row.values[0].into();
+        }
+    }
+}
+
+/// The CONFIG SET that gives all initial values.
+pub fn reset() -> Vec<&'static [u8]> {
+    let mut words = vec![&b"CONFIG"[..], b"SET"];
+    for row in SETTINGS {
+        words.extend(row.initial.iter().flat_map(|value| [row.name.as_bytes(), value.as_bytes()]));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::{line, split};
+
+    #[test]
+    fn values_that_would_end_the_comparison_are_replaced() {
+        let confined = |text: &str| {
+            let mut words = split(text).unwrap();
+            confine(&mut words);
+            line(&words)
+        };
+        assert_eq!(confined("CONFIG SET MAXMEMORY 100"), "CONFIG SET MAXMEMORY 0");
+        assert_eq!(confined("CONFIG SET a b timeout 3 c"), "CONFIG SET a b timeout 0 c");
+        let harmless = "CONFIG SET list-compress-depth 77";
+        assert_eq!(confined(harmless), harmless);
+        assert_eq!(confined("CONFIG SET"), "CONFIG SET");
+    }
+}
