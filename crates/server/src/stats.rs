@@ -42,8 +42,7 @@ pub struct Histogram(OnceLock<Box<[Count]>>);
 impl Histogram {
     #[inline]
     pub fn record(&self, ns: u64) {
-        let buckets =
-            self.0.get_or_init(|| (0..BUCKETS).map(|_| Count::default()).collect());
+        let buckets = self.0.get_or_init(|| (0..BUCKETS).map(|_| Count::default()).collect());
         buckets[bucket(ns)].add(1);
     }
 

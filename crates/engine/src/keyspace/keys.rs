@@ -557,10 +557,10 @@ impl<'a> Keys<'a> {
 
     /// Visits at least `count` keys (all of whole buckets) from `cursor` on and returns the next
     /// cursor, 0 at the end. Keys that stay throughout a full iteration are seen exactly once
-    /// whatever grows or shrinks meanwhile. The visitor gets no expired keys.
+    /// whatever grows or shrinks meanwhile. The visitor gets no expired keys; they are removed.
     ///
     /// A cursor is `slot * 2^24 + position`, where a position is a place in the order of hashes.
-    pub fn scan(&self, cursor: u64, count: u64, mut visit: impl FnMut(EntryRef<'_>)) -> u64 {
+    pub fn scan(&mut self, cursor: u64, count: u64, mut visit: impl FnMut(EntryRef<'_>)) -> u64 {
         self.assert_holds_nothing();
         const POSITION_BITS: u32 = 24;
         let Some(database) = self.keyspace.database_if_used(self.db) else { return 0 };
@@ -574,13 +574,19 @@ impl<'a> Keys<'a> {
                 if seen >= count {
                     return (slot as u64) << POSITION_BITS | u64::from(position);
                 }
-                let guard = lock_patiently(database, id);
+                let mut guard = lock_patiently(database, id);
+                let mut expired = Vec::new();
                 position = guard.table().scan(position, |entry| {
                     seen += 1;
                     if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
                         visit(EntryRef(entry));
+                    } else {
+                        expired.push(entry.key().to_vec());
                     }
                 });
+                for key in expired {
+                    self.remove_found(&mut guard, &key);
+                }
                 if position == 0 {
                     break;
                 }
@@ -588,6 +594,15 @@ impl<'a> Keys<'a> {
             position = 0;
         }
         0
+    }
+
+    /// Removes an expired key of a slot that is locked only now.
+    #[cold]
+    pub(super) fn remove_found(&mut self, guard: &mut SlotGuard<'_>, key: &[u8]) {
+        let hash = self.keyspace.hasher().hash(key);
+        let entry = detach(guard, self.env.tally.database(self.db), hash, key);
+        self.expired_any |= entry.is_some();
+        entry.into_iter().for_each(|entry| after_expiry(self.env, self.db, entry));
     }
 
     /// Takes all keys out of a database; their number. Only under quiescence. O(slots); the memory

@@ -416,6 +416,16 @@ fn scan_options_narrow_what_is_found() {
 }
 
 #[test]
+fn scan_removes_the_expired_keys_it_meets() {
+    let mut db = with_keys(&["a", "b"]);
+    db.check("PEXPIRE a 5", "(integer) 1");
+    db.at(1005).check("DBSIZE", "(integer) 2");
+    db.effects("SCAN 0", &["DEL a"]);
+    db.check("DBSIZE", "(integer) 1");
+    db.invariants();
+}
+
+#[test]
 fn scan_visits_all_keys_in_small_steps() {
     let mut db = Db::new();
     for n in 0..500 {
@@ -472,6 +482,8 @@ fn object_tells_encoding_and_reference_count() {
     }
     db.check("SET k 5", "OK");
     db.settings().eviction = EvictionPolicy::AllKeysLru;
+    db.check("OBJECT REFCOUNT k", &format!("(integer) {}", i32::MAX));
+    db.settings().limited = true;
     db.check("OBJECT REFCOUNT k", "(integer) 1");
     for subcommand in ["ENCODING", "REFCOUNT", "FREQ", "IDLETIME"] {
         db.check(&format!("OBJECT {subcommand} nokey"), "(nil)");
