@@ -5,6 +5,8 @@
 //! thing; what is asserted of our server only says so.
 #![forbid(unsafe_code)]
 
+use brisk_testkit::Launch;
+use brisk_testkit::server::subject_is_redis;
 use serde_json::Value;
 use std::path::Path;
 
@@ -16,4 +18,10 @@ pub fn facts(name: &str) -> Value {
         Ok(Ok(value)) => value,
         other => panic!("{}: {other:?}", path.display()),
     }
+}
+
+/// A server with so many workers; a real Redis has its own number.
+pub fn with_workers(workers: usize) -> Launch {
+    let launch = Launch::subject();
+    if subject_is_redis() { launch } else { launch.set("threads", &workers.to_string()) }
 }

@@ -1,6 +1,9 @@
-//! CLIENT: seeing, naming, closing, pausing, silencing and unblocking connections.
+//! CLIENT: seeing, naming, closing, pausing and silencing connections.
 
-use brisk_testkit::{Conn, assert_reply, each_config, wait_until};
+use brisk_testkit::matrix::each_config_of;
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, assert_reply, each_backend, each_config, wait_until};
+use brisk_tests::with_workers;
 use std::time::Duration;
 
 /// The value of `field` in the CLIENT LIST line of connection `id`.
@@ -9,6 +12,14 @@ fn listed(conn: &mut Conn, id: i64, field: &str) -> Option<String> {
     let line = text.lines().find(|line| line.starts_with(&format!("id={id} ")))?;
     let mark = format!("{field}=");
     line.split(' ').find_map(|word| word.strip_prefix(&mark)).map(str::to_owned)
+}
+
+/// Waits until these many clients are connected: the one that saw the server start may linger.
+#[track_caller]
+fn wait_for_clients(conn: &mut Conn, count: usize) {
+    wait_until(&format!("{count} clients are connected"), || {
+        conn.cmd("CLIENT LIST").text().lines().count() == count
+    });
 }
 
 #[test]
@@ -119,6 +130,227 @@ fn kill_may_close_the_caller_after_its_reply() {
 }
 
 #[test]
+fn kill_closes_all_that_fit_every_filter_on_all_workers() {
+    for workers in [1, 2] {
+        each_backend(
+            || with_workers(workers),
+            |server| {
+                let mut killer = server.connect();
+                let mut victims: [Conn; 8] = server.connections();
+                victims.iter_mut().for_each(Conn::assert_in_step);
+                let mut local = server.connect_unix();
+                local.assert_in_step();
+                wait_for_clients(&mut killer, 10);
+                let address = server.address();
+                assert_reply!(killer, "CLIENT KILL LADDR 127.0.0.1:1", "(integer) 0");
+                assert_reply!(killer, "CLIENT KILL TYPE pubsub", "(integer) 0");
+                assert_reply!(killer, "CLIENT KILL TYPE replica USER default", "(integer) 0");
+                let all = format!("CLIENT KILL LADDR {address} USER default TYPE normal");
+                assert_reply!(killer, &all, "(integer) 8");
+                // They are gone for everybody with the reply, closed or not.
+                assert_eq!(killer.cmd("CLIENT LIST").text().lines().count(), 2);
+                assert_reply!(killer, &all, "(integer) 0");
+                for victim in &mut victims {
+                    assert_eq!(victim.read_to_end(), b"");
+                }
+                let socket = format!("{}:0", server.unix_socket().display());
+                assert_eq!(local.cmd("CLIENT INFO").text().matches(&socket).count(), 2);
+                assert_reply!(killer, &format!("CLIENT KILL ADDR {socket}"), "(integer) 1");
+                assert_eq!(local.read_to_end(), b"");
+                killer.send("CLIENT KILL TYPE normal SKIPME no");
+                assert_eq!(killer.read_to_end(), b":1\r\n");
+            },
+        );
+    }
+}
+
+#[test]
+fn nothing_of_a_killed_client_is_executed_any_more() {
+    each_config(|server| {
+        let [mut killer, mut victim] = server.connections();
+        let id = victim.id();
+        assert_reply!(killer, &format!("CLIENT KILL ID {id}"), "(integer) 1");
+        let _ = victim.try_cmd("SET k v");
+        victim.read_to_end();
+        assert_reply!(killer, "EXISTS k", "(integer) 0");
+    });
+}
+
+#[test]
+fn kill_and_list_refuse_what_they_do_not_know() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        for (words, error) in [
+            ("KILL ID x", "ERR client-id should be greater than 0"),
+            ("KILL ID 0", "ERR client-id should be greater than 0"),
+            ("KILL TYPE x", "ERR Unknown client type 'x'"),
+            ("KILL USER x", "ERR No such user 'x'"),
+            ("KILL ID 1 SKIPME", "ERR syntax error"),
+            ("KILL ID 1 SKIPME maybe", "ERR syntax error"),
+            ("KILL NO 1", "ERR syntax error"),
+            ("LIST TYPE x", "ERR Unknown client type 'x'"),
+            ("LIST TYPE", "ERR syntax error"),
+            ("LIST ID", "ERR syntax error"),
+            ("LIST ID x", "ERR Invalid client ID"),
+            ("LIST TYPE normal ID 1", "ERR syntax error"),
+            ("UNBLOCK x", "ERR value is not an integer or out of range"),
+            ("UNBLOCK x y", "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"),
+            ("NOSUCH", "ERR unknown subcommand 'NOSUCH'. Try CLIENT HELP."),
+            ("ID x", "ERR wrong number of arguments for 'client|id' command"),
+        ] {
+            assert_reply!(conn, &format!("CLIENT {words}"), format!("(error) {error}"));
+        }
+        assert_reply!(conn, "CLIENT", "(error) ERR wrong number of arguments for 'client' command");
+        if !subject_is_redis() {
+            // Later versions than the reference.
+            let age = "(error) ERR maxage should be greater than 0";
+            assert_reply!(conn, "CLIENT KILL MAXAGE 0", age);
+            let age = "(error) ERR maxage is not an integer or out of range";
+            assert_reply!(conn, "CLIENT KILL MAXAGE x", age);
+            assert_reply!(conn, "CLIENT KILL MAXAGE 100000 SKIPME no", "(integer) 0");
+        }
+    });
+}
+
+#[test]
+fn list_shows_the_clients_it_is_asked_for() {
+    each_config(|server| {
+        let [mut first, mut second, mut third] = server.connections();
+        let ids = [first.id(), second.id(), third.id()];
+        wait_for_clients(&mut first, 3);
+        let shown = |conn: &mut Conn, words: &str| -> Vec<i64> {
+            let text = conn.cmd(&format!("CLIENT LIST {words}")).text();
+            let id = |line: &str| line.split(' ').next()?.strip_prefix("id=")?.parse().ok();
+            text.lines().filter_map(id).collect()
+        };
+        let [a, b, c] = ids;
+        assert_eq!(shown(&mut first, &format!("ID {c} {a} 999999 {a} -1")), [c, a, a]);
+        assert_eq!(shown(&mut first, "TYPE master"), [0i64; 0]);
+        let mut sorted = ids;
+        sorted.sort_unstable();
+        assert_eq!(shown(&mut first, "TYPE normal"), sorted);
+        let text = first.cmd(&format!("CLIENT LIST ID {b}")).text();
+        assert!(text.contains(" cmd=client|id "), "{text}");
+    });
+}
+
+#[test]
+fn the_caller_sees_itself_as_it_is() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        conn.send_raw(b"ECHO abc\r\n*2\r\n$6\r\nCLIENT\r\n$4\r\nINFO\r\n");
+        assert_eq!(conn.reply().text(), "abc");
+        let info = conn.reply().text();
+        for field in [" argv-mem=10 ", " cmd=client|info ", " idle=0 ", " obl=9 "] {
+            assert!(info.contains(field), "{field} in {info}");
+        }
+        let resp = format!(" resp={}", server.resp());
+        assert!(info.contains(&resp), "{info}");
+    });
+}
+
+#[test]
+fn output_that_a_client_does_not_take_is_shown() {
+    each_config(|server| {
+        let [mut control, mut reader] = server.connections();
+        let id = reader.id();
+        let value = vec![b'x'; 10_000_000];
+        assert_eq!(control.call(&[&b"SET"[..], b"k", &value]).to_string(), "OK");
+        let figure = |conn: &mut Conn, field: &str| listed(conn, id, field).unwrap();
+        let taken = |conn: &mut Conn| figure(conn, "omem") == "0" && figure(conn, "events") == "r";
+        assert!(taken(&mut control));
+        for _ in 0..4 {
+            reader.send("GET k");
+        }
+        wait_until("output is left", || {
+            let kept: u64 = figure(&mut control, "omem").parse().unwrap();
+            kept > 1_000_000 && figure(&mut control, "events").contains('w')
+        });
+        for _ in 0..4 {
+            assert_eq!(reader.reply().text().len(), value.len());
+        }
+        wait_until("the output is taken", || taken(&mut control));
+    });
+}
+
+#[test]
+fn libraries_may_say_what_they_are() {
+    if subject_is_redis() {
+        return; // later than the reference
+    }
+    each_config(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "CLIENT SETINFO LIB-NAME lib(with_plus)", "OK");
+        assert_reply!(conn, "CLIENT SETINFO lib-ver 1.2.3", "OK");
+        let info = conn.cmd("CLIENT INFO").text();
+        assert!(info.trim_end().ends_with(" lib-name=lib(with_plus) lib-ver=1.2.3"), "{info}");
+        assert_reply!(
+            conn,
+            "CLIENT SETINFO lib-ver 'a b'",
+            "(error) ERR lib-ver cannot contain spaces, newlines or special characters."
+        );
+        assert_reply!(conn, "CLIENT SETINFO x y", "(error) ERR Unrecognized option 'x'");
+        // RESET is about the connection, not about the library behind it.
+        assert_reply!(conn, "RESET", "RESET");
+        assert!(conn.cmd("CLIENT INFO").text().contains(" lib-name=lib(with_plus) "));
+        assert_reply!(conn, "CLIENT SETINFO LIB-NAME ''", "OK");
+        assert!(conn.cmd("CLIENT INFO").text().contains(" lib-name= "));
+    });
+}
+
+#[test]
+fn no_touch_is_shown_in_the_flags_and_ends_with_reset() {
+    if subject_is_redis() {
+        return; // later than the reference
+    }
+    each_config(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "CLIENT NO-TOUCH on", "OK");
+        assert!(conn.cmd("CLIENT INFO").text().contains(" flags=T "));
+        assert_reply!(conn, "CLIENT NO-TOUCH x", "(error) ERR syntax error");
+        assert_reply!(conn, "RESET", "RESET");
+        assert!(conn.cmd("CLIENT INFO").text().contains(" flags=N "));
+    });
+}
+
+#[test]
+fn no_touch_leaves_access_clocks_alone_but_for_touch() {
+    if subject_is_redis() {
+        return; // later than the reference
+    }
+    each_config(|server| {
+        let [mut quiet, mut loud] = server.connections();
+        let lfu = "CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0";
+        assert_reply!(loud, lfu, "OK");
+        assert_reply!(loud, "SET k v", "OK");
+        let fresh = loud.cmd("OBJECT FREQ k").integer();
+        // Within one write: it counts from the next command on.
+        let replies = quiet.pipeline(&["CLIENT NO-TOUCH on", "GET k", "GET k", "OBJECT FREQ k"]);
+        assert_eq!(replies[3].integer(), fresh);
+        loud.cmd("GET k");
+        assert_eq!(loud.cmd("OBJECT FREQ k").integer(), fresh + 1);
+        quiet.cmd("GET k");
+        assert_eq!(quiet.cmd("OBJECT FREQ k").integer(), fresh + 1);
+        assert_reply!(quiet, "TOUCH k", "(integer) 1");
+        assert_eq!(quiet.cmd("OBJECT FREQ k").integer(), fresh + 2);
+        let replies = quiet.pipeline(&["CLIENT NO-TOUCH off", "GET k", "OBJECT FREQ k"]);
+        assert_eq!(replies[2].integer(), fresh + 3);
+    });
+}
+
+#[test]
+fn nothing_is_tracked() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "CLIENT GETREDIR", "(integer) -1");
+        let info = conn.cmd("CLIENT TRACKINGINFO");
+        assert_eq!(info.field("flags").unwrap().elements()[0].text(), "off");
+        assert_eq!(info.field("redirect").unwrap().integer(), -1);
+        assert!(info.field("prefixes").unwrap().elements().is_empty());
+    });
+}
+
+#[test]
 fn kill_ends_a_blocked_client() {
     each_config(|server| {
         let [mut blocked, mut killer] = server.connections();
@@ -170,27 +402,6 @@ fn reply_off_and_skip_silence_exactly_what_they_say() {
 }
 
 #[test]
-fn unblock_gives_the_timeout_reply_or_an_error() {
-    each_config(|server| {
-        let [mut blocked, mut control] = server.connections();
-        let id = blocked.id();
-        blocked.send("BLPOP q 0");
-        server.wait_for_info("blocked_clients", |n| n == "1");
-        assert_reply!(control, &format!("CLIENT UNBLOCK {id}"), "(integer) 1");
-        assert_eq!(blocked.reply().to_string(), "(nil)");
-        blocked.send("BLPOP q 0");
-        server.wait_for_info("blocked_clients", |n| n == "1");
-        assert_reply!(control, &format!("CLIENT UNBLOCK {id} ERROR"), "(integer) 1");
-        assert_eq!(
-            blocked.reply().to_string(),
-            "(error) UNBLOCKED client unblocked via CLIENT UNBLOCK"
-        );
-        assert_reply!(control, &format!("CLIENT UNBLOCK {id}"), "(integer) 0");
-        blocked.assert_in_step();
-    });
-}
-
-#[test]
 fn no_evict_is_shown_in_the_flags() {
     each_config(|server| {
         let mut conn = server.connect();
@@ -204,18 +415,35 @@ fn no_evict_is_shown_in_the_flags() {
 }
 
 #[test]
+fn the_timeout_spares_monitors_and_those_who_wait() {
+    each_config_of(
+        || with_workers(2).set("timeout", "1"),
+        |server| {
+            let [mut control, mut idle, mut monitor, mut paused] = server.connections();
+            idle.assert_in_step();
+            assert_reply!(monitor, "MONITOR", "OK");
+            assert_reply!(control, "CLIENT PAUSE 100000 WRITE", "OK");
+            paused.send("SET k v");
+            wait_until("the idle connection is closed", || {
+                control.cmd("CLIENT LIST").text().lines().count() == 3
+            });
+            assert_eq!(idle.read_to_end(), b"");
+            assert_reply!(control, "CLIENT UNPAUSE", "OK");
+            assert_eq!(paused.reply().to_string(), "OK");
+        },
+    );
+}
+
+#[test]
 fn idle_connections_are_closed_after_the_timeout() {
     each_config(|server| {
-        let [mut idle, mut subscriber, mut busy] = server.connections();
+        let [mut idle, mut busy] = server.connections();
         idle.assert_in_step();
-        assert_eq!(subscriber.cmd("SUBSCRIBE c").elements()[0].text(), "subscribe");
         assert_reply!(busy, "CONFIG SET timeout 1", "OK");
         wait_until("the idle connection is closed", || {
-            busy.cmd("CLIENT LIST").text().lines().count() == 2
+            busy.cmd("CLIENT LIST").text().lines().count() == 1
         });
         assert_eq!(idle.read_to_end(), b"");
-        // Subscribers wait by profession.
-        assert_reply!(busy, "PUBLISH c m", "(integer) 1");
-        assert_eq!(subscriber.reply().elements()[2].text(), "m");
+        busy.assert_in_step();
     });
 }

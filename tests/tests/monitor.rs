@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
-use brisk_testkit::{assert_reply, each_config};
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, assert_reply, each_backend, each_config};
+use brisk_tests::with_workers;
 
 /// A line of MONITOR without its time: `[db addr] "word" "word"`.
 fn line(reply: &Reply) -> String {
@@ -51,6 +53,91 @@ fn monitor_hides_secrets() {
 }
 
 #[test]
+fn monitor_sees_the_commands_of_every_worker() {
+    for workers in [1, 2] {
+        each_backend(
+            || with_workers(workers),
+            |server| {
+                let mut watchers: [Conn; 3] = server.connections();
+                for watcher in &mut watchers {
+                    assert_reply!(watcher, "MONITOR", "OK");
+                }
+                let mut others: [Conn; 8] = server.connections();
+                for (at, other) in others.iter_mut().enumerate() {
+                    other.cmd(&format!("ECHO {at}"));
+                }
+                for watcher in &mut watchers {
+                    let mut words: Vec<String> = others
+                        .iter()
+                        .map(|_| line(&watcher.reply()).split_once("] ").unwrap().1.to_owned())
+                        .collect();
+                    words.sort();
+                    let wanted: Vec<String> =
+                        (0..others.len()).map(|at| format!("\"ECHO\" \"{at}\"")).collect();
+                    assert_eq!(words, wanted);
+                }
+            },
+        );
+    }
+}
+
+#[test]
+fn monitor_hides_administration_and_every_password() {
+    each_config(|server| {
+        let [mut watcher, mut worker] = server.connections();
+        assert_reply!(watcher, "MONITOR", "OK");
+        worker.cmd("CLIENT LIST");
+        worker.cmd("CLIENT KILL ID 99999");
+        worker.cmd("AUTH default a b");
+        worker.cmd("hello 2 setname n AUTH default secret");
+        worker.cmd("CLIENT ID");
+        let words: Vec<String> =
+            (0..3).map(|_| line(&watcher.reply()).split_once("] ").unwrap().1.to_owned()).collect();
+        if !subject_is_redis() {
+            // Redis shows the words of an AUTH that has too many.
+            assert_eq!(words[0], r#""AUTH" "(redacted)" "(redacted)" "(redacted)""#);
+        }
+        let hello = r#""hello" "2" "setname" "n" "AUTH" "(redacted)" "(redacted)""#;
+        assert_eq!(words[1], hello);
+        assert_eq!(words[2], r#""CLIENT" "ID""#);
+    });
+}
+
+#[test]
+fn monitor_names_clients_of_the_unix_socket() {
+    each_config(|server| {
+        let mut watcher = server.connect();
+        assert_reply!(watcher, "MONITOR", "OK");
+        server.connect_unix().assert_in_step();
+        let path = server.unix_socket().display().to_string();
+        assert_eq!(line(&watcher.reply()), format!("[0 unix:{path}] \"ECHO\" \"in-step\""));
+    });
+}
+
+#[test]
+fn a_monitor_may_not_look_at_keys_and_ends_by_reset() {
+    each_config(|server| {
+        let [mut watcher, mut worker] = server.connections();
+        assert_reply!(watcher, "MONITOR", "OK");
+        for words in ["GET k", "SET k v", "DBSIZE", "FLUSHALL"] {
+            let error = "(error) ERR Replica can't interact with the keyspace";
+            assert_reply!(watcher, words, error);
+        }
+        // The second is not answered.
+        watcher.send("MONITOR");
+        assert_reply!(watcher, "PING", "PONG");
+        assert!(line(&watcher.reply()).ends_with("\"PING\""));
+        let info = watcher.cmd("CLIENT INFO").text();
+        assert!(info.contains(" flags=O "), "{info}");
+        assert!(line(&watcher.reply()).ends_with("\"CLIENT\" \"INFO\""));
+        assert_reply!(watcher, "RESET", "RESET");
+        worker.assert_in_step();
+        watcher.assert_in_step();
+        assert_reply!(watcher, "SET k v", "OK");
+    });
+}
+
+#[test]
 fn slowlog_keeps_what_was_slower_than_the_limit() {
     each_config(|server| {
         let mut conn = server.connect();
@@ -76,18 +163,32 @@ fn slowlog_keeps_what_was_slower_than_the_limit() {
 }
 
 #[test]
+fn slowlog_hides_passwords() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "CONFIG SET slowlog-log-slower-than 0", "OK");
+        conn.cmd("AUTH default secret");
+        conn.cmd("HELLO 2 AUTH default secret");
+        conn.cmd("CONFIG SET maxclients 100 requirepass secret");
+        assert_reply!(conn, "CONFIG SET slowlog-log-slower-than -1", "OK");
+        let log = conn.cmd("SLOWLOG GET").to_string();
+        assert!(!log.contains("secret"), "{log}");
+        assert_eq!(log.matches("\"(redacted)\"").count(), 5, "{log}");
+    });
+}
+
+#[test]
 fn slowlog_shortens_long_commands() {
     each_config(|server| {
         let mut conn = server.connect();
         assert_reply!(conn, "CONFIG SET slowlog-log-slower-than 0", "OK");
         let many: String = (0..100).map(|i| format!(" e{i}")).collect();
-        conn.cmd(&format!("RPUSH l {}{many}", "x".repeat(200)));
+        conn.cmd(&format!("DEL k {}{many}", "x".repeat(200)));
         assert_reply!(conn, "CONFIG SET slowlog-log-slower-than -1", "OK");
         let entries = conn.cmd("SLOWLOG GET");
         let entries = entries.elements();
-        let push =
-            entries.iter().find(|e| e.elements()[3].elements()[0].text() == "RPUSH").unwrap();
-        let words: Vec<String> = push.elements()[3].elements().iter().map(|w| w.text()).collect();
+        let del = entries.iter().find(|e| e.elements()[3].elements()[0].text() == "DEL").unwrap();
+        let words: Vec<String> = del.elements()[3].elements().iter().map(|w| w.text()).collect();
         assert_eq!(words.len(), 32);
         assert_eq!(words[2], format!("{}... (72 more bytes)", "x".repeat(128)));
         assert_eq!(words[31], "... (72 more arguments)");

@@ -10,7 +10,7 @@
 //!
 //! Deliberate oddities, all of them Redis's: a class without `]` ends with the pattern; a range
 //! compares signed bytes; inside a class an escaped byte is compared as it is even when case does
-//! not matter; and the empty text matches only the empty pattern.
+//! not matter; the empty text matches only the empty pattern; and very many stars match nothing.
 
 use std::borrow::Cow;
 
@@ -22,6 +22,10 @@ pub enum Case {
     Ignored,
 }
 
+/// A pattern with more stars than this (neighbours count as one, and one at the end does not
+/// count) matches nothing.
+const STARS_MAX: usize = 1000;
+
 /// Whether `text` as a whole matches `pattern`. O(pattern x text) at worst.
 pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     if text.is_empty() {
@@ -30,11 +34,16 @@ pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
     let (mut at, mut taken) = (0, 0);
     // Behind the last star: where the pattern goes on, and how much text had been taken.
     let mut last_star: Option<(usize, usize)> = None;
+    let mut stars = 0;
     while taken < text.len() {
         if pattern.get(at) == Some(&b'*') {
             at += pattern[at..].iter().take_while(|byte| **byte == b'*').count();
             if at == pattern.len() {
                 return true;
+            }
+            stars += 1;
+            if stars > STARS_MAX {
+                return false;
             }
             last_star = Some((at, taken));
         } else if let Some(next) = element(pattern, at, text[taken], case) {

@@ -26,6 +26,9 @@ use std::sync::Arc;
 /// A segment shorter than this is copied: one more piece in a gathered write costs about as much as copying 2 KiB.
 pub const SHARED_BYTES_MIN: usize = 2048;
 
+/// Up to this size the buffer doubles when it grows. Above, it grows by a quarter: a client that does not read its
+/// replies holds that much memory and not up to twice of it.
+const DOUBLING_BYTES_MAX: usize = 64 * 1024;
 /// The sent front of the buffer is cut off only from this size on; below, moving is not worth a call.
 const CUT_BYTES_MIN: usize = 64 * 1024;
 
@@ -143,7 +146,17 @@ impl Output {
     /// Copies `bytes` to the end.
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        if self.bytes.len() >= DOUBLING_BYTES_MAX {
+            self.grow_by_quarters(bytes.len());
+        }
         self.bytes.extend_from_slice(bytes);
+    }
+
+    #[cold]
+    fn grow_by_quarters(&mut self, more: usize) {
+        if self.bytes.capacity() - self.bytes.len() < more {
+            self.bytes.reserve_exact(more.max(self.bytes.len() / 4));
+        }
     }
 
     /// The open end, for encoders that write into a `Vec`. Only append: what stands there already belongs to earlier

@@ -211,6 +211,23 @@ impl Batch {
         }
     }
 
+    /// Asks for the buckets of a batch with so few keys that [`Batch::fill`] asked for their slots
+    /// only.
+    #[inline]
+    pub fn ask_buckets(&self, database: &Database) {
+        for key in self.prepared.iter().take(LAG) {
+            database.slot(key.slot).prefetch_bucket(key.hash);
+        }
+    }
+
+    /// The step after [`Batch::ask_buckets`].
+    #[inline]
+    pub fn ask_entries(&self, database: &Database, participant: &Participant) {
+        for key in self.prepared.iter().take(LAG) {
+            database.slot(key.slot).prefetch_entry(key.hash, participant);
+        }
+    }
+
     /// The keys of a request.
     #[inline]
     pub fn keys(&self, request: &Request) -> &[PreparedKey] {

@@ -3,17 +3,18 @@
 use crate::config::args::{self, Invocation};
 use crate::config::choice::IoBackend;
 use crate::config::{self, Config, Store, system};
+use crate::listeners::Listeners;
 use crate::log::{Log, Role};
 use crate::shared::Shared;
 use crate::table::CommandTable;
-use crate::worker::{Core, Purpose, Worker, unix_ms};
+use crate::tls::TlsSettings;
+use crate::worker::{Core, Worker, unix_ms};
 use brisk_engine::Keyspace;
 use brisk_engine::keyspace::KeyHasher;
-use brisk_reactor::{BackendChoice, ListenError, Listener, Reactor, TcpOptions, probe_tcp};
+use brisk_reactor::{BackendChoice, Reactor};
 use brisk_structures::reclaim::Participant;
 use std::ffi::OsString;
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -88,20 +89,28 @@ fn run(mut store: Store) -> Result<u8, String> {
     store.adopt(|config| config.clients.maxclients = files.maxclients);
     let config = store.current();
     let workers = config.process.threads.count();
-    let listeners = open_listeners(&config, workers, &log)?;
-    log.notice(format_args!(
-        "Running mode=standalone, port={}, workers={workers}, PID: {pid}.",
-        config.network.port
-    ));
     let log = Arc::new(log);
     let shared = share(&log, store, workers)?;
+    match TlsSettings::prepare(&config, &log) {
+        Ok(None) => {}
+        Ok(Some(settings)) => shared.tls.put(settings),
+        Err(_) => {
+            log.warning(format_args!("Failed to configure TLS. Check logs for more info."));
+            return Ok(1);
+        }
+    }
+    let Some(listeners) = crate::listeners::open(&config, workers, &log) else { return Ok(1) };
+    let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
+    log.notice(format_args!(
+        "Running mode=standalone, port={port}, workers={workers}, PID: {pid}."
+    ));
     for warning in system::warnings(&config) {
         log.warning(format_args!("{warning}"));
     }
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, &log)?;
     let threads = start_workers(shared, &config, listeners, &log)?;
-    let used = crate::memory::used();
+    let used = crate::memory::at_start(&shared.keyspace);
     shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
     log.notice(format_args!("Server initialized"));
     log.notice(format_args!("Ready to accept connections"));
@@ -175,88 +184,6 @@ fn random_u64() -> Result<u64, String> {
     getrandom::u64().map_err(|error| format!("the system gives no random bytes: {error}"))
 }
 
-/// The listeners of each worker, with what they are for.
-type Listeners = Vec<(Purpose, Listener)>;
-
-fn open_listeners(config: &Config, workers: usize, log: &Log) -> Result<Vec<Listeners>, String> {
-    let network = &config.network;
-    let mut each: Vec<Listeners> = (0..workers).map(|_| Vec::new()).collect();
-    let options = TcpOptions {
-        backlog: network.tcp_backlog as i32,
-        keepalive_s: network.tcp_keepalive as u32,
-        reuse_port: true,
-    };
-    if network.port > 0 {
-        let mut bound = 0;
-        for (address, optional) in addresses(&network.bind, network.port as u16) {
-            match listen_tcp(address, &options, &mut each) {
-                Ok(()) => bound += 1,
-                Err(error) if optional && !error.is_in_use() => {
-                    log.verbose(format_args!("Not listening on {address}: {error}"));
-                }
-                Err(error) => {
-                    log.warning(format_args!(
-                        "Warning: Could not create server TCP listening socket {error}"
-                    ));
-                    log.warning(format_args!(
-                        "Failed listening on port {} (TCP), aborting.",
-                        network.port
-                    ));
-                    return Err(format!("Failed listening on port {} (TCP)", network.port));
-                }
-            }
-        }
-        if bound == 0 {
-            log.warning(format_args!("Failed listening on port {} (TCP), aborting.", network.port));
-            return Err(format!("Failed listening on port {} (TCP)", network.port));
-        }
-    }
-    if !network.unixsocket.is_empty() {
-        let path = network.unixsocket.as_path();
-        let permissions = (network.unixsocketperm != 0).then_some(network.unixsocketperm);
-        let listener = Listener::unix(path, permissions, options.backlog);
-        let listener = listener.map_err(|error| format!("Failed opening Unix socket: {error}"))?;
-        for own in &mut each {
-            let clone = listener.try_clone().map_err(|error| error.to_string())?;
-            own.push((Purpose::Unix, clone));
-        }
-    }
-    Ok(each)
-}
-
-fn listen_tcp(
-    address: SocketAddr,
-    options: &TcpOptions,
-    each: &mut [Listeners],
-) -> Result<(), ListenError> {
-    probe_tcp(address)?;
-    for own in each {
-        own.push((Purpose::Tcp, Listener::tcp(address, options)?));
-    }
-    Ok(())
-}
-
-/// The addresses to bind, and whether each may fail (`-` in front, or not present here).
-pub(crate) fn addresses(bind: &[String], port: u16) -> Vec<(SocketAddr, bool)> {
-    let mut all = Vec::new();
-    for word in bind {
-        let (name, optional) = match word.strip_prefix('-') {
-            Some(name) => (name, true),
-            None => (word.as_str(), false),
-        };
-        let ip: Option<IpAddr> = match name {
-            "*" => Some(std::net::Ipv4Addr::UNSPECIFIED.into()),
-            "::*" => Some(std::net::Ipv6Addr::UNSPECIFIED.into()),
-            "localhost" => Some(std::net::Ipv4Addr::LOCALHOST.into()),
-            other => other.parse().ok(),
-        };
-        if let Some(ip) = ip {
-            all.push((SocketAddr::new(ip, port), optional));
-        }
-    }
-    all
-}
-
 fn start_workers(
     shared: &'static Shared,
     config: &Config,
@@ -322,8 +249,8 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     shared.quiesce.enter(id);
     loop {
         let wait = worker.between_rounds(reactor.io());
-        if let Some(listeners) = worker.new_listeners.take() {
-            crate::listeners::replace_tcp(&mut worker, &mut reactor, listeners, log);
+        if !worker.listening.is_empty() {
+            crate::listeners::take_over(&mut worker, &mut reactor, log);
         }
         if shared.shutdown.is_asked() {
             break;

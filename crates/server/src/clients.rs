@@ -6,7 +6,7 @@
 use brisk_reactor::Token;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Flags of a client, as the letters of CLIENT LIST's `flags`.
 pub mod flag {
@@ -82,10 +82,13 @@ impl ClientRecord {
     }
 }
 
+/// One worker's clients by id.
+type Records = HashMap<u64, Arc<ClientRecord>>;
+
 /// All clients, in one map per worker so that workers do not meet.
 #[derive(Debug)]
 pub struct Clients {
-    workers: Box<[Mutex<HashMap<u64, Arc<ClientRecord>>>]>,
+    workers: Box<[Mutex<Records>]>,
     next_id: AtomicU64,
     /// Connected clients, those to be closed included.
     count: AtomicI64,
@@ -171,7 +174,7 @@ impl Clients {
         all
     }
 
-    fn map(&self, worker: usize) -> std::sync::MutexGuard<'_, HashMap<u64, Arc<ClientRecord>>> {
+    fn map(&self, worker: usize) -> MutexGuard<'_, Records> {
         self.workers[worker].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

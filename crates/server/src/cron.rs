@@ -6,6 +6,7 @@
 
 use crate::clients::flag;
 use crate::stats::WorkerStats;
+use crate::tls::HANDSHAKE_MS_MAX;
 use crate::worker::{Worker, unix_ms};
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
 use brisk_reactor::{Close, Control, Counters, Token};
@@ -150,8 +151,8 @@ impl Cron {
         };
     }
 
-    /// Looks at a share of the sessions, all of them once a second: idle ones, and ones whose
-    /// output stays above its limit.
+    /// Looks at a share of the sessions, all of them once a second: idle ones, and ones that take
+    /// too long for their handshake.
     fn sessions(&mut self, worker: &mut Worker, io: &mut Control) {
         let slots = worker.session_slots();
         if slots == 0 {
@@ -170,7 +171,9 @@ impl Cron {
             let (input, output) = (session.counted_input, session.counted_output);
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
             let exempt = session.record.has(flag::MONITOR | flag::BLOCKED);
-            if timeout_ms > 0 && idle > timeout_ms && !exempt {
+            let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
+            let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;
+            if late || (timeout_ms > 0 && idle > timeout_ms && !exempt) {
                 io.close(token, Close::Now);
             }
             if input > 0 || output > 0 {

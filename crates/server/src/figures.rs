@@ -3,9 +3,6 @@
 use brisk_reactor::CpuOf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Samples kept for a rate.
-pub const RATE_SAMPLES: usize = 16;
-
 /// All of them; worker 0 keeps them up to date.
 #[derive(Debug, Default)]
 pub struct Figures {
@@ -14,15 +11,12 @@ pub struct Figures {
     pub ops_per_second: AtomicU64,
     pub input_bytes_per_second: AtomicU64,
     pub output_bytes_per_second: AtomicU64,
-    pub longest_input: AtomicU64,
-    pub longest_output: AtomicU64,
     pub rejected_connections: AtomicU64,
     pub query_limit_disconnections: AtomicU64,
     pub output_limit_disconnections: AtomicU64,
     pub evicted_clients: AtomicU64,
     pub unexpected_errors: AtomicU64,
     pub denied_by_auth: AtomicU64,
-    pub config_rewrite_status: AtomicU64,
     /// Bytes resident, as last asked from the kernel.
     pub resident_memory: AtomicU64,
     pub cpu_process: CpuFigures,

@@ -1,70 +1,128 @@
-//! Listening elsewhere while the server runs: CONFIG SET port and bind.
+//! The listening sockets: for each port and bind address one per worker (SO_REUSEPORT), and one
+//! Unix socket shared by all workers.
 //!
-//! The thread that runs CONFIG SET opens the new listeners, so that a failure leaves everything as
-//! it was; each worker then takes over its own and drops the old ones.
+//! What stands in the way is told in the log. At the start the process then ends with code 1, as
+//! Redis does. CONFIG SET of ports and addresses opens the new listeners first, so that a failure
+//! leaves everything as it was; each worker then takes over its own and drops the old ones.
 
-use crate::boot::addresses;
-use crate::config::Config;
+use crate::config::{Config, os_reason};
 use crate::log::Log;
+use crate::mailbox::Message;
 use crate::worker::{Purpose, Worker};
 use brisk_reactor::{ListenError, Listener, Reactor, TcpOptions, probe_tcp};
+use rustix::io::Errno;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
-/// Opens the TCP listeners that `new` asks for, a set for each of `workers` workers. Empty sets
-/// if `new` does not listen on TCP.
+/// The listeners of one worker, with what they are for.
+pub type Listeners = Vec<(Purpose, Listener)>;
+
+/// The new listeners of one worker for one purpose.
+#[derive(Debug)]
+pub struct Replacement {
+    pub purpose: Purpose,
+    pub listeners: Vec<Listener>,
+}
+
+/// The new listeners of all workers for one purpose.
+#[derive(Debug)]
+pub struct Reopened {
+    pub purpose: Purpose,
+    /// Those of each worker, by its number.
+    pub each: Vec<Vec<Listener>>,
+}
+
+/// Opens everything the configuration names, for `workers` workers. `None` if the server cannot
+/// start; the log says why.
+pub fn open(config: &Config, workers: usize, log: &Log) -> Option<Vec<Listeners>> {
+    let network = &config.network;
+    let mut each: Vec<Listeners> = (0..workers).map(|_| Vec::new()).collect();
+    for (purpose, port, name) in ports(config) {
+        match open_port(config, port, true, workers, log) {
+            Ok(opened) => {
+                for (own, listeners) in each.iter_mut().zip(opened) {
+                    own.extend(listeners.into_iter().map(|listener| (purpose, listener)));
+                }
+            }
+            Err(NotListening) => {
+                log.warning(format_args!("Failed listening on port {port} ({name}), aborting."));
+                return None;
+            }
+        }
+    }
+    if !network.unixsocket.is_empty()
+        && let Err(error) = open_unix(config, &mut each)
+    {
+        log.warning(format_args!("Failed opening Unix socket: {error}"));
+        return None;
+    }
+    if each.iter().all(Vec::is_empty) {
+        log.warning(format_args!("Configured to not listen anywhere, exiting."));
+        return None;
+    }
+    Some(each)
+}
+
+/// The ports of a configuration, 0 for none: what for, number, and what it is called.
+fn ports(config: &Config) -> [(Purpose, u16, &'static str); 2] {
+    let number = |port: i64| u16::try_from(port).unwrap_or(0);
+    [
+        (Purpose::Tcp, number(config.network.port), "TCP"),
+        (Purpose::Tls, number(config.tls.port), "TLS"),
+    ]
+}
+
+/// An address could not be had; the log says which and why.
+#[derive(Debug)]
+pub struct NotListening;
+
+/// Opens what has to be replaced on the way from `old` to `new`: for each purpose concerned the
+/// listeners of each worker, none if `new` has no such port.
 ///
 /// # Errors
-/// An address cannot be listened on; what was opened is closed again.
-pub fn open_tcp(
+/// An address cannot be listened on, for this purpose; what was opened is closed again.
+pub fn reopen(
     old: &Config,
     new: &Config,
     workers: usize,
     log: &Log,
-) -> Result<Vec<Vec<Listener>>, ()> {
-    let network = &new.network;
-    let mut each: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
-    if network.port == 0 {
-        return Ok(each);
-    }
-    let options = TcpOptions {
-        backlog: network.tcp_backlog as i32,
-        keepalive_s: network.tcp_keepalive as u32,
-        reuse_port: true,
-    };
-    // On the port that is already this server's, its own listeners would answer the probe.
-    let probe = network.port != old.network.port;
-    let mut bound = 0;
-    for (address, optional) in addresses(&network.bind, network.port as u16) {
-        let mut open = || -> Result<(), ListenError> {
-            if probe {
-                probe_tcp(address)?;
+) -> Result<Vec<Reopened>, Purpose> {
+    let mut all = Vec::new();
+    for ((purpose, before, _), (_, port, _)) in ports(old).into_iter().zip(ports(new)) {
+        if before != port || old.network.bind != new.network.bind {
+            // On the port that is already this server's, its own listeners would answer a probe.
+            let opened = open_port(new, port, before != port, workers, log);
+            let opened = opened.map_err(|NotListening| purpose)?;
+            if port > 0 && opened.iter().all(Vec::is_empty) && !new.network.bind.is_empty() {
+                return Err(purpose);
             }
-            for own in &mut each {
-                own.push(Listener::tcp(address, &options)?);
-            }
-            Ok(())
-        };
-        match open() {
-            Ok(()) => bound += 1,
-            Err(error) if optional && !error.is_in_use() => {}
-            Err(error) => {
-                log.warning(format_args!("Could not create server TCP listening socket {error}"));
-                return Err(());
-            }
+            all.push(Reopened { purpose, each: opened });
         }
     }
-    if bound == 0 { Err(()) } else { Ok(each) }
+    Ok(all)
 }
 
-/// Makes the worker accept on `listeners` and on none of its TCP listeners so far. Connections
-/// stay.
-pub fn replace_tcp(
-    worker: &mut Worker,
-    reactor: &mut Reactor,
-    listeners: Vec<Listener>,
-    log: &Log,
-) {
+/// Does what the worker was told of its listeners.
+#[cold]
+pub fn take_over(worker: &mut Worker, reactor: &mut Reactor, log: &Log) {
+    for message in std::mem::take(&mut worker.listening) {
+        match message {
+            Message::Listen(replacement) => replace(worker, reactor, replacement, log),
+            Message::Keepalive(seconds) => {
+                if let Err(error) = reactor.set_keepalive(seconds) {
+                    log.warning(format_args!("tcp-keepalive: {error}"));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Makes the worker accept on new listeners and on none of their purpose so far. Connections stay.
+fn replace(worker: &mut Worker, reactor: &mut Reactor, new: Replacement, log: &Log) {
+    let Replacement { purpose, listeners } = new;
     for index in 0..worker.listeners.len() {
-        if worker.listeners[index] == Purpose::Tcp {
+        if worker.listeners[index] == purpose {
             // Its number may be given to another listener; until then nothing arrives under it.
             drop(reactor.unlisten(index));
         }
@@ -73,11 +131,100 @@ pub fn replace_tcp(
         match reactor.listen(listener) {
             Ok(index) => {
                 if worker.listeners.len() <= index {
-                    worker.listeners.resize(index + 1, Purpose::Tcp);
+                    worker.listeners.resize(index + 1, purpose);
                 }
-                worker.listeners[index] = Purpose::Tcp;
+                worker.listeners[index] = purpose;
             }
             Err(error) => log.warning(format_args!("worker {}: {error}", worker.core.id)),
         }
     }
+}
+
+/// Listens on all bind addresses, for each worker; no listeners for port 0. With `probe` a
+/// foreign listener is noticed.
+///
+/// # Errors
+/// One cannot be had, and Redis would not go on without it either.
+fn open_port(
+    config: &Config,
+    port: u16,
+    probe: bool,
+    workers: usize,
+    log: &Log,
+) -> Result<Vec<Vec<Listener>>, NotListening> {
+    let mut each: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
+    if port == 0 {
+        return Ok(each);
+    }
+    let options = TcpOptions {
+        backlog: config.network.tcp_backlog as i32,
+        keepalive_s: config.network.tcp_keepalive as u32,
+        reuse_port: true,
+    };
+    for word in &config.network.bind {
+        let (name, optional) = match word.strip_prefix('-') {
+            Some(name) => (name, true),
+            None => (word.as_str(), false),
+        };
+        let mut open = || -> Result<(), ListenError> {
+            let address = resolve(name, port)?;
+            if probe {
+                probe_tcp(address)?;
+            }
+            for listeners in &mut each {
+                listeners.push(Listener::tcp(address, &options)?);
+            }
+            Ok(())
+        };
+        if let Err(ListenError { step, cause, .. }) = open() {
+            let reason = os_reason(&cause);
+            log.warning(format_args!(
+                "Warning: Could not create server TCP listening socket {name}:{port}: {step}: \
+                 {reason}"
+            ));
+            if !may_be_missing(&cause, optional) {
+                return Err(NotListening);
+            }
+        }
+    }
+    Ok(each)
+}
+
+/// Whether the server starts without an address: one marked as optional that this machine does not
+/// have, or any of a protocol that it does not have.
+fn may_be_missing(cause: &io::Error, optional: bool) -> bool {
+    let Some(number) = Errno::from_io_error(cause) else { return false };
+    match number {
+        Errno::ADDRNOTAVAIL => optional,
+        Errno::NOPROTOOPT
+        | Errno::PROTONOSUPPORT
+        | Errno::SOCKTNOSUPPORT
+        | Errno::PFNOSUPPORT
+        | Errno::AFNOSUPPORT => true,
+        _ => false,
+    }
+}
+
+fn open_unix(config: &Config, each: &mut [Listeners]) -> Result<(), String> {
+    let network = &config.network;
+    let path = network.unixsocket.as_path();
+    let permissions = (network.unixsocketperm != 0).then_some(network.unixsocketperm);
+    let said = |error: ListenError| format!("{}: {}", error.step, os_reason(&error.cause));
+    let listener = Listener::unix(path, permissions, network.tcp_backlog as i32).map_err(said)?;
+    for own in each {
+        own.push((Purpose::Unix, listener.try_clone().map_err(|error| os_reason(&error))?));
+    }
+    Ok(())
+}
+
+/// The address a word of `bind` stands for; names are asked for.
+fn resolve(name: &str, port: u16) -> Result<SocketAddr, ListenError> {
+    match name {
+        "*" => return Ok(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port)),
+        "::*" => return Ok(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)),
+        _ => {}
+    }
+    let failed = |cause| ListenError { address: name.to_owned(), step: "resolve", cause };
+    let mut found = (name, port).to_socket_addrs().map_err(failed)?;
+    found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }

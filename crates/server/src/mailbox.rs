@@ -1,6 +1,7 @@
 //! Messages from one worker, or from any other thread, to a worker.
 
-use brisk_reactor::{Listener, Token, Waker};
+use crate::listeners::Replacement;
+use brisk_reactor::{Token, Waker};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -22,8 +23,10 @@ pub enum Message {
     Unpause,
     /// This session wants a line for each command from now on.
     Monitor(Token),
-    /// Accept on these TCP listeners, and no longer on the present ones.
-    Listen(Vec<Listener>),
+    /// Accept on these listeners, and no longer on the present ones of their purpose.
+    Listen(Replacement),
+    /// Probe idle connections that are accepted from now on after so many seconds.
+    Keepalive(u32),
 }
 
 #[derive(Debug, Default)]

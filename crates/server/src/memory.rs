@@ -2,10 +2,11 @@
 
 use crate::clients::ClientRecord;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::stats::WorkerStats;
 use crate::worker::Core;
-use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Keys, SLOTS, Slot};
+use brisk_engine::{DbIndex, Keyspace};
 use brisk_structures::alloc;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,6 +41,27 @@ pub fn total_system() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
+/// Bytes of the slots of one database, without their tables.
+pub const DATABASE_BYTES: u64 = (SLOTS * size_of::<Slot>()) as u64;
+
+/// What the server itself takes, asked when it has started. A client that is served already has
+/// brought a database into being, which is counted with the data.
+pub fn at_start(keyspace: &Keyspace) -> u64 {
+    let all = (0..keyspace.database_count()).map(DbIndex);
+    let in_use = all.filter(|db| keyspace.database_if_used(*db).is_some()).count() as u64;
+    used().saturating_sub(in_use * DATABASE_BYTES)
+}
+
+/// Bytes that sessions take with their input and output. O(workers).
+pub fn of_clients(shared: &Shared) -> u64 {
+    let held = |stats: &WorkerStats| {
+        stats.output_bytes.load(Ordering::Relaxed) + stats.input_bytes.load(Ordering::Relaxed)
+    };
+    let buffers: i64 = shared.stats.iter().map(held).sum();
+    let per_client = (size_of::<Session>() + size_of::<ClientRecord>()) as u64;
+    buffers.max(0) as u64 + shared.clients.count() * per_client
+}
+
 /// What memory is used for, in bytes.
 #[derive(Debug, Clone)]
 pub struct Usage {
@@ -63,11 +85,6 @@ impl Usage {
         let shared = &core.shared;
         let allocated = used();
         let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-        let held = |stats: &WorkerStats| {
-            stats.output_bytes.load(Ordering::Relaxed) + stats.input_bytes.load(Ordering::Relaxed)
-        };
-        let buffers: i64 = shared.stats.iter().map(held).sum();
-        let per_client = (size_of::<Session>() + size_of::<ClientRecord>()) as u64;
         let count = shared.keyspace.database_count();
         let in_use = (0..count).map(DbIndex).filter(|db| shared.keyspace.key_count(*db) > 0);
         let databases: Vec<(DbIndex, u64)> = in_use.map(|db| (db, table_bytes(core, db))).collect();
@@ -76,7 +93,7 @@ impl Usage {
             peak: load(&shared.figures.peak_memory).max(allocated),
             startup: load(&shared.figures.startup_memory),
             resident: resident(),
-            clients: buffers.max(0) as u64 + shared.clients.count() * per_client,
+            clients: of_clients(shared),
             keys: databases.iter().map(|(db, _)| shared.keyspace.key_count(*db)).sum(),
             databases,
         }
@@ -91,7 +108,7 @@ impl Usage {
 
 fn table_bytes(core: &Core, db: DbIndex) -> u64 {
     let keys = Keys::unlocked(&core.shared.keyspace, &core.env, db);
-    let mut bytes = (SLOTS * size_of::<Slot>()) as u64;
+    let mut bytes = DATABASE_BYTES;
     keys.each_slot(db, |_, slot| {
         bytes += slot.table().allocated_bytes() as u64;
         ControlFlow::Continue(())

@@ -8,39 +8,56 @@
 //! that workers merely read need neither: they take the new ones before their next batch.
 
 use crate::config::{Config, Rejection, system};
+use crate::listeners::{Reopened, Replacement};
 use crate::mailbox::Message;
 use crate::shared::Shared;
-use brisk_reactor::Listener;
+use crate::tls::TlsSettings;
+use crate::worker::Purpose;
+use std::sync::Arc;
 
 /// What was made ready for the new settings.
 #[derive(Debug, Default)]
 pub struct Prepared {
-    /// The TCP listeners of each worker.
-    listeners: Option<Vec<Vec<Listener>>>,
+    listeners: Vec<Reopened>,
+    /// What new TLS connections use.
+    tls: Option<Arc<rustls::ServerConfig>>,
 }
 
-/// Does what may fail on the way from `old` to `new`.
+/// Does what may fail on the way from `old` to `new`. With `tls_named` certificates and keys are read
+/// again even if the directives say the same: the files may be new.
 ///
 /// # Errors
 /// The directive that is to blame; nothing was changed.
-pub fn prepare(shared: &Shared, old: &Config, new: &Config) -> Result<Prepared, Rejection> {
+pub fn prepare(
+    shared: &Shared,
+    old: &Config,
+    new: &Config,
+    tls_named: Option<&'static str>,
+) -> Result<Prepared, Rejection> {
     if new.clients.maxclients > old.clients.maxclients {
         reserve_files(shared, new.clients.maxclients)?;
     }
     let mut prepared = Prepared::default();
-    let port_changed = new.network.port != old.network.port;
-    if port_changed || new.network.bind != old.network.bind {
-        let listeners = crate::listeners::open_tcp(old, new, shared.workers(), &shared.log);
-        prepared.listeners = Some(listeners.map_err(|()| {
-            if port_changed {
+    if let Some(directive) = tls_named {
+        prepared.tls = TlsSettings::prepare(new, &shared.log).map_err(|_| {
+            let reason = "Unable to update TLS configuration. Check server logs.".into();
+            Rejection { directive, reason }
+        })?;
+    }
+    prepared.listeners = crate::listeners::reopen(old, new, shared.workers(), &shared.log)
+        .map_err(|purpose| {
+            let (directive, changed) = match purpose {
+                Purpose::Tls => ("tls-port", new.tls.port != old.tls.port),
+                Purpose::Tcp | Purpose::Unix => ("port", new.network.port != old.network.port),
+            };
+            if changed {
                 let reason = "Unable to listen on this port. Check server logs.".into();
-                Rejection { directive: "port", reason }
+                Rejection { directive, reason }
             } else {
                 let reason = "Failed to bind to specified addresses.".into();
                 Rejection { directive: "bind", reason }
             }
-        })?);
-    }
+        })?;
     Ok(prepared)
 }
 
@@ -63,12 +80,21 @@ fn reserve_files(shared: &Shared, maxclients: i64) -> Result<(), Rejection> {
 
 /// Puts `new` in force: it is what the store holds by now. The workers other than the caller's
 /// stand still.
-pub fn commit(shared: &Shared, new: &Config, prepared: Prepared) {
+pub fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
-    for (mailbox, listeners) in
-        shared.mailboxes.iter().zip(prepared.listeners.into_iter().flatten())
-    {
-        mailbox.send(Message::Listen(listeners));
+    let mailboxes = || shared.mailboxes.iter();
+    if let Some(settings) = prepared.tls {
+        shared.tls.put(settings);
+    }
+    for Reopened { purpose, each } in prepared.listeners {
+        for (mailbox, listeners) in mailboxes().zip(each) {
+            mailbox.send(Message::Listen(Replacement { purpose, listeners }));
+        }
+    }
+    if new.network.tcp_keepalive != old.network.tcp_keepalive {
+        for mailbox in mailboxes() {
+            mailbox.send(Message::Keepalive(new.network.tcp_keepalive as u32));
+        }
     }
 }

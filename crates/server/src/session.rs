@@ -1,6 +1,7 @@
 //! A session: one connected client, seen from inside the server.
 
 use crate::clients::{ClientRecord, flag};
+use crate::tls::TlsStream;
 use brisk_engine::DbIndex;
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, RequestDecoder};
@@ -52,6 +53,8 @@ pub struct Session {
     /// Bytes received and not yet executed, from the start of a request.
     pub input: Vec<u8>,
     pub decoder: RequestDecoder,
+    /// Encryption, if the connection has it.
+    pub tls: Option<Box<TlsStream>>,
     /// The peer has shut its sending side.
     pub finished: bool,
     /// Unsent output was above the soft limit of its class since this moment, in Unix ms.
@@ -75,6 +78,7 @@ impl Session {
             stall: Stall::None,
             input: Vec::new(),
             decoder: RequestDecoder::new(),
+            tls: None,
             finished: false,
             over_soft_limit_since: None,
             counted_input: 0,

@@ -11,6 +11,7 @@ use crate::quiesce::Quiesce;
 use crate::slowlog::Slowlog;
 use crate::stats::WorkerStats;
 use crate::table::CommandTable;
+use crate::tls::TlsSettings;
 use arc_swap::ArcSwap;
 use brisk_engine::Keyspace;
 use std::collections::HashMap;
@@ -64,6 +65,8 @@ pub struct Shared {
     pub shutdown: crate::shutdown::Shutdown,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
+    /// What new TLS connections use.
+    pub tls: TlsSettings,
     /// DEBUG PAUSE-CRON: the workers' timers rest.
     pub cron_paused: AtomicBool,
 }
@@ -107,6 +110,7 @@ impl Shared {
             figures: crate::figures::Figures::default(),
             shutdown: crate::shutdown::Shutdown::default(),
             active_expire: AtomicBool::new(true),
+            tls: TlsSettings::default(),
             cron_paused: AtomicBool::new(false),
         }
     }

@@ -9,6 +9,8 @@
 //! Fairness: one receive per connection and round, and a session that took longer than
 //! [`TURN_NS_MAX`] waits for the next round.
 
+mod encrypted;
+
 use crate::batch::{Batch, Look, REQUESTS_MAX, Stop};
 use crate::clients::{ClientRecord, flag};
 use crate::config::Config;
@@ -19,13 +21,14 @@ use crate::mailbox::Message;
 use crate::pause::Paused;
 use crate::session::{Session, Stall};
 use crate::shared::{Shared, armed};
+use crate::staging::Staged;
 use crate::stats::WorkerStats;
 use crate::table::{Row, Run};
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::{Args, Env, ReplyBuffer, Settings, UnixMs};
-use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Listener, Token};
+use brisk_reactor::{Accept, Clock, Close, CloseReason, Control, Handler, Token};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::collections::HashSet;
@@ -35,6 +38,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long one session may execute before the others have their turn.
 const TURN_NS_MAX: u64 = 2_000_000;
+/// The same once the round has taken longer than [`ROUND_NS_MAX`]: with thousands of busy pipelines
+/// each would else wait for the long turns of all others.
+const SHORT_TURN_NS_MAX: u64 = 50_000;
+const ROUND_NS_MAX: u64 = 4_000_000;
+/// Replies are moved to the connection's output at this size, so that the buffer they are made in
+/// stays in the cache, and small.
+const FLUSH_BYTES: usize = 64 * 1024;
 /// How long a closing connection waits for its client to take the last replies.
 const LINGER: Duration = Duration::from_secs(10);
 /// While all clients together hold more unsent output than the global limit allows, each may
@@ -44,6 +54,8 @@ const TIGHT_SOFT_LIMIT: usize = 16 * 1024;
 const RESERVE_MAX: usize = 1024 * 1024;
 /// An input buffer above this is given back when it is empty.
 const INPUT_KEPT_MAX: usize = 32 * 1024;
+
+const TOO_MANY_CLIENTS: &str = "-ERR max number of clients reached\r\n";
 
 /// What listens on a listener's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,22 +91,34 @@ pub struct Core {
     limits: Limits,
 }
 
+/// A batch that was cut: how many bytes it takes, and why it ends.
+pub(crate) struct Cut {
+    pub(crate) len: usize,
+    pub(crate) stop: Stop,
+}
+
 /// A worker.
 pub struct Worker {
     pub core: Core,
     pub cron: Cron,
-    batch: Batch,
+    pub(crate) batch: Batch,
+    /// Small requests of this round that are executed together.
+    pub(crate) staged: Staged,
     replies: ReplyBuffer,
-    sessions: Vec<Option<Box<Session>>>,
+    pub(crate) sessions: Vec<Option<Box<Session>>>,
     /// Sessions to go on with in the next round.
     again: Vec<Token>,
     /// Sessions that wait for the end of CLIENT PAUSE.
     paused: Vec<Token>,
     monitors: HashSet<Token>,
+    /// When the present round began, in ticks.
+    round_began: u64,
+    /// Where input is decrypted to; empty between two calls.
+    plain: Vec<u8>,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
-    /// TCP listeners to take over before the next round.
-    pub new_listeners: Option<Vec<Listener>>,
+    /// Messages that change the listeners, which only the loop around the worker can do.
+    pub listening: Vec<Message>,
 }
 
 /// The wall clock.
@@ -375,14 +399,17 @@ impl Worker {
             cron: Cron::new(core.id, workers),
             core,
             batch: Batch::new(),
+            staged: Staged::default(),
             replies: ReplyBuffer::new(),
             sessions: Vec::new(),
             again: Vec::new(),
             paused: Vec::new(),
             monitors: HashSet::new(),
+            round_began: 0,
+            plain: Vec::new(),
             participant,
             listeners,
-            new_listeners: None,
+            listening: Vec::new(),
         }
     }
 
@@ -391,6 +418,7 @@ impl Worker {
     pub fn between_rounds(&mut self, io: &mut Control) -> Duration {
         self.core.refresh_config();
         self.core.read_clocks();
+        self.round_began = self.core.last_ticks;
         for token in std::mem::take(&mut self.again) {
             self.go_on(io, token, Stall::NextRound);
         }
@@ -434,13 +462,13 @@ impl Worker {
         (until - now).saturating_mul(1_000_000)
     }
 
-    fn take(&mut self, token: Token) -> Option<Box<Session>> {
-        let slot = self.sessions.get_mut(token.index() as usize)?;
+    pub(crate) fn take(&mut self, token: Token) -> Option<Box<Session>> {
+        let slot = self.sessions.get_mut(token.index())?;
         if slot.as_ref()?.token == token { slot.take() } else { None }
     }
 
-    fn put(&mut self, session: Box<Session>) {
-        let index = session.token.index() as usize;
+    pub(crate) fn put(&mut self, session: Box<Session>) {
+        let index = session.token.index();
         self.sessions[index] = Some(session);
     }
 
@@ -453,13 +481,29 @@ impl Worker {
             if session.stall == Stall::None {
                 io.resume_reading(token);
                 if session.finished {
-                    io.close(token, Close::Flush { linger: LINGER });
+                    close_flushed(io, &mut session);
                 }
             }
             self.after_turn(io, &mut session);
         }
         self.put(session);
         self.close_doomed(io);
+    }
+
+    /// Executes requests that arrived, and keeps what cannot be executed yet.
+    #[inline]
+    fn take_input(&mut self, io: &mut Control, session: &mut Session, bytes: &[u8]) {
+        if session.stall != Stall::None {
+            session.input.extend_from_slice(bytes);
+        } else if session.input.is_empty() {
+            let used = self.execute(io, session, bytes);
+            if used < bytes.len() {
+                session.input.extend_from_slice(&bytes[used..]);
+            }
+        } else {
+            session.input.extend_from_slice(bytes);
+            self.execute_input(io, session);
+        }
     }
 
     /// Executes what the session holds of its input.
@@ -483,37 +527,52 @@ impl Worker {
     /// Executes the whole requests at the beginning of `data`, as far as the session may go, and
     /// returns how many bytes they took.
     fn execute(&mut self, io: &mut Control, session: &mut Session, data: &[u8]) -> usize {
+        let cut = self.cut(session, data);
+        self.execute_from(io, session, data, cut)
+    }
+
+    /// Cuts a batch out of `data`.
+    pub(crate) fn cut(&mut self, session: &mut Session, data: &[u8]) -> Cut {
         let shared = self.core.shared;
+        let authenticated = !gate::must_authenticate(&self.core, session);
+        let limits = Limits { authenticated, ..self.core.limits };
+        // Before authentication the next request's limits depend on this one.
+        let max = if authenticated { REQUESTS_MAX } else { 1 };
+        let look = Look {
+            table: shared.table,
+            hasher: shared.keyspace.hasher(),
+            database: shared.keyspace.database(session.db),
+            participant: &self.participant,
+        };
+        let (len, stop) = self.batch.fill(data, max, &mut session.decoder, &limits, &look);
+        let parsed = self.core.clock.ticks();
+        let ticks = parsed.wrapping_sub(self.core.last_ticks);
+        self.core.stats().parse_ns.add(self.core.clock.ns(ticks));
+        self.core.last_ticks = parsed;
+        Cut { len, stop }
+    }
+
+    /// Like [`Worker::execute`], with the first batch cut already.
+    pub(crate) fn execute_from(
+        &mut self,
+        io: &mut Control,
+        session: &mut Session,
+        data: &[u8],
+        mut cut: Cut,
+    ) -> usize {
         let begin = self.core.last_ticks;
         self.core.env.touch.set(!session.no_touch);
         let mut at = 0;
         loop {
-            if session.is_closing() {
-                return data.len();
-            }
-            let authenticated = !gate::must_authenticate(&self.core, session);
-            let limits = Limits { authenticated, ..self.core.limits };
-            // Before authentication the next request's limits depend on this one.
-            let max = if authenticated { REQUESTS_MAX } else { 1 };
-            let look = Look {
-                table: shared.table,
-                hasher: shared.keyspace.hasher(),
-                database: shared.keyspace.database(session.db),
-                participant: &self.participant,
-            };
-            let decoder = &mut session.decoder;
-            let (len, stop) = self.batch.fill(&data[at..], max, decoder, &limits, &look);
-            let parsed = self.core.clock.ticks();
-            let parse_ticks = parsed.wrapping_sub(self.core.last_ticks);
-            self.core.last_ticks = parsed;
-            if let Some(rest) = self.run_batch(io, session, &data[at..]) {
+            let before = self.core.last_ticks;
+            let stopped = self.run_batch(io, session, &data[at..]);
+            self.note_batch(session, before);
+            if let Some(rest) = stopped {
                 session.decoder.reset();
-                self.note_batch(session, parse_ticks, parsed);
                 return at + rest;
             }
-            self.note_batch(session, parse_ticks, parsed);
-            at += len;
-            match stop {
+            at += cut.len;
+            match cut.stop {
                 Stop::Full => {}
                 Stop::NeedMore(missing) => {
                     session.input.reserve(missing.min(RESERVE_MAX));
@@ -521,22 +580,39 @@ impl Worker {
                 }
                 Stop::Broken(error) => {
                     error.encode(self.replies.bytes_mut());
+                    self.core.stats().error_replies.add(1);
+                    self.core.shared.count_error("ERR");
                     session.close_after_reply();
                     return data.len();
                 }
             }
             let turn = self.core.last_ticks.wrapping_sub(begin);
-            if self.core.clock.ns(turn) > TURN_NS_MAX {
+            if self.core.clock.ns(turn) > self.turn_ns_max() {
                 self.stall(session, Stall::NextRound);
                 return at;
             }
+            cut = self.cut(session, &data[at..]);
         }
+    }
+
+    /// Before sessions execute: settings, time, and what was prefetched before is forgotten.
+    pub(crate) fn begin_turn(&mut self) {
+        self.core.refresh_config();
+        self.core.read_clocks();
+        self.participant.quiescent();
+    }
+
+    /// How long a session's turn may be in this round.
+    fn turn_ns_max(&self) -> u64 {
+        let round = self.core.last_ticks.wrapping_sub(self.round_began);
+        if self.core.clock.ns(round) > ROUND_NS_MAX { SHORT_TURN_NS_MAX } else { TURN_NS_MAX }
     }
 
     /// Runs the requests of the batch. `Some(n)` if the session must stop behind `n` bytes.
     #[inline]
     fn run_batch(&mut self, io: &mut Control, session: &mut Session, data: &[u8]) -> Option<usize> {
         let soft_limit = self.core.soft_limit();
+        let flush_at = soft_limit.min(FLUSH_BYTES);
         for at in 0..self.batch.len() {
             let request = *self.batch.request(at);
             self.core.shared.quiesce.checkpoint(self.core.id);
@@ -548,7 +624,7 @@ impl Worker {
             if session.is_closing() {
                 return Some(data.len());
             }
-            if self.replies.len() >= soft_limit {
+            if self.replies.len() >= flush_at {
                 self.flush(io, session);
                 if io.unsent(session.token) >= soft_limit {
                     self.core.stats().output_stalls.add(1);
@@ -573,7 +649,7 @@ impl Worker {
                 if self.paused.len() > 2 * self.sessions.len() {
                     let sessions = &self.sessions;
                     self.paused.retain(|token| {
-                        let session = sessions.get(token.index() as usize);
+                        let session = sessions.get(token.index());
                         session.and_then(Option::as_ref).is_some_and(|s| s.token == *token)
                     });
                 }
@@ -591,15 +667,14 @@ impl Worker {
     }
 
     #[inline]
-    fn note_batch(&mut self, session: &Session, parse_ticks: u64, parsed: u64) {
+    fn note_batch(&mut self, session: &Session, began: u64) {
         let ran = std::mem::take(&mut self.core.ran);
         if ran > 0 {
             session.record.last_command.store(self.core.last_row, Ordering::Relaxed);
         }
         let clock = self.core.clock;
         let stats = self.core.stats();
-        stats.parse_ns.add(clock.ns(parse_ticks));
-        stats.execute_ns.add(clock.ns(self.core.last_ticks.wrapping_sub(parsed)));
+        stats.execute_ns.add(clock.ns(self.core.last_ticks.wrapping_sub(began)));
         stats.batches.add(1);
         stats.batched_requests.add(self.batch.len() as u64);
         stats.commands_processed.add(ran);
@@ -613,7 +688,9 @@ impl Worker {
             return;
         }
         let output = io.output(session.token);
-        if self.replies.has_shared() {
+        if let Some(stream) = &mut session.tls {
+            encrypted::flush(&mut self.replies, stream, output);
+        } else if self.replies.has_shared() {
             let output = std::cell::RefCell::new(output);
             self.replies.drain(
                 |bytes| output.borrow_mut().extend_from_slice(bytes),
@@ -630,18 +707,17 @@ impl Worker {
     }
 
     /// After a session has had its turn: replies go out, figures are published, it may be closed.
-    fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
+    pub(crate) fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
         let token = session.token;
         // What the kernel has not taken by now; the replies of this turn it has not been offered.
         let mut unsent = io.unsent(token);
         self.flush(io, session);
         if session.is_closing() {
-            let how = if session.record.has(flag::CLOSE_ASAP) {
-                Close::Now
+            if session.record.has(flag::CLOSE_ASAP) {
+                io.close(token, Close::Now);
             } else {
-                Close::Flush { linger: LINGER }
-            };
-            io.close(token, how);
+                close_flushed(io, session);
+            }
         } else if session.stall != Stall::None {
             io.pause_reading(token);
             unsent = io.unsent(token);
@@ -676,7 +752,7 @@ impl Worker {
         session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
     }
 
-    fn close_doomed(&mut self, io: &mut Control) {
+    pub(crate) fn close_doomed(&mut self, io: &mut Control) {
         while let Some(token) = self.core.doomed.pop() {
             io.close(token, Close::Now);
         }
@@ -692,14 +768,14 @@ impl Worker {
             0 => self.core.total_limit,
             limit => limit,
         };
-        let sessions = &self.sessions;
+        let sessions = &mut self.sessions;
         // A session that was reset does not monitor any more.
         self.monitors.retain(|&token| {
-            let session = sessions.get(token.index() as usize).and_then(Option::as_ref);
-            let monitors = session.is_some_and(|s| s.token == token && s.record.has(flag::MONITOR));
+            let slot = sessions.get_mut(token.index());
+            let Some(Some(session)) = slot else { return false };
+            let monitors = session.token == token && session.record.has(flag::MONITOR);
             if monitors {
-                io.output(token).extend_from_slice(line);
-                io.send(token);
+                append(io, session, line);
                 if io.unsent(token) as u64 > limit {
                     io.close(token, Close::Now);
                 }
@@ -716,23 +792,52 @@ impl Worker {
     }
 }
 
+/// Sends bytes to a client outside of its turn.
+fn append(io: &mut Control, session: &mut Session, bytes: &[u8]) {
+    let output = io.output(session.token);
+    match &mut session.tls {
+        Some(stream) => stream.send(bytes, output),
+        None => output.extend_from_slice(bytes),
+    }
+    io.send(session.token);
+}
+
+/// Closes a connection when its client has taken what is queued for it.
+fn close_flushed(io: &mut Control, session: &mut Session) {
+    if let Some(stream) = &mut session.tls {
+        stream.close(io.output(session.token));
+        io.send(session.token);
+    }
+    io.close(session.token, Close::Flush { linger: LINGER });
+}
+
 impl Handler for Worker {
     fn accepted(&mut self, io: &mut Control, token: Token, listener: usize) -> Accept {
         self.core.refresh_config();
+        let purpose = self.listeners.get(listener).copied().unwrap_or(Purpose::Tcp);
         let shared = &self.core.shared;
         let config = &self.core.config;
         let figures = &shared.figures;
         if !shared.clients.admit(config.clients.maxclients as u64) {
             figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
-            return Accept::Refuse(b"-ERR max number of clients reached\r\n".as_slice().into());
+            // Before a handshake nothing can be said that the client would understand.
+            let why = if purpose == Purpose::Tls { "" } else { TOO_MANY_CLIENTS };
+            return Accept::Refuse(why.as_bytes().into());
         }
-        let purpose = self.listeners.get(listener).copied().unwrap_or(Purpose::Tcp);
         let no_password = config.security.requirepass.is_empty();
         let peer = io.peer_addr(token);
-        if config.network.protected_mode && no_password && !peer.is_local() {
+        if purpose != Purpose::Tls && self.is_stranger(&peer) {
             shared.clients.retract();
             figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
             return Accept::Refuse(crate::session::PROTECTED_MODE.as_bytes().into());
+        }
+        let mut tls = None;
+        if purpose == Purpose::Tls {
+            tls = self.new_stream();
+            if tls.is_none() {
+                shared.clients.retract();
+                return Accept::Refuse(b"".as_slice().into());
+            }
         }
         let unix = purpose == Purpose::Unix;
         let (addr, laddr) = if unix {
@@ -766,29 +871,30 @@ impl Handler for Worker {
         });
         shared.clients.add(Arc::clone(&record));
         self.core.stats().connections_received.add(1);
-        let index = token.index() as usize;
+        let index = token.index();
         if self.sessions.len() <= index {
             self.sessions.resize_with(index + 1, || None);
         }
-        self.sessions[index] = Some(Box::new(Session::new(record, no_password)));
+        let mut session = Box::new(Session::new(record, no_password));
+        session.tls = tls;
+        self.sessions[index] = Some(session);
         Accept::Keep
     }
 
     fn received(&mut self, io: &mut Control, token: Token, bytes: &[u8]) {
-        let Some(mut session) = self.take(token) else { return };
-        self.core.refresh_config();
-        self.core.read_clocks();
-        self.participant.quiescent();
-        if session.stall != Stall::None {
-            session.input.extend_from_slice(bytes);
-        } else if session.input.is_empty() {
-            let used = self.execute(io, &mut session, bytes);
-            if used < bytes.len() {
-                session.input.extend_from_slice(&bytes[used..]);
+        if self.stage(token, bytes) {
+            if self.staged.is_full() {
+                self.run_staged(io);
             }
+            return;
+        }
+        self.run_staged(io);
+        let Some(mut session) = self.take(token) else { return };
+        self.begin_turn();
+        if session.tls.is_some() {
+            self.receive_encrypted(io, &mut session, bytes);
         } else {
-            session.input.extend_from_slice(bytes);
-            self.execute_input(io, &mut session);
+            self.take_input(io, &mut session, bytes);
         }
         self.after_turn(io, &mut session);
         self.put(session);
@@ -796,10 +902,11 @@ impl Handler for Worker {
     }
 
     fn finished(&mut self, io: &mut Control, token: Token) {
-        let Some(session) = self.session_at(token.index() as usize) else { return };
+        self.run_staged(io);
+        let Some(session) = self.session_at(token.index()) else { return };
         session.finished = true;
         if session.stall == Stall::None {
-            io.close(token, Close::Flush { linger: LINGER });
+            close_flushed(io, session);
         }
     }
 
@@ -819,7 +926,7 @@ impl Handler for Worker {
 
     fn hung_up(&mut self, io: &mut Control, token: Token) {
         // As in Redis, what a client left unexecuted during a pause goes with it.
-        let Some(session) = self.session_at(token.index() as usize) else { return };
+        let Some(session) = self.session_at(token.index()) else { return };
         if session.stall == Stall::Paused {
             io.close(token, Close::Now);
         }
@@ -842,13 +949,13 @@ impl Handler for Worker {
             match message {
                 Message::Kill { token, id } => {
                     let is_it = |session: &mut Session| session.id() == id;
-                    if self.session_at(token.index() as usize).is_some_and(is_it) {
+                    if self.session_at(token.index()).is_some_and(is_it) {
                         io.close(token, Close::Now);
                     }
                 }
                 Message::MonitorLine(line) => self.deliver_monitor_line(io, &line),
                 Message::Monitor(token) => self.add_monitor(token),
-                Message::Listen(listeners) => self.new_listeners = Some(listeners),
+                Message::Listen(_) | Message::Keepalive(_) => self.listening.push(message),
                 Message::Unpause => self.resume_paused(io),
             }
         }
@@ -862,9 +969,11 @@ impl Handler for Worker {
     fn resumed(&mut self) {
         self.core.shared.quiesce.enter(self.core.id);
         self.participant.online();
+        self.round_began = self.core.clock.ticks();
     }
 
     fn round_end(&mut self, io: &mut Control) {
+        self.run_staged(io);
         self.cron.publish_traffic(self.core.stats(), io.counters());
         self.participant.quiescent();
     }

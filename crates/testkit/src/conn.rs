@@ -90,10 +90,15 @@ impl Conn {
     /// Connects to a Unix socket.
     #[track_caller]
     pub fn unix(path: &Path) -> Conn {
-        match UnixStream::connect(path).map(Stream::Unix).and_then(Conn::over) {
+        match Conn::try_unix(path) {
             Ok(conn) => conn,
             Err(error) => panic!("cannot connect to {}: {error}", path.display()),
         }
+    }
+
+    /// As [`Conn::unix`], for callers that expect refusal.
+    pub fn try_unix(path: &Path) -> io::Result<Conn> {
+        Conn::over(Stream::Unix(UnixStream::connect(path)?))
     }
 
     fn over(stream: Stream) -> io::Result<Conn> {

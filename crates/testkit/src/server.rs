@@ -278,7 +278,10 @@ impl Server {
     }
 
     fn answers_ping(&self) -> bool {
-        Conn::try_tcp(&self.address()).is_ok_and(|mut conn| conn.try_cmd("PING").is_ok())
+        // A server may be started without a plain port.
+        Conn::try_tcp(&self.address())
+            .or_else(|_| Conn::try_unix(&self.unix_socket()))
+            .is_ok_and(|mut conn| conn.try_cmd("PING").is_ok())
     }
 
     /// The value of a field of INFO (all sections); panics if there is no such field.
@@ -308,25 +311,12 @@ impl Server {
 
     /// CPU time used so far, user and system, all threads, in clock ticks of 10 ms.
     pub fn cpu_ticks(&self) -> u64 {
-        let stat = self.proc_file("stat");
-        // The name in parentheses may contain blanks; fields are counted after it.
-        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split(' ').collect();
-        let tick = |i: usize| fields.get(i).and_then(|n| n.parse().ok()).unwrap_or(0u64);
-        tick(11) + tick(12)
+        cpu_ticks(self.pid())
     }
 
-    /// CPU time in nanoseconds of the threads alive, by the scheduler's own account; falls back to
-    /// ticks where the kernel keeps none.
+    /// CPU time used so far, see [`cpu_ns`].
     pub fn cpu_ns(&self) -> u64 {
-        let precise = || {
-            let mut total = 0u64;
-            for task in fs::read_dir(format!("/proc/{}/task", self.pid())).ok()? {
-                let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
-                total += text.split(' ').next()?.parse::<u64>().ok()?;
-            }
-            Some(total)
-        };
-        precise().filter(|&ns| ns > 0).unwrap_or_else(|| self.cpu_ticks() * 10_000_000)
+        cpu_ns(self.pid())
     }
 
     /// Number of open file descriptors.
@@ -389,4 +379,27 @@ impl Drop for Server {
             _ => {}
         }
     }
+}
+
+/// CPU time a process has used, user and system, all threads, in clock ticks of 10 ms.
+pub fn cpu_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name in parentheses may contain blanks; fields are counted after it.
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or("").split(' ').collect();
+    let tick = |i: usize| fields.get(i).and_then(|n| n.parse().ok()).unwrap_or(0u64);
+    tick(11) + tick(12)
+}
+
+/// CPU time in nanoseconds of a process's threads that are alive, by the scheduler's own account;
+/// falls back to ticks where the kernel keeps none.
+pub fn cpu_ns(pid: u32) -> u64 {
+    let precise = || {
+        let mut total = 0u64;
+        for task in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
+            let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            total += text.split(' ').next()?.parse::<u64>().ok()?;
+        }
+        Some(total)
+    };
+    precise().filter(|&ns| ns > 0).unwrap_or_else(|| cpu_ticks(pid) * 10_000_000)
 }

@@ -3,7 +3,7 @@
 use super::sides::LOAD_CPU;
 use anyhow::{Context, Result, bail};
 use brisk_testkit::diff::peer::Peer;
-use brisk_testkit::server::Server;
+use brisk_testkit::server::{Server, cpu_ns};
 use brisk_testkit::words::encode_into;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -29,17 +29,22 @@ pub(crate) struct Rate {
 
 /// Runs redis-benchmark against `server` and watches the server's CPU time.
 pub(crate) fn benchmark(server: &Server, run: &Run<'_>) -> Result<Rate> {
-    let before = server.cpu_ns();
+    benchmark_at(server.port(), server.pid(), run)
+}
+
+/// Runs redis-benchmark against whatever process `pid` serves on `port`.
+pub(crate) fn benchmark_at(port: u16, pid: u32, run: &Run<'_>) -> Result<Rate> {
+    let before = cpu_ns(pid);
     let mut command = Command::new("taskset");
     command.args(["-c", &LOAD_CPU.to_string(), "redis-benchmark", "--csv", "-h", "127.0.0.1"]);
-    command.args(["-p", &server.port().to_string(), "-n", &run.operations.to_string()]);
+    command.args(["-p", &port.to_string(), "-n", &run.operations.to_string()]);
     command.args(["-c", &run.clients.to_string(), "-P", &run.pipeline.to_string()]);
     command.args(["-k", if run.keep_alive { "1" } else { "0" }]);
     if run.keys > 0 {
         command.args(["-r", &run.keys.to_string()]);
     }
     let output = command.args(run.command).output().context("redis-benchmark")?;
-    let cpu_us = (server.cpu_ns() - before) as f64 / 1000.0 / run.operations as f64;
+    let cpu_us = (cpu_ns(pid) - before) as f64 / 1000.0 / run.operations as f64;
     let text = String::from_utf8_lossy(&output.stdout);
     // Header and one row: name, requests per second, then latencies: avg min p50 p95 p99 max.
     let row = text.lines().rfind(|line| line.starts_with('"') && !line.starts_with("\"test\""));

@@ -39,7 +39,7 @@ pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(10_000_000);
     let sides = Sides::start(setup)?;
     let rows = [
-        ("16-byte keys, 8-byte values", "bytes RSS/key", Limit::Most(45.0)),
+        ("16-byte keys, 8-byte values", "bytes RSS/key", Limit::Most(50.0)),
         ("longest PING while inserting", "ms", Limit::Most(20.0)),
         ("insertion", "µs/key", Limit::None),
     ];
@@ -64,7 +64,7 @@ pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
     let asked = setup.scaled(1_000_000);
     let sides = Sides::start(setup)?;
     let rows = [
-        ("RSS growth by one slow reader", "MiB", Limit::Most(2.0)),
+        ("RSS growth by one slow reader", "MiB", Limit::Most(4.0)),
         ("PING p99 meanwhile", "ms", Limit::Ratio(1.5)),
         ("replies read in order", "count", Limit::None),
     ];

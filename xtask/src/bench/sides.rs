@@ -5,7 +5,8 @@ use anyhow::{Context, Result, bail};
 use brisk_testkit::server::{Launch, Program, SERVER_BIN, Server, workspace_root};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 /// CPU of the servers; the load runs on the next one.
 pub(crate) const SERVER_CPU: usize = 0;
@@ -145,4 +146,56 @@ fn release_binary() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
     let target = here.ancestors().nth(2).unwrap_or(Path::new("target"));
     Ok(target.join("release/brisk-server"))
+}
+
+/// The event loop without a server: the reactor's `ping_loop` example, pinned like a server.
+pub(crate) struct BareLoop {
+    process: Child,
+    pub(crate) port: u16,
+}
+
+impl BareLoop {
+    /// Builds and starts it on the back end that `beside` runs on.
+    pub(crate) fn start(beside: &Server) -> Result<BareLoop> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let build = ["build", "--release", "--quiet", "--package", "brisk-reactor"];
+        let status = Command::new(cargo)
+            .args(build)
+            .args(["--example", "ping_loop"])
+            .current_dir(workspace_root())
+            .status()?;
+        if !status.success() {
+            bail!("building ping_loop failed");
+        }
+        let here = std::env::current_exe()?;
+        let target = here.ancestors().nth(2).unwrap_or(Path::new("target"));
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let process = Command::new("taskset")
+            .args(["-c", &SERVER_CPU.to_string()])
+            .arg(target.join("release/examples/ping_loop"))
+            .args(["--port", &port.to_string(), "--backend", &beside.info("multiplexing_api")])
+            .spawn()?;
+        let bare = BareLoop { process, port };
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+            if Instant::now() > deadline {
+                bail!("ping_loop does not listen");
+            }
+            std::thread::yield_now();
+        }
+        Ok(bare)
+    }
+
+    /// `taskset` becomes the program it starts, so its id is the loop's.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+}
+
+impl Drop for BareLoop {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to stop.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }

@@ -218,3 +218,14 @@ fn random_patterns_match_as_by_trying_all() {
     }
     assert!(found > 1000, "only {found} of the pairs match");
 }
+
+/// Asked of Redis 7.0.15: 1000 stars match, 1001 do not, whatever stands behind them.
+#[test]
+fn very_many_stars_match_nothing() {
+    let stars = |count: usize| b"*?".repeat(count);
+    let text = vec![b'a'; 1001];
+    assert!(matches(&stars(1000), &text, Case::Matters));
+    assert!(!matches(&stars(1001), &text, Case::Matters));
+    assert!(matches(&[stars(1000), b"*".to_vec()].concat(), &text, Case::Matters));
+    assert!(matches(&[b'*'; 5000], &text, Case::Matters));
+}

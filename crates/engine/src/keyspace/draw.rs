@@ -4,7 +4,7 @@
 //! It counts again after a number of draws or when the number of keys has changed by an eighth, so
 //! what was added since then may be drawn too rarely, but not for long.
 
-use super::keys::lock_patiently;
+use super::keys::{after_expiry, detach, lock_patiently};
 use super::{Database, DbIndex, Keys, SLOTS, SlotId, UnixMs};
 use crate::env::Env;
 
@@ -95,7 +95,11 @@ impl Keys<'_> {
             if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
                 return Some(key);
             }
-            self.remove_found(&mut guard, &key);
+            let hash = self.keyspace().hasher().hash(&key);
+            let entry = detach(&mut guard, self.env().tally.database(self.db()), hash, &key);
+            drop(guard);
+            self.expired_any = true;
+            entry.into_iter().for_each(|entry| after_expiry(self.env(), self.db(), entry));
         }
         // Nearly all keys are expired: the first that is not is random enough.
         let mut found = None;

@@ -100,7 +100,10 @@ impl Sweeper {
         let now = env.now();
         let mut guard = lock_patiently(database, id);
         let meta = guard.meta();
-        let resting = (meta.rest_until.wrapping_sub(now.0 as u32) as i32) > 0;
+        // The end of a rest is never further away than a rest is long: anything else is an old
+        // one, or none yet, seen past the turn of the 32 bits.
+        let rest_left = meta.rest_until.wrapping_sub(now.0 as u32);
+        let resting = (1..=REST_MS).contains(&rest_left);
         if meta.earliest > now || (resting && self.position == 0) {
             return Walked::Nothing;
         }

@@ -557,35 +557,65 @@ impl<'a> Keys<'a> {
 
     /// Visits at least `count` keys (all of whole buckets) from `cursor` on and returns the next
     /// cursor, 0 at the end. Keys that stay throughout a full iteration are seen exactly once
-    /// whatever grows or shrinks meanwhile. The visitor gets no expired keys; they are removed.
+    /// whatever grows or shrinks meanwhile. The visitor gets no expired keys.
     ///
     /// A cursor is `slot * 2^24 + position`, where a position is a place in the order of hashes.
-    pub fn scan(&mut self, cursor: u64, count: u64, mut visit: impl FnMut(EntryRef<'_>)) -> u64 {
+    pub fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(EntryRef<'_>)) -> u64 {
+        self.walk(cursor, count, |_| false, visit).0
+    }
+
+    /// As [`Keys::scan`], and removes those expired keys on the way that `concerns` admits.
+    pub fn scan_and_expire(
+        &mut self,
+        cursor: u64,
+        count: u64,
+        concerns: impl FnMut(&EntryRef<'_>) -> bool,
+        visit: impl FnMut(EntryRef<'_>),
+    ) -> u64 {
+        let (next, removed) = self.walk(cursor, count, concerns, visit);
+        self.expired_any |= removed;
+        next
+    }
+
+    /// The next cursor, and whether expired keys were removed.
+    fn walk(
+        &self,
+        cursor: u64,
+        count: u64,
+        mut remove: impl FnMut(&EntryRef<'_>) -> bool,
+        mut visit: impl FnMut(EntryRef<'_>),
+    ) -> (u64, bool) {
         self.assert_holds_nothing();
         const POSITION_BITS: u32 = 24;
-        let Some(database) = self.keyspace.database_if_used(self.db) else { return 0 };
+        let Some(database) = self.keyspace.database_if_used(self.db) else { return (0, false) };
         let now = self.now();
         let mut position = (cursor & ((1 << POSITION_BITS) - 1)) as u32;
         let first = usize::try_from(cursor >> POSITION_BITS).unwrap_or(SLOTS).min(SLOTS);
-        let mut seen = 0;
+        let (mut seen, mut removed) = (0, false);
+        let mut gone: Vec<Vec<u8>> = Vec::new();
         for slot in first..SLOTS {
             let id = SlotId::new(slot as u16);
             while !database.slot(id).is_empty() {
                 if seen >= count {
-                    return (slot as u64) << POSITION_BITS | u64::from(position);
+                    return ((slot as u64) << POSITION_BITS | u64::from(position), removed);
                 }
                 let mut guard = lock_patiently(database, id);
-                let mut expired = Vec::new();
                 position = guard.table().scan(position, |entry| {
                     seen += 1;
-                    if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
-                        visit(EntryRef(entry));
-                    } else {
-                        expired.push(entry.key().to_vec());
+                    let alive = entry.deadline().is_none_or(|at| UnixMs(at) > now);
+                    let entry = EntryRef(entry);
+                    if alive {
+                        visit(entry);
+                    } else if remove(&entry) {
+                        gone.push(entry.key().to_vec());
                     }
                 });
-                for key in expired {
-                    self.remove_found(&mut guard, &key);
+                for key in gone.drain(..) {
+                    let hash = self.keyspace.hasher().hash(&key);
+                    let tally = self.env.tally.database(self.db);
+                    let entry = detach(&mut guard, tally, hash, &key);
+                    entry.into_iter().for_each(|entry| after_expiry(self.env, self.db, entry));
+                    removed = true;
                 }
                 if position == 0 {
                     break;
@@ -593,16 +623,7 @@ impl<'a> Keys<'a> {
             }
             position = 0;
         }
-        0
-    }
-
-    /// Removes an expired key of a slot that is locked only now.
-    #[cold]
-    pub(super) fn remove_found(&mut self, guard: &mut SlotGuard<'_>, key: &[u8]) {
-        let hash = self.keyspace.hasher().hash(key);
-        let entry = detach(guard, self.env.tally.database(self.db), hash, key);
-        self.expired_any |= entry.is_some();
-        entry.into_iter().for_each(|entry| after_expiry(self.env, self.db, entry));
+        (0, removed)
     }
 
     /// Takes all keys out of a database; their number. Only under quiescence. O(slots); the memory

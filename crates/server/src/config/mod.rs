@@ -36,6 +36,7 @@ mod words;
 pub use error::{ConfigError, FileError, Rejection, RewriteError};
 pub use file::{DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, load};
 pub use rewrite::Replacement;
+pub(crate) use special::os_reason;
 pub use special::{BIND_ADDRESSES_MAX, PERCENTILES_MAX, SAVE_RULES_MAX, THREADS_MAX};
 pub use store::{Caller, Store};
 

@@ -289,7 +289,7 @@ pub(super) const THREADS: Special = Special {
 };
 
 /// What the system said, without Rust's "(os error N)".
-pub(super) fn os_reason(error: &io::Error) -> String {
+pub(crate) fn os_reason(error: &io::Error) -> String {
     let full = error.to_string();
     match full.rfind(" (os error ") {
         Some(at) => full[..at].to_owned(),

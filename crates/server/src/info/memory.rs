@@ -1,6 +1,6 @@
 //! INFO memory: what is used, and for what.
 
-use super::{Text, View, clients};
+use super::{Text, View};
 use crate::config::choice::Choice;
 use brisk_engine::DbIndex;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let rss = figures.resident_memory.load(Ordering::Relaxed);
     let peak = figures.peak_memory.load(Ordering::Relaxed).max(used);
     let startup = figures.startup_memory.load(Ordering::Relaxed);
-    let clients = clients::memory(view);
+    let clients = crate::memory::of_clients(view.shared);
     let overhead = startup + clients + tables(view);
     let dataset = used.saturating_sub(overhead);
     let beyond_startup = used.saturating_sub(startup).max(1);

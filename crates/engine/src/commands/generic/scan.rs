@@ -40,8 +40,11 @@ struct Filter<'a> {
 impl Filter<'_> {
     fn admits(&self, entry: &EntryRef<'_>) -> bool {
         let named = |name: &[u8]| name.eq_ignore_ascii_case(entry.kind().name().as_bytes());
+        self.matches(entry) && self.kind.is_none_or(named)
+    }
+
+    fn matches(&self, entry: &EntryRef<'_>) -> bool {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, entry.key(), Case::Matters))
-            && self.kind.is_none_or(named)
     }
 }
 
@@ -90,7 +93,9 @@ fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     }
     let mut found = Found::default();
-    let next = ctx.keys.scan(cursor, count.unsigned_abs(), |entry| {
+    // Expired keys are removed whatever their type: Redis looks at it last.
+    let concerns = |entry: &EntryRef<'_>| filter.matches(entry);
+    let next = ctx.keys.scan_and_expire(cursor, count.unsigned_abs(), concerns, |entry| {
         if filter.admits(&entry) {
             found.add(entry.key());
         }

@@ -416,13 +416,14 @@ fn scan_options_narrow_what_is_found() {
 }
 
 #[test]
-fn scan_removes_the_expired_keys_it_meets() {
-    let mut db = with_keys(&["a", "b"]);
-    db.check("PEXPIRE a 5", "(integer) 1");
-    db.at(1005).check("DBSIZE", "(integer) 2");
-    db.effects("SCAN 0", &["DEL a"]);
-    db.check("DBSIZE", "(integer) 1");
-    db.invariants();
+fn scan_removes_the_expired_keys_that_match_the_pattern() {
+    let mut db = Db::new();
+    db.check("SET a 1 PX 1", "OK").check("SET b 1 PX 1", "OK").check("SET c 1", "OK").at(5000);
+    db.check("KEYS *", "1) \"c\"").check("DBSIZE", "(integer) 3");
+    db.events_of(all_events(), "SCAN 0 MATCH b* COUNT 100", &["expired b"]);
+    db.check("DBSIZE", "(integer) 2");
+    db.run("SCAN 0 COUNT 100 TYPE hash");
+    db.check("DBSIZE", "(integer) 1").invariants();
 }
 
 #[test]

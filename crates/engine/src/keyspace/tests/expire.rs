@@ -49,6 +49,19 @@ fn a_cycle_looks_at_the_time_after_each_step_of_a_walk() {
     assert_eq!(world.count(), 0);
 }
 
+/// The low 32 bits of the time say nothing about what was long ago or never.
+#[test]
+fn keys_expire_at_any_time_of_the_calendar() {
+    for now in [0x1_0000, 0x8000_1000, 0xFFFF_0000, 0x1A1_FE00_0000, 0x1A1_7000_0000u64] {
+        let world = World::new();
+        world.env.set_now(UnixMs(now));
+        world.set("k", Some(now + 1));
+        world.env.set_now(UnixMs(now + 1));
+        sweep_all(&world, &mut [Sweeper::new(0, 1)]);
+        assert_eq!(world.count(), 0, "at {now:#x}");
+    }
+}
+
 /// A crowded slot and a sweeper that is somewhere in the middle of it.
 fn half_walked(world: &World) -> Sweeper {
     for n in 0..4000 {

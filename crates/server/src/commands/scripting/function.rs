@@ -27,7 +27,7 @@ const FLUSH: Command = Command {
         group: Group::Scripting,
         summary: "Removes all libraries of functions.",
         since: "7.0.0",
-        complexity: "O(N) where N is the number of functions deleted",
+        complexity: "O(N) with N functions",
         arity: -2,
         flags: Flags::NOSCRIPT.union(Flags::WRITE),
         categories: Categories::SCRIPTING,

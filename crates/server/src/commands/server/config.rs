@@ -1,7 +1,7 @@
 //! CONFIG: reading, changing and saving the settings, and resetting the statistics.
 
 use crate::call::{Call, Command};
-use crate::config::{Caller, Config, Rejection};
+use crate::config::{Caller, Config, Rejection, directives};
 use crate::reconfigure::{self, Prepared};
 use crate::shared::Shared;
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
@@ -49,7 +49,7 @@ const GET: Command = Command {
 
 fn get(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let patterns: Vec<&[u8]> = args.words().skip(2).collect();
-    let found = store(&call.core.shared).get(&patterns);
+    let found = store(call.core.shared).get(&patterns);
     call.reply.map(found.len());
     for (name, value) in &found {
         call.reply.bulk(name);
@@ -80,23 +80,30 @@ const SET: Command = Command {
 
 fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let words: Vec<&[u8]> = args.words().skip(2).collect();
-    if words.len() % 2 != 0 {
+    if !words.len().is_multiple_of(2) {
         return Err(CommandError::Syntax);
     }
     let pairs: Vec<(&[u8], &[u8])> = words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    for (at, (name, _)) in pairs.iter().enumerate() {
+        if directives::find(name).is_some_and(|directive| directive.sensitive) {
+            call.redact(3 + 2 * at);
+        }
+    }
     let caller = Caller { local: call.session.is_local() };
     let shared = call.core.shared;
     let mut store = store(shared);
     let old = store.current();
+    let rows = pairs.iter().filter_map(|(name, _)| directives::find(name));
+    let tls_named = rows.map(|row| row.name).find(|name| name.starts_with("tls-"));
     let mut prepared = Prepared::default();
     let mut apply = |old: &Config, new: &Config| -> std::result::Result<(), Rejection> {
-        prepared = reconfigure::prepare(&shared, old, new)?;
+        prepared = reconfigure::prepare(shared, old, new, tls_named)?;
         Ok(())
     };
     store.set(&pairs, caller, &mut apply)?;
     let new = store.current();
     drop(store);
-    reconfigure::commit(&shared, &new, prepared);
+    reconfigure::commit(shared, &old, &new, prepared);
     call.core.refresh_config();
     if new.memory.maxmemory != old.memory.maxmemory {
         make_room(call, new.memory.maxmemory);
@@ -169,7 +176,7 @@ const RESETSTAT: Command = Command {
 };
 
 fn resetstat(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let shared = &call.core.shared;
+    let shared = call.core.shared;
     for stats in &shared.stats {
         stats.reset();
     }

@@ -69,7 +69,7 @@ fn flip(
     which: fn(&crate::shared::Shared) -> &AtomicBool,
 ) -> Result<Outcome> {
     let on = switch(args.bytes()?);
-    which(&call.core.shared).store(on, Ordering::Relaxed);
+    which(call.core.shared).store(on, Ordering::Relaxed);
     Ok(call.reply.ok())
 }
 

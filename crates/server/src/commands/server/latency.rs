@@ -200,8 +200,7 @@ const HISTOGRAM: Command = Command {
         name: "histogram",
         summary: "Shows how the durations of commands are distributed.",
         since: "7.0.0",
-        complexity: "O(N) where N is the number of commands with latency information being \
-                     retrieved.",
+        complexity: "O(N) with N commands",
         arity: -2,
         args: &[Arg::string("command").optional().multiple()],
         ..SUBCOMMAND

@@ -222,7 +222,7 @@ const MALLOC_STATS: Command = Command {
     spec: Spec {
         name: "malloc-stats",
         summary: "Shows the figures of the allocator.",
-        complexity: "Depends on how much memory is allocated, could be slow",
+        complexity: "O(1)",
         ..SUBCOMMAND
     },
     run: malloc_stats,
@@ -233,7 +233,7 @@ const PURGE: Command = Command {
     spec: Spec {
         name: "purge",
         summary: "Frees what has been removed and is not freed yet.",
-        complexity: "Depends on how much memory is allocated, could be slow",
+        complexity: "O(1)",
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         ..SUBCOMMAND
     },
@@ -251,7 +251,7 @@ const USAGE: Command = Command {
     spec: Spec {
         name: "usage",
         summary: "Counts the bytes that a key and its value take.",
-        complexity: "O(N) where N is the number of samples.",
+        complexity: "O(1)",
         arity: -3,
         flags: Flags::READONLY,
         tips: &[],

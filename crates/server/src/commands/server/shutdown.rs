@@ -69,8 +69,7 @@ const SHUTDOWN: Command = Command {
         group: Group::Server,
         summary: "Ends the server, with or without saving the dataset.",
         since: "1.0.0",
-        complexity: "O(N) when saving, where N is the total number of keys in all databases when \
-                     saving data, otherwise O(1)",
+        complexity: "O(N) with N keys if they are saved, otherwise O(1)",
         arity: -1,
         flags: Flags::ADMIN
             .union(Flags::ALLOW_BUSY)

@@ -73,7 +73,7 @@ const GET: Command = Command {
     spec: Spec {
         name: "get",
         summary: "Shows the latest slow commands.",
-        complexity: "O(N) where N is the number of entries returned",
+        complexity: "O(N) with N entries shown",
         arity: -2,
         tips: &["request_policy:all_nodes", "nondeterministic_output"],
         args: &[Arg::integer("count").optional()],
@@ -113,7 +113,7 @@ const RESET: Command = Command {
     spec: Spec {
         name: "reset",
         summary: "Empties the slow log.",
-        complexity: "O(N) where N is the number of entries in the slowlog",
+        complexity: "O(N) with N entries",
         tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
         ..SUBCOMMAND
     },

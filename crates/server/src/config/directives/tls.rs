@@ -50,39 +50,36 @@ pub struct Tls {
 }
 
 pub(super) const DIRECTIVES: &[Directive] = &[
-    Directive::integer("tls-port", "0", (0, 65535), field!(tls.port)).planned(),
-    Directive::text("tls-cert-file", "", field!(tls.cert_file)).planned(),
-    Directive::text("tls-key-file", "", field!(tls.key_file)).planned(),
-    Directive::text("tls-key-file-pass", "", field!(tls.key_file_pass)).sensitive().planned(),
+    Directive::integer("tls-port", "0", (0, 65535), field!(tls.port)),
+    Directive::text("tls-cert-file", "", field!(tls.cert_file)),
+    Directive::text("tls-key-file", "", field!(tls.key_file)),
+    Directive::text("tls-key-file-pass", "", field!(tls.key_file_pass)).sensitive().ignored(),
     Directive::text("tls-client-cert-file", "", field!(tls.client_cert_file)).planned(),
     Directive::text("tls-client-key-file", "", field!(tls.client_key_file)).planned(),
     Directive::text("tls-client-key-file-pass", "", field!(tls.client_key_file_pass))
         .sensitive()
         .planned(),
-    Directive::text("tls-dh-params-file", "", field!(tls.dh_params_file)).planned(),
-    Directive::text("tls-ca-cert-file", "", field!(tls.ca_cert_file)).planned(),
-    Directive::text("tls-ca-cert-dir", "", field!(tls.ca_cert_dir)).planned(),
-    Directive::text("tls-protocols", "", field!(tls.protocols)).planned(),
-    Directive::text("tls-ciphers", "", field!(tls.ciphers)).planned(),
-    Directive::text("tls-ciphersuites", "", field!(tls.ciphersuites)).planned(),
-    Directive::choice("tls-auth-clients", "yes", choice!(tls.auth_clients)).planned(),
+    Directive::text("tls-dh-params-file", "", field!(tls.dh_params_file)).ignored(),
+    Directive::text("tls-ca-cert-file", "", field!(tls.ca_cert_file)),
+    Directive::text("tls-ca-cert-dir", "", field!(tls.ca_cert_dir)),
+    Directive::text("tls-protocols", "", field!(tls.protocols)),
+    Directive::text("tls-ciphers", "", field!(tls.ciphers)),
+    Directive::text("tls-ciphersuites", "", field!(tls.ciphersuites)),
+    Directive::choice("tls-auth-clients", "yes", choice!(tls.auth_clients)),
     Directive::switch("tls-replication", "no", field!(tls.replication)).planned(),
     Directive::switch("tls-cluster", "no", field!(tls.cluster)).planned(),
-    Directive::switch("tls-prefer-server-ciphers", "no", field!(tls.prefer_server_ciphers))
-        .planned(),
-    Directive::switch("tls-session-caching", "yes", field!(tls.session_caching)).planned(),
+    Directive::switch("tls-prefer-server-ciphers", "no", field!(tls.prefer_server_ciphers)),
+    Directive::switch("tls-session-caching", "yes", field!(tls.session_caching)),
     Directive::integer(
         "tls-session-cache-size",
         "20480",
         (0, INT_MAX),
         field!(tls.session_cache_size),
-    )
-    .planned(),
+    ),
     Directive::integer(
         "tls-session-cache-timeout",
         "300",
         (0, INT_MAX),
         field!(tls.session_cache_timeout_s),
-    )
-    .planned(),
+    ),
 ];

@@ -1,0 +1,124 @@
+//! Staging: small requests of many connections executed together.
+//!
+//! A connection that does not pipeline gives one request a round, too little to look ahead. But a
+//! busy round brings requests of many connections. They are put aside as they are received, and
+//! when [`CONNECTIONS_MAX`] are there, or the round ends, they go through the steps of a batch
+//! together: all are cut out, all buckets are asked for, all entries, then all are executed. The
+//! replies leave at the end of the round.
+//!
+//! Only requests that are executed at once anyway are staged: the session is not stalled, holds no
+//! other input, needs no password. Order within a connection is kept, since whatever else happens
+//! to a connection executes what is staged first.
+
+use crate::batch::Batch;
+use crate::gate;
+use crate::session::Stall;
+use crate::worker::{Cut, Worker};
+use brisk_reactor::{Control, Token};
+use std::ops::Range;
+
+/// Connections whose requests are executed together; more would push each other out of the cache.
+const CONNECTIONS_MAX: usize = 16;
+/// Received bytes that are worth copying aside; more is a pipeline, which looks ahead by itself.
+const BYTES_MAX: usize = 256;
+
+/// Requests put aside.
+#[derive(Default)]
+pub(crate) struct Staged {
+    connections: Vec<(Token, Range<usize>)>,
+    bytes: Vec<u8>,
+    batches: Vec<Batch>,
+}
+
+impl Staged {
+    pub(crate) fn is_full(&self) -> bool {
+        self.connections.len() >= CONNECTIONS_MAX
+    }
+
+    fn holds(&self, token: Token) -> bool {
+        self.connections.iter().any(|(held, _)| *held == token)
+    }
+}
+
+impl Worker {
+    /// Puts received bytes aside. False if they must be executed now.
+    pub(crate) fn stage(&mut self, token: Token, bytes: &[u8]) -> bool {
+        if bytes.len() > BYTES_MAX || self.staged.holds(token) {
+            return false;
+        }
+        let core = &self.core;
+        let Some(session) = self.sessions.get(token.index()).and_then(Option::as_ref) else {
+            return false;
+        };
+        let ready = session.token == token
+            && session.stall == Stall::None
+            && session.input.is_empty()
+            && !session.is_closing()
+            && session.tls.is_none()
+            && !gate::must_authenticate(core, session);
+        if ready {
+            let begin = self.staged.bytes.len();
+            self.staged.bytes.extend_from_slice(bytes);
+            self.staged.connections.push((token, begin..self.staged.bytes.len()));
+        }
+        ready
+    }
+
+    /// Executes what was put aside.
+    pub(crate) fn run_staged(&mut self, io: &mut Control) {
+        if self.staged.connections.is_empty() {
+            return;
+        }
+        self.begin_turn();
+        let mut connections = std::mem::take(&mut self.staged.connections);
+        let mut bytes = std::mem::take(&mut self.staged.bytes);
+        let mut batches = std::mem::take(&mut self.staged.batches);
+        batches.resize_with(connections.len().max(batches.len()), Batch::new);
+        let mut cuts: Vec<Option<Cut>> = Vec::with_capacity(connections.len());
+        for ((token, range), batch) in connections.iter().zip(&mut batches) {
+            let cut = self.take(*token).map(|mut session| {
+                std::mem::swap(&mut self.batch, batch);
+                let cut = self.cut(&mut session, &bytes[range.clone()]);
+                std::mem::swap(&mut self.batch, batch);
+                self.put(session);
+                cut
+            });
+            cuts.push(cut);
+        }
+        if connections.len() > 1 {
+            self.look_ahead(&connections, &batches);
+        }
+        for (((token, range), batch), cut) in connections.drain(..).zip(&mut batches).zip(cuts) {
+            let (Some(cut), Some(mut session)) = (cut, self.take(token)) else { continue };
+            let data = &bytes[range];
+            std::mem::swap(&mut self.batch, batch);
+            let used = self.execute_from(io, &mut session, data, cut);
+            std::mem::swap(&mut self.batch, batch);
+            if used < data.len() {
+                session.input.extend_from_slice(&data[used..]);
+            }
+            self.after_turn(io, &mut session);
+            self.put(session);
+        }
+        bytes.clear();
+        (self.staged.connections, self.staged.bytes) = (connections, bytes);
+        self.staged.batches = batches;
+        self.close_doomed(io);
+    }
+
+    fn look_ahead(&self, connections: &[(Token, Range<usize>)], batches: &[Batch]) {
+        let keyspace = &self.core.shared.keyspace;
+        let databases = || {
+            connections.iter().zip(batches).filter_map(|((token, _), batch)| {
+                let session = self.sessions.get(token.index())?.as_ref()?;
+                Some((keyspace.database(session.db), batch))
+            })
+        };
+        for (database, batch) in databases() {
+            batch.ask_buckets(database);
+        }
+        for (database, batch) in databases() {
+            batch.ask_entries(database, &self.participant);
+        }
+    }
+}

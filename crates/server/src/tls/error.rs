@@ -1,0 +1,42 @@
+//! Why the TLS settings cannot be put in force. For the log: clients are told only that it failed.
+
+use std::path::PathBuf;
+
+/// A setting, a certificate or a key that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A directive that must be set is empty.
+    #[error("No {0} configured!")]
+    Missing(&'static str),
+    /// Client certificates are asked for, and there is nothing to check them against.
+    #[error(
+        "tls-auth-clients needs certificates of authorities: set tls-ca-cert-file or \
+         tls-ca-cert-dir, or tls-auth-clients no"
+    )]
+    NoAuthorities,
+    /// A file that cannot be read.
+    #[error("{directive}: cannot read {path}: {cause}", path = .path.display())]
+    Unreadable { directive: &'static str, path: PathBuf, cause: std::io::Error },
+    /// A file above the limit.
+    #[error("{directive}: {path} is larger than {limit} bytes", path = .path.display())]
+    TooLarge { directive: &'static str, path: PathBuf, limit: u64 },
+    /// A file that does not hold what is looked for.
+    #[error("{directive}: {path}: {reason}", path = .path.display())]
+    Unusable { directive: &'static str, path: PathBuf, reason: String },
+    /// A private key behind a password.
+    #[error(
+        "{directive}: the private key in {path} is encrypted, which is not supported; store it \
+         unencrypted (`openssl pkey -in KEY -out NEW`) in a file only the server may read",
+        path = .path.display()
+    )]
+    EncryptedKey { directive: &'static str, path: PathBuf },
+    /// A word in a list of protocols or ciphers.
+    #[error("{directive}: '{word}' is {reason}")]
+    Word { directive: &'static str, word: String, reason: &'static str },
+    /// Every word was known, and nothing is left.
+    #[error("{directive}: {reason}")]
+    Nothing { directive: &'static str, reason: &'static str },
+    /// The certificate, key, versions and ciphers do not go together.
+    #[error("tls: {0}")]
+    Refused(#[from] rustls::Error),
+}

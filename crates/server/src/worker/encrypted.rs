@@ -1,0 +1,91 @@
+//! A worker's encrypted connections: from the listener for TLS to the input path of all sessions.
+
+use super::Worker;
+use crate::session::{PROTECTED_MODE, Session, Stall};
+use crate::tls::{Received, TlsStream};
+use brisk_engine::ReplyBuffer;
+use brisk_reactor::{Control, Output, PeerAddr};
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+
+/// A plaintext buffer above this is given back.
+const PLAIN_KEPT_MAX: usize = 128 * 1024;
+
+/// Encrypts replies to the end of `output`.
+pub(super) fn flush(replies: &mut ReplyBuffer, stream: &mut TlsStream, output: &mut Output) {
+    let sink = RefCell::new((stream, output));
+    let send = |bytes: &[u8]| {
+        let (stream, output) = &mut *sink.borrow_mut();
+        stream.send(bytes, output);
+    };
+    replies.drain(&send, |data| send(&data));
+}
+
+impl Worker {
+    /// Whether protected mode keeps a client out.
+    pub(super) fn is_stranger(&self, peer: &PeerAddr) -> bool {
+        let config = &self.core.config;
+        config.network.protected_mode && config.security.requirepass.is_empty() && !peer.is_local()
+    }
+
+    /// The encryption of a new connection; `None` if there are no settings for it.
+    pub(super) fn new_stream(&self) -> Option<Box<TlsStream>> {
+        let shared = &self.core.shared;
+        match TlsStream::new(shared.tls.current()?) {
+            Ok(stream) => Some(Box::new(stream)),
+            Err(error) => {
+                shared.log.verbose(format_args!("Error accepting a client connection: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Decrypts what arrived and executes it.
+    pub(super) fn receive_encrypted(
+        &mut self,
+        io: &mut Control,
+        session: &mut Session,
+        bytes: &[u8],
+    ) {
+        let Some(stream) = &mut session.tls else { return };
+        let mut plain = std::mem::take(&mut self.plain);
+        let shaking = stream.is_handshaking();
+        let output = io.output(session.token);
+        let received = stream.receive(bytes, &mut plain, output);
+        if !output.is_empty() {
+            io.send(session.token);
+        }
+        if matches!(received, Ok(Received { connected: true, .. }))
+            && self.is_stranger(&io.peer_addr(session.token))
+        {
+            let figures = &self.core.shared.figures;
+            figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
+            self.replies.bytes_mut().extend_from_slice(PROTECTED_MODE.as_bytes());
+            session.close_after_reply();
+        }
+        if !plain.is_empty() {
+            self.take_input(io, session, &plain);
+        }
+        plain.clear();
+        plain.shrink_to(PLAIN_KEPT_MAX);
+        self.plain = plain;
+        match received {
+            Ok(Received { finished: true, .. }) => {
+                session.finished = true;
+                if session.stall == Stall::None {
+                    session.close_after_reply();
+                }
+            }
+            Ok(_) => {}
+            Err(error) => {
+                let log = &self.core.shared.log;
+                if shaking {
+                    log.verbose(format_args!("Error accepting a client connection: {error}"));
+                } else {
+                    log.verbose(format_args!("Reading from client: {error}"));
+                }
+                session.close_after_reply();
+            }
+        }
+    }
+}

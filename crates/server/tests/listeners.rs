@@ -1,0 +1,124 @@
+//! Where the server listens: bind addresses, a taken port, the Unix socket.
+
+use brisk_testkit::server::{Program, subject_is_redis};
+use brisk_testkit::{Conn, Launch, Server};
+use std::net::TcpListener;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
+
+fn launch() -> Launch {
+    Launch::new(if subject_is_redis() {
+        Program::Redis
+    } else {
+        Program::At(env!("CARGO_BIN_EXE_brisk-server").into())
+    })
+}
+
+fn has_ipv6() -> bool {
+    TcpListener::bind("[::1]:0").is_ok()
+}
+
+#[test]
+fn every_bind_address_is_served_and_optional_ones_may_be_missing() {
+    // 192.0.2.1 belongs to documentation: no machine has it.
+    let v6 = if has_ipv6() { "::1" } else { "-::1" };
+    let server = launch().set("bind", &format!("127.0.0.1 127.0.0.2 {v6} -192.0.2.1")).start();
+    let port = server.port();
+    for host in ["127.0.0.1", "127.0.0.2"] {
+        let mut conn = Conn::tcp(&format!("{host}:{port}"));
+        assert_eq!(conn.cmd("PING").text(), "PONG");
+    }
+    if has_ipv6() {
+        let mut conn = Conn::tcp(&format!("[::1]:{port}"));
+        assert_eq!(conn.cmd("PING").text(), "PONG");
+        let list = conn.cmd("CLIENT LIST").text();
+        assert!(list.contains(" addr=[::1]:"), "{list}");
+    }
+    assert!(
+        server.log().contains(&format!(
+            "Warning: Could not create server TCP listening socket 192.0.2.1:{port}: bind: \
+             Cannot assign requested address"
+        )),
+        "{}",
+        server.log()
+    );
+}
+
+#[test]
+fn an_address_that_must_be_there_and_is_not_keeps_the_server_from_starting() {
+    let why = launch().set("bind", "127.0.0.1 192.0.2.1").try_start().err().unwrap();
+    assert!(why.contains("exit status: 1"), "{why}");
+    assert!(why.contains(" (TCP), aborting."), "{why}");
+}
+
+#[test]
+fn optional_addresses_alone_that_are_missing_leave_nothing_to_listen_on() {
+    // The Unix socket would be something to listen on.
+    let launch = launch().set("bind", "-192.0.2.1").set("unixsocket", "");
+    let why = launch.try_start().err().unwrap();
+    assert!(why.contains("exit status: 1"), "{why}");
+    assert!(why.contains("Configured to not listen anywhere, exiting."), "{why}");
+}
+
+#[test]
+fn a_taken_port_is_named_and_ends_the_start() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port().to_string();
+    let why = launch().set("port", &port).try_start().err().unwrap();
+    assert!(why.contains("exit status: 1"), "{why}");
+    assert!(why.contains(&format!("Failed listening on port {port} (TCP), aborting.")), "{why}");
+    assert!(why.contains(&format!("127.0.0.1:{port}: bind: Address already in use")), "{why}");
+}
+
+#[test]
+fn a_port_taken_by_another_server_is_noticed_in_spite_of_shared_ports() {
+    let first = launch().start();
+    let port = first.port().to_string();
+    let why = launch().set("port", &port).try_start().err().unwrap();
+    assert!(why.contains(&format!("Failed listening on port {port} (TCP), aborting.")), "{why}");
+}
+
+#[test]
+fn the_unix_socket_has_the_permissions_asked_for() {
+    let server = launch().set("unixsocketperm", "750").start();
+    let meta = std::fs::metadata(server.unix_socket()).unwrap();
+    assert!(meta.file_type().is_socket());
+    assert_eq!(meta.permissions().mode() & 0o777, 0o750);
+}
+
+#[test]
+fn a_client_of_the_unix_socket_is_shown_as_such() {
+    let server = launch().start();
+    let path = server.unix_socket();
+    let list = server.connect_unix().cmd("CLIENT LIST").text();
+    let line = list.lines().find(|line| line.contains(" flags=U ")).unwrap();
+    let shown = format!(" addr={0}:0 laddr={0}:0 ", path.display());
+    assert!(line.contains(&shown), "{line}");
+}
+
+fn on_unix_socket(server: &Server, clients: usize) {
+    let mut conns: Vec<Conn> = (0..clients).map(|_| server.connect_unix()).collect();
+    for (index, conn) in conns.iter_mut().enumerate() {
+        assert_eq!(conn.cmd(&format!("ECHO {index}")).text(), index.to_string());
+    }
+}
+
+#[test]
+fn workers_share_the_unix_socket() {
+    on_unix_socket(&launch().set("io-threads", "4").start(), 100);
+}
+
+#[test]
+fn a_socket_left_behind_is_replaced_and_the_own_one_removed_at_the_end() {
+    let dir = std::env::temp_dir().join(format!("brisk-stale-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("stale");
+    let _ = std::fs::remove_file(&path);
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists(), "a closed listener leaves its file");
+    let server = launch().set("unixsocket", path.to_str().unwrap()).start();
+    assert_eq!(Conn::unix(&path).cmd("PING").text(), "PONG");
+    assert_eq!(server.terminate(), Some(0));
+    assert!(!path.exists());
+    std::fs::remove_dir_all(&dir).unwrap();
+}

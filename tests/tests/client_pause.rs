@@ -1,0 +1,169 @@
+//! CLIENT PAUSE: what waits, what does not, and that everything goes on in order.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Server, assert_reply, each_backend, wait_until};
+use brisk_tests::with_workers;
+use std::time::Duration;
+
+/// Longer than any test takes.
+const LONG: &str = "CLIENT PAUSE 100000";
+
+/// Runs the body with one and with two workers, on each back end.
+fn each_server(body: impl Fn(&mut Server)) {
+    for workers in if subject_is_redis() { 1..=1 } else { 1..=2 } {
+        eprintln!("with {workers} workers:");
+        each_backend(|| with_workers(workers), &body);
+    }
+}
+
+/// How many clients wait.
+fn waiting(conn: &mut Conn) -> usize {
+    let list = conn.cmd("CLIENT LIST").text();
+    list.lines().filter(|line| line.contains(" flags=b ")).count()
+}
+
+#[track_caller]
+fn wait_for_waiting(conn: &mut Conn, count: usize) {
+    wait_until(&format!("{count} clients wait"), || waiting(conn) == count);
+}
+
+#[test]
+fn a_paused_pipeline_goes_on_where_it_stopped() {
+    each_server(|server| {
+        let mut control = server.connect();
+        let mut writers: [Conn; 6] = server.connections();
+        assert_reply!(control, &format!("{LONG} WRITE"), "OK");
+        for (at, writer) in writers.iter_mut().enumerate() {
+            let key = format!("k{at}");
+            writer.send_raw(
+                format!("GET {key}\r\nSET {key} 1\r\nINCR {key}\r\nGET {key}\r\n").as_bytes(),
+            );
+            // What stands before the first write is answered.
+            assert_eq!(writer.reply().to_string(), "(nil)");
+        }
+        wait_for_waiting(&mut control, 6);
+        // What comes during the pause queues up behind.
+        for (at, writer) in writers.iter_mut().enumerate() {
+            writer.send(&format!("INCR k{at}"));
+        }
+        assert_reply!(control, "GET k0", "(nil)");
+        assert_reply!(control, "CLIENT UNPAUSE", "OK");
+        for writer in &mut writers {
+            let replies: Vec<String> = (0..4).map(|_| writer.reply().to_string()).collect();
+            assert_eq!(replies, ["OK", "(integer) 2", "\"2\"", "(integer) 3"]);
+            writer.assert_in_step();
+        }
+        assert_eq!(waiting(&mut control), 0);
+    });
+}
+
+#[test]
+fn a_pause_ends_by_itself_for_all_that_wait() {
+    each_server(|server| {
+        let mut control = server.connect();
+        let mut others: [Conn; 6] = server.connections();
+        assert_reply!(control, "CLIENT PAUSE 200 ALL", "OK");
+        for other in &mut others {
+            other.send_raw(b"SET k v\r\nGET k\r\nPING\r\n");
+        }
+        // The one who paused waits as well.
+        assert_reply!(control, "PING", "PONG");
+        for other in &mut others {
+            let replies: Vec<String> = (0..3).map(|_| other.reply().to_string()).collect();
+            assert_eq!(replies, ["OK", "\"v\"", "PONG"]);
+        }
+    });
+}
+
+#[test]
+fn everything_waits_for_the_end_of_a_pause_of_all_even_unpause() {
+    each_server(|server| {
+        let [mut control, mut other] = server.connections();
+        assert_reply!(control, "CLIENT PAUSE 300", "OK");
+        other.send("CLIENT UNPAUSE");
+        assert!(!other.has_reply_within(Duration::from_millis(50)));
+        assert_eq!(other.reply().to_string(), "OK");
+    });
+}
+
+#[test]
+fn a_second_pause_makes_the_first_neither_weaker_nor_shorter() {
+    each_server(|server| {
+        let [mut control, mut writer] = server.connections();
+        assert_reply!(control, &format!("{LONG} WRITE"), "OK");
+        assert_reply!(control, "CLIENT PAUSE 0 WRITE", "OK");
+        writer.send("SET k v");
+        wait_for_waiting(&mut control, 1);
+        assert!(!writer.has_reply_within(Duration::from_millis(20)));
+        assert_reply!(control, "CLIENT UNPAUSE", "OK");
+        assert_eq!(writer.reply().to_string(), "OK");
+
+        // One of all that is over leaves nothing to one of writes.
+        assert_reply!(control, "CLIENT PAUSE 1 ALL", "OK");
+        assert_reply!(control, "PING", "PONG");
+        assert_reply!(control, &format!("{LONG} WRITE"), "OK");
+        assert_reply!(writer, "GET k", "\"v\"");
+        assert_reply!(control, "CLIENT UNPAUSE", "OK");
+    });
+}
+
+#[test]
+fn who_waits_can_be_killed_or_go_away() {
+    each_server(|server| {
+        let [mut control, mut victim, mut deserter] = server.connections();
+        let id = victim.id();
+        deserter.assert_in_step();
+        assert_reply!(control, &format!("{LONG} WRITE"), "OK");
+        victim.send("SET victim 1");
+        deserter.send("SET deserter 1");
+        wait_for_waiting(&mut control, 2);
+        if !subject_is_redis() {
+            // Redis 7.0 lets it go, later versions do not: it is not blocked in a command.
+            assert_reply!(control, &format!("CLIENT UNBLOCK {id}"), "(integer) 0");
+        }
+        assert_reply!(control, &format!("CLIENT KILL ID {id}"), "(integer) 1");
+        assert_eq!(victim.read_to_end(), b"");
+        drop(deserter);
+        wait_until("both are gone", || control.cmd("CLIENT LIST").text().lines().count() == 1);
+        assert_reply!(control, "CLIENT UNPAUSE", "OK");
+        assert_reply!(control, "EXISTS victim deserter", "(integer) 0");
+    });
+}
+
+#[test]
+fn monitors_are_not_paused() {
+    each_server(|server| {
+        let [mut control, mut monitor] = server.connections();
+        assert_reply!(monitor, "MONITOR", "OK");
+        assert_reply!(control, "CLIENT PAUSE 300", "OK");
+        assert_reply!(monitor, "PING", "PONG");
+        assert!(monitor.reply().text().ends_with("\"PING\""));
+        assert_reply!(control, "PING", "PONG");
+    });
+}
+
+#[test]
+fn bad_words_are_refused() {
+    each_server(|server| {
+        let mut conn = server.connect();
+        for (words, error) in [
+            ("x", "ERR timeout is not an integer or out of range"),
+            ("1.5", "ERR timeout is not an integer or out of range"),
+            ("-1", "ERR timeout is negative"),
+            ("10 x", "ERR CLIENT PAUSE mode must be WRITE or ALL"),
+            (
+                "10 WRITE x",
+                "ERR unknown subcommand or wrong number of arguments for 'PAUSE'. Try CLIENT HELP.",
+            ),
+        ] {
+            assert_reply!(conn, &format!("CLIENT PAUSE {words}"), format!("(error) {error}"));
+        }
+        conn.assert_in_step();
+        if !subject_is_redis() {
+            // Redis 7.0 lets this overflow; later versions refuse it.
+            let error = "(error) ERR timeout is out of range";
+            assert_reply!(conn, "CLIENT PAUSE 9223372036854775807", error);
+        }
+    });
+}
