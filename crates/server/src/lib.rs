@@ -26,7 +26,6 @@ pub mod session;
 pub mod shared;
 pub mod shutdown;
 pub mod slowlog;
-mod staging;
 pub mod stats;
 pub mod table;
 pub mod tls;

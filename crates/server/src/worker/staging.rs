@@ -10,10 +10,11 @@
 //! other input, needs no password. Order within a connection is kept, since whatever else happens
 //! to a connection executes what is staged first.
 
+use super::Worker;
+use super::turn::Cut;
 use crate::batch::Batch;
 use crate::gate;
 use crate::session::Stall;
-use crate::worker::{Cut, Worker};
 use brisk_reactor::{Control, Token};
 use std::ops::Range;
 
@@ -24,14 +25,14 @@ const BYTES_MAX: usize = 256;
 
 /// Requests put aside.
 #[derive(Default)]
-pub(crate) struct Staged {
+pub(super) struct Staged {
     connections: Vec<(Token, Range<usize>)>,
     bytes: Vec<u8>,
     batches: Vec<Batch>,
 }
 
 impl Staged {
-    pub(crate) fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.connections.len() >= CONNECTIONS_MAX
     }
 
@@ -42,7 +43,7 @@ impl Staged {
 
 impl Worker {
     /// Puts received bytes aside. False if they must be executed now.
-    pub(crate) fn stage(&mut self, token: Token, bytes: &[u8]) -> bool {
+    pub(super) fn stage(&mut self, token: Token, bytes: &[u8]) -> bool {
         if bytes.len() > BYTES_MAX || self.staged.holds(token) {
             return false;
         }
@@ -65,7 +66,7 @@ impl Worker {
     }
 
     /// Executes what was put aside.
-    pub(crate) fn run_staged(&mut self, io: &mut Control) {
+    pub(super) fn run_staged(&mut self, io: &mut Control) {
         if self.staged.connections.is_empty() {
             return;
         }

@@ -1,0 +1,320 @@
+//! What a worker brings along for commands: settings in force, clocks, statistics, eviction.
+
+use crate::clients::flag;
+use crate::config::Config;
+use crate::mailbox::Message;
+use crate::pause::Paused;
+use crate::session::Session;
+use crate::shared::{Shared, armed};
+use crate::stats::WorkerStats;
+use crate::table::{Row, Run};
+use brisk_engine::env::EvictionPolicy;
+use brisk_engine::keyspace::evict::Evictor;
+use brisk_engine::random::Random;
+use brisk_engine::{Args, Env, Settings, UnixMs};
+use brisk_reactor::{Clock, Token};
+use brisk_resp::Limits;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// While all clients together hold more unsent output than the global limit allows, each may
+/// only hold this much.
+const TIGHT_SOFT_LIMIT: usize = 16 * 1024;
+
+/// A worker's belongings besides its sessions: what commands may use.
+pub struct Core {
+    pub shared: &'static Shared,
+    pub id: usize,
+    pub env: Env,
+    pub config: Arc<Config>,
+    pub clock: &'static Clock,
+    /// When the last command ended.
+    pub last_ticks: u64,
+    /// A command that takes this long is looked at by the slow log and the latency monitor.
+    pub slow_ns: u64,
+    pub latency_tracking: bool,
+    /// Sessions to close after the present command, by token.
+    pub doomed: Vec<Token>,
+    /// Words of the present server command that nobody may see: passwords.
+    pub redacted: Vec<usize>,
+    pub evictor: Evictor,
+    /// Commands that ran since the batch's figures were noted, and the last one's row.
+    pub ran: u64,
+    pub last_row: u32,
+    config_generation: u64,
+    pub(super) soft_limit: usize,
+    pub(super) total_limit: u64,
+    pub(super) limits: Limits,
+}
+
+/// The wall clock.
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as u64
+}
+
+/// The wall clock in microseconds.
+pub fn unix_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_micros() as u64
+}
+
+impl Core {
+    pub fn new(shared: &'static Shared, id: usize, seed: u64) -> Core {
+        let clock = brisk_reactor::clock();
+        let tally = shared.keyspace.tally();
+        let mut core = Core {
+            id,
+            env: Env::new(tally, Random::seeded(seed)),
+            config: shared.config(),
+            clock,
+            last_ticks: clock.ticks(),
+            slow_ns: u64::MAX,
+            latency_tracking: true,
+            doomed: Vec::new(),
+            redacted: Vec::new(),
+            evictor: Evictor::default(),
+            ran: 0,
+            last_row: u32::MAX,
+            config_generation: 0,
+            soft_limit: usize::MAX,
+            total_limit: u64::MAX,
+            limits: Limits {
+                bulk_bytes_max: 0,
+                multibulk_max: i64::from(i32::MAX),
+                inline_bytes_max: 64 * 1024,
+                authenticated: true,
+            },
+            shared,
+        };
+        core.take_config();
+        core
+    }
+
+    #[inline]
+    pub fn stats(&self) -> &'static WorkerStats {
+        &self.shared.stats[self.id]
+    }
+
+    /// Takes over settings that were changed.
+    #[inline]
+    pub fn refresh_config(&mut self) {
+        if self.config_generation != self.shared.config_generation() {
+            self.take_config();
+        }
+    }
+
+    #[cold]
+    fn take_config(&mut self) {
+        self.config_generation = self.shared.config_generation();
+        self.config = self.shared.config();
+        let config = Arc::clone(&self.config);
+        self.env.settings = engine_settings(&config);
+        self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
+        self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
+        self.total_limit = match config.clients.output_total_limit {
+            0 => crate::memory::total_system() / 4,
+            limit => limit,
+        };
+        self.latency_tracking = config.observe.latency_tracking;
+        let slow_us = config.observe.slowlog_log_slower_than_us;
+        let slowlog_ns = u64::try_from(slow_us).map_or(u64::MAX, |us| us.saturating_mul(1000));
+        let monitor_ms = config.observe.latency_monitor_threshold_ms;
+        let monitor_ns = if monitor_ms > 0 { monitor_ms as u64 * 1_000_000 } else { u64::MAX };
+        self.slow_ns = slowlog_ns.min(monitor_ns);
+    }
+
+    /// Reads the clocks at the beginning of a batch.
+    #[inline]
+    pub fn read_clocks(&mut self) {
+        self.env.set_now(UnixMs(unix_ms()));
+        self.last_ticks = self.clock.ticks();
+    }
+
+    /// What CLIENT PAUSE holds back at the moment.
+    pub fn pause_in_force(&self) -> Option<Paused> {
+        if self.shared.armed.load(Ordering::Relaxed) & armed::PAUSE == 0 {
+            return None;
+        }
+        self.shared.pause_in_force(self.env.now().0).map(|(what, _)| what)
+    }
+
+    /// Whether the data is to stay as it is, but for commands that may write.
+    pub fn is_paused(&self) -> bool {
+        self.pause_in_force().is_some()
+    }
+
+    /// Evicts until memory is within `maxmemory`. False if that is not possible.
+    pub fn make_room(&mut self) -> bool {
+        let max = self.config.memory.maxmemory;
+        if max == 0 || crate::memory::used() <= max {
+            return true;
+        }
+        let begin = self.clock.ticks();
+        let budget_ns = eviction_budget_ns(self.config.memory.maxmemory_eviction_tenacity);
+        let mut fits = false;
+        loop {
+            if !self.evictor.evict_one(&self.shared.keyspace, &self.env) {
+                break;
+            }
+            self.free_garbage();
+            fits = crate::memory::used() <= max;
+            if fits {
+                break;
+            }
+            if self.clock.ns(self.clock.ticks().wrapping_sub(begin)) > budget_ns {
+                // More is evicted before the next command; until then writing is let through,
+                // since room is being made.
+                fits = true;
+                break;
+            }
+        }
+        let ns = self.clock.ns(self.clock.ticks().wrapping_sub(begin));
+        self.stats().eviction_ns.add(ns);
+        self.note_latency("eviction-cycle", ns);
+        fits
+    }
+
+    /// Notes the size of a session's buffers for the maxima that INFO shows.
+    pub fn note_buffers(&self, input: u64, output: u64, unix_seconds: u64) {
+        let stats = self.stats();
+        stats.recent_input.note(unix_seconds, input);
+        stats.recent_output.note(unix_seconds, output);
+    }
+
+    /// Hands what was unlinked to the thread that frees it.
+    #[inline]
+    pub fn free_garbage(&self) {
+        let mut garbage = self.env.garbage.borrow_mut();
+        if !garbage.is_empty() {
+            self.shared.background.free(std::mem::take(&mut *garbage));
+        }
+    }
+
+    /// Notes a spike for the latency monitor if it is above the threshold.
+    pub fn note_latency(&self, event: &'static str, ns: u64) {
+        let threshold_ms = self.config.observe.latency_monitor_threshold_ms;
+        let ms = ns / 1_000_000;
+        if threshold_ms > 0 && ms >= threshold_ms as u64 {
+            self.shared.latency.add(event, unix_ms() / 1000, ms);
+        }
+    }
+
+    /// A command that took long: slow log, latency monitor, and the time moves on.
+    #[cold]
+    pub fn account_slow(
+        &mut self,
+        session: &Session,
+        row: &'static Row,
+        ns: u64,
+        words: &Args<'_>,
+    ) {
+        use brisk_engine::command::Flags;
+        let fast = row.has(Flags::FAST);
+        self.note_latency(if fast { "fast-command" } else { "command" }, ns);
+        let threshold_us = self.config.observe.slowlog_log_slower_than_us;
+        let len_max = self.config.observe.slowlog_max_len;
+        let us = ns / 1000;
+        if threshold_us >= 0 && us >= threshold_us as u64 && !row.has(Flags::SKIP_SLOWLOG) {
+            let entry = crate::slowlog::Entry {
+                id: 0,
+                unix_seconds: unix_ms() / 1000,
+                duration_us: us,
+                words: crate::slowlog::cut_words(self.shown_words(row, words).into_iter()),
+                client: session.record.addr.clone(),
+                client_name: session.record.texts().name,
+            };
+            self.shared.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
+        }
+        self.env.set_now(UnixMs(unix_ms()));
+    }
+
+    /// The words of the command that just ran, without its secrets.
+    fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
+        let mut shown: Vec<&[u8]> = words.words().collect();
+        if matches!(row.run, Run::Server(_)) {
+            for &at in &self.redacted {
+                shown[at] = b"(redacted)";
+            }
+        }
+        shown
+    }
+
+    /// Sends the line for the command that just ran to all monitors.
+    #[cold]
+    pub fn tell_monitors(&mut self, session: &Session, row: &Row, words: &Args<'_>) {
+        let record = &session.record;
+        let client = if record.has(flag::UNIX_SOCKET) {
+            format!("unix:{}", self.config.network.unixsocket.to_string_lossy())
+        } else {
+            record.addr.clone()
+        };
+        let shown = self.shown_words(row, words).into_iter();
+        let line: Arc<[u8]> = crate::monitor::line(unix_us(), session.db.0, &client, shown).into();
+        for (worker, mailbox) in self.shared.mailboxes.iter().enumerate() {
+            if self.shared.monitors.at(worker) {
+                mailbox.send(Message::MonitorLine(Arc::clone(&line)));
+            }
+        }
+        // The next command does not pay for this.
+        self.last_ticks = self.clock.ticks();
+    }
+
+    pub(super) fn publish_output(&self, unsent: usize, session: &mut Session) {
+        let output = unsent as i64;
+        if output != session.counted_output {
+            let change = output - session.counted_output;
+            self.stats().output_bytes.fetch_add(change, Ordering::Relaxed);
+            session.counted_output = output;
+            session.record.output_bytes.store(output as u64, Ordering::Relaxed);
+            self.note_buffers(0, output as u64, self.env.now().0 / 1000);
+        }
+    }
+
+    /// Unsent output a client may have before its pipeline stops. (P4)
+    pub(super) fn soft_limit(&self) -> usize {
+        if self.shared.output_bytes() > self.total_limit {
+            self.soft_limit.min(TIGHT_SOFT_LIMIT)
+        } else {
+            self.soft_limit
+        }
+    }
+}
+
+/// Time one eviction may take by `maxmemory-eviction-tenacity`: 0-10 linear up to 500 us, above
+/// growing by 15 % each, 100 without limit.
+fn eviction_budget_ns(tenacity: i64) -> u64 {
+    match tenacity {
+        ..=10 => 50_000 * tenacity.max(0) as u64,
+        11..100 => (500_000.0 * 1.15f64.powi(tenacity as i32 - 10)) as u64,
+        _ => u64::MAX,
+    }
+}
+
+fn engine_settings(config: &Config) -> Settings {
+    use crate::config::choice::EvictionPolicy as Chosen;
+    let memory = &config.memory;
+    Settings {
+        string_bytes_max: config.clients.proto_max_bulk_len,
+        limited: memory.maxmemory != 0,
+        eviction: match memory.maxmemory_policy {
+            Chosen::NoEviction => EvictionPolicy::NoEviction,
+            Chosen::AllKeysLru => EvictionPolicy::AllKeysLru,
+            Chosen::AllKeysLfu => EvictionPolicy::AllKeysLfu,
+            Chosen::AllKeysRandom => EvictionPolicy::AllKeysRandom,
+            Chosen::VolatileLru => EvictionPolicy::VolatileLru,
+            Chosen::VolatileLfu => EvictionPolicy::VolatileLfu,
+            Chosen::VolatileRandom => EvictionPolicy::VolatileRandom,
+            Chosen::VolatileTtl => EvictionPolicy::VolatileTtl,
+        },
+        maxmemory_samples: memory.maxmemory_samples as u32,
+        lfu_log_factor: memory.lfu_log_factor as u32,
+        lfu_decay_minutes: memory.lfu_decay_time_min as u32,
+        lazy_expire: memory.lazyfree_lazy_expire,
+        lazy_eviction: memory.lazyfree_lazy_eviction,
+        lazy_user_del: memory.lazyfree_lazy_user_del,
+        lazy_user_flush: memory.lazyfree_lazy_user_flush,
+        ..Settings::default()
+    }
+}

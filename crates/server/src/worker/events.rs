@@ -1,0 +1,180 @@
+//! What the event loop tells a worker: connections come, send, and go.
+
+use super::turn::close_flushed;
+use super::{Purpose, Worker, unix_ms};
+use crate::clients::{ClientRecord, flag};
+use crate::mailbox::Message;
+use crate::session::{Session, Stall};
+use brisk_reactor::{Accept, Close, CloseReason, Control, Handler, Token};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+const TOO_MANY_CLIENTS: &str = "-ERR max number of clients reached\r\n";
+
+impl Handler for Worker {
+    fn accepted(&mut self, io: &mut Control, token: Token, listener: usize) -> Accept {
+        self.core.refresh_config();
+        let purpose = self.listeners.get(listener).copied().unwrap_or(Purpose::Tcp);
+        let shared = &self.core.shared;
+        let config = &self.core.config;
+        let figures = &shared.figures;
+        if !shared.clients.admit(config.clients.maxclients as u64) {
+            figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
+            // Before a handshake nothing can be said that the client would understand.
+            let why = if purpose == Purpose::Tls { "" } else { TOO_MANY_CLIENTS };
+            return Accept::Refuse(why.as_bytes().into());
+        }
+        let no_password = config.security.requirepass.is_empty();
+        let peer = io.peer_addr(token);
+        if purpose != Purpose::Tls && self.is_stranger(&peer) {
+            shared.clients.retract();
+            figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
+            return Accept::Refuse(crate::session::PROTECTED_MODE.as_bytes().into());
+        }
+        let mut tls = None;
+        if purpose == Purpose::Tls {
+            tls = self.new_stream();
+            if tls.is_none() {
+                shared.clients.retract();
+                return Accept::Refuse(b"".as_slice().into());
+            }
+        }
+        let unix = purpose == Purpose::Unix;
+        let (addr, laddr) = if unix {
+            let path = config.network.unixsocket.to_string_lossy();
+            (format!("{path}:0"), format!("{path}:0"))
+        } else {
+            (peer.to_string(), io.accepted_at(token, listener).to_string())
+        };
+        let now = unix_ms();
+        let record = Arc::new(ClientRecord {
+            id: shared.clients.next_id(),
+            worker: self.core.id,
+            token,
+            fd: io.fd(token).map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd)),
+            addr,
+            laddr,
+            created_ms: now,
+            flags: AtomicU32::new(if unix { flag::UNIX_SOCKET } else { 0 }),
+            last_active_ms: AtomicU64::new(now),
+            db: AtomicU32::new(0),
+            resp: AtomicU8::new(2),
+            last_command: AtomicU32::new(u32::MAX),
+            query_bytes: AtomicU64::new(0),
+            query_capacity: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
+            killed: AtomicBool::new(false),
+            texts: std::sync::Mutex::default(),
+        });
+        shared.clients.add(Arc::clone(&record));
+        self.core.stats().connections_received.add(1);
+        let index = token.index();
+        if self.sessions.len() <= index {
+            self.sessions.resize_with(index + 1, || None);
+        }
+        let mut session = Box::new(Session::new(record, no_password));
+        session.tls = tls;
+        self.sessions[index] = Some(session);
+        Accept::Keep
+    }
+
+    fn received(&mut self, io: &mut Control, token: Token, bytes: &[u8]) {
+        if self.stage(token, bytes) {
+            if self.staged.is_full() {
+                self.run_staged(io);
+            }
+            return;
+        }
+        self.run_staged(io);
+        let Some(mut session) = self.take(token) else { return };
+        self.begin_turn();
+        if session.tls.is_some() {
+            self.receive_encrypted(io, &mut session, bytes);
+        } else {
+            self.take_input(io, &mut session, bytes);
+        }
+        self.after_turn(io, &mut session);
+        self.put(session);
+        self.close_doomed(io);
+    }
+
+    fn finished(&mut self, io: &mut Control, token: Token) {
+        self.run_staged(io);
+        let Some(session) = self.session_at(token.index()) else { return };
+        session.finished = true;
+        if session.stall == Stall::None {
+            close_flushed(io, session);
+        }
+    }
+
+    fn closed(&mut self, io: &mut Control, token: Token, _: CloseReason) {
+        let _ = io;
+        let Some(session) = self.take(token) else { return };
+        let stats = self.core.stats();
+        stats.output_bytes.fetch_sub(session.counted_output, Ordering::Relaxed);
+        stats.input_bytes.fetch_sub(session.counted_input, Ordering::Relaxed);
+        if session.record.has(flag::MONITOR) {
+            self.core.shared.remove_monitor(self.core.id);
+        }
+        self.monitors.remove(&token);
+        self.core.shared.clients.set_blocked(&session.record, false);
+        self.core.shared.clients.remove(self.core.id, session.id());
+    }
+
+    fn hung_up(&mut self, io: &mut Control, token: Token) {
+        // As in Redis, what a client left unexecuted during a pause goes with it.
+        let Some(session) = self.session_at(token.index()) else { return };
+        if session.stall == Stall::Paused {
+            io.close(token, Close::Now);
+        }
+    }
+
+    fn drained(&mut self, io: &mut Control, token: Token) {
+        self.core.refresh_config();
+        self.core.read_clocks();
+        self.go_on(io, token, Stall::Output);
+    }
+
+    fn woken(&mut self, io: &mut Control) {
+        self.core.refresh_config();
+        let shared = self.core.shared;
+        let mailbox = &shared.mailboxes[self.core.id];
+        if mailbox.take_overflow() {
+            self.drop_monitors(io);
+        }
+        for message in mailbox.take() {
+            match message {
+                Message::Kill { token, id } => {
+                    let is_it = |session: &mut Session| session.id() == id;
+                    if self.session_at(token.index()).is_some_and(is_it) {
+                        io.close(token, Close::Now);
+                    }
+                }
+                Message::MonitorLine(line) => self.deliver_monitor_line(io, &line),
+                Message::Monitor(token) => self.add_monitor(token),
+                Message::Listen(_) | Message::Keepalive(_) => self.listening.push(message),
+                Message::Unpause => self.resume_paused(io),
+            }
+        }
+    }
+
+    fn waiting(&mut self) {
+        self.participant.offline();
+        self.core.shared.quiesce.leave(self.core.id);
+    }
+
+    fn resumed(&mut self) {
+        self.core.shared.quiesce.enter(self.core.id);
+        self.participant.online();
+        self.round_began = self.core.clock.ticks();
+    }
+
+    fn round_end(&mut self, io: &mut Control) {
+        self.run_staged(io);
+        self.cron.publish_traffic(self.core.stats(), io.counters());
+        self.participant.quiescent();
+    }
+}

@@ -1,0 +1,41 @@
+//! A worker's monitors: sessions that get a line for each command.
+
+use super::Worker;
+use super::turn::append;
+use crate::clients::flag;
+use brisk_reactor::{Close, Control, Token};
+
+impl Worker {
+    /// Adds a session to those that get a line for each command.
+    pub fn add_monitor(&mut self, token: Token) {
+        self.monitors.insert(token);
+    }
+
+    pub(super) fn deliver_monitor_line(&mut self, io: &mut Control, line: &[u8]) {
+        let limit = match self.core.config.clients.output_limits[0].hard_bytes {
+            0 => self.core.total_limit,
+            limit => limit,
+        };
+        let sessions = &mut self.sessions;
+        // A session that was reset does not monitor any more.
+        self.monitors.retain(|&token| {
+            let slot = sessions.get_mut(token.index());
+            let Some(Some(session)) = slot else { return false };
+            let monitors = session.token == token && session.record.has(flag::MONITOR);
+            if monitors {
+                append(io, session, line);
+                if io.unsent(token) as u64 > limit {
+                    io.close(token, Close::Now);
+                }
+            }
+            monitors
+        });
+    }
+
+    /// Closes all monitors: lines for them were lost.
+    pub(super) fn drop_monitors(&mut self, io: &mut Control) {
+        for token in self.monitors.drain() {
+            io.close(token, Close::Now);
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! A session's turn: its input is cut into batches and executed, as far as the session may go, and
+//! the replies are handed to its connection.
+//!
+//! A session that may not go on is stalled (see [`Stall`]) and its socket is not read meanwhile.
+//! Fairness: a session that took longer than [`TURN_NS_MAX`] waits for the next round, and turns are
+//! short in a round that has become long.
+
+use super::{LINGER, Worker, encrypted};
+use crate::batch::{Look, REQUESTS_MAX, Stop};
+use crate::clients::flag;
+use crate::dispatch::Flow;
+use crate::gate;
+use crate::session::{Session, Stall};
+use brisk_reactor::{Close, Control};
+use brisk_resp::Limits;
+use std::sync::atomic::Ordering;
+
+/// How long one session may execute before the others have their turn.
+const TURN_NS_MAX: u64 = 2_000_000;
+/// The same once the round has taken longer than [`ROUND_NS_MAX`]: with thousands of busy pipelines
+/// each would else wait for the long turns of all others.
+const SHORT_TURN_NS_MAX: u64 = 50_000;
+const ROUND_NS_MAX: u64 = 4_000_000;
+/// Replies are moved to the connection's output at this size, so that the buffer they are made in
+/// stays in the cache, and small.
+const FLUSH_BYTES: usize = 64 * 1024;
+/// Room reserved ahead for a long request, at most; the rest comes with the bytes.
+const RESERVE_MAX: usize = 1024 * 1024;
+/// An input buffer above this is given back when it is empty.
+const INPUT_KEPT_MAX: usize = 32 * 1024;
+
+/// A batch that was cut: how many bytes it takes, and why it ends.
+pub(super) struct Cut {
+    pub(super) len: usize,
+    pub(super) stop: Stop,
+}
+
+impl Worker {
+    /// Executes requests that arrived, and keeps what cannot be executed yet.
+    #[inline]
+    pub(super) fn take_input(&mut self, io: &mut Control, session: &mut Session, bytes: &[u8]) {
+        if session.stall != Stall::None {
+            session.input.extend_from_slice(bytes);
+        } else if session.input.is_empty() {
+            let used = self.execute(io, session, bytes);
+            if used < bytes.len() {
+                session.input.extend_from_slice(&bytes[used..]);
+            }
+        } else {
+            session.input.extend_from_slice(bytes);
+            self.execute_input(io, session);
+        }
+    }
+
+    /// Executes what the session holds of its input.
+    pub(super) fn execute_input(&mut self, io: &mut Control, session: &mut Session) {
+        if session.input.is_empty() {
+            return;
+        }
+        let mut input = std::mem::take(&mut session.input);
+        let used = self.execute(io, session, &input);
+        if used >= input.len() {
+            if input.capacity() <= INPUT_KEPT_MAX {
+                input.clear();
+                session.input = input;
+            }
+        } else {
+            input.drain(..used);
+            session.input = input;
+        }
+    }
+
+    /// Executes the whole requests at the beginning of `data`, as far as the session may go, and
+    /// returns how many bytes they took.
+    pub(super) fn execute(
+        &mut self,
+        io: &mut Control,
+        session: &mut Session,
+        data: &[u8],
+    ) -> usize {
+        let cut = self.cut(session, data);
+        self.execute_from(io, session, data, cut)
+    }
+
+    /// Cuts a batch out of `data`.
+    pub(super) fn cut(&mut self, session: &mut Session, data: &[u8]) -> Cut {
+        let shared = self.core.shared;
+        let authenticated = !gate::must_authenticate(&self.core, session);
+        let limits = Limits { authenticated, ..self.core.limits };
+        // Before authentication the next request's limits depend on this one.
+        let max = if authenticated { REQUESTS_MAX } else { 1 };
+        let look = Look {
+            table: shared.table,
+            hasher: shared.keyspace.hasher(),
+            database: shared.keyspace.database(session.db),
+            participant: &self.participant,
+        };
+        let (len, stop) = self.batch.fill(data, max, &mut session.decoder, &limits, &look);
+        let parsed = self.core.clock.ticks();
+        let ticks = parsed.wrapping_sub(self.core.last_ticks);
+        self.core.stats().parse_ns.add(self.core.clock.ns(ticks));
+        self.core.last_ticks = parsed;
+        Cut { len, stop }
+    }
+
+    /// Like [`Worker::execute`], with the first batch cut already.
+    pub(super) fn execute_from(
+        &mut self,
+        io: &mut Control,
+        session: &mut Session,
+        data: &[u8],
+        mut cut: Cut,
+    ) -> usize {
+        let begin = self.core.last_ticks;
+        self.core.env.touch.set(!session.no_touch);
+        let mut at = 0;
+        loop {
+            let before = self.core.last_ticks;
+            let stopped = self.run_batch(io, session, &data[at..]);
+            self.note_batch(session, before);
+            if let Some(rest) = stopped {
+                session.decoder.reset();
+                return at + rest;
+            }
+            at += cut.len;
+            match cut.stop {
+                Stop::Full => {}
+                Stop::NeedMore(missing) => {
+                    session.input.reserve(missing.min(RESERVE_MAX));
+                    return at;
+                }
+                Stop::Broken(error) => {
+                    error.encode(self.replies.bytes_mut());
+                    self.core.stats().error_replies.add(1);
+                    self.core.shared.count_error("ERR");
+                    session.close_after_reply();
+                    return data.len();
+                }
+            }
+            let turn = self.core.last_ticks.wrapping_sub(begin);
+            if self.core.clock.ns(turn) > self.turn_ns_max() {
+                self.stall(session, Stall::NextRound);
+                return at;
+            }
+            cut = self.cut(session, &data[at..]);
+        }
+    }
+
+    /// Before sessions execute: settings, time, and what was prefetched before is forgotten.
+    pub(super) fn begin_turn(&mut self) {
+        self.core.refresh_config();
+        self.core.read_clocks();
+        self.participant.quiescent();
+    }
+
+    /// How long a session's turn may be in this round.
+    pub(super) fn turn_ns_max(&self) -> u64 {
+        let round = self.core.last_ticks.wrapping_sub(self.round_began);
+        if self.core.clock.ns(round) > ROUND_NS_MAX { SHORT_TURN_NS_MAX } else { TURN_NS_MAX }
+    }
+
+    /// Runs the requests of the batch. `Some(n)` if the session must stop behind `n` bytes.
+    #[inline]
+    pub(super) fn run_batch(
+        &mut self,
+        io: &mut Control,
+        session: &mut Session,
+        data: &[u8],
+    ) -> Option<usize> {
+        let soft_limit = self.core.soft_limit();
+        let flush_at = soft_limit.min(FLUSH_BYTES);
+        for at in 0..self.batch.len() {
+            let request = *self.batch.request(at);
+            self.core.shared.quiesce.checkpoint(self.core.id);
+            let flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
+            if let Flow::Later(stall) = flow {
+                self.stall(session, stall);
+                return Some(request.start);
+            }
+            if session.is_closing() {
+                return Some(data.len());
+            }
+            if self.replies.len() >= flush_at {
+                self.flush(io, session);
+                if io.unsent(session.token) >= soft_limit {
+                    self.core.stats().output_stalls.add(1);
+                    self.stall(session, Stall::Output);
+                    io.when_drained(session.token, soft_limit / 2);
+                    return Some(request.end);
+                }
+            }
+        }
+        None
+    }
+
+    pub(super) fn stall(&mut self, session: &mut Session, stall: Stall) {
+        session.stall = stall;
+        session.record.set(flag::STALLED, true);
+        match stall {
+            Stall::None | Stall::Output => {}
+            Stall::NextRound => self.again.push(session.token),
+            Stall::Paused => {
+                self.core.shared.clients.set_blocked(&session.record, true);
+                // Sessions closed meanwhile left their tokens: at most one for each that is open.
+                if self.paused.len() > 2 * self.sessions.len() {
+                    let sessions = &self.sessions;
+                    self.paused.retain(|token| {
+                        let session = sessions.get(token.index());
+                        session.and_then(Option::as_ref).is_some_and(|s| s.token == *token)
+                    });
+                }
+                self.paused.push(session.token);
+            }
+        }
+    }
+
+    pub(super) fn unstall(&mut self, session: &mut Session) {
+        if session.stall == Stall::Paused {
+            self.core.shared.clients.set_blocked(&session.record, false);
+        }
+        session.stall = Stall::None;
+        session.record.set(flag::STALLED, false);
+    }
+
+    #[inline]
+    pub(super) fn note_batch(&mut self, session: &Session, began: u64) {
+        let ran = std::mem::take(&mut self.core.ran);
+        if ran > 0 {
+            session.record.last_command.store(self.core.last_row, Ordering::Relaxed);
+        }
+        let clock = self.core.clock;
+        let stats = self.core.stats();
+        stats.execute_ns.add(clock.ns(self.core.last_ticks.wrapping_sub(began)));
+        stats.batches.add(1);
+        stats.batched_requests.add(self.batch.len() as u64);
+        stats.commands_processed.add(ran);
+        stats.batch_max.raise(self.batch.len() as u64);
+        self.core.free_garbage();
+    }
+
+    /// Moves replies to the connection's output.
+    pub(super) fn flush(&mut self, io: &mut Control, session: &mut Session) {
+        if self.replies.is_empty() {
+            return;
+        }
+        let output = io.output(session.token);
+        if let Some(stream) = &mut session.tls {
+            encrypted::flush(&mut self.replies, stream, output);
+        } else if self.replies.has_shared() {
+            let output = std::cell::RefCell::new(output);
+            self.replies.drain(
+                |bytes| output.borrow_mut().extend_from_slice(bytes),
+                |data| {
+                    let len = data.len();
+                    output.borrow_mut().push_shared(data, 0..len);
+                },
+            );
+        } else {
+            output.extend_from_slice(self.replies.bytes());
+            self.replies.clear();
+        }
+        io.send(session.token);
+    }
+
+    /// After a session has had its turn: replies go out, figures are published, it may be closed.
+    pub(super) fn after_turn(&mut self, io: &mut Control, session: &mut Session) {
+        let token = session.token;
+        // What the kernel has not taken by now; the replies of this turn it has not been offered.
+        let mut unsent = io.unsent(token);
+        self.flush(io, session);
+        if session.is_closing() {
+            if session.record.has(flag::CLOSE_ASAP) {
+                io.close(token, Close::Now);
+            } else {
+                close_flushed(io, session);
+            }
+        } else if session.stall != Stall::None {
+            io.pause_reading(token);
+            unsent = io.unsent(token);
+        } else if session.input.len() as u64 > self.core.config.clients.client_query_buffer_limit {
+            let figures = &self.core.shared.figures;
+            figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+            io.close(token, Close::Now);
+        }
+        self.publish(unsent, session);
+    }
+
+    /// Publishes again how much output of a session the kernel has not taken.
+    pub fn refresh_output(&mut self, io: &Control, index: usize) {
+        let Some(session) = self.sessions.get_mut(index).and_then(Option::as_deref_mut) else {
+            return;
+        };
+        self.core.publish_output(io.unsent(session.token), session);
+    }
+
+    /// Publishes what CLIENT LIST and INFO show of a session.
+    pub(super) fn publish(&self, unsent: usize, session: &mut Session) {
+        let stats = self.core.stats();
+        self.core.publish_output(unsent, session);
+        let input = session.input.len() as i64;
+        if input != session.counted_input {
+            stats.input_bytes.fetch_add(input - session.counted_input, Ordering::Relaxed);
+            session.counted_input = input;
+            session.record.query_bytes.store(input as u64, Ordering::Relaxed);
+            self.core.note_buffers(input as u64, 0, self.core.env.now().0 / 1000);
+        }
+        session.record.query_capacity.store(session.input.capacity() as u64, Ordering::Relaxed);
+        session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
+    }
+
+    pub(super) fn close_doomed(&mut self, io: &mut Control) {
+        while let Some(token) = self.core.doomed.pop() {
+            io.close(token, Close::Now);
+        }
+    }
+}
+
+/// Sends bytes to a client outside of its turn.
+pub(super) fn append(io: &mut Control, session: &mut Session, bytes: &[u8]) {
+    let output = io.output(session.token);
+    match &mut session.tls {
+        Some(stream) => stream.send(bytes, output),
+        None => output.extend_from_slice(bytes),
+    }
+    io.send(session.token);
+}
+
+/// Closes a connection when its client has taken what is queued for it.
+pub(super) fn close_flushed(io: &mut Control, session: &mut Session) {
+    if let Some(stream) = &mut session.tls {
+        stream.close(io.output(session.token));
+        io.send(session.token);
+    }
+    io.close(session.token, Close::Flush { linger: LINGER });
+}
