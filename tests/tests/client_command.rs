@@ -351,21 +351,6 @@ fn nothing_is_tracked() {
 }
 
 #[test]
-fn kill_ends_a_blocked_client() {
-    each_config(|server| {
-        let [mut blocked, mut killer] = server.connections();
-        let id = blocked.id();
-        blocked.send("BLPOP q 0");
-        server.wait_for_info("blocked_clients", |n| n == "1");
-        assert_reply!(killer, &format!("CLIENT KILL ID {id}"), "(integer) 1");
-        blocked.read_to_end();
-        server.wait_for_info("blocked_clients", |n| n == "0");
-        assert_reply!(killer, "RPUSH q x", "(integer) 1");
-        assert_reply!(killer, "LLEN q", "(integer) 1");
-    });
-}
-
-#[test]
 fn pause_write_lets_reads_pass() {
     each_config(|server| {
         let [mut control, mut writer, mut reader] = server.connections();

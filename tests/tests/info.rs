@@ -1,6 +1,6 @@
 //! INFO: every field of Redis 7 is there, in its section, and tells the truth. (I1, I2)
 
-use brisk_testkit::{assert_reply, each_config, each_protocol};
+use brisk_testkit::{assert_reply, each_config, each_protocol, wait_until};
 use brisk_tests::facts;
 use std::collections::BTreeMap;
 
@@ -75,6 +75,9 @@ fn single_sections_can_be_asked_for() {
 fn counters_count() {
     each_config(|server| {
         let mut conn = server.connect();
+        wait_until("the kit's own first connection is closed", || {
+            conn.info("connected_clients") == "1"
+        });
         conn.pipeline(&["SET k v", "GET k", "GET none", "SELECT 5", "SET a b EX 100", "INCR a"]);
         let text = conn.cmd("INFO everything").text();
         let field = |name: &str| {
@@ -111,8 +114,8 @@ fn memory_figures_follow_the_data() {
         assert!((2_000_000..6_000_000).contains(&grown), "2 MB of values count {grown}");
         assert!(conn.info("used_memory_peak").parse::<i64>().unwrap() >= before + grown);
         assert_reply!(conn, "FLUSHALL SYNC", "OK");
-        let left = used(&mut conn) - before;
-        assert!(left < 600_000, "{left} bytes stay after FLUSHALL");
+        // A large removal may be given back behind the reply.
+        wait_until("the memory is given back", || used(&mut conn) - before < 600_000);
     });
 }
 
@@ -123,11 +126,11 @@ fn figures_of_client_buffers_follow_the_clients() {
         // Half a request of 400 kB lies in the input buffer.
         half.send_raw(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$800000\r\n");
         half.send_raw(&vec![b'x'; 400_000]);
-        brisk_testkit::wait_until("the buffer shows", || {
+        wait_until("the buffer shows", || {
             conn.info("mem_clients_normal").parse::<u64>().unwrap() > 400_000
         });
         drop(half);
-        brisk_testkit::wait_until("the buffer is gone", || {
+        wait_until("the buffer is gone", || {
             conn.info("mem_clients_normal").parse::<u64>().unwrap() < 400_000
         });
     });

@@ -218,11 +218,11 @@ impl Flags {
         (Flags::ASKING, "asking"),
         (Flags::FAST, "fast"),
         (Flags::NO_AUTH, "no_auth"),
-        (Flags::MOVABLEKEYS, "movablekeys"),
-        (Flags::ALLOW_BUSY, "allow_busy"),
+        (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
         (Flags::NO_ASYNC_LOADING, "no_async_loading"),
         (Flags::NO_MULTI, "no_multi"),
-        (Flags::NO_MANDATORY_KEYS, "no_mandatory_keys"),
+        (Flags::MOVABLEKEYS, "movablekeys"),
+        (Flags::ALLOW_BUSY, "allow_busy"),
     ];
 }
 

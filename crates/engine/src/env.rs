@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub struct Settings {
     /// `proto-max-bulk-len`: longest string, in bytes.
     pub string_bytes_max: u64,
+    /// Whether `maxmemory` sets a limit.
+    pub limited: bool,
     pub eviction: EvictionPolicy,
     pub maxmemory_samples: u32,
     pub lfu_log_factor: u32,
@@ -28,6 +30,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             string_bytes_max: 512 * 1024 * 1024,
+            limited: false,
             eviction: EvictionPolicy::NoEviction,
             maxmemory_samples: 5,
             lfu_log_factor: 10,

@@ -48,6 +48,9 @@ pub enum CommandError {
     /// A text that occurs in one place only; it includes its code word (`ERR …`).
     #[error("{0}")]
     Text(Cow<'static, str>),
+    /// As [`CommandError::Text`], quoting a client's word that is no UTF-8.
+    #[error("{}", String::from_utf8_lossy(.0))]
+    Bytes(Box<[u8]>),
     /// Not for the wire: a slot was held by another thread, nothing was changed, run it again.
     #[error("ERR internal: slot busy")]
     SlotBusy,
@@ -68,9 +71,47 @@ impl CommandError {
     /// As [`CommandError::text_with`], for a word in the middle.
     pub fn text_around(before: &str, word: &[u8], after: &str) -> CommandError {
         let word = word.split(|byte| *byte == 0).next().unwrap_or_default();
-        let text = format!("{before}{}{after}", String::from_utf8_lossy(word));
-        CommandError::text(text.trim_end_matches(['\r', '\n']).replace(['\r', '\n'], " "))
+        let mut text = [before.as_bytes(), word, after.as_bytes()].concat();
+        while text.pop_if(|byte| is_line_end(*byte)).is_some() {}
+        text.iter_mut().filter(|byte| is_line_end(**byte)).for_each(|byte| *byte = b' ');
+        CommandError::bytes(text)
+    }
+
+    /// An error with a text of its own that quotes words of a client as they came.
+    pub fn bytes(text: Vec<u8>) -> CommandError {
+        match String::from_utf8(text) {
+            Ok(text) => CommandError::text(text),
+            Err(error) => CommandError::Bytes(error.into_bytes().into()),
+        }
+    }
+
+    /// The text for the wire: what `Display` shows, but every byte of a client's word as it came.
+    pub fn wire(&self) -> Cow<'_, [u8]> {
+        match self {
+            CommandError::Bytes(text) => Cow::Borrowed(text),
+            CommandError::Text(text) => Cow::Borrowed(text.as_bytes()),
+            other => Cow::Owned(other.to_string().into_bytes()),
+        }
     }
 }
 
+const fn is_line_end(byte: u8) -> bool {
+    matches!(byte, b'\r' | b'\n')
+}
+
 pub type Result<T> = std::result::Result<T, CommandError>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_as_it_came_up_to_a_nul_and_on_one_line() {
+        let wire = |word: &[u8]| CommandError::text_around("ERR '", word, "'").wire().into_owned();
+        assert_eq!(wire(b"\xff\xfe"), b"ERR '\xff\xfe'");
+        assert_eq!(wire(b"a\x00b"), b"ERR 'a'");
+        assert_eq!(wire(b"a\r\nb"), b"ERR 'a  b'");
+        assert_eq!(CommandError::text_with("ERR ", b"a\r\n").wire().into_owned(), b"ERR a");
+        assert_eq!(CommandError::Syntax.wire().into_owned(), b"ERR syntax error");
+    }
+}

@@ -147,7 +147,8 @@ impl<'a> Reply<'a> {
     }
 
     pub fn error(&mut self, error: &CommandError) -> Outcome {
-        self.error_text(&error.to_string())
+        encode::error(&mut self.buffer.bytes, &error.wire());
+        Outcome::Replied
     }
 
     /// An error by its text, code word included.

@@ -1,5 +1,6 @@
 //! What the function of a server command gets to work with.
 
+use crate::dispatch::ECHO_BYTES_MAX;
 use crate::session::Session;
 use crate::table::Row;
 use crate::worker::Core;
@@ -62,10 +63,9 @@ impl Call<'_> {
     /// The error for a subcommand's wrong number or combination of arguments.
     pub fn subcommand_syntax(&self, word: &[u8]) -> CommandError {
         let name = self.row.parent.unwrap_or(self.row.spec).name.to_ascii_uppercase();
-        let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
-        CommandError::text(format!(
-            "ERR unknown subcommand or wrong number of arguments for '{word}'. Try {name} HELP."
-        ))
+        let word = &word[..word.len().min(ECHO_BYTES_MAX)];
+        let before = "ERR unknown subcommand or wrong number of arguments for '";
+        CommandError::text_around(before, word, &format!("'. Try {name} HELP."))
     }
 
     /// The error for a wrong number of arguments that arity alone does not catch.

@@ -20,8 +20,8 @@ pub enum Flow {
     Later(Stall),
 }
 
-/// Bytes of an unknown command's name and arguments that the error repeats.
-const ECHO_BYTES_MAX: usize = 128;
+/// Bytes of unknown words that an error repeats.
+pub(crate) const ECHO_BYTES_MAX: usize = 128;
 
 impl Core {
     /// Runs one request of the batch; its reply goes to `replies`.
@@ -133,10 +133,9 @@ impl Core {
     }
 
     fn write_error(&self, session: &Session, error: &CommandError, replies: &mut ReplyBuffer) {
-        let text = error.to_string();
         self.stats().error_replies.add(1);
-        self.shared.count_error(&text);
-        Reply::new(replies, session.protocol).error_text(&text);
+        self.shared.count_error(&error.to_string());
+        Reply::new(replies, session.protocol).error(error);
     }
 
     /// Statistics, slow log, latency monitor.
@@ -171,11 +170,9 @@ fn is_monitored(row: &Row) -> bool {
 #[inline]
 fn misused(row: &'static Row, args: &Args<'_>) -> Option<CommandError> {
     if row.is_container() && args.argc() > 1 {
-        let word = String::from_utf8_lossy(cut(args.word(1))).into_owned();
-        let name = row.name.to_ascii_uppercase();
-        return Some(CommandError::text(format!(
-            "ERR unknown subcommand '{word}'. Try {name} HELP."
-        )));
+        let after = format!("'. Try {} HELP.", row.name.to_ascii_uppercase());
+        let word = cut(args.word(1), ECHO_BYTES_MAX);
+        return Some(CommandError::text_around("ERR unknown subcommand '", word, &after));
     }
     if row.spec.arity_admits(args.argc()) {
         None
@@ -184,14 +181,16 @@ fn misused(row: &'static Row, args: &Args<'_>) -> Option<CommandError> {
     }
 }
 
-fn cut(word: &[u8]) -> &[u8] {
-    &word[..word.len().min(ECHO_BYTES_MAX)]
+/// What errors repeat of a word: at most `most` bytes, and nothing from a NUL on.
+fn cut(word: &[u8], most: usize) -> &[u8] {
+    let word = &word[..word.len().min(most)];
+    word.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 #[cold]
 fn unknown_command(args: &Args<'_>) -> CommandError {
     let mut text = b"ERR unknown command '".to_vec();
-    text.extend_from_slice(cut(args.word(0)));
+    text.extend_from_slice(cut(args.word(0), ECHO_BYTES_MAX));
     text.extend_from_slice(b"', with args beginning with: ");
     let begin = text.len();
     for word in args.words().skip(1) {
@@ -200,8 +199,8 @@ fn unknown_command(args: &Args<'_>) -> CommandError {
             break;
         }
         text.push(b'\'');
-        text.extend_from_slice(&word[..word.len().min(ECHO_BYTES_MAX - written)]);
+        text.extend_from_slice(cut(word, ECHO_BYTES_MAX - written));
         text.extend_from_slice(b"' ");
     }
-    CommandError::text(String::from_utf8_lossy(&text).into_owned())
+    CommandError::bytes(text)
 }

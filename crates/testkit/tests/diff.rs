@@ -54,11 +54,10 @@ fn a_corrupted_reply_is_found_and_shrunk_to_what_causes_it() {
 fn a_lost_write_is_found_in_the_state_even_if_no_reply_tells() {
     let (behind, theirs) = (redis().start(), redis().start());
     let table = table(&["hset"]);
-    let mut broken = behind.connect();
     // "Ours" turns every hash of over one field into a table at once: same replies, other state.
-    assert_eq!(broken.cmd("CONFIG SET hash-max-listpack-entries 1").to_string(), "OK");
+    let liar = lying_proxy(behind.address());
     let options = options(4, 4_000);
-    let found = diff::run(&table, &behind.address(), &theirs.address(), &options, |_| {}).unwrap();
+    let found = diff::run(&table, &liar, &theirs.address(), &options, |_| {}).unwrap();
 
     let finding = found.expect("the states differ");
     assert_eq!(finding.difference.ours, "\"hashtable\"", "{finding}");
@@ -66,7 +65,8 @@ fn a_lost_write_is_found_in_the_state_even_if_no_reply_tells() {
     assert!(finding.transcript.len() <= 2, "{finding}");
 }
 
-/// A server that passes everything on to `behind`, but adds one to every STRLEN above 3.
+/// A server that passes everything on to `behind`, but adds one to every STRLEN above 3, and sets
+/// one field as the limit of small hashes where it is told the usual 128.
 fn lying_proxy(behind: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -89,7 +89,7 @@ fn relay(client: TcpStream, server: TcpStream) {
             // `*n`, `$len`, then the name.
             let name = frame.split(|&b| b == b'\n').nth(2).unwrap_or_default();
             asked.lock().unwrap().push_back(name.trim_ascii().to_ascii_lowercase());
-            to_server.write_all(frame)
+            to_server.write_all(&misheard(frame))
         });
         let _ = to_server.shutdown(std::net::Shutdown::Both);
     });
@@ -107,6 +107,19 @@ fn relay(client: TcpStream, server: TcpStream) {
         });
         let _ = to_client.shutdown(std::net::Shutdown::Both);
     });
+}
+
+fn misheard(frame: &[u8]) -> Vec<u8> {
+    let (told, heard) = (&b"-entries\r\n$3\r\n128\r\n"[..], b"-entries\r\n$1\r\n1\r\n");
+    let name = b"hash-max-listpack";
+    let whole = [&name[..], told].concat();
+    match frame.windows(whole.len()).position(|piece| piece == whole) {
+        Some(at) => {
+            let (before, after) = (&frame[..at + name.len()], &frame[at + whole.len()..]);
+            [before, heard, after].concat()
+        }
+        None => frame.to_vec(),
+    }
 }
 
 /// Requests are arrays of bulk strings, so one function frames both directions.

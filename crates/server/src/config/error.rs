@@ -1,7 +1,11 @@
 //! What can go wrong with configuration, in the words users of Redis know.
 
 use super::value::Refusal;
+use brisk_engine::CommandError;
 use std::path::PathBuf;
+
+/// What precedes the name nobody knows.
+const UNKNOWN: &str = "ERR Unknown option or number of arguments for CONFIG SET - '";
 
 /// The message of a line whose quotes do not close.
 pub(super) const UNBALANCED: &str = "Unbalanced quotes in configuration line";
@@ -53,19 +57,30 @@ pub enum FileError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// No directive of this name.
-    #[error("ERR Unknown option or number of arguments for CONFIG SET - '{name}'")]
+    #[error("{UNKNOWN}{}'", String::from_utf8_lossy(name))]
     Unknown {
         /// As the client wrote it.
-        name: String,
+        name: Vec<u8>,
     },
     /// A directive that does not take this value, or not now.
     #[error("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")]
     Refused {
-        /// As the client wrote it.
+        /// As the client wrote it if the directive cannot be set at all or twice, else in its own spelling.
         name: String,
         /// Why.
         reason: Refusal,
     },
+}
+
+impl From<ConfigError> for CommandError {
+    fn from(error: ConfigError) -> CommandError {
+        match error {
+            ConfigError::Unknown { name } => CommandError::text_around(UNKNOWN, &name, "'"),
+            refused @ ConfigError::Refused { .. } => {
+                CommandError::text(refused.to_string().replace(['\r', '\n'], " "))
+            }
+        }
+    }
 }
 
 /// The server could not put a new configuration in force; the old one stays.

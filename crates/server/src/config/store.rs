@@ -88,7 +88,7 @@ impl Store {
         for (index, (name, _)) in pairs.iter().enumerate() {
             let row = directives::find(name)
                 .filter(|row| row.is_setting())
-                .ok_or_else(|| ConfigError::Unknown { name: text(name) })?;
+                .ok_or_else(|| ConfigError::Unknown { name: name.to_vec() })?;
             self.may_set(row, caller).map_err(|reason| refused(name, reason))?;
             // By the name as written: a directive may appear beside its alias, the last one wins, as in Redis.
             if pairs[..index].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
@@ -99,12 +99,13 @@ impl Store {
         let mut new = Config::clone(&self.current);
         for (row, (name, value)) in rows.iter().zip(pairs) {
             row.set(&mut new, &[value.to_vec()], Write::Replace)
-                .map_err(|reason| ConfigError::Refused { name: text(name), reason })?;
+                .map_err(|reason| ConfigError::Refused { name: known(row, name), reason })?;
         }
         new.normalise();
         apply(&self.current, &new).map_err(|Rejection { directive, reason }| {
             let blamed = rows.iter().position(|row| row.name == directive);
-            let name = blamed.map_or_else(|| directive.to_owned(), |at| text(pairs[at].0));
+            let name =
+                blamed.map_or_else(|| directive.to_owned(), |at| known(rows[at], pairs[at].0));
             ConfigError::Refused { name, reason }
         })?;
         let mut changed: Vec<_> = rows
@@ -147,10 +148,12 @@ impl Store {
     }
 }
 
-fn text(name: &[u8]) -> String {
-    String::from_utf8_lossy(name).into_owned()
+/// The name of a directive, or its alias, in its own spelling.
+fn known(row: &Directive, name: &[u8]) -> String {
+    let mut names = row.names();
+    names.find(|known| known.as_bytes().eq_ignore_ascii_case(name)).unwrap_or(row.name).to_owned()
 }
 
 fn refused(name: &[u8], reason: &'static str) -> ConfigError {
-    ConfigError::Refused { name: text(name), reason: reason.into() }
+    ConfigError::Refused { name: String::from_utf8_lossy(name).into_owned(), reason: reason.into() }
 }

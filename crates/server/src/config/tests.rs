@@ -412,7 +412,7 @@ fn a_refused_change_leaves_everything_as_it_was() {
     let error = store.set(&pairs, ANYONE, &mut apply).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "ERR CONFIG SET failed (possibly related to argument 'PORT') - Unable to listen on this port. Check \
+        "ERR CONFIG SET failed (possibly related to argument 'port') - Unable to listen on this port. Check \
          server logs."
     );
     assert_eq!(store.current(), before);

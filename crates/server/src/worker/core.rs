@@ -297,6 +297,7 @@ fn engine_settings(config: &Config) -> Settings {
     let memory = &config.memory;
     Settings {
         string_bytes_max: config.clients.proto_max_bulk_len,
+        limited: memory.maxmemory != 0,
         eviction: match memory.maxmemory_policy {
             Chosen::NoEviction => EvictionPolicy::NoEviction,
             Chosen::AllKeysLru => EvictionPolicy::AllKeysLru,

@@ -34,6 +34,7 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
             rows(&ours, &theirs, |at, a, b| a == b || at == column && near(a, b, tolerance))
         }
         How::Moments(tolerance) => moments(&ours, &theirs, tolerance),
+        How::Notes => without_notes(ours) == without_notes(theirs),
         How::Shared => {
             matches!((ours, theirs), (Reply::Integer(SHARED), Reply::Integer(1)))
         }
@@ -84,6 +85,25 @@ fn pairs(reply: Reply) -> Reply {
 
 fn kind(reply: &Reply) -> std::mem::Discriminant<Reply> {
     std::mem::discriminant(reply)
+}
+
+/// A reply without the pair of "notes" and a text.
+fn without_notes(reply: Reply) -> Reply {
+    let told = |key: &Reply| matches!(key, Reply::Bulk(word) if word == b"notes");
+    match reply {
+        Reply::Array(mut items) => {
+            if let Some(at) = items.iter().position(told).filter(|at| at + 1 < items.len()) {
+                items.drain(at..at + 2);
+            }
+            Reply::Array(items.into_iter().map(without_notes).collect())
+        }
+        Reply::Map(mut pairs) => {
+            pairs.retain(|(key, _)| !told(key));
+            Reply::Map(pairs.into_iter().map(|(k, v)| (k, without_notes(v))).collect())
+        }
+        Reply::Set(items) => Reply::Set(items.into_iter().map(without_notes).collect()),
+        other => other,
+    }
 }
 
 /// What OBJECT REFCOUNT says of an integer that is held once for all keys.

@@ -32,6 +32,8 @@ pub enum How {
     Moments(i64),
     /// Equal, or an integer that only our side shares.
     Shared,
+    /// Equal but for notes, which are prose.
+    Notes,
 }
 
 /// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
@@ -212,6 +214,8 @@ pub const COMPARISONS: &[Comparison] = &[
     may("client|id", How::Kind, "ids count the connections a server has seen"),
     may("hello", How::Count, "tells name and version of the server and the id of the connection"),
     may("config|get", How::Pairs, HASHED),
+    Comparison { name: "command|info", when: Some(nameless), how: How::Kind, reason: TABLES },
+    may("command|info", How::Notes, "notes on key specifications are the server's own words"),
     may("memory|usage", How::Kind, INTERNAL),
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),
 ];
@@ -220,6 +224,11 @@ pub const COMPARISONS: &[Comparison] = &[
 /// and, with ALPHA, where weights are equal.
 fn unsorted(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BY"))
+}
+
+/// COMMAND INFO of no command is COMMAND.
+fn nameless(words: &[Vec<u8>]) -> bool {
+    words.len() == 2
 }
 
 /// How the replies to this call are compared.

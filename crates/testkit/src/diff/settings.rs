@@ -71,8 +71,8 @@ pub const SETTINGS: &[Setting] = &[
     only(
         "maxmemory",
         Some("0"),
-        &["0", "1gb", "2147483648", "900MB", "abc", "-1", "1.5gb", "1tbb"],
-        "less memory than the stream fills would evict, each server other keys",
+        &["0", "0mb", "abc", "-1", "1.5gb", "1tbb"],
+        "under a limit small integers are shared or not by when they were written",
     ),
     only(
         "slowlog-log-slower-than",
@@ -105,13 +105,12 @@ pub const SETTINGS: &[Setting] = &[
         "an accepted value depends on the limit of open files",
     ),
     only("databases", None, &["16", "abc"], "cannot be set at run time"),
-    only("io-threads", None, &["1"], "cannot be set at run time"),
 ];
 
 /// Patterns for CONFIG GET that catch only directives of Redis 7.0.
 const PATTERNS: &[&str] = &[
     "hash-max*",
-    "*-max-listpack-*",
+    "[hz]*-max-listpack-*",
     "*ziplist*",
     "lazyfree*",
     "LAZYFREE-lazy-USER-*",

@@ -483,6 +483,8 @@ fn object_tells_encoding_and_reference_count() {
     }
     db.check("SET k 5", "OK");
     db.settings().eviction = EvictionPolicy::AllKeysLru;
+    db.check("OBJECT REFCOUNT k", &format!("(integer) {}", i32::MAX));
+    db.settings().limited = true;
     db.check("OBJECT REFCOUNT k", "(integer) 1");
     for subcommand in ["ENCODING", "REFCOUNT", "FREQ", "IDLETIME"] {
         db.check(&format!("OBJECT {subcommand} nokey"), "(nil)");

@@ -34,6 +34,21 @@ fn sweepers_together_remove_all_that_is_due_and_nothing_else() {
 }
 
 #[test]
+fn a_slot_that_was_never_walked_does_not_rest_whatever_the_time() {
+    // The moment a slot rests until is kept in 32 bits, which wrap every 50 days.
+    for now in [1_u64 << 31, (1 << 31) + 5_000, (1 << 32) - 5_000, 1 << 32, 1_795_265_467_136] {
+        let world = World::new();
+        world.env.set_now(UnixMs(now - 1000));
+        for n in 0..100 {
+            world.set(&name(n), Some(now - 500));
+        }
+        world.env.set_now(UnixMs(now));
+        sweep_all(&world, &mut [Sweeper::new(0, 1)]);
+        assert_eq!(world.count(), 0, "at {now}");
+    }
+}
+
+#[test]
 fn a_cycle_looks_at_the_time_after_each_step_of_a_walk() {
     let world = World::new();
     for n in 0..200 {

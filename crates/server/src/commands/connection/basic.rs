@@ -2,7 +2,6 @@
 
 use crate::call::{Call, Command};
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
-use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result};
 
 const PING: Command = Command {
@@ -69,8 +68,7 @@ const SELECT: Command = Command {
 };
 
 fn select(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let index = parse_i64(args.bytes()?).and_then(|index| i32::try_from(index).ok());
-    let index = index.ok_or(CommandError::NotAnInteger)?;
+    let index = args.int()?;
     let count = call.core.shared.keyspace.database_count();
     let index = u32::try_from(index).ok().filter(|index| *index < count);
     call.session.select(DbIndex(index.ok_or(CommandError::DbOutOfRange)?));

@@ -100,9 +100,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         prepared = reconfigure::prepare(shared, old, new, tls_named)?;
         Ok(())
     };
-    store
-        .set(&pairs, caller, &mut apply)
-        .map_err(|error| CommandError::text(one_line(&error.to_string())))?;
+    store.set(&pairs, caller, &mut apply)?;
     let new = store.current();
     drop(store);
     reconfigure::commit(shared, &old, &new, prepared);
@@ -130,11 +128,6 @@ fn make_room(call: &mut Call<'_>, maxmemory: u64) {
         && clock.ns(clock.ticks().wrapping_sub(begin)) < EVICTION_NS_MAX
         && call.core.make_room()
     {}
-}
-
-/// Error replies are one line, whatever the client's words contain.
-fn one_line(text: &str) -> String {
-    text.replace(['\r', '\n'], " ")
 }
 
 const REWRITE: Command = Command {

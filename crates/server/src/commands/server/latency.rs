@@ -47,11 +47,12 @@ fn reset(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn graph(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let event = String::from_utf8_lossy(args.bytes()?).into_owned();
+    let word = args.bytes()?;
+    let event = String::from_utf8_lossy(word).into_owned();
     let events = call.core.shared.latency.all();
     let Some(series) = events.get(event.as_str()) else {
-        let unknown = format!("ERR No samples available for event '{event}'");
-        return Err(CommandError::text(unknown.replace(['\r', '\n'], " ")));
+        let before = "ERR No samples available for event '";
+        return Err(CommandError::text_around(before, word, "'"));
     };
     let text = latency_report::graph(&event, series, call.now().0 / 1000);
     Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
