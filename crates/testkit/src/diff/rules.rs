@@ -305,6 +305,7 @@ const fn guard(
 const RACES: &str = "a deadline reached during the run is seen by one server first";
 const WAITS: &str = "would block for long or for ever";
 const COSTS: &str = "would allocate or send hundreds of megabytes";
+const PROCESS: &str = "would show directives that belong to the process, such as its port";
 const TTL_WORDS: Place = Place::After(&["EX", "PX", "EXAT", "PXAT"]);
 
 /// What is kept out of arguments, also after mutations.
@@ -335,6 +336,7 @@ pub const GUARDS: &[Guard] = &[
     guard("hrandfield", Place::At(2), few_repeats, "-9", COSTS),
     guard("zrandmember", Place::At(2), few_repeats, "-9", COSTS),
     guard("xadd", Place::Any, no_auto_id, "900-*", "an ID made of the clock"),
+    guard("config|get", Place::Any, settings::is_comparable, "nosuch", PROCESS),
     guard("xclaim", Place::At(4), no_near_idle, "0", RACES),
     guard("xautoclaim", Place::At(4), no_near_idle, "0", RACES),
     guard("xpending", Place::After(&["IDLE"]), no_near_idle, "0", RACES),
