@@ -242,7 +242,7 @@ pub fn comparison(name: &str, words: &[Vec<u8>]) -> How {
 /// What both servers run before a call, unseen: keys set with a deadline in the past count until
 /// someone finds them, and a look at each key finds them.
 pub fn prelude(name: &str) -> Option<&'static [&'static [u8]]> {
-    (name == "dbsize").then_some(SWEEP)
+    matches!(name, "dbsize" | "memory|usage").then_some(SWEEP)
 }
 
 /// Looks at every key of a database.
