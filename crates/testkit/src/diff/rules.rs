@@ -205,7 +205,7 @@ pub const COMPARISONS: &[Comparison] = &[
     may("pttl", How::Near(GAP_MS), CLOCK),
     may("expiretime", How::Deadline(GAP_S), CLOCK),
     may("pexpiretime", How::Deadline(GAP_MS), CLOCK),
-    may("object|idletime", How::Near(GAP_S), CLOCK),
+    may("object|idletime", How::Kind, "small integers are one object with one clock in Redis"),
     may("xpending", How::Column(2, GAP_MS), CLOCK),
     may("xinfo|consumers", How::Fields(&["idle", "inactive"], GAP_MS), CLOCK),
     may("xinfo|stream", How::Moments(GAP_MS), CLOCK),
