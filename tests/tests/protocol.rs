@@ -201,3 +201,22 @@ fn long_unknown_commands_are_quoted_in_part() {
         );
     });
 }
+
+#[test]
+fn errors_repeat_words_byte_for_byte_up_to_a_nul() {
+    each_backend(Launch::subject, |server| {
+        let mut conn = server.connect();
+        conn.send_raw(b"*2\r\n$6\r\nnosuch\r\n$3\r\n\xff\x00a\r\n");
+        conn.send_raw(b"*2\r\n$6\r\nOBJECT\r\n$2\r\n\xfe\x00\r\n");
+        conn.send_raw(b"*4\r\n$6\r\nCONFIG\r\n$3\r\nSET\r\n$1\r\n\xfe\r\n$1\r\na\r\n");
+        conn.send_raw(b"SELECT 2147483648\r\nQUIT\r\n");
+        let wanted = [
+            &b"-ERR unknown command 'nosuch', with args beginning with: '\xff' \r\n"[..],
+            b"-ERR unknown subcommand '\xfe'. Try OBJECT HELP.\r\n",
+            b"-ERR Unknown option or number of arguments for CONFIG SET - '\xfe'\r\n",
+            b"-ERR value is out of range, value must between -2147483648 and 2147483647\r\n",
+            b"+OK\r\n",
+        ];
+        assert_eq!(conn.read_to_end(), wanted.concat());
+    });
+}

@@ -254,4 +254,11 @@ mod tests {
         assert!(!same(How::Shared, b":1\r\n", b":2147483647\r\n"));
         assert!(!same(How::Shared, b":2\r\n", b":1\r\n"));
     }
+
+    #[test]
+    fn notes_are_prose_but_what_stands_beside_them_is_compared() {
+        let noted = b"*4\r\n$5\r\nnotes\r\n$1\r\na\r\n+flags\r\n+RW\r\n";
+        assert!(same(How::Notes, b"*2\r\n+flags\r\n+RW\r\n", noted));
+        assert!(!same(How::Notes, b"*2\r\n+flags\r\n+RO\r\n", noted));
+    }
 }

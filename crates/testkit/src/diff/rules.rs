@@ -205,7 +205,7 @@ pub const COMPARISONS: &[Comparison] = &[
     may("pttl", How::Near(GAP_MS), CLOCK),
     may("expiretime", How::Deadline(GAP_S), CLOCK),
     may("pexpiretime", How::Deadline(GAP_MS), CLOCK),
-    may("object|idletime", How::Near(GAP_S), CLOCK),
+    may("object|idletime", How::Kind, "small integers are one object with one clock in Redis"),
     may("xpending", How::Column(2, GAP_MS), CLOCK),
     may("xinfo|consumers", How::Fields(&["idle", "inactive"], GAP_MS), CLOCK),
     may("xinfo|stream", How::Moments(GAP_MS), CLOCK),
@@ -242,7 +242,7 @@ pub fn comparison(name: &str, words: &[Vec<u8>]) -> How {
 /// What both servers run before a call, unseen: keys set with a deadline in the past count until
 /// someone finds them, and a look at each key finds them.
 pub fn prelude(name: &str) -> Option<&'static [&'static [u8]]> {
-    (name == "dbsize").then_some(SWEEP)
+    matches!(name, "dbsize" | "memory|usage").then_some(SWEEP)
 }
 
 /// Looks at every key of a database.
@@ -305,6 +305,7 @@ const fn guard(
 const RACES: &str = "a deadline reached during the run is seen by one server first";
 const WAITS: &str = "would block for long or for ever";
 const COSTS: &str = "would allocate or send hundreds of megabytes";
+const PROCESS: &str = "would show directives that belong to the process, such as its port";
 const TTL_WORDS: Place = Place::After(&["EX", "PX", "EXAT", "PXAT"]);
 
 /// What is kept out of arguments, also after mutations.
@@ -335,6 +336,7 @@ pub const GUARDS: &[Guard] = &[
     guard("hrandfield", Place::At(2), few_repeats, "-9", COSTS),
     guard("zrandmember", Place::At(2), few_repeats, "-9", COSTS),
     guard("xadd", Place::Any, no_auto_id, "900-*", "an ID made of the clock"),
+    guard("config|get", Place::Any, settings::is_comparable, "nosuch", PROCESS),
     guard("xclaim", Place::At(4), no_near_idle, "0", RACES),
     guard("xautoclaim", Place::At(4), no_near_idle, "0", RACES),
     guard("xpending", Place::After(&["IDLE"]), no_near_idle, "0", RACES),
