@@ -80,18 +80,3 @@ fn a_client_that_reads_late_gets_every_reply_in_order() {
         sending.join().unwrap();
     });
 }
-
-#[test]
-fn a_subscriber_over_its_limit_is_closed() {
-    let launch = || Launch::subject().set("client-output-buffer-limit", "pubsub 1048576 1048576 1");
-    each_backend(launch, |server| {
-        let mut subscriber = server.connect();
-        assert_eq!(subscriber.cmd("SUBSCRIBE c").elements()[0].text(), "subscribe");
-        let mut publisher = server.connect();
-        let message = "m".repeat(100_000);
-        wait_until("the subscriber is dropped", || {
-            publisher.cmd(&format!("PUBLISH c {message}")).integer() == 0
-        });
-        assert_reply!(publisher, "PUBSUB NUMSUB c", "1) \"c\"\n2) (integer) 0");
-    });
-}

@@ -1,8 +1,7 @@
 //! Deadlines: what is seen at them, and that the dead are buried soon.
 
-use brisk_testkit::wait::holds_within;
-use brisk_testkit::{assert_reply, each_config, each_protocol, wait_until};
-use std::time::Duration;
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{assert_reply, each_config, wait_until};
 
 #[test]
 fn an_expired_key_is_gone_for_every_command() {
@@ -15,7 +14,7 @@ fn an_expired_key_is_gone_for_every_command() {
         assert_reply!(conn, "PTTL k", "(integer) -2");
         assert_reply!(conn, "KEYS *", "(empty array)");
         assert_reply!(conn, "RENAME k l", "(error) ERR no such key");
-        assert_reply!(conn, "LPUSH k now-a-list", "(integer) 1");
+        assert_reply!(conn, "INCR k", "(integer) 1");
     });
 }
 
@@ -49,41 +48,11 @@ fn keys_nobody_asks_for_are_removed_soon_after_their_deadline() {
         assert_reply!(conn, "SET stays v", "OK");
         // DBSIZE counts dead keys that nobody has found. The active cycle of Redis leaves up to a
         // tenth of them for later; ours must have found all.
-        let left =
-            |n: i64| if brisk_testkit::server::subject_is_redis() { n <= 2_000 } else { n == 1 };
+        let left = |n: i64| if subject_is_redis() { n <= 2_000 } else { n == 1 };
         wait_until("the dead are buried", || left(conn.cmd("DBSIZE").integer()));
         assert_reply!(conn, "GET stays", "\"v\"");
         let expired: usize = conn.info("expired_keys").parse().unwrap();
         assert!(expired + 2_000 >= KEYS, "{expired}");
-    });
-}
-
-#[test]
-fn a_hundred_thousand_keys_with_one_deadline_do_not_stall_the_server() {
-    each_protocol(|server| {
-        let mut conn = server.connect();
-        let far = "4102444800000";
-        for chunk in 0..100 {
-            let lines: Vec<String> =
-                (0..1000).map(|i| format!("SET key:{chunk}:{i} v PXAT {far}")).collect();
-            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            conn.pipeline(&lines);
-        }
-        assert_reply!(conn, "DBSIZE", "(integer) 100000");
-        let lines: Vec<String> = (0..100)
-            .flat_map(|chunk| (0..1000).map(move |i| format!("PEXPIRE key:{chunk}:{i} 1500")))
-            .collect();
-        for chunk in lines.chunks(2000) {
-            let chunk: Vec<&str> = chunk.iter().map(String::as_str).collect();
-            conn.pipeline(&chunk);
-        }
-        // While they die, each request is still answered well within the kit's patience.
-        let mut other = server.connect();
-        let gone = holds_within(Duration::from_secs(20), || {
-            assert_reply!(other, "PING", "PONG");
-            conn.cmd("DBSIZE").integer() < 10_000
-        });
-        assert!(gone, "{} keys are left", conn.cmd("DBSIZE").integer());
     });
 }
 

@@ -87,11 +87,6 @@ fn strings_beyond_the_limit_are_refused() {
         let refused = "(error) ERR string exceeds maximum allowed size (proto-max-bulk-len)";
         assert_reply!(conn, "SETRANGE k 536870911 xx", refused);
         assert_reply!(conn, "SETRANGE k -1 x", "(error) ERR offset is out of range");
-        assert_reply!(
-            conn,
-            "SETBIT k 4294967296 1",
-            "(error) ERR bit offset is not an integer or out of range"
-        );
         assert_reply!(conn, "EXISTS k", "(integer) 0");
     });
 }

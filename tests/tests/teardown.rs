@@ -19,52 +19,6 @@ fn a_closed_connection_leaves_the_registry() {
 }
 
 #[test]
-fn a_closed_connection_waits_for_nothing() {
-    each_config(|server| {
-        let [mut gone, mut stays, mut producer] = server.connections();
-        gone.send("BLPOP q 0");
-        server.wait_for_info("blocked_clients", |n| n == "1");
-        stays.send("BLPOP q 0");
-        server.wait_for_info("blocked_clients", |n| n == "2");
-        drop(gone);
-        server.wait_for_info("blocked_clients", |n| n == "1");
-        assert_reply!(producer, "RPUSH q x", "(integer) 1");
-        assert_eq!(stays.reply().to_string(), "1) \"q\"\n2) \"x\"");
-    });
-}
-
-#[test]
-fn a_closed_subscriber_is_not_counted() {
-    each_config(|server| {
-        let [mut subscriber, mut publisher] = server.connections();
-        subscriber.send("SUBSCRIBE a b");
-        subscriber.reply();
-        subscriber.reply();
-        subscriber.send("PSUBSCRIBE c*");
-        subscriber.reply();
-        assert_reply!(publisher, "PUBLISH a m", "(integer) 1");
-        drop(subscriber);
-        server.wait_for_info("pubsub_channels", |n| n == "0");
-        assert_reply!(publisher, "PUBLISH a m", "(integer) 0");
-        assert_reply!(publisher, "PUBLISH c1 m", "(integer) 0");
-        assert_reply!(publisher, "PUBSUB NUMPAT", "(integer) 0");
-    });
-}
-
-#[test]
-fn a_transaction_cut_off_by_a_disconnect_does_nothing() {
-    each_config(|server| {
-        let [mut gone, mut other] = server.connections();
-        let replies = gone.pipeline(&["WATCH k", "MULTI", "SET k v"]);
-        assert_eq!(replies[2].to_string(), "QUEUED");
-        drop(gone);
-        server.wait_for_info("connected_clients", |n| n == "2"); // `other` and the one that asks
-        assert_reply!(other, "EXISTS k", "(integer) 0");
-        assert_reply!(other, "SET k w", "OK");
-    });
-}
-
-#[test]
 fn bytes_cut_off_by_a_disconnect_are_no_command() {
     each_backend(Launch::subject, |server| {
         let mut gone = server.connect();

@@ -5,14 +5,18 @@
 mod bench;
 mod ci;
 mod diff;
+mod nightly;
 mod options;
+mod readme;
+mod steps;
 mod tidy;
 
 use options::Options;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask ci                      everything a change must pass (this is what .ci/run runs)
+cargo xtask ci [STEP …]             everything a change must pass (this is what .ci/run runs)
+cargo xtask nightly [STEP …]        loom, miri and fuzzing, which take longer
 cargo xtask tidy                    the house rules that a program can check
 cargo xtask diff [--seed N] …       the same commands to our server and to a real Redis
 cargo xtask bench <case|all> …      measurements beside a peer; `bench list` names the cases
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
     let result = Options::parse(words).and_then(|options| match task.as_str() {
         "bench" => bench::main(&options),
         "ci" => ci::main(&options),
+        "nightly" => nightly::main(&options),
         "tidy" => tidy::main(),
         "diff" => diff::main(&options),
         _ => {

@@ -54,7 +54,8 @@ const RULES: &[Rule] = &[
     },
     Rule {
         within: &[],
-        except: &["crates/testkit/src/wait.rs"],
+        // DEBUG SLEEP is asked to.
+        except: &["crates/testkit/src/wait.rs", "crates/server/src/commands/server/debug.rs"],
         words: &["thread::sleep"],
         tests_exempt: false,
         advice: "wait for a condition with a deadline: brisk_testkit::wait_until",

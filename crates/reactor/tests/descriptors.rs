@@ -3,10 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test file uses its part")]
-mod support;
+mod line_server;
 
+use line_server::each_backend;
 use std::io::{Read, Write};
-use support::each_backend;
 
 fn open_descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -29,7 +29,7 @@ fn two_thousand_connections_leave_no_descriptor_behind() {
                 }
             }
         }
-        support::wait_until("all were seen and closed", || server.reasons().len() == 2000);
+        line_server::wait_until("all were seen and closed", || server.reasons().len() == 2000);
         assert_eq!(open_descriptors(), before);
         let counters = server.stop();
         assert_eq!((counters.accepted, counters.closes), (2000, 2000));

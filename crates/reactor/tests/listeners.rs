@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test file uses its part")]
-mod support;
+mod line_server;
 
 use brisk_reactor::{
     Accept, BackendChoice, CloseReason, Config, Control, Handler, Listener, PeerAddr, Reactor,

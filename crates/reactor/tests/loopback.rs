@@ -3,14 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[allow(dead_code, reason = "each test file uses its part")]
-mod support;
+mod line_server;
 
 use brisk_reactor::CloseReason;
+use line_server::{each_backend, each_backend_with, pattern, wait_until};
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use support::{each_backend, each_backend_with, pattern, wait_until};
 
 fn read_line(stream: &mut impl Read) -> String {
     let mut line = Vec::new();

@@ -467,7 +467,7 @@ impl Worker {
     }
 
     pub(crate) fn put(&mut self, session: Box<Session>) {
-        let index = session.token.index() as usize;
+        let index = session.token.index();
         self.sessions[index] = Some(session);
     }
 
@@ -870,7 +870,7 @@ impl Handler for Worker {
         });
         shared.clients.add(Arc::clone(&record));
         self.core.stats().connections_received.add(1);
-        let index = token.index() as usize;
+        let index = token.index();
         if self.sessions.len() <= index {
             self.sessions.resize_with(index + 1, || None);
         }
@@ -902,7 +902,7 @@ impl Handler for Worker {
 
     fn finished(&mut self, io: &mut Control, token: Token) {
         self.run_staged(io);
-        let Some(session) = self.session_at(token.index() as usize) else { return };
+        let Some(session) = self.session_at(token.index()) else { return };
         session.finished = true;
         if session.stall == Stall::None {
             close_flushed(io, session);
@@ -925,7 +925,7 @@ impl Handler for Worker {
 
     fn hung_up(&mut self, io: &mut Control, token: Token) {
         // As in Redis, what a client left unexecuted during a pause goes with it.
-        let Some(session) = self.session_at(token.index() as usize) else { return };
+        let Some(session) = self.session_at(token.index()) else { return };
         if session.stall == Stall::Paused {
             io.close(token, Close::Now);
         }
@@ -948,7 +948,7 @@ impl Handler for Worker {
             match message {
                 Message::Kill { token, id } => {
                     let is_it = |session: &mut Session| session.id() == id;
-                    if self.session_at(token.index() as usize).is_some_and(is_it) {
+                    if self.session_at(token.index()).is_some_and(is_it) {
                         io.close(token, Close::Now);
                     }
                 }

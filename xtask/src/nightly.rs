@@ -1,0 +1,70 @@
+//! `cargo xtask nightly`: the checks that take minutes to hours, for a machine that has the night.
+//!
+//! loom and the fuzz targets build everything anew with flags of their own, so each has a target
+//! folder of its own and does not throw away what `ci` has built. miri and fuzz need the nightly
+//! toolchain with the component `miri`, and fuzz the tool `cargo-fuzz`.
+
+use crate::options::Options;
+use crate::steps::{Step, cargo, nightly_cargo, run_all};
+use anyhow::{Context, Result};
+use brisk_testkit::server::workspace_root;
+use std::fs;
+
+/// How long each fuzz target runs.
+const FUZZ_SECONDS: &str = "-max_total_time=600";
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "loom",
+        run: loom,
+        advice: "loom prints the interleaving; LOOM_LOG=trace tells more",
+    },
+    Step { name: "miri", run: miri, advice: "run the named test alone under miri" },
+    Step {
+        name: "fuzz",
+        run: fuzz,
+        advice: "add the input to the corpus and a test that names it",
+    },
+];
+
+/// Runs all steps, or those named on the command line.
+pub(crate) fn main(options: &Options) -> Result<bool> {
+    run_all("nightly", STEPS, &options.words)
+}
+
+/// The models of slot lock, reclamation and quiescence in every interleaving.
+fn loom() -> Result<bool> {
+    let env = [("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", "target/loom")];
+    for (package, filter) in [("brisk-structures", "model"), ("brisk-server", "quiesce")] {
+        if !cargo(&["test", "--release", "--package", package, "--lib", filter], &env)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The tests of the unsafe data structures under an interpreter that knows what is undefined.
+fn miri() -> Result<bool> {
+    let env = [
+        ("CARGO_TARGET_DIR", "target/miri"),
+        // Tagged pointers keep their provenance; a cast by way of an integer is a finding.
+        ("MIRIFLAGS", "-Zmiri-strict-provenance"),
+    ];
+    nightly_cargo(&["miri", "test", "--package", "brisk-structures", "--lib"], &env)
+}
+
+fn fuzz() -> Result<bool> {
+    let folder = workspace_root().join("fuzz/fuzz_targets");
+    let mut targets = Vec::new();
+    for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        targets.extend(path.file_stem().and_then(|stem| stem.to_str()).map(str::to_owned));
+    }
+    targets.sort();
+    for target in &targets {
+        if !nightly_cargo(&["fuzz", "run", target, "--", FUZZ_SECONDS], &[])? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

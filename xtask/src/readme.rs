@@ -1,0 +1,96 @@
+//! The README's first command must bring up a server that answers.
+//!
+//! It is run as written, with a port and a folder of its own added behind it, from the workspace's
+//! root: whoever types it there gets what this check got.
+
+use anyhow::{Context, Result, bail};
+use brisk_testkit::Conn;
+use brisk_testkit::port::Port;
+use brisk_testkit::server::workspace_root;
+use brisk_testkit::wait::holds_within;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The command builds the server first, optimised over all crates.
+const LIMIT: Duration = Duration::from_secs(900);
+
+/// Ends the server however the check ends.
+struct Started(Child);
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Runs the command and asks the server for a PONG.
+pub(crate) fn main() -> Result<bool> {
+    let path = workspace_root().join("README.md");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let command = first_command(&text).context("the README has no ```sh block with a command")?;
+    let port = Port::claim();
+    let line = with_arguments(command, &format!("--port {} --save ''", port.number()));
+    // `exec`, and cargo's own exec of the program it runs, keep the process id for the end.
+    let child = Command::new("bash")
+        .args(["-euc", &format!("exec {line}")])
+        .current_dir(workspace_root())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .spawn()
+        .context("cannot run bash")?;
+    let mut child = Started(child);
+    let address = format!("127.0.0.1:{}", port.number());
+    let mut ended = None;
+    let answers = holds_within(LIMIT, || {
+        ended = child.0.try_wait().ok().flatten();
+        ended.is_some() || answers_ping(&address)
+    });
+    match ended {
+        Some(status) => bail!("`{line}` ended with {status}"),
+        None if !answers => bail!("`{line}` gave no PONG on {address} within {LIMIT:?}"),
+        None => Ok(true),
+    }
+}
+
+fn answers_ping(address: &str) -> bool {
+    let reply = Conn::try_tcp(address).and_then(|mut conn| conn.try_cmd("PING"));
+    reply.is_ok_and(|reply| reply.to_string() == "PONG")
+}
+
+/// The first line of the first block of shell commands that is no comment.
+fn first_command(readme: &str) -> Option<&str> {
+    let block = readme.split("```sh").nth(1)?.split("```").next()?;
+    let (_rest_of_fence, lines) = block.split_once('\n')?;
+    lines
+        .lines()
+        .map(|line| line.split(" # ").next().unwrap_or(line).trim())
+        .find(|line| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// Adds arguments for the server: cargo takes those of the program it runs behind `--`.
+fn with_arguments(command: &str, arguments: &str) -> String {
+    let separate = command.starts_with("cargo ") && !command.contains(" -- ");
+    format!("{command}{} {arguments}", if separate { " --" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_command_is_the_first_line_that_is_no_comment() {
+        let readme = "# X\n```sh\n# build\n\ncargo build  # all of it\ncargo run\n```\n";
+        assert_eq!(first_command(readme), Some("cargo build"));
+        assert_eq!(first_command("```shell\ncargo run\n```"), Some("cargo run"));
+        assert_eq!(first_command("no block"), None);
+    }
+
+    #[test]
+    fn arguments_reach_the_server_and_not_cargo() {
+        assert_eq!(with_arguments("cargo run", "--port 1"), "cargo run -- --port 1");
+        assert_eq!(with_arguments("cargo run -- x", "--port 1"), "cargo run -- x --port 1");
+        assert_eq!(with_arguments("./server", "--port 1"), "./server --port 1");
+    }
+}
