@@ -183,8 +183,9 @@ pub(crate) fn start(options: Options) -> Server {
         let mut reactor = Reactor::new(&Config { backend: options.backend }).unwrap();
         let tcp = TcpOptions { keepalive_s: options.keepalive_s, ..TcpOptions::default() };
         let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), &tcp).unwrap();
-        report.send((listener.local_addr().unwrap(), reactor.waker())).unwrap();
         reactor.listen(Listener::unix(&its_path, Some(0o700), 64).unwrap()).unwrap();
+        // Only now has the path its permissions, too.
+        report.send((listener.local_addr().unwrap(), reactor.waker())).unwrap();
         reactor.listen(listener).unwrap();
         let mut handler = LineServer {
             seen: its_seen.clone(),
@@ -199,9 +200,7 @@ pub(crate) fn start(options: Options) -> Server {
         *reactor.io().counters()
     });
     let (address, waker) = started.recv().unwrap();
-    let server = Server { seen, shared, address, path, waker, thread: Some(thread) };
-    wait_until("the Unix socket is there", || server.path.exists());
-    server
+    Server { seen, shared, address, path, waker, thread: Some(thread) }
 }
 
 impl Server {
