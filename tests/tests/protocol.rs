@@ -220,3 +220,15 @@ fn errors_repeat_words_byte_for_byte_up_to_a_nul() {
         assert_eq!(conn.read_to_end(), wanted.concat());
     });
 }
+
+#[test]
+fn an_http_request_is_closed_without_an_answer() {
+    let server = Launch::subject().start();
+    for line in ["POST / HTTP/1.1\r\nHost: x\r\n\r\nSET pwned 1\r\n", "Host: x\r\nSET pwned 1\r\n"]
+    {
+        let mut conn = server.connect();
+        conn.send_raw(line.as_bytes());
+        assert_eq!(conn.read_to_end(), b"", "{line:?}");
+    }
+    assert_reply!(server.connect(), "EXISTS pwned", "(integer) 0");
+}

@@ -37,6 +37,9 @@ impl Core {
         let shared = self.shared;
         let mut args = batch.args(data, request, shared.keyspace.hasher());
         let Some(row) = request.row else {
+            if is_foreign_protocol(args.word(0)) {
+                return self.refuse_foreign_protocol(session);
+            }
             let error = unknown_command(&args);
             return self.reject(session, None, &error, replies);
         };
@@ -108,6 +111,19 @@ impl Core {
             replies.truncate(mark);
         }
         session.after_command();
+        Flow::Next
+    }
+
+    /// Closes without an answer: what a browser was made to send must not be executed, nor tell it
+    /// anything.
+    #[cold]
+    fn refuse_foreign_protocol(&self, session: &mut Session) -> Flow {
+        self.shared.log.warning(format_args!(
+            "Possible SECURITY ATTACK detected: {} sent an HTTP request. It may come from a web \
+             page that was made to reach this server. The connection is closed.",
+            session.record.addr
+        ));
+        session.record.set(crate::clients::flag::CLOSE_ASAP, true);
         Flow::Next
     }
 
@@ -203,4 +219,9 @@ fn unknown_command(args: &Args<'_>) -> CommandError {
         text.extend_from_slice(b"' ");
     }
     CommandError::bytes(text)
+}
+
+/// The words HTTP requests begin their lines with that never begin a command.
+fn is_foreign_protocol(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"post") || word.eq_ignore_ascii_case(b"host:")
 }

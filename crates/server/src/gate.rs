@@ -96,7 +96,7 @@ fn authentication(core: &mut Core, session: &Session, row: &Row) -> Verdict {
 /// Makes room, and refuses what needs more if there is none. Nothing is evicted during a pause:
 /// the data is to stay as it is.
 fn memory(core: &mut Core, _: &Session, row: &Row) -> Verdict {
-    let fits = core.config.memory.maxmemory == 0 || core.is_paused() || core.make_room();
+    let fits = core.config.memory.maxmemory == 0 || core.make_room();
     if fits || !row.has(Flags::DENYOOM) {
         Verdict::Pass
     } else {

@@ -116,10 +116,14 @@ impl Evictor {
         if self.scored_by.replace(policy) != Some(policy) {
             self.pool.clear();
         }
-        let used: Vec<DbIndex> = (0..keyspace.database_count())
-            .map(DbIndex)
-            .filter(|db| keyspace.database_if_used(*db).is_some())
-            .collect();
+        // Databases without a key that may go are not walked in search of one.
+        let totals = keyspace.totals();
+        let eligible = |db: &DbIndex| {
+            let of = totals.databases[db.0 as usize];
+            if policy.volatile_only() { of.with_deadline > 0 } else { of.keys > 0 }
+        };
+        let used: Vec<DbIndex> =
+            (0..keyspace.database_count()).map(DbIndex).filter(eligible).collect();
         for whole in [false, true] {
             for &db in &used {
                 self.sample(keyspace, env, db, whole);

@@ -724,7 +724,11 @@ pub(super) fn after_eviction(env: &Env, db: DbIndex, entry: Entry) {
         notify(env, db, entry.key(), EventClass::EVICTED, "evicted");
         propagate_removal(env, db, entry.key(), env.settings.lazy_eviction);
     }
-    discard(env, entry);
+    // Who makes room must see the memory come back, else he goes on evicting; unless told not to
+    // wait for it.
+    if env.settings.lazy_eviction {
+        discard(env, entry);
+    }
 }
 
 fn propagate_removal(env: &Env, db: DbIndex, key: &[u8], lazy: bool) {

@@ -2,6 +2,7 @@
 
 use crate::clients::flag;
 use crate::config::Config;
+use crate::config::value::ClientClass;
 use crate::mailbox::Message;
 use crate::pause::Paused;
 use crate::session::Session;
@@ -148,7 +149,8 @@ impl Core {
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
     pub fn make_room(&mut self) -> bool {
         let max = self.config.memory.maxmemory;
-        if max == 0 || crate::memory::used() <= max {
+        // During CLIENT PAUSE the data is to stay as it is.
+        if max == 0 || crate::memory::used() <= max || self.is_paused() {
             return true;
         }
         let begin = self.clock.ticks();
@@ -259,6 +261,27 @@ impl Core {
         }
         // The next command does not pay for this.
         self.last_ticks = self.clock.ticks();
+    }
+
+    /// Whether a client has more unsent output than `client-output-buffer-limit` lets its class
+    /// have, at once or for so long.
+    pub(super) fn exceeds_output_limit(&self, session: &mut Session, unsent: u64) -> bool {
+        let limit = self.config.clients.output_limits[ClientClass::Normal as usize];
+        let hard = limit.hard_bytes > 0 && unsent > limit.hard_bytes;
+        let soft = limit.soft_bytes > 0 && unsent > limit.soft_bytes;
+        let lasting = if soft {
+            let now = self.env.now().0;
+            let since = *session.over_soft_limit_since.get_or_insert(now);
+            now.saturating_sub(since) > limit.soft_seconds.max(0) as u64 * 1000
+        } else {
+            session.over_soft_limit_since = None;
+            false
+        };
+        if hard || lasting {
+            let figures = &self.shared.figures;
+            figures.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+        }
+        hard || lasting
     }
 
     pub(super) fn publish_output(&self, unsent: usize, session: &mut Session) {

@@ -40,6 +40,14 @@ impl Worker {
         }
     }
 
+    /// Tells a stranger why he is not served.
+    fn deny(&mut self, session: &mut Session) {
+        let figures = &self.core.shared.figures;
+        figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
+        self.replies.bytes_mut().extend_from_slice(PROTECTED_MODE.as_bytes());
+        session.close_after_reply();
+    }
+
     /// Decrypts what arrived and executes it.
     pub(super) fn receive_encrypted(
         &mut self,
@@ -50,18 +58,19 @@ impl Worker {
         let Some(stream) = &mut session.tls else { return };
         let mut plain = std::mem::take(&mut self.plain);
         let shaking = stream.is_handshaking();
+        let token = session.token;
         let output = io.output(session.token);
         let received = stream.receive(bytes, &mut plain, output);
         if !output.is_empty() {
             io.send(session.token);
         }
-        if matches!(received, Ok(Received { connected: true, .. }))
-            && self.is_stranger(&io.peer_addr(session.token))
-        {
-            let figures = &self.core.shared.figures;
-            figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
-            self.replies.bytes_mut().extend_from_slice(PROTECTED_MODE.as_bytes());
-            session.close_after_reply();
+        let connected = shaking && !stream.is_handshaking();
+        if shaking && self.is_stranger(&io.peer_addr(token)) {
+            // What came with the end of the handshake, and before an error behind it, is not run.
+            plain.clear();
+            if connected {
+                self.deny(session);
+            }
         }
         if !plain.is_empty() {
             self.take_input(io, session, &plain);

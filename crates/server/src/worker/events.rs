@@ -170,9 +170,11 @@ impl Handler for Worker {
         self.core.shared.quiesce.enter(self.core.id);
         self.participant.online();
         self.round_began = self.core.clock.ticks();
+        self.staged.open = true;
     }
 
     fn round_end(&mut self, io: &mut Control) {
+        self.staged.open = false;
         self.run_staged(io);
         self.cron.publish_traffic(self.core.stats(), io.counters());
         self.participant.quiescent();

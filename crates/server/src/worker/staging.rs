@@ -29,6 +29,9 @@ pub(super) struct Staged {
     connections: Vec<(Token, Range<usize>)>,
     bytes: Vec<u8>,
     batches: Vec<Batch>,
+    /// Between a wait and the end of its round: then the end of the round executes what is put
+    /// aside. At other times nobody would before the next wait is over.
+    pub(super) open: bool,
 }
 
 impl Staged {
@@ -44,7 +47,7 @@ impl Staged {
 impl Worker {
     /// Puts received bytes aside. False if they must be executed now.
     pub(super) fn stage(&mut self, token: Token, bytes: &[u8]) -> bool {
-        if bytes.len() > BYTES_MAX || self.staged.holds(token) {
+        if !self.staged.open || bytes.len() > BYTES_MAX || self.staged.holds(token) {
             return false;
         }
         let core = &self.core;

@@ -172,13 +172,14 @@ impl Worker {
         for at in 0..self.batch.len() {
             let request = *self.batch.request(at);
             self.core.shared.quiesce.checkpoint(self.core.id);
+            // QUIT before it, or a CLIENT KILL from anywhere: nothing more is executed.
+            if session.is_closing() {
+                return Some(data.len());
+            }
             let flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
             if let Flow::Later(stall) = flow {
                 self.stall(session, stall);
                 return Some(request.start);
-            }
-            if session.is_closing() {
-                return Some(data.len());
             }
             if self.replies.len() >= flush_at {
                 self.flush(io, session);
@@ -236,6 +237,7 @@ impl Worker {
         stats.commands_processed.add(ran);
         stats.batch_max.raise(self.batch.len() as u64);
         self.core.free_garbage();
+        self.batch.shrink();
     }
 
     /// Moves replies to the connection's output.
@@ -282,15 +284,22 @@ impl Worker {
             figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             io.close(token, Close::Now);
         }
+        if self.core.exceeds_output_limit(session, io.unsent(token) as u64) {
+            io.close(token, Close::Now);
+        }
         self.publish(unsent, session);
     }
 
     /// Publishes again how much output of a session the kernel has not taken.
-    pub fn refresh_output(&mut self, io: &Control, index: usize) {
+    pub fn refresh_output(&mut self, io: &mut Control, index: usize) {
         let Some(session) = self.sessions.get_mut(index).and_then(Option::as_deref_mut) else {
             return;
         };
-        self.core.publish_output(io.unsent(session.token), session);
+        let unsent = io.unsent(session.token);
+        self.core.publish_output(unsent, session);
+        if self.core.exceeds_output_limit(session, unsent as u64) {
+            io.close(session.token, Close::Now);
+        }
     }
 
     /// Publishes what CLIENT LIST and INFO show of a session.
