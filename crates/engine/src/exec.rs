@@ -40,12 +40,12 @@ pub fn run(
     args: &mut Args<'_>,
     reply: Reply<'_>,
 ) -> Result<Done> {
-    let mut keys = Keys::lock(keyspace, env, call.db, prepared)?;
+    let mut keys = Keys::unlocked(keyspace, env, call.db);
+    keys.hold(prepared)?;
     keys.remove_expired(args.keys());
-    let all_words = args.clone();
     let Invocation { spec, parent, may_block, .. } = *call;
     let result = (call.run)(&mut Ctx { keys: &mut keys, reply, spec, parent, may_block }, args);
-    let ticket = keys.close(all_words.words());
+    let ticket = keys.close(args.words());
     let dirty = keys.dirty();
     result.map(|outcome| Done { outcome, dirty, ticket })
 }

@@ -1,7 +1,7 @@
 //! What a handler may do: append output, send, pause, close, ask. Nothing here waits or does I/O on a connection.
 //!
-//! Every change marks its connection as touched; the reactor settles touched connections (writes, registers, closes) after
-//! the callback that was about them, or at the end of the round. Calls with a stale token do nothing.
+//! Every change marks its connection as touched; the reactor settles touched connections (writes, registers, closes) when
+//! there are some dozens, and at the end of the round. Calls with a stale token do nothing.
 
 use crate::connection::{Connection, Slab};
 use crate::counters::Counters;
@@ -90,8 +90,7 @@ impl Control {
         &mut connection.output
     }
 
-    /// Sends what is queued: one send after the callback about this connection or at the end of the round, however often this is
-    /// called. The rest follows by itself when the peer takes it.
+    /// Sends what is queued: one send later in the round, however often this is called. The rest follows by itself when the peer takes it.
     #[inline]
     pub fn send(&mut self, token: Token) {
         let Some(connection) = self.slab.get_mut(token) else { return };

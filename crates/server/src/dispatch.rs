@@ -61,7 +61,6 @@ impl Core {
         }
         let mark = replies.mark();
         let prepared = batch.keys(request);
-        let words = args.clone();
         let result = match row.run {
             Run::Data(run) => {
                 let call = Invocation {
@@ -103,9 +102,9 @@ impl Core {
                 true
             }
         };
-        self.account(session, row, failed, &words);
+        self.account(session, row, failed, &args);
         if armed & armed::MONITOR != 0 && is_monitored(row) {
-            self.tell_monitors(session, row, &words);
+            self.tell_monitors(session, row, &args);
         }
         if !session.wants_reply() {
             replies.truncate(mark);

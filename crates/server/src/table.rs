@@ -12,6 +12,8 @@ pub struct Row {
     pub id: usize,
     /// `get`, or `client|list`.
     pub name: String,
+    /// The folded name, if that says it all.
+    letters: Option<u64>,
     pub spec: &'static Spec,
     pub parent: Option<&'static Spec>,
     pub run: Run,
@@ -66,8 +68,10 @@ impl CommandTable {
         }
         table.rows.sort_by(|a, b| a.name.cmp(&b.name));
         table.rename(renamed)?;
-        for (at, row) in table.rows.iter().enumerate() {
-            let mut place = name_hash(row.name.as_bytes());
+        for (at, row) in table.rows.iter_mut().enumerate() {
+            let name = row.name.as_bytes();
+            row.letters = folds_uniquely(name).then(|| fold(name));
+            let mut place = place_of(fold(row.name.as_bytes()), row.name.len());
             while table.index[place] != NO_ROW {
                 place = (place + 1) % INDEX_LEN;
             }
@@ -88,6 +92,7 @@ impl CommandTable {
         Row {
             id,
             name: ctx::full_name(parent, spec).into_owned(),
+            letters: None,
             spec,
             parent,
             run: run(command.run),
@@ -120,14 +125,19 @@ impl CommandTable {
     /// The command of this name, in any case. O(1).
     #[inline]
     pub fn find(&self, name: &[u8]) -> Option<&Row> {
-        let mut place = name_hash(name);
+        let letters = fold(name);
+        let mut place = place_of(letters, name.len());
         loop {
             let at = self.index[place];
             if at == NO_ROW {
                 return None;
             }
             let row = &self.rows[at as usize];
-            if row.name.as_bytes().eq_ignore_ascii_case(name) {
+            let is_it = match row.letters {
+                Some(own) => own == letters && row.name.len() == name.len(),
+                None => row.name.as_bytes().eq_ignore_ascii_case(name),
+            };
+            if is_it {
                 return Some(row);
             }
             place = (place + 1) % INDEX_LEN;
@@ -205,13 +215,61 @@ fn key_plan(spec: &Spec) -> KeyPlan {
     }
 }
 
-/// Where the search for a name begins: its first eight letters in lower case, and its length.
+/// The letters of a name in lower case: all of a name of up to eight, else its first eight. Loads
+/// of a fixed size that may overlap: a copy of a length known only now is a call.
 #[inline]
-fn name_hash(name: &[u8]) -> usize {
-    let mut word = [0u8; 8];
-    let len = name.len().min(8);
-    word[..len].copy_from_slice(&name[..len]);
-    let letters = u64::from_le_bytes(word) | 0x2020_2020_2020_2020;
-    let mixed = (letters ^ (name.len() as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+fn fold(name: &[u8]) -> u64 {
+    let letters = if let Some(first) = name.first_chunk() {
+        u64::from_le_bytes(*first)
+    } else if let (Some(first), Some(last)) = (name.first_chunk(), name.last_chunk()) {
+        u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last))
+    } else {
+        let at = |at: usize| u64::from(name.get(at).copied().unwrap_or_default());
+        at(0) << 16 | at(1) << 8 | at(2)
+    };
+    letters | 0x2020_2020_2020_2020
+}
+
+/// Where the search for a name of these letters and this length begins.
+#[inline]
+fn place_of(letters: u64, len: usize) -> usize {
+    let mixed = (letters ^ (len as u64) << 56).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> (64 - INDEX_LEN.trailing_zeros())) as usize
+}
+
+/// Whether [`fold`] tells this name from all others of its length: it drops a bit that letters
+/// alone can spare.
+fn folds_uniquely(name: &[u8]) -> bool {
+    name.len() <= 8 && name.iter().all(u8::is_ascii_alphabetic)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_found_in_any_case_and_nothing_else_is() {
+        let table = CommandTable::new(&[]).unwrap();
+        for row in table.rows() {
+            let name = row.name.as_bytes();
+            assert_eq!(table.find(name).map(|found| found.id), Some(row.id));
+            assert_eq!(table.find(&name.to_ascii_uppercase()).map(|found| found.id), Some(row.id));
+            for at in 0..name.len() {
+                for bit in 0..8 {
+                    let mut other = name.to_vec();
+                    other[at] ^= 1 << bit;
+                    let folded = String::from_utf8_lossy(&other).to_ascii_lowercase();
+                    let wanted = table.rows().iter().find(|row| row.name == folded);
+                    assert_eq!(
+                        table.find(&other).map(|found| found.id),
+                        wanted.map(|row| row.id),
+                        "{folded:?}"
+                    );
+                }
+                assert_ne!(table.find(&name[..at]).map(|found| found.id), Some(row.id));
+            }
+            assert!(table.find(&[name, b" "].concat()).is_none());
+        }
+        assert!(table.find(b"").is_none());
+    }
 }

@@ -61,20 +61,33 @@ impl<'a> Keys<'a> {
         db: DbIndex,
         prepared: &[PreparedKey],
     ) -> Result<Keys<'a>> {
-        let mut keys = Keys { keyspace, env, db, held: Held::None, dirty: 0, expired_any: false };
-        match prepared {
-            [] => {}
-            [key] => {
-                let slot = keyspace.database(db).slot(key.slot);
-                let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
-                keys.held = Held::One((db, key.slot), guard);
-            }
-            many => keys.lock_many(many.iter().map(|key| (db, key.slot)))?,
-        }
+        let mut keys = Keys::unlocked(keyspace, env, db);
+        keys.hold(prepared)?;
         Ok(keys)
     }
 
+    /// [`Keys::lock`] of keys that hold nothing yet; in place, because moving them costs more than
+    /// the lock.
+    #[inline]
+    pub(crate) fn hold(&mut self, prepared: &[PreparedKey]) -> Result<()> {
+        self.assert_holds_nothing();
+        match prepared {
+            [] => {}
+            [key] => {
+                let slot = self.keyspace.database(self.db).slot(key.slot);
+                let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
+                self.held = Held::One((self.db, key.slot), guard);
+            }
+            many => {
+                let db = self.db;
+                self.lock_many(many.iter().map(|key| (db, key.slot)))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Keys that hold no slot: for commands without keys, or that look at slots one by one.
+    #[inline]
     pub fn unlocked(keyspace: &'a Keyspace, env: &'a Env, db: DbIndex) -> Keys<'a> {
         Keys { keyspace, env, db, held: Held::None, dirty: 0, expired_any: false }
     }
