@@ -72,6 +72,11 @@ impl Digest {
 const fn type_number(kind: Kind) -> u32 {
     match kind {
         Kind::String => 0,
+        Kind::List => 1,
+        Kind::Set => 2,
+        Kind::SortedSet => 3,
+        Kind::Hash => 4,
+        Kind::Stream => 6,
     }
 }
 

@@ -4,6 +4,7 @@
 use crate::effect::{Aftermath, Armed, EventClass};
 use crate::keyspace::{Entry, Spread, Table, Tally, UnixMs};
 use crate::random::Random;
+use crate::types::{EncodingLimits, Value};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -23,6 +24,7 @@ pub struct Settings {
     pub lazy_user_del: bool,
     pub lazy_user_flush: bool,
     pub events: EventClass,
+    pub limits: EncodingLimits,
 }
 
 impl Default for Settings {
@@ -40,6 +42,7 @@ impl Default for Settings {
             lazy_user_del: false,
             lazy_user_flush: false,
             events: EventClass::empty(),
+            limits: EncodingLimits::default(),
         }
     }
 }
@@ -82,6 +85,7 @@ impl EvictionPolicy {
 pub enum Garbage {
     Entry(Entry),
     Table(Table),
+    Value(Value),
 }
 
 /// One thread's belongings. Not shared: the cells are for code that holds parts of it.

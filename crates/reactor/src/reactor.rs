@@ -183,7 +183,11 @@ fn round<B: Backend, H: Handler>(
 }
 
 /// One pass over the touched connections; what is touched meanwhile is left for the next pass, so that this ends.
-pub(crate) fn settle_touched<B: Backend, H: Handler>(backend: &mut B, io: &mut Control, handler: &mut H) {
+pub(crate) fn settle_touched<B: Backend, H: Handler>(
+    backend: &mut B,
+    io: &mut Control,
+    handler: &mut H,
+) {
     let mut touched = std::mem::take(&mut io.touched);
     for index in touched.drain(..) {
         // Those settled right after their own event are still listed.

@@ -70,7 +70,7 @@ impl Background {
 
 fn weight(garbage: &[Garbage]) -> u64 {
     let weigh = |thing: &Garbage| match thing {
-        Garbage::Entry(_) => 1,
+        Garbage::Entry(_) | Garbage::Value(_) => 1,
         Garbage::Table(table) => table.view().len() as u64,
     };
     garbage.iter().map(weigh).sum()

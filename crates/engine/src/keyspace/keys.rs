@@ -487,13 +487,25 @@ impl<'a> Keys<'a> {
     /// Records that `key` was changed. Everything that must not be forgotten hangs on this.
     #[inline]
     pub(crate) fn changed(&mut self, key: &Key<'_>, class: EventClass, event: &'static str) {
-        self.dirty += 1;
+        self.changed_by(key, 1, class, event);
+    }
+
+    /// Like [`Keys::changed`] for a change that counts as several.
+    #[inline]
+    pub(super) fn changed_by(
+        &mut self,
+        key: &Key<'_>,
+        changes: u64,
+        class: EventClass,
+        event: &'static str,
+    ) {
+        self.dirty += changes;
         self.tell(key, class, event);
     }
 
     /// Tells of one more key that a change concerns, which is counted elsewhere.
     #[inline]
-    fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
+    pub(super) fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
         if !self.env.armed.get().is_empty() {
             self.notify(key.bytes, class, event);
         }
@@ -759,19 +771,29 @@ fn notify(env: &Env, db: DbIndex, key: &[u8], class: EventClass, name: &'static 
     }
 }
 
-/// Frees an entry: at once if it is one allocation, elsewhere if it has a value of its own.
+/// Frees an entry: at once if that is quick, elsewhere if its value is large.
 pub(super) fn discard(env: &Env, mut entry: Entry) {
-    if entry.boxed_mut().is_some() {
+    if entry.boxed_mut().is_some_and(|value| !value.is_light()) {
         env.garbage.borrow_mut().push(Garbage::Entry(entry));
+    }
+}
+
+/// Like [`discard`] for a value that was in no entry.
+pub(super) fn discard_value(env: &Env, value: Value) {
+    if !value.is_light() {
+        env.garbage.borrow_mut().push(Garbage::Value(value));
     }
 }
 
 /// Moves a large value out of an entry that is about to be overwritten, to be freed elsewhere.
 #[cold]
 fn free_value(env: &Env, entry: &mut StoredMut<'_>) {
-    let mut grave = copy_entry(entry, b"");
-    grave.set_deadline(None);
-    env.garbage.borrow_mut().push(Garbage::Entry(grave));
+    if let Some(value) = entry.boxed_mut()
+        && !value.is_light()
+    {
+        let value = std::mem::replace(value, Value::Str(std::sync::Arc::default()));
+        discard_value(env, value);
+    }
 }
 
 fn copy_entry(source: &Entry, key: &[u8]) -> Entry {
@@ -779,8 +801,6 @@ fn copy_entry(source: &Entry, key: &[u8]) -> Entry {
     match source.value() {
         ValueRef::Bytes(bytes) => Entry::new_bytes(key, source.kind(), bytes),
         ValueRef::Int(number) => Entry::new_int(key, source.kind(), number),
-        ValueRef::Boxed(Value::Str(data)) => {
-            Entry::new_boxed(key, source.kind(), Box::new(Value::Str(std::sync::Arc::clone(data))))
-        }
+        ValueRef::Boxed(value) => Entry::new_boxed(key, source.kind(), Box::new(value.clone())),
     }
 }

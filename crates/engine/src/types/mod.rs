@@ -1,19 +1,30 @@
 //! Logical types over their encodings. The only place that knows how a value is stored.
 
+mod collection;
 pub mod string;
+
+pub use collection::{Collection, Edit, EncodingLimits};
 
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
 use std::sync::Arc;
 
-/// A value too large to live inside its entry.
-#[derive(Debug)]
+/// A value that does not live inside its entry. A clone is as cheap as the value is large: compact
+/// values are copied, large ones share their parts until one side changes them.
+#[derive(Debug, Clone)]
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
 }
 
 impl Value {
+    /// Whether freeing the value takes no longer than handing it to another thread would.
+    pub(crate) fn is_light(&self) -> bool {
+        match self {
+            Value::Str(_) => false,
+        }
+    }
+
     /// Bytes of memory the value takes, its box and shared parts included.
     pub fn allocated_bytes(&self) -> usize {
         match self {
@@ -28,16 +39,27 @@ impl Value {
 #[repr(u8)]
 pub enum Kind {
     String = 0,
+    List = 1,
+    Set = 2,
+    SortedSet = 3,
+    Hash = 4,
+    Stream = 5,
 }
 
 impl Kind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: &'static [Kind] = &[Kind::String];
+    pub const ALL: &'static [Kind] =
+        &[Kind::String, Kind::List, Kind::Set, Kind::SortedSet, Kind::Hash, Kind::Stream];
 
     /// The name in TYPE and SCAN … TYPE.
     pub const fn name(self) -> &'static str {
         match self {
             Kind::String => "string",
+            Kind::List => "list",
+            Kind::Set => "set",
+            Kind::SortedSet => "zset",
+            Kind::Hash => "hash",
+            Kind::Stream => "stream",
         }
     }
 }
@@ -49,16 +71,43 @@ pub enum Encoding {
     Int = 0,
     EmbStr = 1,
     Raw = 2,
+    ListPack = 3,
+    QuickList = 4,
+    HashTable = 5,
+    IntSet = 6,
+    SkipList = 7,
+    Stream = 8,
+    /// A list pack whose fields may have deadlines.
+    ListPackEx = 9,
 }
 
 impl Encoding {
-    pub const ALL: &'static [Encoding] = &[Encoding::Int, Encoding::EmbStr, Encoding::Raw];
+    /// All encodings, in the order of their numbers.
+    pub const ALL: &'static [Encoding] = &[
+        Encoding::Int,
+        Encoding::EmbStr,
+        Encoding::Raw,
+        Encoding::ListPack,
+        Encoding::QuickList,
+        Encoding::HashTable,
+        Encoding::IntSet,
+        Encoding::SkipList,
+        Encoding::Stream,
+        Encoding::ListPackEx,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
             Encoding::Int => "int",
             Encoding::EmbStr => "embstr",
             Encoding::Raw => "raw",
+            Encoding::ListPack => "listpack",
+            Encoding::QuickList => "quicklist",
+            Encoding::HashTable => "hashtable",
+            Encoding::IntSet => "intset",
+            Encoding::SkipList => "skiplist",
+            Encoding::Stream => "stream",
+            Encoding::ListPackEx => "listpackex",
         }
     }
 }

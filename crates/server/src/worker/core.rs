@@ -12,6 +12,7 @@ use crate::table::{Row, Run};
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
+use brisk_engine::types::EncodingLimits;
 use brisk_engine::{Args, Env, Settings, UnixMs};
 use brisk_reactor::{Clock, Token};
 use brisk_resp::Limits;
@@ -318,7 +319,24 @@ fn eviction_budget_ns(tenacity: i64) -> u64 {
 fn engine_settings(config: &Config) -> Settings {
     use crate::config::choice::EvictionPolicy as Chosen;
     let memory = &config.memory;
+    let encoding = &config.encoding;
+    // The directives' ranges exclude negative numbers.
+    let limits = EncodingLimits {
+        hash_max_listpack_entries: encoding.hash_max_listpack_entries as usize,
+        hash_max_listpack_value: encoding.hash_max_listpack_value as usize,
+        list_max_listpack_size: encoding.list_max_listpack_size,
+        list_compress_depth: encoding.list_compress_depth as usize,
+        set_max_intset_entries: encoding.set_max_intset_entries as usize,
+        set_max_listpack_entries: encoding.set_max_listpack_entries as usize,
+        set_max_listpack_value: encoding.set_max_listpack_value as usize,
+        zset_max_listpack_entries: encoding.zset_max_listpack_entries as usize,
+        zset_max_listpack_value: encoding.zset_max_listpack_value as usize,
+        hll_sparse_max_bytes: encoding.hll_sparse_max_bytes as usize,
+        stream_node_max_bytes: encoding.stream_node_max_bytes as usize,
+        stream_node_max_entries: encoding.stream_node_max_entries as usize,
+    };
     Settings {
+        limits,
         string_bytes_max: config.clients.proto_max_bulk_len,
         limited: memory.maxmemory != 0,
         eviction: match memory.maxmemory_policy {

@@ -1,0 +1,108 @@
+//! How commands change lists, sets, sorted sets, hashes and streams.
+//!
+//! A command says what is to be done to the value; that the key appears with its first element and
+//! goes with its last, that its encoding is shown rightly, and that all who must know of the change
+//! hear of it, is done here.
+
+use super::evict::{initial_clock, touch};
+use super::keys::{Keys, discard, discard_value};
+use super::{Entry, Key};
+use crate::effect::EventClass;
+use crate::error::{CommandError, Result};
+use crate::types::{Collection, Edit, EncodingLimits, kind_byte};
+
+impl Keys<'_> {
+    /// Lets `change` edit the value of `key`, which is made if there is none. On an error of
+    /// `change` the value must be as it was.
+    ///
+    /// # Errors
+    /// WRONGTYPE, and those of `change`.
+    #[inline]
+    pub fn upsert<C: Collection, R>(
+        &mut self,
+        key: &Key<'_>,
+        change: impl FnOnce(&mut C, &EncodingLimits) -> Result<Edit<R>>,
+    ) -> Result<R> {
+        if self.contains(key) {
+            return self.edit(key, change);
+        }
+        let env = self.env();
+        let limits = &env.settings.limits;
+        let mut value = C::new(limits);
+        let Edit { result, changes, event } = change(&mut value, limits)?;
+        if !value.is_empty() || (C::MAY_BE_EMPTY && changes > 0) {
+            let kind = kind_byte(C::KIND, value.encoding());
+            let entry = Entry::new_boxed(key.bytes, kind, Box::new(value.into_value()));
+            entry.set_clock(initial_clock(env));
+            self.insert(key, entry);
+        }
+        if changes > 0 {
+            self.changed_by(key, changes, C::EVENTS, event);
+        }
+        Ok(result)
+    }
+
+    /// Lets `change` edit the value of `key`; `None` if the key does not exist. On an error of
+    /// `change` the value must be as it was.
+    ///
+    /// # Errors
+    /// WRONGTYPE, and those of `change`.
+    #[inline]
+    pub fn update<C: Collection, R>(
+        &mut self,
+        key: &Key<'_>,
+        change: impl FnOnce(&mut C, &EncodingLimits) -> Result<Edit<R>>,
+    ) -> Result<Option<R>> {
+        if self.contains(key) { self.edit(key, change).map(Some) } else { Ok(None) }
+    }
+
+    #[inline]
+    fn edit<C: Collection, R>(
+        &mut self,
+        key: &Key<'_>,
+        change: impl FnOnce(&mut C, &EncodingLimits) -> Result<Edit<R>>,
+    ) -> Result<R> {
+        let env = self.env();
+        let mut entry = self.find_mut(key);
+        if entry.kind() & 0x0f != C::KIND as u8 {
+            return Err(CommandError::WrongType);
+        }
+        touch(env, &entry);
+        let value = entry.boxed_mut().and_then(C::of_value_mut);
+        let value = value.expect("an entry's kind is that of its value");
+        let Edit { result, changes, event } = change(value, &env.settings.limits)?;
+        let gone = value.is_empty() && !C::MAY_BE_EMPTY;
+        let kind = kind_byte(C::KIND, value.encoding());
+        entry.set_kind(kind);
+        if changes > 0 {
+            self.changed_by(key, changes, C::EVENTS, event);
+        }
+        if gone {
+            let entry = self.detach(key).expect("it was just found");
+            discard(env, entry);
+            self.tell(key, EventClass::GENERIC, "del");
+        }
+        Ok(result)
+    }
+
+    /// Puts `value` under `key`, whatever that held, without a deadline: what the STORE forms of
+    /// commands do with their results. A value without elements deletes the key.
+    pub fn put<C: Collection>(&mut self, key: &Key<'_>, value: C, event: &'static str) {
+        let env = self.env();
+        let old = self.detach(key);
+        let existed = old.is_some();
+        old.into_iter().for_each(|entry| discard(env, entry));
+        if value.is_empty() && !C::MAY_BE_EMPTY {
+            discard_value(env, value.into_value());
+            if existed {
+                self.changed(key, EventClass::GENERIC, "del");
+            }
+            return;
+        }
+        let kind = kind_byte(C::KIND, value.encoding());
+        let entry = Entry::new_boxed(key.bytes, kind, Box::new(value.into_value()));
+        entry.set_clock(initial_clock(env));
+        self.insert(key, entry);
+        self.changed(key, C::EVENTS, event);
+    }
+}

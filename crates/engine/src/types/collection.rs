@@ -1,0 +1,100 @@
+//! What lists, sets, sorted sets, hashes and streams have in common: they live behind a box, change
+//! their encoding as they grow, and a key does not outlive its last element.
+
+use super::{Encoding, Kind, Type, Value};
+use crate::effect::EventClass;
+use crate::keyspace::Stored;
+use brisk_structures::entry::ValueRef;
+
+/// Up to which size values keep their compact encodings; sizes in bytes, counts in elements. The
+/// names are those of the configuration directives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EncodingLimits {
+    pub hash_max_listpack_entries: usize,
+    pub hash_max_listpack_value: usize,
+    /// Elements of a list node if positive; -1 to -5 for 4 to 64 KiB.
+    pub list_max_listpack_size: i64,
+    /// List nodes at each end that stay uncompressed; 0 compresses none.
+    pub list_compress_depth: usize,
+    pub set_max_intset_entries: usize,
+    pub set_max_listpack_entries: usize,
+    pub set_max_listpack_value: usize,
+    pub zset_max_listpack_entries: usize,
+    pub zset_max_listpack_value: usize,
+    pub hll_sparse_max_bytes: usize,
+    /// 0 for no limit.
+    pub stream_node_max_bytes: usize,
+    /// 0 for no limit.
+    pub stream_node_max_entries: usize,
+}
+
+impl Default for EncodingLimits {
+    /// Redis's defaults.
+    fn default() -> EncodingLimits {
+        EncodingLimits {
+            hash_max_listpack_entries: 512,
+            hash_max_listpack_value: 64,
+            list_max_listpack_size: -2,
+            list_compress_depth: 0,
+            set_max_intset_entries: 512,
+            set_max_listpack_entries: 128,
+            set_max_listpack_value: 64,
+            zset_max_listpack_entries: 128,
+            zset_max_listpack_value: 64,
+            hll_sparse_max_bytes: 3000,
+            stream_node_max_bytes: 4096,
+            stream_node_max_entries: 100,
+        }
+    }
+}
+
+/// A type whose values are made of elements.
+pub trait Collection: Clone + 'static {
+    const KIND: Kind;
+    /// The class of its keyspace events.
+    const EVENTS: EventClass;
+    /// Whether a key may hold a value without elements. Only streams may.
+    const MAY_BE_EMPTY: bool = false;
+
+    /// A value without elements.
+    fn new(limits: &EncodingLimits) -> Self;
+    fn of_value(value: &Value) -> Option<&Self>;
+    fn of_value_mut(value: &mut Value) -> Option<&mut Self>;
+    fn into_value(self) -> Value;
+    fn is_empty(&self) -> bool;
+    fn encoding(&self) -> Encoding;
+}
+
+impl<C: Collection> Type for C {
+    const KIND: Kind = <C as Collection>::KIND;
+    type Ref<'a> = &'a C;
+
+    #[inline]
+    fn view(entry: Stored<'_>) -> &C {
+        match entry.value() {
+            ValueRef::Boxed(value) => C::of_value(value),
+            ValueRef::Bytes(_) | ValueRef::Int(_) => None,
+        }
+        .expect("an entry's kind is that of its value")
+    }
+}
+
+/// What a change to a collection came to.
+#[derive(Debug, Clone, Copy)]
+pub struct Edit<R> {
+    pub(crate) result: R,
+    pub(crate) changes: u64,
+    pub(crate) event: &'static str,
+}
+
+impl<R> Edit<R> {
+    /// `changes` things were changed, which is the event `event`; with 0 changes nothing happened.
+    pub fn new(result: R, changes: u64, event: &'static str) -> Edit<R> {
+        Edit { result, changes, event }
+    }
+
+    /// Nothing was changed.
+    pub fn unchanged(result: R) -> Edit<R> {
+        Edit { result, changes: 0, event: "" }
+    }
+}
