@@ -7,6 +7,7 @@
 //! | [`table`] | the hash table of a slot: 64-byte buckets, incremental growth, stateless scan |
 //! | [`slot`] | a table behind a one-byte lock, with lock-free prefetching |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
+//! | [`intset`] | a sorted array of integers: small sets of numbers |
 //! | [`alloc`] | counts what the global allocator hands out |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
@@ -19,6 +20,7 @@ pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hash;
+pub mod intset;
 pub mod list;
 mod prefetch;
 pub mod reclaim;
