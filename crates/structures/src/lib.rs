@@ -9,6 +9,7 @@
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`intset`] | a sorted array of integers: small sets of numbers |
 //! | [`alloc`] | counts what the global allocator hands out |
+//! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
@@ -16,12 +17,15 @@
 
 pub mod alloc;
 pub mod crc16;
+pub mod decimal;
 pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hash;
 pub mod intset;
 pub mod list;
+pub mod listpack;
+mod malformed;
 mod prefetch;
 pub mod reclaim;
 pub mod sha1;
@@ -29,3 +33,5 @@ pub mod slab;
 pub mod slot;
 pub mod table;
 pub mod wheel;
+
+pub use malformed::Malformed;
