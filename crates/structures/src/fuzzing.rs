@@ -176,7 +176,7 @@ pub fn fuzz_entry(data: &[u8]) {
 /// Bytes that may be an integer set; if they are, it is changed by operations taken from the same
 /// bytes and compared with a tree. O(input²).
 pub fn fuzz_intset(data: &[u8]) {
-    let Ok(mut set) = IntSet::from_untrusted(data.to_vec()) else { return };
+    let Ok(mut set) = IntSet::from_bytes(data.to_vec()) else { return };
     let mut model: BTreeSet<i64> = set.iter().collect();
     let mut input = Input(data);
     while !input.0.is_empty() {

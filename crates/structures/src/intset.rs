@@ -22,6 +22,7 @@
 //! Costs: find O(log n); insert and remove O(bytes after the item), a new width O(n). All of it is
 //! safe code: the searches run over arrays of one width, so the compiler drops their bounds checks.
 
+use crate::Malformed;
 use std::fmt;
 
 const HEADER: usize = 8;
@@ -34,32 +35,6 @@ pub const LEN_MAX: usize = 1 << 30;
 pub struct IntSet {
     bytes: Vec<u8>,
 }
-
-/// Why bytes are no integer set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Malformed {
-    /// The header is incomplete, or the items take more or fewer bytes than there are.
-    Length,
-    /// No width of ours.
-    Width,
-    /// No items: such a set is never written.
-    Empty,
-    /// An item is not above the one before.
-    Order,
-}
-
-impl fmt::Display for Malformed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Malformed::Length => "the integer set's length is not that of its items",
-            Malformed::Width => "the integer set's width is not 2, 4 or 8",
-            Malformed::Empty => "the integer set has no items",
-            Malformed::Order => "the integer set's items are not in ascending order",
-        })
-    }
-}
-
-impl std::error::Error for Malformed {}
 
 /// The bytes an integer needs.
 const fn width_of(value: i64) -> usize {
@@ -112,14 +87,17 @@ impl Items<'_> {
         }
     }
 
-    fn are_ascending(&self) -> bool {
-        fn strictly<const W: usize>(items: &[[u8; W]], number: fn([u8; W]) -> i64) -> bool {
-            items.is_sorted_by(|a, b| number(*a) < number(*b))
+    /// The first item that is not above the one before.
+    fn first_out_of_order(&self) -> Option<usize> {
+        fn first<const W: usize>(items: &[[u8; W]], number: fn([u8; W]) -> i64) -> Option<usize> {
+            let pairs = items.iter().zip(items.iter().skip(1));
+            let mut pairs = pairs.map(|(a, b)| number(*a) < number(*b));
+            pairs.position(|ascending| !ascending).map(|before| before + 1)
         }
         match self {
-            Items::Two(items) => strictly(items, |item| i64::from(i16::from_le_bytes(item))),
-            Items::Four(items) => strictly(items, |item| i64::from(i32::from_le_bytes(item))),
-            Items::Eight(items) => strictly(items, i64::from_le_bytes),
+            Items::Two(items) => first(items, |item| i64::from(i16::from_le_bytes(item))),
+            Items::Four(items) => first(items, |item| i64::from(i32::from_le_bytes(item))),
+            Items::Eight(items) => first(items, i64::from_le_bytes),
         }
     }
 }
@@ -148,8 +126,8 @@ impl IntSet {
     /// A set out of foreign bytes, which are kept as they are. O(n).
     ///
     /// # Errors
-    /// [`Malformed`] if they break an invariant or hold no items.
-    pub fn from_untrusted(bytes: Vec<u8>) -> Result<IntSet, Malformed> {
+    /// If they break an invariant or hold no items, which is never written.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<IntSet, Malformed> {
         validate(&bytes)?;
         Ok(IntSet { bytes })
     }
@@ -288,12 +266,10 @@ impl IntSet {
 
     /// Verifies the invariants; panics if one is broken.
     pub fn check(&self) {
-        match validate(&self.bytes) {
-            Ok(()) | Err(Malformed::Empty) => {}
-            Err(error) => panic!("{error}: {:?}", self.bytes),
-        }
-        assert!(self.len() <= LEN_MAX, "too long");
-        assert_eq!(self.len(), stored_len(&self.bytes), "length in the header");
+        assert!(matches!(self.bytes[..4], [2 | 4 | 8, 0, 0, 0]), "1: width");
+        assert_eq!(self.bytes.len(), HEADER + stored_len(&self.bytes) * self.width(), "1: length");
+        assert_eq!(self.items().first_out_of_order(), None, "2: order");
+        assert!(self.len() <= LEN_MAX, "3: too long");
     }
 
     /// Gives all items the width of `value`, which is wider than they are and therefore below or
@@ -344,23 +320,27 @@ fn stored_len(bytes: &[u8]) -> usize {
 /// Whether foreign bytes are an integer set with at least one item. O(n).
 ///
 /// # Errors
-/// Says what is wrong with them.
+/// With the first rule that is broken.
 pub fn validate(bytes: &[u8]) -> Result<(), Malformed> {
+    let malformed = |offset, what| Err(Malformed { offset, what });
     let Some((header, body)) = bytes.split_at_checked(HEADER) else {
-        return Err(Malformed::Length);
+        return malformed(bytes.len(), "integer set without its header");
     };
     let width = match header[..4] {
         [width @ (2 | 4 | 8), 0, 0, 0] => usize::from(width),
-        _ => return Err(Malformed::Width),
+        _ => return malformed(0, "integer set of a width other than 2, 4 and 8"),
     };
     let len = stored_len(header);
-    if len > LEN_MAX || len * width != body.len() {
-        return Err(Malformed::Length);
-    }
     if len == 0 {
-        return Err(Malformed::Empty);
+        return malformed(4, "integer set without items");
     }
-    if Items::of(width, body).are_ascending() { Ok(()) } else { Err(Malformed::Order) }
+    if len > LEN_MAX || len * width != body.len() {
+        return malformed(4, "integer set of another length than its items");
+    }
+    match Items::of(width, body).first_out_of_order() {
+        Some(index) => malformed(HEADER + index * width, "integer set out of order"),
+        None => Ok(()),
+    }
 }
 
 impl fmt::Debug for IntSet {
