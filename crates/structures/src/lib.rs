@@ -9,6 +9,7 @@
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`alloc`] | counts what the global allocator hands out |
 //! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
+//! | [`lzf`] | compression of small blocks, as dumps and inner list nodes use it |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
@@ -23,6 +24,7 @@ pub mod fuzzing;
 pub mod hash;
 pub mod list;
 pub mod listpack;
+pub mod lzf;
 mod malformed;
 mod prefetch;
 pub mod reclaim;
