@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub enum Outcome {
     /// The reply is in the buffer.
     Replied,
+    /// There is none yet: the client waits ([`crate::Env::take_waiter`] says for what).
+    Waiting,
 }
 
 /// Replies waiting to be sent.

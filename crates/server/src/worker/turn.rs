@@ -177,9 +177,16 @@ impl Worker {
                 return Some(data.len());
             }
             let flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
-            if let Flow::Later(stall) = flow {
-                self.stall(session, stall);
-                return Some(request.start);
+            match flow {
+                Flow::Next => {}
+                Flow::Waiting => {
+                    self.begin_wait(session);
+                    return Some(request.end);
+                }
+                Flow::Later(stall) => {
+                    self.stall(session, stall);
+                    return Some(request.start);
+                }
             }
             if self.replies.len() >= flush_at {
                 self.flush(io, session);
@@ -199,6 +206,7 @@ impl Worker {
         session.record.set(flag::STALLED, true);
         match stall {
             Stall::None | Stall::Output => {}
+            Stall::Waiting => self.core.shared.clients.set_blocked(&session.record, true),
             Stall::NextRound => self.again.push(session.token),
             Stall::Paused => {
                 self.core.shared.clients.set_blocked(&session.record, true);
@@ -216,7 +224,7 @@ impl Worker {
     }
 
     pub(super) fn unstall(&mut self, session: &mut Session) {
-        if session.stall == Stall::Paused {
+        if matches!(session.stall, Stall::Paused | Stall::Waiting) {
             self.core.shared.clients.set_blocked(&session.record, false);
         }
         session.stall = Stall::None;
