@@ -4,6 +4,7 @@
 use crate::effect::{Aftermath, Armed, EventClass};
 use crate::keyspace::{DbIndex, Entry, Spread, Table, Tally, UnixMs, Waiter};
 use crate::random::Random;
+use crate::reply::ReplyStream;
 use crate::types::{EncodingLimits, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -87,6 +88,8 @@ pub enum Garbage {
     Entry(Entry),
     Table(Table),
     Value(Value),
+    /// The view that a large reply was written from.
+    View(ReplyStream),
 }
 
 /// One thread's belongings. Not shared: the cells are for code that holds parts of it.

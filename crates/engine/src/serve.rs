@@ -41,6 +41,7 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(Served)) {
                     (true, 0)
                 }
             };
+            replies.finish();
             waiter.settle(over);
             if over {
                 keyspace.forget_waiter(&waiter);

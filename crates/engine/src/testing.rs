@@ -176,6 +176,7 @@ impl Db {
             buffer.truncate(mark);
             Reply::new(&mut buffer, self.protocol).error(&error);
         }
+        buffer.finish();
         self.env.garbage.borrow_mut().clear();
         let out = std::cell::RefCell::new(Vec::new());
         buffer.drain(

@@ -4,6 +4,7 @@ use crate::clients::{ClientRecord, flag};
 use crate::tls::TlsStream;
 use brisk_engine::DbIndex;
 use brisk_engine::keyspace::Waiter;
+use brisk_engine::reply::ReplyStream;
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, RequestDecoder};
 use brisk_structures::slab::Id;
@@ -54,6 +55,8 @@ pub struct Session {
     /// Its commands leave access clocks alone (CLIENT NO-TOUCH).
     pub no_touch: bool,
     pub stall: Stall,
+    /// A large reply that is being written as the client takes it.
+    pub stream: Option<ReplyStream>,
     /// The wait its command is in.
     pub waiter: Option<Arc<Waiter>>,
     /// The timer of that wait.
@@ -84,6 +87,7 @@ impl Session {
             reply_mode: ReplyMode::On,
             no_touch: false,
             stall: Stall::None,
+            stream: None,
             waiter: None,
             wait_timer: None,
             input: Vec::new(),

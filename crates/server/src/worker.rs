@@ -166,7 +166,9 @@ impl Worker {
         let Some(mut session) = self.take(token) else { return };
         if session.stall == stall {
             self.unstall(&mut session);
-            self.execute_input(io, &mut session);
+            if self.write_on(io, &mut session) {
+                self.execute_input(io, &mut session);
+            }
             if session.stall == Stall::None {
                 io.resume_reading(token);
                 if session.finished {

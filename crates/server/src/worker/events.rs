@@ -5,6 +5,7 @@ use super::{Purpose, Worker, unix_ms};
 use crate::clients::{ClientRecord, flag};
 use crate::mailbox::Message;
 use crate::session::{Session, Stall};
+use brisk_engine::env::Garbage;
 use brisk_reactor::{Accept, Close, CloseReason, Control, Handler, Token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -115,6 +116,9 @@ impl Handler for Worker {
         let _ = io;
         let Some(mut session) = self.take(token) else { return };
         self.abandon_wait(&mut session);
+        if let Some(stream) = session.stream.take() {
+            self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
+        }
         let stats = self.core.stats();
         stats.output_bytes.fetch_sub(session.counted_output, Ordering::Relaxed);
         stats.input_bytes.fetch_sub(session.counted_input, Ordering::Relaxed);
