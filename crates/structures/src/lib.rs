@@ -18,6 +18,7 @@ pub mod crc16;
 pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod geohash;
 pub mod hash;
 pub mod list;
 mod prefetch;
