@@ -22,6 +22,7 @@ pub mod decimal;
 pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod geohash;
 pub mod hash;
 pub mod list;
 pub mod listpack;
