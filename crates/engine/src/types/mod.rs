@@ -1,12 +1,14 @@
 //! Logical types over their encodings. The only place that knows how a value is stored.
 
 mod collection;
+pub mod set;
 pub mod string;
 
 pub use collection::{Collection, Edit, EncodingLimits};
 
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
+use set::Set;
 use std::sync::Arc;
 
 /// A value that does not live inside its entry. A clone is as cheap as the value is large: compact
@@ -15,6 +17,7 @@ use std::sync::Arc;
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
+    Set(Set),
 }
 
 impl Value {
@@ -22,6 +25,7 @@ impl Value {
     pub(crate) fn is_light(&self) -> bool {
         match self {
             Value::Str(_) => false,
+            Value::Set(set) => set.is_light(),
         }
     }
 
@@ -30,6 +34,7 @@ impl Value {
         match self {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
+            Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
         }
     }
 }
