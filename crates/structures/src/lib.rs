@@ -8,6 +8,8 @@
 //! | [`slot`] | a table behind a one-byte lock, with lock-free prefetching |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`alloc`] | counts what the global allocator hands out |
+//! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
+//! | [`lzf`] | compression of small blocks, as dumps and inner list nodes use it |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
@@ -15,12 +17,16 @@
 
 pub mod alloc;
 pub mod crc16;
+pub mod decimal;
 pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod geohash;
 pub mod hash;
 pub mod list;
+pub mod listpack;
+pub mod lzf;
+mod malformed;
 mod prefetch;
 pub mod reclaim;
 pub mod sha1;
@@ -28,3 +34,5 @@ pub mod slab;
 pub mod slot;
 pub mod table;
 pub mod wheel;
+
+pub use malformed::Malformed;
