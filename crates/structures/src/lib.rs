@@ -5,6 +5,7 @@
 //! | [`hash`], [`crc16`] | the keyed hash of the tables; the checksum that maps keys to slots |
 //! | [`entry`] | one key with its value, deadline and access clock in one allocation |
 //! | [`table`] | the hash table of a slot: 64-byte buckets, incremental growth, stateless scan |
+//! | [`segments`] | a map of byte strings in shared segments, for large hashes and sets |
 //! | [`slot`] | a table behind a one-byte lock, with lock-free prefetching |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`intset`] | a sorted array of integers: small sets of numbers |
@@ -31,6 +32,7 @@ pub mod lzf;
 mod malformed;
 mod prefetch;
 pub mod reclaim;
+pub mod segments;
 pub mod sha1;
 pub mod slab;
 pub mod slot;
