@@ -8,6 +8,7 @@
 //! | [`slot`] | a table behind a one-byte lock, with lock-free prefetching |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`alloc`] | counts what the global allocator hands out |
+//! | [`ordered`] | members in the order of their scores: B+tree with ranks and a hashed index |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
@@ -20,6 +21,7 @@ pub mod entry;
 pub mod fuzzing;
 pub mod hash;
 pub mod list;
+pub mod ordered;
 mod prefetch;
 pub mod reclaim;
 pub mod sha1;
