@@ -19,6 +19,7 @@ pub mod crc16;
 pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod geohash;
 pub mod hash;
 pub mod list;
 pub mod ordered;
