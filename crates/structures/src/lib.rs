@@ -12,6 +12,7 @@
 //! | [`alloc`] | counts what the global allocator hands out |
 //! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
 //! | [`lzf`] | compression of small blocks, as dumps and inner list nodes use it |
+//! | [`ordered`] | members in the order of their scores: B+tree with ranks and a hashed index |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
@@ -30,6 +31,7 @@ pub mod list;
 pub mod listpack;
 pub mod lzf;
 mod malformed;
+pub mod ordered;
 mod prefetch;
 pub mod reclaim;
 pub mod segments;
