@@ -7,6 +7,7 @@
 //! | [`table`] | the hash table of a slot: 64-byte buckets, incremental growth, stateless scan |
 //! | [`slot`] | a table behind a one-byte lock, with lock-free prefetching |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
+//! | [`bits`], [`hyperloglog`] | what bitmaps and cardinality estimators do to byte strings |
 //! | [`alloc`] | counts what the global allocator hands out |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
@@ -14,11 +15,13 @@
 //! invariant of its file's head that makes it sound.
 
 pub mod alloc;
+pub mod bits;
 pub mod crc16;
 pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hash;
+
 pub mod list;
 mod prefetch;
 pub mod reclaim;
