@@ -97,6 +97,11 @@ impl<R> Edit<R> {
         Edit { result, changes, event }
     }
 
+    /// `changes` things were changed, of which keyspace events do not tell.
+    pub fn silent(result: R, changes: u64) -> Edit<R> {
+        Edit { result, changes, event: "" }
+    }
+
     /// Nothing was changed.
     pub fn unchanged(result: R) -> Edit<R> {
         Edit { result, changes: 0, event: "" }
