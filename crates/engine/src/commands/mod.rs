@@ -2,14 +2,16 @@
 
 mod bitmap;
 mod generic;
+mod iteration;
 mod server;
+mod set;
 mod string;
 
 use crate::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
 pub const FAMILIES: &[&[&[Command]]] =
-    &[bitmap::FAMILY, generic::FAMILY, server::FAMILY, string::FAMILY];
+    &[bitmap::FAMILY, generic::FAMILY, server::FAMILY, set::FAMILY, string::FAMILY];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -16,9 +16,7 @@ mod choice;
 #[cfg(test)]
 mod tests;
 
-pub use algebra::{
-    difference, each_common, each_of_any, each_only_in, intersection, union,
-};
+pub use algebra::{difference, each_common, each_of_any, each_only_in, intersection, union};
 pub use brisk_structures::listpack::Item as Member;
 pub use choice::Drawer;
 
@@ -310,12 +308,7 @@ impl Set {
     /// One step of an iteration: shows about `count` members from `cursor` on and returns the next
     /// cursor, 0 at the end. Compact sets are shown whole. Members that stay throughout an
     /// iteration are shown at least once, whatever is added and removed meanwhile.
-    pub fn scan<'a>(
-        &'a self,
-        cursor: u64,
-        count: u64,
-        mut visit: impl FnMut(Member<'a>),
-    ) -> u64 {
+    pub fn scan<'a>(&'a self, cursor: u64, count: u64, mut visit: impl FnMut(Member<'a>)) -> u64 {
         let Members::Table(table) = &self.0 else {
             self.each(visit);
             return 0;

@@ -360,6 +360,7 @@ fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
         lfu_decay_minutes: memory.lfu_decay_time_min as u32,
         lazy_expire: memory.lazyfree_lazy_expire,
         lazy_eviction: memory.lazyfree_lazy_eviction,
+        lazy_server_del: memory.lazyfree_lazy_server_del,
         lazy_user_del: memory.lazyfree_lazy_user_del,
         lazy_user_flush: memory.lazyfree_lazy_user_flush,
         ..Settings::default()

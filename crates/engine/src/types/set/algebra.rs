@@ -22,10 +22,7 @@ const PROBED_PACK_MAX: usize = 128;
 
 /// Shows the members that all of `sets` have; puts the smallest first. O(n * sets) with n the
 /// length of the smallest.
-pub fn each_common<'a>(
-    sets: &mut [&'a Set],
-    mut visit: impl FnMut(Member<'a>) -> ControlFlow<()>,
-) {
+pub fn each_common<'a>(sets: &mut [&'a Set], mut visit: impl FnMut(Member<'a>) -> ControlFlow<()>) {
     sets.sort_by_key(|set| set.len());
     let Some((&smallest, others)) = sets.split_first() else { return };
     let _ = smallest.try_each(|member| {
@@ -150,7 +147,7 @@ fn without(first: &Set, others: &[&Set], limits: &EncodingLimits) -> Set {
 }
 
 /// The members of `first` that none of `others` has.
-pub fn difference(first: &Set, others: &mut [&Set], limits: &EncodingLimits) -> Set {
+pub fn difference<'a>(first: &'a Set, others: &mut [&'a Set], limits: &EncodingLimits) -> Set {
     let mut rest = Set::of_ints();
     if others.iter().any(|set| std::ptr::eq(*set, first)) {
         return rest;
