@@ -10,6 +10,7 @@ use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
 use crate::table::{Row, Run};
 use brisk_engine::env::EvictionPolicy;
+use brisk_engine::keyspace::KeyHasher;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::types::EncodingLimits;
@@ -116,7 +117,7 @@ impl Core {
         self.config_generation = self.shared.config_generation();
         self.config = self.shared.config();
         let config = Arc::clone(&self.config);
-        self.env.settings = engine_settings(&config);
+        self.env.settings = engine_settings(&config, self.shared.keyspace.hasher());
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {
@@ -320,7 +321,7 @@ fn eviction_budget_ns(tenacity: i64) -> u64 {
     }
 }
 
-fn engine_settings(config: &Config) -> Settings {
+fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
     use crate::config::choice::EvictionPolicy as Chosen;
     let memory = &config.memory;
     let encoding = &config.encoding;
@@ -338,6 +339,7 @@ fn engine_settings(config: &Config) -> Settings {
         hll_sparse_max_bytes: encoding.hll_sparse_max_bytes as usize,
         stream_node_max_bytes: encoding.stream_node_max_bytes as usize,
         stream_node_max_entries: encoding.stream_node_max_entries as usize,
+        hash_key: hasher.secret(),
     };
     Settings {
         limits,
