@@ -86,6 +86,11 @@ fn entries_survive() {
 }
 
 #[test]
+fn hyperloglogs_survive() {
+    smoke("hyperloglog", brisk_structures::fuzzing::fuzz_hyperloglog);
+}
+
+#[test]
 fn configuration_files_survive() {
     smoke("config_file", brisk_server::config::fuzzing::config_file);
 }

@@ -21,6 +21,7 @@ pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hash;
+pub mod hyperloglog;
 
 pub mod list;
 mod prefetch;
