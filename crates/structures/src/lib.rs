@@ -10,6 +10,7 @@
 //! | [`alloc`] | counts what the global allocator hands out |
 //! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
 //! | [`lzf`] | compression of small blocks, as dumps and inner list nodes use it |
+//! | [`sequence`], [`quicklist`] | long lists: a shared tree of parts; listpacks as its parts |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
@@ -27,7 +28,9 @@ pub mod listpack;
 pub mod lzf;
 mod malformed;
 mod prefetch;
+pub mod quicklist;
 pub mod reclaim;
+pub mod sequence;
 pub mod sha1;
 pub mod slab;
 pub mod slot;
