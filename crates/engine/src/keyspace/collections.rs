@@ -9,7 +9,7 @@ use super::keys::{Keys, discard, discard_value};
 use super::{Entry, Key};
 use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
-use crate::types::{Collection, Edit, EncodingLimits, kind_byte};
+use crate::types::{Collection, Edit, EncodingLimits, Kind, kind_byte};
 
 impl Keys<'_> {
     /// Lets `change` edit the value of `key`, which is made if there is none. On an error of
@@ -76,6 +76,10 @@ impl Keys<'_> {
         entry.set_kind(kind);
         if changes > 0 {
             self.changed_by(key, changes, C::EVENTS, event);
+            // Lists and sorted sets serve who waits as they appear; a stream with each entry.
+            if C::KIND == Kind::Stream && self.is_waited_for(key.slot) {
+                self.signal(key);
+            }
         }
         if gone {
             let entry = self.detach(key).expect("it was just found");
