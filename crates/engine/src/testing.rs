@@ -10,10 +10,10 @@
 //!
 //! Words are split as redis-cli splits them: quotes, and `\xHH` inside double quotes.
 
-use crate::args::{Args, PreparedKey};
+use crate::args::{Args, PreparedKey, encode_request};
 use crate::command::Spec;
 use crate::commands;
-use crate::ctx::{Command, full_name};
+use crate::ctx::{Blocking, Command, full_name};
 use crate::effect::{Armed, EventClass};
 use crate::env::{Env, Settings};
 use crate::error::{CommandError, Result};
@@ -216,6 +216,7 @@ impl Db {
             buffer.truncate(mark);
             Reply::new(&mut buffer, self.protocol).error(&error);
         }
+        buffer.finish();
         self.env.garbage.borrow_mut().clear();
         let out = std::cell::RefCell::new(Vec::new());
         buffer.drain(
@@ -249,8 +250,8 @@ impl Db {
             args.skip_subcommand();
         }
         let reply = Reply::new(buffer, self.protocol);
-        let call =
-            Invocation { spec, parent, run: command.run, db: self.selected, may_block: false };
+        let blocking = Blocking::Never;
+        let call = Invocation { spec, parent, run: command.run, db: self.selected, blocking };
         exec::run(&self.keyspace, &self.env, &call, &prepared, &mut args, reply)
             .map(|done| self.changes.set(done.dirty))
     }
@@ -270,17 +271,6 @@ fn find<W: AsRef<[u8]>>(words: &[W]) -> Result<(&'static Command, Option<&'stati
         }
         _ => Ok((command, None)),
     }
-}
-
-fn encode_request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
-    let mut request = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        let word = word.as_ref();
-        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        request.extend_from_slice(word);
-        request.extend_from_slice(b"\r\n");
-    }
-    request
 }
 
 /// Splits a line into words as an inline request.

@@ -9,7 +9,7 @@ use super::keys::{Keys, discard, discard_value, free_value};
 use super::{Entry, Key};
 use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
-use crate::types::{Collection, Edit, EncodingLimits, kind_byte, string};
+use crate::types::{Collection, Edit, EncodingLimits, Kind, kind_byte, string};
 use brisk_structures::entry::ValueRef;
 
 impl Keys<'_> {
@@ -77,6 +77,10 @@ impl Keys<'_> {
         entry.set_kind(kind);
         if changes > 0 {
             self.changed_by(key, changes, C::EVENTS, event);
+            // Lists and sorted sets serve who waits as they appear; a stream with each entry.
+            if C::KIND == Kind::Stream && self.is_waited_for(key.slot) {
+                self.signal(key);
+            }
         }
         if gone {
             let entry = self.detach(key).expect("it was just found");
@@ -114,7 +118,7 @@ impl Keys<'_> {
             self.delete(key);
             return;
         }
-        let env = self.env();
+        let (env, db) = (self.env(), self.db());
         if self.contains(key) {
             self.set_deadline(key, None);
         } else {
@@ -122,7 +126,7 @@ impl Keys<'_> {
         }
         let mut entry = self.find_mut(key);
         if matches!(entry.value(), ValueRef::Boxed(_)) {
-            free_value(env, &mut entry);
+            free_value(env, db, &mut entry);
         }
         string::store_owned(&mut entry, bytes);
         entry.set_clock(initial_clock(env));

@@ -3,7 +3,7 @@
 use crate::clients::flag;
 use crate::config::Config;
 use crate::config::value::ClientClass;
-use crate::mailbox::Message;
+use crate::mailbox::{Delivery, Message};
 use crate::pause::Paused;
 use crate::session::Session;
 use crate::shared::{Shared, armed};
@@ -16,6 +16,7 @@ use brisk_engine::types::EncodingLimits;
 use brisk_engine::{Args, Env, Settings, UnixMs};
 use brisk_reactor::{Clock, Token};
 use brisk_resp::Limits;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -38,6 +39,8 @@ pub struct Core {
     pub latency_tracking: bool,
     /// Sessions to close after the present command, by token.
     pub doomed: Vec<Token>,
+    /// Answers for sessions of this worker whose commands waited.
+    pub deliveries: VecDeque<Delivery>,
     /// Words of the present server command that nobody may see: passwords.
     pub redacted: Vec<usize>,
     pub evictor: Evictor,
@@ -75,6 +78,7 @@ impl Core {
             slow_ns: u64::MAX,
             latency_tracking: true,
             doomed: Vec::new(),
+            deliveries: VecDeque::new(),
             redacted: Vec::new(),
             evictor: Evictor::default(),
             ran: 0,
