@@ -2,6 +2,7 @@
 
 mod bitmap;
 mod generic;
+mod hyperloglog;
 mod server;
 mod string;
 
@@ -9,7 +10,7 @@ use crate::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
 pub const FAMILIES: &[&[&[Command]]] =
-    &[bitmap::FAMILY, generic::FAMILY, server::FAMILY, string::FAMILY];
+    &[bitmap::FAMILY, generic::FAMILY, hyperloglog::FAMILY, server::FAMILY, string::FAMILY];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {

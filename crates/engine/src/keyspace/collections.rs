@@ -118,7 +118,7 @@ impl Keys<'_> {
             self.delete(key);
             return;
         }
-        let env = self.env();
+        let (env, db) = (self.env(), self.db());
         if self.contains(key) {
             self.set_deadline(key, None);
         } else {
