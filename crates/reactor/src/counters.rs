@@ -28,7 +28,7 @@ pub struct Counters {
     /// Times the ring's receive buffers ran out; 0 with epoll.
     pub buffers_exhausted: u64,
     /// Ticks (see [`crate::clock()`]) spent waiting, accepting, in receive calls, and in send calls. With io_uring the kernel does
-    /// all four inside `io_uring_enter`, so everything is in `ticks_wait`.
+    /// all but accepting inside `io_uring_enter`, so the others are in `ticks_wait`.
     pub ticks_wait: u64,
     pub ticks_accept: u64,
     pub ticks_receive: u64,

@@ -64,6 +64,8 @@ pub struct Worker {
     plain: Vec<u8>,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
+    /// The configuration whose bounds on accepts the listeners have.
+    accepts_generation: Option<u64>,
     /// Messages that change the listeners, which only the loop around the worker can do.
     pub listening: Vec<Message>,
 }
@@ -85,7 +87,23 @@ impl Worker {
             plain: Vec::new(),
             participant,
             listeners,
+            accepts_generation: None,
             listening: Vec::new(),
+        }
+    }
+
+    /// Gives the listeners their bounds on accepts: at the start, when there are new ones, and when
+    /// the configuration changes.
+    #[cold]
+    pub fn limit_accepts(&mut self, io: &mut Control) {
+        self.accepts_generation = Some(self.core.config_generation());
+        let network = &self.core.config.network;
+        for (index, purpose) in self.listeners.iter().enumerate() {
+            let limit = match purpose {
+                Purpose::Tcp | Purpose::Unix => network.max_new_connections_per_cycle,
+                Purpose::Tls => network.max_new_tls_connections_per_cycle,
+            };
+            io.limit_accepts(index, usize::try_from(limit).unwrap_or(1));
         }
     }
 
@@ -93,6 +111,9 @@ impl Worker {
     /// wait for events.
     pub fn between_rounds(&mut self, io: &mut Control) -> Duration {
         self.core.refresh_config();
+        if self.accepts_generation != Some(self.core.config_generation()) {
+            self.limit_accepts(io);
+        }
         self.core.read_clocks();
         self.round_began = self.core.last_ticks;
         for token in std::mem::take(&mut self.again) {

@@ -1,4 +1,4 @@
-//! The io_uring back end: multishot accept and receive into provided buffers, sends queued at the end of the round, one
+//! The io_uring back end: multishot receive into provided buffers, polls of listeners, sends queued at the end of the round, one
 //! `io_uring_enter` per round for everything.
 //!
 //! ```text
@@ -17,16 +17,14 @@
 //!  2. A slot is freed for reuse, and its descriptor closed, only when none of its operations is under way. So a
 //!     completion never meets a later connection; the generation in the user datum is checked besides.
 //!  3. Before memory the kernel may use is freed, all operations have completed, or the memory is leaked (`Drop`).
-//!  4. A descriptor in a successful accept completion is new and owned by nobody else.
 
 mod buffers;
 
 use crate::clock::ticks;
 use crate::control::Control;
-use crate::handler::{Accept, Close, CloseReason, Handler};
+use crate::handler::{Close, CloseReason, Handler};
 use crate::output::Output;
 use crate::reactor::Backend;
-use crate::sys;
 use crate::token::Token;
 use buffers::Buffers;
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
@@ -35,7 +33,7 @@ use smallvec::SmallVec;
 use socket2::SockRef;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// Submission entries; more operations than that in a round take a further `io_uring_enter`.
@@ -205,51 +203,10 @@ impl Uring {
         *operations = Operations { generation: token.generation(), ..Operations::default() };
     }
 
-    fn accepted<H: Handler>(
-        &mut self,
-        io: &mut Control,
-        handler: &mut H,
-        (listener, round): (u32, u32),
-        result: i32,
-        more: bool,
-    ) {
-        let current = self.accepting.get(listener as usize) == Some(&round);
-        io.counters.accepts += 1;
-        if result >= 0 {
-            // SAFETY: invariant 4.
-            let fd = unsafe { OwnedFd::from_raw_fd(result) };
-            if current && let Ok(token) = io.slab.insert(fd, None) {
-                self.greet(io, handler, token, listener);
-            }
-        }
-        if more || !current {
-            return;
-        }
-        let error = io::Error::from_raw_os_error(-result);
-        if result >= 0 || sys::is_transient_accept_error(&error) {
-            // Best effort: a listener that cannot be started was taken away.
-            let _ = self.start_accepting(io, listener);
-        } else {
-            io.rest_listener(handler, listener, &error);
-        }
-    }
-
-    fn greet<H: Handler>(
-        &mut self,
-        io: &mut Control,
-        handler: &mut H,
-        token: Token,
-        listener: u32,
-    ) {
-        let index = io.slab_index(token);
-        self.begin(token, index);
-        io.slab.slot(index).registered = true;
-        match handler.accepted(io, token, listener as usize) {
-            Accept::Keep => {
-                io.counters.accepted += 1;
-                io.touch(token);
-            }
-            Accept::Refuse(bytes) => io.refuse(token, &bytes),
+    /// A listener was found ready; the accept calls follow at the end of the round.
+    fn listener_ready(&self, io: &mut Control, (listener, round): (u32, u32)) {
+        if self.accepting.get(listener as usize) == Some(&round) {
+            io.ready_listeners.push(listener);
         }
     }
 
@@ -474,18 +431,32 @@ fn may_try_again(error: &io::Error) -> bool {
 }
 
 impl Backend for Uring {
+    // The ring waits by itself; on a non-blocking socket it would report instead of waiting.
+    const NONBLOCKING: bool = false;
+
     fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
         let Some(Some(listening)) = io.listeners.get(listener as usize) else { return Ok(()) };
-        // The ring waits by itself; on a non-blocking socket it would report instead of waiting.
-        listening.listener.set_nonblocking(false)?;
         if self.accepting.len() <= listener as usize {
             self.accepting.resize(listener as usize + 1, 0);
         }
         let fd = Fd(listening.listener.as_fd().as_raw_fd());
-        let entry = opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build();
+        // Workers that share a Unix listener are woken one at a time.
+        let events = libc::POLLIN as u32 | libc::EPOLLEXCLUSIVE as u32;
+        let entry = opcode::PollAdd::new(fd, events).build();
         let round = self.accepting[listener as usize];
         self.start(entry.user_data(datum(KIND_ACCEPT, round, listener)));
         Ok(())
+    }
+
+    fn go_on_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
+        // The poll told once; a new one tells at once if connections are left.
+        self.start_accepting(io, listener)
+    }
+
+    fn opened(&mut self, io: &mut Control, token: Token) {
+        let index = io.slab_index(token);
+        self.begin(token, index);
+        io.slab.slot(index).registered = true;
     }
 
     fn stop_accepting(&mut self, io: &mut Control, listener: u32) {
@@ -539,7 +510,7 @@ impl Backend for Uring {
             match kind {
                 KIND_RECEIVE => self.received(io, handler, (index, generation), (result, flags)),
                 KIND_SEND => self.sent(io, (index, generation), result),
-                KIND_ACCEPT => self.accepted(io, handler, (index, generation), result, more),
+                KIND_ACCEPT => self.listener_ready(io, (index, generation)),
                 KIND_POLL => self.polled(io, handler, (index, generation), result),
                 KIND_WAKER if !more => self.watch_waker(io),
                 _ => {}
@@ -551,8 +522,7 @@ impl Backend for Uring {
     fn settle<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32) {
         let token = io.slab.token(index);
         if !io.slab.slot(index).registered {
-            self.begin(token, index);
-            io.slab.slot(index).registered = true;
+            self.opened(io, token);
             if let Some(fd) = io.fd(token) {
                 // As for listeners: the ring waits by itself.
                 let _ = SockRef::from(&fd).set_nonblocking(false);
@@ -605,12 +575,7 @@ impl Drop for Uring {
             let args = SubmitArgs::new().timespec(&limit);
             let _ = self.ring.submitter().submit_with_args(1, &args);
             for completion in self.ring.completion() {
-                let kind = completion.user_data() >> 60;
-                if kind == KIND_ACCEPT && completion.result() >= 0 {
-                    // SAFETY: invariant 4.
-                    drop(unsafe { OwnedFd::from_raw_fd(completion.result()) });
-                }
-                let counted = kind != KIND_IGNORED;
+                let counted = completion.user_data() >> 60 != KIND_IGNORED;
                 if counted && !cqueue::more(completion.flags()) {
                     self.under_way -= 1;
                 }
