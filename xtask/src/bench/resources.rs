@@ -3,7 +3,7 @@
 use super::Setup;
 use super::load::{Run, benchmark, fill, percentile_ms, round_trips};
 use super::report::{Limit, Report, Row};
-use super::sides::Sides;
+use super::sides::{Sides, load_from_here};
 use anyhow::{Context, Result, bail, ensure};
 use brisk_testkit::server::Server;
 use brisk_testkit::words::encode;
@@ -152,6 +152,7 @@ pub(crate) fn churn(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let quiet = benchmark(server, &run)?;
         let (busy, per_second) = std::thread::scope(|scope| -> Result<_> {
             let churning = scope.spawn(|| -> Result<f64> {
+                load_from_here()?;
                 let begun = Instant::now();
                 for _ in 0..connections {
                     drop(TcpStream::connect(server.address())?);
