@@ -30,7 +30,7 @@ use crate::session::{Session, Stall};
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 /// How long a closing connection waits for its client to take the last replies.
@@ -54,7 +54,7 @@ pub struct Worker {
     replies: ReplyBuffer,
     sessions: Vec<Option<Box<Session>>>,
     /// Sessions to go on with in the next round.
-    again: Vec<Token>,
+    again: VecDeque<Token>,
     /// Sessions that wait for the end of CLIENT PAUSE.
     paused: Vec<Token>,
     monitors: HashSet<Token>,
@@ -80,7 +80,7 @@ impl Worker {
             staged: Staged::default(),
             replies: ReplyBuffer::new(),
             sessions: Vec::new(),
-            again: Vec::new(),
+            again: VecDeque::new(),
             paused: Vec::new(),
             monitors: HashSet::new(),
             round_began: 0,
@@ -116,8 +116,14 @@ impl Worker {
         }
         self.core.read_clocks();
         self.round_began = self.core.last_ticks;
-        for token in std::mem::take(&mut self.again) {
+        // Those that are not reached keep their place in front; a round with thousands of them would
+        // else make everybody wait for all.
+        for _ in 0..self.again.len() {
+            let Some(token) = self.again.pop_front() else { break };
             self.go_on(io, token, Stall::NextRound);
+            if self.round_is_long() {
+                break;
+            }
         }
         let wait = self.run_cron(io);
         if self.again.is_empty() { wait } else { Duration::ZERO }
