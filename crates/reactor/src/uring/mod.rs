@@ -1,19 +1,20 @@
-//! The io_uring back end: multishot receive into provided buffers, polls of listeners, sends queued at the end of the round, one
-//! `io_uring_enter` per round for everything.
+//! The io_uring back end: receives into provided buffers, polls of listeners, sends queued at the end of the round,
+//! one `io_uring_enter` per round for everything.
 //!
 //! ```text
 //!  user datum:  kind: 4 bits | generation: 32 bits | index: 28 bits
-//!  a connection's operations: at most one receive (multishot), one send, one poll (for a hang-up while paused)
+//!  a connection's operations: at most one receive, one send, one poll (for a hang-up while paused)
 //! ```
 //!
-//! A connection whose reading is paused has its receive cancelled; bytes that were already on their way are held and delivered
-//! on resumption. A pause that has told of a hang-up, and a peer that has finished, are not watched further: a later
-//! reset shows at the next send.
+//! A receive is for one buffer and is started again when that was delivered. A multishot receive would go on by
+//! itself and, during a pause, until its cancellation is carried out: more than a megabyte was met. So what is held
+//! of a connection whose reading is paused, to be delivered on resumption, is one buffer at most. A pause that has
+//! told of a hang-up, and a peer that has finished, are not watched further: a later reset shows at the next send.
 //!
 //! Invariants (SAFETY notes cite them by number; `busy` and `release` check 2)
-//!  1. The memory of a send stays where it is until its completion: it belongs to `sending`, which nobody touches while
-//!     `send_busy`, and whose buffers are on the heap (a `Vec`, or behind an `Arc` that `sending` holds). The message header
-//!     and pieces of a gathered send are boxed beside it.
+//!  1. The memory of a send stays where it is until its completion: it belongs to `sending`, which nobody touches
+//!     while `send_busy`, and whose buffers are on the heap (a `Vec`, or behind an `Arc` that `sending` holds). The
+//!     message header and pieces of a gathered send are boxed beside it.
 //!  2. A slot is freed for reuse, and its descriptor closed, only when none of its operations is under way. So a
 //!     completion never meets a later connection; the generation in the user datum is checked besides.
 //!  3. Before memory the kernel may use is freed, all operations have completed, or the memory is leaked (`Drop`).
@@ -42,6 +43,8 @@ const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
 /// Pieces in one gathered send.
 const PIECES_MAX: usize = 64;
+/// Flag of a receive: wait for the socket to become readable before the first try (IORING_RECVSEND_POLL_FIRST).
+const POLL_FIRST: u16 = 1;
 /// How often `Drop` looks for the last completions, 10 ms apart.
 const DROP_WAITS_MAX: u32 = 100;
 
@@ -67,8 +70,8 @@ struct Message {
 struct Operations {
     generation: u32,
     receiving: bool,
-    /// A cancellation of the receive was queued.
-    cancelling: bool,
+    /// Bytes are likely to be there: the last receive left some, or the connection is new.
+    more_waits: bool,
     send_busy: bool,
     polling: bool,
     /// The receive met the end while the handler could not be told.
@@ -200,7 +203,8 @@ impl Uring {
     fn begin(&mut self, token: Token, index: u32) {
         let operations = self.operations(index);
         assert!(!operations.busy(), "invariant 2");
-        *operations = Operations { generation: token.generation(), ..Operations::default() };
+        let generation = token.generation();
+        *operations = Operations { generation, more_waits: true, ..Operations::default() };
     }
 
     /// A listener was found ready; the accept calls follow at the end of the round.
@@ -220,18 +224,18 @@ impl Uring {
         io.counters.receives += 1;
         let token = self.live(io, index, generation);
         let operations = &mut self.operations[index as usize];
-        if !cqueue::more(flags) {
-            operations.receiving = false;
-            operations.cancelling = false;
-            if let Some(token) = token {
-                io.touch(token); // to start it again, if it is wanted
-            }
+        operations.receiving = false;
+        operations.more_waits = cqueue::sock_nonempty(flags);
+        if let Some(token) = token {
+            io.touch(token); // to start it again, if it is wanted
         }
         if let Some(id) = cqueue::buffer_select(flags) {
             if let (Some(token), Ok(len)) = (token, usize::try_from(result)) {
                 let bytes = self.buffers.filled(id, len);
                 io.counters.bytes_in += len as u64;
                 deliver(io, handler, token, &mut operations.held, bytes);
+                let held = operations.held.len() as u64;
+                io.counters.held_max = io.counters.held_max.max(held);
             }
             self.buffers.give_back(id);
         } else if result == 0 {
@@ -346,7 +350,7 @@ impl Uring {
         self.start(entry.user_data(datum(KIND_SEND, generation, index)));
     }
 
-    /// Starts or cancels the receive, or watches for a hang-up, as the connection now wants.
+    /// Starts a receive, or watches for a hang-up, as the connection now wants.
     fn watch(&mut self, io: &mut Control, index: u32) {
         let slot = io.slab.slot(index);
         let (reads, hang_up) = (slot.reads(), slot.watches_hang_up());
@@ -354,14 +358,17 @@ impl Uring {
         let Some(fd) = &slot.fd else { return };
         let fd = Fd(fd.as_raw_fd());
         let operations = &mut self.operations[index as usize];
-        let receive = datum(KIND_RECEIVE, generation, index);
         if reads && !operations.receiving && !operations.ended {
             operations.receiving = true;
-            let entry = opcode::RecvMulti::new(fd, buffers::GROUP).build();
-            self.start(entry.user_data(receive));
-        } else if !reads && operations.receiving && !operations.cancelling {
-            operations.cancelling = true;
-            self.cancel(CancelBuilder::user_data(receive));
+            // Usually the peer waits for the reply now: a try would find nothing.
+            let ioprio = if operations.more_waits { 0 } else { POLL_FIRST };
+            let len = buffers::BYTES as u32;
+            let entry = opcode::Recv::new(fd, std::ptr::null_mut(), len)
+                .buf_group(buffers::GROUP)
+                .ioprio(ioprio)
+                .build()
+                .flags(squeue::Flags::BUFFER_SELECT);
+            self.start(entry.user_data(datum(KIND_RECEIVE, generation, index)));
         }
         let operations = &mut self.operations[index as usize];
         if hang_up && !operations.polling {
