@@ -29,8 +29,8 @@ pub mod entry;
 pub mod fuzzing;
 pub mod geohash;
 pub mod hash;
+pub mod hyperloglog;
 pub mod intset;
-
 pub mod list;
 pub mod listpack;
 pub mod lzf;

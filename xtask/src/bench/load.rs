@@ -107,11 +107,15 @@ pub(crate) fn tell(server: &Server, commands: impl Iterator<Item = Vec<String>>)
 }
 
 /// Round-trip times of one PING after the other, until `stop` says so.
-pub(crate) fn round_trips(
-    server: &Server,
+pub(crate) fn round_trips(server: &Server, stop: impl FnMut() -> bool) -> Result<Vec<Duration>> {
+    round_trips_on(&mut Peer::connect(&server.address())?, stop)
+}
+
+/// The same on a connection that is there already.
+pub(crate) fn round_trips_on(
+    peer: &mut Peer,
     mut stop: impl FnMut() -> bool,
 ) -> Result<Vec<Duration>> {
-    let mut peer = Peer::connect(&server.address())?;
     let mut times = Vec::new();
     while !stop() {
         let begun = Instant::now();
