@@ -124,7 +124,6 @@ impl Keys<'_> {
         } else {
             self.insert(key, string::new_entry(key.bytes, b""));
         }
-        let db = self.db();
         let mut entry = self.find_mut(key);
         if matches!(entry.value(), ValueRef::Boxed(_)) {
             free_value(env, db, &mut entry);
