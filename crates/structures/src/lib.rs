@@ -9,6 +9,8 @@
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`alloc`] | counts what the global allocator hands out |
 //! | [`ordered`] | members in the order of their scores: B+tree with ranks and a hashed index |
+//! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
+//! | [`lzf`] | compression of small blocks, as dumps and inner list nodes use it |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
@@ -16,6 +18,7 @@
 
 pub mod alloc;
 pub mod crc16;
+pub mod decimal;
 pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -23,6 +26,9 @@ pub mod geohash;
 pub mod hash;
 pub mod list;
 pub mod ordered;
+pub mod listpack;
+pub mod lzf;
+mod malformed;
 mod prefetch;
 pub mod reclaim;
 pub mod sha1;
@@ -30,3 +36,5 @@ pub mod slab;
 pub mod slot;
 pub mod table;
 pub mod wheel;
+
+pub use malformed::Malformed;
