@@ -6,7 +6,8 @@
 
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
-use crate::types::Kind;
+use crate::types::{Kind, SortedSet};
+use brisk_resp::reply::encode;
 use brisk_structures::sha1::{DIGEST_LEN, sha1};
 use std::ops::ControlFlow;
 
@@ -31,6 +32,17 @@ impl Digest {
         self.mix(&type_number(entry.kind()).to_be_bytes());
         if let Some(string) = entry.string() {
             self.mix(string.as_bytes(&mut Digits::new()));
+        }
+        if let Some(set) = entry.value_as::<SortedSet>() {
+            let mut text = Vec::new();
+            for (member, score) in set.iter(0..set.len()) {
+                let mut element = Digest::default();
+                element.mix(member.text(&mut itoa::Buffer::new()));
+                text.clear();
+                encode::double_text(&mut text, score);
+                element.mix(&text);
+                self.xor(&element.0);
+            }
         }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");

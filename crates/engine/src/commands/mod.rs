@@ -2,12 +2,14 @@
 
 mod generic;
 mod server;
+mod sorted_set;
 mod string;
 
 use crate::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
-pub const FAMILIES: &[&[&[Command]]] = &[generic::FAMILY, server::FAMILY, string::FAMILY];
+pub const FAMILIES: &[&[&[Command]]] =
+    &[generic::FAMILY, server::FAMILY, sorted_set::FAMILY, string::FAMILY];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -46,6 +46,10 @@ impl<'k> EntryRef<'k> {
     pub fn string(&self) -> Option<StrRef<'k>> {
         Str::of(self.0.clone()).ok()
     }
+    /// The value if it is of type `T`.
+    pub fn value_as<T: Type>(&self) -> Option<T::Ref<'k>> {
+        T::of(self.0.clone()).ok()
+    }
 }
 
 /// An entry opened for writing.

@@ -1,9 +1,11 @@
 //! Logical types over their encodings. The only place that knows how a value is stored.
 
 mod collection;
+pub mod sorted_set;
 pub mod string;
 
 pub use collection::{Collection, Edit, EncodingLimits};
+pub use sorted_set::SortedSet;
 
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
@@ -15,6 +17,7 @@ use std::sync::Arc;
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
+    SortedSet(SortedSet),
 }
 
 impl Value {
@@ -22,6 +25,7 @@ impl Value {
     pub(crate) fn is_light(&self) -> bool {
         match self {
             Value::Str(_) => false,
+            Value::SortedSet(set) => set.is_light(),
         }
     }
 
@@ -30,6 +34,7 @@ impl Value {
         match self {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
+            Value::SortedSet(set) => size_of::<Value>() + set.allocated_bytes(),
         }
     }
 }

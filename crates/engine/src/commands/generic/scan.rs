@@ -107,7 +107,7 @@ fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 /// Reads a cursor as C's `strtoul` does, which is what clients meet elsewhere: a sign is allowed
 /// (minus wraps around), nothing at all is 0, and a NUL ends the number. Blanks are not allowed.
-fn parse_cursor(word: &[u8]) -> Option<u64> {
+pub(crate) fn parse_cursor(word: &[u8]) -> Option<u64> {
     let word = before_nul(word);
     let (negative, digits) = match word {
         [] => return Some(0),
