@@ -248,6 +248,12 @@ impl SortedSet {
         match self {
             SortedSet::ListPack(list) => listpack::lex_ranks(list, range, backward),
             SortedSet::SkipList(tree) => {
+                let (first, last) = (tree.by_rank(0), tree.by_rank(tree.len().wrapping_sub(1)));
+                if first.is_none_or(|first| range.exceeded_by(first.0))
+                    || last.is_none_or(|last| !range.reaches(last.0))
+                {
+                    return 0..0;
+                }
                 let start = tree.partition(|_, member| !range.reaches(member.bytes()));
                 let end = tree.partition(|_, member| !range.exceeded_by(member.bytes()));
                 start..end.max(start)

@@ -104,11 +104,11 @@ impl<'a> Wanted<'a> {
                 show = Show::WithScores;
             } else if args.remaining() > 2 && args.take("LIMIT") {
                 (offset, limit) = (args.integer()?, args.integer()?);
-            } else if form.backward.is_none() && args.take("REV") {
+            } else if backward.is_none() && args.take("REV") {
                 backward = Some(true);
-            } else if form.by.is_none() && args.take("BYLEX") {
+            } else if by.is_none() && args.take("BYLEX") {
                 by = Some(By::Lex);
-            } else if form.by.is_none() && args.take("BYSCORE") {
+            } else if by.is_none() && args.take("BYSCORE") {
                 by = Some(By::Score);
             } else {
                 return Err(CommandError::Syntax);
