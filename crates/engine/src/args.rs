@@ -1,7 +1,8 @@
 //! The words of one request, and the keys among them.
 
 use crate::error::{CommandError, Result};
-use crate::keyspace::{DbIndex, Key, KeyHasher};
+use crate::keyspace::{DbIndex, Key, KeyHasher, UnixMs};
+use crate::long_double::LongDouble;
 use crate::number::parse_i64;
 use brisk_resp::{Span, Spans};
 
@@ -115,6 +116,26 @@ impl<'a> Args<'a> {
     #[inline]
     pub fn integer(&mut self) -> Result<i64> {
         parse_i64(self.bytes()?).ok_or(CommandError::NotAnInteger)
+    }
+
+    /// Takes the next word as the timeout of a blocking command: seconds with a fraction. The result
+    /// is in milliseconds, 0 for ever.
+    pub fn timeout_ms(&mut self, now: UnixMs) -> Result<u64> {
+        let not_a_number = "ERR timeout is not a float or out of range";
+        let word = self.bytes()?;
+        let seconds = LongDouble::parse(word).ok_or_else(|| CommandError::text(not_a_number))?;
+        let out_of_range = "ERR timeout is out of range";
+        let negative_infinity = seconds == LongDouble::Infinite && word.starts_with(b"-");
+        let ms = if negative_infinity {
+            -1
+        } else {
+            seconds.thousandfold_ceil().ok_or_else(|| CommandError::text(out_of_range))?
+        };
+        let ms = u64::try_from(ms).map_err(|_| CommandError::text("ERR timeout is negative"))?;
+        if ms > 0 && now.0.saturating_add(ms) > i64::MAX as u64 {
+            return Err(CommandError::text(out_of_range));
+        }
+        Ok(ms)
     }
 
     /// Takes the next word as an integer of 32 bits.

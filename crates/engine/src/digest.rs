@@ -6,6 +6,7 @@
 
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
+use crate::types::set::Set;
 use crate::types::{Kind, SortedSet};
 use brisk_resp::reply::encode;
 use brisk_structures::sha1::{DIGEST_LEN, sha1};
@@ -33,7 +34,7 @@ impl Digest {
         if let Some(string) = entry.string() {
             self.mix(string.as_bytes(&mut Digits::new()));
         }
-        if let Some(set) = entry.value_as::<SortedSet>() {
+        if let Some(set) = entry.get::<SortedSet>() {
             let mut text = Vec::new();
             for (member, score) in set.iter(0..set.len()) {
                 let mut element = Digest::default();
@@ -43,6 +44,10 @@ impl Digest {
                 element.mix(&text);
                 self.xor(&element.0);
             }
+        }
+        if let Some(set) = entry.get::<Set>() {
+            let mut digits = itoa::Buffer::new();
+            set.each(|member| self.xor(member.text(&mut digits)));
         }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");

@@ -511,7 +511,7 @@ impl<'a> Keys<'a> {
         self.changed_by(key, 1, class, event);
     }
 
-    /// Like [`Keys::changed`] for a change that counts as several.
+    /// Like [`Keys::changed`] for a change that counts as several. An empty `event` is none.
     #[inline]
     pub(super) fn changed_by(
         &mut self,
@@ -527,7 +527,7 @@ impl<'a> Keys<'a> {
     /// Tells of one more key that a change concerns, which is counted elsewhere.
     #[inline]
     pub(super) fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
-        if !self.env.armed.get().is_empty() {
+        if !event.is_empty() && !self.env.armed.get().is_empty() {
             self.notify(key.bytes, class, event);
         }
     }
@@ -826,7 +826,7 @@ pub(super) fn discard_value(env: &Env, value: Value) {
 
 /// Moves a large value out of an entry that is about to be overwritten, to be freed elsewhere.
 #[cold]
-fn free_value(env: &Env, db: DbIndex, entry: &mut StoredMut<'_>) {
+pub(super) fn free_value(env: &Env, db: DbIndex, entry: &mut StoredMut<'_>) {
     note_gone(env, db, entry);
     if let Some(value) = entry.boxed_mut()
         && !value.is_light()

@@ -99,6 +99,10 @@ impl KeyHasher {
     pub fn seeded(k0: u64, k1: u64) -> KeyHasher {
         KeyHasher(HashKey { k0, k1 })
     }
+    /// The secret, to hash what is inside values.
+    pub fn secret(&self) -> HashKey {
+        self.0
+    }
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
         self.0.hash(key)

@@ -1,6 +1,7 @@
 //! Logical types over their encodings. The only place that knows how a value is stored.
 
 mod collection;
+pub mod set;
 pub mod sorted_set;
 pub mod string;
 
@@ -9,6 +10,7 @@ pub use sorted_set::SortedSet;
 
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
+use set::Set;
 use std::sync::Arc;
 
 /// A value that does not live inside its entry. A clone is as cheap as the value is large: compact
@@ -18,6 +20,7 @@ pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
     SortedSet(SortedSet),
+    Set(Set),
 }
 
 impl Value {
@@ -26,6 +29,7 @@ impl Value {
         match self {
             Value::Str(_) => false,
             Value::SortedSet(set) => set.is_light(),
+            Value::Set(set) => set.is_light(),
         }
     }
 
@@ -35,6 +39,7 @@ impl Value {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
             Value::SortedSet(set) => size_of::<Value>() + set.allocated_bytes(),
+            Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
 use crate::table::{Row, Run};
 use brisk_engine::env::EvictionPolicy;
+use brisk_engine::keyspace::KeyHasher;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::types::EncodingLimits;
@@ -111,12 +112,17 @@ impl Core {
         }
     }
 
+    /// Tells configurations apart: the one of the last [`Core::refresh_config`].
+    pub fn config_generation(&self) -> u64 {
+        self.config_generation
+    }
+
     #[cold]
     fn take_config(&mut self) {
         self.config_generation = self.shared.config_generation();
         self.config = self.shared.config();
         let config = Arc::clone(&self.config);
-        self.env.settings = engine_settings(&config);
+        self.env.settings = engine_settings(&config, self.shared.keyspace.hasher());
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {
@@ -320,7 +326,7 @@ fn eviction_budget_ns(tenacity: i64) -> u64 {
     }
 }
 
-fn engine_settings(config: &Config) -> Settings {
+fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
     use crate::config::choice::EvictionPolicy as Chosen;
     let memory = &config.memory;
     let encoding = &config.encoding;
@@ -338,6 +344,7 @@ fn engine_settings(config: &Config) -> Settings {
         hll_sparse_max_bytes: encoding.hll_sparse_max_bytes as usize,
         stream_node_max_bytes: encoding.stream_node_max_bytes as usize,
         stream_node_max_entries: encoding.stream_node_max_entries as usize,
+        hash_key: hasher.secret(),
     };
     Settings {
         limits,
@@ -358,6 +365,7 @@ fn engine_settings(config: &Config) -> Settings {
         lfu_decay_minutes: memory.lfu_decay_time_min as u32,
         lazy_expire: memory.lazyfree_lazy_expire,
         lazy_eviction: memory.lazyfree_lazy_eviction,
+        lazy_server_del: memory.lazyfree_lazy_server_del,
         lazy_user_del: memory.lazyfree_lazy_user_del,
         lazy_user_flush: memory.lazyfree_lazy_user_flush,
         ..Settings::default()

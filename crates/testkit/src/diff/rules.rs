@@ -34,6 +34,10 @@ pub enum How {
     Shared,
     /// Equal but for notes, which are prose.
     Notes,
+    /// Equal, or encodings that a set with the same members has in Redis 7.2 and in 7.0.
+    SetEncoding,
+    /// Equal, or we refuse.
+    Refused,
 }
 
 /// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
@@ -174,6 +178,7 @@ const CLOCK: &str = "tells a time that both servers read at their own instant";
 const CURSOR: &str = "one step of an iteration; whole iterations are compared with the states";
 const LEX: &str = "members of different scores are in no order of texts, and what is found then depends \
     on the random heights of a skip list";
+const JUDGED: &str = "7.2 judges arguments before it looks at the key";
 const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
 
 /// The widest gap, in milliseconds, between the instants at which both execute one command: a
@@ -225,8 +230,16 @@ pub const COMPARISONS: &[Comparison] = &[
     Comparison { name: "command|info", when: Some(nameless), how: How::Kind, reason: TABLES },
     may("command|info", How::Notes, "notes on key specifications are the server's own words"),
     may("memory|usage", How::Kind, INTERNAL),
+    may("object|encoding", How::SetEncoding, "sets have the encodings of 7.2, which 7.0 lacks"),
+    Comparison { name: "bitcount", when: Some(with_range), how: How::Refused, reason: JUDGED },
+    Comparison { name: "bitpos", when: Some(with_range), how: How::Refused, reason: JUDGED },
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),
 ];
+
+/// Only then is there anything to judge.
+fn with_range(words: &[Vec<u8>]) -> bool {
+    words.len() > 2
+}
 
 /// SORT … BY leaves a set's members in the order of its hash table where the pattern has no `*`,
 /// and, with ALPHA, where weights are equal.

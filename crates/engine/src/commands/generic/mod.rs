@@ -9,8 +9,6 @@ mod rename;
 mod scan;
 mod ttl;
 
-pub(super) use scan::parse_cursor;
-
 use crate::ctx::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[

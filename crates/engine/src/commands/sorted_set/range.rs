@@ -65,7 +65,7 @@ fn zrangestore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (target, source) = (args.key()?, args.key()?);
     let wanted = Wanted::parse(args, &Form { stores: true, ..ZRANGE_FORM })?;
     let limits = ctx.keys.env().settings.limits;
-    let mut members = SortedSet::new_tree();
+    let mut members = SortedSet::new_tree(&limits);
     if let Some(set) = ctx.keys.open::<SortedSet>(&source)? {
         for (member, score) in set.iter(wanted.ranks(set)) {
             members.insert(member.text(&mut itoa::Buffer::new()), score);

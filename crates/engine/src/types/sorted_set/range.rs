@@ -19,7 +19,7 @@ impl ScoreRange {
             let open = word.strip_prefix(b"(");
             let value = parse_bound(open.unwrap_or(word));
             let value = value.ok_or_else(|| CommandError::text("ERR min or max is not a float"))?;
-            Ok((value, open.is_some()))
+            Ok::<_, CommandError>((value, open.is_some()))
         };
         let ((min, min_open), (max, max_open)) = (bound(min)?, bound(max)?);
         Ok(ScoreRange { min, min_open, max, max_open })
