@@ -34,10 +34,6 @@ impl Digest {
         if let Some(string) = entry.string() {
             self.mix(string.as_bytes(&mut Digits::new()));
         }
-        if let Some(set) = entry.get::<Set>() {
-            let mut digits = itoa::Buffer::new();
-            set.each(|member| self.xor(member.text(&mut digits)));
-        }
         if let Some(set) = entry.get::<SortedSet>() {
             let mut text = Vec::new();
             for (member, score) in set.iter(0..set.len()) {
@@ -48,6 +44,10 @@ impl Digest {
                 element.mix(&text);
                 self.xor(&element.0);
             }
+        }
+        if let Some(set) = entry.get::<Set>() {
+            let mut digits = itoa::Buffer::new();
+            set.each(|member| self.xor(member.text(&mut digits)));
         }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");

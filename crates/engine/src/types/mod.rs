@@ -19,8 +19,8 @@ use std::sync::Arc;
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
-    Set(Set),
     SortedSet(SortedSet),
+    Set(Set),
 }
 
 impl Value {
@@ -28,8 +28,8 @@ impl Value {
     pub(crate) fn is_light(&self) -> bool {
         match self {
             Value::Str(_) => false,
-            Value::Set(set) => set.is_light(),
             Value::SortedSet(set) => set.is_light(),
+            Value::Set(set) => set.is_light(),
         }
     }
 
@@ -38,8 +38,8 @@ impl Value {
         match self {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
-            Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
             Value::SortedSet(set) => size_of::<Value>() + set.allocated_bytes(),
+            Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
         }
     }
 }
