@@ -1,7 +1,8 @@
 //! The words of one request, and the keys among them.
 
 use crate::error::{CommandError, Result};
-use crate::keyspace::{DbIndex, Key, KeyHasher};
+use crate::keyspace::{DbIndex, Key, KeyHasher, UnixMs};
+use crate::long_double::LongDouble;
 use crate::number::parse_i64;
 use brisk_resp::{Span, Spans};
 
@@ -117,6 +118,26 @@ impl<'a> Args<'a> {
         parse_i64(self.bytes()?).ok_or(CommandError::NotAnInteger)
     }
 
+    /// Takes the next word as the timeout of a blocking command: seconds with a fraction. The result
+    /// is in milliseconds, 0 for ever.
+    pub fn timeout_ms(&mut self, now: UnixMs) -> Result<u64> {
+        let not_a_number = "ERR timeout is not a float or out of range";
+        let word = self.bytes()?;
+        let seconds = LongDouble::parse(word).ok_or_else(|| CommandError::text(not_a_number))?;
+        let out_of_range = "ERR timeout is out of range";
+        let negative_infinity = seconds == LongDouble::Infinite && word.starts_with(b"-");
+        let ms = if negative_infinity {
+            -1
+        } else {
+            seconds.thousandfold_ceil().ok_or_else(|| CommandError::text(out_of_range))?
+        };
+        let ms = u64::try_from(ms).map_err(|_| CommandError::text("ERR timeout is negative"))?;
+        if ms > 0 && now.0.saturating_add(ms) > i64::MAX as u64 {
+            return Err(CommandError::text(out_of_range));
+        }
+        Ok(ms)
+    }
+
     /// Takes the next word as an integer of 32 bits.
     pub fn int(&mut self) -> Result<i32> {
         i32::try_from(self.integer()?).map_err(|_| CommandError::IntOutOfRange)
@@ -159,4 +180,16 @@ impl<'a> Args<'a> {
     pub fn end(&self) -> Result<()> {
         if self.next == self.list.len() { Ok(()) } else { Err(CommandError::Syntax) }
     }
+}
+
+/// Words as a request of the protocol.
+pub(crate) fn encode_request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
+    let mut request = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        let word = word.as_ref();
+        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        request.extend_from_slice(word);
+        request.extend_from_slice(b"\r\n");
+    }
+    request
 }

@@ -1,10 +1,11 @@
 //! What a handler gets to work with.
 
-use crate::args::Args;
+use crate::args::{Args, encode_request};
 use crate::command::{CommandOf, Spec};
 use crate::error::{CommandError, Result};
-use crate::keyspace::{Keys, UnixMs};
+use crate::keyspace::{Client, Key, Keys, UnixMs, Unserved, WaitingCall, Wish};
 use crate::reply::{Outcome, Reply};
+use crate::types::Kind;
 use std::borrow::Cow;
 
 /// The function of a data command: synchronous, and blind to sockets, threads and clocks.
@@ -21,11 +22,48 @@ pub struct Ctx<'a, 'k> {
     pub spec: &'static Spec,
     /// The container's facts if this is a subcommand.
     pub parent: Option<&'static Spec>,
-    /// False inside transactions and scripts: a blocking command answers as if it timed out.
-    pub may_block: bool,
+    pub(crate) run: Handler,
+    pub(crate) blocking: Blocking,
+}
+
+/// What becomes of a blocking command that cannot be answered yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blocking {
+    /// It is answered as if it had waited in vain: in transactions and scripts.
+    Never,
+    /// Its client waits.
+    Client(Client),
+    /// Its client goes on waiting: the command is run again to see whether it can be served.
+    Again,
 }
 
 impl Ctx<'_, '_> {
+    /// Lets the client wait for a value of type `kind` under one of `keys`, all of which the command
+    /// has looked at in vain. The command, as `words`, is run again when there is one. `timeout_ms`
+    /// 0 is for ever.
+    pub fn wait<W: AsRef<[u8]>>(
+        &mut self,
+        words: &[W],
+        kind: Kind,
+        keys: &[Key<'_>],
+        timeout_ms: u64,
+        unserved: Unserved,
+    ) -> Outcome {
+        let client = match self.blocking {
+            Blocking::Never => return unserved.reply(&mut self.reply),
+            Blocking::Again => return Outcome::Waiting,
+            Blocking::Client(client) => client,
+        };
+        let call =
+            WaitingCall { spec: self.spec, parent: self.parent, run: self.run, db: self.keys.db() };
+        let deadline_ms = (timeout_ms > 0).then(|| self.now().0.saturating_add(timeout_ms));
+        let request = encode_request(words);
+        let wish = Wish { client, call, request, kind, keys, deadline_ms, unserved };
+        let waiter = self.keys.wait(wish);
+        *self.keys.env().waiter.borrow_mut() = Some(waiter);
+        Outcome::Waiting
+    }
+
     /// The moment the batch began.
     #[inline]
     pub fn now(&self) -> UnixMs {

@@ -2,10 +2,12 @@
 //! where a command's aftermath collects.
 
 use crate::effect::{Aftermath, Armed, EventClass};
-use crate::keyspace::{Entry, Spread, Table, Tally, UnixMs};
+use crate::keyspace::{DbIndex, Entry, Spread, Table, Tally, UnixMs, Waiter};
 use crate::random::Random;
+use crate::reply::ReplyStream;
 use crate::types::{EncodingLimits, Value};
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The settings that commands depend on.
@@ -86,6 +88,8 @@ pub enum Garbage {
     Entry(Entry),
     Table(Table),
     Value(Value),
+    /// The view that a large reply was written from.
+    View(ReplyStream),
 }
 
 /// One thread's belongings. Not shared: the cells are for code that holds parts of it.
@@ -97,6 +101,10 @@ pub struct Env {
     pub armed: Cell<Armed>,
     pub aftermath: RefCell<Aftermath>,
     pub garbage: RefCell<Vec<Garbage>>,
+    /// Keys that appeared or changed while somebody waited for them, in that order.
+    pub(crate) ready: RefCell<VecDeque<(DbIndex, Box<[u8]>)>>,
+    /// The wait that the command which just ran began.
+    pub(crate) waiter: RefCell<Option<Arc<Waiter>>>,
     /// Whether reads leave a trace in access clocks (CLIENT NO-TOUCH).
     pub touch: Cell<bool>,
     /// Seconds of the recency clock, 24 bits.
@@ -116,6 +124,8 @@ impl Env {
             armed: Cell::default(),
             aftermath: RefCell::default(),
             garbage: RefCell::default(),
+            ready: RefCell::default(),
+            waiter: RefCell::default(),
             touch: Cell::new(true),
             recency: Cell::new(0),
             spread: RefCell::default(),
@@ -133,6 +143,11 @@ impl Env {
     #[inline]
     pub fn now(&self) -> UnixMs {
         self.now.get()
+    }
+
+    /// The wait that the command which just ran began.
+    pub fn take_waiter(&self) -> Option<Arc<Waiter>> {
+        self.waiter.borrow_mut().take()
     }
 
     pub(crate) fn random_below(&self, bound: u64) -> u64 {

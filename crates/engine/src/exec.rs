@@ -2,7 +2,7 @@
 
 use crate::args::{Args, PreparedKey};
 use crate::command::Spec;
-use crate::ctx::{Ctx, Handler};
+use crate::ctx::{Blocking, Ctx, Handler};
 use crate::env::Env;
 use crate::error::Result;
 use crate::keyspace::{DbIndex, Key, Keys, Keyspace, Ticket};
@@ -25,7 +25,8 @@ pub struct Invocation {
     pub parent: Option<&'static Spec>,
     pub run: Handler,
     pub db: DbIndex,
-    pub may_block: bool,
+    /// Who waits if the command cannot be answered yet.
+    pub blocking: Blocking,
 }
 
 /// Runs one command with its slots locked. On an error nothing was changed by the handler's own
@@ -43,8 +44,19 @@ pub fn run(
     let mut keys = Keys::unlocked(keyspace, env, call.db);
     keys.hold(prepared)?;
     keys.remove_expired(args.keys());
-    let Invocation { spec, parent, may_block, .. } = *call;
-    let result = (call.run)(&mut Ctx { keys: &mut keys, reply, spec, parent, may_block }, args);
+    run_held(&mut keys, call, args, reply)
+}
+
+/// The part of [`run`] behind the locks.
+#[inline]
+pub(crate) fn run_held(
+    keys: &mut Keys<'_>,
+    call: &Invocation,
+    args: &mut Args<'_>,
+    reply: Reply<'_>,
+) -> Result<Done> {
+    let Invocation { spec, parent, run, blocking, .. } = *call;
+    let result = run(&mut Ctx { keys, reply, spec, parent, run, blocking }, args);
     let ticket = keys.close(args.words());
     let dirty = keys.dirty();
     result.map(|outcome| Done { outcome, dirty, ticket })

@@ -20,6 +20,7 @@ pub mod long_double;
 pub mod number;
 pub mod random;
 pub mod reply;
+pub mod serve;
 #[doc(hidden)]
 pub mod testing;
 pub mod types;

@@ -85,6 +85,30 @@ impl LongDouble {
         }
     }
 
+    /// A thousand times the number (rounded as a product of long doubles), rounded up to an integer:
+    /// seconds as milliseconds. `None` beyond 64 bits.
+    pub fn thousandfold_ceil(self) -> Option<i64> {
+        let LongDouble::Finite { negative, significand, exponent } = self else { return None };
+        if significand == 0 {
+            return Some(0);
+        }
+        let product = round(negative, u128::from(significand) * 1000, exponent, false);
+        let LongDouble::Finite { significand, exponent, .. } = product else { return None };
+        let wide = u128::from(significand);
+        let whole = if exponent >= 0 {
+            // 64 bits shifted by more than 63 are too many anyway.
+            if exponent > 63 { return None } else { wide << exponent }
+        } else {
+            let bits = exponent.unsigned_abs();
+            let floor = wide.checked_shr(bits).unwrap_or(0);
+            let exact = floor.checked_shl(bits).unwrap_or(0) == wide;
+            // Up means towards zero for a negative number.
+            if exact || negative { floor } else { floor + 1 }
+        };
+        let whole = i64::try_from(whole).ok()?;
+        Some(if negative { -whole } else { whole })
+    }
+
     /// The parts with the significand's first bit set: `None` for infinity, `Some(None)` for zero.
     #[expect(clippy::option_option, reason = "infinity and zero end a sum in different ways")]
     fn normal(self) -> Option<Option<Normal>> {

@@ -16,6 +16,8 @@ use std::sync::Arc;
 pub enum Outcome {
     /// The reply is in the buffer.
     Replied,
+    /// There is none yet: the client waits ([`crate::Env::take_waiter`] says for what).
+    Waiting,
 }
 
 /// Replies waiting to be sent.
@@ -24,6 +26,31 @@ pub struct ReplyBuffer {
     bytes: Vec<u8>,
     shared: Vec<SharedPart>,
     shared_bytes: usize,
+    /// What is still to be written behind all this.
+    stream: Option<ReplyStream>,
+}
+
+/// The rest of a large reply: written piece by piece as the client takes it, from a view of the
+/// value that later changes do not reach.
+pub struct ReplyStream {
+    write: Box<StreamWriter>,
+    protocol: Protocol,
+}
+
+/// Appends about so many bytes; false when nothing is left to write.
+type StreamWriter = dyn FnMut(&mut Reply<'_>, usize) -> bool + Send;
+
+impl std::fmt::Debug for ReplyStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ReplyStream").finish_non_exhaustive()
+    }
+}
+
+impl ReplyStream {
+    /// Writes on, about `budget` bytes; false when nothing is left to write.
+    pub fn write(&mut self, buffer: &mut ReplyBuffer, budget: usize) -> bool {
+        (self.write)(&mut Reply::new(buffer, self.protocol), budget)
+    }
 }
 
 /// A large value that belongs before `bytes[at]`.
@@ -67,6 +94,21 @@ impl ReplyBuffer {
         for part in self.shared.drain(mark.shared..) {
             self.shared_bytes -= part.data.len();
         }
+        // It belongs to the last reply.
+        self.stream = None;
+    }
+
+    /// What is still to be written behind the bytes.
+    #[inline]
+    pub fn take_stream(&mut self) -> Option<ReplyStream> {
+        self.stream.take()
+    }
+
+    /// Writes all that is still to be written: for replies that cannot be sent bit by bit.
+    pub fn finish(&mut self) {
+        if let Some(mut stream) = self.stream.take() {
+            while stream.write(self, usize::MAX) {}
+        }
     }
 
     /// The bytes, without the large values.
@@ -100,6 +142,7 @@ impl ReplyBuffer {
         const KEPT_BYTES_MAX: usize = 256 * 1024;
         self.shared.clear();
         self.shared_bytes = 0;
+        self.stream = None;
         self.bytes.clear();
         if self.bytes.capacity() > KEPT_BYTES_MAX {
             self.bytes = Vec::with_capacity(KEPT_BYTES_MAX);
@@ -132,6 +175,25 @@ impl<'a> Reply<'a> {
 
     pub fn buffer(&mut self) -> &mut ReplyBuffer {
         self.buffer
+    }
+
+    /// Bytes written so far, earlier replies included.
+    #[inline]
+    pub fn written(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Ends a large reply: `write` appends about as many bytes as it is told whenever the client has
+    /// taken the last ones, and returns false when nothing is left. It sees the value as it was when
+    /// the command ran, so it must own a view of it. Nothing may be written behind it.
+    pub fn stream(
+        &mut self,
+        write: impl FnMut(&mut Reply<'_>, usize) -> bool + Send + 'static,
+    ) -> Outcome {
+        debug_assert!(self.buffer.stream.is_none(), "a second stream in one reply");
+        let stream = ReplyStream { write: Box::new(write), protocol: self.protocol };
+        self.buffer.stream = Some(stream);
+        Outcome::Replied
     }
 
     #[inline]

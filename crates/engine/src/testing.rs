@@ -10,10 +10,10 @@
 //!
 //! Words are split as redis-cli splits them: quotes, and `\xHH` inside double quotes.
 
-use crate::args::{Args, PreparedKey};
+use crate::args::{Args, PreparedKey, encode_request};
 use crate::command::Spec;
 use crate::commands;
-use crate::ctx::{Command, full_name};
+use crate::ctx::{Blocking, Command, full_name};
 use crate::effect::{Armed, EventClass};
 use crate::env::{Env, Settings};
 use crate::error::{CommandError, Result};
@@ -92,6 +92,46 @@ impl Db {
         let got = self.run(line);
         assert!(got == want, "{line}\n got: {got}\nwant: {want}");
         self
+    }
+
+    /// Runs the commands of a transcript (`> …`) and compares each reply with the lines that follow
+    /// it. A reply that ends in `…` was cut off. `CONFIG SET` changes the
+    /// setting of that name.
+    #[track_caller]
+    pub fn replay(&mut self, transcript: &str) -> &mut Db {
+        for step in transcript.trim_start_matches("> ").split("\n> ") {
+            let (line, want) = step.split_once('\n').unwrap_or((step, ""));
+            let want = want.trim_end_matches('\n');
+            if self.set_setting(line) {
+                continue;
+            }
+            match want.strip_suffix('…') {
+                Some(head) => {
+                    let got = self.run(line);
+                    assert!(got.starts_with(head), "{line}\n got: {got}\nwant: {want}");
+                }
+                None => _ = self.check(line, want),
+            }
+        }
+        self
+    }
+
+    fn set_setting(&mut self, line: &str) -> bool {
+        let Some(pair) = line.strip_prefix("CONFIG SET ") else { return false };
+        let parsed = pair.split_once(' ').and_then(|(name, n)| Some((name, n.parse().ok()?)));
+        let settings = &mut self.env.settings;
+        match parsed {
+            Some(("proto-max-bulk-len", n)) => settings.string_bytes_max = n,
+            Some(("hll-sparse-max-bytes", n)) => settings.limits.hll_sparse_max_bytes = n as usize,
+            Some(("stream-node-max-entries", n)) => {
+                settings.limits.stream_node_max_entries = n as usize;
+            }
+            Some(("stream-node-max-bytes", n)) => {
+                settings.limits.stream_node_max_bytes = n as usize;
+            }
+            _ => panic!("a setting without a place: {line}"),
+        }
+        true
     }
 
     /// Runs a line; the reply in the form of redis-cli.
@@ -176,6 +216,7 @@ impl Db {
             buffer.truncate(mark);
             Reply::new(&mut buffer, self.protocol).error(&error);
         }
+        buffer.finish();
         self.env.garbage.borrow_mut().clear();
         let out = std::cell::RefCell::new(Vec::new());
         buffer.drain(
@@ -209,8 +250,8 @@ impl Db {
             args.skip_subcommand();
         }
         let reply = Reply::new(buffer, self.protocol);
-        let call =
-            Invocation { spec, parent, run: command.run, db: self.selected, may_block: false };
+        let blocking = Blocking::Never;
+        let call = Invocation { spec, parent, run: command.run, db: self.selected, blocking };
         exec::run(&self.keyspace, &self.env, &call, &prepared, &mut args, reply)
             .map(|done| self.changes.set(done.dirty))
     }
@@ -230,17 +271,6 @@ fn find<W: AsRef<[u8]>>(words: &[W]) -> Result<(&'static Command, Option<&'stati
         }
         _ => Ok((command, None)),
     }
-}
-
-fn encode_request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
-    let mut request = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        let word = word.as_ref();
-        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        request.extend_from_slice(word);
-        request.extend_from_slice(b"\r\n");
-    }
-    request
 }
 
 /// Splits a line into words as an inline request.

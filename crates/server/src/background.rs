@@ -71,6 +71,8 @@ impl Background {
 fn weight(garbage: &[Garbage]) -> u64 {
     let weigh = |thing: &Garbage| match thing {
         Garbage::Entry(_) | Garbage::Value(_) => 1,
+        // The key it belongs to is counted when it goes.
+        Garbage::View(_) => 0,
         Garbage::Table(table) => table.view().len() as u64,
     };
     garbage.iter().map(weigh).sum()

@@ -3,6 +3,7 @@
 //! Each session publishes into its own record; the registry finds records by id and by worker.
 //! Removing one is O(1). (S1)
 
+use brisk_engine::keyspace::Waiter;
 use brisk_reactor::Token;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -51,6 +52,8 @@ pub struct ClientRecord {
     /// Somebody asked to close it; it is not listed any more.
     pub killed: AtomicBool,
     pub texts: Mutex<ClientTexts>,
+    /// The wait its command is in.
+    pub waiter: Mutex<Option<Arc<Waiter>>>,
 }
 
 /// What a client said of itself.
@@ -69,6 +72,11 @@ impl ClientRecord {
 
     pub fn edit_texts(&self, edit: impl FnOnce(&mut ClientTexts)) {
         edit(&mut self.texts.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The wait its command is in.
+    pub fn waiter(&self) -> MutexGuard<'_, Option<Arc<Waiter>>> {
+        self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn has(&self, flag: u32) -> bool {

@@ -7,15 +7,20 @@ use crate::session::{Session, Stall};
 use crate::shared::armed;
 use crate::table::{Row, Run};
 use crate::worker::Core;
+use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Scope};
+use brisk_engine::ctx::Blocking;
 use brisk_engine::exec::{self, Invocation};
-use brisk_engine::{Args, CommandError, Reply, ReplyBuffer};
+use brisk_engine::keyspace::Client;
+use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
 use std::sync::atomic::Ordering;
 
 /// What becomes of the connection's pipeline after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
     Next,
+    /// It was run and waits inside its command.
+    Waiting,
     /// The request was not run; run it again when this is over.
     Later(Stall),
 }
@@ -60,37 +65,9 @@ impl Core {
             args.skip_subcommand();
         }
         let mark = replies.mark();
-        let prepared = batch.keys(request);
-        let result = match row.run {
-            Run::Data(run) => {
-                let call = Invocation {
-                    spec: row.spec,
-                    parent: row.parent,
-                    run,
-                    db: session.db,
-                    may_block: true,
-                };
-                let still = (row.spec.scope == Scope::Quiescent)
-                    .then(|| shared.quiesce.stop_others(self.id));
-                let reply = Reply::new(replies, session.protocol);
-                let env = &self.env;
-                let done = exec::run(&shared.keyspace, env, &call, prepared, &mut args, reply);
-                drop(still);
-                done.map(|done| self.stats().changes.add(done.dirty))
-            }
-            Run::Server(run) => {
-                self.redacted.clear();
-                let still = (row.spec.scope == Scope::Quiescent)
-                    .then(|| shared.quiesce.stop_others(self.id));
-                let reply = Reply::new(replies, session.protocol);
-                let mut call = Call { core: self, session, reply, row, prepared };
-                let done = run(&mut call, &mut args);
-                drop(still);
-                done.map(|_| ())
-            }
-        };
-        let failed = match result {
-            Ok(()) => false,
+        let result = self.run(session, row, batch.keys(request), &mut args, replies);
+        let (failed, waits) = match result {
+            Ok(outcome) => (false, outcome == Outcome::Waiting),
             Err(CommandError::SlotBusy) => {
                 replies.truncate(mark);
                 self.stats().slot_conflicts.add(1);
@@ -99,18 +76,67 @@ impl Core {
             Err(error) => {
                 replies.truncate(mark);
                 self.write_error(session, &error, replies);
-                true
+                (true, false)
             }
         };
         self.account(session, row, failed, &args);
         if armed & armed::MONITOR != 0 && is_monitored(row) {
             self.tell_monitors(session, row, &args);
         }
+        if self.env.has_ready() {
+            self.serve_waiters();
+        }
         if !session.wants_reply() {
             replies.truncate(mark);
         }
+        if waits {
+            session.waiter = self.env.take_waiter();
+            return Flow::Waiting;
+        }
         session.after_command();
         Flow::Next
+    }
+
+    /// Runs a command that may run.
+    #[inline]
+    fn run(
+        &mut self,
+        session: &mut Session,
+        row: &'static Row,
+        prepared: &[PreparedKey],
+        args: &mut Args<'_>,
+        replies: &mut ReplyBuffer,
+    ) -> Result<Outcome> {
+        let shared = self.shared;
+        let reply = Reply::new(replies, session.protocol);
+        let still =
+            (row.spec.scope == Scope::Quiescent).then(|| shared.quiesce.stop_others(self.id));
+        let outcome = match row.run {
+            Run::Data(run) => {
+                let client = Client {
+                    worker: self.id,
+                    token: session.token.to_u64(),
+                    id: session.id(),
+                    protocol: session.protocol,
+                };
+                let call = Invocation {
+                    spec: row.spec,
+                    parent: row.parent,
+                    run,
+                    db: session.db,
+                    blocking: Blocking::Client(client),
+                };
+                let done = exec::run(&shared.keyspace, &self.env, &call, prepared, args, reply)?;
+                self.stats().changes.add(done.dirty);
+                done.outcome
+            }
+            Run::Server(run) => {
+                self.redacted.clear();
+                run(&mut Call { core: self, session, reply, row, prepared }, args)?
+            }
+        };
+        drop(still);
+        Ok(outcome)
     }
 
     /// Closes without an answer: what a browser was made to send must not be executed, nor tell it

@@ -1,6 +1,7 @@
 //! Messages from one worker, or from any other thread, to a worker.
 
 use crate::listeners::Replacement;
+use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Token, Waker};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,12 +22,31 @@ pub enum Message {
     MonitorLine(Arc<[u8]>),
     /// CLIENT PAUSE has ended.
     Unpause,
+    /// The wait of this client's command is over, and this is its answer.
+    Served(Delivery),
+    /// CLIENT UNBLOCK has ended the wait of this client's command.
+    Unblock { token: Token, id: u64, how: Unblocked },
     /// This session wants a line for each command from now on.
     Monitor(Token),
     /// Accept on these listeners, and no longer on the present ones of their purpose.
     Listen(Replacement),
     /// Probe idle connections that are accepted from now on after so many seconds.
     Keepalive(u32),
+}
+
+/// The answer to a command that waited.
+#[derive(Debug)]
+pub struct Delivery {
+    pub token: Token,
+    pub client: u64,
+    pub replies: ReplyBuffer,
+}
+
+/// What a client hears whose wait was ended from outside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unblocked {
+    Timeout,
+    Error,
 }
 
 #[derive(Debug, Default)]

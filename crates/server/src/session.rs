@@ -3,8 +3,11 @@
 use crate::clients::{ClientRecord, flag};
 use crate::tls::TlsStream;
 use brisk_engine::DbIndex;
+use brisk_engine::keyspace::Waiter;
+use brisk_engine::reply::ReplyStream;
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, RequestDecoder};
+use brisk_structures::slab::Id;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -27,6 +30,8 @@ pub enum Stall {
     NextRound,
     /// CLIENT PAUSE.
     Paused,
+    /// Its command waits for a key.
+    Waiting,
 }
 
 /// What CLIENT REPLY asked for.
@@ -50,6 +55,12 @@ pub struct Session {
     /// Its commands leave access clocks alone (CLIENT NO-TOUCH).
     pub no_touch: bool,
     pub stall: Stall,
+    /// A large reply that is being written as the client takes it.
+    pub stream: Option<ReplyStream>,
+    /// The wait its command is in.
+    pub waiter: Option<Arc<Waiter>>,
+    /// The timer of that wait.
+    pub wait_timer: Option<Id>,
     /// Bytes received and not yet executed, from the start of a request.
     pub input: Vec<u8>,
     pub decoder: RequestDecoder,
@@ -76,6 +87,9 @@ impl Session {
             reply_mode: ReplyMode::On,
             no_touch: false,
             stall: Stall::None,
+            stream: None,
+            waiter: None,
+            wait_timer: None,
             input: Vec::new(),
             decoder: RequestDecoder::new(),
             tls: None,

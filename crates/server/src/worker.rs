@@ -11,6 +11,7 @@
 //! | `events` | what the event loop tells it |
 //! | `turn` | executing a session's input |
 //! | `staging` | executing small requests of many sessions together |
+//! | `waiting` | sessions whose commands wait for keys |
 //! | `encrypted`, `monitors` | TLS sessions; sessions that watch all commands |
 
 mod core;
@@ -19,6 +20,7 @@ mod events;
 mod monitors;
 mod staging;
 mod turn;
+mod waiting;
 
 pub use self::core::{Core, unix_ms, unix_us};
 use self::staging::Staged;
@@ -30,6 +32,7 @@ use crate::session::{Session, Stall};
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
+use brisk_structures::wheel::Wheel;
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
@@ -57,6 +60,8 @@ pub struct Worker {
     again: VecDeque<Token>,
     /// Sessions that wait for the end of CLIENT PAUSE.
     paused: Vec<Token>,
+    /// When the waits of this worker's sessions are over.
+    wait_timers: Wheel<Token>,
     monitors: HashSet<Token>,
     /// When the present round began, in ticks.
     round_began: u64,
@@ -82,6 +87,7 @@ impl Worker {
             sessions: Vec::new(),
             again: VecDeque::new(),
             paused: Vec::new(),
+            wait_timers: Wheel::new(unix_ms()),
             monitors: HashSet::new(),
             round_began: 0,
             plain: Vec::new(),
@@ -125,7 +131,14 @@ impl Worker {
                 break;
             }
         }
+        self.end_late_waits(io);
+        if self.core.env.has_ready() {
+            // The expiry cycle, or the end of a pause, left some.
+            self.core.serve_waiters();
+        }
+        self.deliver_all(io);
         let wait = self.run_cron(io);
+        let wait = self.next_wait_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
         if self.again.is_empty() { wait } else { Duration::ZERO }
     }
 
@@ -180,7 +193,9 @@ impl Worker {
         let Some(mut session) = self.take(token) else { return };
         if session.stall == stall {
             self.unstall(&mut session);
-            self.execute_input(io, &mut session);
+            if self.write_on(io, &mut session) {
+                self.execute_input(io, &mut session);
+            }
             if session.stall == Stall::None {
                 io.resume_reading(token);
                 if session.finished {

@@ -5,25 +5,46 @@
 //! | [`hash`], [`crc16`] | the keyed hash of the tables; the checksum that maps keys to slots |
 //! | [`entry`] | one key with its value, deadline and access clock in one allocation |
 //! | [`table`] | the hash table of a slot: 64-byte buckets, incremental growth, stateless scan |
+//! | [`segments`] | a map of byte strings in shared segments, for large hashes and sets |
 //! | [`slot`] | a table behind a one-byte lock, with lock-free prefetching |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
+//! | [`intset`] | a sorted array of integers: small sets of numbers |
+//! | [`bits`], [`hyperloglog`] | what bitmaps and cardinality estimators do to byte strings |
 //! | [`alloc`] | counts what the global allocator hands out |
+//! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
+//! | [`lzf`] | compression of small blocks, as dumps and inner list nodes use it |
+//! | [`sequence`], [`quicklist`] | long lists: a shared tree of parts; listpacks as its parts |
+//! | [`ordered`] | members in the order of their scores: B+tree with ranks and a hashed index |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
 //! invariant of its file's head that makes it sound.
 
 pub mod alloc;
+pub mod bits;
 pub mod crc16;
+pub mod decimal;
 pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod geohash;
 pub mod hash;
+pub mod hyperloglog;
+pub mod intset;
 pub mod list;
+pub mod listpack;
+pub mod lzf;
+mod malformed;
+pub mod ordered;
 mod prefetch;
+pub mod quicklist;
 pub mod reclaim;
+pub mod segments;
+pub mod sequence;
 pub mod sha1;
 pub mod slab;
 pub mod slot;
 pub mod table;
 pub mod wheel;
+
+pub use malformed::Malformed;

@@ -3,7 +3,7 @@
 //! ```text
 //!  0                        24      25     32                              64
 //! +------------------------+------+-------+-------------------------------+
-//! | table root             | lock |       | payload M, up to 32 bytes     |
+//! | table root             | lock | marks | payload M, up to 32 bytes     |
 //! +------------------------+------+-------+-------------------------------+
 //! ```
 //!
@@ -13,7 +13,7 @@
 //! Invariants (SAFETY notes cite them)
 //!  1. `lock` is 1 exactly while one `SlotGuard` exists (or was leaked). It is set with acquire and
 //!     cleared with release, so whoever has it sees all that earlier holders did.
-//!  2. Table contents and payload are read and changed only through the guard; outside it only the
+//!  2. Table contents, marks and payload are read and changed only through the guard; outside it only the
 //!     table's prefetch methods run.
 
 use crate::prefetch::prefetch;
@@ -35,6 +35,8 @@ const HELD: u8 = 1;
 pub struct Slot<V, M> {
     table: Root<V>,
     lock: AtomicU8,
+    /// Eight bits of payload where they cost no room.
+    marks: UnsafeCell<u8>,
     meta: UnsafeCell<M>,
 }
 
@@ -51,7 +53,12 @@ impl<V, M> Slot<V, M> {
     /// A slot with an empty table, not locked.
     #[must_use]
     pub fn new(meta: M) -> Self {
-        Self { table: Root::new(), lock: AtomicU8::new(FREE), meta: UnsafeCell::new(meta) }
+        Self {
+            table: Root::new(),
+            lock: AtomicU8::new(FREE),
+            marks: UnsafeCell::new(0),
+            meta: UnsafeCell::new(meta),
+        }
     }
 
     /// The lock, if it is free now.
@@ -169,6 +176,20 @@ impl<'a, V, M> SlotGuard<'a, V, M> {
     pub fn meta_mut(&mut self) -> &mut M {
         // SAFETY: 2: as in `meta`, borrowed exclusively.
         unsafe { &mut *self.slot.meta.get() }
+    }
+
+    /// Eight bits that are the caller's, 0 at first. They stay with the slot, not with its table.
+    #[inline(always)]
+    #[must_use]
+    pub fn marks(&self) -> u8 {
+        // SAFETY: 2: read through the exclusive guard.
+        unsafe { *self.slot.marks.get() }
+    }
+
+    #[inline]
+    pub fn set_marks(&mut self, marks: u8) {
+        // SAFETY: 2: written through the exclusive guard, borrowed exclusively.
+        unsafe { *self.slot.marks.get() = marks };
     }
 
     /// Table and payload at once.

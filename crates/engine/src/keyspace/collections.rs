@@ -5,11 +5,12 @@
 //! hear of it, is done here.
 
 use super::evict::{initial_clock, touch};
-use super::keys::{Keys, discard, discard_value};
+use super::keys::{Keys, discard, discard_value, free_value};
 use super::{Entry, Key};
 use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
-use crate::types::{Collection, Edit, EncodingLimits, kind_byte};
+use crate::types::{Collection, Edit, EncodingLimits, Kind, kind_byte, string};
+use brisk_structures::entry::ValueRef;
 
 impl Keys<'_> {
     /// Lets `change` edit the value of `key`, which is made if there is none. On an error of
@@ -76,6 +77,10 @@ impl Keys<'_> {
         entry.set_kind(kind);
         if changes > 0 {
             self.changed_by(key, changes, C::EVENTS, event);
+            // Lists and sorted sets serve who waits as they appear; a stream with each entry.
+            if C::KIND == Kind::Stream && self.is_waited_for(key.slot) {
+                self.signal(key);
+            }
         }
         if gone {
             let entry = self.detach(key).expect("it was just found");
@@ -104,5 +109,27 @@ impl Keys<'_> {
         entry.set_clock(initial_clock(env));
         self.insert(key, entry);
         self.changed(key, C::EVENTS, event);
+    }
+
+    /// Puts `bytes` under `key` as a string, as they are, whatever that held, without a deadline.
+    /// No bytes at all delete the key.
+    pub fn put_bytes(&mut self, key: &Key<'_>, bytes: Vec<u8>, event: &'static str) {
+        if bytes.is_empty() {
+            self.delete(key);
+            return;
+        }
+        let (env, db) = (self.env(), self.db());
+        if self.contains(key) {
+            self.set_deadline(key, None);
+        } else {
+            self.insert(key, string::new_entry(key.bytes, b""));
+        }
+        let mut entry = self.find_mut(key);
+        if matches!(entry.value(), ValueRef::Boxed(_)) {
+            free_value(env, db, &mut entry);
+        }
+        string::store_owned(&mut entry, bytes);
+        entry.set_clock(initial_clock(env));
+        self.changed(key, EventClass::STRING, event);
     }
 }

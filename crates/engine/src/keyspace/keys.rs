@@ -4,6 +4,7 @@
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
 use super::tally::DatabaseTotals;
+use super::waiting::WAITED_FOR;
 use super::{
     Database, DbIndex, Entry, Key, Keyspace, SLOTS, SlotGuard, SlotId, Stored, StoredMut, Ticket,
     UnixMs,
@@ -13,7 +14,7 @@ use crate::effect::{Armed, Effect, Event, EventClass};
 use crate::env::{Env, Garbage};
 use crate::error::{CommandError, Result};
 use crate::types::string::{self, Str};
-use crate::types::{Type, Value};
+use crate::types::{Kind, Type, Value};
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -330,7 +331,7 @@ impl<'a> Keys<'a> {
         match guard.table_mut().find_mut(key.hash, key.bytes) {
             Some(mut entry) => {
                 if matches!(entry.value(), brisk_structures::entry::ValueRef::Boxed(_)) {
-                    free_value(env, &mut entry);
+                    free_value(env, db, &mut entry);
                 }
                 string::store(&mut entry, bytes);
                 entry.set_clock(initial_clock(env));
@@ -369,8 +370,24 @@ impl<'a> Keys<'a> {
             tally.deadlines_ms.add(deadline.0 as i64);
         }
         guard.table_mut().insert(key.hash, entry);
+        let awaited = guard.marks() & WAITED_FOR != 0;
         tally.keys.add(1);
         self.announce_new(key);
+        if awaited {
+            self.signal(key);
+        }
+    }
+
+    /// Sets bits of a slot's marks.
+    pub(super) fn mark(&mut self, slot: SlotId, bits: u8) {
+        let guard = self.guard_mut(slot);
+        let marks = guard.marks() | bits;
+        guard.set_marks(marks);
+    }
+
+    /// Whether somebody waits for a key of this slot.
+    pub(super) fn is_waited_for(&self, slot: SlotId) -> bool {
+        self.guard(slot).marks() & WAITED_FOR != 0
     }
 
     fn announce_new(&self, key: &Key<'_>) {
@@ -382,7 +399,11 @@ impl<'a> Keys<'a> {
     /// Takes the entry out, deadline and all. Silent: the caller tells what it means.
     pub(crate) fn detach(&mut self, key: &Key<'_>) -> Option<Entry> {
         let tally = self.env.tally.database(self.db);
-        detach(self.guard_mut(key.slot), tally, key.hash, key.bytes)
+        let entry = detach(self.guard_mut(key.slot), tally, key.hash, key.bytes);
+        if let Some(entry) = &entry {
+            note_gone(self.env, self.db, entry);
+        }
+        entry
     }
 
     /// Removes a key as DEL and UNLINK do. False if it does not exist.
@@ -490,7 +511,7 @@ impl<'a> Keys<'a> {
         self.changed_by(key, 1, class, event);
     }
 
-    /// Like [`Keys::changed`] for a change that counts as several.
+    /// Like [`Keys::changed`] for a change that counts as several. An empty `event` is none.
     #[inline]
     pub(super) fn changed_by(
         &mut self,
@@ -506,7 +527,7 @@ impl<'a> Keys<'a> {
     /// Tells of one more key that a change concerns, which is counted elsewhere.
     #[inline]
     pub(super) fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
-        if !self.env.armed.get().is_empty() {
+        if !event.is_empty() && !self.env.armed.get().is_empty() {
             self.notify(key.bytes, class, event);
         }
     }
@@ -665,6 +686,9 @@ impl<'a> Keys<'a> {
             let mut guard = lock_patiently(database, id);
             guard.meta_mut().no_deadlines();
             let table = guard.table_mut().take();
+            if guard.marks() & WAITED_FOR != 0 {
+                self.signal_all(db, id);
+            }
             self.env.garbage.borrow_mut().push(Garbage::Table(table));
         }
         self.env.tally.database(db).shift(&was, &DatabaseTotals::default());
@@ -694,6 +718,12 @@ impl<'a> Keys<'a> {
             let (table, other) = (here.table_mut().take(), there.table_mut().take());
             here.table_mut().put(other);
             there.table_mut().put(table);
+            // Who waits, waits for a key of the database of that number.
+            for (db, guard) in [(a, &here), (b, &there)] {
+                if guard.marks() & WAITED_FOR != 0 {
+                    self.signal_all(db, id);
+                }
+            }
         }
         let totals = self.keyspace.totals();
         let (at_a, at_b) = (totals.databases[a.0 as usize], totals.databases[b.0 as usize]);
@@ -733,9 +763,17 @@ pub(super) fn detach(
     Some(entry)
 }
 
+/// Who waits in a group of a stream must hear that it is gone.
+fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
+    if crate::types::kind_of(entry) == Kind::Stream {
+        env.note_ready(db, entry.key());
+    }
+}
+
 /// Tells of a key that was removed because its deadline had passed.
 pub(super) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
     env.tally.expired.add(1);
+    note_gone(env, db, &entry);
     if !env.armed.get().is_empty() {
         notify(env, db, entry.key(), EventClass::EXPIRED, "expired");
         propagate_removal(env, db, entry.key(), env.settings.lazy_expire);
@@ -745,6 +783,7 @@ pub(super) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
 
 /// Tells of a key that was removed to make room.
 pub(super) fn after_eviction(env: &Env, db: DbIndex, entry: Entry) {
+    note_gone(env, db, &entry);
     if !env.armed.get().is_empty() {
         notify(env, db, entry.key(), EventClass::EVICTED, "evicted");
         propagate_removal(env, db, entry.key(), env.settings.lazy_eviction);
@@ -787,7 +826,8 @@ pub(super) fn discard_value(env: &Env, value: Value) {
 
 /// Moves a large value out of an entry that is about to be overwritten, to be freed elsewhere.
 #[cold]
-fn free_value(env: &Env, entry: &mut StoredMut<'_>) {
+pub(super) fn free_value(env: &Env, db: DbIndex, entry: &mut StoredMut<'_>) {
+    note_gone(env, db, entry);
     if let Some(value) = entry.boxed_mut()
         && !value.is_light()
     {

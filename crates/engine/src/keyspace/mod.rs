@@ -20,11 +20,14 @@ pub mod evict;
 pub mod expire;
 mod keys;
 mod tally;
+mod waiting;
 
 pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
 pub use keys::{Keys, Overwrite};
 pub use tally::{Tally, Totals};
+pub use waiting::{Client, Unserved, Waiter};
+pub(crate) use waiting::{WaitingCall, Wish};
 
 use crate::types::Value;
 use brisk_structures::crc16::key_slot;
@@ -95,6 +98,10 @@ pub struct KeyHasher(HashKey);
 impl KeyHasher {
     pub fn seeded(k0: u64, k1: u64) -> KeyHasher {
         KeyHasher(HashKey { k0, k1 })
+    }
+    /// The secret, to hash what is inside values.
+    pub fn secret(&self) -> HashKey {
+        self.0
     }
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
@@ -188,6 +195,7 @@ pub struct Keyspace {
     hasher: KeyHasher,
     tallies: Mutex<Vec<Arc<Tally>>>,
     tickets: AtomicU64,
+    waiting: waiting::Waiting,
 }
 
 impl Keyspace {
@@ -198,6 +206,7 @@ impl Keyspace {
             hasher,
             tallies: Mutex::default(),
             tickets: AtomicU64::new(0),
+            waiting: waiting::Waiting::new(),
         }
     }
 

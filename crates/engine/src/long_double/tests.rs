@@ -67,3 +67,23 @@ fn long_texts_are_refused_and_hostile_exponents_cost_nothing() {
     assert_eq!(LongDouble::parse(b"1e999999999999999999999999"), None);
     assert_eq!(LongDouble::parse(b"0e999999999999999999999999"), Some(LongDouble::ZERO));
 }
+
+#[test]
+fn seconds_become_milliseconds_rounded_up() {
+    let ms = |text: &str| LongDouble::parse(text.as_bytes()).unwrap().thousandfold_ceil();
+    for (seconds, want) in [
+        ("0", Some(0)),
+        ("0.001", Some(1)),
+        ("0.0011", Some(2)),
+        ("1e-9", Some(1)),
+        ("-1e-9", Some(0)),
+        ("-0.0015", Some(-1)),
+        ("1.5", Some(1500)),
+        ("9223372036854775", Some(9_223_372_036_854_775_000)),
+        ("9223372036854776", None),
+        ("1e300", None),
+        ("inf", None),
+    ] {
+        assert_eq!(ms(seconds), want, "{seconds}");
+    }
+}

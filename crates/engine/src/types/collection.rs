@@ -5,9 +5,10 @@ use super::{Encoding, Kind, Type, Value};
 use crate::effect::EventClass;
 use crate::keyspace::Stored;
 use brisk_structures::entry::ValueRef;
+use brisk_structures::hash::HashKey;
 
-/// Up to which size values keep their compact encodings; sizes in bytes, counts in elements. The
-/// names are those of the configuration directives.
+/// Up to which size values keep their compact encodings, and what large ones need; sizes in bytes,
+/// counts in elements. The names are those of the configuration directives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncodingLimits {
     pub hash_max_listpack_entries: usize,
@@ -26,6 +27,8 @@ pub struct EncodingLimits {
     pub stream_node_max_bytes: usize,
     /// 0 for no limit.
     pub stream_node_max_entries: usize,
+    /// No directive: the secret that fields and members are hashed with.
+    pub hash_key: HashKey,
 }
 
 impl Default for EncodingLimits {
@@ -44,6 +47,7 @@ impl Default for EncodingLimits {
             hll_sparse_max_bytes: 3000,
             stream_node_max_bytes: 4096,
             stream_node_max_entries: 100,
+            hash_key: HashKey::default(),
         }
     }
 }
@@ -91,6 +95,11 @@ impl<R> Edit<R> {
     /// `changes` things were changed, which is the event `event`; with 0 changes nothing happened.
     pub fn new(result: R, changes: u64, event: &'static str) -> Edit<R> {
         Edit { result, changes, event }
+    }
+
+    /// `changes` things were changed, of which keyspace events do not tell.
+    pub fn silent(result: R, changes: u64) -> Edit<R> {
+        Edit { result, changes, event: "" }
     }
 
     /// Nothing was changed.

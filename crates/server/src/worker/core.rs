@@ -3,19 +3,21 @@
 use crate::clients::flag;
 use crate::config::Config;
 use crate::config::value::ClientClass;
-use crate::mailbox::Message;
+use crate::mailbox::{Delivery, Message};
 use crate::pause::Paused;
 use crate::session::Session;
 use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
 use crate::table::{Row, Run};
 use brisk_engine::env::EvictionPolicy;
+use brisk_engine::keyspace::KeyHasher;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::types::EncodingLimits;
 use brisk_engine::{Args, Env, Settings, UnixMs};
 use brisk_reactor::{Clock, Token};
 use brisk_resp::Limits;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -38,6 +40,8 @@ pub struct Core {
     pub latency_tracking: bool,
     /// Sessions to close after the present command, by token.
     pub doomed: Vec<Token>,
+    /// Answers for sessions of this worker whose commands waited.
+    pub deliveries: VecDeque<Delivery>,
     /// Words of the present server command that nobody may see: passwords.
     pub redacted: Vec<usize>,
     pub evictor: Evictor,
@@ -75,6 +79,7 @@ impl Core {
             slow_ns: u64::MAX,
             latency_tracking: true,
             doomed: Vec::new(),
+            deliveries: VecDeque::new(),
             redacted: Vec::new(),
             evictor: Evictor::default(),
             ran: 0,
@@ -117,7 +122,7 @@ impl Core {
         self.config_generation = self.shared.config_generation();
         self.config = self.shared.config();
         let config = Arc::clone(&self.config);
-        self.env.settings = engine_settings(&config);
+        self.env.settings = engine_settings(&config, self.shared.keyspace.hasher());
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {
@@ -321,7 +326,7 @@ fn eviction_budget_ns(tenacity: i64) -> u64 {
     }
 }
 
-fn engine_settings(config: &Config) -> Settings {
+fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
     use crate::config::choice::EvictionPolicy as Chosen;
     let memory = &config.memory;
     let encoding = &config.encoding;
@@ -339,6 +344,7 @@ fn engine_settings(config: &Config) -> Settings {
         hll_sparse_max_bytes: encoding.hll_sparse_max_bytes as usize,
         stream_node_max_bytes: encoding.stream_node_max_bytes as usize,
         stream_node_max_entries: encoding.stream_node_max_entries as usize,
+        hash_key: hasher.secret(),
     };
     Settings {
         limits,

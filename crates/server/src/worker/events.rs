@@ -5,6 +5,7 @@ use super::{Purpose, Worker, unix_ms};
 use crate::clients::{ClientRecord, flag};
 use crate::mailbox::Message;
 use crate::session::{Session, Stall};
+use brisk_engine::env::Garbage;
 use brisk_reactor::{Accept, Close, CloseReason, Control, Handler, Token};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -69,6 +70,7 @@ impl Handler for Worker {
             commands: AtomicU64::new(0),
             killed: AtomicBool::new(false),
             texts: std::sync::Mutex::default(),
+            waiter: std::sync::Mutex::default(),
         });
         shared.clients.add(Arc::clone(&record));
         self.core.stats().connections_received.add(1);
@@ -113,7 +115,11 @@ impl Handler for Worker {
 
     fn closed(&mut self, io: &mut Control, token: Token, _: CloseReason) {
         let _ = io;
-        let Some(session) = self.take(token) else { return };
+        let Some(mut session) = self.take(token) else { return };
+        self.abandon_wait(&mut session);
+        if let Some(stream) = session.stream.take() {
+            self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
+        }
         let stats = self.core.stats();
         stats.output_bytes.fetch_sub(session.counted_output, Ordering::Relaxed);
         stats.input_bytes.fetch_sub(session.counted_input, Ordering::Relaxed);
@@ -126,9 +132,9 @@ impl Handler for Worker {
     }
 
     fn hung_up(&mut self, io: &mut Control, token: Token) {
-        // As in Redis, what a client left unexecuted during a pause goes with it.
+        // As in Redis, what a client left unexecuted during a pause or a wait goes with it.
         let Some(session) = self.session_at(token.index()) else { return };
-        if session.stall == Stall::Paused {
+        if matches!(session.stall, Stall::Paused | Stall::Waiting) {
             io.close(token, Close::Now);
         }
     }
@@ -158,6 +164,8 @@ impl Handler for Worker {
                 Message::Monitor(token) => self.add_monitor(token),
                 Message::Listen(_) | Message::Keepalive(_) => self.listening.push(message),
                 Message::Unpause => self.resume_paused(io),
+                Message::Served(delivery) => self.deliver(io, delivery),
+                Message::Unblock { token, id, how } => self.answer_unserved(io, token, id, how),
             }
         }
     }
@@ -177,6 +185,7 @@ impl Handler for Worker {
     fn round_end(&mut self, io: &mut Control) {
         self.staged.open = false;
         self.run_staged(io);
+        self.deliver_all(io);
         self.cron.publish_traffic(self.core.stats(), io.counters());
         self.participant.quiescent();
     }

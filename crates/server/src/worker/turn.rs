@@ -11,6 +11,7 @@ use crate::clients::flag;
 use crate::dispatch::Flow;
 use crate::gate;
 use crate::session::{Session, Stall};
+use brisk_engine::env::Garbage;
 use brisk_reactor::{Close, Control};
 use brisk_resp::Limits;
 use std::sync::atomic::Ordering;
@@ -185,9 +186,23 @@ impl Worker {
                 return Some(data.len());
             }
             let flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
-            if let Flow::Later(stall) = flow {
-                self.stall(session, stall);
-                return Some(request.start);
+            match flow {
+                Flow::Next => {
+                    if let Some(stream) = self.replies.take_stream() {
+                        session.stream = Some(stream);
+                        if !self.write_on(io, session) {
+                            return Some(request.end);
+                        }
+                    }
+                }
+                Flow::Waiting => {
+                    self.begin_wait(session);
+                    return Some(request.end);
+                }
+                Flow::Later(stall) => {
+                    self.stall(session, stall);
+                    return Some(request.start);
+                }
             }
             if self.replies.len() >= flush_at {
                 self.flush(io, session);
@@ -203,11 +218,36 @@ impl Worker {
         None
     }
 
+    /// Writes on at a large reply until it is done (true) or its client has enough to read: then the
+    /// session is stalled.
+    #[cold]
+    pub(super) fn write_on(&mut self, io: &mut Control, session: &mut Session) -> bool {
+        let Some(mut stream) = session.stream.take() else { return true };
+        let soft_limit = self.core.soft_limit();
+        loop {
+            let more = stream.write(&mut self.replies, soft_limit.min(FLUSH_BYTES));
+            self.flush(io, session);
+            if !more {
+                // It may hold the last reference to a huge value.
+                self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
+                return true;
+            }
+            if io.unsent(session.token) >= soft_limit {
+                session.stream = Some(stream);
+                self.core.stats().output_stalls.add(1);
+                self.stall(session, Stall::Output);
+                io.when_drained(session.token, soft_limit / 2);
+                return false;
+            }
+        }
+    }
+
     pub(super) fn stall(&mut self, session: &mut Session, stall: Stall) {
         session.stall = stall;
         session.record.set(flag::STALLED, true);
         match stall {
             Stall::None | Stall::Output => {}
+            Stall::Waiting => self.core.shared.clients.set_blocked(&session.record, true),
             Stall::NextRound => self.again.push_back(session.token),
             Stall::Paused => {
                 self.core.shared.clients.set_blocked(&session.record, true);
@@ -225,7 +265,7 @@ impl Worker {
     }
 
     pub(super) fn unstall(&mut self, session: &mut Session) {
-        if session.stall == Stall::Paused {
+        if matches!(session.stall, Stall::Paused | Stall::Waiting) {
             self.core.shared.clients.set_blocked(&session.record, false);
         }
         session.stall = Stall::None;

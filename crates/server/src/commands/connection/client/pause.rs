@@ -2,6 +2,7 @@
 
 use super::{ADMIN, ROW};
 use crate::call::{Call, Command};
+use crate::mailbox::{Message, Unblocked};
 use crate::pause::Paused;
 use crate::worker::unix_ms;
 use brisk_engine::command::{Arg, Spec};
@@ -107,6 +108,19 @@ fn unblock(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         let text = "ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR";
         return Err(CommandError::text(text));
     }
-    parse_i64(id).ok_or(CommandError::NotAnInteger)?;
-    Ok(call.reply.integer(0))
+    let id = parse_i64(id).ok_or(CommandError::NotAnInteger)?;
+    let how = match reason {
+        Some(word) if word.eq_ignore_ascii_case(b"ERROR") => Unblocked::Error,
+        _ => Unblocked::Timeout,
+    };
+    let shared = call.core.shared;
+    let Some(record) = u64::try_from(id).ok().and_then(|id| shared.clients.find(id)) else {
+        return Ok(call.reply.integer(0));
+    };
+    let ended = record.waiter().as_ref().is_some_and(|waiter| waiter.end());
+    if ended {
+        let message = Message::Unblock { token: record.token, id: record.id, how };
+        shared.mailboxes[record.worker].send(message);
+    }
+    Ok(call.reply.integer(i64::from(ended)))
 }

@@ -1,0 +1,135 @@
+//! Sessions whose commands wait for keys: how a wait begins, and the four ways in which it ends.
+//!
+//! A wait ends when it is served (by whichever worker made a key ready: [`Core::serve_waiters`]), by
+//! its timeout, by CLIENT UNBLOCK, or with its connection. The engine sees to it that only one of
+//! them happens, see `Waiter::end`.
+
+use super::{Core, Worker};
+use crate::mailbox::{Delivery, Message, Unblocked};
+use crate::session::{Session, Stall};
+use brisk_engine::{Reply, serve};
+use brisk_reactor::{Control, Token};
+
+const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+
+impl Core {
+    /// Serves who waits for keys that became ready by what this worker just did.
+    #[cold]
+    pub fn serve_waiters(&mut self) {
+        if self.is_paused() {
+            return;
+        }
+        let shared = self.shared;
+        let mut deliveries = std::mem::take(&mut self.deliveries);
+        serve::serve(&shared.keyspace, &self.env, |served| {
+            self.stats().changes.add(served.dirty);
+            let client = served.waiter.client;
+            let token = Token::from_u64(client.token);
+            let delivery = Delivery { token, client: client.id, replies: served.replies };
+            if client.worker == self.id {
+                deliveries.push_back(delivery);
+            } else {
+                shared.mailboxes[client.worker].send(Message::Served(delivery));
+            }
+        });
+        self.deliveries = deliveries;
+    }
+}
+
+impl Worker {
+    /// The session's command has begun to wait.
+    pub(super) fn begin_wait(&mut self, session: &mut Session) {
+        self.stall(session, Stall::Waiting);
+        let Some(waiter) = &session.waiter else { return };
+        *session.record.waiter() = Some(waiter.clone());
+        if let Some(deadline_ms) = waiter.deadline_ms {
+            let timer = self.wait_timers.insert(deadline_ms, session.token);
+            session.wait_timer = Some(timer);
+        }
+    }
+
+    /// Ends waits whose time is up.
+    pub(super) fn end_late_waits(&mut self, io: &mut Control) {
+        let now_ms = self.core.env.now().0;
+        while let Some(token) = self.wait_timers.pop_expired(now_ms) {
+            let Some(session) = self.session_at(token.index()).filter(|s| s.token == token) else {
+                continue;
+            };
+            session.wait_timer = None;
+            let id = session.id();
+            if session.waiter.as_ref().is_some_and(|waiter| waiter.end()) {
+                self.answer_unserved(io, token, id, Unblocked::Timeout);
+            }
+        }
+    }
+
+    /// Until the next wait is over, in ms from now.
+    pub(super) fn next_wait_ms(&self) -> Option<u64> {
+        Some(self.wait_timers.next_ms()?.saturating_sub(super::unix_ms()))
+    }
+
+    /// Answers a command whose wait has ended without what it waited for.
+    pub(super) fn answer_unserved(
+        &mut self,
+        io: &mut Control,
+        token: Token,
+        client: u64,
+        how: Unblocked,
+    ) {
+        let is_it = |session: &&mut Session| session.token == token && session.id() == client;
+        let Some(session) = self.session_at(token.index()).filter(is_it) else { return };
+        let Some(waiter) = session.waiter.clone() else { return };
+        self.core.shared.keyspace.forget_waiter(&waiter);
+        let mut delivery = Delivery { token, client, replies: Default::default() };
+        let mut reply = Reply::new(&mut delivery.replies, waiter.client.protocol);
+        match how {
+            Unblocked::Timeout => waiter.unserved.reply(&mut reply),
+            Unblocked::Error => reply.error_text(UNBLOCKED),
+        };
+        self.deliver(io, delivery);
+    }
+
+    /// Hands a command's answer to the session that waited for it, which goes on.
+    pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
+        let Delivery { token, client, mut replies } = delivery;
+        let Some(mut session) = self.take(token) else { return };
+        let waits = session.stall == Stall::Waiting && session.id() == client;
+        if waits {
+            self.forget_wait(&mut session);
+            if !session.wants_reply() {
+                replies.clear();
+            }
+            session.after_command();
+            self.replies = replies;
+        }
+        self.put(session);
+        if waits {
+            self.go_on(io, token, Stall::Waiting);
+        }
+    }
+
+    /// Hands out the answers to sessions of this worker, those that this leads to included.
+    pub(super) fn deliver_all(&mut self, io: &mut Control) {
+        while let Some(delivery) = self.core.deliveries.pop_front() {
+            self.deliver(io, delivery);
+        }
+    }
+
+    fn forget_wait(&mut self, session: &mut Session) {
+        session.waiter = None;
+        *session.record.waiter() = None;
+        if let Some(timer) = session.wait_timer.take() {
+            self.wait_timers.cancel(timer);
+        }
+    }
+
+    /// A connection is gone in the middle of a wait.
+    pub(super) fn abandon_wait(&mut self, session: &mut Session) {
+        if let Some(waiter) = session.waiter.clone() {
+            if waiter.end() {
+                self.core.shared.keyspace.forget_waiter(&waiter);
+            }
+            self.forget_wait(session);
+        }
+    }
+}

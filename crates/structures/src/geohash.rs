@@ -1,0 +1,396 @@
+//! Geohash: places on Earth as 52-bit numbers whose order keeps neighbours together.
+//!
+//! Longitude and latitude are halved in turn; bit pairs from the top say in which quarter the place
+//! lies. A *cell* of step n is what 2n bits leave open: half the Earth wide at step 1, about 0.6 m at
+//! step 26. All places of a cell have consecutive numbers, so a cell is a range of scores.
+//!
+//! ```text
+//!  longitude  -180 ... 180    lon bits   1   0   1        odd positions
+//!  latitude    -85 ...  85    lat bits     0   1   1      even positions   ->  cell 100111, step 3
+//! ```
+//!
+//! A search is answered by the cell of its centre and its eight neighbours, at the finest step whose
+//! cells are large enough. The formulas, their order of evaluation included, are those that GEO
+//! commands of Redis use, since their results are compared with == by users.
+
+use std::cmp::Ordering;
+use std::f64::consts::PI;
+
+/// Degrees that can be numbered (the square of the web Mercator projection).
+pub const LONGITUDE_MAX: f64 = 180.0;
+pub const LATITUDE_MAX: f64 = 85.051_128_78;
+/// Bits of one coordinate in a whole number.
+pub const STEP_MAX: u32 = 26;
+
+const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
+/// Half the equator of the projection, in metres.
+const MERCATOR_MAX_M: f64 = 20_037_726.37;
+const RADIANS_PER_DEGREE: f64 = PI / 180.0;
+
+/// A place: degrees east and north.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point {
+    pub longitude: f64,
+    pub latitude: f64,
+}
+
+/// A square of the grid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cell {
+    bits: u64,
+    step: u32,
+}
+
+/// The outline of something, in degrees.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Bounds {
+    west: f64,
+    south: f64,
+    east: f64,
+    north: f64,
+}
+
+/// Degrees that the numbers span, as half-widths.
+#[derive(Clone, Copy)]
+struct Grid {
+    longitude: f64,
+    latitude: f64,
+}
+
+const GRID: Grid = Grid { longitude: LONGITUDE_MAX, latitude: LATITUDE_MAX };
+/// What the textual form is made from.
+const TEXT_GRID: Grid = Grid { longitude: 180.0, latitude: 90.0 };
+
+impl Grid {
+    fn cell(self, point: Point, step: u32) -> Cell {
+        let part = |at: f64, half: f64| (at + half) / (half + half) * (1u64 << step) as f64;
+        let latitude = part(point.latitude, self.latitude) as u32;
+        let longitude = part(point.longitude, self.longitude) as u32;
+        Cell { bits: spread(latitude) | spread(longitude) << 1, step }
+    }
+
+    fn bounds(self, cell: Cell) -> Bounds {
+        let edge = |index: u64, half: f64| {
+            -half + (index as f64 / (1u64 << cell.step) as f64) * (half + half)
+        };
+        let (x, y) = (u64::from(gather(cell.bits >> 1)), u64::from(gather(cell.bits)));
+        Bounds {
+            west: edge(x, self.longitude),
+            south: edge(y, self.latitude),
+            east: edge(x + 1, self.longitude),
+            north: edge(y + 1, self.latitude),
+        }
+    }
+}
+
+/// Puts bit i of `bits` at position 2i.
+fn spread(bits: u32) -> u64 {
+    let mut x = u64::from(bits);
+    x = (x | x << 16) & 0x0000_ffff_0000_ffff;
+    x = (x | x << 8) & 0x00ff_00ff_00ff_00ff;
+    x = (x | x << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    x = (x | x << 2) & 0x3333_3333_3333_3333;
+    (x | x << 1) & 0x5555_5555_5555_5555
+}
+
+/// The reverse of [`spread`]; odd positions are ignored.
+fn gather(bits: u64) -> u32 {
+    let mut x = bits & 0x5555_5555_5555_5555;
+    x = (x | x >> 1) & 0x3333_3333_3333_3333;
+    x = (x | x >> 2) & 0x0f0f_0f0f_0f0f_0f0f;
+    x = (x | x >> 4) & 0x00ff_00ff_00ff_00ff;
+    x = (x | x >> 8) & 0x0000_ffff_0000_ffff;
+    (x | x >> 16) as u32
+}
+
+impl Point {
+    /// Whether the place can be numbered.
+    #[must_use]
+    pub fn is_valid(self) -> bool {
+        (-LONGITUDE_MAX..=LONGITUDE_MAX).contains(&self.longitude)
+            && (-LATITUDE_MAX..=LATITUDE_MAX).contains(&self.latitude)
+    }
+
+    /// The number of a valid place: 52 bits.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        GRID.cell(self, STEP_MAX).first()
+    }
+
+    /// The middle of what a number stands for.
+    #[must_use]
+    pub fn of_number(number: u64) -> Point {
+        let bounds = GRID.bounds(Cell { bits: number, step: STEP_MAX });
+        let middle = |low: f64, high: f64, max: f64| ((low + high) / 2.0).clamp(-max, max);
+        Point {
+            longitude: middle(bounds.west, bounds.east, LONGITUDE_MAX),
+            latitude: middle(bounds.south, bounds.north, LATITUDE_MAX),
+        }
+    }
+
+    /// The eleven letters by which geohash sites know the place; the last is always `0`.
+    #[must_use]
+    pub fn text(self) -> [u8; 11] {
+        const LETTERS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
+        let bits = TEXT_GRID.cell(self, STEP_MAX).bits;
+        let mut text = [b'0'; 11];
+        for (at, letter) in text.iter_mut().take(10).enumerate() {
+            *letter = LETTERS[(bits >> (52 - (at + 1) * 5) & 31) as usize];
+        }
+        text
+    }
+
+    /// Metres along the great circle (haversine).
+    #[must_use]
+    pub fn distance_m(self, to: Point) -> f64 {
+        let radians = |degrees: f64| degrees * RADIANS_PER_DEGREE;
+        let v = ((radians(to.longitude) - radians(self.longitude)) / 2.0).sin();
+        if v == 0.0 {
+            return latitude_distance_m(self.latitude, to.latitude);
+        }
+        let (here, there) = (radians(self.latitude), radians(to.latitude));
+        let u = ((there - here) / 2.0).sin();
+        let a = u * u + here.cos() * there.cos() * v * v;
+        2.0 * EARTH_RADIUS_M * a.sqrt().asin()
+    }
+}
+
+fn latitude_distance_m(a: f64, b: f64) -> f64 {
+    EARTH_RADIUS_M * (b * RADIANS_PER_DEGREE - a * RADIANS_PER_DEGREE).abs()
+}
+
+impl Cell {
+    /// The least number in the cell.
+    #[must_use]
+    pub fn first(self) -> u64 {
+        self.bits << (2 * (STEP_MAX - self.step))
+    }
+
+    /// One more than the greatest number in the cell.
+    #[must_use]
+    pub fn end(self) -> u64 {
+        (self.bits + 1) << (2 * (STEP_MAX - self.step))
+    }
+
+    /// The cell so many columns to the east and rows to the north; the grid wraps around.
+    fn neighbour(self, east: i32, north: i32) -> Cell {
+        let mask = ((1u64 << self.step) - 1) as u32;
+        let moved = |bits: u64, by: i32| spread(gather(bits).wrapping_add_signed(by) & mask);
+        Cell { bits: moved(self.bits, north) | moved(self.bits >> 1, east) << 1, step: self.step }
+    }
+}
+
+/// What is searched, in metres around a centre.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Shape {
+    Circle {
+        radius_m: f64,
+    },
+    /// Its sides run along parallels and meridians.
+    Box {
+        width_m: f64,
+        height_m: f64,
+    },
+}
+
+impl Shape {
+    /// The distance of `point` from `centre` if it lies within.
+    #[must_use]
+    pub fn distance_within(self, centre: Point, point: Point) -> Option<f64> {
+        match self {
+            Shape::Circle { radius_m } => {
+                let distance = centre.distance_m(point);
+                // A distance that is no number is within, as in Redis.
+                let beyond = distance.partial_cmp(&radius_m) == Some(Ordering::Greater);
+                (!beyond).then_some(distance)
+            }
+            Shape::Box { width_m, height_m } => {
+                if latitude_distance_m(point.latitude, centre.latitude) > height_m / 2.0 {
+                    return None;
+                }
+                let below = Point { longitude: centre.longitude, latitude: point.latitude };
+                if point.distance_m(below) > width_m / 2.0 {
+                    return None;
+                }
+                Some(centre.distance_m(point))
+            }
+        }
+    }
+
+    /// Half of width and height.
+    fn halves_m(self) -> (f64, f64) {
+        match self {
+            Shape::Circle { radius_m } => (radius_m, radius_m),
+            Shape::Box { width_m, height_m } => (width_m / 2.0, height_m / 2.0),
+        }
+    }
+
+    /// Centre to the farthest point.
+    fn reach_m(self) -> f64 {
+        match self {
+            Shape::Circle { radius_m } => radius_m,
+            Shape::Box { width_m, height_m } => {
+                ((width_m / 2.0) * (width_m / 2.0) + (height_m / 2.0) * (height_m / 2.0)).sqrt()
+            }
+        }
+    }
+
+    fn bounds(self, centre: Point) -> Bounds {
+        let (width, height) = self.halves_m();
+        let degrees = |radians: f64| radians / RADIANS_PER_DEGREE;
+        let latitude = degrees(height / EARTH_RADIUS_M);
+        // Meridians are closest on the side of the pole.
+        let edge = if centre.latitude < 0.0 {
+            centre.latitude - latitude
+        } else {
+            centre.latitude + latitude
+        };
+        let longitude = degrees(width / EARTH_RADIUS_M / (edge * RADIANS_PER_DEGREE).cos());
+        Bounds {
+            west: centre.longitude - longitude,
+            south: centre.latitude - latitude,
+            east: centre.longitude + longitude,
+            north: centre.latitude + latitude,
+        }
+    }
+
+    /// The cells that together hold all places within, in the order in which Redis looks at them;
+    /// some may be the same when the shape spans much of the Earth.
+    #[must_use]
+    pub fn cells(self, centre: Point) -> Vec<Cell> {
+        let wanted = self.bounds(centre);
+        let mut step = step_for(self.reach_m(), centre.latitude);
+        let mut cell = GRID.cell(centre, step);
+        if step > 1 && !is_covered(cell, &wanted) {
+            step -= 1;
+            cell = GRID.cell(centre, step);
+        }
+        let own = GRID.bounds(cell);
+        // Columns and rows that the shape does not reach are left out.
+        let prune = step >= 2;
+        let useless = |east: i32, north: i32| {
+            prune
+                && (north < 0 && own.south < wanted.south
+                    || north > 0 && own.north > wanted.north
+                    || east < 0 && own.west < wanted.west
+                    || east > 0 && own.east > wanted.east)
+        };
+        const AROUND: [(i32, i32); 9] =
+            [(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
+        let mut cells: Vec<Cell> = Vec::with_capacity(AROUND.len());
+        for (east, north) in AROUND {
+            if !useless(east, north) {
+                let next = cell.neighbour(east, north);
+                // Only beside one another: that is how Redis leaves repetitions out.
+                if cells.len() < 2 || cells.last() != Some(&next) {
+                    cells.push(next);
+                }
+            }
+        }
+        cells
+    }
+}
+
+/// Whether the neighbours of a cell reach as far as the bounds.
+fn is_covered(cell: Cell, wanted: &Bounds) -> bool {
+    let bounds = |east, north| GRID.bounds(cell.neighbour(east, north));
+    bounds(0, 1).north >= wanted.north
+        && bounds(0, -1).south <= wanted.south
+        && bounds(1, 0).east >= wanted.east
+        && bounds(-1, 0).west <= wanted.west
+}
+
+/// The finest step whose cells are about as large as the reach.
+fn step_for(reach_m: f64, latitude: f64) -> u32 {
+    if reach_m == 0.0 {
+        return STEP_MAX;
+    }
+    let mut step = 1;
+    let mut reach = reach_m;
+    while reach < MERCATOR_MAX_M {
+        reach *= 2.0;
+        step += 1;
+    }
+    // Two coarser, so that most shapes fit into the nine cells.
+    step -= 2;
+    // Cells get narrow towards the poles.
+    if latitude.abs() > 66.0 {
+        step -= 1;
+        if latitude.abs() > 80.0 {
+            step -= 1;
+        }
+    }
+    step.clamp(1, STEP_MAX as i32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PALERMO: Point = Point { longitude: 13.361389, latitude: 38.115556 };
+    const CATANIA: Point = Point { longitude: 15.087269, latitude: 37.502669 };
+
+    #[test]
+    fn numbers_texts_and_distances_are_those_of_redis() {
+        assert_eq!(PALERMO.number(), 3_479_099_956_230_698);
+        assert_eq!(CATANIA.number(), 3_479_447_370_796_909);
+        let (palermo, catania) =
+            (Point::of_number(PALERMO.number()), Point::of_number(CATANIA.number()));
+        assert_eq!(&palermo.text(), b"sqc8b49rny0");
+        assert_eq!(&catania.text(), b"sqdtr74hyu0");
+        assert_eq!(format!("{:.4}", palermo.distance_m(catania)), "166274.1516");
+        assert_eq!(format!("{:.17}", palermo.longitude), "13.36138933897018433");
+        assert_eq!(format!("{:.17}", palermo.latitude), "38.11555639549629859");
+    }
+
+    #[test]
+    fn bits_are_spread_and_gathered() {
+        for bits in [0, 1, 2, 0x8000_0001, u32::MAX, 0x1234_5678] {
+            assert_eq!(gather(spread(bits)), bits);
+            assert_eq!(gather(spread(bits) | spread(!bits) << 1), bits);
+        }
+    }
+
+    #[test]
+    fn whatever_lies_within_a_shape_lies_in_its_cells() {
+        let mut random = 1u64;
+        let mut unit = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let mut within = 0;
+        for _ in 0..if cfg!(miri) { 50 } else { 20_000 } {
+            let centre =
+                Point { longitude: unit() * 340.0 - 170.0, latitude: unit() * 140.0 - 70.0 };
+            let radius_m = 10f64.powf(unit() * 5.5);
+            let shape = if unit() < 0.5 {
+                Shape::Circle { radius_m }
+            } else {
+                Shape::Box { width_m: 2.0 * radius_m, height_m: radius_m }
+            };
+            let degrees = radius_m / 111_000.0;
+            let point = Point {
+                longitude: centre.longitude + (unit() - 0.5) * 3.0 * degrees,
+                latitude: centre.latitude + (unit() - 0.5) * 3.0 * degrees,
+            };
+            if !point.is_valid() || shape.distance_within(centre, point).is_none() {
+                continue;
+            }
+            within += 1;
+            let number = point.number();
+            let cells = shape.cells(centre);
+            assert!(
+                cells.iter().any(|cell| (cell.first()..cell.end()).contains(&number)),
+                "{centre:?} {shape:?} {point:?}"
+            );
+        }
+        assert!(within > 10);
+    }
+
+    #[test]
+    fn the_grid_wraps_around() {
+        let cell = GRID.cell(Point { longitude: 179.9, latitude: 0.1 }, 4);
+        assert_eq!(cell.neighbour(1, 0), GRID.cell(Point { longitude: -179.9, latitude: 0.1 }, 4));
+        assert_eq!(cell.neighbour(1, 0).neighbour(-1, 0), cell);
+    }
+}

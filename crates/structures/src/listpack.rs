@@ -1,0 +1,508 @@
+//! Listpack: many small strings and integers in one allocation, read in both directions.
+//!
+//! Used by small lists, hashes, sets and sorted sets, by list nodes and stream blocks. The bytes are
+//! Redis's own format, since RDB files and DUMP payloads contain them as they are.
+//!
+//! ```text
+//!  total: u32 LE   count: u16 LE      entry 0                    entry 1        end
+//! +--------------+--------------+---------------------------+---------------+------+
+//! | whole length | 65535 = many | encoding+data |  back len |      ...      | 0xFF |
+//! +--------------+--------------+---------------------------+---------------+------+
+//!                                 \_ n bytes __/ \_ value n: 7 bits per byte, read from its right end
+//! ```
+//! The encodings are drawn in `listpack/codec.rs`.
+//!
+//! Invariants (`check` verifies each)
+//!  1. `total` is the length of the bytes; the last is 0xFF, and no entry begins with that byte.
+//!  2. Walking forward by encoded lengths and backward by back lengths visits the same boundaries.
+//!  3. `count` is exact, or 65535, which means "walk to know".
+//!
+//! Integers and lengths are written in their shortest encoding. Bytes from elsewhere need not be so,
+//! hence equality compares elements, never bytes.
+//!
+//! Costs: get by index and find O(n); push at the end amortised O(1); insert and delete O(bytes
+//! behind). Memory grows by the allocator's size classes, so that no more is unused than the
+//! allocator would waste anyway. Callers keep a listpack small, and always below [`BYTES_MAX`].
+//!
+//! Bytes from outside enter only through [`ListPack::from_bytes`], which checks 1 to 3.
+
+mod codec;
+mod item;
+#[cfg(test)]
+mod tests;
+
+pub use item::Item;
+
+use crate::malformed::Malformed;
+use codec::{COUNT_UNKNOWN, END, Encoded, HEADER_LEN, back_len, back_len_size, encoded_len};
+
+/// No listpack may become longer than this, as in Redis; callers see to it (see
+/// [`ListPack::has_room`]). 1 GiB.
+pub const BYTES_MAX: usize = 1 << 30;
+
+/// The bytes of a listpack without elements.
+const EMPTY: [u8; HEADER_LEN + 1] = [HEADER_LEN as u8 + 1, 0, 0, 0, 0, 0, END];
+
+/// Where an entry stands. Holds until the listpack is changed; a position of another listpack, or
+/// one held over a change, gives a wrong element or a panic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pos(u32);
+
+/// Small strings and integers in one allocation.
+#[derive(Debug, Clone)]
+pub struct ListPack {
+    bytes: Vec<u8>,
+}
+
+impl Default for ListPack {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The next size at which common allocators hand out memory: four steps per doubling, at least 16.
+fn size_class(bytes: usize) -> usize {
+    let step = (bytes.max(64) - 1).checked_ilog2().map_or(16, |log| 1 << log >> 2);
+    bytes.next_multiple_of(step.max(16))
+}
+
+impl ListPack {
+    /// Without elements.
+    #[must_use]
+    pub fn new() -> ListPack {
+        ListPack::with_capacity(0)
+    }
+
+    /// Without elements, with memory for entries of `bytes` bytes together.
+    #[must_use]
+    pub fn with_capacity(bytes: usize) -> ListPack {
+        let mut own = Vec::with_capacity(size_class(EMPTY.len() + bytes));
+        own.extend_from_slice(&EMPTY);
+        ListPack { bytes: own }
+    }
+
+    /// Takes foreign bytes over after looking at every one. O(bytes).
+    ///
+    /// # Errors
+    /// If they are not a well-formed listpack.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<ListPack, Malformed> {
+        validate(&bytes)?;
+        Ok(ListPack { bytes })
+    }
+
+    /// Takes over bytes that came from [`ListPack::as_bytes`] unchanged.
+    pub(crate) fn from_checked(bytes: Vec<u8>) -> ListPack {
+        debug_assert_eq!(validate(&bytes), Ok(()));
+        ListPack { bytes }
+    }
+
+    /// The format's bytes.
+    #[inline]
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    #[must_use]
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Length of the format's bytes.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Memory that the bytes take.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        size_class(self.bytes.capacity())
+    }
+
+    /// Whether entries with texts of `bytes` bytes together could be added. `entries` is their
+    /// number.
+    #[must_use]
+    pub fn has_room(&self, entries: usize, bytes: usize) -> bool {
+        // An entry has at most 5 bytes before its text and 5 behind.
+        let added = entries.saturating_mul(10).saturating_add(bytes);
+        self.bytes.len().saturating_add(added) <= BYTES_MAX
+    }
+
+    /// How many elements there are. O(1), but O(n) from 65,535 on.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self.count() {
+            COUNT_UNKNOWN => self.iter().count(),
+            count => usize::from(count),
+        }
+    }
+
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == EMPTY.len()
+    }
+
+    /// The first entry.
+    #[inline]
+    #[must_use]
+    pub fn first(&self) -> Option<Pos> {
+        (!self.is_empty()).then(|| pos(HEADER_LEN))
+    }
+
+    /// The last entry.
+    #[inline]
+    #[must_use]
+    pub fn last(&self) -> Option<Pos> {
+        (!self.is_empty()).then(|| pos(self.before(self.end())))
+    }
+
+    /// The entry behind `at`.
+    #[inline]
+    #[must_use]
+    pub fn next(&self, at: Pos) -> Option<Pos> {
+        let next = self.after(offset(at));
+        (next < self.end()).then(|| pos(next))
+    }
+
+    /// The entry before `at`.
+    #[inline]
+    #[must_use]
+    pub fn prev(&self, at: Pos) -> Option<Pos> {
+        let at = offset(at);
+        (at > HEADER_LEN).then(|| pos(self.before(at)))
+    }
+
+    /// The element at `at`.
+    #[inline]
+    #[must_use]
+    pub fn item(&self, at: Pos) -> Item<'_> {
+        self.item_at(offset(at))
+    }
+
+    /// The entry of index `index`; negative ones count from the end, -1 being the last. Walks from
+    /// the nearer end.
+    #[must_use]
+    pub fn seek(&self, index: i64) -> Option<Pos> {
+        let distance = usize::try_from(index.unsigned_abs()).ok()?;
+        let count = self.count();
+        if count == COUNT_UNKNOWN {
+            return if index < 0 {
+                self.walk_backward(distance - 1)
+            } else {
+                self.walk_forward(distance)
+            };
+        }
+        let count = usize::from(count);
+        let index = if index < 0 { count.checked_sub(distance)? } else { distance };
+        if index >= count {
+            None
+        } else if index <= count / 2 {
+            self.walk_forward(index)
+        } else {
+            self.walk_backward(count - 1 - index)
+        }
+    }
+
+    /// The element of index `index`; negative ones count from the end.
+    #[must_use]
+    pub fn get(&self, index: i64) -> Option<Item<'_>> {
+        self.seek(index).map(|at| self.item(at))
+    }
+
+    /// All elements, from either end.
+    #[inline]
+    #[must_use]
+    pub fn iter(&self) -> Iter<'_> {
+        Iter { list: self, front: HEADER_LEN, back: self.end() }
+    }
+
+    /// The elements from `at` to the end.
+    #[inline]
+    #[must_use]
+    pub fn iter_from(&self, at: Pos) -> Iter<'_> {
+        Iter { list: self, front: offset(at), back: self.end() }
+    }
+
+    /// The first entry at or behind `from` whose text is `text`, looking only at every
+    /// `skip + 1`th entry: 1 finds fields and leaves values out.
+    #[must_use]
+    pub fn find(&self, from: Pos, text: &[u8], skip: usize) -> Option<Pos> {
+        let wanted = Item::of(text);
+        let (mut at, end) = (offset(from), self.end());
+        while at < end {
+            let found = match (wanted, self.item_at(at)) {
+                (Item::Int(number), Item::Int(own)) => number == own,
+                // Text that is no canonical decimal is never stored as an integer.
+                (Item::Str(_), Item::Int(_)) => false,
+                (_, Item::Str(own)) => own == text,
+            };
+            if found {
+                return Some(pos(at));
+            }
+            at = self.after(at);
+            for _ in 0..skip {
+                if at < end {
+                    at = self.after(at);
+                }
+            }
+        }
+        None
+    }
+
+    /// Adds an element behind the last. Amortised O(length of the element).
+    #[inline]
+    pub fn push_back<'a>(&mut self, element: impl Into<Item<'a>>) {
+        let entry = Encoded::new(element.into());
+        self.reserve(entry.len());
+        self.bytes.pop();
+        entry.append_to(&mut self.bytes);
+        self.bytes.push(END);
+        self.changed(1);
+    }
+
+    /// Adds an element before the first.
+    #[inline]
+    pub fn push_front<'a>(&mut self, element: impl Into<Item<'a>>) {
+        self.put(HEADER_LEN, 0, element.into());
+        self.changed(1);
+    }
+
+    /// Adds an element before `at` and returns where it stands.
+    #[inline]
+    pub fn insert_before<'a>(&mut self, at: Pos, element: impl Into<Item<'a>>) -> Pos {
+        self.put(offset(at), 0, element.into());
+        self.changed(1);
+        at
+    }
+
+    /// Adds an element behind `at` and returns where it stands.
+    #[inline]
+    pub fn insert_after<'a>(&mut self, at: Pos, element: impl Into<Item<'a>>) -> Pos {
+        let next = self.after(offset(at));
+        self.put(next, 0, element.into());
+        self.changed(1);
+        pos(next)
+    }
+
+    /// Puts an element in the place of that at `at`, which stays its position.
+    #[inline]
+    pub fn replace<'a>(&mut self, at: Pos, element: impl Into<Item<'a>>) {
+        let at = offset(at);
+        self.put(at, self.after(at) - at, element.into());
+        self.changed(0);
+    }
+
+    /// Takes the entry at `at` out and returns where the one behind stands now.
+    pub fn delete(&mut self, at: Pos) -> Option<Pos> {
+        self.delete_range(at, 1)
+    }
+
+    /// Takes `count` entries from `at` on out, or as many as there are, and returns where the one
+    /// behind stands now.
+    pub fn delete_range(&mut self, at: Pos, count: usize) -> Option<Pos> {
+        let (from, end) = (offset(at), self.end());
+        let (mut to, mut deleted) = (from, 0);
+        while deleted < count && to < end {
+            to = self.after(to);
+            deleted += 1;
+        }
+        self.bytes.drain(from..to);
+        let class = size_class(self.bytes.len());
+        if class <= self.bytes.capacity() / 2 {
+            self.bytes.shrink_to(class);
+        }
+        self.changed(-(deleted as isize));
+        (from < self.end()).then_some(at)
+    }
+
+    /// Adds all elements of `other` behind the last. O(bytes of `other`).
+    pub fn append(&mut self, other: &ListPack) {
+        let entries = &other.bytes[HEADER_LEN..other.end()];
+        self.reserve(entries.len());
+        self.bytes.pop();
+        self.bytes.extend_from_slice(entries);
+        self.bytes.push(END);
+        self.changed(other.len() as isize);
+        if other.count() == COUNT_UNKNOWN {
+            self.bytes[4..6].copy_from_slice(&COUNT_UNKNOWN.to_le_bytes());
+        }
+    }
+
+    /// Takes all entries out and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&EMPTY);
+    }
+
+    /// Verifies the invariants. O(bytes).
+    pub fn check(&self) {
+        assert_eq!(validate(&self.bytes), Ok(()), "1 to 3");
+        let forward: Vec<usize> = self.iter().positions().collect();
+        let mut at = self.end();
+        for &start in forward.iter().rev() {
+            at = self.before(at);
+            assert_eq!(at, start, "2: boundaries");
+        }
+        assert_eq!(at, HEADER_LEN, "2: the way back ends at the first entry");
+        assert!(self.bytes.len() <= BYTES_MAX, "longer than allowed");
+    }
+
+    #[inline]
+    fn count(&self) -> u16 {
+        u16::from_le_bytes([self.bytes[4], self.bytes[5]])
+    }
+
+    /// Where the end byte stands.
+    #[inline]
+    fn end(&self) -> usize {
+        self.bytes.len() - 1
+    }
+
+    /// The offset behind the entry at `at`.
+    #[inline]
+    fn after(&self, at: usize) -> usize {
+        let len = encoded_len(&self.bytes[at..]).expect("by 2 an entry begins at each boundary");
+        at + len + back_len_size(len)
+    }
+
+    /// The offset of the entry that ends at `end`.
+    #[inline]
+    fn before(&self, end: usize) -> usize {
+        let len = back_len(&self.bytes, end).expect("by 2 a back length ends at each boundary");
+        end - len - back_len_size(len)
+    }
+
+    #[inline]
+    fn item_at(&self, at: usize) -> Item<'_> {
+        codec::item(&self.bytes[at..]).expect("by 2 an entry begins at each boundary")
+    }
+
+    fn walk_forward(&self, steps: usize) -> Option<Pos> {
+        self.iter().positions().nth(steps).map(pos)
+    }
+
+    fn walk_backward(&self, steps: usize) -> Option<Pos> {
+        let mut at = self.last()?;
+        for _ in 0..steps {
+            at = self.prev(at)?;
+        }
+        Some(at)
+    }
+
+    #[inline]
+    fn reserve(&mut self, added: usize) {
+        let needed = self.bytes.len() + added;
+        if needed > self.bytes.capacity() {
+            self.bytes.reserve_exact(size_class(needed) - self.bytes.len());
+        }
+    }
+
+    /// Writes an entry at `at` over the `old` bytes there.
+    fn put(&mut self, at: usize, old: usize, item: Item<'_>) {
+        let entry = Encoded::new(item);
+        let (new, len) = (entry.len(), self.bytes.len());
+        if new > old {
+            self.reserve(new - old);
+            self.bytes.resize(len + new - old, 0);
+        }
+        if new != old {
+            self.bytes.copy_within(at + old..len, at + new);
+            self.bytes.truncate(len + new - old);
+        }
+        entry.write_to(&mut self.bytes[at..at + new]);
+    }
+
+    /// Brings the header up to date after the bytes have changed by `added` entries.
+    #[inline]
+    fn changed(&mut self, added: isize) {
+        debug_assert!(self.bytes.len() <= BYTES_MAX, "callers keep listpacks below the limit");
+        let total = self.bytes.len() as u32;
+        self.bytes[..4].copy_from_slice(&total.to_le_bytes());
+        let count = self.count();
+        if count != COUNT_UNKNOWN {
+            let count = usize::from(count).saturating_add_signed(added);
+            let count = u16::try_from(count).unwrap_or(COUNT_UNKNOWN);
+            self.bytes[4..6].copy_from_slice(&count.to_le_bytes());
+        }
+    }
+}
+
+/// Whether `bytes` are a well-formed listpack: lengths, every entry, back lengths, count. O(bytes).
+///
+/// # Errors
+/// With the first rule that is broken.
+pub fn validate(bytes: &[u8]) -> Result<(), Malformed> {
+    codec::validate(bytes)
+}
+
+#[inline]
+fn pos(offset: usize) -> Pos {
+    Pos(offset as u32) // below BYTES_MAX, or below what `total` can say
+}
+
+#[inline]
+fn offset(pos: Pos) -> usize {
+    pos.0 as usize
+}
+
+impl<'a> IntoIterator for &'a ListPack {
+    type Item = Item<'a>;
+    type IntoIter = Iter<'a>;
+
+    fn into_iter(self) -> Iter<'a> {
+        self.iter()
+    }
+}
+
+/// The elements of a listpack, from either end.
+#[derive(Debug, Clone)]
+pub struct Iter<'a> {
+    list: &'a ListPack,
+    front: usize,
+    back: usize,
+}
+
+impl<'a> Iter<'a> {
+    /// Where the next element from the front stands.
+    #[must_use]
+    pub fn pos(&self) -> Option<Pos> {
+        (self.front < self.back).then(|| pos(self.front))
+    }
+
+    fn positions(self) -> impl Iterator<Item = usize> {
+        let Iter { list, front, back } = self;
+        std::iter::successors((front < back).then_some(front), move |&at| {
+            let next = list.after(at);
+            (next < back).then_some(next)
+        })
+    }
+}
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = Item<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Item<'a>> {
+        if self.front >= self.back {
+            return None;
+        }
+        let item = self.list.item_at(self.front);
+        self.front = self.list.after(self.front);
+        Some(item)
+    }
+}
+
+impl DoubleEndedIterator for Iter<'_> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.front >= self.back {
+            return None;
+        }
+        self.back = self.list.before(self.back);
+        Some(self.list.item_at(self.back))
+    }
+}

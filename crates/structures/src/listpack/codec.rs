@@ -1,0 +1,231 @@
+//! The bytes of one listpack entry: encoding, data and back length; and the check of foreign bytes.
+//!
+//! ```text
+//!  first byte  then                      data
+//!  0xxxxxxx                              7-bit unsigned integer
+//!  10xxxxxx                              string of x bytes
+//!  110xxxxx    1 byte                    13-bit signed integer, high bits first
+//!  1110xxxx    1 byte                    string of 12-bit length, high bits first
+//!  11110000    u32 LE                    string of that length
+//!  1111 0001, 0010, 0011, 0100           signed integer of 2, 3, 4, 8 bytes LE
+//!  11111111                              the end
+//! ```
+
+use super::Item;
+use crate::malformed::Malformed;
+
+/// Total length and count.
+pub(super) const HEADER_LEN: usize = 6;
+/// The byte behind the last entry.
+pub(super) const END: u8 = 0xff;
+/// The count that means "walk to know".
+pub(super) const COUNT_UNKNOWN: u16 = u16::MAX;
+
+/// How many bytes the back length of an entry takes whose encoding and data have `len` bytes. The
+/// highest value of two, three and four bytes each takes one byte more; so it is in the format.
+#[inline]
+pub(super) fn back_len_size(len: usize) -> usize {
+    match len {
+        0..=127 => 1,
+        128..16_383 => 2,
+        16_383..2_097_151 => 3,
+        2_097_151..268_435_455 => 4,
+        _ => 5,
+    }
+}
+
+/// The length of encoding and data of the entry that starts `rest`; `None` if no entry starts there
+/// or its length is cut off. The data itself need not be there.
+#[inline]
+pub(super) fn encoded_len(rest: &[u8]) -> Option<usize> {
+    match *rest {
+        [0..=0x7f, ..] => Some(1),
+        [first @ 0x80..=0xbf, ..] => Some(1 + usize::from(first & 0x3f)),
+        [0xc0..=0xdf, ..] => Some(2),
+        [first @ 0xe0..=0xef, low, ..] => {
+            Some(2 + usize::from(u16::from_be_bytes([first & 0x0f, low])))
+        }
+        [0xf0, a, b, c, d, ..] => {
+            usize::try_from(u32::from_le_bytes([a, b, c, d])).ok()?.checked_add(5)
+        }
+        [0xf1, ..] => Some(3),
+        [0xf2, ..] => Some(4),
+        [0xf3, ..] => Some(5),
+        [0xf4, ..] => Some(9),
+        _ => None,
+    }
+}
+
+/// The element of the entry that starts `rest`; `None` if no whole entry starts there.
+#[inline]
+pub(super) fn item(rest: &[u8]) -> Option<Item<'_>> {
+    Some(match *rest {
+        [first @ 0..=0x7f, ..] => Item::Int(i64::from(first)),
+        [first @ 0x80..=0xbf, ref data @ ..] => Item::Str(data.get(..usize::from(first & 0x3f))?),
+        [first @ 0xc0..=0xdf, low, ..] => {
+            // The sign bit of thirteen moves to the top and back.
+            let bits = i16::from_be_bytes([first, low]) << 3;
+            Item::Int(i64::from(bits >> 3))
+        }
+        [0xe0..=0xef, _, ref data @ ..] => Item::Str(data.get(..encoded_len(rest)? - 2)?),
+        [0xf0, _, _, _, _, ref data @ ..] => Item::Str(data.get(..encoded_len(rest)? - 5)?),
+        [0xf1, a, b, ..] => Item::Int(i64::from(i16::from_le_bytes([a, b]))),
+        [0xf2, a, b, c, ..] => Item::Int(i64::from(i32::from_le_bytes([0, a, b, c]) >> 8)),
+        [0xf3, a, b, c, d, ..] => Item::Int(i64::from(i32::from_le_bytes([a, b, c, d]))),
+        [0xf4, a, b, c, d, e, f, g, h, ..] => {
+            Item::Int(i64::from_le_bytes([a, b, c, d, e, f, g, h]))
+        }
+        _ => return None,
+    })
+}
+
+/// The back length that ends before `end`: what the entry there has of encoding and data. `None` if
+/// it does not begin within five bytes.
+#[inline]
+pub(super) fn back_len(bytes: &[u8], end: usize) -> Option<usize> {
+    let mut len = 0usize;
+    for step in 0..5 {
+        let byte = *bytes.get(end.checked_sub(step + 1)?)?;
+        len |= usize::from(byte & 0x7f) << (7 * step);
+        if byte & 0x80 == 0 {
+            return Some(len);
+        }
+    }
+    None
+}
+
+/// An entry ready to be written.
+pub(super) struct Encoded<'a> {
+    head: [u8; 9],
+    head_len: usize,
+    data: &'a [u8],
+    back: [u8; 5],
+    back_len: usize,
+}
+
+impl<'a> Encoded<'a> {
+    #[inline]
+    pub(super) fn new(item: Item<'a>) -> Encoded<'a> {
+        let mut head = [0; 9];
+        let (head_len, data) = match item {
+            Item::Int(number) => (encode_int(&mut head, number), &[][..]),
+            Item::Str(data) => (encode_str_len(&mut head, data.len()), data),
+        };
+        let len = head_len + data.len();
+        let back_len = back_len_size(len);
+        let mut back = [0; 5];
+        let mut rest = len;
+        for place in (0..back_len).rev() {
+            // All bytes but the leftmost say that more stand to their left.
+            back[place] = (rest & 0x7f) as u8 | if place == 0 { 0 } else { 0x80 };
+            rest >>= 7;
+        }
+        Encoded { head, head_len, data, back, back_len }
+    }
+
+    /// The whole entry's length, back length included.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.head_len + self.data.len() + self.back_len
+    }
+
+    #[inline]
+    pub(super) fn append_to(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.head[..self.head_len]);
+        out.extend_from_slice(self.data);
+        out.extend_from_slice(&self.back[..self.back_len]);
+    }
+
+    /// Fills `room`, which has exactly the entry's length.
+    #[inline]
+    pub(super) fn write_to(&self, room: &mut [u8]) {
+        let (head, rest) = room.split_at_mut(self.head_len);
+        let (data, back) = rest.split_at_mut(self.data.len());
+        head.copy_from_slice(&self.head[..self.head_len]);
+        data.copy_from_slice(self.data);
+        back.copy_from_slice(&self.back[..self.back_len]);
+    }
+}
+
+/// Writes an integer in its shortest encoding and returns how many bytes it took.
+#[inline]
+fn encode_int(head: &mut [u8; 9], number: i64) -> usize {
+    let le = number.to_le_bytes();
+    let (first, len) = match number {
+        0..=127 => {
+            head[0] = le[0];
+            return 1;
+        }
+        -4096..=4095 => {
+            head[0] = 0xc0 | le[1] & 0x1f;
+            head[1] = le[0];
+            return 2;
+        }
+        -0x8000..=0x7fff => (0xf1, 2),
+        -0x80_0000..=0x7f_ffff => (0xf2, 3),
+        -0x8000_0000..=0x7fff_ffff => (0xf3, 4),
+        _ => (0xf4, 8),
+    };
+    head[0] = first;
+    head[1..=len].copy_from_slice(&le[..len]);
+    1 + len
+}
+
+/// Writes a string's length and returns how many bytes it took.
+#[inline]
+fn encode_str_len(head: &mut [u8; 9], len: usize) -> usize {
+    match len {
+        0..64 => {
+            head[0] = 0x80 | len as u8;
+            1
+        }
+        64..4096 => {
+            head[0] = 0xe0 | (len >> 8) as u8;
+            head[1] = len as u8;
+            2
+        }
+        _ => {
+            // Longer strings do not get here: the whole listpack has at most `BYTES_MAX`.
+            let len = u32::try_from(len).expect("strings are shorter than a listpack may be");
+            head[0] = 0xf0;
+            head[1..5].copy_from_slice(&len.to_le_bytes());
+            5
+        }
+    }
+}
+
+/// Whether `bytes` are a well-formed listpack, every entry looked at. O(bytes); reads nothing
+/// outside, and never panics.
+pub(super) fn validate(bytes: &[u8]) -> Result<(), Malformed> {
+    let fail = |offset, what| Err(Malformed { offset, what });
+    let &[a, b, c, d, e, f, .., last] = bytes else {
+        return fail(bytes.len(), "a listpack is cut off");
+    };
+    if u32::from_le_bytes([a, b, c, d]) as usize != bytes.len() {
+        return fail(0, "a listpack's length is not its own");
+    }
+    let end = bytes.len() - 1;
+    if last != END {
+        return fail(end, "a listpack does not end");
+    }
+    let (mut at, mut count) = (HEADER_LEN, 0usize);
+    while at < end {
+        let Some(len) = encoded_len(&bytes[at..]) else {
+            return fail(at, "no listpack entry begins");
+        };
+        let next = at.saturating_add(len).saturating_add(back_len_size(len));
+        if next > end {
+            return fail(at, "a listpack entry is cut off");
+        }
+        if back_len(bytes, next) != Some(len) {
+            return fail(next, "a listpack entry's back length is not its length");
+        }
+        at = next;
+        count += 1;
+    }
+    match u16::from_le_bytes([e, f]) {
+        COUNT_UNKNOWN => Ok(()),
+        known if usize::from(known) == count => Ok(()),
+        _ => fail(4, "a listpack's count is not that of its entries"),
+    }
+}

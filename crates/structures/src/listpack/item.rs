@@ -1,0 +1,120 @@
+//! One element of a listpack: an integer or a string.
+
+use crate::decimal::{decimal_len, parse_i64};
+
+/// An element as it is stored. An integer stands for its decimal text: `Int(7)` equals `Str(b"7")`,
+/// since bytes from elsewhere may hold either.
+#[derive(Debug, Clone, Copy)]
+pub enum Item<'a> {
+    Int(i64),
+    Str(&'a [u8]),
+}
+
+impl<'a> Item<'a> {
+    /// How `text` is stored: as an integer exactly if it is canonical decimal.
+    #[inline]
+    #[must_use]
+    pub fn of(text: &'a [u8]) -> Item<'a> {
+        // "-9223372036854775808" has 20 bytes.
+        if text.len() <= 20
+            && let Some(number) = parse_i64(text)
+        {
+            return Item::Int(number);
+        }
+        Item::Str(text)
+    }
+
+    /// The element's text; `digits` lends the room for an integer's.
+    #[inline]
+    pub fn text<'b>(self, digits: &'b mut itoa::Buffer) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match self {
+            Item::Int(number) => digits.format(number).as_bytes(),
+            Item::Str(text) => text,
+        }
+    }
+
+    /// Length of the text in bytes.
+    #[inline]
+    #[must_use]
+    pub fn len(self) -> usize {
+        match self {
+            Item::Int(number) => decimal_len(number),
+            Item::Str(text) => text.len(),
+        }
+    }
+
+    /// Whether the text is empty.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        matches!(self, Item::Str([]))
+    }
+
+    /// The integer that the text is canonical decimal of, however it is stored.
+    #[inline]
+    #[must_use]
+    pub fn int(self) -> Option<i64> {
+        match self {
+            Item::Int(number) => Some(number),
+            Item::Str(text) => parse_i64(text),
+        }
+    }
+
+    /// Appends the text to `out`.
+    #[inline]
+    pub fn append_to(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.text(&mut itoa::Buffer::new()));
+    }
+
+    /// The text in memory of its own.
+    #[must_use]
+    pub fn to_vec(self) -> Vec<u8> {
+        self.text(&mut itoa::Buffer::new()).to_vec()
+    }
+
+    /// Whether the text is `text`. Allocates nothing.
+    #[inline]
+    #[must_use]
+    pub fn is(self, text: &[u8]) -> bool {
+        match self {
+            Item::Int(number) => text.len() <= 20 && parse_i64(text) == Some(number),
+            Item::Str(own) => own == text,
+        }
+    }
+}
+
+impl<'a> From<&'a [u8]> for Item<'a> {
+    #[inline]
+    fn from(text: &'a [u8]) -> Item<'a> {
+        Item::of(text)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Item<'a> {
+    #[inline]
+    fn from(text: &'a [u8; N]) -> Item<'a> {
+        Item::of(text)
+    }
+}
+
+impl From<i64> for Item<'_> {
+    #[inline]
+    fn from(number: i64) -> Self {
+        Item::Int(number)
+    }
+}
+
+impl PartialEq for Item<'_> {
+    #[inline]
+    fn eq(&self, other: &Item<'_>) -> bool {
+        match (*self, *other) {
+            (Item::Int(one), Item::Int(two)) => one == two,
+            (one, Item::Str(text)) | (Item::Str(text), one) => one.is(text),
+        }
+    }
+}
+
+impl Eq for Item<'_> {}

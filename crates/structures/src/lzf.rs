@@ -1,0 +1,280 @@
+//! LZF: fast compression of small blocks, as RDB strings and inner list nodes use it.
+//!
+//! A block is a run of instructions, each led by a control byte:
+//! ```text
+//!  000lllll                     copy the next l + 1 bytes (1 to 32)
+//!  lllooooo oooooooo            repeat l + 2 bytes (3 to 8) from o + 1 bytes back in the output
+//!  111ooooo llllllll oooooooo   the same with l + 9 bytes (9 to 264)
+//! ```
+//! `o` has 13 bits, high ones first; a repetition may overlap what it writes. A block does not say
+//! how long its content is: whoever stores it stores that too.
+//!
+//! Decompression trusts nothing. It first adds up what the instructions would write, and takes
+//! memory only if that is the length the block came with.
+
+use crate::malformed::Malformed;
+
+/// Bytes copied by one instruction, at most.
+const LITERAL_MAX: usize = 1 << 5;
+/// Bytes repeated by one instruction, at most.
+const REPEAT_MAX: usize = 264;
+/// Repetitions reach back this far, at most.
+const DISTANCE_MAX: usize = 1 << 13;
+/// Places remembered by the hash of the three bytes there. As many as a repetition can reach.
+const PLACES_LOG: u32 = 13;
+
+/// Appends `input`, compressed, to `out` and returns the number of bytes; `None`, with `out` as it
+/// was, if they would be more than `len_max` or `input` is 4 GiB or longer. O(input).
+pub fn compress(input: &[u8], len_max: usize, out: &mut Vec<u8>) -> Option<usize> {
+    u32::try_from(input.len()).ok()?;
+    let start = out.len();
+    // A whole instruction may be written before the limit is looked at.
+    out.reserve(len_max.min(input.len()) + LITERAL_MAX + 4);
+    let mut places = [0u32; 1 << PLACES_LOG];
+    let (mut at, mut copied) = (0, 0);
+    while let Some(three) = input.get(at..at + 3) {
+        // One more than the place, so that zero means none.
+        let place = &mut places[slot(three)];
+        let before = std::mem::replace(place, at as u32 + 1) as usize;
+        let Some(from) = before.checked_sub(1) else {
+            at += 1;
+            continue;
+        };
+        if at - from > DISTANCE_MAX || input[from..from + 3] != *three {
+            at += 1;
+            continue;
+        }
+        copy(&input[copied..at], out);
+        let len = 3 + same(&input[from + 3..], &input[at + 3..]).min(REPEAT_MAX - 3);
+        repeat(at - from, len, out);
+        if out.len() - start > len_max {
+            out.truncate(start);
+            return None;
+        }
+        // Remember the last places passed over; all of them would cost more than they find.
+        for passed in (at + 1..at + len).rev().take(2) {
+            if let Some(three) = input.get(passed..passed + 3) {
+                places[slot(three)] = passed as u32 + 1;
+            }
+        }
+        at += len;
+        copied = at;
+    }
+    copy(&input[copied..], out);
+    let len = out.len() - start;
+    if len > len_max {
+        out.truncate(start);
+        return None;
+    }
+    Some(len)
+}
+
+/// Where the place of three bytes is remembered.
+#[inline]
+fn slot(three: &[u8]) -> usize {
+    let bits = u32::from_le_bytes([three[0], three[1], three[2], 0]);
+    (bits.wrapping_mul(0x9e37_79b1) >> (32 - PLACES_LOG)) as usize
+}
+
+/// How many bytes at the front of both are the same.
+#[inline]
+fn same(one: &[u8], two: &[u8]) -> usize {
+    one.iter().zip(two).take_while(|(a, b)| a == b).count()
+}
+
+/// Writes instructions that copy `literal`.
+fn copy(literal: &[u8], out: &mut Vec<u8>) {
+    for run in literal.chunks(LITERAL_MAX) {
+        out.push(run.len() as u8 - 1);
+        out.extend_from_slice(run);
+    }
+}
+
+/// Writes the instruction that repeats `len` bytes from `distance` bytes back.
+fn repeat(distance: usize, len: usize, out: &mut Vec<u8>) {
+    let [high, low] = (distance as u16 - 1).to_be_bytes();
+    if len < 9 {
+        out.extend_from_slice(&[(len as u8 - 2) << 5 | high, low]);
+    } else {
+        out.extend_from_slice(&[0xe0 | high, (len - 9) as u8, low]);
+    }
+}
+
+/// One step of a block.
+enum Instruction {
+    /// Copy as many bytes of the input.
+    Copy(usize),
+    Repeat {
+        distance: usize,
+        len: usize,
+    },
+}
+
+/// The instruction that starts `rest`, and how many bytes it takes before what it copies.
+#[inline]
+fn instruction(rest: &[u8]) -> Option<(Instruction, usize)> {
+    let distance = |high: u8, low: u8| usize::from(u16::from_be_bytes([high & 0x1f, low])) + 1;
+    Some(match *rest {
+        [control @ 0..=0x1f, ..] => (Instruction::Copy(usize::from(control) + 1), 1),
+        [control @ 0x20..=0xdf, low, ..] => {
+            let len = usize::from(control >> 5) + 2;
+            (Instruction::Repeat { distance: distance(control, low), len }, 2)
+        }
+        [control @ 0xe0..=0xff, len, low, ..] => {
+            let len = usize::from(len) + 9;
+            (Instruction::Repeat { distance: distance(control, low), len }, 3)
+        }
+        _ => return None,
+    })
+}
+
+/// Whether `block` is well-formed and its content has `len` bytes. O(block); takes no memory.
+///
+/// # Errors
+/// With the first instruction that is cut off, reaches before the start, or writes too much.
+pub fn validate(block: &[u8], len: usize) -> Result<(), Malformed> {
+    let (mut at, mut written) = (0, 0usize);
+    let fail = |offset, what| Err(Malformed { offset, what });
+    while at < block.len() {
+        match instruction(&block[at..]) {
+            Some((Instruction::Copy(count), head)) => {
+                if count > block.len() - at - head {
+                    return fail(at, "an LZF copy is cut off");
+                }
+                at += head + count;
+                written += count;
+            }
+            Some((Instruction::Repeat { distance, len }, head)) => {
+                if distance > written {
+                    return fail(at, "an LZF repetition reaches before the start");
+                }
+                at += head;
+                written += len;
+            }
+            None => return fail(at, "an LZF instruction is cut off"),
+        }
+        if written > len {
+            return fail(at, "an LZF block is longer than it says");
+        }
+    }
+    if written == len { Ok(()) } else { fail(at, "an LZF block is shorter than it says") }
+}
+
+/// Appends the content of `block`, which has `len` bytes, to `out`. O(len); takes no memory unless
+/// the block is well-formed and of that length.
+///
+/// # Errors
+/// As [`validate`]; `out` is unchanged then.
+pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Malformed> {
+    validate(block, len)?;
+    out.reserve_exact(len);
+    let mut at = 0;
+    while let Some((step, head)) = block.get(at..).and_then(instruction) {
+        at += head;
+        match step {
+            Instruction::Copy(count) => {
+                out.extend_from_slice(&block[at..at + count]);
+                at += count;
+            }
+            Instruction::Repeat { distance, mut len } => {
+                // An overlapping repetition doubles what is there to repeat with each round.
+                let from = out.len() - distance;
+                while len > 0 {
+                    let part = len.min(out.len() - from);
+                    out.extend_from_within(from..from + part);
+                    len -= part;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round_trip(content: &[u8]) -> usize {
+        let mut block = b"before".to_vec();
+        let len = compress(content, usize::MAX, &mut block).unwrap();
+        assert_eq!(block.len(), 6 + len);
+        let mut out = b"kept".to_vec();
+        decompress(&block[6..], content.len(), &mut out).unwrap();
+        assert!(out[..4] == *b"kept" && out[4..] == *content);
+        len
+    }
+
+    #[test]
+    fn content_comes_back() {
+        for len in [0, 1, 2, 3, 4, 31, 32, 33, 263, 264, 265, 266, 267, 268, 8191, 8192, 8200] {
+            round_trip(&vec![b'a'; len]);
+        }
+        let mut seed = 3u64;
+        for round in 0..if cfg!(miri) { 4 } else { 400 } {
+            let mut content = Vec::new();
+            while content.len() < round * 50 {
+                seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let byte = (seed >> 40) as u8 % if round % 3 == 0 { 200 } else { 3 };
+                let run = 1 + (seed >> 50) as usize % 20;
+                content.extend(std::iter::repeat_n(byte, run));
+                if seed >> 60 == 0 {
+                    content.extend_from_within(content.len() / 2..);
+                }
+            }
+            round_trip(&content);
+        }
+        let text = "one element after another, ".repeat(500);
+        assert!(round_trip(text.as_bytes()) < text.len() / 50);
+    }
+
+    #[test]
+    fn blocks_of_a_real_server_are_read() {
+        // From DUMP payloads of strings with these contents.
+        for (block, content) in [
+            (&b"\x01aa\xe0\x1b\x00\x01aa"[..], "a".repeat(40)),
+            (b"\x03abca\xe0\x0b\x02\x02xyz", "abc".repeat(8) + "xyz"),
+            (
+                b"\x0cthe list of t\xa0\x0b\x00s\xe0\x03\x0c@\x0b  \x01ts",
+                "the list of the lists of the list of lists".into(),
+            ),
+            (b"\x0a01234567890\xe0\xff\x09\xe1\xff\x0d\xe22\x11\x0189", "0123456789".repeat(60)),
+            (b"\x01xx\xe0;\x00\x01yz\xe0;E\x01xx", "x".repeat(70) + "yz" + &"x".repeat(70)),
+        ] {
+            let mut out = vec![];
+            decompress(block, content.len(), &mut out).unwrap();
+            assert_eq!(out, content.as_bytes());
+        }
+    }
+
+    #[test]
+    fn a_block_is_as_short_as_asked_or_not_made() {
+        let mut out = vec![1];
+        assert_eq!(compress(b"nothing to be saved", 15, &mut out), None);
+        assert_eq!(out, [1]);
+        let len = compress(&[b'x'; 1000], 20, &mut out).unwrap();
+        assert_eq!(out.len(), 1 + len);
+        assert_eq!(compress(&[b'x'; 1000], len - 1, &mut Vec::new()), None);
+    }
+
+    #[test]
+    fn malformed_blocks_are_refused() {
+        for (block, len, what) in [
+            (&b"\x04ab"[..], 5, "an LZF copy is cut off"),
+            (b"\x00a\x20", 4, "an LZF instruction is cut off"),
+            (b"\x00a\xe0\x00", 10, "an LZF instruction is cut off"),
+            (b"\x20\x00", 3, "an LZF repetition reaches before the start"),
+            (b"\x00a\x20\x01", 4, "an LZF repetition reaches before the start"),
+            (b"\x00a\x20\x00", 3, "an LZF block is longer than it says"),
+            (b"\x00a\x20\x00", 5, "an LZF block is shorter than it says"),
+            (b"", 1, "an LZF block is shorter than it says"),
+            (b"\x00a", usize::MAX, "an LZF block is shorter than it says"),
+        ] {
+            let mut out = vec![];
+            assert_eq!(decompress(block, len, &mut out).unwrap_err().what, what, "{block:?}");
+            assert_eq!(out.capacity(), 0);
+        }
+        let mut out = vec![];
+        decompress(b"\x00a\x20\x00", 4, &mut out).unwrap();
+        assert_eq!(out, b"aaaa");
+    }
+}

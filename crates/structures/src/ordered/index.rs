@@ -1,0 +1,255 @@
+//! The index: from a member's hash to the leaf that holds it.
+//!
+//! A trie over 32 hash bits, four at a time. Its segments are arrays of (hash, leaf) in the order
+//! of the hashes, which are spread evenly: a look-up begins where the hash should stand and walks
+//! the few places to where it does. Hash order is also what SCAN walks in: neither growth nor
+//! shrinking changes it. Members of the same hash have an entry each, equal if they share a leaf.
+
+use super::room_for;
+use super::table::LeafId;
+use std::sync::Arc;
+
+/// Entries of a segment at most (unless all hash bits are used up).
+const SEGMENT_LEN_MAX: usize = 256;
+/// A branch with so few entries below becomes a segment again.
+const COLLAPSE_LEN: usize = 64;
+/// Hash bits decided by a branch, and how many children that makes.
+const BITS: u32 = 4;
+const FANOUT: usize = 1 << BITS;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) hash: u32,
+    pub(super) leaf: LeafId,
+}
+
+#[derive(Debug, Clone)]
+enum Node {
+    Segment(Arc<Vec<Entry>>),
+    Branch(Arc<Branch>),
+}
+
+#[derive(Debug, Clone)]
+struct Branch {
+    /// Entries below.
+    len: usize,
+    children: [Node; FANOUT],
+}
+
+/// The whole index. Clones share everything.
+#[derive(Debug, Clone)]
+pub(super) struct Index(Node);
+
+impl Default for Index {
+    fn default() -> Index {
+        Index(Node::Segment(Arc::default()))
+    }
+}
+
+/// Which child of a branch `depth` levels below the root.
+#[inline]
+fn child_of(hash: u32, depth: u32) -> usize {
+    (hash << (depth * BITS) >> (32 - BITS)) as usize
+}
+
+/// The first entry whose hash is `hash` or more, in a segment `depth` levels below the root.
+#[inline]
+fn seek(segment: &[Entry], hash: u32, depth: u32) -> usize {
+    let below = u64::from(hash.checked_shl(depth * BITS).unwrap_or(0));
+    let mut at = ((below * segment.len() as u64) >> 32) as usize;
+    while at > 0 && segment[at - 1].hash >= hash {
+        at -= 1;
+    }
+    while at < segment.len() && segment[at].hash < hash {
+        at += 1;
+    }
+    at
+}
+
+impl Index {
+    /// The leaves of all members with this hash.
+    #[inline]
+    pub(super) fn find(&self, hash: u32) -> impl Iterator<Item = LeafId> {
+        let mut node = &self.0;
+        let mut depth = 0;
+        while let Node::Branch(branch) = node {
+            node = &branch.children[child_of(hash, depth)];
+            depth += 1;
+        }
+        let segment = match node {
+            Node::Segment(segment) => &segment[..],
+            Node::Branch(_) => &[],
+        };
+        let at = seek(segment, hash, depth);
+        segment[at..].iter().take_while(move |entry| entry.hash == hash).map(|entry| entry.leaf)
+    }
+
+    /// Adds an entry.
+    pub(super) fn insert(&mut self, entry: Entry) {
+        let mut node = &mut self.0;
+        let mut depth = 0;
+        loop {
+            if let Node::Segment(segment) = &*node
+                && segment.len() >= SEGMENT_LEN_MAX
+                && depth < 32 / BITS
+            {
+                *node = divide(segment, depth);
+            }
+            match node {
+                Node::Segment(segment) => {
+                    let segment = Arc::make_mut(segment);
+                    let at = seek(segment, entry.hash, depth);
+                    room_for(segment, 1);
+                    return segment.insert(at, entry);
+                }
+                Node::Branch(branch) => {
+                    let branch = Arc::make_mut(branch);
+                    branch.len += 1;
+                    node = &mut branch.children[child_of(entry.hash, depth)];
+                    depth += 1;
+                }
+            }
+        }
+    }
+
+    /// Removes an entry, which must be there.
+    pub(super) fn remove(&mut self, entry: Entry) {
+        let mut node = &mut self.0;
+        let mut depth = 0;
+        loop {
+            if let Node::Branch(branch) = &*node
+                && branch.len <= COLLAPSE_LEN
+            {
+                let mut all = Vec::new();
+                room_for(&mut all, branch.len);
+                gather(node, &mut all);
+                *node = Node::Segment(Arc::new(all));
+            }
+            match node {
+                Node::Segment(segment) => {
+                    let segment = Arc::make_mut(segment);
+                    let at = position(segment, entry, depth);
+                    segment.remove(at);
+                    if segment.len() * 2 < segment.capacity() {
+                        segment.shrink_to(segment.len() + 8);
+                    }
+                    return;
+                }
+                Node::Branch(branch) => {
+                    let branch = Arc::make_mut(branch);
+                    branch.len -= 1;
+                    node = &mut branch.children[child_of(entry.hash, depth)];
+                    depth += 1;
+                }
+            }
+        }
+    }
+
+    /// Notes that the member of an entry, which must be there, has moved to leaf `to`.
+    pub(super) fn relocate(&mut self, entry: Entry, to: LeafId) {
+        let mut node = &mut self.0;
+        let mut depth = 0;
+        loop {
+            match node {
+                Node::Segment(segment) => {
+                    let segment = Arc::make_mut(segment);
+                    let at = position(segment, entry, depth);
+                    segment[at].leaf = to;
+                    return;
+                }
+                Node::Branch(branch) => {
+                    node = &mut Arc::make_mut(branch).children[child_of(entry.hash, depth)];
+                    depth += 1;
+                }
+            }
+        }
+    }
+
+    /// Visits entries in the order of their hashes, from `from` on, until `visit` says stop.
+    pub(super) fn walk(&self, from: u32, mut visit: impl FnMut(Entry) -> bool) {
+        walk(&self.0, from, 0, &mut visit);
+    }
+
+    /// Bytes of all nodes. O(nodes).
+    pub(super) fn allocated_bytes(&self) -> usize {
+        allocated(&self.0)
+    }
+
+    /// Panics unless entries stand in order where their hashes belong; their number.
+    pub(super) fn check(&self) -> usize {
+        check(&self.0, 0, 0)
+    }
+}
+
+fn position(segment: &[Entry], entry: Entry, depth: u32) -> usize {
+    let from = seek(segment, entry.hash, depth);
+    let same = segment[from..].iter().position(|other| *other == entry);
+    from + same.expect("every member of a leaf has its entry in the index")
+}
+
+/// A branch with the entries of a full segment.
+fn divide(segment: &[Entry], depth: u32) -> Node {
+    let mut rest = segment;
+    let children = std::array::from_fn(|child| {
+        let here = rest.partition_point(|entry| child_of(entry.hash, depth) <= child);
+        let (these, others) = rest.split_at(here);
+        rest = others;
+        let mut part = Vec::new();
+        room_for(&mut part, these.len() + 1);
+        part.extend_from_slice(these);
+        Node::Segment(Arc::new(part))
+    });
+    Node::Branch(Arc::new(Branch { len: segment.len(), children }))
+}
+
+fn gather(node: &Node, all: &mut Vec<Entry>) {
+    match node {
+        Node::Segment(segment) => all.extend_from_slice(segment),
+        Node::Branch(branch) => branch.children.iter().for_each(|child| gather(child, all)),
+    }
+}
+
+fn walk(node: &Node, from: u32, depth: u32, visit: &mut impl FnMut(Entry) -> bool) -> bool {
+    match node {
+        Node::Segment(segment) => {
+            let at = segment.partition_point(|entry| entry.hash < from);
+            segment[at..].iter().all(|entry| visit(*entry))
+        }
+        Node::Branch(branch) => {
+            let first = child_of(from, depth);
+            let own = walk(&branch.children[first], from, depth + 1, visit);
+            own && branch.children[first + 1..].iter().all(|child| walk(child, 0, depth + 1, visit))
+        }
+    }
+}
+
+fn allocated(node: &Node) -> usize {
+    const ARC_BYTES: usize = 2 * size_of::<usize>();
+    ARC_BYTES
+        + match node {
+            Node::Segment(segment) => {
+                size_of::<Vec<Entry>>() + segment.capacity() * size_of::<Entry>()
+            }
+            Node::Branch(branch) => {
+                size_of::<Branch>() + branch.children.iter().map(allocated).sum::<usize>()
+            }
+        }
+}
+
+fn check(node: &Node, prefix: u32, depth: u32) -> usize {
+    match node {
+        Node::Segment(segment) => {
+            assert!(segment.is_sorted_by_key(|entry| entry.hash));
+            let low_bits = 32 - depth * BITS;
+            let high = |hash: u32| hash.checked_shr(low_bits).unwrap_or(0);
+            assert!(segment.iter().all(|entry| high(entry.hash) == prefix));
+            segment.len()
+        }
+        Node::Branch(branch) => {
+            let children = branch.children.iter().zip(0..);
+            let len = children.map(|(child, i)| check(child, prefix << BITS | i, depth + 1)).sum();
+            assert_eq!(branch.len, len);
+            len
+        }
+    }
+}

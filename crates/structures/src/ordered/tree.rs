@@ -1,0 +1,429 @@
+//! The inner nodes: which leaves there are, in order, and how many members stand below each slot.
+
+use super::index::{Entry, Index};
+use super::leaf::Leaf;
+use super::room_for;
+use super::table::{LeafId, Leaves};
+use std::sync::Arc;
+
+/// Slots of an inner node at most.
+const SLOTS_MAX: usize = 64;
+/// A node with fewer is joined with a neighbour if the two fit well into one.
+const SLOTS_SPARSE: usize = SLOTS_MAX / 4;
+
+/// What an inner node knows of one child.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// The score of its first member.
+    score: f64,
+    /// Members below it.
+    len: usize,
+    /// Its first leaf; on the lowest level the child itself.
+    first: LeafId,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Node {
+    slots: Vec<Slot>,
+    /// One for each slot, or none on the lowest level, where children are leaves.
+    children: Vec<Arc<Node>>,
+}
+
+/// What leaves and index must know when members come, go and move.
+pub(super) struct Parts<'a> {
+    pub(super) leaves: &'a mut Leaves,
+    pub(super) index: &'a mut Index,
+}
+
+/// A member to add.
+#[derive(Clone, Copy)]
+pub(super) struct New<'a> {
+    pub(super) score: f64,
+    pub(super) hash: u32,
+    pub(super) member: &'a [u8],
+}
+
+/// Where to begin with removing.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'a> {
+    Member(f64, &'a [u8]),
+    Rank(usize),
+}
+
+/// A member whose bytes are looked up only when they decide.
+pub struct Lazy<'a> {
+    leaves: &'a Leaves,
+    leaf: LeafId,
+    at: usize,
+}
+
+impl<'a> Lazy<'a> {
+    pub fn bytes(&self) -> &'a [u8] {
+        self.leaves.get(self.leaf).member(self.at)
+    }
+}
+
+impl Slot {
+    fn of_leaf(id: LeafId, leaf: &Leaf) -> Slot {
+        Slot { score: leaf.key(0).score, len: leaf.len(), first: id }
+    }
+
+    fn of_node(node: &Node) -> Slot {
+        let Slot { score, first, .. } = node.slots[0];
+        Slot { score, len: node.len(), first }
+    }
+}
+
+impl Node {
+    /// Members below. O(slots).
+    fn len(&self) -> usize {
+        self.slots.iter().map(|slot| slot.len).sum()
+    }
+
+    pub(super) fn is_lowest(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// The slot where (`score`, `member`) is or belongs.
+    #[inline]
+    fn locate(&self, leaves: &Leaves, score: f64, member: &[u8]) -> usize {
+        let lower = self.slots.partition_point(|slot| slot.score < score);
+        let ties = &self.slots[lower..];
+        let not_after = ties.partition_point(|slot| {
+            slot.score == score && leaves.get(slot.first).member(0) <= member
+        });
+        (lower + not_after).saturating_sub(1)
+    }
+
+    /// The slot that holds the member of this rank, and the rank within.
+    #[inline]
+    fn locate_rank(&self, mut rank: usize) -> (usize, usize) {
+        for (i, slot) in self.slots.iter().enumerate() {
+            if rank < slot.len {
+                return (i, rank);
+            }
+            rank -= slot.len;
+        }
+        unreachable!("ranks are below the number of members")
+    }
+
+    /// The leaf that holds the member of this rank, and its place there.
+    #[inline]
+    pub(super) fn at_rank(&self, rank: usize) -> (LeafId, usize) {
+        let mut node = self;
+        let mut rank = rank;
+        loop {
+            let (i, within) = node.locate_rank(rank);
+            match node.children.get(i) {
+                Some(child) => (node, rank) = (child, within),
+                None => return (node.slots[i].first, within),
+            }
+        }
+    }
+
+    /// How many members come before (`score`, `member`).
+    #[inline]
+    pub(super) fn rank(&self, leaves: &Leaves, score: f64, member: &[u8]) -> usize {
+        let mut node = self;
+        let mut rank = 0;
+        while !node.slots.is_empty() {
+            let i = node.locate(leaves, score, member);
+            rank += node.slots[..i].iter().map(|slot| slot.len).sum::<usize>();
+            match node.children.get(i) {
+                Some(child) => node = child,
+                None => return rank + leaves.get(node.slots[i].first).place(score, member).0,
+            }
+        }
+        rank
+    }
+
+    /// How many members stand at the front for which `before` holds, if it holds for none behind
+    /// them.
+    pub(super) fn partition(
+        &self,
+        leaves: &Leaves,
+        before: &impl Fn(f64, Lazy<'_>) -> bool,
+    ) -> usize {
+        let mut node = self;
+        let mut rank = 0;
+        while !node.slots.is_empty() {
+            let split = node.slots.partition_point(|slot| {
+                before(slot.score, Lazy { leaves, leaf: slot.first, at: 0 })
+            });
+            let Some(i) = split.checked_sub(1) else { return rank };
+            rank += node.slots[..i].iter().map(|slot| slot.len).sum::<usize>();
+            match node.children.get(i) {
+                Some(child) => node = child,
+                None => {
+                    let id = node.slots[i].first;
+                    let keys = leaves.get(id).keys();
+                    let (mut low, mut high) = (0, keys.len());
+                    while low < high {
+                        let at = low.midpoint(high);
+                        if before(keys[at].score, Lazy { leaves, leaf: id, at }) {
+                            low = at + 1;
+                        } else {
+                            high = at;
+                        }
+                    }
+                    return rank + low;
+                }
+            }
+        }
+        rank
+    }
+
+    /// Adds a member that is not there; the index hears only of members that move. The leaf where
+    /// it is now, and the right part of this node if it had to be split.
+    pub(super) fn insert(
+        &mut self,
+        parts: &mut Parts<'_>,
+        new: &New<'_>,
+    ) -> (LeafId, Option<Node>) {
+        if self.slots.is_empty() {
+            let mut leaf = Leaf::default();
+            leaf.insert(0, new.score, new.hash, new.member);
+            let slot = Slot { score: new.score, len: 1, first: parts.leaves.add(leaf) };
+            room_for(&mut self.slots, 1);
+            self.slots.push(slot);
+            return (slot.first, None);
+        }
+        let i = self.locate(parts.leaves, new.score, new.member);
+        let mut grown = None;
+        let home = if self.is_lowest() {
+            let (home, right) = self.insert_into_leaf(i, parts, new);
+            if let Some(id) = right {
+                room_for(&mut self.slots, 1);
+                self.slots.insert(i + 1, Slot::of_leaf(id, parts.leaves.get(id)));
+                grown = Some(i + 1);
+            }
+            let id = self.slots[i].first;
+            self.slots[i] = Slot::of_leaf(id, parts.leaves.get(id));
+            home
+        } else {
+            let child = Arc::make_mut(&mut self.children[i]);
+            let (home, right) = child.insert(parts, new);
+            let first = child.slots[0];
+            let slot = &mut self.slots[i];
+            (slot.score, slot.first, slot.len) = (first.score, first.first, slot.len + 1);
+            if let Some(right) = right {
+                room_for(&mut self.slots, 1);
+                room_for(&mut self.children, 1);
+                let moved = Slot::of_node(&right);
+                self.slots[i].len -= moved.len;
+                self.slots.insert(i + 1, moved);
+                self.children.insert(i + 1, Arc::new(right));
+                grown = Some(i + 1);
+            }
+            home
+        };
+        let full = self.slots.len() > SLOTS_MAX;
+        (home, grown.filter(|_| full).map(|at| self.split(at)))
+    }
+
+    /// The leaf where the new member is, and the leaf that now stands behind that of slot `i`.
+    fn insert_into_leaf(
+        &mut self,
+        i: usize,
+        parts: &mut Parts<'_>,
+        new: &New<'_>,
+    ) -> (LeafId, Option<LeafId>) {
+        let id = self.slots[i].first;
+        let leaf = parts.leaves.get_mut(id);
+        let (at, there) = leaf.place(new.score, new.member);
+        debug_assert!(!there);
+        if leaf.has_room(new.member) {
+            leaf.insert(at, new.score, new.hash, new.member);
+            return (id, None);
+        }
+        // Members that come in ascending order leave full leaves behind them.
+        let appending = at == leaf.len() && i + 1 == self.slots.len();
+        let cut = if appending || leaf.len() == 1 { at } else { leaf.middle() };
+        let mut right = leaf.split_off(cut);
+        // Neither half may stay empty; at 0 the left one would.
+        let goes_right = at >= cut && cut > 0;
+        if goes_right {
+            right.insert(at - cut, new.score, new.hash, new.member);
+        } else {
+            leaf.insert(at, new.score, new.hash, new.member);
+        }
+        let right_id = parts.leaves.add(right);
+        let own = goes_right.then(|| at - cut);
+        for (moved, key) in parts.leaves.get(right_id).keys().iter().enumerate() {
+            if own != Some(moved) {
+                parts.index.relocate(Entry { hash: key.hash, leaf: id }, right_id);
+            }
+        }
+        (if goes_right { right_id } else { id }, Some(right_id))
+    }
+
+    /// Cuts off the right part; slot `grown` is the newest.
+    fn split(&mut self, grown: usize) -> Node {
+        let appending = grown + 1 == self.slots.len();
+        let cut = if appending { grown } else { self.slots.len() / 2 };
+        let children = if self.is_lowest() { Vec::new() } else { self.children.split_off(cut) };
+        Node { slots: self.slots.split_off(cut), children }
+    }
+
+    /// Puts a new root above this one and its right part.
+    pub(super) fn above(left: Arc<Node>, right: Node) -> Node {
+        let slots = vec![Slot::of_node(&left), Slot::of_node(&right)];
+        Node { slots, children: vec![left, Arc::new(right)] }
+    }
+
+    /// Removes the member at `target` and those behind it in the same leaf, `max` at most; from the
+    /// index too if `forget`. How many.
+    pub(super) fn remove(
+        &mut self,
+        parts: &mut Parts<'_>,
+        target: Target<'_>,
+        max: usize,
+        forget: bool,
+    ) -> usize {
+        let (i, target) = match target {
+            Target::Member(score, member) => (self.locate(parts.leaves, score, member), target),
+            Target::Rank(rank) => {
+                let (i, within) = self.locate_rank(rank);
+                (i, Target::Rank(within))
+            }
+        };
+        if self.is_lowest() {
+            return self.remove_from_leaf(i, parts, target, max, forget);
+        }
+        let child = Arc::make_mut(&mut self.children[i]);
+        let removed = child.remove(parts, target, max, forget);
+        if child.slots.is_empty() {
+            self.slots.remove(i);
+            self.children.remove(i);
+            return removed;
+        }
+        let len = self.slots[i].len - removed;
+        self.slots[i] = Slot { len, ..child.slots[0] };
+        if child.slots.len() < SLOTS_SPARSE {
+            self.join_nodes(i);
+        }
+        removed
+    }
+
+    fn remove_from_leaf(
+        &mut self,
+        i: usize,
+        parts: &mut Parts<'_>,
+        target: Target<'_>,
+        max: usize,
+        forget: bool,
+    ) -> usize {
+        let id = self.slots[i].first;
+        let leaf = parts.leaves.get_mut(id);
+        let at = match target {
+            Target::Rank(at) => at,
+            Target::Member(score, member) => {
+                let (at, found) = leaf.place(score, member);
+                debug_assert!(found);
+                at
+            }
+        };
+        let end = leaf.len().min(at.saturating_add(max));
+        if forget {
+            for key in &leaf.keys()[at..end] {
+                parts.index.remove(Entry { hash: key.hash, leaf: id });
+            }
+        }
+        leaf.remove(at..end);
+        if leaf.len() == 0 {
+            parts.leaves.remove(id);
+            self.slots.remove(i);
+            return end - at;
+        }
+        self.slots[i] = Slot::of_leaf(id, leaf);
+        if leaf.is_sparse() {
+            self.join_leaves(i, parts);
+        }
+        end - at
+    }
+
+    /// Joins the leaf of slot `i` with a neighbour if that makes a good leaf.
+    fn join_leaves(&mut self, i: usize, parts: &mut Parts<'_>) {
+        let good = |left: usize| {
+            let slots = self.slots.get(left..left + 2);
+            slots.is_some_and(|pair| {
+                parts.leaves.get(pair[0].first).can_join(parts.leaves.get(pair[1].first))
+            })
+        };
+        let Some(left) = [Some(i), i.checked_sub(1)].into_iter().flatten().find(|l| good(*l))
+        else {
+            return;
+        };
+        let (into, from) = (self.slots[left].first, self.slots[left + 1].first);
+        let gone = parts.leaves.remove(from);
+        for key in gone.keys() {
+            parts.index.relocate(Entry { hash: key.hash, leaf: from }, into);
+        }
+        parts.leaves.get_mut(into).append(&gone);
+        self.slots[left] = Slot::of_leaf(into, parts.leaves.get(into));
+        self.slots.remove(left + 1);
+    }
+
+    /// Joins child `i` with a neighbour if that makes a good node.
+    fn join_nodes(&mut self, i: usize) {
+        let good = |left: usize| {
+            let pair = self.children.get(left..left + 2);
+            pair.is_some_and(|pair| pair[0].slots.len() + pair[1].slots.len() <= SLOTS_MAX * 3 / 4)
+        };
+        let Some(left) = [Some(i), i.checked_sub(1)].into_iter().flatten().find(|l| good(*l))
+        else {
+            return;
+        };
+        let gone = self.children.remove(left + 1);
+        let len = self.slots.remove(left + 1).len;
+        self.slots[left].len += len;
+        let into = Arc::make_mut(&mut self.children[left]);
+        into.slots.extend_from_slice(&gone.slots);
+        into.children.extend_from_slice(&gone.children);
+    }
+
+    /// The only child, if the root has no more and so is not needed.
+    pub(super) fn only_child(&self) -> Option<Arc<Node>> {
+        match &self.children[..] {
+            [child] => Some(Arc::clone(child)),
+            _ => None,
+        }
+    }
+
+    /// Bytes of the nodes. O(nodes).
+    pub(super) fn allocated_bytes(&self) -> usize {
+        2 * size_of::<usize>()
+            + size_of::<Node>()
+            + self.slots.capacity() * size_of::<Slot>()
+            + self.children.capacity() * size_of::<usize>()
+            + self.children.iter().map(|child| child.allocated_bytes()).sum::<usize>()
+    }
+
+    /// Panics unless slots tell the truth about their children and all leaves are equally deep;
+    /// visits the leaves in order and gives back the height.
+    pub(super) fn check(&self, leaves: &Leaves, visit: &mut impl FnMut(LeafId)) -> usize {
+        assert!(self.slots.len() <= SLOTS_MAX);
+        if self.is_lowest() {
+            for slot in &self.slots {
+                let leaf = leaves.get(slot.first);
+                leaf.check();
+                assert!(leaf.len() > 0 && leaf.len() == slot.len);
+                assert!(leaf.key(0).score == slot.score);
+                visit(slot.first);
+            }
+            return 0;
+        }
+        assert_eq!(self.slots.len(), self.children.len());
+        let mut heights = self.slots.iter().zip(&self.children).map(|(slot, child)| {
+            assert!(!child.slots.is_empty());
+            let height = child.check(leaves, visit);
+            let truth = Slot::of_node(child);
+            assert!(truth.score == slot.score);
+            assert_eq!((truth.len, truth.first), (slot.len, slot.first));
+            height
+        });
+        let height = heights.next().expect("an inner node has children");
+        assert!(heights.all(|other| other == height), "all leaves are equally deep");
+        height + 1
+    }
+}

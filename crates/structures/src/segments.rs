@@ -1,0 +1,448 @@
+//! Segments: a map from byte strings to byte strings, of any size, that can be shared.
+//!
+//! For large hashes and sets (whose elements have no value). Elements lie packed in segments of at
+//! most 512, which a directory of two levels finds by the first bits of the key's hash:
+//!
+//! ```text
+//!  root ──► page (at most 512 slots) ──► segment: index + arena of entries
+//!       └─► page ──► segment, segment, …
+//! ```
+//!
+//! All parts are behind an `Arc`. A clone costs one count per page (about 150,000 elements); a
+//! change of a shared map copies the one page and the one segment it touches. A segment that is
+//! full is split in two, two small halves are merged: no operation works on more than a page of
+//! slots and two segments of elements, whatever the map's size.
+//!
+//! The hash space is ordered: a part's prefix, then the tag within a segment. A scan's cursor is a
+//! position in it, so it stays right whatever splits and merges happen between two steps.
+//!
+//! Invariants (`check` verifies these and, file by file, those of the parts)
+//!  1. `len` and the pages' `len` are the sums of the segments' lengths.
+//!  2. A page has at most `1 << PAGE_BITS` slots. Segments hold at most [`SEGMENT_MAX`] elements.
+//!  3. No segment's `soonest` is before that of its page, no page's before that of the map.
+//!
+//! Costs: get, insert, remove O(1), plus a split or merge (up to 512 hashes) once in some hundred;
+//! memory 6 to 9 bytes per element besides the bytes of key and value. Keys and values of more
+//! than 512 bytes have an allocation of their own, which clones share.
+
+mod codec;
+mod directory;
+mod sample;
+mod segment;
+#[cfg(test)]
+mod tests;
+
+pub use segment::Element;
+
+use crate::hash::HashKey;
+use directory::Directory;
+use segment::{Segment, TAG_BITS, tag_of};
+
+/// Most elements of a segment.
+pub const SEGMENT_MAX: usize = if cfg!(test) { 16 } else { 512 };
+
+/// Slots of a page, as a power of two. Tests get several pages from a few hundred elements.
+const PAGE_BITS: u32 = if cfg!(test) { 3 } else { 9 };
+
+/// No prefix is longer, so that prefix and tag fit a cursor. Takes 2^36 segments or 512 keys whose
+/// hashes agree in 36 bits, which is out of reach as the hash is keyed.
+const DEPTH_MAX: u32 = CURSOR_BITS - TAG_BITS;
+
+/// Bits of a scan's cursor: small enough for clients whose numbers are doubles.
+const CURSOR_BITS: u32 = 48;
+
+/// Elements for which `with_capacity` prepares at most: what they take is 4 MB at the worst.
+const PREPARED_MAX: usize = 8 << 20;
+
+#[derive(Debug, Clone)]
+struct Page {
+    segments: Directory<Segment>,
+    len: usize,
+    soonest: u64,
+}
+
+/// A map from byte strings to byte strings or to nothing. See the head of this file.
+#[derive(Debug, Clone)]
+pub struct Segments {
+    root: Directory<Page>,
+    len: usize,
+    hash: HashKey,
+    soonest: u64,
+}
+
+/// Where a key belongs.
+#[derive(Clone, Copy)]
+struct Place {
+    page: usize,
+    segment: usize,
+    tag: u32,
+    /// Bits before the tag.
+    depth: u32,
+}
+
+/// The bits of `hash` after the first `depth`.
+#[inline(always)]
+fn after(hash: u64, depth: u32) -> u64 {
+    hash.checked_shl(depth).unwrap_or(0)
+}
+
+impl Segments {
+    /// An empty map whose keys are hashed with `hash`, which clients must not know.
+    #[must_use]
+    pub fn new(hash: HashKey) -> Segments {
+        let page = Page { segments: Directory::new(Segment::new()), len: 0, soonest: u64::MAX };
+        Segments { root: Directory::new(page), len: 0, hash, soonest: u64::MAX }
+    }
+
+    /// An empty map whose directory is ready for `len` elements. O(len / 256); what is prepared is
+    /// bounded, so `len` may come from outside.
+    #[must_use]
+    pub fn with_capacity(hash: HashKey, len: usize) -> Segments {
+        let mut map = Segments::new(hash);
+        let wanted = (len.min(PREPARED_MAX) * 4 / 3).div_ceil(SEGMENT_MAX);
+        let depth = wanted.next_power_of_two().trailing_zeros();
+        for _ in 0..depth.saturating_sub(PAGE_BITS) {
+            map.root.double();
+            map.each_place(|root, at| {
+                let page = root.part(at).clone();
+                root.split(at, (page.clone(), page));
+            });
+        }
+        map.each_place(|root, at| {
+            let page = root.part_mut(at);
+            for _ in 0..depth.min(PAGE_BITS) {
+                page.segments.double();
+                for at in page.segments.places() {
+                    page.segments.split(at, (Segment::new(), Segment::new()));
+                }
+            }
+        });
+        map
+    }
+
+    fn each_place(&mut self, mut change: impl FnMut(&mut Directory<Page>, usize)) {
+        for at in self.root.places() {
+            change(&mut self.root, at);
+        }
+    }
+
+    /// Number of elements. O(1).
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline]
+    fn place(&self, hash: u64) -> Place {
+        let page = self.root.locate(hash);
+        let above = self.root.depth(page);
+        let segments = &self.root.part(page).segments;
+        let rest = after(hash, above);
+        let segment = segments.locate(rest);
+        let below = segments.depth(segment);
+        Place { page, segment, tag: tag_of(after(rest, below)), depth: above + below }
+    }
+
+    #[inline]
+    fn segment(&self, place: Place) -> &Segment {
+        self.root.part(place.page).segments.part(place.segment)
+    }
+
+    /// The element of `key`. O(1).
+    #[inline]
+    #[must_use]
+    pub fn get(&self, key: &[u8]) -> Option<Element<'_>> {
+        let place = self.place(self.hash.hash(key));
+        let segment = self.segment(place);
+        segment.find(place.tag, key).map(|slot| segment.at(slot))
+    }
+
+    /// Whether `key` is there. O(1).
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        let place = self.place(self.hash.hash(key));
+        self.segment(place).find(place.tag, key).is_some()
+    }
+
+    /// Sets value and deadline of `key`. True if the key is new. O(1), or a split.
+    pub fn insert(&mut self, key: &[u8], value: Option<&[u8]>, deadline: Option<u64>) -> bool {
+        let hash = self.hash.hash(key);
+        let place = self.place(hash);
+        match self.segment(place).find(place.tag, key) {
+            Some(slot) => {
+                self.segment_mut(place, deadline).replace(slot, value, deadline);
+                false
+            }
+            None => {
+                self.insert_at(hash, place, key, value, deadline);
+                true
+            }
+        }
+    }
+
+    /// Adds `key` unless it is there, in which case nothing changes. True if it was added. O(1), or
+    /// a split.
+    pub fn add(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
+        let hash = self.hash.hash(key);
+        let place = self.place(hash);
+        let is_new = self.segment(place).find(place.tag, key).is_none();
+        if is_new {
+            self.insert_at(hash, place, key, value, None);
+        }
+        is_new
+    }
+
+    fn insert_at(
+        &mut self,
+        hash: u64,
+        mut place: Place,
+        key: &[u8],
+        value: Option<&[u8]>,
+        deadline: Option<u64>,
+    ) {
+        while self.segment(place).len() >= SEGMENT_MAX && place.depth < DEPTH_MAX {
+            self.split(place);
+            place = self.place(hash);
+        }
+        self.segment_mut(place, deadline).add(place.tag, key, value, deadline);
+        self.root.part_mut(place.page).len += 1;
+        self.len += 1;
+    }
+
+    /// The segment, to give an element this deadline; the bounds above it are told.
+    #[inline]
+    fn segment_mut(&mut self, place: Place, deadline: Option<u64>) -> &mut Segment {
+        let page = self.root.part_mut(place.page);
+        if let Some(deadline) = deadline {
+            page.soonest = page.soonest.min(deadline);
+            self.soonest = self.soonest.min(deadline);
+        }
+        page.segments.part_mut(place.segment)
+    }
+
+    /// Gives `key` another deadline, or none. False if the key is not there. O(1).
+    pub fn set_deadline(&mut self, key: &[u8], deadline: Option<u64>) -> bool {
+        let place = self.place(self.hash.hash(key));
+        let Some(slot) = self.segment(place).find(place.tag, key) else {
+            return false;
+        };
+        self.segment_mut(place, deadline).set_deadline(slot, deadline);
+        true
+    }
+
+    /// Removes `key`. False if it is not there. O(1), or a merge.
+    pub fn remove(&mut self, key: &[u8]) -> bool {
+        self.take(key, |_| ()).is_some()
+    }
+
+    /// Removes `key` after showing its element to `visit`. O(1), or a merge.
+    pub fn take<R>(&mut self, key: &[u8], visit: impl FnOnce(Element<'_>) -> R) -> Option<R> {
+        let place = self.place(self.hash.hash(key));
+        let slot = self.segment(place).find(place.tag, key)?;
+        let seen = visit(self.segment(place).at(slot));
+        let page = self.root.part_mut(place.page);
+        page.len -= 1;
+        self.len -= 1;
+        let segment = page.segments.part_mut(place.segment);
+        segment.remove(slot);
+        if segment.len() <= SEGMENT_MAX / 4 {
+            self.merge(place);
+        }
+        Some(seen)
+    }
+
+    /// Puts two segments in the place of a full one.
+    #[cold]
+    fn split(&mut self, mut place: Place) {
+        let hash = self.hash;
+        let page = self.root.part_mut(place.page);
+        if page.segments.depth(place.segment) == page.segments.bits() {
+            if page.segments.bits() == PAGE_BITS {
+                return self.split_page(place.page);
+            }
+            page.segments.double();
+            place.segment *= 2;
+        }
+        let halves = page.segments.part(place.segment).split(hash, place.depth);
+        page.segments.split(place.segment, halves);
+    }
+
+    fn split_page(&mut self, mut at: usize) {
+        if self.root.depth(at) == self.root.bits() {
+            self.root.double();
+            at *= 2;
+        }
+        let (low, high) = self.root.part(at).segments.halve();
+        self.root.split(at, (Page::over(low), Page::over(high)));
+    }
+
+    /// Puts one segment in the place of two small halves, and one page in the place of two.
+    fn merge(&mut self, place: Place) {
+        let segments = &mut self.root.part_mut(place.page).segments;
+        let small = |(low, high): &(usize, usize)| {
+            segments.part(*low).len() + segments.part(*high).len() <= SEGMENT_MAX / 2
+        };
+        let Some(halves) = segments.halves(place.segment).filter(small) else {
+            return;
+        };
+        let all = Segment::merge(segments.part(halves.0), segments.part(halves.1));
+        segments.merge(halves, all);
+        segments.shrink();
+        self.merge_pages(place.page);
+    }
+
+    fn merge_pages(&mut self, at: usize) {
+        let small = |(low, high): &(usize, usize)| {
+            [low, high].iter().all(|at| self.root.part(**at).segments.bits() + 2 < PAGE_BITS)
+        };
+        let Some(halves) = self.root.halves(at).filter(small) else {
+            return;
+        };
+        let (low, high) = (self.root.part(halves.0), self.root.part(halves.1));
+        let all = Page::over(Directory::join(&low.segments, &high.segments));
+        self.root.merge(halves, all);
+        self.root.shrink();
+    }
+
+    /// All elements, each once, in the order of the hash space.
+    pub fn iter(&self) -> impl Iterator<Item = Element<'_>> {
+        let segments = self.root.parts().flat_map(|page| page.segments.parts());
+        segments.flat_map(Segment::iter)
+    }
+
+    /// One step of a scan: visits the elements of one position from `cursor` on, or none if a
+    /// segment ends before, and returns the cursor of the next step; 0 both starts and ends a scan.
+    /// What is there from the first to the last step is visited at least once, whatever changes
+    /// between steps; without changes exactly once. O(1) expected. Any number is a good cursor.
+    pub fn scan<'a>(&'a self, cursor: u64, mut visit: impl FnMut(Element<'a>)) -> u64 {
+        let position = cursor << (64 - CURSOR_BITS);
+        let place = self.place(position);
+        // The number of the tag's position in the order of all positions of this length.
+        let granule = 64 - TAG_BITS - place.depth;
+        let prefix = position >> granule & !((1 << TAG_BITS) - 1);
+        let next = match self.segment(place).visit_from(place.tag, &mut visit) {
+            Some(found) => prefix + u64::from(found) + 1,
+            None => prefix + (1 << TAG_BITS),
+        };
+        let next = u128::from(next) << granule;
+        (next as u64) >> (64 - CURSOR_BITS)
+    }
+
+    /// No deadline is earlier; `None` if there is none. O(1).
+    #[must_use]
+    pub fn soonest(&self) -> Option<u64> {
+        (self.soonest != u64::MAX).then_some(self.soonest)
+    }
+
+    /// Whether any element has a deadline. O(segments that may have some).
+    #[must_use]
+    pub fn has_deadlines(&self) -> bool {
+        self.root
+            .parts()
+            .filter(|page| page.soonest != u64::MAX)
+            .any(|page| page.segments.parts().any(|segment| segment.timed() > 0))
+    }
+
+    /// Removes elements whose deadline is at most `now`, showing each to `visit` before; stops
+    /// after the segment with which `limit` are reached. True if none is left that is due. Looks
+    /// only at segments that have some due: O(pages + slots of pages with some + elements there).
+    pub fn expire(&mut self, now: u64, limit: usize, mut visit: impl FnMut(Element<'_>)) -> bool {
+        let before = self.len;
+        // Backwards, so that merges leave the places to come as they are.
+        let places: Vec<usize> = self.root.places().collect();
+        let mut soonest = u64::MAX;
+        for at in places.into_iter().rev() {
+            if self.root.part(at).soonest <= now {
+                let page = self.root.part_mut(at);
+                let left = limit.saturating_sub(before - self.len);
+                let gone = page.expire(now, left, &mut visit);
+                self.len -= gone;
+            }
+            soonest = soonest.min(self.root.part(at).soonest);
+        }
+        self.soonest = soonest;
+        self.root.shrink();
+        soonest > now
+    }
+
+    /// Bytes of memory, this struct itself not included. O(segments).
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        let page = |page: &Page| {
+            let segments = page.segments.parts().map(Segment::allocated_bytes).sum::<usize>();
+            page.segments.allocated_bytes() + segments
+        };
+        self.root.allocated_bytes() + self.root.parts().map(page).sum::<usize>()
+    }
+
+    /// Number of separate allocations, about. O(pages).
+    #[must_use]
+    pub fn segment_count(&self) -> usize {
+        self.root.parts().map(|page| page.segments.slots()).sum()
+    }
+
+    /// Verifies all invariants. O(elements).
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn check(&self) {
+        self.root.check();
+        let mut len = 0;
+        for page_at in self.root.places() {
+            let page = self.root.part(page_at);
+            page.segments.check();
+            assert!(page.segments.bits() <= PAGE_BITS, "invariant 2");
+            assert!(page.soonest >= self.soonest, "invariant 3");
+            let above = self.root.depth(page_at);
+            let page_prefix = (page_at >> (self.root.bits() - above)) as u64;
+            let mut page_len = 0;
+            for at in page.segments.places() {
+                let segment = page.segments.part(at);
+                let below = page.segments.depth(at);
+                let prefix = page_prefix << below | (at >> (page.segments.bits() - below)) as u64;
+                segment.check(self.hash, above + below, prefix);
+                assert!(segment.len() <= SEGMENT_MAX || above + below == DEPTH_MAX, "invariant 2");
+                assert!(segment.soonest() >= page.soonest, "invariant 3");
+                page_len += segment.len();
+            }
+            assert_eq!(page.len, page_len, "invariant 1");
+            len += page_len;
+        }
+        assert_eq!(self.len, len, "invariant 1");
+    }
+}
+
+impl Page {
+    fn over(segments: Directory<Segment>) -> Page {
+        let len = segments.parts().map(Segment::len).sum();
+        let soonest = segments.parts().map(Segment::soonest).min().unwrap_or(u64::MAX);
+        Page { segments, len, soonest }
+    }
+
+    /// As `Segments::expire`; returns how many went.
+    fn expire(&mut self, now: u64, limit: usize, visit: &mut impl FnMut(Element<'_>)) -> usize {
+        let before = self.len;
+        for at in self.segments.places() {
+            if self.segments.part(at).soonest() > now {
+                continue;
+            }
+            if before - self.len >= limit {
+                break;
+            }
+            let segment = self.segments.part_mut(at);
+            let had = segment.len();
+            segment.expire(now, visit);
+            self.len -= had - segment.len();
+        }
+        self.soonest = self.segments.parts().map(Segment::soonest).min().unwrap_or(u64::MAX);
+        before - self.len
+    }
+}

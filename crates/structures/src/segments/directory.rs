@@ -1,0 +1,182 @@
+//! A directory: finds the part of a hash space that a hash falls into, by its first bits.
+//!
+//! Parts have prefixes of different lengths. The directory has a slot for every value of the
+//! longest; a part stands in the first slot of its block only, so that nothing but the directory
+//! holds it and a change need not copy it:
+//!
+//! ```text
+//!  slot      000   001   010   011   100   101   110   111
+//!          [ 00* | --  | 010 | 011 | 1** | --  | --  | --  ]
+//! ```
+//!
+//! Invariants (`check`)
+//!  1. There are `1 << bits` slots; the blocks of the parts are aligned and cover all slots.
+
+use std::sync::Arc;
+
+#[derive(Debug, Clone)]
+pub(super) struct Directory<T> {
+    slots: Vec<Option<Arc<T>>>,
+    bits: u32,
+}
+
+impl<T: Clone> Directory<T> {
+    pub(super) fn new(only: T) -> Directory<T> {
+        Directory { slots: vec![Some(Arc::new(only))], bits: 0 }
+    }
+
+    #[inline(always)]
+    pub(super) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    #[inline(always)]
+    pub(super) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The slot of the part that `rest` falls into: a hash without the bits used before.
+    #[inline]
+    pub(super) fn locate(&self, rest: u64) -> usize {
+        if self.bits == 0 {
+            return 0;
+        }
+        let mut at = (rest >> (64 - self.bits)) as usize;
+        while self.slots[at].is_none() {
+            at &= at - 1;
+        }
+        at
+    }
+
+    /// The part at exactly this slot.
+    #[inline(always)]
+    pub(super) fn get(&self, at: usize) -> Option<&T> {
+        self.slots[at].as_deref()
+    }
+
+    #[inline(always)]
+    pub(super) fn part(&self, at: usize) -> &T {
+        self.slots[at].as_deref().expect("invariant 1: `locate` gave the slot")
+    }
+
+    /// The part, copied before if somebody else holds it too.
+    #[inline(always)]
+    pub(super) fn part_mut(&mut self, at: usize) -> &mut T {
+        let part = self.slots[at].as_mut().expect("invariant 1: `locate` gave the slot");
+        Arc::make_mut(part)
+    }
+
+    pub(super) fn parts(&self) -> impl DoubleEndedIterator<Item = &T> {
+        self.slots.iter().filter_map(Option::as_deref)
+    }
+
+    /// The slots at which parts stand.
+    pub(super) fn places(&self) -> impl Iterator<Item = usize> + use<T> {
+        let taken: Vec<usize> =
+            (0..self.slots.len()).filter(|&at| self.slots[at].is_some()).collect();
+        taken.into_iter()
+    }
+
+    /// Slots of the block of the part at `at`.
+    #[inline]
+    fn block(&self, at: usize) -> usize {
+        self.slots[at + 1..].iter().take_while(|slot| slot.is_none()).count() + 1
+    }
+
+    /// Length of the prefix of the part at `at`, in bits.
+    #[inline]
+    pub(super) fn depth(&self, at: usize) -> u32 {
+        self.bits - self.block(at).trailing_zeros()
+    }
+
+    /// Puts two halves in the place of the part at `at`, which must not be one of the longest.
+    pub(super) fn split(&mut self, at: usize, (low, high): (T, T)) {
+        let half = self.block(at) / 2;
+        self.slots[at] = Some(Arc::new(low));
+        self.slots[at + half] = Some(Arc::new(high));
+    }
+
+    /// Doubles the slots. O(slots).
+    pub(super) fn double(&mut self) {
+        let old = std::mem::take(&mut self.slots);
+        self.slots.reserve_exact(old.len() * 2);
+        for slot in old {
+            self.slots.push(slot);
+            self.slots.push(None);
+        }
+        self.bits += 1;
+    }
+
+    /// Halves the slots as often as no part needs them all. O(slots).
+    pub(super) fn shrink(&mut self) {
+        while self.bits > 0 && self.slots.iter().skip(1).step_by(2).all(Option::is_none) {
+            let mut odd = true;
+            self.slots.retain(|_| {
+                odd = !odd;
+                !odd
+            });
+            self.slots.shrink_to_fit();
+            self.bits -= 1;
+        }
+    }
+
+    /// The slots of a part and of the other half of what they were split from, in order, if that
+    /// has not been split further.
+    pub(super) fn halves(&self, at: usize) -> Option<(usize, usize)> {
+        let block = self.block(at);
+        if block == self.slots.len() {
+            return None;
+        }
+        let other = at ^ block;
+        let whole = self.slots[other].is_some() && self.block(other) == block;
+        whole.then_some((at.min(other), at.max(other)))
+    }
+
+    /// Puts one part in the place of two halves.
+    pub(super) fn merge(&mut self, (low, high): (usize, usize), all: T) {
+        self.slots[low] = Some(Arc::new(all));
+        self.slots[high] = None;
+    }
+
+    /// Two directories over the halves of the space; there must be more than one part.
+    pub(super) fn halve(&self) -> (Directory<T>, Directory<T>) {
+        let (low, high) = self.slots.split_at(self.slots.len() / 2);
+        let half = |slots: &[Option<Arc<T>>]| {
+            let mut half = Directory { slots: slots.to_vec(), bits: self.bits - 1 };
+            half.shrink();
+            half
+        };
+        (half(low), half(high))
+    }
+
+    /// The directory over the space that `low` and `high` are the halves of.
+    pub(super) fn join(low: &Directory<T>, high: &Directory<T>) -> Directory<T> {
+        let (mut low, mut high) = (low.clone(), high.clone());
+        while low.bits < high.bits {
+            low.double();
+        }
+        while high.bits < low.bits {
+            high.double();
+        }
+        low.slots.append(&mut high.slots);
+        low.bits += 1;
+        low
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let parts = self.parts().count() * (size_of::<T>() + 2 * size_of::<usize>());
+        self.slots.capacity() * size_of::<Option<Arc<T>>>() + parts
+    }
+
+    /// Verifies the invariant of the file head, and that no slots are to spare.
+    pub(super) fn check(&self) {
+        assert_eq!(self.slots.len(), 1 << self.bits);
+        let mut at = 0;
+        while at < self.slots.len() {
+            assert!(self.slots[at].is_some(), "a block without a part");
+            let block = self.block(at);
+            assert!(block.is_power_of_two() && at.is_multiple_of(block), "a block out of line");
+            at += block;
+        }
+    }
+}

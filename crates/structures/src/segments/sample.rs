@@ -1,0 +1,117 @@
+//! Random elements of a map: one, or several distinct ones.
+
+use super::{Element, PAGE_BITS, SEGMENT_MAX, Segments};
+use crate::segments::segment::Segment;
+use std::collections::HashSet;
+
+/// Draws of a segment before the ranks are counted out.
+const DRAWS_MAX: usize = 128;
+
+impl Segments {
+    /// An element, each as likely as the others; `below(n)` gives a random number below `n`. O(1)
+    /// expected.
+    pub fn random(&self, mut below: impl FnMut(u64) -> u64) -> Option<Element<'_>> {
+        if self.is_empty() {
+            return None;
+        }
+        self.draw(&mut below)
+    }
+
+    fn draw(&self, below: &mut impl FnMut(u64) -> u64) -> Option<Element<'_>> {
+        if self.root.slots() == 1 && self.root.part(0).segments.slots() <= 4 {
+            return Some(self.nth(below(self.len() as u64)));
+        }
+        // A segment is drawn if a page and a slot hit it, and kept with the likelihood that a place
+        // in it is taken: so all places of all segments are equally likely.
+        let slots = if self.root.slots() == 1 {
+            self.root.part(0).segments.slots()
+        } else {
+            1 << PAGE_BITS
+        };
+        for _ in 0..DRAWS_MAX {
+            let page = self.root.get(below(self.root.slots() as u64) as usize);
+            let slot = below(slots as u64) as usize;
+            let place = below(SEGMENT_MAX as u64) as usize;
+            let Some(page) = page.filter(|page| slot < page.segments.slots()) else {
+                continue;
+            };
+            if let Some(segment) = page.segments.get(slot).filter(|s| place < s.len()) {
+                return Some(segment.random(below));
+            }
+        }
+        Some(self.nth(below(self.len() as u64)))
+    }
+
+    /// The element of this rank in the order of `iter`, which must be below the length. O(segments).
+    fn nth(&self, rank: u64) -> Element<'_> {
+        let mut found = None;
+        self.each_rank(&[rank], |element| found = Some(element));
+        found.expect("a rank below the length")
+    }
+
+    /// Visits the elements of these ranks, which are in order. O(segments + elements there).
+    fn each_rank<'a>(&'a self, ranks: &[u64], mut visit: impl FnMut(Element<'a>)) {
+        let mut ranks = ranks.iter().map(|&rank| rank as usize).peekable();
+        let mut start = 0;
+        for page in self.root.parts() {
+            if ranks.peek().is_none_or(|&rank| rank >= start + page.len) {
+                start += page.len;
+                continue;
+            }
+            for segment in page.segments.parts() {
+                visit_ranks(segment, start, &mut ranks, &mut visit);
+                start += segment.len();
+            }
+        }
+    }
+
+    /// Visits `count` distinct elements, or all if there are not so many; each choice is equally
+    /// likely, their order is not random. O(min(segments, count) + count).
+    pub fn sample<'a>(
+        &'a self,
+        count: usize,
+        mut below: impl FnMut(u64) -> u64,
+        mut visit: impl FnMut(Element<'a>),
+    ) {
+        if count >= self.len() {
+            return self.iter().for_each(visit);
+        }
+        if count <= self.segment_count() / 4 {
+            let mut seen = HashSet::with_capacity(count);
+            while seen.len() < count {
+                if let Some(element) = self.draw(&mut below).filter(|e| seen.insert(e.key)) {
+                    visit(element);
+                }
+            }
+            return;
+        }
+        // Floyd's choice of distinct numbers.
+        let len = self.len() as u64;
+        let mut chosen = HashSet::with_capacity(count);
+        for last in len - count as u64..len {
+            if !chosen.insert(below(last + 1)) {
+                chosen.insert(last);
+            }
+        }
+        let mut ranks: Vec<u64> = chosen.into_iter().collect();
+        ranks.sort_unstable();
+        self.each_rank(&ranks, visit);
+    }
+}
+
+/// Visits the elements of a segment, whose first has the rank `start`, that `ranks` name next.
+fn visit_ranks<'a>(
+    segment: &'a Segment,
+    start: usize,
+    ranks: &mut std::iter::Peekable<impl Iterator<Item = usize>>,
+    visit: &mut impl FnMut(Element<'a>),
+) {
+    if ranks.peek().is_none_or(|&rank| rank >= start + segment.len()) {
+        return;
+    }
+    for (i, element) in segment.iter().enumerate() {
+        if ranks.next_if_eq(&(start + i)).is_some() {
+            visit(element);
+        }
+    }
+}

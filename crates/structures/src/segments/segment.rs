@@ -1,0 +1,591 @@
+//! One segment: entries packed in an arena, found through an ordered open-addressed index.
+//!
+//! ```text
+//!  index: words of tag (12 bits) and offset (20 bits), in the order of tags, with gaps
+//!  +------+------+------+------+------+--     --+------+-------+
+//!  | 003@ |  --  | 0a1@ | 0a1@ | 0c7@ |   ...   | ffe@ |  --   |
+//!  +------+------+------+------+------+--     --+------+-------+
+//!             arena: | entry | entry | (hole) | entry | ...
+//! ```
+//!
+//! The tag is the 12 bits of the hash that follow the segment's prefix, so the order of the index
+//! is the order of the hash space. A tag's home slot is `tag * homes >> 12`; a word lies at its
+//! home or behind it, without an empty slot in between.
+//!
+//! Invariants (`check`)
+//!  1. Words stand in the order of their tags; none before its home; no empty slot between a word
+//!     and its home; the last slot is empty.
+//!  2. Words are `count`; each leads to an entry in the arena whose key has the tag; no key twice.
+//!  3. `dead` is the arena's length less the lengths of the entries.
+//!  4. Numbers of parts outside are in use once each; what no entry uses is `None`.
+//!  5. `timed` is the number of entries with a deadline, and none is earlier than `soonest`.
+
+use super::codec::{Head, INLINE_MAX, Layout, Part, arena_len};
+use crate::hash::HashKey;
+use std::sync::Arc;
+
+/// Bits of a tag; a word has the others for the offset.
+pub(super) const TAG_BITS: u32 = 12;
+const OFFSET_BITS: u32 = 32 - TAG_BITS;
+const OFFSET_MASK: u32 = (1 << OFFSET_BITS) - 1;
+const EMPTY: u32 = u32::MAX;
+/// Holes below this size are not worth a compaction.
+const HOLES_MIN: usize = 64;
+
+/// One element of a map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Element<'a> {
+    pub key: &'a [u8],
+    pub value: Option<&'a [u8]>,
+    /// Whatever the caller counts in; the structures know no clock.
+    pub deadline: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Segment {
+    arena: Vec<u8>,
+    index: Vec<u32>,
+    outside: Vec<Option<Arc<[u8]>>>,
+    soonest: u64,
+    dead: usize,
+    homes: u32,
+    count: u32,
+    timed: u32,
+}
+
+/// The tag of a hash whose bits before the segment's prefix end have been shifted out.
+#[inline(always)]
+pub(super) fn tag_of(rest: u64) -> u32 {
+    (rest >> (64 - TAG_BITS)) as u32
+}
+
+#[inline(always)]
+fn tag(word: u32) -> u32 {
+    word >> OFFSET_BITS
+}
+
+#[inline(always)]
+fn offset(word: u32) -> usize {
+    (word & OFFSET_MASK) as usize
+}
+
+/// The next size that allocators serve without waste: four to each doubling.
+fn size_class(bytes: usize) -> usize {
+    if bytes <= 64 {
+        return bytes.next_multiple_of(16);
+    }
+    bytes.next_multiple_of((bytes - 1).next_power_of_two().max(2) / 8)
+}
+
+impl Segment {
+    pub(super) const fn new() -> Segment {
+        Segment {
+            arena: Vec::new(),
+            index: Vec::new(),
+            outside: Vec::new(),
+            soonest: u64::MAX,
+            dead: 0,
+            homes: 0,
+            count: 0,
+            timed: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// No deadline is earlier; the maximum if there is none.
+    pub(super) fn soonest(&self) -> u64 {
+        self.soonest
+    }
+
+    pub(super) fn timed(&self) -> usize {
+        self.timed as usize
+    }
+
+    #[inline(always)]
+    fn home(&self, tag: u32) -> usize {
+        ((tag * self.homes) >> TAG_BITS) as usize
+    }
+
+    #[inline(always)]
+    fn part(&self, part: Part) -> &[u8] {
+        if part.outside { self.outside_part(part) } else { part.bytes(&self.arena) }
+    }
+
+    #[cold]
+    fn outside_part(&self, part: Part) -> &[u8] {
+        self.outside[part.number(&self.arena)].as_deref().expect("invariant 4")
+    }
+
+    #[inline]
+    fn element(&self, word: u32) -> Element<'_> {
+        let layout = Layout::read(&self.arena, offset(word));
+        Element {
+            key: self.part(layout.key),
+            value: layout.value.map(|part| self.part(part)),
+            deadline: layout.deadline,
+        }
+    }
+
+    /// The slot of `key`.
+    #[inline]
+    pub(super) fn find(&self, wanted: u32, key: &[u8]) -> Option<usize> {
+        let from = self.home(wanted);
+        for (i, &word) in self.index.get(from..)?.iter().enumerate() {
+            if tag(word) < wanted {
+                continue;
+            }
+            if tag(word) > wanted || word == EMPTY {
+                return None;
+            }
+            if self.part(Layout::read(&self.arena, offset(word)).key) == key {
+                return Some(from + i);
+            }
+        }
+        None
+    }
+
+    /// What is at a slot that `find` gave.
+    #[inline]
+    pub(super) fn at(&self, slot: usize) -> Element<'_> {
+        self.element(self.index[slot])
+    }
+
+    /// All elements, in the order of the hash space.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Element<'_>> {
+        self.words().map(|word| self.element(word))
+    }
+
+    fn words(&self) -> impl Iterator<Item = u32> + '_ {
+        self.index.iter().copied().filter(|&word| word != EMPTY)
+    }
+
+    /// Visits the elements of the first tag from `from` on, which is returned.
+    pub(super) fn visit_from<'a>(
+        &'a self,
+        from: u32,
+        visit: &mut impl FnMut(Element<'a>),
+    ) -> Option<u32> {
+        let words = self.index.get(self.home(from)..)?;
+        let mut words = words.iter().filter(|&&word| word != EMPTY && tag(word) >= from).peekable();
+        let found = tag(**words.peek()?);
+        words.take_while(|&&word| tag(word) == found).for_each(|&word| visit(self.element(word)));
+        Some(found)
+    }
+
+    /// An element, each as likely as the others; there must be one. O(1) expected.
+    pub(super) fn random(&self, below: &mut impl FnMut(u64) -> u64) -> Element<'_> {
+        // At least one slot in eight is taken in all but tiny segments.
+        for _ in 0..64 {
+            let word = self.index[below(self.index.len() as u64) as usize];
+            if word != EMPTY {
+                return self.element(word);
+            }
+        }
+        let rank = below(u64::from(self.count)) as usize;
+        self.iter().nth(rank).expect("a rank below the count")
+    }
+
+    /// Adds a key that is not there.
+    pub(super) fn add(
+        &mut self,
+        tag: u32,
+        key: &[u8],
+        value: Option<&[u8]>,
+        deadline: Option<u64>,
+    ) {
+        let head = Head::new(key.len(), value.map(<[u8]>::len), deadline);
+        let len = head.as_bytes().len() + arena_len(key.len());
+        self.make_room(len + value.map_or(0, |value| arena_len(value.len())));
+        let at = self.arena.len();
+        self.arena.extend_from_slice(head.as_bytes());
+        self.push_part(key);
+        if let Some(value) = value {
+            self.push_part(value);
+        }
+        self.count_deadline(deadline);
+        self.add_word(tag << OFFSET_BITS | at as u32);
+    }
+
+    fn count_deadline(&mut self, deadline: Option<u64>) {
+        if let Some(deadline) = deadline {
+            self.timed += 1;
+            self.soonest = self.soonest.min(deadline);
+        }
+    }
+
+    fn discount_deadline(&mut self, deadline: Option<u64>) {
+        if deadline.is_some() {
+            self.timed -= 1;
+            if self.timed == 0 {
+                self.soonest = u64::MAX;
+            }
+        }
+    }
+
+    /// Gives the element at `slot` another value and deadline.
+    pub(super) fn replace(&mut self, slot: usize, value: Option<&[u8]>, deadline: Option<u64>) {
+        let old = Layout::read(&self.arena, offset(self.index[slot]));
+        self.discount_deadline(old.deadline);
+        self.count_deadline(deadline);
+        if self.overwrite(&old, value, deadline) {
+            return;
+        }
+        if let Some(part) = old.value {
+            self.drop_outside(part);
+        }
+        let key_len = if old.key.outside { INLINE_MAX + 1 } else { old.key.len };
+        let head = Head::new(key_len, value.map(<[u8]>::len), deadline);
+        let len = head.as_bytes().len() + old.key.len;
+        // The entry may move now, its slot does not.
+        self.make_room(len + value.map_or(0, |value| arena_len(value.len())));
+        let start = offset(self.index[slot]);
+        let old = Layout::read(&self.arena, start);
+        let at = self.arena.len();
+        self.arena.extend_from_slice(head.as_bytes());
+        self.arena.extend_from_within(old.key.start..old.key.start + old.key.len);
+        if let Some(value) = value {
+            self.push_part(value);
+        }
+        self.dead += old.end - start;
+        self.index[slot] = self.index[slot] & !OFFSET_MASK | at as u32;
+    }
+
+    /// Changes an entry where it is, if its head keeps its length and the value does not grow.
+    #[inline]
+    fn overwrite(&mut self, old: &Layout, value: Option<&[u8]>, deadline: Option<u64>) -> bool {
+        let value_head = |len: usize| if len < 254 { 1 } else { 3 };
+        let shrunk = match (old.value, value) {
+            (None, None) => 0,
+            (Some(part), Some(value)) if !part.outside && value.len() <= part.len => {
+                if value_head(part.len) != value_head(value.len()) {
+                    return false;
+                }
+                part.len - value.len()
+            }
+            _ => return false,
+        };
+        if old.deadline.is_some() != deadline.is_some() {
+            return false;
+        }
+        let key_len = if old.key.outside { INLINE_MAX + 1 } else { old.key.len };
+        let head = Head::new(key_len, value.map(<[u8]>::len), deadline);
+        let head = head.as_bytes();
+        self.arena[old.key.start - head.len()..old.key.start].copy_from_slice(head);
+        if let (Some(part), Some(value)) = (old.value, value) {
+            self.arena[part.start..part.start + value.len()].copy_from_slice(value);
+        }
+        self.dead += shrunk;
+        true
+    }
+
+    /// Gives the element at `slot` another deadline; the value stays.
+    pub(super) fn set_deadline(&mut self, slot: usize, deadline: Option<u64>) {
+        let old = Layout::read(&self.arena, offset(self.index[slot]));
+        if old.deadline == deadline {
+            return;
+        }
+        let inline_len = |part: Part| if part.outside { INLINE_MAX + 1 } else { part.len };
+        let head = Head::new(inline_len(old.key), old.value.map(inline_len), deadline);
+        let body = old.end - old.key.start;
+        self.discount_deadline(old.deadline);
+        self.count_deadline(deadline);
+        if old.deadline.is_some() && deadline.is_some() {
+            let start = old.key.start - head.as_bytes().len();
+            self.arena[start..old.key.start].copy_from_slice(head.as_bytes());
+            return;
+        }
+        self.make_room(head.as_bytes().len() + body);
+        let start = offset(self.index[slot]);
+        let old = Layout::read(&self.arena, start);
+        let at = self.arena.len();
+        self.arena.extend_from_slice(head.as_bytes());
+        self.arena.extend_from_within(old.key.start..old.end);
+        self.dead += old.end - start;
+        self.index[slot] = self.index[slot] & !OFFSET_MASK | at as u32;
+    }
+
+    /// Takes the element at `slot` out.
+    pub(super) fn remove(&mut self, slot: usize) {
+        let start = offset(self.index[slot]);
+        let old = Layout::read(&self.arena, start);
+        self.drop_outside(old.key);
+        if let Some(part) = old.value {
+            self.drop_outside(part);
+        }
+        self.discount_deadline(old.deadline);
+        self.dead += old.end - start;
+        self.remove_word(slot);
+        if self.dead > HOLES_MIN.max(self.arena.len() / 2) {
+            self.compact(0);
+        }
+    }
+
+    /// Removes the elements with a deadline of at most `now`, showing each to `visit` before, and
+    /// finds the soonest deadline of the others.
+    pub(super) fn expire(&mut self, now: u64, visit: &mut impl FnMut(Element<'_>)) {
+        let mut soonest = u64::MAX;
+        for slot in (0..self.index.len()).rev() {
+            let word = self.index[slot];
+            if word == EMPTY {
+                continue;
+            }
+            match Layout::read(&self.arena, offset(word)).deadline {
+                Some(deadline) if deadline <= now => {
+                    visit(self.element(word));
+                    // Moves words of later slots only, and those have been seen.
+                    self.remove_in_place(slot);
+                }
+                Some(deadline) => soonest = soonest.min(deadline),
+                None => {}
+            }
+        }
+        self.soonest = soonest;
+        self.tidy();
+    }
+
+    /// Like `remove`, and neither arena nor index is rebuilt.
+    fn remove_in_place(&mut self, slot: usize) {
+        let start = offset(self.index[slot]);
+        let old = Layout::read(&self.arena, start);
+        self.drop_outside(old.key);
+        if let Some(part) = old.value {
+            self.drop_outside(part);
+        }
+        self.discount_deadline(old.deadline);
+        self.dead += old.end - start;
+        self.unlink_word(slot);
+    }
+
+    fn tidy(&mut self) {
+        self.shrink_index();
+        if self.dead > HOLES_MIN.max(self.arena.len() / 2) {
+            self.compact(0);
+        }
+    }
+
+    fn push_part(&mut self, bytes: &[u8]) {
+        if bytes.len() <= INLINE_MAX {
+            self.arena.extend_from_slice(bytes);
+        } else {
+            let number = self.keep_outside(Arc::from(bytes));
+            self.arena.extend_from_slice(&number.to_le_bytes());
+        }
+    }
+
+    fn keep_outside(&mut self, bytes: Arc<[u8]>) -> u16 {
+        let free = self.outside.iter().position(Option::is_none);
+        let at = free.unwrap_or_else(|| {
+            self.outside.push(None);
+            self.outside.len() - 1
+        });
+        self.outside[at] = Some(bytes);
+        u16::try_from(at).expect("two parts for each of a segment's entries fit")
+    }
+
+    #[inline]
+    fn drop_outside(&mut self, part: Part) {
+        if part.outside {
+            self.outside[part.number(&self.arena)] = None;
+            while matches!(self.outside.last(), Some(None)) {
+                self.outside.pop();
+            }
+        }
+    }
+
+    /// Makes room for `len` bytes at the arena's end. Entries may move, slots do not.
+    #[inline]
+    fn make_room(&mut self, len: usize) {
+        let need = self.arena.len() + len;
+        if need > self.arena.capacity() {
+            self.grow(len, need);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, len: usize, need: usize) {
+        // A full segment without holes takes 512 * (13 + 2 * 512) bytes, so an offset fits.
+        if self.dead > self.arena.len() / 4 || need > OFFSET_MASK as usize {
+            self.compact(len);
+        } else {
+            self.arena.reserve_exact(size_class(need).min(OFFSET_MASK as usize) - self.arena.len());
+        }
+    }
+
+    /// Copies the entries into an arena without holes that has room for `more` bytes.
+    fn compact(&mut self, more: usize) {
+        let live = self.arena.len() - self.dead;
+        let mut arena = Vec::with_capacity(size_class(live + more));
+        for word in self.index.iter_mut().filter(|word| **word != EMPTY) {
+            let start = offset(*word);
+            let end = Layout::read(&self.arena, start).end;
+            *word = *word & !OFFSET_MASK | arena.len() as u32;
+            arena.extend_from_slice(&self.arena[start..end]);
+        }
+        assert!(arena.len() + more <= OFFSET_MASK as usize, "offsets have 20 bits");
+        self.arena = arena;
+        self.dead = 0;
+    }
+
+    /// Adds an entry of another segment under a new tag.
+    fn adopt(&mut self, from: &Segment, at: usize, tag: u32) {
+        let old = Layout::read(&from.arena, at);
+        let start = self.arena.len();
+        self.arena.extend_from_slice(&from.arena[at..old.end]);
+        for part in [Some(old.key), old.value].into_iter().flatten().filter(|part| part.outside) {
+            let bytes = from.outside[part.number(&from.arena)].clone().expect("invariant 4");
+            let number = self.keep_outside(bytes).to_le_bytes();
+            let place = part.start - at + start;
+            self.arena[place..place + 2].copy_from_slice(&number);
+        }
+        self.count_deadline(old.deadline);
+        self.add_word(tag << OFFSET_BITS | start as u32);
+    }
+
+    /// The two halves of a segment whose prefix has `depth` bits. O(entries), each key is hashed.
+    pub(super) fn split(&self, hash: HashKey, depth: u32) -> (Segment, Segment) {
+        let mut bytes = [0; 2];
+        let mut rests = Vec::with_capacity(self.len());
+        for word in self.words() {
+            let layout = Layout::read(&self.arena, offset(word));
+            let rest = hash.hash(self.part(layout.key)) << depth;
+            bytes[(rest >> 63) as usize] += layout.end - offset(word);
+            rests.push((rest, offset(word)));
+        }
+        let mut halves = (Segment::new(), Segment::new());
+        halves.0.arena.reserve_exact(size_class(bytes[0]));
+        halves.1.arena.reserve_exact(size_class(bytes[1]));
+        for (rest, at) in rests {
+            let half = if rest >> 63 == 0 { &mut halves.0 } else { &mut halves.1 };
+            half.adopt(self, at, tag_of(rest << 1));
+        }
+        halves
+    }
+
+    /// The segment that `low` and `high` are the halves of. O(entries).
+    pub(super) fn merge(low: &Segment, high: &Segment) -> Segment {
+        let mut all = Segment::new();
+        let bytes = low.arena.len() - low.dead + high.arena.len() - high.dead;
+        all.arena.reserve_exact(size_class(bytes));
+        for (half, top) in [(low, 0), (high, 1 << (TAG_BITS - 1))] {
+            for word in half.words() {
+                all.adopt(half, offset(word), top | tag(word) >> 1);
+            }
+        }
+        all
+    }
+
+    #[inline]
+    fn add_word(&mut self, word: u32) {
+        if (self.count + 1) * 8 > self.homes * 7 {
+            self.rebuild_index(self.count as usize + 1);
+        }
+        let mut slot = self.home(tag(word));
+        while self.index[slot] != EMPTY && tag(self.index[slot]) <= tag(word) {
+            slot += 1;
+        }
+        let mut free = slot;
+        while self.index[free] != EMPTY {
+            free += 1;
+        }
+        if free + 1 == self.index.len() {
+            self.index.push(EMPTY);
+        }
+        self.index.copy_within(slot..free, slot + 1);
+        self.index[slot] = word;
+        self.count += 1;
+    }
+
+    fn remove_word(&mut self, slot: usize) {
+        self.unlink_word(slot);
+        self.shrink_index();
+    }
+
+    /// Takes a word out and moves those behind it up to where they belong.
+    fn unlink_word(&mut self, slot: usize) {
+        let mut end = slot + 1;
+        while self.index[end] != EMPTY && self.home(tag(self.index[end])) < end {
+            end += 1;
+        }
+        self.index.copy_within(slot + 1..end, slot);
+        self.index[end - 1] = EMPTY;
+        self.count -= 1;
+    }
+
+    fn shrink_index(&mut self) {
+        if self.homes > 16 && self.count * 4 < self.homes {
+            self.rebuild_index(self.count as usize * 3 / 2 + 1);
+        }
+    }
+
+    /// An index for `count` words, at most 7 in 8 homes taken.
+    #[cold]
+    fn rebuild_index(&mut self, count: usize) {
+        let homes = count + count / 7 + 1;
+        let len = size_class((homes + homes / 16 + 2) * size_of::<u32>()) / size_of::<u32>();
+        let old = std::mem::replace(&mut self.index, vec![EMPTY; len]);
+        self.homes = (len - len / 16 - 1) as u32;
+        let mut next = 0;
+        for word in old.into_iter().filter(|&word| word != EMPTY) {
+            let slot = self.home(tag(word)).max(next);
+            if slot + 1 >= self.index.len() {
+                self.index.push(EMPTY);
+            }
+            self.index[slot] = word;
+            next = slot + 1;
+        }
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let outside = self.outside.iter().flatten().map(|part| part.len() + 16).sum::<usize>();
+        self.arena.capacity()
+            + self.index.capacity() * size_of::<u32>()
+            + self.outside.capacity() * size_of::<Option<Arc<[u8]>>>()
+            + outside
+    }
+
+    /// Verifies the invariants of the file head; `depth` is the length of the prefix `prefix`.
+    pub(super) fn check(&self, hash: HashKey, depth: u32, prefix: u64) {
+        let mut live = 0;
+        let mut timed = 0;
+        let mut outside = vec![false; self.outside.len()];
+        let mut previous = None;
+        let mut gap = 0;
+        assert!(self.index.last().is_none_or(|&word| word == EMPTY), "invariant 1");
+        for (slot, &word) in self.index.iter().enumerate() {
+            if word == EMPTY {
+                gap = slot + 1;
+                continue;
+            }
+            assert!(previous.is_none_or(|previous| previous <= tag(word)), "invariant 1");
+            previous = Some(tag(word));
+            assert!((gap..=slot).contains(&self.home(tag(word))), "invariant 1");
+            let layout = Layout::read(&self.arena, offset(word));
+            let key = self.part(layout.key);
+            let hashed = hash.hash(key);
+            assert_eq!(tag_of(hashed << depth), tag(word), "invariant 2");
+            assert!(depth == 0 || hashed >> (64 - depth) == prefix, "the key belongs elsewhere");
+            assert_eq!(self.find(tag(word), key), Some(slot), "invariant 2: twice");
+            live += layout.end - offset(word);
+            for part in [Some(layout.key), layout.value].into_iter().flatten() {
+                if part.outside {
+                    let used = &mut outside[part.number(&self.arena)];
+                    assert!(!std::mem::replace(used, true), "invariant 4");
+                }
+            }
+            if let Some(deadline) = layout.deadline {
+                timed += 1;
+                assert!(deadline >= self.soonest, "invariant 5");
+            }
+        }
+        assert_eq!(self.words().count(), self.len(), "invariant 2");
+        assert_eq!(self.arena.len() - self.dead, live, "invariant 3");
+        assert_eq!(self.timed, timed, "invariant 5");
+        for (part, used) in self.outside.iter().zip(outside) {
+            assert_eq!(part.is_some(), used, "invariant 4");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! Commands that wait: order of service, what makes a key ready, and how a wait ends otherwise.
+
+use brisk_testkit::{Conn, assert_reply, each_config, wait_until};
+use brisk_tests::with_workers;
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Asserts what the next reply is, in redis-cli's words.
+macro_rules! assert_answer {
+    ($conn:expr, $text:expr) => {
+        assert_eq!($conn.reply().to_string(), $text)
+    };
+}
+
+/// Sends a command that is going to wait, and returns when the server counts `blocked` clients.
+#[track_caller]
+fn block(waiter: &mut Conn, line: &str, other: &mut Conn, blocked: usize) {
+    waiter.send(line);
+    wait_for_blocked(other, blocked);
+}
+
+#[track_caller]
+fn wait_for_blocked(conn: &mut Conn, blocked: usize) {
+    wait_until(&format!("{blocked} clients are blocked"), || {
+        conn.info("blocked_clients") == blocked.to_string()
+    });
+}
+
+#[test]
+fn waiters_are_served_in_order_of_arrival() {
+    each_config(|server| {
+        let [mut a, mut b, mut c, mut pusher] = server.connections();
+        block(&mut a, "BLPOP q 0", &mut pusher, 1);
+        block(&mut b, "BRPOP q 0", &mut pusher, 2);
+        block(&mut c, "BLPOP q 0", &mut pusher, 3);
+        assert_reply!(pusher, "RPUSH q 1 2 3 4", "(integer) 4");
+        assert_answer!(a, "1) \"q\"\n2) \"1\"");
+        assert_answer!(b, "1) \"q\"\n2) \"4\"");
+        assert_answer!(c, "1) \"q\"\n2) \"2\"");
+        assert_reply!(pusher, "LRANGE q 0 -1", "1) \"3\"");
+        assert_eq!(pusher.info("blocked_clients"), "0");
+    });
+}
+
+#[test]
+fn one_wait_for_several_keys_ends_once() {
+    each_config(|server| {
+        let [mut waiter, mut other] = server.connections();
+        block(&mut waiter, "BLPOP a b c b 0", &mut other, 1);
+        other.cmd("RPUSH c 1");
+        assert_answer!(waiter, "1) \"c\"\n2) \"1\"");
+        other.cmd("RPUSH b 2");
+        assert_reply!(waiter, "BLPOP a b 0", "1) \"b\"\n2) \"2\"");
+        assert_reply!(other, "EXISTS a b c", "(integer) 0");
+    });
+}
+
+#[test]
+fn a_wait_in_vain_is_answered_with_null() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "BLPOP nothing 0.02", "(nil)");
+        assert_reply!(conn, "BLMOVE nothing there LEFT LEFT 0.02", "(nil)");
+        assert_reply!(conn, "BRPOPLPUSH nothing there 0.02", "(nil)");
+        assert_reply!(conn, "BLMPOP 0.02 2 nothing more LEFT", "(nil)");
+        assert_reply!(conn, "BZPOPMIN nothing 0.02", "(nil)");
+        assert_reply!(conn, "BZMPOP 0.02 1 nothing MAX", "(nil)");
+        conn.assert_in_step();
+    });
+}
+
+#[test]
+fn timeouts_must_be_numbers_that_are_not_negative() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "BLPOP k -1", "(error) ERR timeout is negative");
+        let text = "(error) ERR timeout is not a float or out of range";
+        assert_reply!(conn, "BLPOP k soon", text);
+    });
+}
+
+#[test]
+fn what_follows_a_waiting_command_runs_when_the_wait_is_over() {
+    each_config(|server| {
+        let [mut waiter, mut other] = server.connections();
+        waiter.send_raw(b"BLPOP q 0\r\nSET after yes\r\nGET after\r\n");
+        wait_for_blocked(&mut other, 1);
+        assert_reply!(other, "EXISTS after", "(integer) 0");
+        other.cmd("LPUSH q x");
+        assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
+        assert_answer!(waiter, "OK");
+        assert_answer!(waiter, "\"yes\"");
+    });
+}
+
+#[test]
+fn client_unblock_ends_a_wait_as_a_timeout_or_as_an_error() {
+    each_config(|server| {
+        let [mut waiter, mut other] = server.connections();
+        let id = waiter.id();
+        assert_reply!(other, &format!("CLIENT UNBLOCK {id}"), "(integer) 0");
+        block(&mut waiter, "BLPOP q 0", &mut other, 1);
+        assert!(other.cmd("CLIENT LIST").text().contains("flags=b "));
+        assert_reply!(other, &format!("CLIENT UNBLOCK {id}"), "(integer) 1");
+        assert_answer!(waiter, "(nil)");
+        block(&mut waiter, "BLPOP q 0", &mut other, 1);
+        assert_reply!(other, &format!("CLIENT UNBLOCK {id} ERROR"), "(integer) 1");
+        let text = "(error) UNBLOCKED client unblocked via CLIENT UNBLOCK";
+        assert_answer!(waiter, text);
+        other.cmd("LPUSH q still-there");
+        assert_reply!(waiter, "LPOP q", "\"still-there\"");
+    });
+}
+
+#[test]
+fn a_client_that_is_gone_gets_nothing() {
+    each_config(|server| {
+        let [mut gone, mut killed, mut waiter, mut other] = server.connections();
+        let id = killed.id();
+        block(&mut gone, "BLPOP q 0", &mut other, 1);
+        block(&mut killed, "BLPOP q 0", &mut other, 2);
+        block(&mut waiter, "BLPOP q 0", &mut other, 3);
+        drop(gone);
+        wait_for_blocked(&mut other, 2);
+        assert_reply!(other, &format!("CLIENT KILL ID {id}"), "(integer) 1");
+        wait_for_blocked(&mut other, 1);
+        other.cmd("LPUSH q x");
+        assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
+    });
+}
+
+#[test]
+fn keys_of_another_type_are_passed_over() {
+    each_config(|server| {
+        let [mut waiter, mut other] = server.connections();
+        block(&mut waiter, "BLPOP q 0", &mut other, 1);
+        other.cmd("SET q text");
+        other.cmd("DEL q");
+        other.cmd("ZADD q 1 member");
+        other.cmd("DEL q");
+        other.cmd("LPUSH q x");
+        assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
+        other.cmd("SET q text");
+        let wrong = "(error) WRONGTYPE Operation against a key holding the wrong kind of value";
+        assert_reply!(waiter, "BLPOP q 0", wrong);
+    });
+}
+
+#[test]
+fn a_key_appears_by_rename_copy_move_and_swapdb_too() {
+    each_config(|server| {
+        let [mut waiter, mut other] = server.connections();
+        for (prepare, how) in [
+            ("RPUSH other x", "RENAME other q"),
+            ("RPUSH other x", "COPY other q"),
+            ("RPUSH other x", "LMOVE other q LEFT RIGHT"),
+        ] {
+            other.cmd("DEL other");
+            block(&mut waiter, "BLPOP q 0", &mut other, 1);
+            other.cmd(prepare);
+            other.cmd(how);
+            assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
+        }
+        for how in ["MOVE q 0", "SWAPDB 0 5"] {
+            block(&mut waiter, "BLPOP q 0", &mut other, 1);
+            other.cmd("SELECT 5");
+            other.cmd("RPUSH q x");
+            other.cmd(how);
+            assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
+            other.cmd("SELECT 0");
+        }
+    });
+}
+
+#[test]
+fn serving_one_waiter_may_make_the_next_key_ready() {
+    each_config(|server| {
+        let [mut mover, mut last, mut other] = server.connections();
+        block(&mut mover, "BLMOVE a b LEFT RIGHT 0", &mut other, 1);
+        block(&mut last, "BLPOP b 0", &mut other, 2);
+        other.cmd("RPUSH a x");
+        assert_answer!(mover, "\"x\"");
+        assert_answer!(last, "1) \"b\"\n2) \"x\"");
+        assert_reply!(other, "EXISTS a b", "(integer) 0");
+    });
+}
+
+#[test]
+fn a_pause_holds_service_back() {
+    each_config(|server| {
+        let [mut waiter, mut other] = server.connections();
+        block(&mut waiter, "BLPOP q 0", &mut other, 1);
+        other.cmd("CLIENT PAUSE 100000 WRITE");
+        assert!(!waiter.has_reply_within(Duration::from_millis(20)));
+        other.cmd("CLIENT UNPAUSE");
+        other.cmd("RPUSH q x");
+        assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
+    });
+}
+
+#[test]
+fn sorted_sets_serve_their_waiters() {
+    each_config(|server| {
+        let [mut min, mut max, mut many, mut other] = server.connections();
+        block(&mut min, "BZPOPMIN z 0", &mut other, 1);
+        block(&mut max, "BZPOPMAX other z 0", &mut other, 2);
+        block(&mut many, "BZMPOP 0 2 other z MIN COUNT 2", &mut other, 3);
+        other.cmd("ZADD z 1 a 2 b 3 c 4 d 5 e");
+        let score = |score: u8| {
+            if server.resp() == 3 { format!("(double) {score}") } else { format!("\"{score}\"") }
+        };
+        assert_answer!(min, format!("1) \"z\"\n2) \"a\"\n3) {}", score(1)));
+        assert_answer!(max, format!("1) \"z\"\n2) \"e\"\n3) {}", score(5)));
+        assert_eq!(many.reply().elements()[1].elements().len(), 2);
+        assert_reply!(other, "ZCARD z", "(integer) 1");
+    });
+}
+
+/// Producers and consumers on several workers: every element arrives once, and each producer's in
+/// order. (issue: blocking across threads)
+#[test]
+fn every_element_is_delivered_once_and_in_order() {
+    const CONSUMERS: usize = 64;
+    const PRODUCERS: usize = 4;
+    const ELEMENTS: usize = 4000;
+    let server = with_workers(2).start();
+    let consumers: Vec<_> = (0..CONSUMERS)
+        .map(|_| {
+            let mut conn = server.connect();
+            std::thread::spawn(move || {
+                let mut got = Vec::new();
+                loop {
+                    let element = conn.cmd("BLPOP urgent work 0").elements()[1].text();
+                    if element == "end" {
+                        return got;
+                    }
+                    got.push(element);
+                }
+            })
+        })
+        .collect();
+    let producers: Vec<_> = (0..PRODUCERS)
+        .map(|producer| {
+            let mut conn = server.connect();
+            std::thread::spawn(move || {
+                for element in 0..ELEMENTS {
+                    conn.cmd(&format!("RPUSH work {producer}:{element}"));
+                }
+            })
+        })
+        .collect();
+    producers.into_iter().for_each(|thread| thread.join().unwrap());
+    let mut conn = server.connect();
+    wait_until("all work is taken", || conn.cmd("LLEN work").integer() == 0);
+    (0..CONSUMERS).for_each(|_| drop(conn.cmd("RPUSH work end")));
+    let mut seen: HashMap<String, usize> = HashMap::new();
+    for consumer in consumers {
+        let got = consumer.join().unwrap();
+        let mut last = [None; PRODUCERS];
+        for element in got {
+            let (producer, number) = element.split_once(':').unwrap();
+            let (producer, number): (usize, usize) =
+                (producer.parse().unwrap(), number.parse().unwrap());
+            assert!(last[producer] < Some(number), "{element} after {:?}", last[producer]);
+            last[producer] = Some(number);
+            *seen.entry(element).or_default() += 1;
+        }
+    }
+    assert_eq!(seen.len(), PRODUCERS * ELEMENTS);
+    assert!(seen.values().all(|&times| times == 1));
+    assert_eq!(conn.info("blocked_clients"), "0");
+    assert_eq!(conn.cmd("EXISTS work urgent").integer(), 0);
+}
