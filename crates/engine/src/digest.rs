@@ -7,6 +7,7 @@
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
 use crate::types::Kind;
+use crate::types::list::{End, List};
 use brisk_structures::sha1::{DIGEST_LEN, sha1};
 use std::ops::ControlFlow;
 
@@ -31,6 +32,13 @@ impl Digest {
         self.mix(&type_number(entry.kind()).to_be_bytes());
         if let Some(string) = entry.string() {
             self.mix(string.as_bytes(&mut Digits::new()));
+        }
+        if let Some(list) = entry.get::<List>() {
+            let mut digits = itoa::Buffer::new();
+            list.walk(0, End::Front, |_, item| {
+                self.mix(item.text(&mut digits));
+                ControlFlow::<()>::Continue(())
+            });
         }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");

@@ -1,13 +1,15 @@
 //! All data commands, family by family. A family's rows stand at the end of its files.
 
 mod generic;
+mod list;
 mod server;
 mod string;
 
 use crate::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
-pub const FAMILIES: &[&[&[Command]]] = &[generic::FAMILY, server::FAMILY, string::FAMILY];
+pub const FAMILIES: &[&[&[Command]]] =
+    &[generic::FAMILY, list::FAMILY, server::FAMILY, string::FAMILY];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {

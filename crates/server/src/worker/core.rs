@@ -330,6 +330,7 @@ fn engine_settings(config: &Config) -> Settings {
         hash_max_listpack_value: encoding.hash_max_listpack_value as usize,
         list_max_listpack_size: encoding.list_max_listpack_size,
         list_compress_depth: encoding.list_compress_depth as usize,
+        list_plain_min: 0,
         set_max_intset_entries: encoding.set_max_intset_entries as usize,
         set_max_listpack_entries: encoding.set_max_listpack_entries as usize,
         set_max_listpack_value: encoding.set_max_listpack_value as usize,
