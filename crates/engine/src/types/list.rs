@@ -315,12 +315,15 @@ impl List {
     /// The list, ready to take `count` elements of `bytes` bytes together.
     #[inline]
     fn grown(&mut self, bytes: usize, count: usize, limits: &EncodingLimits) -> &mut List {
-        if let List::ListPack(list) = self {
-            let options = options(limits);
-            if options.exceeded(list.bytes().saturating_add(bytes), list.len() + count) {
-                let list = std::mem::take(list);
-                *self = List::QuickList(Box::new(QuickList::from_listpack(list, options)));
+        match self {
+            List::ListPack(list) => {
+                let options = options(limits);
+                if options.exceeded(list.bytes().saturating_add(bytes), list.len() + count) {
+                    let list = std::mem::take(list);
+                    *self = List::QuickList(Box::new(QuickList::from_listpack(list, options)));
+                }
             }
+            List::QuickList(list) => list.set_plain_min(limits.list_plain_min),
         }
         self
     }

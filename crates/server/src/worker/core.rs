@@ -117,6 +117,8 @@ impl Core {
         self.config = self.shared.config();
         let config = Arc::clone(&self.config);
         self.env.settings = engine_settings(&config);
+        let plain_min = self.shared.list_plain_min.load(Ordering::Relaxed);
+        self.env.settings.limits.list_plain_min = plain_min;
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {

@@ -34,6 +34,8 @@ pub enum How {
     Shared,
     /// Equal but for notes, which are prose.
     Notes,
+    /// Equal, or our small list is a listpack where theirs is a quicklist of one node.
+    SmallList,
 }
 
 /// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
@@ -217,6 +219,7 @@ pub const COMPARISONS: &[Comparison] = &[
     Comparison { name: "command|info", when: Some(nameless), how: How::Kind, reason: TABLES },
     may("command|info", How::Notes, "notes on key specifications are the server's own words"),
     may("memory|usage", How::Kind, INTERNAL),
+    may("object|encoding", How::SmallList, "small lists are listpacks since 7.2"),
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),
 ];
 

@@ -100,7 +100,7 @@ impl Pair {
         };
         for (words, how) in [
             (&[&b"TYPE"[..], key][..], How::Exact),
-            (&[b"OBJECT", b"ENCODING", key], How::Exact),
+            (&[b"OBJECT", b"ENCODING", key], How::SmallList),
             (&[b"PEXPIRETIME", key], DEADLINES),
             (content, how),
         ] {

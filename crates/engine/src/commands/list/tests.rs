@@ -192,16 +192,17 @@ fn a_list_is_a_listpack_as_long_as_it_fits_one_node() {
         &[
             ("RPUSH k 1 2 3 4", "listpack"),
             ("RPUSH k 5", "quicklist"),
-            ("LPOP k", "quicklist"),
-            ("LPOP k", "quicklist"),
+            ("LPOP k 3", "quicklist"),
             ("LPOP k", "listpack"),
             ("RPUSH k 1 2", "listpack"),
+            ("LINSERT k BEFORE 5 0", "listpack"),
             ("LINSERT k BEFORE none x", "quicklist"),
             ("LTRIM k 0 2", "quicklist"),
             ("LTRIM k 0 1", "listpack"),
             ("RPUSH k a a", "listpack"),
             ("LSET k 9 x", "quicklist"),
-            ("LREM k 2 a", "listpack"),
+            ("LREM k 1 a", "quicklist"),
+            ("LREM k 1 a", "listpack"),
         ],
     );
     let long = "x".repeat(4080);
