@@ -331,6 +331,7 @@ pub const GUARDS: &[Guard] = &[
     guard("bzmpop", Place::At(1), brief_seconds, "0.001", WAITS),
     guard("xread", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
     guard("xreadgroup", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
+    guard("lpos", Place::After(&["RANK"]), negatable, "-1", "refused since 7.2"),
     guard("wait", Place::Last, brief_ms, "1", WAITS),
     guard("setbit", Place::At(2), modest_or_refused, "4294967296", COSTS),
     guard("setrange", Place::At(2), modest_or_refused, "4294967296", COSTS),
@@ -371,6 +372,10 @@ fn brief_seconds(word: &[u8]) -> bool {
 
 fn brief_ms(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n < 0 || (1..=10).contains(&n))
+}
+
+fn negatable(word: &[u8]) -> bool {
+    number(word) != Some(i64::MIN)
 }
 
 fn modest_or_refused(word: &[u8]) -> bool {
