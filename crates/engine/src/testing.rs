@@ -94,6 +94,46 @@ impl Db {
         self
     }
 
+    /// Runs the commands of a transcript (`> …`) and compares each reply with the lines that follow
+    /// it. A reply that ends in `…` was cut off. `CONFIG SET` changes the
+    /// setting of that name.
+    #[track_caller]
+    pub fn replay(&mut self, transcript: &str) -> &mut Db {
+        for step in transcript.trim_start_matches("> ").split("\n> ") {
+            let (line, want) = step.split_once('\n').unwrap_or((step, ""));
+            let want = want.trim_end_matches('\n');
+            if self.set_setting(line) {
+                continue;
+            }
+            match want.strip_suffix('…') {
+                Some(head) => {
+                    let got = self.run(line);
+                    assert!(got.starts_with(head), "{line}\n got: {got}\nwant: {want}");
+                }
+                None => _ = self.check(line, want),
+            }
+        }
+        self
+    }
+
+    fn set_setting(&mut self, line: &str) -> bool {
+        let Some(pair) = line.strip_prefix("CONFIG SET ") else { return false };
+        let parsed = pair.split_once(' ').and_then(|(name, n)| Some((name, n.parse().ok()?)));
+        let settings = &mut self.env.settings;
+        match parsed {
+            Some(("proto-max-bulk-len", n)) => settings.string_bytes_max = n,
+            Some(("hll-sparse-max-bytes", n)) => settings.limits.hll_sparse_max_bytes = n as usize,
+            Some(("stream-node-max-entries", n)) => {
+                settings.limits.stream_node_max_entries = n as usize;
+            }
+            Some(("stream-node-max-bytes", n)) => {
+                settings.limits.stream_node_max_bytes = n as usize;
+            }
+            _ => panic!("a setting without a place: {line}"),
+        }
+        true
+    }
+
     /// Runs a line; the reply in the form of redis-cli.
     pub fn run(&mut self, line: &str) -> String {
         self.run_words(&split(line))

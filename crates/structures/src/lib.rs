@@ -9,6 +9,7 @@
 //! | [`slot`] | a table behind a one-byte lock, with lock-free prefetching |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`intset`] | a sorted array of integers: small sets of numbers |
+//! | [`bits`], [`hyperloglog`] | what bitmaps and cardinality estimators do to byte strings |
 //! | [`alloc`] | counts what the global allocator hands out |
 //! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
 //! | [`lzf`] | compression of small blocks, as dumps and inner list nodes use it |
@@ -20,6 +21,7 @@
 //! invariant of its file's head that makes it sound.
 
 pub mod alloc;
+pub mod bits;
 pub mod crc16;
 pub mod decimal;
 pub mod entry;
@@ -27,6 +29,7 @@ pub mod entry;
 pub mod fuzzing;
 pub mod geohash;
 pub mod hash;
+pub mod hyperloglog;
 pub mod intset;
 pub mod list;
 pub mod listpack;

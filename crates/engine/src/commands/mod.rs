@@ -1,15 +1,30 @@
 //! All data commands, family by family. A family's rows stand at the end of its files.
 
+mod bitmap;
 mod generic;
+mod geo;
+mod hyperloglog;
+mod iteration;
 mod list;
 mod server;
+mod set;
+mod sorted_set;
 mod string;
 
 use crate::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
-pub const FAMILIES: &[&[&[Command]]] =
-    &[generic::FAMILY, list::FAMILY, server::FAMILY, string::FAMILY];
+pub const FAMILIES: &[&[&[Command]]] = &[
+    bitmap::FAMILY,
+    generic::FAMILY,
+    geo::FAMILY,
+    hyperloglog::FAMILY,
+    list::FAMILY,
+    server::FAMILY,
+    set::FAMILY,
+    sorted_set::FAMILY,
+    string::FAMILY,
+];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -5,11 +5,12 @@
 //! hear of it, is done here.
 
 use super::evict::{initial_clock, touch};
-use super::keys::{Keys, discard, discard_value};
+use super::keys::{Keys, discard, discard_value, free_value};
 use super::{Entry, Key};
 use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
-use crate::types::{Collection, Edit, EncodingLimits, Kind, kind_byte};
+use crate::types::{Collection, Edit, EncodingLimits, Kind, kind_byte, string};
+use brisk_structures::entry::ValueRef;
 
 impl Keys<'_> {
     /// Lets `change` edit the value of `key`, which is made if there is none. On an error of
@@ -29,14 +30,14 @@ impl Keys<'_> {
         let env = self.env();
         let limits = &env.settings.limits;
         let mut value = C::new(limits);
-        let Edit { result, changes, event } = change(&mut value, limits)?;
-        if !value.is_empty() || (C::MAY_BE_EMPTY && event.is_some()) {
+        let Edit { result, happened, changes, event } = change(&mut value, limits)?;
+        if !value.is_empty() || (C::MAY_BE_EMPTY && happened) {
             let kind = kind_byte(C::KIND, value.encoding());
             let entry = Entry::new_boxed(key.bytes, kind, Box::new(value.into_value()));
             entry.set_clock(initial_clock(env));
             self.insert(key, entry);
         }
-        if let Some(event) = event {
+        if happened {
             self.changed_by(key, changes, C::EVENTS, event);
         }
         Ok(result)
@@ -70,11 +71,11 @@ impl Keys<'_> {
         touch(env, &entry);
         let value = entry.boxed_mut().and_then(C::of_value_mut);
         let value = value.expect("an entry's kind is that of its value");
-        let Edit { result, changes, event } = change(value, &env.settings.limits)?;
+        let Edit { result, happened, changes, event } = change(value, &env.settings.limits)?;
         let gone = value.is_empty() && !C::MAY_BE_EMPTY;
         let kind = kind_byte(C::KIND, value.encoding());
         entry.set_kind(kind);
-        if let Some(event) = event {
+        if happened {
             self.changed_by(key, changes, C::EVENTS, event);
             // Lists and sorted sets serve who waits as they appear; a stream with each entry.
             if C::KIND == Kind::Stream && self.is_waited_for(key.slot) {
@@ -87,6 +88,12 @@ impl Keys<'_> {
             self.tell(key, EventClass::GENERIC, "del");
         }
         Ok(result)
+    }
+
+    /// Frees a value that was taken out of its key, or was never under one: elsewhere if it is
+    /// large.
+    pub fn free<C: Collection>(&self, value: C) {
+        discard_value(self.env(), value.into_value());
     }
 
     /// Puts `value` under `key`, whatever that held, without a deadline: what the STORE forms of
@@ -108,5 +115,27 @@ impl Keys<'_> {
         entry.set_clock(initial_clock(env));
         self.insert(key, entry);
         self.changed(key, C::EVENTS, event);
+    }
+
+    /// Puts `bytes` under `key` as a string, as they are, whatever that held, without a deadline.
+    /// No bytes at all delete the key.
+    pub fn put_bytes(&mut self, key: &Key<'_>, bytes: Vec<u8>, event: &'static str) {
+        if bytes.is_empty() {
+            self.delete(key);
+            return;
+        }
+        let (env, db) = (self.env(), self.db());
+        if self.contains(key) {
+            self.set_deadline(key, None);
+        } else {
+            self.insert(key, string::new_entry(key.bytes, b""));
+        }
+        let mut entry = self.find_mut(key);
+        if matches!(entry.value(), ValueRef::Boxed(_)) {
+            free_value(env, db, &mut entry);
+        }
+        string::store_owned(&mut entry, bytes);
+        entry.set_clock(initial_clock(env));
+        self.changed(key, EventClass::STRING, event);
     }
 }

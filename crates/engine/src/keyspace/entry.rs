@@ -7,7 +7,7 @@ use super::keys::Keys;
 use super::{DbIndex, Key, Stored, UnixMs};
 use crate::effect::EventClass;
 use crate::types::string::{self, Str, StrRef};
-use crate::types::{Encoding, Kind, Type, encoding_of, kind_of};
+use crate::types::{Edit, Encoding, Kind, Type, encoding_of, kind_of};
 use brisk_structures::entry::ValueRef;
 use std::marker::PhantomData;
 
@@ -121,5 +121,24 @@ impl EntryMut<'_, '_, Str> {
     pub fn modify(&mut self, len: usize, event: &'static str, change: impl FnOnce(&mut [u8])) {
         string::modify(&mut self.keys.find_mut(&self.key), len, change);
         self.keys.changed(&self.key, EventClass::STRING, event);
+    }
+
+    /// As [`EntryMut::modify`], for changes that may come to nothing: the value is then only kept
+    /// as bytes from now on.
+    pub fn edit<R>(&mut self, len: usize, change: impl FnOnce(&mut [u8]) -> Edit<R>) -> R {
+        let mut edit = None;
+        string::modify(&mut self.keys.find_mut(&self.key), len, |bytes| edit = Some(change(bytes)));
+        let edit: Edit<R> = edit.expect("modify calls its closure");
+        let Edit { result, happened, changes, event } = edit;
+        if happened {
+            self.keys.changed_by(&self.key, changes, EventClass::STRING, event);
+        }
+        result
+    }
+
+    /// Replaces the value by `bytes` as they are, which is `changes` changes; the deadline stays.
+    pub fn store_owned(&mut self, bytes: Vec<u8>, changes: u64, event: &'static str) {
+        string::store_owned(&mut self.keys.find_mut(&self.key), bytes);
+        self.keys.changed_by(&self.key, changes, EventClass::STRING, event);
     }
 }

@@ -5,9 +5,10 @@ use super::{Encoding, Kind, Type, Value};
 use crate::effect::EventClass;
 use crate::keyspace::Stored;
 use brisk_structures::entry::ValueRef;
+use brisk_structures::hash::HashKey;
 
-/// Up to which size values keep their compact encodings; sizes in bytes, counts in elements. The
-/// names are those of the configuration directives.
+/// Up to which size values keep their compact encodings, and what large ones need; sizes in bytes,
+/// counts in elements. The names are those of the configuration directives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EncodingLimits {
     pub hash_max_listpack_entries: usize,
@@ -29,6 +30,8 @@ pub struct EncodingLimits {
     pub stream_node_max_bytes: usize,
     /// 0 for no limit.
     pub stream_node_max_entries: usize,
+    /// No directive: the secret that fields and members are hashed with.
+    pub hash_key: HashKey,
 }
 
 impl Default for EncodingLimits {
@@ -48,6 +51,7 @@ impl Default for EncodingLimits {
             hll_sparse_max_bytes: 3000,
             stream_node_max_bytes: 4096,
             stream_node_max_entries: 100,
+            hash_key: HashKey::default(),
         }
     }
 }
@@ -87,24 +91,30 @@ impl<C: Collection> Type for C {
 #[derive(Debug, Clone, Copy)]
 pub struct Edit<R> {
     pub(crate) result: R,
+    pub(crate) happened: bool,
     pub(crate) changes: u64,
-    /// None if nothing happened.
-    pub(crate) event: Option<&'static str>,
+    /// Empty if keyspace events do not tell of it.
+    pub(crate) event: &'static str,
 }
 
 impl<R> Edit<R> {
     /// `changes` things were changed, which is the event `event`; with 0 changes nothing happened.
     pub fn new(result: R, changes: u64, event: &'static str) -> Edit<R> {
-        Edit { result, changes, event: (changes > 0).then_some(event) }
+        Edit { result, happened: changes > 0, changes, event }
     }
 
     /// Something happened that is told as `event` and counts as `changes`, even if those are none.
     pub fn told(result: R, changes: u64, event: &'static str) -> Edit<R> {
-        Edit { result, changes, event: Some(event) }
+        Edit { result, happened: true, changes, event }
+    }
+
+    /// `changes` things were changed, of which keyspace events do not tell.
+    pub fn silent(result: R, changes: u64) -> Edit<R> {
+        Edit::new(result, changes, "")
     }
 
     /// Nothing was changed.
     pub fn unchanged(result: R) -> Edit<R> {
-        Edit { result, changes: 0, event: None }
+        Edit::new(result, 0, "")
     }
 }

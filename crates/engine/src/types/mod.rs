@@ -2,12 +2,16 @@
 
 mod collection;
 pub mod list;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
 
 pub use collection::{Collection, Edit, EncodingLimits};
+pub use sorted_set::SortedSet;
 
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
+use set::Set;
 use std::sync::Arc;
 
 /// A value that does not live inside its entry. A clone is as cheap as the value is large: compact
@@ -17,6 +21,8 @@ pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
     List(list::List),
+    SortedSet(SortedSet),
+    Set(Set),
 }
 
 impl Value {
@@ -25,6 +31,8 @@ impl Value {
         match self {
             Value::Str(_) => false,
             Value::List(list) => list.is_light(),
+            Value::SortedSet(set) => set.is_light(),
+            Value::Set(set) => set.is_light(),
         }
     }
 
@@ -34,6 +42,8 @@ impl Value {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
             Value::List(list) => size_of::<Value>() + list.allocated_bytes(),
+            Value::SortedSet(set) => size_of::<Value>() + set.allocated_bytes(),
+            Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
         }
     }
 }

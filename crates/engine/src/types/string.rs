@@ -125,6 +125,16 @@ pub(crate) fn store_text(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     entry.set_kind(kind_byte(Kind::String, text_encoding(bytes)));
 }
 
+/// Replaces the entry's value by `bytes`, which are not looked at, and leaves the entry `raw`.
+pub(crate) fn store_owned(entry: &mut StoredMut<'_>, bytes: Vec<u8>) {
+    if bytes.len() < SHARED_MIN {
+        entry.set_bytes(&bytes);
+    } else {
+        entry.set_boxed(Box::new(Value::Str(Arc::new(bytes))));
+    }
+    entry.set_kind(kind_byte(Kind::String, Encoding::Raw));
+}
+
 /// Stores an integer.
 #[inline]
 pub(crate) fn store_integer(entry: &mut StoredMut<'_>, number: i64) {
@@ -150,12 +160,12 @@ pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(
         entry.resize_bytes(len);
         change(entry.bytes_mut().expect("resized bytes are inside the entry"));
     } else {
-        let mut data = Vec::with_capacity(len);
-        data.extend_from_slice(match entry.value() {
-            ValueRef::Bytes(bytes) => bytes,
-            ValueRef::Int(_) | ValueRef::Boxed(_) => unreachable!("both were handled above"),
-        });
-        data.resize(len, 0);
+        // Fresh pages are zero already: a bit set far out costs no gigabyte of writing.
+        let mut data = vec![0; len];
+        let ValueRef::Bytes(bytes) = entry.value() else {
+            unreachable!("integers and boxes were handled above")
+        };
+        data[..bytes.len()].copy_from_slice(bytes);
         change(&mut data);
         entry.set_boxed(Box::new(Value::Str(Arc::new(data))));
         entry.set_kind(kind);

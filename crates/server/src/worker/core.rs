@@ -10,6 +10,7 @@ use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
 use crate::table::{Row, Run};
 use brisk_engine::env::EvictionPolicy;
+use brisk_engine::keyspace::KeyHasher;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::types::EncodingLimits;
@@ -111,12 +112,17 @@ impl Core {
         }
     }
 
+    /// Tells configurations apart: the one of the last [`Core::refresh_config`].
+    pub fn config_generation(&self) -> u64 {
+        self.config_generation
+    }
+
     #[cold]
     fn take_config(&mut self) {
         self.config_generation = self.shared.config_generation();
         self.config = self.shared.config();
         let config = Arc::clone(&self.config);
-        self.env.settings = engine_settings(&config);
+        self.env.settings = engine_settings(&config, self.shared.keyspace.hasher());
         let plain_min = self.shared.list_plain_min.load(Ordering::Relaxed);
         self.env.settings.limits.list_plain_min = plain_min;
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
@@ -172,7 +178,12 @@ impl Core {
             if fits {
                 break;
             }
-            if self.clock.ns(self.clock.ticks().wrapping_sub(begin)) > budget_ns {
+            let lasted = self.clock.ns(self.clock.ticks().wrapping_sub(begin));
+            // What `lazyfree-lazy-eviction` leaves to another thread shows as free only later: to
+            // go on until it does would evict more than needed.
+            let ahead = self.env.settings.lazy_eviction
+                && self.shared.background.pending() >= LAZY_EVICTIONS_AHEAD_MAX;
+            if lasted > budget_ns || ahead {
                 // More is evicted before the next command; until then writing is let through,
                 // since room is being made.
                 fits = true;
@@ -312,6 +323,9 @@ impl Core {
     }
 }
 
+/// Large values evicted and not yet freed, at most, before eviction waits for the thread that frees them.
+const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;
+
 /// Time one eviction may take by `maxmemory-eviction-tenacity`: 0-10 linear up to 500 us, above
 /// growing by 15 % each, 100 without limit.
 fn eviction_budget_ns(tenacity: i64) -> u64 {
@@ -322,7 +336,7 @@ fn eviction_budget_ns(tenacity: i64) -> u64 {
     }
 }
 
-fn engine_settings(config: &Config) -> Settings {
+fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
     use crate::config::choice::EvictionPolicy as Chosen;
     let memory = &config.memory;
     let encoding = &config.encoding;
@@ -341,6 +355,7 @@ fn engine_settings(config: &Config) -> Settings {
         hll_sparse_max_bytes: encoding.hll_sparse_max_bytes as usize,
         stream_node_max_bytes: encoding.stream_node_max_bytes as usize,
         stream_node_max_entries: encoding.stream_node_max_entries as usize,
+        hash_key: hasher.secret(),
     };
     Settings {
         limits,
@@ -361,6 +376,7 @@ fn engine_settings(config: &Config) -> Settings {
         lfu_decay_minutes: memory.lfu_decay_time_min as u32,
         lazy_expire: memory.lazyfree_lazy_expire,
         lazy_eviction: memory.lazyfree_lazy_eviction,
+        lazy_server_del: memory.lazyfree_lazy_server_del,
         lazy_user_del: memory.lazyfree_lazy_user_del,
         lazy_user_flush: memory.lazyfree_lazy_user_flush,
         ..Settings::default()

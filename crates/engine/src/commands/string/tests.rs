@@ -4,26 +4,11 @@ use crate::effect::EventClass;
 use crate::keyspace::UnixMs;
 use crate::testing::Db;
 
-/// Replays commands (`> …`) and compares each reply with the lines that follow it. A reply that
-/// ends in `…` was cut off.
 #[test]
 fn replies_are_those_of_a_real_server() {
-    let transcript = include_str!("tests/transcript.txt");
     let mut db = Db::new();
     db.at(1_700_000_000_000);
-    for step in transcript.strip_prefix("> ").unwrap().split("\n> ") {
-        let (line, want) = step.split_once('\n').unwrap();
-        let want = want.trim_end_matches('\n');
-        if let Some(bytes_max) = line.strip_prefix("CONFIG SET proto-max-bulk-len ") {
-            db.settings().string_bytes_max = bytes_max.parse().unwrap();
-            continue;
-        }
-        match want.strip_suffix('…') {
-            Some(head) => assert!(db.run(line).starts_with(head), "{line}"),
-            None => _ = db.check(line, want),
-        }
-    }
-    db.invariants();
+    db.replay(include_str!("tests/transcript.txt")).invariants();
 }
 
 /// Lines of `a|b|subsequence|runs`, a run as `first-last=first-last`, the last run first.

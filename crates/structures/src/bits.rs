@@ -1,0 +1,163 @@
+//! Bits of byte strings: counting, finding, and integers at any bit offset.
+//!
+//! Bit 0 is the most significant bit of byte 0, so that the bits of a string read from left to
+//! right as they do on paper. Whole words are handled at once; only the ends go byte by byte.
+
+/// How many bits of `bytes` are set. O(bytes / 8).
+pub fn count_ones(bytes: &[u8]) -> u64 {
+    let (words, tail) = bytes.as_chunks::<8>();
+    let whole: u64 =
+        words.iter().map(|word| u64::from(u64::from_ne_bytes(*word).count_ones())).sum();
+    whole + tail.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()
+}
+
+/// How many of the bits `first..=last` are set. The range must lie inside `bytes`.
+pub fn count_ones_in(bytes: &[u8], first: u64, last: u64) -> u64 {
+    debug_assert!(first <= last && last < bytes.len() as u64 * 8);
+    let (from, to) = ((first / 8) as usize, (last / 8) as usize);
+    let before = bytes[from] & !(0xff >> (first % 8));
+    let after = bytes[to] & !(0xff << (7 - last % 8));
+    let outside = before.count_ones() + after.count_ones();
+    count_ones(&bytes[from..=to]) - u64::from(outside)
+}
+
+/// The place of the first bit among `first..=last` that is set (or clear, if `set` is false). The
+/// range must lie inside `bytes`. O(bits / 64).
+pub fn find(bytes: &[u8], set: bool, first: u64, last: u64) -> Option<u64> {
+    debug_assert!(first <= last && last < bytes.len() as u64 * 8);
+    // What is looked for becomes a one.
+    let flip = if set { 0 } else { 0xff };
+    let (from, to) = ((first / 8) as usize, (last / 8) as usize);
+    let masked = |at: usize| {
+        let mut byte = bytes[at] ^ flip;
+        if at == from {
+            byte &= 0xff >> (first % 8);
+        }
+        if at == to {
+            byte &= 0xff << (7 - last % 8);
+        }
+        byte
+    };
+    let place = |at: usize, byte: u8| at as u64 * 8 + u64::from(byte.leading_zeros());
+    if masked(from) != 0 || from == to {
+        return (masked(from) != 0).then(|| place(from, masked(from)));
+    }
+    let middle = &bytes[from + 1..to];
+    let (words, _) = middle.as_chunks::<8>();
+    let dull = if set { 0 } else { u64::MAX };
+    let skipped = words.iter().take_while(|word| u64::from_ne_bytes(**word) == dull).count() * 8;
+    let found = (from + 1 + skipped..=to).find(|at| masked(*at) != 0);
+    found.map(|at| place(at, masked(at)))
+}
+
+/// The bit at `offset`; what lies behind the end is clear.
+pub fn bit(bytes: &[u8], offset: u64) -> bool {
+    let byte = usize::try_from(offset / 8).ok().and_then(|at| bytes.get(at));
+    byte.is_some_and(|byte| byte & (0x80 >> (offset % 8)) != 0)
+}
+
+/// Sets the bit at `offset`, which must lie inside `bytes`; what it was.
+pub fn set_bit(bytes: &mut [u8], offset: u64, set: bool) -> bool {
+    let byte = &mut bytes[(offset / 8) as usize];
+    let mask = 0x80 >> (offset % 8);
+    let was = *byte & mask != 0;
+    *byte = if set { *byte | mask } else { *byte & !mask };
+    was
+}
+
+/// Bytes that an integer of up to 64 bits may touch.
+const WINDOW: usize = 9;
+
+/// The `width` bits (1 to 64) from `offset` on as an integer; what lies behind the end is clear.
+pub fn read_bits(bytes: &[u8], offset: u64, width: u32) -> u64 {
+    let from = usize::try_from(offset / 8).map_or(bytes.len(), |at| at.min(bytes.len()));
+    let window = &bytes[from..];
+    let mut wide = 0u128;
+    for at in 0..WINDOW {
+        wide = wide << 8 | u128::from(window.get(at).copied().unwrap_or(0));
+    }
+    let (shift, mask) = window_of(offset, width);
+    (wide >> shift & mask) as u64
+}
+
+/// Writes the low `width` bits (1 to 64) of `value` from `offset` on. They must lie inside `bytes`.
+pub fn write_bits(bytes: &mut [u8], offset: u64, width: u32, value: u64) {
+    let from = (offset / 8) as usize;
+    let to = ((offset + u64::from(width) - 1) / 8) as usize;
+    let window = &mut bytes[from..=to];
+    let (shift, mask) = window_of(offset, width);
+    let (mask, value) = (mask << shift, (u128::from(value) & mask) << shift);
+    for (at, byte) in window.iter_mut().enumerate() {
+        let down = 8 * (WINDOW - 1 - at);
+        *byte = *byte & !((mask >> down) as u8) | (value >> down) as u8;
+    }
+}
+
+/// How far the bits are from the right end of their window, and as many ones as they are.
+fn window_of(offset: u64, width: u32) -> (u32, u128) {
+    debug_assert!((1..=64).contains(&width));
+    (8 * WINDOW as u32 - (offset % 8) as u32 - width, (1 << width) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes that look random, but with long runs of equal ones.
+    fn sample(seed: u64, len: usize) -> Vec<u8> {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        (0..len)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                match state >> 60 {
+                    0..=5 => 0,
+                    6..=11 => 0xff,
+                    _ => (state >> 32) as u8,
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn counting_and_finding_agree_with_looking_at_each_bit() {
+        for seed in 0..40 {
+            let bytes = sample(seed, 1 + (seed as usize * 7) % 50);
+            let bits = bytes.len() as u64 * 8;
+            let all = (0..bits).filter(|at| bit(&bytes, *at)).count() as u64;
+            assert_eq!(count_ones(&bytes), all);
+            for first in (0..bits).step_by(3) {
+                for last in (first..bits).step_by(5) {
+                    let set = |at: &u64| bit(&bytes, *at);
+                    let count = (first..=last).filter(set).count() as u64;
+                    assert_eq!(count_ones_in(&bytes, first, last), count);
+                    assert_eq!(find(&bytes, true, first, last), (first..=last).find(set));
+                    let clear = (first..=last).find(|at| !set(at));
+                    assert_eq!(find(&bytes, false, first, last), clear);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn integers_are_read_as_written_and_their_neighbours_stay() {
+        for seed in 0..200 {
+            let before = sample(seed, 24);
+            let (offset, width) = (seed % 100, 1 + (seed * 13 % 64) as u32);
+            let value = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut bytes = before.clone();
+            write_bits(&mut bytes, offset, width, value);
+            assert_eq!(read_bits(&bytes, offset, width), value & (u64::MAX >> (64 - width)));
+            let inside = offset..offset + u64::from(width);
+            for at in (0..24 * 8).filter(|at| !inside.contains(at)) {
+                assert_eq!(bit(&bytes, at), bit(&before, at));
+            }
+        }
+    }
+
+    #[test]
+    fn what_lies_behind_the_end_is_clear() {
+        assert_eq!(read_bits(b"\xff", 4, 8), 0xf0);
+        assert_eq!(read_bits(b"\xff", u64::MAX - 64, 64), 0);
+        assert!(!bit(b"\xff", 8));
+    }
+}
