@@ -6,6 +6,7 @@
 
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
+use crate::types::list::{End, List};
 use crate::types::set::Set;
 use crate::types::{Kind, SortedSet};
 use brisk_resp::reply::encode;
@@ -33,6 +34,13 @@ impl Digest {
         self.mix(&type_number(entry.kind()).to_be_bytes());
         if let Some(string) = entry.string() {
             self.mix(string.as_bytes(&mut Digits::new()));
+        }
+        if let Some(list) = entry.get::<List>() {
+            let mut digits = itoa::Buffer::new();
+            list.walk(0, End::Front, |_, item| {
+                self.mix(item.text(&mut digits));
+                ControlFlow::<()>::Continue(())
+            });
         }
         if let Some(set) = entry.get::<SortedSet>() {
             let mut text = Vec::new();

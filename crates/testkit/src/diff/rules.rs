@@ -34,8 +34,8 @@ pub enum How {
     Shared,
     /// Equal but for notes, which are prose.
     Notes,
-    /// Equal, or encodings that a set with the same members has in Redis 7.2 and in 7.0.
-    SetEncoding,
+    /// Equal, or encodings that the same set or list has in Redis 7.2 and in 7.0.
+    Encoding,
     /// Equal, or we refuse.
     Refused,
     /// Equal, or they refuse what is younger than they are.
@@ -246,7 +246,7 @@ pub const COMPARISONS: &[Comparison] = &[
     },
     may("command|info", How::Notes, "notes on key specifications are the server's own words"),
     may("memory|usage", How::Kind, INTERNAL),
-    may("object|encoding", How::SetEncoding, "sets have the encodings of 7.2, which 7.0 lacks"),
+    may("object|encoding", How::Encoding, "sets and lists have encodings of 7.2 that 7.0 lacks"),
     Comparison { name: "bitcount", when: Some(with_range), how: How::Refused, reason: JUDGED },
     Comparison { name: "bitpos", when: Some(with_range), how: How::Refused, reason: JUDGED },
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),
@@ -378,6 +378,7 @@ pub const GUARDS: &[Guard] = &[
     guard("bzmpop", Place::At(1), brief_seconds, "0.001", WAITS),
     guard("xread", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
     guard("xreadgroup", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
+    guard("lpos", Place::After(&["RANK"]), negatable, "-1", "refused since 7.2"),
     guard("wait", Place::Last, brief_ms, "1", WAITS),
     guard("setbit", Place::At(2), modest_or_refused, "4294967296", COSTS),
     guard("setrange", Place::At(2), modest_or_refused, "4294967296", COSTS),
@@ -422,6 +423,10 @@ fn brief_seconds(word: &[u8]) -> bool {
 
 fn brief_ms(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n < 0 || (1..=10).contains(&n))
+}
+
+fn negatable(word: &[u8]) -> bool {
+    number(word) != Some(i64::MIN)
 }
 
 fn modest_or_refused(word: &[u8]) -> bool {

@@ -14,6 +14,7 @@ const LIMITS: EncodingLimits = EncodingLimits {
     hash_max_listpack_value: 0,
     list_max_listpack_size: 0,
     list_compress_depth: 0,
+    list_plain_min: 0,
     zset_max_listpack_entries: 0,
     zset_max_listpack_value: 0,
     hll_sparse_max_bytes: 0,
