@@ -7,6 +7,7 @@
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
 use crate::types::Kind;
+use crate::types::hash::Hash;
 use brisk_structures::sha1::{DIGEST_LEN, sha1};
 use std::ops::ControlFlow;
 
@@ -32,9 +33,25 @@ impl Digest {
         if let Some(string) = entry.string() {
             self.mix(string.as_bytes(&mut Digits::new()));
         }
+        if let Some(hash) = entry.get::<Hash>() {
+            self.add_hash(hash);
+        }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");
         }
+    }
+
+    fn add_hash(&mut self, hash: &Hash) {
+        let mut digits = itoa::Buffer::new();
+        hash.each_timed(|field, value, deadline| {
+            let mut of_field = Digest::default();
+            of_field.mix(field.text(&mut digits));
+            of_field.mix(value.text(&mut digits));
+            if deadline.is_some() {
+                of_field.xor(b"!!hexpire!!");
+            }
+            self.xor(&of_field.0);
+        });
     }
 
     /// The digest of a value. O(its size).

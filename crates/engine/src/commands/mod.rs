@@ -2,15 +2,23 @@
 
 mod bitmap;
 mod generic;
+mod hash;
 mod hyperloglog;
+mod iteration;
 mod server;
 mod string;
 
 use crate::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
-pub const FAMILIES: &[&[&[Command]]] =
-    &[bitmap::FAMILY, generic::FAMILY, hyperloglog::FAMILY, server::FAMILY, string::FAMILY];
+pub const FAMILIES: &[&[&[Command]]] = &[
+    bitmap::FAMILY,
+    generic::FAMILY,
+    hash::FAMILY,
+    hyperloglog::FAMILY,
+    server::FAMILY,
+    string::FAMILY,
+];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -44,7 +44,11 @@ impl<'k> EntryRef<'k> {
     }
     /// The value if it is a string.
     pub fn string(&self) -> Option<StrRef<'k>> {
-        Str::of(self.0.clone()).ok()
+        self.get::<Str>()
+    }
+    /// The value if it is of type `T`.
+    pub fn get<T: Type>(&self) -> Option<T::Ref<'k>> {
+        T::of(self.0.clone()).ok()
     }
 }
 

@@ -1,12 +1,14 @@
 //! Logical types over their encodings. The only place that knows how a value is stored.
 
 mod collection;
+pub mod hash;
 pub mod string;
 
 pub use collection::{Collection, Edit, EncodingLimits};
 
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
+use hash::Hash;
 use std::sync::Arc;
 
 /// A value that does not live inside its entry. A clone is as cheap as the value is large: compact
@@ -15,6 +17,7 @@ use std::sync::Arc;
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
+    Hash(Hash),
 }
 
 impl Value {
@@ -22,6 +25,16 @@ impl Value {
     pub(crate) fn is_light(&self) -> bool {
         match self {
             Value::Str(_) => false,
+            Value::Hash(hash) => hash.is_light(),
+        }
+    }
+
+    /// The soonest deadline inside the value; earlier ones there cannot be, but it may be gone.
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        match self {
+            Value::Hash(hash) => hash.next_deadline(),
+            Value::Str(_) => None,
         }
     }
 
@@ -30,6 +43,7 @@ impl Value {
         match self {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
+            Value::Hash(hash) => size_of::<Value>() + hash.allocated_bytes(),
         }
     }
 }
