@@ -6,8 +6,10 @@
 
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
-use crate::types::Kind;
 use crate::types::hash::Hash;
+use crate::types::set::Set;
+use crate::types::{Kind, SortedSet};
+use brisk_resp::reply::encode;
 use brisk_structures::sha1::{DIGEST_LEN, sha1};
 use std::ops::ControlFlow;
 
@@ -35,6 +37,21 @@ impl Digest {
         }
         if let Some(hash) = entry.get::<Hash>() {
             self.add_hash(hash);
+        }
+        if let Some(set) = entry.get::<SortedSet>() {
+            let mut text = Vec::new();
+            for (member, score) in set.iter(0..set.len()) {
+                let mut element = Digest::default();
+                element.mix(member.text(&mut itoa::Buffer::new()));
+                text.clear();
+                encode::double_text(&mut text, score);
+                element.mix(&text);
+                self.xor(&element.0);
+            }
+        }
+        if let Some(set) = entry.get::<Set>() {
+            let mut digits = itoa::Buffer::new();
+            set.each(|member| self.xor(member.text(&mut digits)));
         }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");

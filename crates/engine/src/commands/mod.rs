@@ -2,10 +2,13 @@
 
 mod bitmap;
 mod generic;
+mod geo;
 mod hash;
 mod hyperloglog;
 mod iteration;
 mod server;
+mod set;
+mod sorted_set;
 mod string;
 
 use crate::ctx::Command;
@@ -14,9 +17,12 @@ use crate::ctx::Command;
 pub const FAMILIES: &[&[&[Command]]] = &[
     bitmap::FAMILY,
     generic::FAMILY,
+    geo::FAMILY,
     hash::FAMILY,
     hyperloglog::FAMILY,
     server::FAMILY,
+    set::FAMILY,
+    sorted_set::FAMILY,
     string::FAMILY,
 ];
 

@@ -94,6 +94,12 @@ impl Keys<'_> {
         Ok(result)
     }
 
+    /// Frees a value that was taken out of its key, or was never under one: elsewhere if it is
+    /// large.
+    pub fn free<C: Collection>(&self, value: C) {
+        discard_value(self.env(), value.into_value());
+    }
+
     /// Puts `value` under `key`, whatever that held, without a deadline: what the STORE forms of
     /// commands do with their results. A value without elements deletes the key.
     pub fn put<C: Collection>(&mut self, key: &Key<'_>, value: C, event: &'static str) {
@@ -128,7 +134,6 @@ impl Keys<'_> {
         } else {
             self.insert(key, string::new_entry(key.bytes, b""));
         }
-        let db = self.db();
         let mut entry = self.find_mut(key);
         if matches!(entry.value(), ValueRef::Boxed(_)) {
             free_value(env, db, &mut entry);

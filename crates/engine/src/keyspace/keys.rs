@@ -594,7 +594,17 @@ impl<'a> Keys<'a> {
                 }
             }
         }
+        for (db, slot) in aftermath.slots.drain(..) {
+            lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
+        }
         Some(ticket)
+    }
+
+    /// Has the slot's `last_write` raised when the command ends, as those of held slots are.
+    fn wrote_slot(&self, db: DbIndex, slot: SlotId) {
+        if self.env.armed.get().contains(Armed::PROPAGATE) {
+            self.env.aftermath.borrow_mut().slots.push((db, slot));
+        }
     }
 
     /// Shows `visit` every slot of a database that is not empty, each locked by itself.
@@ -624,6 +634,16 @@ impl<'a> Keys<'a> {
     /// A cursor is `slot * 2^24 + position`, where a position is a place in the order of hashes.
     pub fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(EntryRef<'_>)) -> u64 {
         self.walk(cursor, count, |_| false, visit).0
+    }
+
+    /// Whether a key is there and has not expired, asked of a slot that is not held; an expired one
+    /// stays, as for all commands that only look through the keys.
+    pub fn is_alive(&self, key: &Key<'_>) -> bool {
+        self.assert_holds_nothing();
+        let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
+        let guard = lock_patiently(database, key.slot);
+        let alive = |entry: Stored<'_>| entry.deadline().is_none_or(|at| UnixMs(at) > self.now());
+        guard.table().find(key.hash, key.bytes).is_some_and(alive)
     }
 
     /// As [`Keys::scan`], and removes those expired keys on the way that `concerns` admits.
@@ -708,6 +728,7 @@ impl<'a> Keys<'a> {
                 self.signal_all(db, id);
             }
             self.env.garbage.borrow_mut().push(Garbage::Table(table));
+            self.wrote_slot(db, id);
         }
         self.env.tally.database(db).shift(&was, &DatabaseTotals::default());
         was.keys
@@ -737,6 +758,8 @@ impl<'a> Keys<'a> {
             let (table, other) = (here.table_mut().take(), there.table_mut().take());
             here.table_mut().put(other);
             there.table_mut().put(table);
+            self.wrote_slot(a, id);
+            self.wrote_slot(b, id);
             // Who waits, waits for a key of the database of that number.
             for (db, guard) in [(a, &here), (b, &there)] {
                 if guard.marks() & WAITED_FOR != 0 {

@@ -26,6 +26,7 @@ mod waiting;
 pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
 pub use keys::{Keys, Overwrite};
+use tally::{Count, DatabaseTally};
 pub use tally::{Tally, Totals};
 pub use waiting::{Client, Unserved, Waiter};
 pub(crate) use waiting::{WaitingCall, Wish};
@@ -278,6 +279,18 @@ impl Keyspace {
         let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
         let sum: i64 = tallies.iter().map(|tally| tally.database(db).keys.get()).sum();
         sum.max(0) as u64
+    }
+
+    /// Puts the databases in which a counter stands above zero into `found`. O(threads x databases).
+    pub(crate) fn databases_with(
+        &self,
+        of: fn(&DatabaseTally) -> &Count,
+        found: &mut Vec<DbIndex>,
+    ) {
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = |db| tallies.iter().map(|tally| of(tally.database(db)).get()).sum::<i64>();
+        found.clear();
+        found.extend((0..self.database_count()).map(DbIndex).filter(|db| sum(*db) > 0));
     }
 
     /// The next write transaction's ticket.

@@ -117,6 +117,7 @@ fn text<'a>(element: &Element<'a>) -> Text<'a> {
 impl Hash {
     /// Number of fields. O(1).
     #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "collections have it from their trait")]
     pub fn len(&self) -> usize {
         match &self.0 {
             Fields::Table(table) => table.len(),

@@ -2,13 +2,17 @@
 
 mod collection;
 pub mod hash;
+pub mod set;
+pub mod sorted_set;
 pub mod string;
 
 pub use collection::{Collection, Edit, EncodingLimits};
+pub use sorted_set::SortedSet;
 
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
 use hash::Hash;
+use set::Set;
 use std::sync::Arc;
 
 /// A value that does not live inside its entry. A clone is as cheap as the value is large: compact
@@ -18,6 +22,8 @@ pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
     Hash(Hash),
+    SortedSet(SortedSet),
+    Set(Set),
 }
 
 impl Value {
@@ -26,6 +32,8 @@ impl Value {
         match self {
             Value::Str(_) => false,
             Value::Hash(hash) => hash.is_light(),
+            Value::SortedSet(set) => set.is_light(),
+            Value::Set(set) => set.is_light(),
         }
     }
 
@@ -34,7 +42,7 @@ impl Value {
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         match self {
             Value::Hash(hash) => hash.next_deadline(),
-            Value::Str(_) => None,
+            Value::Str(_) | Value::SortedSet(_) | Value::Set(_) => None,
         }
     }
 
@@ -44,6 +52,8 @@ impl Value {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
             Value::Hash(hash) => size_of::<Value>() + hash.allocated_bytes(),
+            Value::SortedSet(set) => size_of::<Value>() + set.allocated_bytes(),
+            Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
         }
     }
 }

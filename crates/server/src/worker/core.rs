@@ -176,7 +176,12 @@ impl Core {
             if fits {
                 break;
             }
-            if self.clock.ns(self.clock.ticks().wrapping_sub(begin)) > budget_ns {
+            let lasted = self.clock.ns(self.clock.ticks().wrapping_sub(begin));
+            // What `lazyfree-lazy-eviction` leaves to another thread shows as free only later: to
+            // go on until it does would evict more than needed.
+            let ahead = self.env.settings.lazy_eviction
+                && self.shared.background.pending() >= LAZY_EVICTIONS_AHEAD_MAX;
+            if lasted > budget_ns || ahead {
                 // More is evicted before the next command; until then writing is let through,
                 // since room is being made.
                 fits = true;
@@ -316,6 +321,9 @@ impl Core {
     }
 }
 
+/// Large values evicted and not yet freed, at most, before eviction waits for the thread that frees them.
+const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;
+
 /// Time one eviction may take by `maxmemory-eviction-tenacity`: 0-10 linear up to 500 us, above
 /// growing by 15 % each, 100 without limit.
 fn eviction_budget_ns(tenacity: i64) -> u64 {
@@ -365,6 +373,7 @@ fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
         lfu_decay_minutes: memory.lfu_decay_time_min as u32,
         lazy_expire: memory.lazyfree_lazy_expire,
         lazy_eviction: memory.lazyfree_lazy_eviction,
+        lazy_server_del: memory.lazyfree_lazy_server_del,
         lazy_user_del: memory.lazyfree_lazy_user_del,
         lazy_user_flush: memory.lazyfree_lazy_user_flush,
         ..Settings::default()

@@ -34,6 +34,8 @@ pub enum How {
     Shared,
     /// Equal but for notes, which are prose.
     Notes,
+    /// Equal, or encodings that a set with the same members has in Redis 7.2 and in 7.0.
+    SetEncoding,
     /// Equal, or we refuse.
     Refused,
 }
@@ -174,6 +176,8 @@ const HASHED: &str = "members come in the order of a hash table with a random se
 const CHOSEN: &str = "the server chooses at random";
 const CLOCK: &str = "tells a time that both servers read at their own instant";
 const CURSOR: &str = "one step of an iteration; whole iterations are compared with the states";
+const LEX: &str = "members of different scores are in no order of texts, and what is found then depends \
+    on the random heights of a skip list";
 const JUDGED: &str = "7.2 judges arguments before it looks at the key";
 const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
 
@@ -204,6 +208,12 @@ pub const COMPARISONS: &[Comparison] = &[
     may("hrandfield", How::Count, CHOSEN),
     may("zrandmember", How::Count, CHOSEN),
     may("spop", How::Count, CHOSEN),
+    may("zlexcount", How::Kind, LEX),
+    may("zrangebylex", How::Kind, LEX),
+    may("zrevrangebylex", How::Kind, LEX),
+    may("zremrangebylex", How::Kind, LEX),
+    Comparison { name: "zrange", when: Some(by_lex), how: How::Kind, reason: LEX },
+    Comparison { name: "zrangestore", when: Some(by_lex), how: How::Kind, reason: LEX },
     may("ttl", How::Near(GAP_S), CLOCK),
     may("pttl", How::Near(GAP_MS), CLOCK),
     may("expiretime", How::Deadline(GAP_S), CLOCK),
@@ -220,6 +230,7 @@ pub const COMPARISONS: &[Comparison] = &[
     Comparison { name: "command|info", when: Some(nameless), how: How::Kind, reason: TABLES },
     may("command|info", How::Notes, "notes on key specifications are the server's own words"),
     may("memory|usage", How::Kind, INTERNAL),
+    may("object|encoding", How::SetEncoding, "sets have the encodings of 7.2, which 7.0 lacks"),
     Comparison { name: "bitcount", when: Some(with_range), how: How::Refused, reason: JUDGED },
     Comparison { name: "bitpos", when: Some(with_range), how: How::Refused, reason: JUDGED },
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),
@@ -234,6 +245,10 @@ fn with_range(words: &[Vec<u8>]) -> bool {
 /// and, with ALPHA, where weights are equal.
 fn unsorted(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BY"))
+}
+
+fn by_lex(words: &[Vec<u8>]) -> bool {
+    words.iter().any(|word| word.eq_ignore_ascii_case(b"BYLEX"))
 }
 
 /// COMMAND INFO of no command is COMMAND.
@@ -269,10 +284,12 @@ pub fn newer(since: &str) -> bool {
 }
 
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by
-/// right: members removed at random, and what SORT … BY … STORE wrote.
+/// right: members removed at random, ranges of texts, and what SORT … BY … STORE wrote.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
     match name {
         "spop" => words.get(1).map(Vec::as_slice).into_iter().collect(),
+        "zremrangebylex" => words.get(1).map(Vec::as_slice).into_iter().collect(),
+        "zrangestore" if by_lex(words) => words.get(1).map(Vec::as_slice).into_iter().collect(),
         "sort" if unsorted(words) => words
             .windows(2)
             .filter(|pair| pair[0].eq_ignore_ascii_case(b"STORE"))
@@ -353,6 +370,10 @@ pub const GUARDS: &[Guard] = &[
     guard("xclaim", Place::After(&["IDLE", "TIME"]), no_near_idle, "0", RACES),
 ];
 
+/// Commands that take more words with us than the measured version: how many both take.
+const LENGTHS: &[(&str, usize, &str)] =
+    &[("zrank", 3, "WITHSCORE is younger"), ("zrevrank", 3, "WITHSCORE is younger")];
+
 fn number(word: &[u8]) -> Option<i64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
@@ -400,11 +421,14 @@ fn no_near_idle(word: &[u8]) -> bool {
 /// Replaces the arguments that [`GUARDS`] and [`SETTINGS`] do not admit.
 ///
 /// [`SETTINGS`]: super::settings::SETTINGS
-pub fn guard_call(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
+pub fn guard_call(name: &str, words: &mut Vec<Vec<u8>>, random: &mut Random) {
     if name == "config|set" {
         settings::confine(words);
     }
     part_deadlines(name, words, random);
+    if let Some(row) = LENGTHS.iter().find(|row| row.0 == name) {
+        words.truncate(row.1);
+    }
     for row in GUARDS.iter().filter(|row| row.name == name) {
         let last = words.len() - 1;
         for i in 1..words.len() {

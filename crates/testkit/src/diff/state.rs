@@ -98,9 +98,10 @@ impl Pair {
             }
             _ => return Ok(None), // expired since KEYS
         };
+        let encoding = if kind == "set" { How::SetEncoding } else { How::Exact };
         for (words, how) in [
             (&[&b"TYPE"[..], key][..], How::Exact),
-            (&[b"OBJECT", b"ENCODING", key], How::Exact),
+            (&[b"OBJECT", b"ENCODING", key], encoding),
             (&[b"PEXPIRETIME", key], DEADLINES),
             (content, how),
         ] {

@@ -21,7 +21,7 @@ fn hmset(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 /// Sets all fields that are given; the number of new ones.
 fn set_all(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<usize> {
     let key = args.key()?;
-    if args.remaining() % 2 != 0 {
+    if !args.remaining().is_multiple_of(2) {
         return Err(ctx.wrong_arity());
     }
     ctx.keys.upsert::<Hash, _>(&key, |hash, limits| {

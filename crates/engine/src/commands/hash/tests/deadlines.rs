@@ -97,7 +97,7 @@ fn expired_fields_are_told_and_propagated_before_the_command_that_finds_them() {
         db.at(2000).events("HGET h c", &["hexpired h"]);
         db.run("HPEXPIRE h 10 FIELDS 1 c");
         db.at(3000).events("HGET h c", &["hexpired h", "del h"]);
-        db.run("HSET h a 1 b 2").as_str();
+        db.run("HSET h a 1 b 2");
         db.run("HPEXPIRE h 10 FIELDS 1 a");
         db.at(4000).effects("HSET h c 1", &["HDEL h a", "HSET h c 1"]);
     });
