@@ -6,6 +6,7 @@
 
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
+use crate::types::hash::Hash;
 use crate::types::list::{End, List};
 use crate::types::set::Set;
 use crate::types::{Kind, SortedSet};
@@ -42,6 +43,9 @@ impl Digest {
                 ControlFlow::<()>::Continue(())
             });
         }
+        if let Some(hash) = entry.get::<Hash>() {
+            self.add_hash(hash);
+        }
         if let Some(set) = entry.get::<SortedSet>() {
             let mut text = Vec::new();
             for (member, score) in set.iter(0..set.len()) {
@@ -60,6 +64,19 @@ impl Digest {
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");
         }
+    }
+
+    fn add_hash(&mut self, hash: &Hash) {
+        let mut digits = itoa::Buffer::new();
+        hash.each_timed(|field, value, deadline| {
+            let mut of_field = Digest::default();
+            of_field.mix(field.text(&mut digits));
+            of_field.mix(value.text(&mut digits));
+            if deadline.is_some() {
+                of_field.xor(b"!!hexpire!!");
+            }
+            self.xor(&of_field.0);
+        });
     }
 
     /// The digest of a value. O(its size).
