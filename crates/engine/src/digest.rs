@@ -7,6 +7,7 @@
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
 use crate::types::Kind;
+use crate::types::stream::StreamId;
 use brisk_structures::sha1::{DIGEST_LEN, sha1};
 use std::ops::ControlFlow;
 
@@ -31,6 +32,15 @@ impl Digest {
         self.mix(&type_number(entry.kind()).to_be_bytes());
         if let Some(string) = entry.string() {
             self.mix(string.as_bytes(&mut Digits::new()));
+        }
+        if let Some(stream) = entry.stream() {
+            for entry in stream.entries().range(StreamId::MIN, StreamId::MAX) {
+                self.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
+                for (field, value) in entry.pairs() {
+                    self.mix(&field.to_vec());
+                    self.mix(&value.to_vec());
+                }
+            }
         }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");

@@ -261,6 +261,19 @@ impl Stream {
         self.entries.0.parts()
     }
 
+    /// How many nodes a radix tree over the blocks' first IDs would have. O(blocks).
+    pub fn radix_nodes(&self) -> usize {
+        let key = |block: &Arc<Block>| {
+            let StreamId { ms, seq } = block.first_id();
+            let mut key = [0; 16];
+            key[..8].copy_from_slice(&ms.to_be_bytes());
+            key[8..].copy_from_slice(&seq.to_be_bytes());
+            key
+        };
+        let keys: Vec<[u8; 16]> = self.entries.0.iter().map(key).collect();
+        radix_nodes(&keys, 0)
+    }
+
     /// Memory that the value takes besides itself. O(blocks + groups and consumers).
     pub fn allocated_bytes(&self) -> usize {
         let groups = self.groups.iter().map(|(name, group)| name.len() + group.allocated_bytes());
@@ -282,4 +295,17 @@ impl Stream {
         assert_eq!(self.first_id, first.map_or(StreamId::MIN, |entry| entry.id));
         self.groups.values().for_each(|group| group.check());
     }
+}
+
+/// How many nodes a compressed radix tree over these keys has, all of one length and ascending:
+/// what Redis tells of its index of blocks, and so do we.
+fn radix_nodes(keys: &[[u8; 16]], depth: usize) -> usize {
+    let [first, .., last] = keys else {
+        // What is left of a key, and its end; or the root of an empty tree.
+        return 1 + usize::from(keys.len() == 1 && depth < 16);
+    };
+    let common = first[depth..].iter().zip(&last[depth..]).take_while(|(a, b)| a == b).count();
+    let at = depth + common;
+    let below = keys.chunk_by(|a, b| a[at] == b[at]).map(|part| radix_nodes(part, at + 1));
+    usize::from(common > 0) + 1 + below.sum::<usize>()
 }

@@ -4,13 +4,20 @@ mod bitmap;
 mod generic;
 mod hyperloglog;
 mod server;
+mod stream;
 mod string;
 
 use crate::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
-pub const FAMILIES: &[&[&[Command]]] =
-    &[bitmap::FAMILY, generic::FAMILY, hyperloglog::FAMILY, server::FAMILY, string::FAMILY];
+pub const FAMILIES: &[&[&[Command]]] = &[
+    bitmap::FAMILY,
+    generic::FAMILY,
+    hyperloglog::FAMILY,
+    server::FAMILY,
+    stream::FAMILY,
+    string::FAMILY,
+];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -1,6 +1,7 @@
 //! Logical types over their encodings. The only place that knows how a value is stored.
 
 mod collection;
+pub mod stream;
 pub mod string;
 
 pub use collection::{Collection, Edit, EncodingLimits};
@@ -15,6 +16,7 @@ use std::sync::Arc;
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
+    Stream(Box<stream::Stream>),
 }
 
 impl Value {
@@ -22,6 +24,7 @@ impl Value {
     pub(crate) fn is_light(&self) -> bool {
         match self {
             Value::Str(_) => false,
+            Value::Stream(stream) => stream::is_light(stream),
         }
     }
 
@@ -30,6 +33,9 @@ impl Value {
         match self {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
+            Value::Stream(stream) => {
+                size_of::<Value>() + size_of::<stream::Stream>() + stream.allocated_bytes()
+            }
         }
     }
 }
