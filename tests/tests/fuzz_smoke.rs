@@ -86,6 +86,11 @@ fn entries_survive() {
 }
 
 #[test]
+fn integer_sets_survive() {
+    smoke("intset", brisk_structures::fuzzing::fuzz_intset);
+}
+
+#[test]
 fn configuration_files_survive() {
     smoke("config_file", brisk_server::config::fuzzing::config_file);
 }

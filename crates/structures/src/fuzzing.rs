@@ -2,8 +2,9 @@
 //! fuzz targets, and of tests that feed them random bytes. They panic on a difference.
 
 use crate::entry::{Entry, INLINE_LEN_MAX, ValueRef};
+use crate::intset::IntSet;
 use crate::table::Table;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 /// Takes numbers off the front of the input; zero when it has ended.
 struct Input<'a>(&'a [u8]);
@@ -172,9 +173,34 @@ pub fn fuzz_entry(data: &[u8]) {
     }
 }
 
+/// Bytes that may be an integer set; if they are, it is changed by operations taken from the same
+/// bytes and compared with a tree. O(input²).
+pub fn fuzz_intset(data: &[u8]) {
+    let Ok(mut set) = IntSet::from_bytes(data.to_vec()) else { return };
+    let mut model: BTreeSet<i64> = set.iter().collect();
+    let mut input = Input(data);
+    while !input.0.is_empty() {
+        let (operation, word) = (input.byte(), input.word());
+        let value = i64::from(word as i16) << (operation >> 3);
+        match operation % 8 {
+            0..=2 => assert_eq!(set.insert(value), model.insert(value)),
+            3 | 4 => assert_eq!(set.remove(value), model.remove(&value)),
+            5 => assert_eq!(set.contains(value), model.contains(&value)),
+            6 => {
+                let removed = set.remove_at(usize::from(word));
+                assert_eq!(removed, model.iter().nth(usize::from(word)).copied());
+                removed.map(|value| model.remove(&value));
+            }
+            _ => assert_eq!(set.max(), model.last().copied()),
+        }
+        set.check();
+    }
+    assert!(set.iter().eq(model));
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{fuzz_entry, fuzz_table};
+    use super::{fuzz_entry, fuzz_intset, fuzz_table};
 
     #[test]
     fn random_bytes_find_no_difference() {
@@ -189,6 +215,7 @@ mod tests {
                 .collect();
             fuzz_table(&bytes);
             fuzz_entry(&bytes[..bytes.len() / 4]);
+            fuzz_intset(&[b"\x08\0\0\0\x01\0\0\0", &bytes[..8]].concat());
         }
     }
 }

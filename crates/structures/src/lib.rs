@@ -7,6 +7,7 @@
 //! | [`table`] | the hash table of a slot: 64-byte buckets, incremental growth, stateless scan |
 //! | [`slot`] | a table behind a one-byte lock, with lock-free prefetching |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
+//! | [`intset`] | a sorted array of integers: small sets of numbers |
 //! | [`alloc`] | counts what the global allocator hands out |
 //! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
 //! | [`lzf`] | compression of small blocks, as dumps and inner list nodes use it |
@@ -22,6 +23,7 @@ pub mod entry;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hash;
+pub mod intset;
 pub mod list;
 pub mod listpack;
 pub mod lzf;
