@@ -6,7 +6,7 @@
 
 use super::evict::{initial_clock, touch};
 use super::keys::{Keys, discard, discard_value, free_value};
-use super::{Entry, Key};
+use super::{Entry, Key, UnixMs};
 use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
 use crate::types::{Collection, Edit, EncodingLimits, Kind, kind_byte, string};
@@ -73,8 +73,12 @@ impl Keys<'_> {
         let value = value.expect("an entry's kind is that of its value");
         let Edit { result, happened, changes, event } = change(value, &env.settings.limits)?;
         let gone = value.is_empty() && !C::MAY_BE_EMPTY;
+        let value_deadline = value.next_deadline();
         let kind = kind_byte(C::KIND, value.encoding());
         entry.set_kind(kind);
+        if let Some(deadline) = value_deadline {
+            self.note_inside(key.slot, UnixMs(deadline));
+        }
         if happened {
             self.changed_by(key, changes, C::EVENTS, event);
             // Lists and sorted sets serve who waits as they appear; a stream with each entry.

@@ -71,6 +71,12 @@ pub trait Collection: Clone + 'static {
     fn into_value(self) -> Value;
     fn is_empty(&self) -> bool;
     fn encoding(&self) -> Encoding;
+
+    /// The soonest deadline inside the value, or a lower bound of it.
+    #[inline]
+    fn next_deadline(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl<C: Collection> Type for C {

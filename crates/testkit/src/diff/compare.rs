@@ -5,7 +5,7 @@ use super::values;
 use crate::reply::Reply;
 
 /// Whether `ours` is as good as `theirs`. Errors must be equal under every rule
-/// but [`How::Refused`].
+/// but [`How::Refused`] and [`How::Younger`].
 pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     if ours == theirs {
         return true;
@@ -17,11 +17,14 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     if how == How::Refused {
         return ours.is_error();
     }
+    if how == How::Younger && theirs.is_error() {
+        return true;
+    }
     if ours.is_error() || theirs.is_error() {
         return false;
     }
     match how {
-        How::Exact | How::Refused => false,
+        How::Exact | How::Refused | How::Younger => false,
         How::Unordered => unordered(ours) == unordered(theirs),
         How::Pairs => pairs(ours) == pairs(theirs),
         How::Count => {

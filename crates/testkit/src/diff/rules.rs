@@ -38,6 +38,8 @@ pub enum How {
     Encoding,
     /// Equal, or we refuse.
     Refused,
+    /// Equal, or they refuse what is younger than they are.
+    Younger,
 }
 
 /// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
@@ -54,6 +56,7 @@ const fn out(name: &'static str, reason: &'static str) -> Excluded {
 
 const OWN_TEXT: &str = "text or figures of the server itself; has a test of its own";
 const ENDS: &str = "ends or stalls the server or the connection";
+const YOUNGER: &str = "takes the words of later versions, so arity and arguments differ";
 const TABLES: &str = "tells the whole command table, and one side has commands the other has not";
 const FRAMES: &str = "changes how many replies come back";
 const SCRIPTS: &str = "scripts have a corpus of their own; random text is no script";
@@ -228,6 +231,19 @@ pub const COMPARISONS: &[Comparison] = &[
     may("hello", How::Count, "tells name and version of the server and the id of the connection"),
     may("config|get", How::Pairs, HASHED),
     Comparison { name: "command|info", when: Some(nameless), how: How::Kind, reason: TABLES },
+    Comparison { name: "command|info", when: Some(of_longer), how: How::Kind, reason: YOUNGER },
+    Comparison {
+        name: "command|getkeys",
+        when: Some(of_longer),
+        how: How::Younger,
+        reason: YOUNGER,
+    },
+    Comparison {
+        name: "command|getkeysandflags",
+        when: Some(of_longer),
+        how: How::Younger,
+        reason: YOUNGER,
+    },
     may("command|info", How::Notes, "notes on key specifications are the server's own words"),
     may("memory|usage", How::Kind, INTERNAL),
     may("object|encoding", How::Encoding, "sets and lists have encodings of 7.2 that 7.0 lacks"),
@@ -254,6 +270,13 @@ fn by_lex(words: &[Vec<u8>]) -> bool {
 /// COMMAND INFO of no command is COMMAND.
 fn nameless(words: &[Vec<u8>]) -> bool {
     words.len() == 2
+}
+
+/// COMMAND INFO of a command that takes more words with us.
+fn of_longer(words: &[Vec<u8>]) -> bool {
+    words
+        .iter()
+        .any(|word| LENGTHS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name.as_bytes())))
 }
 
 /// How the replies to this call are compared.
