@@ -25,6 +25,7 @@ const INTENDED: &[(&str, &str, &str)] = &[
 /// Groups of which the server has every command, but for those of [`NEVER`] and [`LATER`].
 const GROUPS: &[&str] = &[
     "string",
+    "list",
     "set",
     "sorted-set",
     "generic",
@@ -40,6 +41,10 @@ const LATER: &[(&str, &str)] = &[
     ("acl*", "users"),
     ("bgrewriteaof", "files"),
     ("bgsave", "files"),
+    ("blmove", "blocking pops"),
+    ("blmpop", "blocking pops"),
+    ("blpop", "blocking pops"),
+    ("brpop*", "blocking pops"),
     ("bzmpop", "blocking pops"),
     ("bzpopmax", "blocking pops"),
     ("bzpopmin", "blocking pops"),
