@@ -7,6 +7,8 @@ fn a_storm_of_connections_is_served_while_others_work() {
     const STORM: usize = 3_000;
     each_backend(Launch::subject, |server| {
         let mut working = server.connect();
+        // In force from the next round on, however few it allows.
+        assert_reply!(working, "CONFIG SET max-new-connections-per-cycle 1", "OK");
         let address = server.address();
         let storm = std::thread::spawn(move || {
             let mut open: Vec<Conn> = (0..STORM).map(|_| Conn::tcp(&address)).collect();

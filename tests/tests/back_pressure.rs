@@ -80,3 +80,42 @@ fn a_client_that_reads_late_gets_every_reply_in_order() {
         sending.join().unwrap();
     });
 }
+
+#[test]
+fn many_clients_that_never_read_stay_below_the_limit_of_all_together() {
+    const CLIENTS: usize = 64;
+    if subject_is_redis() {
+        return; // holds all replies
+    }
+    each_backend(
+        || Launch::subject().set("output-total-limit", "8mb"),
+        |server| {
+            let mut other = server.connect();
+            assert_reply!(other, &format!("SET k {}", "v".repeat(8192)), "OK");
+            let before = server.rss();
+            // Eight megabytes of replies each, of which the kernel takes some and the soft limit
+            // allows one: 64 MB together.
+            let batch = words::encode(&["GET", "k"]).repeat(1_000);
+            let deaf: Vec<TcpStream> = (0..CLIENTS)
+                .map(|_| {
+                    let mut socket = TcpStream::connect(server.address()).unwrap();
+                    socket.write_all(&batch).unwrap();
+                    socket
+                })
+                .collect();
+            wait_until("all have asked and nothing moves any more", || {
+                let figure = |conn: &mut brisk_testkit::Conn, name| -> u64 {
+                    conn.info(name).parse().unwrap()
+                };
+                figure(&mut other, "connected_clients") == CLIENTS as u64 + 1
+                    && figure(&mut other, "output_stalls") >= CLIENTS as u64
+                    && figure(&mut other, "instantaneous_ops_per_sec") < 500
+            });
+            // Besides the limit: 16 KiB and the rest of a receive for each, and what the allocator keeps.
+            let grown = server.rss().saturating_sub(before);
+            assert!(grown < 32 * MIB, "grew by {grown} bytes");
+            drop(deaf);
+            wait_until("they are gone", || other.info("connected_clients") == "1");
+        },
+    );
+}

@@ -86,6 +86,11 @@ fn entries_survive() {
 }
 
 #[test]
+fn hyperloglogs_survive() {
+    smoke("hyperloglog", brisk_structures::fuzzing::fuzz_hyperloglog);
+}
+
+#[test]
 fn integer_sets_survive() {
     smoke("intset", brisk_structures::fuzzing::fuzz_intset);
 }

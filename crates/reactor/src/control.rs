@@ -33,6 +33,8 @@ pub(crate) struct Listening {
     pub(crate) listener: Listener,
     /// Where its connections arrive, if that is one address: not for wildcards.
     pub(crate) address: Option<SocketAddr>,
+    /// The most to accept in one round, at least 1.
+    pub(crate) accepts_max: usize,
     /// Accepts to try in one round; follows what the last rounds found.
     pub(crate) quota: usize,
     /// Resting until then, after a failure.
@@ -45,6 +47,8 @@ pub struct Control {
     pub(crate) slab: Slab,
     pub(crate) touched: Vec<u32>,
     pub(crate) listeners: Vec<Option<Listening>>,
+    /// Listeners found with connections waiting in this round.
+    pub(crate) ready_listeners: Vec<u32>,
     pub(crate) counters: Counters,
     pub(crate) wake: WakeState,
     lingering: BinaryHeap<Reverse<(Instant, u64)>>,
@@ -60,6 +64,7 @@ impl Control {
             slab: Slab::default(),
             touched: Vec::new(),
             listeners: Vec::new(),
+            ready_listeners: Vec::new(),
             counters: Counters::default(),
             wake: WakeState::new()?,
             lingering: BinaryHeap::new(),
@@ -155,7 +160,15 @@ impl Control {
         self.slab.get(token).is_some()
     }
 
-    /// The peer's address, asked from the kernel at most once per connection, and not at all with epoll.
+    /// Bounds the connections accepted from this listener in one round (at least 1); does nothing if there is no
+    /// such listener.
+    pub fn limit_accepts(&mut self, listener: usize, accepts_max: usize) {
+        if let Some(Some(listening)) = self.listeners.get_mut(listener) {
+            listening.accepts_max = accepts_max.max(1);
+        }
+    }
+
+    /// The peer's address; asked from the kernel for adopted sockets only, once.
     pub fn peer_addr(&mut self, token: Token) -> PeerAddr {
         let Some(connection) = self.slab.get_mut(token) else { return PeerAddr::Unknown };
         if let Some(peer) = connection.peer {

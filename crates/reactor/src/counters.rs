@@ -27,8 +27,10 @@ pub struct Counters {
     pub wakes: u64,
     /// Times the ring's receive buffers ran out; 0 with epoll.
     pub buffers_exhausted: u64,
+    /// The most bytes ever held of a connection whose reading was paused: a receive buffer; 0 with epoll.
+    pub held_max: u64,
     /// Ticks (see [`crate::clock()`]) spent waiting, accepting, in receive calls, and in send calls. With io_uring the kernel does
-    /// all four inside `io_uring_enter`, so everything is in `ticks_wait`.
+    /// all but accepting inside `io_uring_enter`, so the others are in `ticks_wait`.
     pub ticks_wait: u64,
     pub ticks_accept: u64,
     pub ticks_receive: u64,

@@ -12,9 +12,9 @@
 use crate::clock::ticks;
 use crate::connection::Connection;
 use crate::control::Control;
-use crate::handler::{Accept, Close, CloseReason, Handler};
+use crate::handler::{Close, CloseReason, Handler};
 use crate::output::Output;
-use crate::reactor::{Backend, settle_one, settle_touched};
+use crate::reactor::{Backend, settle_touched};
 use crate::sys;
 use crate::token::Token;
 use smallvec::SmallVec;
@@ -27,9 +27,6 @@ const EVENTS_MAX: usize = 512;
 /// Size of the receive buffer, one per worker. 64 KiB take a pipeline of several hundred small commands in one call and
 /// a large value in few, while the buffer still lives in the second-level cache between receive and parsing.
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// Connections accepted per listener and round, so that a storm of them does not starve those already served. At
-/// about 5 us each a round stays near 1 ms.
-const ACCEPTS_MAX: usize = 256;
 /// Connections whose replies are sent one after the other, instead of each after its own requests. Peers on this machine
 /// that wait for several of them are then woken once and find all, which costs both sides less; more would no longer
 /// be in the cache. Measured with 50 pipelines of 100: a third less system time.
@@ -65,59 +62,6 @@ impl Epoll {
             count: 0,
             buffer: vec![0; RECEIVE_BYTES].into_boxed_slice(),
         })
-    }
-
-    /// Accepts until the queue is empty or the listener's quota is used up. The quota follows the number found: a
-    /// listener whose queue holds a few pays no fruitless call to learn that it is empty, since epoll tells of the rest.
-    fn accept<H: Handler>(&mut self, io: &mut Control, handler: &mut H, listener: u32) {
-        let since = ticks();
-        let mut found = 0;
-        while let Some(Some(listening)) = io.listeners.get_mut(listener as usize) {
-            if found == listening.quota {
-                listening.quota = (found * 2).min(ACCEPTS_MAX);
-                break;
-            }
-            io.counters.accepts += 1;
-            match sys::accept(listening.listener.as_fd()) {
-                Ok((fd, peer)) => {
-                    found += 1;
-                    let Ok(token) = io.slab.insert(fd, Some(peer)) else { continue };
-                    self.greet(io, handler, token, listener);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    listening.quota = found.max(1);
-                    break;
-                }
-                Err(error) if sys::is_transient_accept_error(&error) => {
-                    io.counters.accept_errors += 1;
-                    found += 1; // counts, so that the loop is bounded
-                }
-                Err(error) => {
-                    self.stop_accepting(io, listener);
-                    io.rest_listener(handler, listener, &error);
-                    break;
-                }
-            }
-        }
-        io.counters.ticks_accept += ticks().wrapping_sub(since);
-    }
-
-    fn greet<H: Handler>(
-        &mut self,
-        io: &mut Control,
-        handler: &mut H,
-        token: Token,
-        listener: u32,
-    ) {
-        let index = io.slab_index(token);
-        match handler.accepted(io, token, listener as usize) {
-            Accept::Keep => {
-                io.counters.accepted += 1;
-                io.touch(token);
-                settle_one(self, io, handler, index);
-            }
-            Accept::Refuse(bytes) => io.refuse(token, &bytes),
-        }
     }
 
     fn ready<H: Handler>(
@@ -165,9 +109,10 @@ impl Epoll {
 }
 
 impl Backend for Epoll {
+    const NONBLOCKING: bool = true;
+
     fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
         let Some(Some(listening)) = io.listeners.get(listener as usize) else { return Ok(()) };
-        listening.listener.set_nonblocking(true)?;
         // Workers that share a Unix listener are woken one at a time.
         let interest = READ | libc::EPOLLEXCLUSIVE as u32;
         let datum = Token::new(listener, 0).to_u64();
@@ -175,6 +120,12 @@ impl Backend for Epoll {
         io.counters.registrations += 1;
         sys::epoll_ctl(self.epoll.as_fd(), libc::EPOLL_CTL_ADD, fd, interest, datum)
     }
+
+    fn go_on_accepting(&mut self, _: &mut Control, _: u32) -> io::Result<()> {
+        Ok(()) // level-triggered
+    }
+
+    fn opened(&mut self, _: &mut Control, _: Token) {}
 
     fn stop_accepting(&mut self, io: &mut Control, listener: u32) {
         let Some(Some(listening)) = io.listeners.get(listener as usize) else { return };
@@ -209,7 +160,7 @@ impl Backend for Epoll {
                 }
             } else if token != WAKER {
                 #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
-                self.accept(io, handler, token.index() as u32);
+                io.ready_listeners.push(token.index() as u32);
             }
         }
         self.buffer = buffer;

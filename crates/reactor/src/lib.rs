@@ -1,13 +1,14 @@
 //! The event loop of one worker: sockets in, requests' bytes to a [`Handler`], replies' bytes out.
 //!
-//! A [`Reactor`] belongs to one thread and runs over epoll or io_uring, chosen when it is made; both behave alike, as the shared tests
-//! show. The worker calls [`Reactor::poll`] in a loop. In every round the handler is told what happened and answers through [`Control`]:
-//! it appends to a connection's [`Output`], and says what shall happen to the connection. Nothing a handler calls waits or
-//! does I/O: changes are noted, and carried out after the call (for the connection it was about) or at the end of the round.
+//! A [`Reactor`] belongs to one thread and runs over epoll or io_uring, chosen when it is made; both behave alike, as
+//! the shared tests show. The worker calls [`Reactor::poll`] in a loop. In every round the handler is told what
+//! happened and answers through [`Control`]: it appends to a connection's [`Output`], and says what shall happen to
+//! the connection. Nothing a handler calls waits or does I/O: changes are noted, and carried out after the call (for
+//! the connection it was about) or at the end of the round.
 //!
 //! ```text
-//!  poll ── settle what the caller changed ── wait ── events: accepted, received, finished … ── woken ── round_end ── settle
-//!                                                    └ epoll: that connection's one send here     io_uring: all sends here ┘
+//!  poll ─ settle what the caller changed ─ wait ─ events: received, finished … ─ woken ─ round_end ─ settle ─ accepted
+//!                                                  └ epoll: sends, some dozens together    io_uring: all sends ┘
 //! ```
 //!
 //! | file | about |
@@ -15,13 +16,14 @@
 //! | `handler` | what a worker implements |
 //! | `control`, `connection` | the connections and everything a handler may do to them |
 //! | `output`, `token` | bytes to send; names of connections |
-//! | `reactor` | the round, the choice of back end |
+//! | `reactor`, `accept` | the round, the choice of back end; new connections |
 //! | `epoll`, `uring` | the back ends |
 //! | `listen`, `waker`, `clock`, `counters` | listeners, wakes from other threads, ticks, figures |
 //! | `sys` | system calls behind safe functions |
 //!
 //! Only Linux has back ends so far; another (kqueue) would implement the same internal trait.
 
+mod accept;
 mod clock;
 mod connection;
 mod control;

@@ -1,9 +1,11 @@
 //! The round of the loop, common to both back ends, and the choice between them.
 
+use crate::accept::{ACCEPTS_DEFAULT, accept_ready};
 use crate::control::{Control, Listening};
 use crate::epoll::Epoll;
 use crate::handler::Handler;
 use crate::listen::Listener;
+use crate::token::Token;
 use crate::uring::Uring;
 use crate::waker::Waker;
 use std::io;
@@ -13,6 +15,15 @@ use std::time::Duration;
 pub(crate) trait Backend: Sized {
     /// Begins (or begins again) to accept on the listener of this index.
     fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()>;
+
+    /// Whether accepted sockets are non-blocking.
+    const NONBLOCKING: bool;
+
+    /// After connections were accepted: has the listener's next ones told of.
+    fn go_on_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()>;
+
+    /// A slot was filled with an accepted connection that the handler has not seen.
+    fn opened(&mut self, io: &mut Control, token: Token);
 
     /// Ends accepting; called before the listener is taken away.
     fn stop_accepting(&mut self, io: &mut Control, listener: u32);
@@ -81,14 +92,16 @@ impl Reactor {
     /// # Errors
     /// What the kernel says; the listener is closed then.
     pub fn listen(&mut self, listener: Listener) -> io::Result<usize> {
+        listener.set_nonblocking(true)?;
         let free = self.io.listeners.iter().position(Option::is_none);
         let index = free.unwrap_or_else(|| {
             self.io.listeners.push(None);
             self.io.listeners.len() - 1
         });
         let address = listener.local_addr().filter(|address| !address.ip().is_unspecified());
+        let accepts_max = ACCEPTS_DEFAULT;
         self.io.listeners[index] =
-            Some(Listening { listener, address, quota: 1, rests_until: None });
+            Some(Listening { listener, address, accepts_max, quota: 1, rests_until: None });
         let number = u32::try_from(index).map_err(io::Error::other)?;
         let started = match &mut self.driver {
             Driver::Epoll(epoll) => epoll.start_accepting(&mut self.io, number),
@@ -179,6 +192,7 @@ fn round<B: Backend, H: Handler>(
     }
     handler.round_end(io);
     settle_touched(backend, io, handler);
+    accept_ready(backend, io, handler);
     Ok(())
 }
 

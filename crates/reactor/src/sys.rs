@@ -102,12 +102,15 @@ pub(crate) fn epoll_wait(
     }
 }
 
-/// Accepts one connection, non-blocking and closed on exec.
-pub(crate) fn accept(listener: BorrowedFd<'_>) -> io::Result<(OwnedFd, PeerAddr)> {
+/// Accepts one connection, closed on exec.
+pub(crate) fn accept(
+    listener: BorrowedFd<'_>,
+    nonblocking: bool,
+) -> io::Result<(OwnedFd, PeerAddr)> {
+    let flags = libc::SOCK_CLOEXEC | if nonblocking { libc::SOCK_NONBLOCK } else { 0 };
     // SAFETY: invariant 1: `try_init` passes a storage and its length; the call stores a valid address there.
     let accepted = unsafe {
         SockAddr::try_init(|storage, len| {
-            let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
             check(libc::accept4(listener.as_raw_fd(), storage.cast(), len, flags))
         })
     };

@@ -10,6 +10,7 @@ use brisk_reactor::{
     TcpOptions, Token, probe_tcp, uring_available,
 };
 use socket2::SockRef;
+use std::io::Write;
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -19,15 +20,20 @@ use std::time::Duration;
 struct Idle {
     tokens: Vec<(Token, usize)>,
     failures: usize,
+    /// What happened, in order: `a`ccepted, `r`eceived.
+    events: String,
 }
 
 impl Handler for Idle {
     fn accepted(&mut self, _: &mut Control, token: Token, listener: usize) -> Accept {
         self.tokens.push((token, listener));
+        self.events.push('a');
         Accept::Keep
     }
 
-    fn received(&mut self, _: &mut Control, _: Token, _: &[u8]) {}
+    fn received(&mut self, _: &mut Control, _: Token, _: &[u8]) {
+        self.events.push('r');
+    }
 
     fn closed(&mut self, _: &mut Control, _: Token, _: CloseReason) {}
 
@@ -96,6 +102,33 @@ fn accepted_connections_inherit_no_delay_and_keep_alive() {
         assert_eq!(io.local_addr(with), PeerAddr::Tcp(address));
         assert_eq!(io.connection_count(), 2);
         drop(second);
+    });
+}
+
+#[test]
+fn a_round_accepts_as_many_as_allowed_and_serves_the_others_first() {
+    const NEW: usize = 20;
+    each_reactor(|mut reactor| {
+        let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), &TcpOptions::default()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let index = reactor.listen(listener).unwrap();
+        reactor.io().limit_accepts(index, 3);
+        reactor.io().limit_accepts(index + 1, 3); // no such listener: nothing happens
+        let mut idle = Idle::default();
+        let mut first = TcpStream::connect(address).unwrap();
+        poll_until(&mut reactor, &mut idle, 1);
+        let new: Vec<_> = (0..NEW).map(|_| TcpStream::connect(address).unwrap()).collect();
+        let mut most = 0;
+        while idle.tokens.len() < 1 + NEW {
+            let before = idle.tokens.len();
+            first.write_all(b"x").unwrap();
+            idle.events.clear();
+            poll_until(&mut reactor, &mut idle, before + 1);
+            assert!(!idle.events.contains("ar"), "{}", idle.events);
+            most = most.max(idle.tokens.len() - before);
+        }
+        assert_eq!(most, 3);
+        drop(new);
     });
 }
 

@@ -153,6 +153,32 @@ fn a_paused_connection_receives_nothing_until_it_is_resumed() {
 }
 
 #[test]
+fn of_a_paused_connection_no_more_than_a_receive_buffer_leaves_the_kernel() {
+    const BUFFER: u64 = 16 * 1024;
+    each_backend(|server| {
+        let mut client = server.connect();
+        let flood = format!("pause\n{}", "echo x\n".repeat(300_000));
+        let mut flooding = client.try_clone().unwrap();
+        let flood = std::thread::spawn(move || flooding.write_all(flood.as_bytes()).unwrap());
+        wait_until("it is paused", || server.seen.paused.load(Ordering::SeqCst) == 1);
+        // Others are served meanwhile, which gives the bytes time to arrive.
+        let mut other = server.connect();
+        for _ in 0..200 {
+            other.write_all(b"echo x\n").unwrap();
+            assert_eq!(read_line(&mut other), "x");
+        }
+        server.resume();
+        let mut replies = vec![0; 2 * 300_000];
+        client.read_exact(&mut replies).unwrap();
+        assert_eq!(replies, b"x\n".repeat(300_000));
+        flood.join().unwrap();
+        drop((client, other));
+        let held = server.stop().held_max;
+        assert!(held <= BUFFER, "{held}");
+    });
+}
+
+#[test]
 fn a_peer_that_leaves_while_paused_is_noticed_and_its_requests_are_still_read() {
     each_backend(|server| {
         let mut client = server.connect();

@@ -33,7 +33,7 @@ use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
 use brisk_structures::wheel::Wheel;
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
 
 /// How long a closing connection waits for its client to take the last replies.
@@ -57,7 +57,7 @@ pub struct Worker {
     replies: ReplyBuffer,
     sessions: Vec<Option<Box<Session>>>,
     /// Sessions to go on with in the next round.
-    again: Vec<Token>,
+    again: VecDeque<Token>,
     /// Sessions that wait for the end of CLIENT PAUSE.
     paused: Vec<Token>,
     /// When the waits of this worker's sessions are over.
@@ -69,6 +69,8 @@ pub struct Worker {
     plain: Vec<u8>,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
+    /// The configuration whose bounds on accepts the listeners have.
+    accepts_generation: Option<u64>,
     /// Messages that change the listeners, which only the loop around the worker can do.
     pub listening: Vec<Message>,
 }
@@ -83,7 +85,7 @@ impl Worker {
             staged: Staged::default(),
             replies: ReplyBuffer::new(),
             sessions: Vec::new(),
-            again: Vec::new(),
+            again: VecDeque::new(),
             paused: Vec::new(),
             wait_timers: Wheel::new(unix_ms()),
             monitors: HashSet::new(),
@@ -91,7 +93,23 @@ impl Worker {
             plain: Vec::new(),
             participant,
             listeners,
+            accepts_generation: None,
             listening: Vec::new(),
+        }
+    }
+
+    /// Gives the listeners their bounds on accepts: at the start, when there are new ones, and when
+    /// the configuration changes.
+    #[cold]
+    pub fn limit_accepts(&mut self, io: &mut Control) {
+        self.accepts_generation = Some(self.core.config_generation());
+        let network = &self.core.config.network;
+        for (index, purpose) in self.listeners.iter().enumerate() {
+            let limit = match purpose {
+                Purpose::Tcp | Purpose::Unix => network.max_new_connections_per_cycle,
+                Purpose::Tls => network.max_new_tls_connections_per_cycle,
+            };
+            io.limit_accepts(index, usize::try_from(limit).unwrap_or(1));
         }
     }
 
@@ -99,10 +117,19 @@ impl Worker {
     /// wait for events.
     pub fn between_rounds(&mut self, io: &mut Control) -> Duration {
         self.core.refresh_config();
+        if self.accepts_generation != Some(self.core.config_generation()) {
+            self.limit_accepts(io);
+        }
         self.core.read_clocks();
         self.round_began = self.core.last_ticks;
-        for token in std::mem::take(&mut self.again) {
+        // Those that are not reached keep their place in front; a round with thousands of them would
+        // else make everybody wait for all.
+        for _ in 0..self.again.len() {
+            let Some(token) = self.again.pop_front() else { break };
             self.go_on(io, token, Stall::NextRound);
+            if self.round_is_long() {
+                break;
+            }
         }
         self.end_late_waits(io);
         if self.core.env.has_ready() {

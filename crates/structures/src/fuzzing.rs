@@ -2,6 +2,7 @@
 //! fuzz targets, and of tests that feed them random bytes. They panic on a difference.
 
 use crate::entry::{Entry, INLINE_LEN_MAX, ValueRef};
+use crate::hyperloglog::{self, Form, Mark, REGISTERS};
 use crate::intset::IntSet;
 use crate::table::Table;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -171,6 +172,38 @@ pub fn fuzz_entry(data: &[u8]) {
             (value, bytes) => panic!("{value:?} where {bytes:?} should be"),
         }
     }
+}
+
+/// Bytes that claim to be a HyperLogLog: whatever they are, nothing panics, what is refused stays
+/// as it was, and what is accepted keeps its registers through additions and conversion. O(input).
+pub fn fuzz_hyperloglog(data: &[u8]) {
+    let (element, body) = data.split_at(data.len().min(4));
+    let whole = data.starts_with(b"HYLL");
+    let bytes =
+        if whole { data.to_vec() } else { [b"HYLL\x01\0\0\0\0\0\0\0\0\0\0\x80", body].concat() };
+    if hyperloglog::form(&bytes).is_none() {
+        return;
+    }
+    let mark = Mark::of(element);
+    let mut changed = bytes.clone();
+    if hyperloglog::mark(&mut changed, mark, 300).is_err() {
+        assert_eq!(changed, bytes);
+    }
+    let mut dense = bytes.clone();
+    let mut registers = Box::new([0; REGISTERS]);
+    let Ok(()) = hyperloglog::merge(&bytes, &mut registers) else {
+        assert!(
+            hyperloglog::make_dense(&mut dense).is_err() && hyperloglog::count(&bytes).is_err()
+        );
+        return;
+    };
+    assert!(hyperloglog::make_dense(&mut dense).is_ok());
+    assert_eq!(hyperloglog::form(&dense), Some(Form::Dense));
+    assert_eq!(hyperloglog::count(&dense), hyperloglog::count(&bytes));
+    registers[mark.index] = mark.rank.max(registers[mark.index]);
+    let mut after = Box::new([0; REGISTERS]);
+    assert!(hyperloglog::merge(&changed, &mut after).is_ok());
+    assert!(after == registers);
 }
 
 /// Bytes that may be an integer set; if they are, it is changed by operations taken from the same

@@ -13,6 +13,7 @@
 //! | [`alloc`] | counts what the global allocator hands out |
 //! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
 //! | [`lzf`] | compression of small blocks, as dumps and inner list nodes use it |
+//! | [`sequence`], [`quicklist`] | long lists: a shared tree of parts; listpacks as its parts |
 //! | [`ordered`] | members in the order of their scores: B+tree with ranks and a hashed index |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
@@ -28,16 +29,18 @@ pub mod entry;
 pub mod fuzzing;
 pub mod geohash;
 pub mod hash;
+pub mod hyperloglog;
 pub mod intset;
-
 pub mod list;
 pub mod listpack;
 pub mod lzf;
 mod malformed;
 pub mod ordered;
 mod prefetch;
+pub mod quicklist;
 pub mod reclaim;
 pub mod segments;
+pub mod sequence;
 pub mod sha1;
 pub mod slab;
 pub mod slot;

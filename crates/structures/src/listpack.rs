@@ -90,6 +90,12 @@ impl ListPack {
         Ok(ListPack { bytes })
     }
 
+    /// Takes over bytes that came from [`ListPack::as_bytes`] unchanged.
+    pub(crate) fn from_checked(bytes: Vec<u8>) -> ListPack {
+        debug_assert_eq!(validate(&bytes), Ok(()));
+        ListPack { bytes }
+    }
+
     /// The format's bytes.
     #[inline]
     #[must_use]
@@ -311,6 +317,19 @@ impl ListPack {
         }
         self.changed(-(deleted as isize));
         (from < self.end()).then_some(at)
+    }
+
+    /// Adds all elements of `other` behind the last. O(bytes of `other`).
+    pub fn append(&mut self, other: &ListPack) {
+        let entries = &other.bytes[HEADER_LEN..other.end()];
+        self.reserve(entries.len());
+        self.bytes.pop();
+        self.bytes.extend_from_slice(entries);
+        self.bytes.push(END);
+        self.changed(other.len() as isize);
+        if other.count() == COUNT_UNKNOWN {
+            self.bytes[4..6].copy_from_slice(&COUNT_UNKNOWN.to_le_bytes());
+        }
     }
 
     /// Takes all entries out and keeps the memory.

@@ -83,12 +83,39 @@ pub(crate) fn fill(server: &Server, first: u64, count: u64, len: usize) -> Resul
     Ok(())
 }
 
+/// Sends commands whose replies only must not be errors.
+pub(crate) fn tell(server: &Server, commands: impl Iterator<Item = Vec<String>>) -> Result<()> {
+    const BATCH: usize = 500;
+    let mut peer = Peer::connect(&server.address())?;
+    let mut commands = commands.peekable();
+    while commands.peek().is_some() {
+        let mut bytes = Vec::new();
+        let mut sent = 0;
+        for words in commands.by_ref().take(BATCH) {
+            encode_into(&mut bytes, &words);
+            sent += 1;
+        }
+        peer.send(&bytes)?;
+        for _ in 0..sent {
+            let reply = peer.reply().map_err(anyhow::Error::msg)?;
+            if reply.starts_with(b"-") {
+                bail!("{}", String::from_utf8_lossy(reply));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Round-trip times of one PING after the other, until `stop` says so.
-pub(crate) fn round_trips(
-    server: &Server,
+pub(crate) fn round_trips(server: &Server, stop: impl FnMut() -> bool) -> Result<Vec<Duration>> {
+    round_trips_on(&mut Peer::connect(&server.address())?, stop)
+}
+
+/// The same on a connection that is there already.
+pub(crate) fn round_trips_on(
+    peer: &mut Peer,
     mut stop: impl FnMut() -> bool,
 ) -> Result<Vec<Duration>> {
-    let mut peer = Peer::connect(&server.address())?;
     let mut times = Vec::new();
     while !stop() {
         let begun = Instant::now();

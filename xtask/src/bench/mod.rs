@@ -7,12 +7,14 @@
 //!
 //! - [`sides`]: the servers. [`load`]: redis-benchmark and our own load. [`report`]: the table.
 //! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
+//! - [`types`]: commands on collections, and what these take.
 
 mod load;
 mod report;
 mod resources;
 mod sides;
 mod throughput;
+mod types;
 
 use crate::options::Options;
 use anyhow::{Result, bail};
@@ -75,6 +77,12 @@ const CASES: &[Case] = &[
         about: "10,000 clients that never read",
         run: resources::slow_readers,
     },
+    Case {
+        name: "commands",
+        about: "commands on all types, pipelined; --only picks some by name",
+        run: types::commands,
+    },
+    Case { name: "elements", about: "memory per element of collections", run: types::elements },
     Case {
         name: "churn",
         about: "10,000 connections opened and closed while 50 work",

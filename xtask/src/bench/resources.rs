@@ -1,15 +1,19 @@
 //! Memory per key, stalls, and clients that read late, never, or hardly stay. (M4, P4, S3)
 
 use super::Setup;
-use super::load::{Run, benchmark, fill, percentile_ms, round_trips};
+use super::load::{Run, benchmark, fill, percentile_ms, round_trips, round_trips_on};
 use super::report::{Limit, Report, Row};
-use super::sides::Sides;
+use super::sides::{Sides, load_from_here};
 use anyhow::{Context, Result, bail, ensure};
+use brisk_testkit::diff::peer::Peer;
 use brisk_testkit::server::Server;
 use brisk_testkit::words::encode;
 use std::io::{BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
+
+/// Time for ten thousand clients to get a megabyte each, on a machine that hands out memory slowly.
+const SLOW_READERS_MAX: Duration = Duration::from_secs(90);
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -109,6 +113,9 @@ pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()>
     fill(server, 0, 1, 1024)?;
     let before = server.rss();
     let batch = encode(&["GET", "key:000000000000"]).repeat(2_000); // 2 MB of replies each
+    // There before them, as those are who must not wait: new clients queue behind ten thousand others.
+    let mut working = Peer::connect(&server.address())?;
+    let begun = Instant::now();
     let mut deaf = Vec::with_capacity(clients);
     for _ in 0..clients {
         let mut socket = TcpStream::connect(server.address())?;
@@ -120,12 +127,23 @@ pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()>
         }
         deaf.push(socket);
     }
-    let begun = Instant::now();
-    let times = round_trips(server, || begun.elapsed() > Duration::from_secs(10))?;
+    // All have got what they are going to get when the server has stopped for each of them.
+    let mut stalled = 0;
+    let mut times = Vec::new();
+    while stalled < clients && begun.elapsed() < SLOW_READERS_MAX {
+        let turn = Instant::now();
+        times.extend(round_trips_on(&mut working, || turn.elapsed() > Duration::from_secs(1))?);
+        let info = String::from_utf8_lossy(working.ask(&["INFO", "brisk"])?).into_owned();
+        let stalls = info.lines().find_map(|line| line.strip_prefix("output_stalls:"));
+        stalled = stalls.context("no output_stalls in INFO")?.parse()?;
+    }
+    times.sort();
     let grown = server.rss().saturating_sub(before) as f64;
     report.ours(format!("RSS growth by {clients} slow readers"), "MiB", grown / MIB, Limit::None);
     report.ours("of it for each", "KiB", grown / 1024.0 / clients as f64, Limit::Most(1_100.0));
+    report.ours("of them stopped", "count", stalled as f64, Limit::None);
     report.ours("PING p99 meanwhile", "ms", percentile_ms(&times, 99), Limit::None);
+    report.ours("longest PING meanwhile", "ms", percentile_ms(&times, 100), Limit::None);
     Ok(())
 }
 
@@ -152,6 +170,7 @@ pub(crate) fn churn(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let quiet = benchmark(server, &run)?;
         let (busy, per_second) = std::thread::scope(|scope| -> Result<_> {
             let churning = scope.spawn(|| -> Result<f64> {
+                load_from_here()?;
                 let begun = Instant::now();
                 for _ in 0..connections {
                     drop(TcpStream::connect(server.address())?);

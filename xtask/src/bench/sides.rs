@@ -81,6 +81,19 @@ impl Sides {
     }
 }
 
+/// Moves the calling thread to the CPU of the load, as redis-benchmark is: beside the server it would take
+/// time from it, the more the less the server itself needs.
+pub(crate) fn load_from_here() -> Result<()> {
+    let thread = fs::read_link("/proc/thread-self")?;
+    let id = thread.file_name().context("the name of this thread")?;
+    let cpu = LOAD_CPU.to_string();
+    let done = Command::new("taskset").args(["-c", "-p", &cpu]).arg(id).output()?;
+    if !done.status.success() {
+        bail!("taskset: {}", String::from_utf8_lossy(&done.stderr));
+    }
+    Ok(())
+}
+
 /// Ports of outgoing connections: one per short connection, kept for a while after its end.
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 

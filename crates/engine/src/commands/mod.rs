@@ -2,6 +2,7 @@
 
 mod bitmap;
 mod generic;
+mod hyperloglog;
 mod iteration;
 mod server;
 mod set;
@@ -10,8 +11,14 @@ mod string;
 use crate::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
-pub const FAMILIES: &[&[&[Command]]] =
-    &[bitmap::FAMILY, generic::FAMILY, server::FAMILY, set::FAMILY, string::FAMILY];
+pub const FAMILIES: &[&[&[Command]]] = &[
+    bitmap::FAMILY,
+    generic::FAMILY,
+    hyperloglog::FAMILY,
+    server::FAMILY,
+    set::FAMILY,
+    string::FAMILY,
+];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -124,13 +124,12 @@ impl Keys<'_> {
             self.delete(key);
             return;
         }
-        let env = self.env();
+        let (env, db) = (self.env(), self.db());
         if self.contains(key) {
             self.set_deadline(key, None);
         } else {
             self.insert(key, string::new_entry(key.bytes, b""));
         }
-        let db = self.db();
         let mut entry = self.find_mut(key);
         if matches!(entry.value(), ValueRef::Boxed(_)) {
             free_value(env, db, &mut entry);

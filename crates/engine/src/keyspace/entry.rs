@@ -134,4 +134,10 @@ impl EntryMut<'_, '_, Str> {
         }
         result
     }
+
+    /// Replaces the value by `bytes` as they are, which is `changes` changes; the deadline stays.
+    pub fn store_owned(&mut self, bytes: Vec<u8>, changes: u64, event: &'static str) {
+        string::store_owned(&mut self.keys.find_mut(&self.key), bytes);
+        self.keys.changed_by(&self.key, changes, EventClass::STRING, event);
+    }
 }

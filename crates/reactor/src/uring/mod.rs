@@ -1,32 +1,31 @@
-//! The io_uring back end: multishot accept and receive into provided buffers, sends queued at the end of the round, one
-//! `io_uring_enter` per round for everything.
+//! The io_uring back end: receives into provided buffers, polls of listeners, sends queued at the end of the round,
+//! one `io_uring_enter` per round for everything.
 //!
 //! ```text
 //!  user datum:  kind: 4 bits | generation: 32 bits | index: 28 bits
-//!  a connection's operations: at most one receive (multishot), one send, one poll (for a hang-up while paused)
+//!  a connection's operations: at most one receive, one send, one poll (for a hang-up while paused)
 //! ```
 //!
-//! A connection whose reading is paused has its receive cancelled; bytes that were already on their way are held and delivered
-//! on resumption. A pause that has told of a hang-up, and a peer that has finished, are not watched further: a later
-//! reset shows at the next send.
+//! A receive is for one buffer and is started again when that was delivered. A multishot receive would go on by
+//! itself and, during a pause, until its cancellation is carried out: more than a megabyte was met. So what is held
+//! of a connection whose reading is paused, to be delivered on resumption, is one buffer at most. A pause that has
+//! told of a hang-up, and a peer that has finished, are not watched further: a later reset shows at the next send.
 //!
 //! Invariants (SAFETY notes cite them by number; `busy` and `release` check 2)
-//!  1. The memory of a send stays where it is until its completion: it belongs to `sending`, which nobody touches while
-//!     `send_busy`, and whose buffers are on the heap (a `Vec`, or behind an `Arc` that `sending` holds). The message header
-//!     and pieces of a gathered send are boxed beside it.
+//!  1. The memory of a send stays where it is until its completion: it belongs to `sending`, which nobody touches
+//!     while `send_busy`, and whose buffers are on the heap (a `Vec`, or behind an `Arc` that `sending` holds). The
+//!     message header and pieces of a gathered send are boxed beside it.
 //!  2. A slot is freed for reuse, and its descriptor closed, only when none of its operations is under way. So a
 //!     completion never meets a later connection; the generation in the user datum is checked besides.
 //!  3. Before memory the kernel may use is freed, all operations have completed, or the memory is leaked (`Drop`).
-//!  4. A descriptor in a successful accept completion is new and owned by nobody else.
 
 mod buffers;
 
 use crate::clock::ticks;
 use crate::control::Control;
-use crate::handler::{Accept, Close, CloseReason, Handler};
+use crate::handler::{Close, CloseReason, Handler};
 use crate::output::Output;
 use crate::reactor::Backend;
-use crate::sys;
 use crate::token::Token;
 use buffers::Buffers;
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
@@ -35,7 +34,7 @@ use smallvec::SmallVec;
 use socket2::SockRef;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Duration;
 
 /// Submission entries; more operations than that in a round take a further `io_uring_enter`.
@@ -44,6 +43,8 @@ const SUBMISSIONS: u32 = 1024;
 const COMPLETIONS: u32 = 8192;
 /// Pieces in one gathered send.
 const PIECES_MAX: usize = 64;
+/// Flag of a receive: wait for the socket to become readable before the first try (IORING_RECVSEND_POLL_FIRST).
+const POLL_FIRST: u16 = 1;
 /// How often `Drop` looks for the last completions, 10 ms apart.
 const DROP_WAITS_MAX: u32 = 100;
 
@@ -69,8 +70,8 @@ struct Message {
 struct Operations {
     generation: u32,
     receiving: bool,
-    /// A cancellation of the receive was queued.
-    cancelling: bool,
+    /// Bytes are likely to be there: the last receive left some, or the connection is new.
+    more_waits: bool,
     send_busy: bool,
     polling: bool,
     /// The receive met the end while the handler could not be told.
@@ -202,54 +203,14 @@ impl Uring {
     fn begin(&mut self, token: Token, index: u32) {
         let operations = self.operations(index);
         assert!(!operations.busy(), "invariant 2");
-        *operations = Operations { generation: token.generation(), ..Operations::default() };
+        let generation = token.generation();
+        *operations = Operations { generation, more_waits: true, ..Operations::default() };
     }
 
-    fn accepted<H: Handler>(
-        &mut self,
-        io: &mut Control,
-        handler: &mut H,
-        (listener, round): (u32, u32),
-        result: i32,
-        more: bool,
-    ) {
-        let current = self.accepting.get(listener as usize) == Some(&round);
-        io.counters.accepts += 1;
-        if result >= 0 {
-            // SAFETY: invariant 4.
-            let fd = unsafe { OwnedFd::from_raw_fd(result) };
-            if current && let Ok(token) = io.slab.insert(fd, None) {
-                self.greet(io, handler, token, listener);
-            }
-        }
-        if more || !current {
-            return;
-        }
-        let error = io::Error::from_raw_os_error(-result);
-        if result >= 0 || sys::is_transient_accept_error(&error) {
-            // Best effort: a listener that cannot be started was taken away.
-            let _ = self.start_accepting(io, listener);
-        } else {
-            io.rest_listener(handler, listener, &error);
-        }
-    }
-
-    fn greet<H: Handler>(
-        &mut self,
-        io: &mut Control,
-        handler: &mut H,
-        token: Token,
-        listener: u32,
-    ) {
-        let index = io.slab_index(token);
-        self.begin(token, index);
-        io.slab.slot(index).registered = true;
-        match handler.accepted(io, token, listener as usize) {
-            Accept::Keep => {
-                io.counters.accepted += 1;
-                io.touch(token);
-            }
-            Accept::Refuse(bytes) => io.refuse(token, &bytes),
+    /// A listener was found ready; the accept calls follow at the end of the round.
+    fn listener_ready(&self, io: &mut Control, (listener, round): (u32, u32)) {
+        if self.accepting.get(listener as usize) == Some(&round) {
+            io.ready_listeners.push(listener);
         }
     }
 
@@ -263,18 +224,18 @@ impl Uring {
         io.counters.receives += 1;
         let token = self.live(io, index, generation);
         let operations = &mut self.operations[index as usize];
-        if !cqueue::more(flags) {
-            operations.receiving = false;
-            operations.cancelling = false;
-            if let Some(token) = token {
-                io.touch(token); // to start it again, if it is wanted
-            }
+        operations.receiving = false;
+        operations.more_waits = cqueue::sock_nonempty(flags);
+        if let Some(token) = token {
+            io.touch(token); // to start it again, if it is wanted
         }
         if let Some(id) = cqueue::buffer_select(flags) {
             if let (Some(token), Ok(len)) = (token, usize::try_from(result)) {
                 let bytes = self.buffers.filled(id, len);
                 io.counters.bytes_in += len as u64;
                 deliver(io, handler, token, &mut operations.held, bytes);
+                let held = operations.held.len() as u64;
+                io.counters.held_max = io.counters.held_max.max(held);
             }
             self.buffers.give_back(id);
         } else if result == 0 {
@@ -389,7 +350,7 @@ impl Uring {
         self.start(entry.user_data(datum(KIND_SEND, generation, index)));
     }
 
-    /// Starts or cancels the receive, or watches for a hang-up, as the connection now wants.
+    /// Starts a receive, or watches for a hang-up, as the connection now wants.
     fn watch(&mut self, io: &mut Control, index: u32) {
         let slot = io.slab.slot(index);
         let (reads, hang_up) = (slot.reads(), slot.watches_hang_up());
@@ -397,14 +358,17 @@ impl Uring {
         let Some(fd) = &slot.fd else { return };
         let fd = Fd(fd.as_raw_fd());
         let operations = &mut self.operations[index as usize];
-        let receive = datum(KIND_RECEIVE, generation, index);
         if reads && !operations.receiving && !operations.ended {
             operations.receiving = true;
-            let entry = opcode::RecvMulti::new(fd, buffers::GROUP).build();
-            self.start(entry.user_data(receive));
-        } else if !reads && operations.receiving && !operations.cancelling {
-            operations.cancelling = true;
-            self.cancel(CancelBuilder::user_data(receive));
+            // Usually the peer waits for the reply now: a try would find nothing.
+            let ioprio = if operations.more_waits { 0 } else { POLL_FIRST };
+            let len = buffers::BYTES as u32;
+            let entry = opcode::Recv::new(fd, std::ptr::null_mut(), len)
+                .buf_group(buffers::GROUP)
+                .ioprio(ioprio)
+                .build()
+                .flags(squeue::Flags::BUFFER_SELECT);
+            self.start(entry.user_data(datum(KIND_RECEIVE, generation, index)));
         }
         let operations = &mut self.operations[index as usize];
         if hang_up && !operations.polling {
@@ -474,18 +438,32 @@ fn may_try_again(error: &io::Error) -> bool {
 }
 
 impl Backend for Uring {
+    // The ring waits by itself; on a non-blocking socket it would report instead of waiting.
+    const NONBLOCKING: bool = false;
+
     fn start_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
         let Some(Some(listening)) = io.listeners.get(listener as usize) else { return Ok(()) };
-        // The ring waits by itself; on a non-blocking socket it would report instead of waiting.
-        listening.listener.set_nonblocking(false)?;
         if self.accepting.len() <= listener as usize {
             self.accepting.resize(listener as usize + 1, 0);
         }
         let fd = Fd(listening.listener.as_fd().as_raw_fd());
-        let entry = opcode::AcceptMulti::new(fd).flags(libc::SOCK_CLOEXEC).build();
+        // Workers that share a Unix listener are woken one at a time.
+        let events = libc::POLLIN as u32 | libc::EPOLLEXCLUSIVE as u32;
+        let entry = opcode::PollAdd::new(fd, events).build();
         let round = self.accepting[listener as usize];
         self.start(entry.user_data(datum(KIND_ACCEPT, round, listener)));
         Ok(())
+    }
+
+    fn go_on_accepting(&mut self, io: &mut Control, listener: u32) -> io::Result<()> {
+        // The poll told once; a new one tells at once if connections are left.
+        self.start_accepting(io, listener)
+    }
+
+    fn opened(&mut self, io: &mut Control, token: Token) {
+        let index = io.slab_index(token);
+        self.begin(token, index);
+        io.slab.slot(index).registered = true;
     }
 
     fn stop_accepting(&mut self, io: &mut Control, listener: u32) {
@@ -539,7 +517,7 @@ impl Backend for Uring {
             match kind {
                 KIND_RECEIVE => self.received(io, handler, (index, generation), (result, flags)),
                 KIND_SEND => self.sent(io, (index, generation), result),
-                KIND_ACCEPT => self.accepted(io, handler, (index, generation), result, more),
+                KIND_ACCEPT => self.listener_ready(io, (index, generation)),
                 KIND_POLL => self.polled(io, handler, (index, generation), result),
                 KIND_WAKER if !more => self.watch_waker(io),
                 _ => {}
@@ -551,8 +529,7 @@ impl Backend for Uring {
     fn settle<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32) {
         let token = io.slab.token(index);
         if !io.slab.slot(index).registered {
-            self.begin(token, index);
-            io.slab.slot(index).registered = true;
+            self.opened(io, token);
             if let Some(fd) = io.fd(token) {
                 // As for listeners: the ring waits by itself.
                 let _ = SockRef::from(&fd).set_nonblocking(false);
@@ -605,12 +582,7 @@ impl Drop for Uring {
             let args = SubmitArgs::new().timespec(&limit);
             let _ = self.ring.submitter().submit_with_args(1, &args);
             for completion in self.ring.completion() {
-                let kind = completion.user_data() >> 60;
-                if kind == KIND_ACCEPT && completion.result() >= 0 {
-                    // SAFETY: invariant 4.
-                    drop(unsafe { OwnedFd::from_raw_fd(completion.result()) });
-                }
-                let counted = kind != KIND_IGNORED;
+                let counted = completion.user_data() >> 60 != KIND_IGNORED;
                 if counted && !cqueue::more(completion.flags()) {
                     self.under_way -= 1;
                 }

@@ -112,6 +112,11 @@ impl Core {
         }
     }
 
+    /// Tells configurations apart: the one of the last [`Core::refresh_config`].
+    pub fn config_generation(&self) -> u64 {
+        self.config_generation
+    }
+
     #[cold]
     fn take_config(&mut self) {
         self.config_generation = self.shared.config_generation();

@@ -156,8 +156,13 @@ impl Worker {
 
     /// How long a session's turn may be in this round.
     pub(super) fn turn_ns_max(&self) -> u64 {
+        if self.round_is_long() { SHORT_TURN_NS_MAX } else { TURN_NS_MAX }
+    }
+
+    /// Whether the others have waited long enough in this round.
+    pub(super) fn round_is_long(&self) -> bool {
         let round = self.core.last_ticks.wrapping_sub(self.round_began);
-        if self.core.clock.ns(round) > ROUND_NS_MAX { SHORT_TURN_NS_MAX } else { TURN_NS_MAX }
+        self.core.clock.ns(round) > ROUND_NS_MAX
     }
 
     /// Runs the requests of the batch. `Some(n)` if the session must stop behind `n` bytes.
@@ -198,7 +203,8 @@ impl Worker {
             }
             if self.replies.len() >= flush_at {
                 self.flush(io, session);
-                if io.unsent(session.token) >= soft_limit {
+                // As much again would exceed it.
+                if io.unsent(session.token) + flush_at > soft_limit {
                     self.core.stats().output_stalls.add(1);
                     self.stall(session, Stall::Output);
                     io.when_drained(session.token, soft_limit / 2);
@@ -239,7 +245,7 @@ impl Worker {
         match stall {
             Stall::None | Stall::Output => {}
             Stall::Waiting => self.core.shared.clients.set_blocked(&session.record, true),
-            Stall::NextRound => self.again.push(session.token),
+            Stall::NextRound => self.again.push_back(session.token),
             Stall::Paused => {
                 self.core.shared.clients.set_blocked(&session.record, true);
                 // Sessions closed meanwhile left their tokens: at most one for each that is open.

@@ -56,7 +56,7 @@ fn child_of(hash: u32, depth: u32) -> usize {
 #[inline]
 fn seek(segment: &[Entry], hash: u32, depth: u32) -> usize {
     let below = u64::from(hash.checked_shl(depth * BITS).unwrap_or(0));
-    let mut at = (below * segment.len() as u64 >> 32) as usize;
+    let mut at = ((below * segment.len() as u64) >> 32) as usize;
     while at > 0 && segment[at - 1].hash >= hash {
         at -= 1;
     }

@@ -4,7 +4,8 @@ use super::rules::How;
 use super::values;
 use crate::reply::Reply;
 
-/// Whether `ours` is as good as `theirs`. Errors must be equal under every rule.
+/// Whether `ours` is as good as `theirs`. Errors must be equal under every rule
+/// but [`How::Refused`].
 pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     if ours == theirs {
         return true;
@@ -13,11 +14,14 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     else {
         return false;
     };
+    if how == How::Refused {
+        return ours.is_error();
+    }
     if ours.is_error() || theirs.is_error() {
         return false;
     }
     match how {
-        How::Exact => false,
+        How::Exact | How::Refused => false,
         How::Unordered => unordered(ours) == unordered(theirs),
         How::Pairs => pairs(ours) == pairs(theirs),
         How::Count => {

@@ -36,6 +36,8 @@ pub enum How {
     Notes,
     /// Equal, or encodings that a set with the same members has in Redis 7.2 and in 7.0.
     SetEncoding,
+    /// Equal, or we refuse.
+    Refused,
 }
 
 /// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
@@ -174,6 +176,7 @@ const HASHED: &str = "members come in the order of a hash table with a random se
 const CHOSEN: &str = "the server chooses at random";
 const CLOCK: &str = "tells a time that both servers read at their own instant";
 const CURSOR: &str = "one step of an iteration; whole iterations are compared with the states";
+const JUDGED: &str = "7.2 judges arguments before it looks at the key";
 const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
 
 /// The widest gap, in milliseconds, between the instants at which both execute one command: a
@@ -220,8 +223,15 @@ pub const COMPARISONS: &[Comparison] = &[
     may("command|info", How::Notes, "notes on key specifications are the server's own words"),
     may("memory|usage", How::Kind, INTERNAL),
     may("object|encoding", How::SetEncoding, "sets have the encodings of 7.2, which 7.0 lacks"),
+    Comparison { name: "bitcount", when: Some(with_range), how: How::Refused, reason: JUDGED },
+    Comparison { name: "bitpos", when: Some(with_range), how: How::Refused, reason: JUDGED },
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),
 ];
+
+/// Only then is there anything to judge.
+fn with_range(words: &[Vec<u8>]) -> bool {
+    words.len() > 2
+}
 
 /// SORT … BY leaves a set's members in the order of its hash table where the pattern has no `*`,
 /// and, with ALPHA, where weights are equal.

@@ -59,6 +59,5 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "1",
         (1, 1000),
         field!(network.max_new_tls_connections_per_cycle),
-    )
-    .planned(),
+    ),
 ];

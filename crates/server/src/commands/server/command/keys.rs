@@ -3,7 +3,7 @@
 use super::info;
 use crate::call::Call;
 use crate::table::{CommandTable, Row};
-use brisk_engine::command::{Flags, KeyFlags};
+use brisk_engine::command::{Begin, Flags, KeyFlags, KeySpec};
 use brisk_engine::keyspec::{self, FoundKeys};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
@@ -35,8 +35,7 @@ fn find(table: &'static CommandTable, args: &Args<'_>) -> Result<FoundKeys> {
     let word = |at: usize| args.word(COMMAND_AT + at);
     let row = lookup(table, word(0), word(1))
         .ok_or(CommandError::text("ERR Invalid command specified"))?;
-    let names_keys =
-        |keys: &&brisk_engine::command::KeySpec| !keys.flags.contains(KeyFlags::NOT_KEY);
+    let names_keys = |keys: &&KeySpec| !keys.flags.contains(KeyFlags::NOT_KEY);
     if !row.spec.keys.iter().any(|keys| names_keys(&keys)) {
         return Err(CommandError::text("ERR The command has no key arguments"));
     }
@@ -45,6 +44,12 @@ fn find(table: &'static CommandTable, args: &Args<'_>) -> Result<FoundKeys> {
     }
     let mut found = keyspec::find_keys(row.spec, argc, &word).unwrap_or_default();
     found.retain(|key| !key.flags.contains(KeyFlags::NOT_KEY));
+    // PFMERGE may be called without sources, but Redis finds no key then.
+    let cut_off =
+        |keys: &KeySpec| matches!(keys.begin, Begin::Index(at) if usize::from(at) >= argc);
+    if row.spec.keys.iter().any(cut_off) {
+        found.clear();
+    }
     if found.is_empty() && !row.has(Flags::NO_MANDATORY_KEYS) {
         return Err(CommandError::text("ERR Invalid arguments specified for command"));
     }

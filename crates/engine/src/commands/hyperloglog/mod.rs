@@ -1,0 +1,26 @@
+//! The HyperLogLog group: strings that count different elements. The format is in
+//! `brisk_structures::hyperloglog`.
+
+mod count;
+mod debug;
+
+#[cfg(test)]
+mod tests;
+
+use crate::ctx::Command;
+use crate::error::{CommandError, Result};
+use brisk_structures::hyperloglog::{self, Corrupt, Form};
+
+pub(super) const FAMILY: &[&[Command]] = &[count::COMMANDS, debug::COMMANDS];
+
+/// The form of a string that must be a HyperLogLog.
+fn form_of(bytes: &[u8]) -> Result<Form> {
+    let text = "WRONGTYPE Key is not a valid HyperLogLog string value.";
+    hyperloglog::form(bytes).ok_or_else(|| CommandError::text(text))
+}
+
+impl From<Corrupt> for CommandError {
+    fn from(Corrupt: Corrupt) -> CommandError {
+        CommandError::text("INVALIDOBJ Corrupted HLL object detected")
+    }
+}

@@ -1,0 +1,364 @@
+//! Quicklist: a long list as a sequence of small listpacks, cheap to copy and to free in parts.
+//!
+//! ```text
+//!  front                                                                    back
+//! +----------+  +----------+  +--------------+  +------------+  +----------+
+//! | listpack |  | listpack |  | LZF(listpack)|  | one large  |  | listpack |   nodes, in a
+//! | a b c d  |  | e f      |  | g h i j k    |  |  element   |  | m n      |   `Sequence`
+//! +----------+  +----------+  +--------------+  +------------+  +----------+
+//!  \_ depth 2: the two nodes at each end are never compressed, those between are _/
+//! ```
+//! Where nodes begin and end follows Redis, since a list goes back to one listpack depending on
+//! it: a node takes elements until it exceeds its limit; a full node in the middle is split, and
+//! small neighbours of the split are merged.
+//!
+//! A clone costs one counter; a change then copies the node and the branches that lead to it.
+//!
+//! Invariants (`check` verifies each)
+//!  1. Those of the sequence and of each listpack; no node is empty.
+//!  2. No node is compressed with fewer than `compress_depth` nodes before it or behind it; with
+//!     depth 0 none is.
+//!
+//! Costs: push and pop amortised O(1) plus the depth of the tree, which is 4 for 16 million nodes;
+//! index O(log nodes) plus a walk through one node; insert and delete as index, plus moving one
+//! node's bytes.
+
+mod insert;
+mod node;
+mod remove;
+#[cfg(test)]
+mod tests;
+
+pub use node::NodeRef;
+pub use remove::remove_matching;
+
+use crate::listpack::{Item, ListPack, Pos};
+use crate::sequence::{Part, Sequence};
+use node::{Node, View};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// Bytes of a node whose limit is a number of elements. As in Redis.
+const COUNTED_BYTES_MAX: usize = 8192;
+
+/// How nodes are filled and compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Options {
+    /// Elements of a node if positive (0 counts as 1); -1 to -5 for 4, 8, 16, 32, 64 KiB.
+    pub fill: i64,
+    /// Nodes at each end that are not compressed; 0 compresses none.
+    pub compress_depth: usize,
+    /// Elements of this many bytes have nodes of their own; 0 leaves it to `fill`.
+    pub plain_min: usize,
+}
+
+impl Options {
+    /// Bytes and elements that a node may have. One of the two limits counts; the other is the
+    /// largest number.
+    #[must_use]
+    pub fn node_limits(&self) -> (usize, usize) {
+        match self.fill {
+            0.. => (usize::MAX, usize::try_from(self.fill).unwrap_or(usize::MAX).max(1)),
+            _ => (4096 << (self.fill.unsigned_abs().min(5) - 1), usize::MAX),
+        }
+    }
+
+    /// Whether a node of so many bytes and elements would be too large.
+    #[inline]
+    #[must_use]
+    pub fn exceeded(&self, bytes: usize, elements: usize) -> bool {
+        match self.node_limits() {
+            (usize::MAX, count) => bytes > COUNTED_BYTES_MAX || elements > count,
+            (limit, _) => bytes > limit,
+        }
+    }
+
+    /// Whether an element of `len` bytes has a node of its own.
+    #[inline]
+    #[must_use]
+    pub fn is_large(&self, len: usize) -> bool {
+        match (self.plain_min, self.node_limits()) {
+            (0, (usize::MAX, _)) => len > COUNTED_BYTES_MAX,
+            (0, (limit, _)) => len > limit,
+            (min, _) => len >= min,
+        }
+    }
+}
+
+/// An end of a list, or a direction: from that end to the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    Front,
+    Back,
+}
+
+/// A long list.
+#[derive(Debug, Clone)]
+pub struct QuickList {
+    nodes: Sequence<Node>,
+    options: Options,
+}
+
+impl QuickList {
+    /// Without elements.
+    #[must_use]
+    pub fn new(options: Options) -> QuickList {
+        QuickList { nodes: Sequence::new(), options }
+    }
+
+    /// The elements of `list` as one node, whatever its size.
+    #[must_use]
+    pub fn from_listpack(list: ListPack, options: Options) -> QuickList {
+        let mut own = QuickList::new(options);
+        own.append_listpack(list);
+        own
+    }
+
+    /// Adds a whole node behind the last, as dumps bring them. An empty one adds nothing.
+    pub fn append_listpack(&mut self, list: ListPack) {
+        if !list.is_empty() {
+            self.insert_node(self.nodes.parts(), Node::Packed(list));
+        }
+    }
+
+    /// Adds one element behind the last, in a node of its own.
+    pub fn append_plain(&mut self, element: Vec<u8>) {
+        self.insert_node(self.nodes.parts(), Node::Plain(Arc::new(element)));
+    }
+
+    /// The options it was made with.
+    #[must_use]
+    pub fn options(&self) -> Options {
+        self.options
+    }
+
+    /// How many elements there are.
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.elements()
+    }
+
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.elements() == 0
+    }
+
+    /// The nodes, as dumps write them.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeRef<'_>> {
+        self.nodes.iter().map(|node| node.as_dumped())
+    }
+
+    /// How many nodes there are.
+    #[must_use]
+    pub fn node_count(&self) -> usize {
+        self.nodes.parts()
+    }
+
+    /// The only node, if it is a listpack.
+    #[must_use]
+    pub fn single(&self) -> Option<&ListPack> {
+        match (self.nodes.parts(), self.nodes.get(0).map(|node| &**node)) {
+            (1, Some(Node::Packed(list))) => Some(list),
+            _ => None,
+        }
+    }
+
+    /// Memory of the list in bytes, all of it, even if clones share it. O(nodes).
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        let nodes: usize = self.nodes.iter().map(|node| node.allocated_bytes()).sum();
+        self.nodes.allocated_bytes() + nodes
+    }
+
+    /// Adds an element at one end. Amortised O(length).
+    pub fn push(&mut self, end: End, text: &[u8]) {
+        let place = self.node_at(end);
+        if self.nodes.get(place).is_some_and(|node| self.admits(node, text.len())) {
+            self.nodes.update(place, |node| {
+                let list = node.packed_mut().expect("large elements admit no others");
+                push(list, end, text);
+            });
+            return;
+        }
+        let place = match end {
+            End::Front => 0,
+            End::Back => self.nodes.parts(),
+        };
+        self.insert_node(place, self.node_of(text));
+    }
+
+    /// Takes the element at one end out, after `visit` has seen it. Amortised O(1).
+    pub fn pop<R>(&mut self, end: End, visit: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        let place = self.node_at(end);
+        let node = self.nodes.get(place)?;
+        if node.len() == 1 {
+            let result = node.view().with(0, visit);
+            self.remove_node(place);
+            return Some(result);
+        }
+        self.nodes.update(place, |node| {
+            let list = node.packed_mut()?;
+            let at = match end {
+                End::Front => list.first()?,
+                End::Back => list.last()?,
+            };
+            let result = visit(list.item(at));
+            list.delete(at);
+            Some(result)
+        })
+    }
+
+    /// Calls `visit` with element `index`, if there is one.
+    pub fn get<R>(&self, index: usize, visit: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        let (place, index) = self.nodes.locate(index)?;
+        Some(self.nodes.get(place)?.view().with(index, visit))
+    }
+
+    /// Calls `visit` with the elements from `index` on, in the direction from `end` to the other
+    /// end, and their indexes, until it breaks. O(log nodes + elements visited).
+    pub fn walk<B>(
+        &self,
+        index: usize,
+        end: End,
+        mut visit: impl FnMut(usize, Item<'_>) -> ControlFlow<B>,
+    ) -> Option<B> {
+        let (mut place, within) = self.nodes.locate(index)?;
+        let (mut index, mut within) = (index, Some(within));
+        loop {
+            let node = self.nodes.get(place)?;
+            let mut seen = |item: Item<'_>| {
+                let flow = visit(index, item);
+                index = match end {
+                    End::Front => index + 1,
+                    End::Back => index.wrapping_sub(1), // behind the last visit it is not looked at
+                };
+                flow
+            };
+            let flow = match node.view() {
+                View::Plain(element) => seen(Item::Str(&element)),
+                View::Packed(list) => walk_node(&list, within.take(), end, &mut seen),
+            };
+            if let ControlFlow::Break(result) = flow {
+                return Some(result);
+            }
+            (place, within) = match end {
+                End::Front => (place + 1, None),
+                End::Back => (place.checked_sub(1)?, None),
+            };
+        }
+    }
+
+    /// Verifies the invariants. O(bytes).
+    pub fn check(&self) {
+        self.nodes.check(|node| {
+            assert!(!node.is_empty(), "1: an empty node");
+            if let View::Packed(list) = node.view() {
+                list.check();
+                assert_eq!(list.len(), node.len(), "1: the count of a compressed node");
+            }
+        });
+        let (depth, count) = (self.options.compress_depth, self.nodes.parts());
+        for (place, node) in self.nodes.iter().enumerate() {
+            let inner = depth > 0 && place >= depth && count - place > depth;
+            assert!(inner || !node.is_compressed(), "2: node {place} of {count}");
+        }
+    }
+
+    fn node_at(&self, end: End) -> usize {
+        match end {
+            End::Front => 0,
+            End::Back => self.nodes.parts().saturating_sub(1),
+        }
+    }
+
+    fn node_of(&self, text: &[u8]) -> Node {
+        if self.options.is_large(text.len()) { Node::plain(text) } else { Node::packed(text) }
+    }
+
+    /// Whether an element of `len` bytes may be added to `node`.
+    #[inline]
+    fn admits(&self, node: &Node, len: usize) -> bool {
+        // What an entry needs besides its text, taken generously; the figure is Redis's.
+        const ENTRY_OVERHEAD: usize = 8;
+        !node.is_plain()
+            && !self.options.is_large(len)
+            && !self.options.exceeded(node.bytes() + len + ENTRY_OVERHEAD, node.len() + 1)
+    }
+
+    fn insert_node(&mut self, place: usize, node: Node) {
+        self.nodes.insert(place, node);
+        self.settle(place);
+        self.settle_ends(1);
+    }
+
+    fn remove_node(&mut self, place: usize) {
+        self.nodes.remove(place);
+        self.settle_ends(1);
+    }
+
+    /// Compresses or decompresses the node at `place` as its distance from the ends demands.
+    fn settle(&mut self, place: usize) {
+        let (depth, count) = (self.options.compress_depth, self.nodes.parts());
+        if depth == 0 {
+            return;
+        }
+        let Some(node) = self.nodes.get(place) else { return };
+        let inner = place >= depth && count - place > depth;
+        if !inner && node.is_compressed() {
+            self.nodes.update(place, Node::decompress);
+        } else if inner && let Some(compressed) = node.compressed() {
+            self.nodes.update(place, |node| *node = compressed);
+        }
+    }
+
+    /// Settles the nodes whose side of the border may have changed after `changed` nodes have been
+    /// inserted or removed.
+    fn settle_ends(&mut self, changed: usize) {
+        let (depth, count) = (self.options.compress_depth, self.nodes.parts());
+        if depth == 0 {
+            return;
+        }
+        let first = depth.saturating_sub(changed);
+        for distance in first..(depth + changed).min(count) {
+            self.settle(distance);
+            self.settle(count - 1 - distance);
+        }
+    }
+}
+
+fn push(list: &mut ListPack, end: End, text: &[u8]) {
+    match end {
+        End::Front => list.push_front(text),
+        End::Back => list.push_back(text),
+    }
+}
+
+/// Visits the elements of a node from index `from`, or from its first or last, in the direction
+/// away from `end`.
+fn walk_node<B>(
+    list: &ListPack,
+    from: Option<usize>,
+    end: End,
+    visit: &mut impl FnMut(Item<'_>) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    let start = |default: Option<Pos>| match from {
+        Some(index) => list.seek(index as i64),
+        None => default,
+    };
+    match end {
+        End::Front => match start(list.first()) {
+            Some(at) => list.iter_from(at).try_for_each(visit),
+            None => ControlFlow::Continue(()),
+        },
+        End::Back => {
+            let mut at = start(list.last());
+            while let Some(pos) = at {
+                visit(list.item(pos))?;
+                at = list.prev(pos);
+            }
+            ControlFlow::Continue(())
+        }
+    }
+}

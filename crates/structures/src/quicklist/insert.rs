@@ -1,0 +1,164 @@
+//! Inserting and replacing in the middle of a quicklist: splitting full nodes, merging small ones.
+
+use super::{End, Node, QuickList, push};
+use crate::sequence::Part;
+
+impl QuickList {
+    /// Adds an element before (`Front`) or behind (`Back`) element `index`, which must exist.
+    pub fn insert(&mut self, index: usize, side: End, text: &[u8]) {
+        let (place, within) =
+            self.nodes.locate(index).expect("callers insert beside elements that exist");
+        let node = self.node(place);
+        let at_edge = within == if side == End::Front { 0 } else { node.len() - 1 };
+        let neighbour = match side {
+            End::Front => place.checked_sub(1),
+            End::Back => Some(place + 1),
+        };
+        if self.admits(node, text.len()) {
+            self.edit(place, |node| {
+                let list = node.packed_mut().expect("large elements admit no others");
+                let at = list.seek(within as i64).expect("the node has that element");
+                match side {
+                    End::Front => list.insert_before(at, text),
+                    End::Back => list.insert_after(at, text),
+                };
+            });
+        } else if at_edge
+            && let Some(beside) = neighbour
+            && self.nodes.get(beside).is_some_and(|node| self.admits(node, text.len()))
+        {
+            let other = if side == End::Front { End::Back } else { End::Front };
+            self.edit(beside, |node| {
+                push(node.packed_mut().expect("large elements admit no others"), other, text);
+            });
+        } else if at_edge {
+            let place = if side == End::Front { place } else { place + 1 };
+            self.insert_node(place, self.node_of(text));
+        } else {
+            self.insert_splitting(place, within + usize::from(side == End::Back), side, text);
+        }
+    }
+
+    /// Splits the node before its element `within` and puts the new element between.
+    fn insert_splitting(&mut self, place: usize, within: usize, side: End, text: &[u8]) {
+        self.split_node(place, within);
+        if self.options.is_large(text.len()) {
+            self.nodes.insert(place + 1, Node::plain(text));
+            self.settle_around(place + 1);
+            return;
+        }
+        // The half that does not hold the element beside which it is inserted takes it.
+        let (half, end) =
+            if side == End::Front { (place, End::Back) } else { (place + 1, End::Front) };
+        self.nodes.update(half, |node| {
+            push(node.packed_mut().expect("large elements are not split"), end, text);
+        });
+        let kept = if side == End::Front { place + 1 } else { place };
+        self.merge_around(kept);
+    }
+
+    /// Puts an element in the place of element `index`, which must exist.
+    pub fn replace(&mut self, index: usize, text: &[u8]) {
+        let (place, within) =
+            self.nodes.locate(index).expect("callers replace elements that exist");
+        let node = self.node(place);
+        let large = self.options.is_large(text.len());
+        if !node.is_plain() && !large {
+            self.edit(place, |node| {
+                let list = node.packed_mut().expect("the node is a listpack");
+                let at = list.seek(within as i64).expect("the node has that element");
+                list.replace(at, text);
+            });
+        } else if node.is_plain() && large {
+            self.edit(place, |node| *node = Node::plain(text));
+        } else if node.is_plain() {
+            // The new element may join a neighbour.
+            self.insert(index, End::Back, text);
+            self.remove_node(place);
+        } else {
+            if within + 1 < node.len() {
+                self.split_node(place, within + 1);
+            }
+            self.nodes.insert(place + 1, Node::plain(text));
+            let emptied = self.nodes.update(place, |node| {
+                let list = node.packed_mut().expect("the node is a listpack");
+                list.last().map(|last| list.delete(last));
+                list.is_empty()
+            });
+            if emptied {
+                self.nodes.remove(place);
+            }
+            self.merge_around(if emptied { place } else { place + 1 });
+        }
+    }
+
+    fn node(&self, place: usize) -> &Node {
+        self.nodes.get(place).expect("the sequence located it")
+    }
+
+    /// Changes a node without adding or removing nodes.
+    fn edit(&mut self, place: usize, change: impl FnOnce(&mut Node)) {
+        self.nodes.update(place, change);
+        self.settle(place);
+    }
+
+    /// Moves the elements of a listpack node from `within` on to a new node behind it.
+    fn split_node(&mut self, place: usize, within: usize) {
+        let right = self.nodes.update(place, |node| {
+            let left = node.packed_mut().expect("large elements are not split");
+            let mut right = left.clone();
+            right.delete_range(right.first().expect("no node is empty"), within);
+            let at = left.seek(within as i64).expect("both halves have elements");
+            left.delete_range(at, usize::MAX);
+            right
+        });
+        self.nodes.insert(place + 1, Node::Packed(right));
+    }
+
+    /// Merges the nodes about `center` where the limits allow it, in the order in which Redis does:
+    /// the two before, the two behind, then the one before, then the one behind.
+    fn merge_around(&mut self, center: usize) {
+        let mut center = center;
+        if center >= 2 && self.merge(center - 2) {
+            center -= 1;
+        }
+        self.merge(center + 1);
+        if center >= 1 && self.merge(center - 1) {
+            center -= 1;
+        }
+        self.merge(center);
+        self.settle_around(center);
+    }
+
+    /// Merges the node behind `place` into that at `place` if both together keep the limits.
+    fn merge(&mut self, place: usize) -> bool {
+        // The header and the end byte are there once, then.
+        const LISTPACK_OVERHEAD: usize = 7;
+        let (Some(left), Some(right)) = (self.nodes.get(place), self.nodes.get(place + 1)) else {
+            return false;
+        };
+        let bytes = (left.bytes() + right.bytes()).saturating_sub(LISTPACK_OVERHEAD);
+        if left.is_plain()
+            || right.is_plain()
+            || self.options.exceeded(bytes, left.len() + right.len())
+        {
+            return false;
+        }
+        let mut right = (*self.nodes.remove(place + 1)).clone();
+        self.nodes.update(place, |left| {
+            if let (Some(left), Some(right)) = (left.packed_mut(), right.packed_mut()) {
+                left.append(right);
+            }
+        });
+        true
+    }
+
+    /// Settles all nodes that splitting and merging about `place` may have touched or moved.
+    fn settle_around(&mut self, place: usize) {
+        const REACH: usize = 3;
+        for place in place.saturating_sub(REACH)..=place + REACH {
+            self.settle(place);
+        }
+        self.settle_ends(REACH);
+    }
+}

@@ -1,0 +1,418 @@
+//! Sequence: parts in an order, each holding some elements; clones share everything.
+//!
+//! The trunk of long lists. Parts are reached by their place among the parts, or by the index of an
+//! element. A tree of branches with at most [`FANOUT`] children, each counting what is below it:
+//! ```text
+//!                 root: 5 parts, 40 elements
+//!                /                         \
+//!        3 parts, 25 elements        2 parts, 15 elements
+//!        /        |        \             /       \
+//!     part 0    part 1    part 2      part 3    part 4
+//! ```
+//! A clone costs one counter. A change copies the branches on the way to the part, and the part, if
+//! anyone else holds them, and nothing else.
+//!
+//! Invariants (`check` verifies each)
+//!  1. All leaves have the same depth; no branch is empty but the root of an empty sequence.
+//!  2. Counts of parts and elements are those of what is below.
+//!  3. No branch has more than `FANOUT` children; an inner root has at least two.
+//!
+//! All operations are O(log parts). Branches that became small are joined with a neighbour, and
+//! those filled in order stay full.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+/// Children of a branch, at most. A copy of a branch stays below 2 KiB. Small in tests, so that
+/// they see deep trees.
+const FANOUT: usize = if cfg!(test) { 4 } else { 64 };
+/// Branches with fewer children are joined with a neighbour if both fit into half a branch.
+const SMALL: usize = FANOUT / 4;
+
+/// What a sequence is made of.
+pub trait Part: Clone {
+    /// How many elements it holds.
+    fn len(&self) -> usize;
+
+    /// Whether it holds none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Parts in an order.
+#[derive(Debug, Clone)]
+pub struct Sequence<T> {
+    root: Child<T>,
+}
+
+#[derive(Debug)]
+struct Child<T> {
+    branch: Arc<Branch<T>>,
+    parts: usize,
+    elements: usize,
+}
+
+#[derive(Debug, Clone)]
+enum Branch<T> {
+    Leaf(Vec<Leaf<T>>),
+    Inner(Vec<Child<T>>),
+}
+
+#[derive(Debug)]
+struct Leaf<T> {
+    part: Arc<T>,
+    elements: usize,
+}
+
+impl<T> Clone for Child<T> {
+    fn clone(&self) -> Self {
+        Child { branch: Arc::clone(&self.branch), ..*self }
+    }
+}
+
+impl<T> Clone for Leaf<T> {
+    fn clone(&self) -> Self {
+        Leaf { part: Arc::clone(&self.part), ..*self }
+    }
+}
+
+impl<T: Part> Default for Sequence<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Part> Sequence<T> {
+    /// Without parts.
+    #[must_use]
+    pub fn new() -> Sequence<T> {
+        Sequence { root: Child::leaf(Vec::new()) }
+    }
+
+    /// How many parts there are.
+    #[inline]
+    #[must_use]
+    pub fn parts(&self) -> usize {
+        self.root.parts
+    }
+
+    /// How many elements all parts hold.
+    #[inline]
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        self.root.elements
+    }
+
+    /// The part at `place`.
+    #[must_use]
+    pub fn get(&self, mut place: usize) -> Option<&Arc<T>> {
+        if place >= self.root.parts {
+            return None;
+        }
+        let mut child = &self.root;
+        loop {
+            match &*child.branch {
+                Branch::Leaf(leaves) => return leaves.get(place).map(|leaf| &leaf.part),
+                Branch::Inner(children) => {
+                    let at = find(children, &mut place);
+                    child = &children[at];
+                }
+            }
+        }
+    }
+
+    /// The place of the part that holds element `index`, and the element's index within it.
+    #[must_use]
+    pub fn locate(&self, mut index: usize) -> Option<(usize, usize)> {
+        if index >= self.root.elements {
+            return None;
+        }
+        let (mut child, mut place) = (&self.root, 0);
+        loop {
+            match &*child.branch {
+                Branch::Leaf(leaves) => {
+                    for leaf in leaves {
+                        if index < leaf.elements {
+                            return Some((place, index));
+                        }
+                        index -= leaf.elements;
+                        place += 1;
+                    }
+                    return None;
+                }
+                Branch::Inner(children) => {
+                    let mut children = children.iter();
+                    child = loop {
+                        let next = children.next()?;
+                        if index < next.elements {
+                            break next;
+                        }
+                        index -= next.elements;
+                        place += next.parts;
+                    };
+                }
+            }
+        }
+    }
+
+    /// The index of the first element of the part at `place`.
+    #[must_use]
+    pub fn elements_before(&self, mut place: usize) -> usize {
+        let (mut child, mut before) = (&self.root, 0);
+        loop {
+            match &*child.branch {
+                Branch::Leaf(leaves) => {
+                    let leaves = leaves.iter().take(place);
+                    return before + leaves.map(|leaf| leaf.elements).sum::<usize>();
+                }
+                Branch::Inner(children) => {
+                    let at = find(children, &mut place);
+                    before += children[..at].iter().map(|child| child.elements).sum::<usize>();
+                    child = &children[at];
+                }
+            }
+        }
+    }
+
+    /// Lets `change` edit the part at `place`, which must exist.
+    pub fn update<R>(&mut self, place: usize, change: impl FnOnce(&mut T) -> R) -> R {
+        assert!(place < self.root.parts, "callers name parts that exist");
+        self.root.update(place, change)
+    }
+
+    /// Puts a part before that at `place`, or behind the last.
+    pub fn insert(&mut self, place: usize, part: T) {
+        assert!(place <= self.root.parts, "callers insert between parts");
+        let leaf = Leaf { elements: part.len(), part: Arc::new(part) };
+        if let Some(right) = self.root.insert(place, leaf) {
+            let left = std::mem::replace(&mut self.root, Child::leaf(Vec::new()));
+            self.root = Child::inner(vec![left, right]);
+        }
+    }
+
+    /// Takes the part at `place` out, which must exist.
+    pub fn remove(&mut self, place: usize) -> Arc<T> {
+        assert!(place < self.root.parts, "callers name parts that exist");
+        let removed = self.root.remove(place);
+        loop {
+            let only = match &*self.root.branch {
+                Branch::Inner(children) if children.len() == 1 => children[0].clone(),
+                Branch::Inner(_) | Branch::Leaf(_) => break,
+            };
+            self.root = only;
+        }
+        removed
+    }
+
+    /// Puts a part behind the last.
+    pub fn push_back(&mut self, part: T) {
+        self.insert(self.root.parts, part);
+    }
+
+    /// All parts in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<T>> + ExactSizeIterator {
+        (0..self.root.parts).map(|place| self.get(place).expect("by 2 each place has a part"))
+    }
+
+    /// Memory of the branches, in bytes, without the parts.
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        self.root.allocated_bytes()
+    }
+
+    /// Verifies the invariants, and each part by `check_part`. O(parts).
+    pub fn check(&self, check_part: impl Fn(&T)) {
+        self.root.check(true, &check_part);
+    }
+}
+
+/// The child that the part at `place` is below, which becomes its place there. Looks at the last
+/// child first, since lists change at their ends. `place` may be one behind the last part.
+fn find<T>(children: &[Child<T>], place: &mut usize) -> usize {
+    let last = children.len() - 1;
+    let before: usize = children[..last].iter().map(|child| child.parts).sum();
+    if *place >= before {
+        *place -= before;
+        return last;
+    }
+    for (at, child) in children[..last].iter().enumerate() {
+        if *place < child.parts {
+            return at;
+        }
+        *place -= child.parts;
+    }
+    last
+}
+
+/// Splits a full vector for a new child at `at`: full ones stay full if filled in order.
+fn split<C>(children: &mut Vec<C>, at: usize, new: C) -> Vec<C> {
+    if at == children.len() {
+        return vec![new];
+    }
+    let middle = if at == 0 { 0 } else { children.len() / 2 };
+    let mut right = children.split_off(middle);
+    if at <= middle {
+        children.insert(at, new)
+    } else {
+        right.insert(at - middle, new)
+    }
+    right
+}
+
+impl<T: Part> Child<T> {
+    fn leaf(leaves: Vec<Leaf<T>>) -> Child<T> {
+        let elements = leaves.iter().map(|leaf| leaf.elements).sum();
+        Child { parts: leaves.len(), elements, branch: Arc::new(Branch::Leaf(leaves)) }
+    }
+
+    fn inner(children: Vec<Child<T>>) -> Child<T> {
+        let parts = children.iter().map(|child| child.parts).sum();
+        let elements = children.iter().map(|child| child.elements).sum();
+        Child { parts, elements, branch: Arc::new(Branch::Inner(children)) }
+    }
+
+    fn width(&self) -> usize {
+        match &*self.branch {
+            Branch::Leaf(leaves) => leaves.len(),
+            Branch::Inner(children) => children.len(),
+        }
+    }
+
+    fn update<R>(&mut self, mut place: usize, change: impl FnOnce(&mut T) -> R) -> R {
+        let (before, after, result);
+        match Arc::make_mut(&mut self.branch) {
+            Branch::Leaf(leaves) => {
+                let leaf = &mut leaves[place];
+                before = leaf.elements;
+                result = change(Arc::make_mut(&mut leaf.part));
+                leaf.elements = leaf.part.len();
+                after = leaf.elements;
+            }
+            Branch::Inner(children) => {
+                let at = find(children, &mut place);
+                before = children[at].elements;
+                result = children[at].update(place, change);
+                after = children[at].elements;
+            }
+        }
+        self.elements = self.elements - before + after;
+        result
+    }
+
+    /// Inserts, and returns what then belongs to the right of this child.
+    fn insert(&mut self, mut place: usize, leaf: Leaf<T>) -> Option<Child<T>> {
+        let elements = leaf.elements;
+        let right = match Arc::make_mut(&mut self.branch) {
+            Branch::Leaf(leaves) if leaves.len() < FANOUT => {
+                leaves.insert(place, leaf);
+                None
+            }
+            Branch::Leaf(leaves) => Some(Child::leaf(split(leaves, place, leaf))),
+            Branch::Inner(children) => {
+                let at = find(children, &mut place);
+                match children[at].insert(place, leaf) {
+                    None => None,
+                    Some(new) if children.len() < FANOUT => {
+                        children.insert(at + 1, new);
+                        None
+                    }
+                    Some(new) => Some(Child::inner(split(children, at + 1, new))),
+                }
+            }
+        };
+        self.parts += 1;
+        self.elements += elements;
+        if let Some(right) = &right {
+            self.parts -= right.parts;
+            self.elements -= right.elements;
+        }
+        right
+    }
+
+    fn remove(&mut self, mut place: usize) -> Arc<T> {
+        let (removed, elements);
+        match Arc::make_mut(&mut self.branch) {
+            Branch::Leaf(leaves) => {
+                let leaf = leaves.remove(place);
+                (removed, elements) = (leaf.part, leaf.elements);
+            }
+            Branch::Inner(children) => {
+                let at = find(children, &mut place);
+                let before = children[at].elements;
+                removed = children[at].remove(place);
+                elements = before - children[at].elements;
+                tend(children, at);
+            }
+        }
+        self.parts -= 1;
+        self.elements -= elements;
+        removed
+    }
+
+    fn allocated_bytes(&self) -> usize {
+        let counters = 2 * size_of::<usize>();
+        let own = counters + size_of::<Branch<T>>();
+        match &*self.branch {
+            Branch::Leaf(leaves) => own + leaves.capacity() * size_of::<Leaf<T>>(),
+            Branch::Inner(children) => {
+                let below: usize = children.iter().map(Child::allocated_bytes).sum();
+                own + children.capacity() * size_of::<Child<T>>() + below
+            }
+        }
+    }
+
+    /// Verifies what is below and returns the depth.
+    fn check(&self, root: bool, check_part: &impl Fn(&T)) -> usize {
+        assert!(self.width() <= FANOUT, "3: too wide");
+        match &*self.branch {
+            Branch::Leaf(leaves) => {
+                assert!(root || !leaves.is_empty(), "1: an empty branch");
+                assert_eq!(self.parts, leaves.len(), "2: parts");
+                for leaf in leaves {
+                    check_part(&leaf.part);
+                    assert_eq!(leaf.elements, leaf.part.len(), "2: elements of a part");
+                }
+                let elements: usize = leaves.iter().map(|leaf| leaf.elements).sum();
+                assert_eq!(self.elements, elements, "2: elements");
+                0
+            }
+            Branch::Inner(children) => {
+                assert!(children.len() >= if root { 2 } else { 1 }, "1, 3: too narrow");
+                let depths: Vec<_> = children.iter().map(|c| c.check(false, check_part)).collect();
+                assert!(depths.windows(2).all(|two| two[0] == two[1]), "1: depths");
+                let parts: usize = children.iter().map(|child| child.parts).sum();
+                let elements: usize = children.iter().map(|child| child.elements).sum();
+                assert_eq!((self.parts, self.elements), (parts, elements), "2: sums");
+                depths[0] + 1
+            }
+        }
+    }
+}
+
+/// Removes child `at` if it became empty, or joins it with a neighbour if both are small.
+fn tend<T: Part>(children: &mut Vec<Child<T>>, at: usize) {
+    let width = children[at].width();
+    if width == 0 {
+        children.remove(at);
+        return;
+    }
+    if width > SMALL || children.len() < 2 {
+        return;
+    }
+    let left = at.saturating_sub(1);
+    if children[left].width() + children[left + 1].width() > FANOUT / 2 {
+        return;
+    }
+    let right = children.remove(left + 1);
+    let own = &mut children[left];
+    own.parts += right.parts;
+    own.elements += right.elements;
+    match (Arc::make_mut(&mut own.branch), Arc::unwrap_or_clone(right.branch)) {
+        (Branch::Leaf(own), Branch::Leaf(more)) => own.extend(more),
+        (Branch::Inner(own), Branch::Inner(more)) => own.extend(more),
+        _ => unreachable!("by 1 neighbours have the same depth"),
+    }
+}
