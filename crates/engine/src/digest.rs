@@ -6,8 +6,9 @@
 
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
-use crate::types::Kind;
 use crate::types::set::Set;
+use crate::types::{Kind, SortedSet};
+use brisk_resp::reply::encode;
 use brisk_structures::sha1::{DIGEST_LEN, sha1};
 use std::ops::ControlFlow;
 
@@ -36,6 +37,17 @@ impl Digest {
         if let Some(set) = entry.get::<Set>() {
             let mut digits = itoa::Buffer::new();
             set.each(|member| self.xor(member.text(&mut digits)));
+        }
+        if let Some(set) = entry.get::<SortedSet>() {
+            let mut text = Vec::new();
+            for (member, score) in set.iter(0..set.len()) {
+                let mut element = Digest::default();
+                element.mix(member.text(&mut itoa::Buffer::new()));
+                text.clear();
+                encode::double_text(&mut text, score);
+                element.mix(&text);
+                self.xor(&element.0);
+            }
         }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");

@@ -74,8 +74,12 @@ impl<'a> Step<'a> {
 
     /// Whether the pattern fits the element, or the field of it.
     pub(super) fn admits(&self, element: Item<'_>) -> bool {
-        self.pattern.is_none_or(|pattern| {
-            glob::matches(pattern, element.text(&mut itoa::Buffer::new()), Case::Matters)
-        })
+        self.pattern.is_none() || self.admits_text(element.text(&mut itoa::Buffer::new()))
+    }
+
+    /// The same for an element that is at hand as text.
+    pub(super) fn admits_text(&self, element: &[u8]) -> bool {
+        let fits = |pattern| glob::matches(pattern, element, Case::Matters);
+        self.pattern.is_none_or(fits)
     }
 }

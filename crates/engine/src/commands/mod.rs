@@ -6,6 +6,7 @@ mod hyperloglog;
 mod iteration;
 mod server;
 mod set;
+mod sorted_set;
 mod string;
 
 use crate::ctx::Command;
@@ -17,6 +18,7 @@ pub const FAMILIES: &[&[&[Command]]] = &[
     hyperloglog::FAMILY,
     server::FAMILY,
     set::FAMILY,
+    sorted_set::FAMILY,
     string::FAMILY,
 ];
 

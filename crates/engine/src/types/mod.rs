@@ -2,9 +2,11 @@
 
 mod collection;
 pub mod set;
+pub mod sorted_set;
 pub mod string;
 
 pub use collection::{Collection, Edit, EncodingLimits};
+pub use sorted_set::SortedSet;
 
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
@@ -18,6 +20,7 @@ pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
     Set(Set),
+    SortedSet(SortedSet),
 }
 
 impl Value {
@@ -26,6 +29,7 @@ impl Value {
         match self {
             Value::Str(_) => false,
             Value::Set(set) => set.is_light(),
+            Value::SortedSet(set) => set.is_light(),
         }
     }
 
@@ -35,6 +39,7 @@ impl Value {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
             Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
+            Value::SortedSet(set) => size_of::<Value>() + set.allocated_bytes(),
         }
     }
 }
