@@ -23,8 +23,17 @@ const INTENDED: &[(&str, &str, &str)] = &[
 ];
 
 /// Groups of which the server has every command, but for those of [`NEVER`] and [`LATER`].
-const GROUPS: &[&str] =
-    &["string", "set", "sorted-set", "generic", "connection", "server", "bitmap", "hyperloglog"];
+const GROUPS: &[&str] = &[
+    "string",
+    "set",
+    "sorted-set",
+    "generic",
+    "connection",
+    "server",
+    "bitmap",
+    "hyperloglog",
+    "geo",
+];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.
 const LATER: &[(&str, &str)] = &[
