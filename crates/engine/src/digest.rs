@@ -6,6 +6,7 @@
 
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
+use crate::types::list::{End, List};
 use crate::types::set::Set;
 use crate::types::{Kind, SortedSet};
 use brisk_resp::reply::encode;
@@ -48,6 +49,13 @@ impl Digest {
                 element.mix(&text);
                 self.xor(&element.0);
             }
+        }
+        if let Some(list) = entry.get::<List>() {
+            let mut digits = itoa::Buffer::new();
+            list.walk(0, End::Front, |_, item| {
+                self.mix(item.text(&mut digits));
+                ControlFlow::<()>::Continue(())
+            });
         }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");

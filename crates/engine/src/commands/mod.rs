@@ -5,6 +5,7 @@ mod generic;
 mod geo;
 mod hyperloglog;
 mod iteration;
+mod list;
 mod server;
 mod set;
 mod sorted_set;
@@ -18,6 +19,7 @@ pub const FAMILIES: &[&[&[Command]]] = &[
     generic::FAMILY,
     geo::FAMILY,
     hyperloglog::FAMILY,
+    list::FAMILY,
     server::FAMILY,
     set::FAMILY,
     sorted_set::FAMILY,

@@ -31,13 +31,13 @@ impl Keys<'_> {
         let limits = &env.settings.limits;
         let mut value = C::new(limits);
         let Edit { result, changes, event } = change(&mut value, limits)?;
-        if !value.is_empty() || (C::MAY_BE_EMPTY && changes > 0) {
+        if !value.is_empty() || (C::MAY_BE_EMPTY && event.is_some()) {
             let kind = kind_byte(C::KIND, value.encoding());
             let entry = Entry::new_boxed(key.bytes, kind, Box::new(value.into_value()));
             entry.set_clock(initial_clock(env));
             self.insert(key, entry);
         }
-        if changes > 0 {
+        if let Some(event) = event {
             self.changed_by(key, changes, C::EVENTS, event);
         }
         Ok(result)
@@ -75,7 +75,7 @@ impl Keys<'_> {
         let gone = value.is_empty() && !C::MAY_BE_EMPTY;
         let kind = kind_byte(C::KIND, value.encoding());
         entry.set_kind(kind);
-        if changes > 0 {
+        if let Some(event) = event {
             self.changed_by(key, changes, C::EVENTS, event);
             // Lists and sorted sets serve who waits as they appear; a stream with each entry.
             if C::KIND == Kind::Stream && self.is_waited_for(key.slot) {

@@ -129,7 +129,7 @@ impl EntryMut<'_, '_, Str> {
         let mut edit = None;
         string::modify(&mut self.keys.find_mut(&self.key), len, |bytes| edit = Some(change(bytes)));
         let Edit { result, changes, event } = edit.expect("modify calls its closure");
-        if changes > 0 {
+        if let Some(event) = event {
             self.keys.changed_by(&self.key, changes, EventClass::STRING, event);
         }
         result

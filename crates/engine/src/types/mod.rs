@@ -1,6 +1,7 @@
 //! Logical types over their encodings. The only place that knows how a value is stored.
 
 mod collection;
+pub mod list;
 pub mod set;
 pub mod sorted_set;
 pub mod string;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
+    List(list::List),
     Set(Set),
     SortedSet(SortedSet),
 }
@@ -28,6 +30,7 @@ impl Value {
     pub(crate) fn is_light(&self) -> bool {
         match self {
             Value::Str(_) => false,
+            Value::List(list) => list.is_light(),
             Value::Set(set) => set.is_light(),
             Value::SortedSet(set) => set.is_light(),
         }
@@ -38,6 +41,7 @@ impl Value {
         match self {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
+            Value::List(list) => size_of::<Value>() + list.allocated_bytes(),
             Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
             Value::SortedSet(set) => size_of::<Value>() + set.allocated_bytes(),
         }

@@ -164,7 +164,7 @@ pub(super) fn integer(bytes: &[u8]) -> Option<i64> {
 /// Reads an amount of memory: digits and an optional unit (`k` = 1,000, `kb` = 1,024, and so on).
 ///
 /// No digits at all mean 0, as in Redis. What does not fit 64 bits is refused (Redis wraps around).
-pub(super) fn memory(bytes: &[u8]) -> Option<u64> {
+pub(crate) fn memory(bytes: &[u8]) -> Option<u64> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = bytes.split_at(digits);
     let factor: u64 = match unit.to_ascii_lowercase().as_slice() {

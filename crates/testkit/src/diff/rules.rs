@@ -38,6 +38,10 @@ pub enum How {
     SetEncoding,
     /// Equal, or we refuse.
     Refused,
+    /// Equal, or our small list is a listpack where theirs is a quicklist of one node.
+    SmallList,
+    /// As [`How::SetEncoding`] or [`How::SmallList`], where the type is not known.
+    NewEncoding,
 }
 
 /// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
@@ -222,7 +226,7 @@ pub const COMPARISONS: &[Comparison] = &[
     Comparison { name: "command|info", when: Some(nameless), how: How::Kind, reason: TABLES },
     may("command|info", How::Notes, "notes on key specifications are the server's own words"),
     may("memory|usage", How::Kind, INTERNAL),
-    may("object|encoding", How::SetEncoding, "sets have the encodings of 7.2, which 7.0 lacks"),
+    may("object|encoding", How::NewEncoding, "sets and lists have the encodings of 7.2"),
     Comparison { name: "bitcount", when: Some(with_range), how: How::Refused, reason: JUDGED },
     Comparison { name: "bitpos", when: Some(with_range), how: How::Refused, reason: JUDGED },
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),

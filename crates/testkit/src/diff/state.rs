@@ -98,7 +98,11 @@ impl Pair {
             }
             _ => return Ok(None), // expired since KEYS
         };
-        let encoding = if kind == "set" { How::SetEncoding } else { How::Exact };
+        let encoding = match kind.as_str() {
+            "set" => How::SetEncoding,
+            "list" => How::SmallList,
+            _ => How::Exact,
+        };
         for (words, how) in [
             (&[&b"TYPE"[..], key][..], How::Exact),
             (&[b"OBJECT", b"ENCODING", key], encoding),
