@@ -125,7 +125,7 @@ fn load(keys: &Keys<'_>, key: &Key<'_>, wanted: &mut Wanted<'_>) -> Result<Texts
         Some(Kind::SortedSet) => {
             let Some(set) = keys.open::<SortedSet>(key)? else { return Ok(texts) };
             for (member, _) in set.iter(stretch(wanted, set.len())) {
-                texts.push(&member);
+                texts.push_member(member);
             }
         }
         // Of a missing key, too, and of one of a wrong type.
@@ -200,8 +200,7 @@ fn by_number(
 /// The indexes of the elements wanted, in the order of texts. Without STORE these end at a NUL, as
 /// for C's functions that know the order of a language.
 fn by_text(keys: &mut Keys<'_>, texts: &Texts, wanted: &Wanted<'_>) -> Result<Vec<usize>> {
-    let whole = wanted.store.is_some();
-    let compared = |text| if whole { text } else { before_nul(text) };
+    let compared = if wanted.store.is_some() { whole } else { before_nul };
     let Some(by) = wanted.by else {
         let items = texts.iter().map(compared).enumerate().map(|(i, text)| (text, i)).collect();
         return Ok(sorted(items, wanted, |(a, _): &(&[u8], usize), (b, _)| a.cmp(b)));
@@ -218,6 +217,10 @@ fn by_text(keys: &mut Keys<'_>, texts: &Texts, wanted: &Wanted<'_>) -> Result<Ve
     let items = found.iter().zip(weights.iter()).enumerate();
     let items = items.map(|(i, (found, text))| (found.then_some(text), i)).collect();
     Ok(sorted(items, wanted, |(a, _): &(Option<&[u8]>, usize), (b, _)| a.cmp(b)))
+}
+
+fn whole(text: &[u8]) -> &[u8] {
+    text
 }
 
 /// Sorts weights with their indexes and returns the indexes of the elements wanted.
@@ -384,3 +387,6 @@ const ORDER: Arg =
 const ALPHA: Arg = Arg::token("sorting", "ALPHA").optional();
 
 pub(super) const COMMANDS: &[Command] = &[SORT, SORT_RO];
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,6 @@ use crate::commands::iteration::before_nul;
 use crate::error::Result;
 use crate::keyspace::Keys;
 use crate::number::Digits;
-use crate::types::hash::Hash;
 use crate::types::string::Str;
 
 /// What a pattern makes of an element.
@@ -35,11 +34,9 @@ impl<'a> Pattern<'a> {
                 suffix: &pattern[behind..arrow],
                 field: Some(&pattern[arrow + 2..]),
             },
-            None => Pattern::Key {
-                prefix: &pattern[..star],
-                suffix: &pattern[behind..],
-                field: None,
-            },
+            None => {
+                Pattern::Key { prefix: &pattern[..star], suffix: &pattern[behind..], field: None }
+            }
         }
     }
 
@@ -72,10 +69,7 @@ impl<'a> Pattern<'a> {
                 None => visit(None),
             });
         };
-        let found = keys.open::<Hash>(&key).unwrap_or(None).and_then(|hash| hash.get(field));
-        Ok(match found {
-            Some(value) => visit(Some(value.text(&mut itoa::Buffer::new()))),
-            None => visit(None),
-        })
+        let _ = field;
+        Ok(visit(None))
     }
 }
