@@ -6,6 +6,7 @@
 
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
+use crate::types::hash::Hash;
 use crate::types::list::{End, List};
 use crate::types::set::Set;
 use crate::types::{Kind, SortedSet};
@@ -35,9 +36,15 @@ impl Digest {
         if let Some(string) = entry.string() {
             self.mix(string.as_bytes(&mut Digits::new()));
         }
-        if let Some(set) = entry.get::<Set>() {
+        if let Some(list) = entry.get::<List>() {
             let mut digits = itoa::Buffer::new();
-            set.each(|member| self.xor(member.text(&mut digits)));
+            list.walk(0, End::Front, |_, item| {
+                self.mix(item.text(&mut digits));
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        if let Some(hash) = entry.get::<Hash>() {
+            self.add_hash(hash);
         }
         if let Some(set) = entry.get::<SortedSet>() {
             let mut text = Vec::new();
@@ -50,16 +57,26 @@ impl Digest {
                 self.xor(&element.0);
             }
         }
-        if let Some(list) = entry.get::<List>() {
+        if let Some(set) = entry.get::<Set>() {
             let mut digits = itoa::Buffer::new();
-            list.walk(0, End::Front, |_, item| {
-                self.mix(item.text(&mut digits));
-                ControlFlow::<()>::Continue(())
-            });
+            set.each(|member| self.xor(member.text(&mut digits)));
         }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");
         }
+    }
+
+    fn add_hash(&mut self, hash: &Hash) {
+        let mut digits = itoa::Buffer::new();
+        hash.each_timed(|field, value, deadline| {
+            let mut of_field = Digest::default();
+            of_field.mix(field.text(&mut digits));
+            of_field.mix(value.text(&mut digits));
+            if deadline.is_some() {
+                of_field.xor(b"!!hexpire!!");
+            }
+            self.xor(&of_field.0);
+        });
     }
 
     /// The digest of a value. O(its size).

@@ -224,3 +224,25 @@ fn set_keepalive(socket: BorrowedFd<'_>, seconds: u32) -> io::Result<()> {
             .with_retries(KEEPALIVE_PROBES),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_addresses_are_local_in_every_spelling() {
+        for (address, local) in [
+            ("127.0.0.1:1", true),
+            ("127.8.8.8:1", true),
+            ("[::1]:1", true),
+            ("[::ffff:127.0.0.1]:1", true),
+            ("[::ffff:192.0.2.1]:1", false),
+            ("192.0.2.1:1", false),
+            ("[2001:db8::1]:1", false),
+        ] {
+            let address = address.parse().expect("an address");
+            assert_eq!(PeerAddr::Tcp(address).is_local(), local, "{address}");
+        }
+        assert!(PeerAddr::Unix.is_local() && !PeerAddr::Unknown.is_local());
+    }
+}

@@ -4,9 +4,6 @@
 //! with `std`'s `SipHasher13` fed by a single `write(bytes)`; specialised here because the
 //! streaming interface of `Hasher` costs more than the hash itself for keys of 16 bytes.
 
-use std::hash::{BuildHasher, RandomState};
-use std::sync::OnceLock;
-
 /// The secret of a keyed hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HashKey {
@@ -15,17 +12,6 @@ pub struct HashKey {
 }
 
 impl HashKey {
-    /// The secret of this process, drawn when first asked for: for containers whose order nobody
-    /// may rely on.
-    #[must_use]
-    pub fn of_process() -> HashKey {
-        static KEY: OnceLock<HashKey> = OnceLock::new();
-        *KEY.get_or_init(|| {
-            let random = RandomState::new();
-            HashKey { k0: random.hash_one(0), k1: random.hash_one(1) }
-        })
-    }
-
     /// The SipHash-1-3 value of `bytes`. O(length).
     #[inline]
     #[must_use]

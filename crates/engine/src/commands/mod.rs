@@ -3,6 +3,7 @@
 mod bitmap;
 mod generic;
 mod geo;
+mod hash;
 mod hyperloglog;
 mod iteration;
 mod list;
@@ -18,6 +19,7 @@ pub const FAMILIES: &[&[&[Command]]] = &[
     bitmap::FAMILY,
     generic::FAMILY,
     geo::FAMILY,
+    hash::FAMILY,
     hyperloglog::FAMILY,
     list::FAMILY,
     server::FAMILY,

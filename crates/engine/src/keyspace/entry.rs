@@ -128,8 +128,9 @@ impl EntryMut<'_, '_, Str> {
     pub fn edit<R>(&mut self, len: usize, change: impl FnOnce(&mut [u8]) -> Edit<R>) -> R {
         let mut edit = None;
         string::modify(&mut self.keys.find_mut(&self.key), len, |bytes| edit = Some(change(bytes)));
-        let Edit { result, changes, event } = edit.expect("modify calls its closure");
-        if let Some(event) = event {
+        let edit: Edit<R> = edit.expect("modify calls its closure");
+        let Edit { result, happened, changes, event } = edit;
+        if happened {
             self.keys.changed_by(&self.key, changes, EventClass::STRING, event);
         }
         result

@@ -71,6 +71,12 @@ pub trait Collection: Clone + 'static {
     fn into_value(self) -> Value;
     fn is_empty(&self) -> bool;
     fn encoding(&self) -> Encoding;
+
+    /// The soonest deadline inside the value, or a lower bound of it.
+    #[inline]
+    fn next_deadline(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl<C: Collection> Type for C {
@@ -91,29 +97,30 @@ impl<C: Collection> Type for C {
 #[derive(Debug, Clone, Copy)]
 pub struct Edit<R> {
     pub(crate) result: R,
+    pub(crate) happened: bool,
     pub(crate) changes: u64,
-    /// None if nothing happened.
-    pub(crate) event: Option<&'static str>,
+    /// Empty if keyspace events do not tell of it.
+    pub(crate) event: &'static str,
 }
 
 impl<R> Edit<R> {
     /// `changes` things were changed, which is the event `event`; with 0 changes nothing happened.
     pub fn new(result: R, changes: u64, event: &'static str) -> Edit<R> {
-        Edit { result, changes, event: (changes > 0).then_some(event) }
+        Edit { result, happened: changes > 0, changes, event }
     }
 
     /// Something happened that is told as `event` and counts as `changes`, even if those are none.
     pub fn told(result: R, changes: u64, event: &'static str) -> Edit<R> {
-        Edit { result, changes, event: Some(event) }
+        Edit { result, happened: true, changes, event }
     }
 
     /// `changes` things were changed, of which keyspace events do not tell.
     pub fn silent(result: R, changes: u64) -> Edit<R> {
-        Edit { result, changes, event: Some("") }
+        Edit::new(result, changes, "")
     }
 
     /// Nothing was changed.
     pub fn unchanged(result: R) -> Edit<R> {
-        Edit { result, changes: 0, event: None }
+        Edit::new(result, 0, "")
     }
 }

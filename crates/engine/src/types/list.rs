@@ -72,6 +72,7 @@ fn options(limits: &EncodingLimits) -> Options {
     }
 }
 
+#[expect(clippy::len_without_is_empty, reason = "it is the one of `Collection`")]
 impl List {
     /// How many elements there are. O(1).
     #[inline]

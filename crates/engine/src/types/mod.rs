@@ -1,6 +1,7 @@
 //! Logical types over their encodings. The only place that knows how a value is stored.
 
 mod collection;
+pub mod hash;
 pub mod list;
 pub mod set;
 pub mod sorted_set;
@@ -11,6 +12,7 @@ pub use sorted_set::SortedSet;
 
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
+use hash::Hash;
 use set::Set;
 use std::sync::Arc;
 
@@ -21,8 +23,9 @@ pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
     List(list::List),
-    Set(Set),
+    Hash(Hash),
     SortedSet(SortedSet),
+    Set(Set),
 }
 
 impl Value {
@@ -31,8 +34,18 @@ impl Value {
         match self {
             Value::Str(_) => false,
             Value::List(list) => list.is_light(),
-            Value::Set(set) => set.is_light(),
+            Value::Hash(hash) => hash.is_light(),
             Value::SortedSet(set) => set.is_light(),
+            Value::Set(set) => set.is_light(),
+        }
+    }
+
+    /// The soonest deadline inside the value; earlier ones there cannot be, but it may be gone.
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        match self {
+            Value::Hash(hash) => hash.next_deadline(),
+            Value::Str(_) | Value::List(_) | Value::SortedSet(_) | Value::Set(_) => None,
         }
     }
 
@@ -42,8 +55,9 @@ impl Value {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
             Value::List(list) => size_of::<Value>() + list.allocated_bytes(),
-            Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
+            Value::Hash(hash) => size_of::<Value>() + hash.allocated_bytes(),
             Value::SortedSet(set) => size_of::<Value>() + set.allocated_bytes(),
+            Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
         }
     }
 }

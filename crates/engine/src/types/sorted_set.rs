@@ -9,7 +9,6 @@ pub use range::{LexRange, ScoreRange};
 use super::{Collection, Encoding, EncodingLimits, Kind, Value};
 use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
-use brisk_structures::hash::HashKey;
 use brisk_structures::listpack::{Item, ListPack};
 use brisk_structures::ordered::{self, Ordered};
 use std::ops::Range;
@@ -75,8 +74,8 @@ impl AddRules {
 impl SortedSet {
     /// A set without members, for many.
     #[must_use]
-    pub fn new_tree() -> Ordered {
-        Ordered::new(HashKey::of_process())
+    pub fn new_tree(limits: &EncodingLimits) -> Ordered {
+        Ordered::new(limits.hash_key)
     }
 
     /// The set with the members of a result, in the encoding of its size.
@@ -154,7 +153,7 @@ impl SortedSet {
         if member.len() > ordered::MEMBER_BYTES_MAX {
             return Err(CommandError::StringTooLong);
         }
-        let tree = self.as_tree();
+        let tree = self.as_tree(limits);
         // The rules ask for the old score; without any the tree finds it on the way.
         if *rules == AddRules::default() {
             return Ok(match tree.insert(member, score) {
@@ -171,9 +170,9 @@ impl SortedSet {
     }
 
     /// The tree; a listpack is converted.
-    fn as_tree(&mut self) -> &mut Ordered {
+    fn as_tree(&mut self, limits: &EncodingLimits) -> &mut Ordered {
         if let SortedSet::ListPack(_) = self {
-            let mut tree = SortedSet::new_tree();
+            let mut tree = SortedSet::new_tree(limits);
             for (member, score) in self.iter(0..self.len()) {
                 tree.insert(member.text(&mut itoa::Buffer::new()), score);
             }
@@ -248,6 +247,12 @@ impl SortedSet {
         match self {
             SortedSet::ListPack(list) => listpack::lex_ranks(list, range, backward),
             SortedSet::SkipList(tree) => {
+                let (first, last) = (tree.by_rank(0), tree.by_rank(tree.len().wrapping_sub(1)));
+                if first.is_none_or(|first| range.exceeded_by(first.0))
+                    || last.is_none_or(|last| !range.reaches(last.0))
+                {
+                    return 0..0;
+                }
                 let start = tree.partition(|_, member| !range.reaches(member.bytes()));
                 let end = tree.partition(|_, member| !range.exceeded_by(member.bytes()));
                 start..end.max(start)
@@ -266,13 +271,12 @@ impl SortedSet {
 
     /// Visits members with the texts of their scores, as SCAN does: about `count` from `cursor` on,
     /// or all of a listpack. The next cursor.
-    pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(&[u8], &[u8])) -> u64 {
+    pub fn scan(&self, cursor: u64, count: usize, mut visit: impl FnMut(Item<'_>, &[u8])) -> u64 {
         match self {
             SortedSet::ListPack(list) => {
                 let mut items = list.iter();
                 while let (Some(member), Some(score)) = (items.next(), items.next()) {
-                    let (mut digits, mut score_digits) = (itoa::Buffer::new(), itoa::Buffer::new());
-                    visit(member.text(&mut digits), score.text(&mut score_digits));
+                    visit(member, score.text(&mut itoa::Buffer::new()));
                 }
                 0
             }
@@ -281,7 +285,7 @@ impl SortedSet {
                 tree.scan(cursor, count, |member, score| {
                     text.clear();
                     brisk_resp::reply::encode::double_text(&mut text, score);
-                    visit(member, &text);
+                    visit(Item::Str(member), &text);
                 })
             }
         }

@@ -296,6 +296,11 @@ fn every_setting_answers_odd_values_as_redis_does() {
         "default",
         "5 5",
         "x/y",
+        "18446744073709551616",
+        "20000000000gb",
+        "7\0",
+        "yes\0x",
+        "\0",
     ];
     let names: Vec<_> = redis.get("*").into_iter().map(|(name, _)| name).collect();
     for name in names.iter().map(String::as_str) {

@@ -178,7 +178,12 @@ impl Core {
             if fits {
                 break;
             }
-            if self.clock.ns(self.clock.ticks().wrapping_sub(begin)) > budget_ns {
+            let lasted = self.clock.ns(self.clock.ticks().wrapping_sub(begin));
+            // What `lazyfree-lazy-eviction` leaves to another thread shows as free only later: to
+            // go on until it does would evict more than needed.
+            let ahead = self.env.settings.lazy_eviction
+                && self.shared.background.pending() >= LAZY_EVICTIONS_AHEAD_MAX;
+            if lasted > budget_ns || ahead {
                 // More is evicted before the next command; until then writing is let through,
                 // since room is being made.
                 fits = true;
@@ -317,6 +322,9 @@ impl Core {
         }
     }
 }
+
+/// Large values evicted and not yet freed, at most, before eviction waits for the thread that frees them.
+const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;
 
 /// Time one eviction may take by `maxmemory-eviction-tenacity`: 0-10 linear up to 500 us, above
 /// growing by 15 % each, 100 without limit.

@@ -98,11 +98,8 @@ impl Pair {
             }
             _ => return Ok(None), // expired since KEYS
         };
-        let encoding = match kind.as_str() {
-            "set" => How::SetEncoding,
-            "list" => How::SmallList,
-            _ => How::Exact,
-        };
+        let by_version = matches!(kind.as_str(), "set" | "list");
+        let encoding = if by_version { How::Encoding } else { How::Exact };
         for (words, how) in [
             (&[&b"TYPE"[..], key][..], How::Exact),
             (&[b"OBJECT", b"ENCODING", key], encoding),

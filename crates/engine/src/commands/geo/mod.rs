@@ -11,6 +11,9 @@ mod by_shape;
 mod position;
 mod search;
 
+#[cfg(test)]
+mod tests;
+
 use crate::args::Args;
 use crate::command::Arg;
 use crate::ctx::Command;

@@ -77,7 +77,8 @@ impl Wanted<'_> {
 /// A place that was found.
 struct Found {
     member: Vec<u8>,
-    number: u64,
+    /// Its number, or whatever ZADD put there.
+    score: f64,
     /// In metres.
     distance: f64,
 }
@@ -293,9 +294,9 @@ fn search(set: &SortedSet, wanted: &Wanted<'_>) -> Vec<Found> {
             if found.len() >= enough {
                 break 'cells;
             }
-            let number = score as u64;
-            if let Some(distance) = shape.distance_within(centre, Point::of_number(number)) {
-                found.push(Found { member: member.to_vec(), number, distance });
+            let place = Point::of_number(score as u64);
+            if let Some(distance) = shape.distance_within(centre, place) {
+                found.push(Found { member: member.to_vec(), score, distance });
             }
         }
     }
@@ -329,10 +330,10 @@ fn tell(ctx: &mut Ctx<'_, '_>, wanted: &Wanted<'_>, found: &[Found]) -> Outcome 
             reply_distance(reply, place.distance / wanted.unit.0);
         }
         if wanted.with_number {
-            reply.integer(place.number as i64);
+            reply.integer(place.score as i64);
         }
         if wanted.with_point {
-            reply_point(reply, Point::of_number(place.number));
+            reply_point(reply, Point::of_number(place.score as u64));
         }
     }
     Outcome::Replied
@@ -351,7 +352,7 @@ fn keep(
     for place in found {
         let score = match wanted.store_distance {
             true => place.distance / wanted.unit.0,
-            false => place.number as f64,
+            false => place.score,
         };
         set.add(&place.member, score, &AddRules::default(), limits)?;
     }

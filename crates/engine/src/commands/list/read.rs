@@ -82,7 +82,6 @@ struct Search {
 impl Search {
     fn read(args: &mut Args<'_>) -> Result<Search> {
         let mut search = Search { rank: 1, end: End::Front, count: None, len_max: usize::MAX };
-        let mut endless = false;
         while args.remaining() >= 2 {
             if args.take("RANK") {
                 let rank = args.integer()?;
@@ -92,9 +91,16 @@ impl Search {
                          second ... or use negative to start from the end of the list",
                     ));
                 }
+                // Its negative, which would be the rank from the back, does not exist.
+                if rank == i64::MIN {
+                    return Err(CommandError::text(format!(
+                        "ERR value is out of range, value must between {} and {}",
+                        -i64::MAX,
+                        i64::MAX
+                    )));
+                }
                 search.end = if rank < 0 { End::Back } else { End::Front };
                 search.rank = rank.unsigned_abs();
-                endless = rank == i64::MIN;
             } else if args.take("COUNT") {
                 search.count = Some(natural(args, "ERR COUNT can't be negative")?);
             } else if args.take("MAXLEN") {
@@ -103,11 +109,6 @@ impl Search {
             } else {
                 return Err(CommandError::Syntax);
             }
-        }
-        if endless {
-            // The one number whose negative does not exist: each match counts, without end.
-            search.rank = 1;
-            search.count = search.count.map(|_| 0);
         }
         args.end()?;
         Ok(search)

@@ -99,8 +99,9 @@ fn lpos_counts_ranks_from_either_end() {
         ("LPOS k c COUNT 0 MAXLEN 2", "(empty array)"),
         ("LPOS k c MAXLEN 2", "(nil)"),
         (
-            "LPOS k c RANK -9223372036854775808 COUNT 1",
-            "1) (integer) 7\n2) (integer) 6\n3) (integer) 2",
+            "LPOS k c RANK -9223372036854775808",
+            "(error) ERR value is out of range, value must between -9223372036854775807 and \
+             9223372036854775807",
         ),
         ("LPOS k x COUNT 1", "(empty array)"),
         ("LPOS none c COUNT 1", "(empty array)"),

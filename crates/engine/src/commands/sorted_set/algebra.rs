@@ -8,9 +8,10 @@ use crate::double::parse_f64;
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
 use crate::reply::Outcome;
-use crate::types::SortedSet;
-use brisk_structures::listpack::Item;
+use crate::types::set::Set;
+use crate::types::{EncodingLimits, Kind, SortedSet};
 use brisk_structures::ordered::Ordered;
+use std::ops::ControlFlow;
 
 /// What is made of the sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,25 +59,62 @@ fn number_or_zero(score: f64) -> f64 {
 /// One of the sets, with the weight of its scores.
 #[derive(Clone, Copy)]
 struct Source<'k> {
-    set: Option<&'k SortedSet>,
+    members: Members<'k>,
     weight: f64,
+}
+
+/// The members of plain sets count as if each had the score 1.
+#[derive(Clone, Copy)]
+enum Members<'k> {
+    None,
+    Plain(&'k Set),
+    Scored(&'k SortedSet),
 }
 
 impl<'k> Source<'k> {
     fn open(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<Source<'k>> {
-        Ok(Source { set: keys.open::<SortedSet>(key)?, weight: 1.0 })
+        let plain = keys.inspect(key).is_some_and(|entry| entry.kind() == Kind::Set);
+        let members = if plain {
+            keys.open::<Set>(key)?.map(Members::Plain)
+        } else {
+            keys.open::<SortedSet>(key)?.map(Members::Scored)
+        };
+        Ok(Source { members: members.unwrap_or(Members::None), weight: 1.0 })
     }
 
     fn len(&self) -> usize {
-        self.set.map_or(0, SortedSet::len)
+        match self.members {
+            Members::None => 0,
+            Members::Plain(set) => set.len(),
+            Members::Scored(set) => set.len(),
+        }
     }
 
     fn score(&self, member: &[u8]) -> Option<f64> {
-        self.set?.score(member)
+        match self.members {
+            Members::None => None,
+            Members::Plain(set) => set.contains(member).then_some(1.0),
+            Members::Scored(set) => set.score(member),
+        }
     }
 
-    fn members(&self) -> impl Iterator<Item = (Item<'k>, f64)> {
-        self.set.into_iter().flat_map(|set| set.iter(0..set.len()))
+    /// Visits members with their scores until `visit` says stop.
+    fn each(&self, mut visit: impl FnMut(&[u8], f64) -> ControlFlow<()>) {
+        let mut digits = itoa::Buffer::new();
+        let _ = match self.members {
+            Members::None => ControlFlow::Continue(()),
+            Members::Plain(set) => set.try_each(|member| visit(member.text(&mut digits), 1.0)),
+            Members::Scored(set) => set
+                .iter(0..set.len())
+                .try_for_each(|(member, score)| visit(member.text(&mut digits), score)),
+        };
+    }
+
+    fn each_to_the_end(&self, mut visit: impl FnMut(&[u8], f64)) {
+        self.each(|member, score| {
+            visit(member, score);
+            ControlFlow::Continue(())
+        });
     }
 }
 
@@ -91,6 +129,7 @@ enum Form {
 /// The sets and what is to be done with them.
 struct Wanted<'k> {
     sources: Vec<Source<'k>>,
+    limits: EncodingLimits,
     aggregate: Aggregate,
     show: Show,
     /// Where counting ends; 0 for never.
@@ -140,7 +179,7 @@ fn stored(
     let wanted = Wanted::parse(ctx.keys, args, operation, Form::Stored, &name)?;
     let result = wanted.result(operation);
     let len = result.len();
-    let limits = ctx.keys.env().settings.limits;
+    let limits = wanted.limits;
     ctx.keys.put(&target, SortedSet::of_result(result, &limits), event);
     Ok(ctx.reply.count(len))
 }
@@ -151,12 +190,11 @@ fn zintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let limit = if wanted.limit == 0 { usize::MAX } else { wanted.limit };
     wanted.sources.sort_by_key(Source::len);
     let (first, others) = wanted.sources.split_first().expect("there is a key at least");
-    let common = first.members().filter(|(member, _)| {
-        let mut digits = itoa::Buffer::new();
-        let member = member.text(&mut digits);
-        others.iter().all(|other| other.score(member).is_some())
+    let mut count = 0;
+    first.each(|member, _| {
+        count += usize::from(others.iter().all(|other| other.score(member).is_some()));
+        if count < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
-    let count = common.take(limit).count();
     Ok(ctx.reply.count(count))
 }
 
@@ -183,8 +221,13 @@ impl<'k> Wanted<'k> {
         for _ in 0..numkeys {
             sources.push(Source::open(keys, &args.key()?)?);
         }
-        let mut wanted =
-            Wanted { sources, aggregate: Aggregate::Sum, show: Show::Members, limit: 0 };
+        let mut wanted = Wanted {
+            sources,
+            limits: keys.env().settings.limits,
+            aggregate: Aggregate::Sum,
+            show: Show::Members,
+            limit: 0,
+        };
         wanted.options(args, operation, form)?;
         Ok(wanted)
     }
@@ -238,29 +281,25 @@ impl<'k> Wanted<'k> {
     }
 
     fn union(&self) -> Ordered {
-        let mut result = SortedSet::new_tree();
+        let mut result = SortedSet::new_tree(&self.limits);
         for source in self.by_size() {
-            for (member, score) in source.members() {
-                let mut digits = itoa::Buffer::new();
-                let member = member.text(&mut digits);
+            source.each_to_the_end(|member, score| {
                 let score = number_or_zero(score * source.weight);
                 let score = match result.score(member) {
                     Some(sum) => self.aggregate.of(sum, score),
                     None => score,
                 };
                 result.insert(member, score);
-            }
+            });
         }
         result
     }
 
     fn intersection(&self) -> Ordered {
         let sources = self.by_size();
-        let mut result = SortedSet::new_tree();
+        let mut result = SortedSet::new_tree(&self.limits);
         let (first, others) = sources.split_first().expect("there is a key at least");
-        for (member, score) in first.members() {
-            let mut digits = itoa::Buffer::new();
-            let member = member.text(&mut digits);
+        first.each_to_the_end(|member, score| {
             let start = number_or_zero(score * first.weight);
             let score = others.iter().try_fold(start, |sum, other| {
                 let score = other.score(member)?;
@@ -269,20 +308,18 @@ impl<'k> Wanted<'k> {
             if let Some(score) = score {
                 result.insert(member, score);
             }
-        }
+        });
         result
     }
 
     fn difference(&self) -> Ordered {
-        let mut result = SortedSet::new_tree();
+        let mut result = SortedSet::new_tree(&self.limits);
         let (first, others) = self.sources.split_first().expect("there is a key at least");
-        for (member, score) in first.members() {
-            let mut digits = itoa::Buffer::new();
-            let member = member.text(&mut digits);
+        first.each_to_the_end(|member, score| {
             if others.iter().all(|other| other.score(member).is_none()) {
                 result.insert(member, score);
             }
-        }
+        });
         result
     }
 }

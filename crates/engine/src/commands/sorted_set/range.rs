@@ -65,7 +65,7 @@ fn zrangestore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (target, source) = (args.key()?, args.key()?);
     let wanted = Wanted::parse(args, &Form { stores: true, ..ZRANGE_FORM })?;
     let limits = ctx.keys.env().settings.limits;
-    let mut members = SortedSet::new_tree();
+    let mut members = SortedSet::new_tree(&limits);
     if let Some(set) = ctx.keys.open::<SortedSet>(&source)? {
         for (member, score) in set.iter(wanted.ranks(set)) {
             members.insert(member.text(&mut itoa::Buffer::new()), score);
@@ -104,11 +104,11 @@ impl<'a> Wanted<'a> {
                 show = Show::WithScores;
             } else if args.remaining() > 2 && args.take("LIMIT") {
                 (offset, limit) = (args.integer()?, args.integer()?);
-            } else if form.backward.is_none() && args.take("REV") {
+            } else if backward.is_none() && args.take("REV") {
                 backward = Some(true);
-            } else if form.by.is_none() && args.take("BYLEX") {
+            } else if by.is_none() && args.take("BYLEX") {
                 by = Some(By::Lex);
-            } else if form.by.is_none() && args.take("BYSCORE") {
+            } else if by.is_none() && args.take("BYSCORE") {
                 by = Some(By::Score);
             } else {
                 return Err(CommandError::Syntax);

@@ -7,31 +7,33 @@ use crate::ctx::{Command, Ctx};
 use crate::error::Result;
 use crate::reply::Outcome;
 use crate::types::SortedSet;
-use brisk_resp::reply::encode;
 
 fn zscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let cursor = iteration::cursor(args)?;
     let Some(set) = ctx.keys.open::<SortedSet>(&key)? else {
         ctx.reply.array(2);
-        ctx.reply.bulk(b"0");
+        ctx.reply.bulk_integer(0);
         return Ok(ctx.reply.array(0));
     };
     let step = Step::parse(args)?;
-    let (mut encoded, mut found) = (Vec::new(), 0);
     let count = usize::try_from(step.count).unwrap_or(usize::MAX);
+    let reply = &mut ctx.reply;
+    reply.array(2);
+    let mark = reply.buffer().mark();
+    let mut shown = 0;
     let next = set.scan(cursor, count, |member, score| {
-        if step.admits_text(member) {
-            encode::bulk(&mut encoded, member);
-            encode::bulk(&mut encoded, score);
-            found += 2;
+        if step.admits(member) {
+            reply.item(member);
+            reply.bulk(score);
+            shown += 2;
         }
     });
-    ctx.reply.array(2);
-    ctx.reply.bulk(next.to_string().as_bytes());
-    ctx.reply.array(found);
-    ctx.reply.buffer().bytes_mut().extend_from_slice(&encoded);
-    Ok(Outcome::Replied)
+    Ok(reply.before(mark, |reply| {
+        // Cursors have fewer bits than 63.
+        reply.bulk_integer(next as i64);
+        reply.array(shown);
+    }))
 }
 
 const ZSCAN: Command = Command {

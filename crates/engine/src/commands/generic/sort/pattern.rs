@@ -4,6 +4,7 @@ use crate::commands::iteration::before_nul;
 use crate::error::Result;
 use crate::keyspace::Keys;
 use crate::number::Digits;
+use crate::types::hash::Hash;
 use crate::types::string::Str;
 
 /// What a pattern makes of an element.
@@ -69,7 +70,10 @@ impl<'a> Pattern<'a> {
                 None => visit(None),
             });
         };
-        let _ = field;
-        Ok(visit(None))
+        let found = keys.open::<Hash>(&key).unwrap_or(None).and_then(|hash| hash.get(field));
+        Ok(match found {
+            Some(value) => visit(Some(value.text(&mut itoa::Buffer::new()))),
+            None => visit(None),
+        })
     }
 }

@@ -120,6 +120,15 @@ fn other_keys_say_what_is_sorted_by_and_shown() {
     db.check("SORT l BY w_*", NOT_NUMBERS);
     assert_eq!(words(&mut db, "SORT l BY w_* ALPHA"), "2 1 3");
     assert_eq!(words(&mut db, "SORT l BY w_* ALPHA DESC"), "3 1 2");
+    db.run("HSET h1 f 9");
+    db.run("HSET h2 f 1");
+    for (line, want) in [
+        ("SORT l BY h*->f GET h*->f", "(nil) 1 9"),
+        ("SORT l BY h*->f->g", "1 2 3"),
+        ("SORT l BY h* GET h*", "(nil) (nil) (nil)"),
+    ] {
+        assert_eq!(words(&mut db, line), want, "{line}");
+    }
     db.run("SET h3-> y");
     assert_eq!(words(&mut db, "SORT l GET h*->"), "(nil) (nil) y");
 }
