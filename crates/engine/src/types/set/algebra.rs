@@ -140,7 +140,7 @@ fn without(first: &Set, others: &[&Set], limits: &EncodingLimits) -> Set {
     for set in others {
         let _ = set.try_each(|member| {
             rest.remove_member(member);
-            if rest.len() == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if rest.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     }
     rest
