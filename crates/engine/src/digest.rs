@@ -9,6 +9,7 @@ use crate::number::Digits;
 use crate::types::hash::Hash;
 use crate::types::list::{End, List};
 use crate::types::set::Set;
+use crate::types::stream::StreamId;
 use crate::types::{Kind, SortedSet};
 use brisk_resp::reply::encode;
 use brisk_structures::sha1::{DIGEST_LEN, sha1};
@@ -60,6 +61,15 @@ impl Digest {
         if let Some(set) = entry.get::<Set>() {
             let mut digits = itoa::Buffer::new();
             set.each(|member| self.xor(member.text(&mut digits)));
+        }
+        if let Some(stream) = entry.stream() {
+            for entry in stream.entries().range(StreamId::MIN, StreamId::MAX) {
+                self.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
+                for (field, value) in entry.pairs() {
+                    self.mix(&field.to_vec());
+                    self.mix(&value.to_vec());
+                }
+            }
         }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");

@@ -10,6 +10,7 @@ mod list;
 mod server;
 mod set;
 mod sorted_set;
+mod stream;
 mod string;
 
 use crate::ctx::Command;
@@ -25,6 +26,7 @@ pub const FAMILIES: &[&[&[Command]]] = &[
     server::FAMILY,
     set::FAMILY,
     sorted_set::FAMILY,
+    stream::FAMILY,
     string::FAMILY,
 ];
 

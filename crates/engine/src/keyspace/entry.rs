@@ -6,6 +6,7 @@
 use super::keys::Keys;
 use super::{DbIndex, Key, Stored, UnixMs};
 use crate::effect::EventClass;
+use crate::types::stream::Stream;
 use crate::types::string::{self, Str, StrRef};
 use crate::types::{Edit, Encoding, Kind, Type, encoding_of, kind_of};
 use brisk_structures::entry::ValueRef;
@@ -41,6 +42,10 @@ impl<'k> EntryRef<'k> {
     /// The key.
     pub fn key(&self) -> &'k [u8] {
         self.0.key()
+    }
+    /// The value if it is a stream.
+    pub fn stream(&self) -> Option<&'k Stream> {
+        Stream::of(self.0.clone()).ok()
     }
     /// The value if it is a string.
     pub fn string(&self) -> Option<StrRef<'k>> {

@@ -542,7 +542,7 @@ impl<'a> Keys<'a> {
 
     /// Tells of one more key that a change concerns, which is counted elsewhere.
     #[inline]
-    pub(super) fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
+    pub(crate) fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
         if !event.is_empty() && !self.env.armed.get().is_empty() {
             self.notify(key.bytes, class, event);
         }
@@ -566,6 +566,14 @@ impl<'a> Keys<'a> {
             let mut aftermath = self.env.aftermath.borrow_mut();
             aftermath.replaced = true;
             aftermath.effects.push(Effect { db: self.db, words: words() });
+        }
+    }
+
+    /// Says that nothing is to be propagated, whatever changed here, but for what
+    /// [`Keys::propagate`] is told.
+    pub fn propagate_nothing(&mut self) {
+        if self.env.armed.get().contains(Armed::PROPAGATE) {
+            self.env.aftermath.borrow_mut().replaced = true;
         }
     }
 

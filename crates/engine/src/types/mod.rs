@@ -5,6 +5,7 @@ pub mod hash;
 pub mod list;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 pub mod string;
 
 pub use collection::{Collection, Edit, EncodingLimits};
@@ -26,6 +27,7 @@ pub enum Value {
     Hash(Hash),
     SortedSet(SortedSet),
     Set(Set),
+    Stream(Box<stream::Stream>),
 }
 
 impl Value {
@@ -37,6 +39,7 @@ impl Value {
             Value::Hash(hash) => hash.is_light(),
             Value::SortedSet(set) => set.is_light(),
             Value::Set(set) => set.is_light(),
+            Value::Stream(stream) => stream::is_light(stream),
         }
     }
 
@@ -45,7 +48,11 @@ impl Value {
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         match self {
             Value::Hash(hash) => hash.next_deadline(),
-            Value::Str(_) | Value::List(_) | Value::SortedSet(_) | Value::Set(_) => None,
+            Value::Str(_)
+            | Value::List(_)
+            | Value::SortedSet(_)
+            | Value::Set(_)
+            | Value::Stream(_) => None,
         }
     }
 
@@ -58,6 +65,9 @@ impl Value {
             Value::Hash(hash) => size_of::<Value>() + hash.allocated_bytes(),
             Value::SortedSet(set) => size_of::<Value>() + set.allocated_bytes(),
             Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
+            Value::Stream(stream) => {
+                size_of::<Value>() + size_of::<stream::Stream>() + stream.allocated_bytes()
+            }
         }
     }
 }
