@@ -62,7 +62,6 @@ const LATER: &[(&str, &str)] = &[
     ("restore*", "files' format"),
     ("save", "files"),
     ("slaveof", "replicas"),
-    ("sort*", "lists"),
     ("sync", "replicas"),
     ("wait", "replicas"),
 ];

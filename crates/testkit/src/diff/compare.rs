@@ -5,10 +5,13 @@ use super::values;
 use crate::reply::Reply;
 
 /// Whether `ours` is as good as `theirs`. Errors must be equal under every rule
-/// but [`How::Refused`] and [`How::Younger`].
+/// but [`How::Refused`], [`How::Younger`] and [`How::OrRange`].
 pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     if ours == theirs {
         return true;
+    }
+    if let How::OrRange(how) = how {
+        return theirs == OUT_OF_RANGE || same(*how, ours, theirs);
     }
     let (Ok(Some((ours, _))), Ok(Some((theirs, _)))) = (Reply::parse(ours), Reply::parse(theirs))
     else {
@@ -24,7 +27,7 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
         return false;
     }
     match how {
-        How::Exact | How::Refused | How::Younger => false,
+        How::Exact | How::Refused | How::Younger | How::OrRange(_) => false,
         How::Unordered => unordered(ours) == unordered(theirs),
         How::Pairs => pairs(ours) == pairs(theirs),
         How::Count => {
@@ -113,6 +116,9 @@ fn without_notes(reply: Reply) -> Reply {
         other => other,
     }
 }
+
+/// What SORT says of what is no number.
+const OUT_OF_RANGE: &[u8] = b"-ERR One or more scores can't be converted into double\r\n";
 
 /// What OBJECT REFCOUNT says of an integer that is held once for all keys.
 const SHARED: i64 = i32::MAX as i64;

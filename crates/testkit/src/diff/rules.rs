@@ -40,6 +40,8 @@ pub enum How {
     Refused,
     /// Equal, or they refuse what is younger than they are.
     Younger,
+    /// As the inner rule, or they find a number out of range that is none.
+    OrRange(&'static How),
 }
 
 /// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
@@ -184,6 +186,9 @@ const LEX: &str = "members of different scores are in no order of texts, and wha
 const JUDGED: &str = "7.2 judges arguments before it looks at the key";
 const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
 
+const ERRNO: &str = "Redis asks errno, which may tell of an earlier command's number";
+const UNSORTED: How = How::OrRange(&How::Count);
+
 /// The widest gap, in milliseconds, between the instants at which both execute one command: a
 /// reply that takes longer counts as missing.
 pub const GAP_MS: i64 = 5_000;
@@ -200,8 +205,10 @@ pub const COMPARISONS: &[Comparison] = &[
     may("hkeys", How::Unordered, HASHED),
     may("hvals", How::Unordered, HASHED),
     may("hgetall", How::Pairs, HASHED),
-    Comparison { name: "sort", when: Some(unsorted), how: How::Count, reason: HASHED },
-    Comparison { name: "sort_ro", when: Some(unsorted), how: How::Count, reason: HASHED },
+    Comparison { name: "sort", when: Some(unsorted), how: UNSORTED, reason: HASHED },
+    Comparison { name: "sort_ro", when: Some(unsorted), how: UNSORTED, reason: HASHED },
+    may("sort", How::OrRange(&How::Exact), ERRNO),
+    may("sort_ro", How::OrRange(&How::Exact), ERRNO),
     may("scan", How::Kind, CURSOR),
     may("hscan", How::Kind, CURSOR),
     may("sscan", How::Kind, CURSOR),
@@ -307,19 +314,25 @@ pub fn newer(since: &str) -> bool {
 }
 
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by
-/// right: members removed at random, ranges of texts, and what SORT … BY … STORE wrote.
+/// right: members removed at random, ranges of texts, a sorted set that SORT read (Redis gives it
+/// the encoding of large ones for that, and it stays so), and what SORT … STORE wrote, or did not.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
+    let key = words.get(1).map(Vec::as_slice);
     match name {
-        "spop" => words.get(1).map(Vec::as_slice).into_iter().collect(),
-        "zremrangebylex" => words.get(1).map(Vec::as_slice).into_iter().collect(),
-        "zrangestore" if by_lex(words) => words.get(1).map(Vec::as_slice).into_iter().collect(),
-        "sort" if unsorted(words) => words
-            .windows(2)
-            .filter(|pair| pair[0].eq_ignore_ascii_case(b"STORE"))
-            .map(|pair| &pair[1][..])
-            .collect(),
+        "spop" | "zremrangebylex" | "sort_ro" => key.into_iter().collect(),
+        "zrangestore" if by_lex(words) => key.into_iter().collect(),
+        "sort" => {
+            let is_store = |pair: &&[Vec<u8>]| pair[0].eq_ignore_ascii_case(b"STORE");
+            let stored = words.windows(2).filter(is_store).map(|pair| &pair[1][..]);
+            key.into_iter().chain(stored.filter(|_| !is_by_text_of_elements(words))).collect()
+        }
         _ => Vec::new(),
     }
+}
+
+/// SORT … ALPHA without BY asks for no numbers and orders elements whole.
+fn is_by_text_of_elements(words: &[Vec<u8>]) -> bool {
+    !unsorted(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"ALPHA"))
 }
 
 /// Which arguments a guard looks at. The command name is argument 0.
