@@ -24,6 +24,11 @@ impl Start {
         if word == b"$" { Ok(Start::Last) } else { id::parse(word, 0).map(Start::Id) }
     }
 
+    /// SETID also knows `-` and `+`.
+    fn parse_or_edge(word: &[u8]) -> Result<Start> {
+        if word == b"$" { Ok(Start::Last) } else { id::parse_or_edge(word, 0).map(Start::Id) }
+    }
+
     fn resolve(self, stream: &Stream) -> StreamId {
         match self {
             Start::Last => stream.last_id,
@@ -110,7 +115,7 @@ fn setid(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         if stream.group(name).is_none() {
             return Err(no_group(&key, name));
         }
-        let start = Start::parse(start)?.resolve(stream);
+        let start = Start::parse_or_edge(start)?.resolve(stream);
         let group = stream.group_mut(name).ok_or_else(|| no_group(&key, name))?;
         (group.last_id, group.entries_read) = (start, options.entries_read);
         Ok(Edit::new((), 1, "xgroup-setid"))
