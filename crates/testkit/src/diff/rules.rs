@@ -384,6 +384,7 @@ pub const GUARDS: &[Guard] = &[
     guard("xadd", Place::Any, no_auto_id, "900-*", "an ID made of the clock"),
     guard("config|get", Place::Any, settings::is_comparable, "nosuch", PROCESS),
     guard("xclaim", Place::At(4), no_near_idle, "0", RACES),
+    guard("xautoclaim", Place::After(&["COUNT"]), affordable_or_refused, "100", COSTS),
     guard("xautoclaim", Place::At(4), no_near_idle, "0", RACES),
     guard("xpending", Place::After(&["IDLE"]), no_near_idle, "0", RACES),
     guard("xclaim", Place::After(&["IDLE", "TIME"]), no_near_idle, "0", RACES),
@@ -427,6 +428,11 @@ fn few_repeats(word: &[u8]) -> bool {
 
 fn no_auto_id(word: &[u8]) -> bool {
     word != b"*"
+}
+
+/// A count that the real server has memory for on any machine, or on none.
+fn affordable_or_refused(word: &[u8]) -> bool {
+    number(word).is_none_or(|n| n <= 1 << 20 || n > i64::MAX / 16)
 }
 
 fn no_plus(word: &[u8]) -> bool {
