@@ -19,7 +19,8 @@ const INTENDED: &[(&str, &str, &str)] = &[
 ];
 
 /// Groups of which the server has every command, but for those of [`NEVER`] and [`LATER`].
-const GROUPS: &[&str] = &["string", "generic", "connection", "server", "bitmap", "hyperloglog", "stream"];
+const GROUPS: &[&str] =
+    &["string", "generic", "connection", "server", "bitmap", "hyperloglog", "stream"];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.
 const LATER: &[(&str, &str)] = &[

@@ -43,7 +43,7 @@ struct Options {
     entries_read: i64,
 }
 
-fn parse_options(ctx: &Ctx<'_, '_>, args: &mut Args<'_>, may_make: bool) -> Result<Options> {
+fn parse_options(args: &mut Args<'_>, may_make: bool) -> Result<Options> {
     let mut options = Options { make_stream: false, entries_read: ENTRIES_READ_UNKNOWN };
     while args.remaining() > 0 {
         if may_make && args.take("MKSTREAM") {
@@ -55,13 +55,13 @@ fn parse_options(ctx: &Ctx<'_, '_>, args: &mut Args<'_>, may_make: bool) -> Resu
                 return Err(CommandError::text(text));
             }
         } else {
-            return Err(unknown(ctx, args));
+            return Err(unknown(args));
         }
     }
     Ok(options)
 }
 
-fn unknown(_ctx: &Ctx<'_, '_>, args: &Args<'_>) -> CommandError {
+fn unknown(args: &Args<'_>) -> CommandError {
     let text = "ERR unknown subcommand or wrong number of arguments for '";
     CommandError::text_around(text, args.word(1), "'. Try XGROUP HELP.")
 }
@@ -81,10 +81,14 @@ fn create(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let name = args.bytes()?;
     let start = args.bytes()?;
-    let options = parse_options(ctx, args, true)?;
+    let options = parse_options(args, true)?;
     let exists = ctx.keys.open_mut::<Stream>(&key)?.is_some();
     if !exists && !options.make_stream {
         return Err(needs_key());
+    }
+    // Options may be given twice as long as these are all words.
+    if args.argc() > 8 {
+        return Err(unknown(args));
     }
     let start = Start::parse(start)?;
     ctx.keys.upsert::<Stream, _>(&key, |stream, _| {
@@ -110,10 +114,13 @@ fn setid(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let name = args.bytes()?;
     let start = args.bytes()?;
-    let options = parse_options(ctx, args, false)?;
+    let options = parse_options(args, false)?;
     change(ctx, &key, |stream| {
         if stream.group(name).is_none() {
             return Err(no_group(&key, name));
+        }
+        if args.argc() > 7 {
+            return Err(unknown(args));
         }
         let start = Start::parse_or_edge(start)?.resolve(stream);
         let group = stream.group_mut(name).ok_or_else(|| no_group(&key, name))?;
