@@ -37,6 +37,8 @@ const GROUPS: &[&str] = &[
     "hyperloglog",
     "geo",
 ];
+const GROUPS: &[&str] =
+    &["string", "generic", "connection", "server", "bitmap", "hyperloglog", "stream"];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.
 const LATER: &[(&str, &str)] = &[
