@@ -1,23 +1,27 @@
-//! The io_uring back end: receives into provided buffers, polls of listeners, sends queued at the end of the round,
-//! one `io_uring_enter` per round for everything.
+//! The io_uring back end: receives into provided buffers, polls of listeners, sends queued at the
+//! end of the round, one `io_uring_enter` per round for everything.
 //!
 //! ```text
 //!  user datum:  kind: 4 bits | generation: 32 bits | index: 28 bits
 //!  a connection's operations: at most one receive, one send, one poll (for a hang-up while paused)
 //! ```
 //!
-//! A receive is for one buffer and is started again when that was delivered. A multishot receive would go on by
-//! itself and, during a pause, until its cancellation is carried out: more than a megabyte was met. So what is held
-//! of a connection whose reading is paused, to be delivered on resumption, is one buffer at most. A pause that has
-//! told of a hang-up, and a peer that has finished, are not watched further: a later reset shows at the next send.
+//! A receive is for one buffer and is started again when that was delivered. A multishot receive
+//! would go on by itself and, during a pause, until its cancellation is carried out: more than a
+//! megabyte was met. So what is held of a connection whose reading is paused, to be delivered on
+//! resumption, is one buffer at most. A pause that has told of a hang-up, and a peer that has
+//! finished, are not watched further: a later reset shows at the next send.
 //!
 //! Invariants (SAFETY notes cite them by number; `busy` and `release` check 2)
-//!  1. The memory of a send stays where it is until its completion: it belongs to `sending`, which nobody touches
-//!     while `send_busy`, and whose buffers are on the heap (a `Vec`, or behind an `Arc` that `sending` holds). The
-//!     message header and pieces of a gathered send are boxed beside it.
-//!  2. A slot is freed for reuse, and its descriptor closed, only when none of its operations is under way. So a
-//!     completion never meets a later connection; the generation in the user datum is checked besides.
-//!  3. Before memory the kernel may use is freed, all operations have completed, or the memory is leaked (`Drop`).
+//!  1. The memory of a send stays where it is until its completion: it belongs to `sending`, which
+//!     nobody touches while `send_busy`, and whose buffers are on the heap (a `Vec`, or behind an
+//!     `Arc` that `sending` holds). The message header and pieces of a gathered send are boxed
+//!     beside it.
+//!  2. A slot is freed for reuse, and its descriptor closed, only when none of its operations is
+//!     under way. So a completion never meets a later connection; the generation in the user datum
+//!     is checked besides.
+//!  3. Before memory the kernel may use is freed, all operations have completed, or the memory is
+//!     leaked (`Drop`).
 
 mod buffers;
 
@@ -39,11 +43,13 @@ use std::time::Duration;
 
 /// Submission entries; more operations than that in a round take a further `io_uring_enter`.
 const SUBMISSIONS: u32 = 1024;
-/// Completions the ring holds before the kernel has to queue them aside, and so the most handled in a round.
+/// Completions the ring holds before the kernel has to queue them aside, and so the most handled in
+/// a round.
 const COMPLETIONS: u32 = 8192;
 /// Pieces in one gathered send.
 const PIECES_MAX: usize = 64;
-/// Flag of a receive: wait for the socket to become readable before the first try (IORING_RECVSEND_POLL_FIRST).
+/// Flag of a receive: wait for the socket to become readable before the first try
+/// (IORING_RECVSEND_POLL_FIRST).
 const POLL_FIRST: u16 = 1;
 /// How often `Drop` looks for the last completions, 10 ms apart.
 const DROP_WAITS_MAX: u32 = 100;
@@ -122,7 +128,8 @@ fn make_ring(submissions: u32, completions: u32) -> io::Result<(IoUring, Buffers
     Ok((ring, buffers))
 }
 
-/// Whether this kernel lets this process use io_uring as the back end needs it (Linux 6.1, and no seccomp rule against it).
+/// Whether this kernel lets this process use io_uring as the back end needs it (Linux 6.1, and no
+/// seccomp rule against it).
 ///
 /// # Errors
 /// The reason why not, for the log.
@@ -164,7 +171,8 @@ impl Uring {
         self.queue.push_back(entry.flags(quiet).user_data(datum(KIND_IGNORED, 0, 0)));
     }
 
-    /// Moves what is queued into the ring; false if the kernel will not take all before completions are taken.
+    /// Moves what is queued into the ring; false if the kernel will not take all before completions
+    /// are taken.
     fn push_queue(&mut self, io: &mut Control) -> io::Result<bool> {
         let (submitter, mut submissions, _) = self.ring.split();
         while let Some(entry) = self.queue.front() {
@@ -394,7 +402,8 @@ impl Uring {
     }
 }
 
-/// Hands received bytes on, or keeps them if reading is paused, or drops them if the connection is being closed.
+/// Hands received bytes on, or keeps them if reading is paused, or drops them if the connection is
+/// being closed.
 fn deliver<H: Handler>(
     io: &mut Control,
     handler: &mut H,
@@ -414,7 +423,8 @@ fn deliver<H: Handler>(
     }
 }
 
-/// Fills the boxed message with the first pieces of `output`; the pointer holds as long as box and output do.
+/// Fills the boxed message with the first pieces of `output`; the pointer holds as long as box and
+/// output do.
 fn gather(output: &Output, message: &mut Option<Box<Message>>) -> *const libc::msghdr {
     let mut slices: SmallVec<[IoSlice<'_>; PIECES_MAX]> = SmallVec::new();
     output.gather(&mut slices);
