@@ -8,8 +8,8 @@
 //! about) or at the end of the round.
 //!
 //! ```text
-//!  poll ─ settle what was changed ─ wait ─ received, finished … ─ woken ─ round_end ─ settle ─ accepted
-//!                                           └ epoll: sends, some dozens together       └ io_uring: all
+//!  poll ─ settle changes ─ wait ─ received, finished … ─ woken ─ round_end ─ settle ─ accepted
+//!                                  └ epoll: sends, some dozens together      └ io_uring: all
 //! ```
 //!
 //! | file | about |

@@ -3,7 +3,7 @@
 //! ```text
 //!            sent                 at of s0        at of s1             bytes.len()
 //!  bytes  |---v--------------------v---------------v---------------------|
-//!         |gone| copied            | copied        | copied              |   open end: replies are appended here
+//!         |gone| copied            | copied        | copied              |  appended to
 //!  shared                          [ s0: Arc, 10 MB][ s1: Arc ]
 //!  wire    copied · s0 · copied · s1 · copied
 //! ```
