@@ -15,17 +15,34 @@ use std::collections::BTreeMap;
 /// Intended differences: command (or `*`), field, reason.
 const INTENDED: &[(&str, &str, &str)] = &[
     ("client|kill", "arguments", "has the filter MAXAGE of later versions"),
+    ("zrank", "arity", "has the option of later versions"),
+    ("zrank", "arguments", "has the option of later versions"),
+    ("zrevrank", "arity", "has the option of later versions"),
+    ("zrevrank", "arguments", "has the option of later versions"),
     ("memory|usage", "complexity", "sizes are known, nothing is sampled"),
 ];
 
 /// Groups of which the server has every command, but for those of [`NEVER`] and [`LATER`].
-const GROUPS: &[&str] = &["string", "generic", "connection", "server", "bitmap", "hyperloglog"];
+const GROUPS: &[&str] = &[
+    "string",
+    "set",
+    "sorted-set",
+    "generic",
+    "connection",
+    "server",
+    "bitmap",
+    "hyperloglog",
+    "geo",
+];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.
 const LATER: &[(&str, &str)] = &[
     ("acl*", "users"),
     ("bgrewriteaof", "files"),
     ("bgsave", "files"),
+    ("bzmpop", "blocking pops"),
+    ("bzpopmax", "blocking pops"),
+    ("bzpopmin", "blocking pops"),
     ("client|caching", "tracking"),
     ("client|tracking", "tracking"),
     ("dump", "files' format"),

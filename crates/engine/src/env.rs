@@ -23,6 +23,8 @@ pub struct Settings {
     pub lfu_decay_minutes: u32,
     pub lazy_expire: bool,
     pub lazy_eviction: bool,
+    /// Whether keys that commands empty are propagated as UNLINK.
+    pub lazy_server_del: bool,
     pub lazy_user_del: bool,
     pub lazy_user_flush: bool,
     pub events: EventClass,
@@ -41,6 +43,7 @@ impl Default for Settings {
             lfu_decay_minutes: 1,
             lazy_expire: false,
             lazy_eviction: false,
+            lazy_server_del: false,
             lazy_user_del: false,
             lazy_user_flush: false,
             events: EventClass::empty(),

@@ -9,6 +9,7 @@ pub mod command;
 pub mod commands;
 pub mod ctx;
 pub mod digest;
+pub mod double;
 pub mod effect;
 pub mod env;
 pub mod error;

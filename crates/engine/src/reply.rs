@@ -9,6 +9,7 @@ use crate::number::Digits;
 use crate::types::string::StrRef;
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
+use brisk_structures::listpack::Item;
 use std::sync::Arc;
 
 /// What a handler left to do.
@@ -261,6 +262,26 @@ impl<'a> Reply<'a> {
         self.buffer.shared_bytes += data.len();
         self.buffer.shared.push(SharedPart { at: self.buffer.bytes.len(), data });
         self.buffer.bytes.extend_from_slice(b"\r\n");
+        Outcome::Replied
+    }
+
+    /// An element of a collection in whatever form it is stored.
+    #[inline]
+    pub fn item(&mut self, item: Item<'_>) -> Outcome {
+        match item {
+            Item::Int(number) => self.bulk_integer(number),
+            Item::Str(text) => self.bulk(text),
+        }
+    }
+
+    /// Puts what `write` writes before all that was written since `mark`: for the head of a list
+    /// whose length is known only at its end. O(bytes since the mark).
+    pub fn before(&mut self, mark: Mark, write: impl FnOnce(&mut Reply<'_>)) -> Outcome {
+        let end = self.buffer.bytes.len();
+        write(self);
+        let added = self.buffer.bytes.len() - end;
+        self.buffer.bytes[mark.bytes..].rotate_right(added);
+        self.buffer.shared[mark.shared..].iter_mut().for_each(|part| part.at += added);
         Outcome::Replied
     }
 

@@ -11,6 +11,10 @@
 //!  2. Counter `i` below [`THREADS_MAX`] is written by the one thread that drew `i`; the last one is
 //!     shared by all threads that came later or are going, and updated atomically.
 
+mod peak;
+
+pub use peak::{Peak, peak_bytes};
+
 use crate::entry::size_class;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;

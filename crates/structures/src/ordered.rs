@@ -141,7 +141,7 @@ impl Ordered {
         };
         let leaf = self.leaves.get(id);
         let old = leaf.key(at).score;
-        if old.to_bits() == score.to_bits() {
+        if old == score {
             return Some(old);
         }
         // Between its neighbours in the middle of a leaf nothing else changes.

@@ -2,15 +2,33 @@
 
 mod bitmap;
 mod generic;
+mod geo;
+mod hash;
 mod hyperloglog;
+mod iteration;
+mod list;
 mod server;
+mod set;
+mod sorted_set;
+mod stream;
 mod string;
 
 use crate::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
-pub const FAMILIES: &[&[&[Command]]] =
-    &[bitmap::FAMILY, generic::FAMILY, hyperloglog::FAMILY, server::FAMILY, string::FAMILY];
+pub const FAMILIES: &[&[&[Command]]] = &[
+    bitmap::FAMILY,
+    generic::FAMILY,
+    geo::FAMILY,
+    hash::FAMILY,
+    hyperloglog::FAMILY,
+    list::FAMILY,
+    server::FAMILY,
+    set::FAMILY,
+    sorted_set::FAMILY,
+    stream::FAMILY,
+    string::FAMILY,
+];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {

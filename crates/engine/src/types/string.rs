@@ -80,6 +80,7 @@ impl Type for Str {
             ValueRef::Bytes(bytes) => StrRef::Bytes(bytes),
             ValueRef::Int(number) => StrRef::Int(number),
             ValueRef::Boxed(Value::Str(data)) => StrRef::Shared(data),
+            ValueRef::Boxed(_) => unreachable!("an entry's kind is that of its value"),
         }
     }
 }

@@ -171,6 +171,11 @@ pub fn double(out: &mut Vec<u8>, protocol: Protocol, value: f64) {
     out.extend_from_slice(b"\r\n");
 }
 
+/// The text of a double alone: 17 significant digits, as Redis 7.0 writes it everywhere.
+pub fn double_text(out: &mut Vec<u8>, value: f64) {
+    format_double::append(out, value);
+}
+
 /// `#t` or `#f`, in RESP2 `:1` or `:0`.
 #[inline]
 pub fn boolean(out: &mut Vec<u8>, protocol: Protocol, value: bool) {

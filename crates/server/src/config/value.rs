@@ -168,7 +168,7 @@ const MEMORY_DIGITS_MAX: usize = 127;
 ///
 /// As in Redis, no digits at all mean 0, a number above 64 bits counts as the greatest, a product wraps around,
 /// and only a number of absurd length is refused.
-pub(super) fn memory(bytes: &[u8]) -> Option<u64> {
+pub(crate) fn memory(bytes: &[u8]) -> Option<u64> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = bytes.split_at(digits);
     let factor: u64 = match unit.to_ascii_lowercase().as_slice() {

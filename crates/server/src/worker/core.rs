@@ -123,6 +123,8 @@ impl Core {
         self.config = self.shared.config();
         let config = Arc::clone(&self.config);
         self.env.settings = engine_settings(&config, self.shared.keyspace.hasher());
+        let plain_min = self.shared.list_plain_min.load(Ordering::Relaxed);
+        self.env.settings.limits.list_plain_min = plain_min;
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {
@@ -344,6 +346,7 @@ fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
         hash_max_listpack_value: encoding.hash_max_listpack_value as usize,
         list_max_listpack_size: encoding.list_max_listpack_size,
         list_compress_depth: encoding.list_compress_depth as usize,
+        list_plain_min: 0,
         set_max_intset_entries: encoding.set_max_intset_entries as usize,
         set_max_listpack_entries: encoding.set_max_listpack_entries as usize,
         set_max_listpack_value: encoding.set_max_listpack_value as usize,
@@ -373,6 +376,7 @@ fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
         lfu_decay_minutes: memory.lfu_decay_time_min as u32,
         lazy_expire: memory.lazyfree_lazy_expire,
         lazy_eviction: memory.lazyfree_lazy_eviction,
+        lazy_server_del: memory.lazyfree_lazy_server_del,
         lazy_user_del: memory.lazyfree_lazy_user_del,
         lazy_user_flush: memory.lazyfree_lazy_user_flush,
         ..Settings::default()

@@ -34,8 +34,12 @@ pub enum How {
     Shared,
     /// Equal but for notes, which are prose.
     Notes,
+    /// Equal, or encodings that the same set or list has in Redis 7.2 and in 7.0.
+    Encoding,
     /// Equal, or we refuse.
     Refused,
+    /// Equal, or they refuse what is younger than they are.
+    Younger,
 }
 
 /// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
@@ -52,6 +56,7 @@ const fn out(name: &'static str, reason: &'static str) -> Excluded {
 
 const OWN_TEXT: &str = "text or figures of the server itself; has a test of its own";
 const ENDS: &str = "ends or stalls the server or the connection";
+const YOUNGER: &str = "takes the words of later versions, so arity and arguments differ";
 const TABLES: &str = "tells the whole command table, and one side has commands the other has not";
 const FRAMES: &str = "changes how many replies come back";
 const SCRIPTS: &str = "scripts have a corpus of their own; random text is no script";
@@ -174,6 +179,8 @@ const HASHED: &str = "members come in the order of a hash table with a random se
 const CHOSEN: &str = "the server chooses at random";
 const CLOCK: &str = "tells a time that both servers read at their own instant";
 const CURSOR: &str = "one step of an iteration; whole iterations are compared with the states";
+const LEX: &str = "members of different scores are in no order of texts, and what is found then depends \
+    on the random heights of a skip list";
 const JUDGED: &str = "7.2 judges arguments before it looks at the key";
 const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
 
@@ -204,6 +211,12 @@ pub const COMPARISONS: &[Comparison] = &[
     may("hrandfield", How::Count, CHOSEN),
     may("zrandmember", How::Count, CHOSEN),
     may("spop", How::Count, CHOSEN),
+    may("zlexcount", How::Kind, LEX),
+    may("zrangebylex", How::Kind, LEX),
+    may("zrevrangebylex", How::Kind, LEX),
+    may("zremrangebylex", How::Kind, LEX),
+    Comparison { name: "zrange", when: Some(by_lex), how: How::Kind, reason: LEX },
+    Comparison { name: "zrangestore", when: Some(by_lex), how: How::Kind, reason: LEX },
     may("ttl", How::Near(GAP_S), CLOCK),
     may("pttl", How::Near(GAP_MS), CLOCK),
     may("expiretime", How::Deadline(GAP_S), CLOCK),
@@ -218,8 +231,22 @@ pub const COMPARISONS: &[Comparison] = &[
     may("hello", How::Count, "tells name and version of the server and the id of the connection"),
     may("config|get", How::Pairs, HASHED),
     Comparison { name: "command|info", when: Some(nameless), how: How::Kind, reason: TABLES },
+    Comparison { name: "command|info", when: Some(of_longer), how: How::Kind, reason: YOUNGER },
+    Comparison {
+        name: "command|getkeys",
+        when: Some(of_longer),
+        how: How::Younger,
+        reason: YOUNGER,
+    },
+    Comparison {
+        name: "command|getkeysandflags",
+        when: Some(of_longer),
+        how: How::Younger,
+        reason: YOUNGER,
+    },
     may("command|info", How::Notes, "notes on key specifications are the server's own words"),
     may("memory|usage", How::Kind, INTERNAL),
+    may("object|encoding", How::Encoding, "sets and lists have encodings of 7.2 that 7.0 lacks"),
     Comparison { name: "bitcount", when: Some(with_range), how: How::Refused, reason: JUDGED },
     Comparison { name: "bitpos", when: Some(with_range), how: How::Refused, reason: JUDGED },
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),
@@ -236,9 +263,20 @@ fn unsorted(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BY"))
 }
 
+fn by_lex(words: &[Vec<u8>]) -> bool {
+    words.iter().any(|word| word.eq_ignore_ascii_case(b"BYLEX"))
+}
+
 /// COMMAND INFO of no command is COMMAND.
 fn nameless(words: &[Vec<u8>]) -> bool {
     words.len() == 2
+}
+
+/// COMMAND INFO of a command that takes more words with us.
+fn of_longer(words: &[Vec<u8>]) -> bool {
+    words
+        .iter()
+        .any(|word| LENGTHS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name.as_bytes())))
 }
 
 /// How the replies to this call are compared.
@@ -269,10 +307,12 @@ pub fn newer(since: &str) -> bool {
 }
 
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by
-/// right: members removed at random, and what SORT … BY … STORE wrote.
+/// right: members removed at random, ranges of texts, and what SORT … BY … STORE wrote.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
     match name {
         "spop" => words.get(1).map(Vec::as_slice).into_iter().collect(),
+        "zremrangebylex" => words.get(1).map(Vec::as_slice).into_iter().collect(),
+        "zrangestore" if by_lex(words) => words.get(1).map(Vec::as_slice).into_iter().collect(),
         "sort" if unsorted(words) => words
             .windows(2)
             .filter(|pair| pair[0].eq_ignore_ascii_case(b"STORE"))
@@ -338,6 +378,7 @@ pub const GUARDS: &[Guard] = &[
     guard("bzmpop", Place::At(1), brief_seconds, "0.001", WAITS),
     guard("xread", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
     guard("xreadgroup", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
+    guard("lpos", Place::After(&["RANK"]), negatable, "-1", "refused since 7.2"),
     guard("wait", Place::Last, brief_ms, "1", WAITS),
     guard("setbit", Place::At(2), modest_or_refused, "4294967296", COSTS),
     guard("setrange", Place::At(2), modest_or_refused, "4294967296", COSTS),
@@ -352,6 +393,10 @@ pub const GUARDS: &[Guard] = &[
     guard("xpending", Place::After(&["IDLE"]), no_near_idle, "0", RACES),
     guard("xclaim", Place::After(&["IDLE", "TIME"]), no_near_idle, "0", RACES),
 ];
+
+/// Commands that take more words with us than the measured version: how many both take.
+const LENGTHS: &[(&str, usize, &str)] =
+    &[("zrank", 3, "WITHSCORE is younger"), ("zrevrank", 3, "WITHSCORE is younger")];
 
 fn number(word: &[u8]) -> Option<i64> {
     std::str::from_utf8(word).ok()?.parse().ok()
@@ -380,6 +425,10 @@ fn brief_ms(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n < 0 || (1..=10).contains(&n))
 }
 
+fn negatable(word: &[u8]) -> bool {
+    number(word) != Some(i64::MIN)
+}
+
 fn modest_or_refused(word: &[u8]) -> bool {
     let digits = word.strip_prefix(b"#").unwrap_or(word);
     number(digits).is_none_or(|n| n <= 1 << 20 || n >= 1 << 32)
@@ -400,11 +449,14 @@ fn no_near_idle(word: &[u8]) -> bool {
 /// Replaces the arguments that [`GUARDS`] and [`SETTINGS`] do not admit.
 ///
 /// [`SETTINGS`]: super::settings::SETTINGS
-pub fn guard_call(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
+pub fn guard_call(name: &str, words: &mut Vec<Vec<u8>>, random: &mut Random) {
     if name == "config|set" {
         settings::confine(words);
     }
     part_deadlines(name, words, random);
+    if let Some(row) = LENGTHS.iter().find(|row| row.0 == name) {
+        words.truncate(row.1);
+    }
     for row in GUARDS.iter().filter(|row| row.name == name) {
         let last = words.len() - 1;
         for i in 1..words.len() {

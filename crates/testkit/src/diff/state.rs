@@ -98,9 +98,11 @@ impl Pair {
             }
             _ => return Ok(None), // expired since KEYS
         };
+        let by_version = matches!(kind.as_str(), "set" | "list");
+        let encoding = if by_version { How::Encoding } else { How::Exact };
         for (words, how) in [
             (&[&b"TYPE"[..], key][..], How::Exact),
-            (&[b"OBJECT", b"ENCODING", key], How::Exact),
+            (&[b"OBJECT", b"ENCODING", key], encoding),
             (&[b"PEXPIRETIME", key], DEADLINES),
             (content, how),
         ] {

@@ -2,6 +2,7 @@
 
 use crate::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, Scope, Spec};
+use crate::commands::iteration::{self, before_nul, to_test};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
 use crate::glob::{self, Case};
@@ -48,11 +49,6 @@ impl Filter<'_> {
     }
 }
 
-/// A pattern to test keys with; a single star needs no test and finds the empty key too.
-fn to_test(pattern: &[u8]) -> Option<&[u8]> {
-    (pattern != b"*").then_some(pattern)
-}
-
 fn keys(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let pattern = args.bytes()?;
     let mut found = Found::default();
@@ -73,7 +69,7 @@ fn keys(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let cursor = parse_cursor(args.bytes()?).ok_or(CommandError::InvalidCursor)?;
+    let cursor = iteration::cursor(args)?;
     let mut count = 10;
     let mut filter = Filter::default();
     while args.remaining() > 0 {
@@ -102,35 +98,6 @@ fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     ctx.reply.array(2);
     ctx.reply.bulk(next.to_string().as_bytes());
     Ok(found.reply(&mut ctx.reply))
-}
-
-/// Reads a cursor as C's `strtoul` does, which is what clients meet elsewhere: a sign is allowed
-/// (minus wraps around), nothing at all is 0, and a NUL ends the number. Blanks are not allowed.
-fn parse_cursor(word: &[u8]) -> Option<u64> {
-    let word = before_nul(word);
-    let (negative, digits) = match word {
-        [] => return Some(0),
-        [b'-', rest @ ..] => (true, rest),
-        [b'+', rest @ ..] => (false, rest),
-        _ => (false, word),
-    };
-    if digits.is_empty() {
-        return None;
-    }
-    let mut number = 0u64;
-    for byte in digits {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            return None;
-        }
-        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
-    }
-    Some(if negative { number.wrapping_neg() } else { number })
-}
-
-fn before_nul(word: &[u8]) -> &[u8] {
-    let end = memchr::memchr(0, word).unwrap_or(word.len());
-    &word[..end]
 }
 
 fn randomkey(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {

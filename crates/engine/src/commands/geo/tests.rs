@@ -1,0 +1,73 @@
+//! Answers as a real server gives them.
+
+use crate::testing::Db;
+
+fn sicily() -> Db {
+    let mut db = Db::new();
+    db.check(
+        "GEOADD s 13.361389 38.115556 Palermo 15.087269 37.502669 Catania 13.583333 37.316667 Agrigento",
+        "(integer) 3",
+    );
+    db
+}
+
+#[test]
+fn places_are_members_with_numbers() {
+    let mut db = sicily();
+    db.check("ZSCORE s Palermo", "\"3479099956230698\"");
+    db.check("GEODIST s Palermo Catania", "\"166274.1516\"");
+    db.check("GEODIST s Palermo Catania KM", "\"166.2742\"");
+    db.check("GEODIST s Palermo nowhere", "(nil)");
+    db.check("GEOHASH s Palermo nowhere", "1) \"sqc8b49rny0\"\n2) (nil)");
+    db.check(
+        "GEOPOS s Palermo nowhere",
+        "1) 1) \"13.36138933897018433\"\n   2) \"38.11555639549629859\"\n2) (nil)",
+    );
+    db.check("GEOADD s XX CH 13.4 38.1 Palermo 1 1 other", "(integer) 1");
+    db.check(
+        "GEOADD s 200 1 far",
+        "(error) ERR invalid longitude,latitude pair 200.000000,1.000000",
+    );
+}
+
+#[test]
+fn searches_find_what_lies_within() {
+    let mut db = sicily();
+    db.check(
+        "GEOSEARCH s FROMLONLAT 15 37 BYRADIUS 200 km ASC WITHDIST",
+        "1) 1) \"Catania\"\n   2) \"56.4413\"\n2) 1) \"Agrigento\"\n   2) \"130.4235\"\n\
+         3) 1) \"Palermo\"\n   2) \"190.4424\"",
+    );
+    db.check(
+        "GEOSEARCH s FROMMEMBER Catania BYBOX 300 60 km DESC",
+        "1) \"Agrigento\"\n2) \"Catania\"",
+    );
+    db.check("GEORADIUS s 15 37 200 km COUNT 1", "1) \"Catania\"");
+    db.check(
+        "GEORADIUSBYMEMBER_RO s Catania 1 m WITHHASH",
+        "1) 1) \"Catania\"\n   2) (integer) 3479447370796909",
+    );
+    db.check(
+        "GEOSEARCH s FROMMEMBER nowhere BYRADIUS 1 m",
+        "(error) ERR could not decode requested zset member",
+    );
+}
+
+#[test]
+fn a_stored_search_is_a_sorted_set_and_an_empty_one_deletes() {
+    let mut db = sicily();
+    db.events("GEOSEARCHSTORE d s FROMLONLAT 15 37 BYRADIUS 150 km", &["geosearchstore d"]);
+    db.check("ZRANGE d 0 -1", "1) \"Agrigento\"\n2) \"Catania\"");
+    // The last of several destinations counts, though only the first is found beforehand.
+    db.check("GEORADIUS s 15 37 150 km STORE d STOREDIST e", "(integer) 2");
+    db.check("ZRANGE e 0 0 WITHSCORES", "1) \"Catania\"\n2) \"56.441257870158204\"");
+    db.events("GEORADIUS s 0 0 1 m STORE d", &["del d"]);
+    db.check("EXISTS d", "(integer) 0");
+}
+
+#[test]
+fn places_are_propagated_as_numbers() {
+    let mut db = Db::new();
+    db.effects("GEOADD s NX 13.361389 38.115556 Palermo", &["ZADD s NX 3479099956230698 Palermo"]);
+    db.effects("GEOADD s NX 1 1 Palermo", &[]);
+}

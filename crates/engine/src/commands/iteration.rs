@@ -1,0 +1,98 @@
+//! What SCAN, SSCAN, HSCAN and ZSCAN have in common: cursors, and the words that choose.
+
+use crate::args::Args;
+use crate::error::{CommandError, Result};
+use crate::glob::{self, Case};
+use brisk_structures::listpack::Item;
+
+/// Takes the next word as a cursor.
+pub(super) fn cursor(args: &mut Args<'_>) -> Result<u64> {
+    parse_cursor(args.bytes()?).ok_or(CommandError::InvalidCursor)
+}
+
+/// Reads a cursor as C's `strtoul` does, which is what clients meet elsewhere: a sign is allowed
+/// (minus wraps around), nothing at all is 0, and a NUL ends the number. Blanks are not allowed.
+fn parse_cursor(word: &[u8]) -> Option<u64> {
+    let word = before_nul(word);
+    let (negative, digits) = match word {
+        [] => return Some(0),
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, word),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let mut number = 0u64;
+    for byte in digits {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number.checked_mul(10)?.checked_add(u64::from(digit))?;
+    }
+    Some(if negative { number.wrapping_neg() } else { number })
+}
+
+/// What stands before the first NUL.
+pub(super) fn before_nul(word: &[u8]) -> &[u8] {
+    let end = memchr::memchr(0, word).unwrap_or(word.len());
+    &word[..end]
+}
+
+/// A pattern to test with; a single star needs no test and finds the empty key too.
+pub(super) fn to_test(pattern: &[u8]) -> Option<&[u8]> {
+    (pattern != b"*").then_some(pattern)
+}
+
+/// Which elements of a collection a step is to show, and about how many.
+pub(super) struct Step<'a> {
+    pub(super) count: u64,
+    /// `None`: all.
+    pattern: Option<&'a [u8]>,
+    /// Whether the values of fields are wanted too.
+    pub(super) values: bool,
+}
+
+impl<'a> Step<'a> {
+    /// Takes the rest of the words: MATCH and COUNT, the last of each counts.
+    pub(super) fn parse(args: &mut Args<'a>) -> Result<Step<'a>> {
+        Step::parse_words(args, false)
+    }
+
+    /// As [`Step::parse`], and NOVALUES.
+    pub(super) fn parse_of_pairs(args: &mut Args<'a>) -> Result<Step<'a>> {
+        Step::parse_words(args, true)
+    }
+
+    fn parse_words(args: &mut Args<'a>, of_pairs: bool) -> Result<Step<'a>> {
+        let mut step = Step { count: 10, pattern: None, values: true };
+        while args.remaining() > 0 {
+            if args.take("COUNT") {
+                let count = args.integer()?;
+                if count < 1 {
+                    return Err(CommandError::Syntax);
+                }
+                step.count = count.unsigned_abs();
+            } else if args.take("MATCH") {
+                step.pattern = to_test(args.bytes()?);
+            } else if of_pairs && args.take("NOVALUES") {
+                step.values = false;
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(step)
+    }
+
+    /// Whether the pattern fits the element, or the field of it.
+    pub(super) fn admits(&self, element: Item<'_>) -> bool {
+        self.pattern.is_none() || self.admits_text(element.text(&mut itoa::Buffer::new()))
+    }
+
+    /// The same for an element that is at hand as text.
+    pub(super) fn admits_text(&self, element: &[u8]) -> bool {
+        let fits = |pattern| glob::matches(pattern, element, Case::Matters);
+        self.pattern.is_none_or(fits)
+    }
+}

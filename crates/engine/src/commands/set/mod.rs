@@ -1,0 +1,14 @@
+//! Commands on sets.
+
+mod algebra;
+mod members;
+mod random;
+mod scan;
+
+use crate::ctx::Command;
+
+pub(super) const FAMILY: &[&[Command]] =
+    &[algebra::COMMANDS, members::COMMANDS, random::COMMANDS, scan::COMMANDS];
+
+#[cfg(test)]
+mod tests;

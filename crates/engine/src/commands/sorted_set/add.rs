@@ -1,0 +1,161 @@
+//! ZADD, ZINCRBY: members get scores.
+
+use crate::args::Args;
+use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::double::parse_f64;
+use crate::error::{CommandError, Result};
+use crate::reply::Outcome;
+use crate::types::sorted_set::{AddRules, Added};
+use crate::types::{Edit, SortedSet};
+use smallvec::SmallVec;
+
+fn zadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    add(ctx, args, AddRules::default())
+}
+
+/// Takes ZADD's options where they stand, but there is no room for them: they end as errors.
+fn zincrby(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    add(ctx, args, AddRules { increment: true, ..AddRules::default() })
+}
+
+/// What a call changed.
+#[derive(Default)]
+struct Tally {
+    new: u64,
+    changed: u64,
+    /// The last member's score, unless it was refused.
+    score: Option<f64>,
+}
+
+fn add(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, mut rules: AddRules) -> Result<Outcome> {
+    let key = args.key()?;
+    let count_changed = options(args, &mut rules)?;
+    let first = args.position();
+    let pairs = args.remaining() / 2;
+    let mut scores = SmallVec::<[f64; 8]>::new();
+    for pair in 0..pairs {
+        let score = parse_f64(args.word(first + 2 * pair)).ok_or(CommandError::NotAFloat)?;
+        scores.push(score);
+    }
+    let event = if rules.increment { "zincr" } else { "zadd" };
+    let tally = ctx.keys.upsert::<SortedSet, _>(&key, |set, limits| {
+        let mut tally = Tally::default();
+        for (pair, score) in scores.iter().enumerate() {
+            let member = args.word(first + 2 * pair + 1);
+            let added = set.add(member, *score, &rules, limits)?;
+            tally.score = match added {
+                Added::Refused => None,
+                Added::Same(score) | Added::New(score) | Added::Changed(score) => Some(score),
+            };
+            tally.new += u64::from(matches!(added, Added::New(_)));
+            tally.changed += u64::from(matches!(added, Added::Changed(_)));
+        }
+        let changes = tally.new + tally.changed;
+        Ok(Edit::new(tally, changes, event))
+    })?;
+    Ok(match tally {
+        Tally { score: Some(score), .. } if rules.increment => ctx.reply.double(score),
+        _ if rules.increment => ctx.reply.null(),
+        Tally { new, changed, .. } if count_changed => ctx.reply.integer((new + changed) as i64),
+        Tally { new, .. } => ctx.reply.integer(new as i64),
+    })
+}
+
+/// Takes the options and judges them and the number of words behind them; whether changed members
+/// count too.
+fn options(args: &mut Args<'_>, rules: &mut AddRules) -> Result<bool> {
+    let mut count_changed = false;
+    while let Some(word) = args.peek() {
+        // A number, which is what usually stands here, is no option.
+        if !word.first().is_some_and(u8::is_ascii_alphabetic) {
+            break;
+        }
+        if args.take("NX") {
+            rules.only_new = true;
+        } else if args.take("XX") {
+            rules.only_existing = true;
+        } else if args.take("GT") {
+            rules.only_greater = true;
+        } else if args.take("LT") {
+            rules.only_less = true;
+        } else if args.take("CH") {
+            count_changed = true;
+        } else if args.take("INCR") {
+            rules.increment = true;
+        } else {
+            break;
+        }
+    }
+    let words = args.remaining();
+    if words == 0 || !words.is_multiple_of(2) {
+        return Err(CommandError::Syntax);
+    }
+    let AddRules { only_new, only_existing, only_greater, only_less, increment } = *rules;
+    if only_new && only_existing {
+        return Err(CommandError::text(
+            "ERR XX and NX options at the same time are not compatible",
+        ));
+    }
+    if only_new && (only_greater || only_less) || only_greater && only_less {
+        return Err(CommandError::text(
+            "ERR GT, LT, and/or NX options at the same time are not compatible",
+        ));
+    }
+    if increment && words > 2 {
+        return Err(CommandError::text("ERR INCR option supports a single increment-element pair"));
+    }
+    Ok(count_changed)
+}
+
+const ZADD: Command = Command {
+    spec: Spec {
+        name: "zadd",
+        group: Group::SortedSet,
+        summary: "Adds members with scores, or changes the scores of members.",
+        since: "1.2.0",
+        complexity: "O(log(N))",
+        arity: -4,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
+        args: &[
+            Arg::key("key"),
+            Arg::one_of("condition", &[Arg::token("nx", "NX"), Arg::token("xx", "XX")])
+                .since("3.0.2")
+                .optional(),
+            Arg::one_of("comparison", &[Arg::token("gt", "GT"), Arg::token("lt", "LT")])
+                .since("6.2.0")
+                .optional(),
+            Arg::token("change", "CH").since("3.0.2").optional(),
+            Arg::token("increment", "INCR").since("3.0.2").optional(),
+            Arg::block("score_member", &[Arg::double("score"), Arg::string("member")]).multiple(),
+        ],
+        history: &[
+            ("2.4.0", "Takes several members."),
+            ("3.0.2", "Has the options `XX`, `NX`, `CH` and `INCR`."),
+            ("6.2.0", "Has the options `GT` and `LT`."),
+        ],
+        ..Spec::EMPTY
+    },
+    run: zadd,
+    subcommands: &[],
+};
+
+const ZINCRBY: Command = Command {
+    spec: Spec {
+        name: "zincrby",
+        group: Group::SortedSet,
+        summary: "Adds a number to the score of a member.",
+        since: "1.2.0",
+        complexity: "O(log(N))",
+        arity: 4,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
+        args: &[Arg::key("key"), Arg::integer("increment"), Arg::string("member")],
+        ..Spec::EMPTY
+    },
+    run: zincrby,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[ZADD, ZINCRBY];

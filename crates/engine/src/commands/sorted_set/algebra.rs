@@ -1,0 +1,512 @@
+//! ZUNION, ZINTER, ZDIFF, their STORE forms, ZINTERCARD: several sets make one.
+
+use super::reply::Show;
+use crate::args::Args;
+use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::double::parse_f64;
+use crate::error::{CommandError, Result};
+use crate::keyspace::{Key, Keys};
+use crate::reply::Outcome;
+use crate::types::set::Set;
+use crate::types::{EncodingLimits, Kind, SortedSet};
+use brisk_structures::ordered::Ordered;
+use std::ops::ControlFlow;
+
+/// What is made of the sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Union,
+    Inter,
+    Diff,
+}
+
+/// How the scores of one member in several sets become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Aggregate {
+    Sum,
+    Min,
+    Max,
+}
+
+impl Aggregate {
+    fn of(self, score: f64, other: f64) -> f64 {
+        match self {
+            Aggregate::Sum => number_or_zero(score + other),
+            Aggregate::Min => {
+                if other < score {
+                    other
+                } else {
+                    score
+                }
+            }
+            Aggregate::Max => {
+                if other > score {
+                    other
+                } else {
+                    score
+                }
+            }
+        }
+    }
+}
+
+/// Infinities that cancel each other make 0.
+fn number_or_zero(score: f64) -> f64 {
+    if score.is_nan() { 0.0 } else { score }
+}
+
+/// One of the sets, with the weight of its scores.
+#[derive(Clone, Copy)]
+struct Source<'k> {
+    members: Members<'k>,
+    weight: f64,
+}
+
+/// The members of plain sets count as if each had the score 1.
+#[derive(Clone, Copy)]
+enum Members<'k> {
+    None,
+    Plain(&'k Set),
+    Scored(&'k SortedSet),
+}
+
+impl<'k> Source<'k> {
+    fn open(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<Source<'k>> {
+        let plain = keys.inspect(key).is_some_and(|entry| entry.kind() == Kind::Set);
+        let members = if plain {
+            keys.open::<Set>(key)?.map(Members::Plain)
+        } else {
+            keys.open::<SortedSet>(key)?.map(Members::Scored)
+        };
+        Ok(Source { members: members.unwrap_or(Members::None), weight: 1.0 })
+    }
+
+    fn len(&self) -> usize {
+        match self.members {
+            Members::None => 0,
+            Members::Plain(set) => set.len(),
+            Members::Scored(set) => set.len(),
+        }
+    }
+
+    fn score(&self, member: &[u8]) -> Option<f64> {
+        match self.members {
+            Members::None => None,
+            Members::Plain(set) => set.contains(member).then_some(1.0),
+            Members::Scored(set) => set.score(member),
+        }
+    }
+
+    /// Visits members with their scores until `visit` says stop.
+    fn each(&self, mut visit: impl FnMut(&[u8], f64) -> ControlFlow<()>) {
+        let mut digits = itoa::Buffer::new();
+        let _ = match self.members {
+            Members::None => ControlFlow::Continue(()),
+            Members::Plain(set) => set.try_each(|member| visit(member.text(&mut digits), 1.0)),
+            Members::Scored(set) => set
+                .iter(0..set.len())
+                .try_for_each(|(member, score)| visit(member.text(&mut digits), score)),
+        };
+    }
+
+    fn each_to_the_end(&self, mut visit: impl FnMut(&[u8], f64)) {
+        self.each(|member, score| {
+            visit(member, score);
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+/// What may stand behind the keys, and where the result goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Shown,
+    Stored,
+    Counted,
+}
+
+/// The sets and what is to be done with them.
+struct Wanted<'k> {
+    sources: Vec<Source<'k>>,
+    limits: EncodingLimits,
+    aggregate: Aggregate,
+    show: Show,
+    /// Where counting ends; 0 for never.
+    limit: usize,
+}
+
+fn zunion(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    shown(ctx, args, Operation::Union)
+}
+
+fn zinter(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    shown(ctx, args, Operation::Inter)
+}
+
+fn zdiff(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    shown(ctx, args, Operation::Diff)
+}
+
+fn zunionstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    stored(ctx, args, Operation::Union, "zunionstore")
+}
+
+fn zinterstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    stored(ctx, args, Operation::Inter, "zinterstore")
+}
+
+fn zdiffstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    stored(ctx, args, Operation::Diff, "zdiffstore")
+}
+
+fn shown(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, operation: Operation) -> Result<Outcome> {
+    let name = ctx.command_name();
+    let wanted = Wanted::parse(ctx.keys, args, operation, Form::Shown, &name)?;
+    let result = SortedSet::SkipList(Box::new(wanted.result(operation)));
+    let len = result.len();
+    Ok(wanted.show.ranks(&mut ctx.reply, &result, 0..len, false))
+}
+
+fn stored(
+    ctx: &mut Ctx<'_, '_>,
+    args: &mut Args<'_>,
+    operation: Operation,
+    event: &'static str,
+) -> Result<Outcome> {
+    let target = args.key()?;
+    let name = ctx.command_name();
+    let wanted = Wanted::parse(ctx.keys, args, operation, Form::Stored, &name)?;
+    let result = wanted.result(operation);
+    let len = result.len();
+    let limits = wanted.limits;
+    ctx.keys.put(&target, SortedSet::of_result(result, &limits), event);
+    Ok(ctx.reply.count(len))
+}
+
+fn zintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let name = ctx.command_name();
+    let mut wanted = Wanted::parse(ctx.keys, args, Operation::Inter, Form::Counted, &name)?;
+    let limit = if wanted.limit == 0 { usize::MAX } else { wanted.limit };
+    wanted.sources.sort_by_key(Source::len);
+    let (first, others) = wanted.sources.split_first().expect("there is a key at least");
+    let mut count = 0;
+    first.each(|member, _| {
+        count += usize::from(others.iter().all(|other| other.score(member).is_some()));
+        if count < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    Ok(ctx.reply.count(count))
+}
+
+impl<'k> Wanted<'k> {
+    /// Reads what stands behind the target, in Redis's order: number of keys, types, options.
+    fn parse(
+        keys: &'k Keys<'_>,
+        args: &mut Args<'_>,
+        operation: Operation,
+        form: Form,
+        name: &str,
+    ) -> Result<Wanted<'k>> {
+        let numkeys = args.integer()?;
+        if numkeys < 1 {
+            return Err(CommandError::text(format!(
+                "ERR at least 1 input key is needed for '{name}' command"
+            )));
+        }
+        let numkeys = usize::try_from(numkeys).unwrap_or(usize::MAX);
+        if numkeys > args.remaining() {
+            return Err(CommandError::Syntax);
+        }
+        let mut sources = Vec::with_capacity(numkeys);
+        for _ in 0..numkeys {
+            sources.push(Source::open(keys, &args.key()?)?);
+        }
+        let mut wanted = Wanted {
+            sources,
+            limits: keys.env().settings.limits,
+            aggregate: Aggregate::Sum,
+            show: Show::Members,
+            limit: 0,
+        };
+        wanted.options(args, operation, form)?;
+        Ok(wanted)
+    }
+
+    fn options(&mut self, args: &mut Args<'_>, operation: Operation, form: Form) -> Result<()> {
+        let scored = operation != Operation::Diff && form != Form::Counted;
+        while args.remaining() > 0 {
+            if scored && args.remaining() > self.sources.len() && args.take("WEIGHTS") {
+                for source in &mut self.sources {
+                    let weight = parse_f64(args.bytes()?);
+                    source.weight = weight
+                        .ok_or_else(|| CommandError::text("ERR weight value is not a float"))?;
+                }
+            } else if scored && args.remaining() > 1 && args.take("AGGREGATE") {
+                self.aggregate = if args.take("SUM") {
+                    Aggregate::Sum
+                } else if args.take("MIN") {
+                    Aggregate::Min
+                } else if args.take("MAX") {
+                    Aggregate::Max
+                } else {
+                    return Err(CommandError::Syntax);
+                };
+            } else if form == Form::Shown && args.take("WITHSCORES") {
+                self.show = Show::WithScores;
+            } else if form == Form::Counted && args.remaining() > 1 && args.take("LIMIT") {
+                let limit = args.integer().ok().and_then(|limit| usize::try_from(limit).ok());
+                self.limit =
+                    limit.ok_or_else(|| CommandError::text("ERR LIMIT can't be negative"))?;
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(())
+    }
+
+    fn result(&self, operation: Operation) -> Ordered {
+        match operation {
+            Operation::Union => self.union(),
+            Operation::Inter => self.intersection(),
+            Operation::Diff => self.difference(),
+        }
+    }
+
+    /// The sets from the smallest up: the order in which scores are added up shows in their last
+    /// digits.
+    fn by_size(&self) -> Vec<Source<'k>> {
+        let mut sources = self.sources.clone();
+        sources.sort_by_key(Source::len);
+        sources
+    }
+
+    fn union(&self) -> Ordered {
+        let mut result = SortedSet::new_tree(&self.limits);
+        for source in self.by_size() {
+            source.each_to_the_end(|member, score| {
+                let score = number_or_zero(score * source.weight);
+                let score = match result.score(member) {
+                    Some(sum) => self.aggregate.of(sum, score),
+                    None => score,
+                };
+                result.insert(member, score);
+            });
+        }
+        result
+    }
+
+    fn intersection(&self) -> Ordered {
+        let sources = self.by_size();
+        let mut result = SortedSet::new_tree(&self.limits);
+        let (first, others) = sources.split_first().expect("there is a key at least");
+        first.each_to_the_end(|member, score| {
+            let start = number_or_zero(score * first.weight);
+            let score = others.iter().try_fold(start, |sum, other| {
+                let score = other.score(member)?;
+                Some(self.aggregate.of(sum, score * other.weight))
+            });
+            if let Some(score) = score {
+                result.insert(member, score);
+            }
+        });
+        result
+    }
+
+    fn difference(&self) -> Ordered {
+        let mut result = SortedSet::new_tree(&self.limits);
+        let (first, others) = self.sources.split_first().expect("there is a key at least");
+        first.each_to_the_end(|member, score| {
+            if others.iter().all(|other| other.score(member).is_none()) {
+                result.insert(member, score);
+            }
+        });
+        result
+    }
+}
+
+const ZUNION: Command = Command {
+    spec: Spec {
+        name: "zunion",
+        group: Group::SortedSet,
+        summary: "Unites sorted sets.",
+        since: "6.2.0",
+        complexity: "O(N)",
+        arity: -3,
+        flags: Flags::READONLY.union(Flags::MOVABLEKEYS),
+        keys: &[KeySpec::counted(1).read_only(KeyFlags::ACCESS)],
+        args: &[
+            Arg::integer("numkeys"),
+            Arg::key("key").multiple(),
+            Arg::integer("weight").after("WEIGHTS").optional().multiple(),
+            Arg::one_of(
+                "aggregate",
+                &[Arg::token("sum", "SUM"), Arg::token("min", "MIN"), Arg::token("max", "MAX")],
+            )
+            .after("AGGREGATE")
+            .optional(),
+            Arg::token("withscores", "WITHSCORES").optional(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: zunion,
+    subcommands: &[],
+};
+
+const ZINTER: Command = Command {
+    spec: Spec {
+        name: "zinter",
+        group: Group::SortedSet,
+        summary: "Intersects sorted sets.",
+        since: "6.2.0",
+        complexity: "O(N*K)",
+        arity: -3,
+        flags: Flags::READONLY.union(Flags::MOVABLEKEYS),
+        keys: &[KeySpec::counted(1).read_only(KeyFlags::ACCESS)],
+        args: &[
+            Arg::integer("numkeys"),
+            Arg::key("key").multiple(),
+            Arg::integer("weight").after("WEIGHTS").optional().multiple(),
+            Arg::one_of(
+                "aggregate",
+                &[Arg::token("sum", "SUM"), Arg::token("min", "MIN"), Arg::token("max", "MAX")],
+            )
+            .after("AGGREGATE")
+            .optional(),
+            Arg::token("withscores", "WITHSCORES").optional(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: zinter,
+    subcommands: &[],
+};
+
+const ZDIFF: Command = Command {
+    spec: Spec {
+        name: "zdiff",
+        group: Group::SortedSet,
+        summary: "Subtracts sorted sets from the first.",
+        since: "6.2.0",
+        complexity: "O(L + (N-K)log(N))",
+        arity: -3,
+        flags: Flags::READONLY.union(Flags::MOVABLEKEYS),
+        keys: &[KeySpec::counted(1).read_only(KeyFlags::ACCESS)],
+        args: &[
+            Arg::integer("numkeys"),
+            Arg::key("key").multiple(),
+            Arg::token("withscores", "WITHSCORES").optional(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: zdiff,
+    subcommands: &[],
+};
+
+const ZUNIONSTORE: Command = Command {
+    spec: Spec {
+        name: "zunionstore",
+        group: Group::SortedSet,
+        summary: "Stores the union of sorted sets.",
+        since: "2.0.0",
+        complexity: "O(N)",
+        arity: -4,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS),
+        keys: &[
+            KeySpec::at(1).overwrite(KeyFlags::UPDATE),
+            KeySpec::counted(2).read_only(KeyFlags::ACCESS),
+        ],
+        args: &[
+            Arg::key("destination"),
+            Arg::integer("numkeys"),
+            Arg::key("key").spec(1).multiple(),
+            Arg::integer("weight").after("WEIGHTS").optional().multiple(),
+            Arg::one_of(
+                "aggregate",
+                &[Arg::token("sum", "SUM"), Arg::token("min", "MIN"), Arg::token("max", "MAX")],
+            )
+            .after("AGGREGATE")
+            .optional(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: zunionstore,
+    subcommands: &[],
+};
+
+const ZINTERSTORE: Command = Command {
+    spec: Spec {
+        name: "zinterstore",
+        group: Group::SortedSet,
+        summary: "Stores the intersection of sorted sets.",
+        since: "2.0.0",
+        complexity: "O(N*K)",
+        arity: -4,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS),
+        keys: &[
+            KeySpec::at(1).overwrite(KeyFlags::UPDATE),
+            KeySpec::counted(2).read_only(KeyFlags::ACCESS),
+        ],
+        args: &[
+            Arg::key("destination"),
+            Arg::integer("numkeys"),
+            Arg::key("key").spec(1).multiple(),
+            Arg::integer("weight").after("WEIGHTS").optional().multiple(),
+            Arg::one_of(
+                "aggregate",
+                &[Arg::token("sum", "SUM"), Arg::token("min", "MIN"), Arg::token("max", "MAX")],
+            )
+            .after("AGGREGATE")
+            .optional(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: zinterstore,
+    subcommands: &[],
+};
+
+const ZDIFFSTORE: Command = Command {
+    spec: Spec {
+        name: "zdiffstore",
+        group: Group::SortedSet,
+        summary: "Stores what is left of a sorted set when others are subtracted.",
+        since: "6.2.0",
+        complexity: "O(L + (N-K)log(N))",
+        arity: -4,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS),
+        keys: &[
+            KeySpec::at(1).overwrite(KeyFlags::UPDATE),
+            KeySpec::counted(2).read_only(KeyFlags::ACCESS),
+        ],
+        args: &[
+            Arg::key("destination"),
+            Arg::integer("numkeys"),
+            Arg::key("key").spec(1).multiple(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: zdiffstore,
+    subcommands: &[],
+};
+
+const ZINTERCARD: Command = Command {
+    spec: Spec {
+        name: "zintercard",
+        group: Group::SortedSet,
+        summary: "Counts the members that sorted sets have in common.",
+        since: "7.0.0",
+        complexity: "O(N*K)",
+        arity: -3,
+        flags: Flags::READONLY.union(Flags::MOVABLEKEYS),
+        keys: &[KeySpec::counted(1).read_only(KeyFlags::ACCESS)],
+        args: &[
+            Arg::integer("numkeys"),
+            Arg::key("key").multiple(),
+            Arg::integer("limit").after("LIMIT").optional(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: zintercard,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] =
+    &[ZUNION, ZINTER, ZDIFF, ZUNIONSTORE, ZINTERSTORE, ZDIFFSTORE, ZINTERCARD];

@@ -1,0 +1,27 @@
+//! Commands on sorted sets.
+
+mod add;
+mod algebra;
+mod draw;
+mod pop;
+mod range;
+mod read;
+mod remove;
+mod reply;
+mod scan;
+
+use crate::ctx::Command;
+
+pub(super) const FAMILY: &[&[Command]] = &[
+    add::COMMANDS,
+    algebra::COMMANDS,
+    draw::COMMANDS,
+    pop::COMMANDS,
+    range::COMMANDS,
+    read::COMMANDS,
+    remove::COMMANDS,
+    scan::COMMANDS,
+];
+
+#[cfg(test)]
+mod tests;

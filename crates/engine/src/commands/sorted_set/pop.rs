@@ -1,0 +1,191 @@
+//! ZPOPMIN, ZPOPMAX, ZMPOP: members from either end, taken out.
+
+use super::reply::Show;
+use crate::args::Args;
+use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::error::{CommandError, Result};
+use crate::keyspace::Key;
+use crate::reply::{Outcome, Reply};
+use crate::types::{Edit, SortedSet};
+use brisk_resp::Protocol;
+
+/// Which members go first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Min,
+    Max,
+}
+
+/// How popped members are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Flat,
+    Pairs,
+}
+
+fn zpopmin(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    zpop(ctx, args, End::Min)
+}
+
+fn zpopmax(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    zpop(ctx, args, End::Max)
+}
+
+fn zpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome> {
+    let key = args.key()?;
+    let count = match args.remaining() {
+        0 => None,
+        1 => {
+            let count = args.integer().ok().and_then(|count| usize::try_from(count).ok());
+            Some(count.ok_or(CommandError::MustBePositive)?)
+        }
+        _ => return Err(CommandError::Syntax),
+    };
+    if ctx.keys.open::<SortedSet>(&key)?.is_none() || count == Some(0) {
+        return Ok(ctx.reply.array(0));
+    }
+    let shape = match ctx.reply.protocol() {
+        Protocol::Resp3 if count.is_some() => Shape::Pairs,
+        _ => Shape::Flat,
+    };
+    pop(ctx, &key, count.unwrap_or(1), end, shape)
+}
+
+fn zmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let positive = |args: &mut Args<'_>, what: &'static str| {
+        let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
+        let number = number.filter(|number| *number > 0);
+        number.ok_or_else(|| CommandError::text(format!("ERR {what} should be greater than 0")))
+    };
+    let numkeys = positive(args, "numkeys")?;
+    if numkeys >= args.remaining() {
+        return Err(CommandError::Syntax);
+    }
+    let mut keys = args.clone();
+    for _ in 0..numkeys {
+        args.key()?;
+    }
+    let end = if args.take("MIN") {
+        End::Min
+    } else if args.take("MAX") {
+        End::Max
+    } else {
+        return Err(CommandError::Syntax);
+    };
+    let mut count = None;
+    while args.remaining() > 0 {
+        if count.is_some() || args.remaining() < 2 || !args.take("COUNT") {
+            return Err(CommandError::Syntax);
+        }
+        count = Some(positive(args, "count")?);
+    }
+    for _ in 0..numkeys {
+        let key = keys.key()?;
+        if ctx.keys.open::<SortedSet>(&key)?.is_some() {
+            ctx.reply.array(2);
+            ctx.reply.bulk(key.bytes);
+            return pop(ctx, &key, count.unwrap_or(1), end, Shape::Pairs);
+        }
+    }
+    Ok(ctx.reply.null_array())
+}
+
+/// Takes members out of an existing set and answers with them.
+fn pop(
+    ctx: &mut Ctx<'_, '_>,
+    key: &Key<'_>,
+    count: usize,
+    end: End,
+    shape: Shape,
+) -> Result<Outcome> {
+    let reply = &mut ctx.reply;
+    let event = if end == End::Min { "zpopmin" } else { "zpopmax" };
+    ctx.keys.update::<SortedSet, _>(key, |set, _| {
+        let len = set.len();
+        let count = count.min(len);
+        let ranks = if end == End::Min { 0..count } else { len - count..len };
+        reply.array(if shape == Shape::Flat { 2 * count } else { count });
+        let members = set.iter(ranks.clone());
+        let mut show = |(member, score)| show_popped(reply, member, score, shape);
+        if end == End::Min {
+            members.for_each(&mut show);
+        } else {
+            members.rev().for_each(&mut show);
+        }
+        set.remove_ranks(ranks);
+        Ok(Edit::new((), count as u64, event))
+    })?;
+    Ok(Outcome::Replied)
+}
+
+fn show_popped(
+    reply: &mut Reply<'_>,
+    member: brisk_structures::listpack::Item<'_>,
+    score: f64,
+    shape: Shape,
+) {
+    if shape == Shape::Pairs {
+        reply.array(2);
+    }
+    Show::Members.member(reply, member, score);
+    reply.double(score);
+}
+
+const ZPOPMIN: Command = Command {
+    spec: Spec {
+        name: "zpopmin",
+        group: Group::SortedSet,
+        summary: "Takes out the members with the lowest scores.",
+        since: "5.0.0",
+        complexity: "O(log(N)*M)",
+        arity: -2,
+        flags: Flags::WRITE.union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE))],
+        args: &[Arg::key("key"), Arg::integer("count").optional()],
+        ..Spec::EMPTY
+    },
+    run: zpopmin,
+    subcommands: &[],
+};
+
+const ZPOPMAX: Command = Command {
+    spec: Spec {
+        name: "zpopmax",
+        group: Group::SortedSet,
+        summary: "Takes out the members with the highest scores.",
+        since: "5.0.0",
+        complexity: "O(log(N)*M)",
+        arity: -2,
+        flags: Flags::WRITE.union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE))],
+        args: &[Arg::key("key"), Arg::integer("count").optional()],
+        ..Spec::EMPTY
+    },
+    run: zpopmax,
+    subcommands: &[],
+};
+
+const ZMPOP: Command = Command {
+    spec: Spec {
+        name: "zmpop",
+        group: Group::SortedSet,
+        summary: "Takes members out of the first of several sorted sets that has any.",
+        since: "7.0.0",
+        complexity: "O(K)",
+        arity: -4,
+        flags: Flags::WRITE.union(Flags::MOVABLEKEYS),
+        keys: &[KeySpec::counted(1).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE))],
+        args: &[
+            Arg::integer("numkeys"),
+            Arg::key("key").multiple(),
+            Arg::one_of("where", &[Arg::token("min", "MIN"), Arg::token("max", "MAX")]),
+            Arg::integer("count").after("COUNT").optional(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: zmpop,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[ZPOPMIN, ZPOPMAX, ZMPOP];

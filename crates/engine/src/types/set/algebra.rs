@@ -1,0 +1,194 @@
+//! Intersections, unions and differences of sets: shown member by member, or as a new set.
+//!
+//! | | shown | stored |
+//! |---|---|---|
+//! | intersection | members of the smallest set that the others have | the same |
+//! | union | of the largest set all, of the others what no set before has; with many sets, what a table of those seen does not have | all added to one set, or to a shared copy of the largest |
+//! | difference | members of the first that no other has; or a copy of the first from which all others are removed, if that is less work | the same |
+//!
+//! The encoding of a stored result is the one that Redis 7.2 comes to, though its way there may be
+//! shorter: the order in which a union is built, for one, does not matter.
+
+use super::{Member, Members, Set};
+use crate::types::EncodingLimits;
+use brisk_structures::segments::Segments;
+use std::ops::ControlFlow;
+
+/// Up to so many sets a union asks each of those before whether it has a member.
+const PROBED_SETS_MAX: usize = 4;
+
+/// Up to so many members a listpack is asked, which walks it.
+const PROBED_PACK_MAX: usize = 128;
+
+/// Shows the members that all of `sets` have; puts the smallest first. O(n * sets) with n the
+/// length of the smallest.
+pub fn each_common<'a>(sets: &mut [&'a Set], mut visit: impl FnMut(Member<'a>) -> ControlFlow<()>) {
+    sets.sort_by_key(|set| set.len());
+    let Some((&smallest, others)) = sets.split_first() else { return };
+    let _ = smallest.try_each(|member| {
+        let is_in = |set: &&Set| std::ptr::eq(*set, smallest) || set.contains_member(member);
+        if others.iter().all(is_in) { visit(member) } else { ControlFlow::Continue(()) }
+    });
+}
+
+/// The members that all of `sets` have.
+pub fn intersection(sets: &mut [&Set], limits: &EncodingLimits) -> Set {
+    let smallest = sets.iter().min_by_key(|set| set.len());
+    let mut common = match smallest.map(|set| &set.0) {
+        Some(Members::Ints(_)) => Set::of_ints(),
+        _ => Set::packed(),
+    };
+    let mut only_integers = true;
+    each_common(sets, |member| {
+        // What is no integer yet may be the text of one.
+        let member = match member {
+            Member::Str(text) if only_integers => Member::from(text),
+            other => other,
+        };
+        only_integers &= matches!(member, Member::Int(_));
+        common.add_member(member, limits);
+        ControlFlow::Continue(())
+    });
+    if only_integers && common.len() <= limits.set_max_intset_entries {
+        common.become_ints();
+    }
+    common
+}
+
+/// Shows each member of any of `sets` once. O(members of all sets).
+pub fn each_of_any<'a>(
+    sets: &mut [&'a Set],
+    limits: &EncodingLimits,
+    mut visit: impl FnMut(Member<'a>),
+) {
+    sets.sort_by_key(|set| std::cmp::Reverse(set.len()));
+    if sets.len() <= PROBED_SETS_MAX && sets.iter().all(|set| set.is_probed_fast()) {
+        for (index, set) in sets.iter().enumerate() {
+            let before = &sets[..index];
+            if before.iter().any(|other| std::ptr::eq(*other, *set)) {
+                continue;
+            }
+            set.each(|member| {
+                if !before.iter().any(|other| other.contains_member(member)) {
+                    visit(member);
+                }
+            });
+        }
+        return;
+    }
+    let mut seen = Set(Members::Table(Box::new(Segments::new(limits.hash_key))));
+    for set in sets {
+        set.each(|member| {
+            if seen.add_member(member, limits) {
+                visit(member);
+            }
+        });
+    }
+}
+
+/// The members of all of `sets`. O(members of all sets), less those of a large one.
+pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
+    let shared = sets.iter().filter(|set| set.stays_table(limits)).max_by_key(|set| set.len());
+    let mut all = shared.map_or_else(Set::of_ints, |set| Set::clone(set));
+    for set in sets {
+        if shared.is_none_or(|shared| !std::ptr::eq(*shared, *set)) {
+            set.each(|member| {
+                all.add_member(member, limits);
+            });
+        }
+    }
+    all
+}
+
+/// Whether it is less work to ask all others for each member of the first than to remove all
+/// others from a copy of it. Asking finds members early and is favoured twofold, as in Redis.
+fn is_better_asked(first: &Set, others: &[&Set]) -> bool {
+    let asking = first.len() * (others.len() + 1) / 2;
+    let removing = first.len() + others.iter().map(|set| set.len()).sum::<usize>();
+    asking <= removing
+}
+
+/// Shows the members of `first` that none of `others` has. Puts the largest of them first.
+pub fn each_only_in<'a>(
+    first: &'a Set,
+    others: &mut [&'a Set],
+    limits: &EncodingLimits,
+    mut visit: impl FnMut(Member<'_>),
+) {
+    if others.iter().any(|set| std::ptr::eq(*set, first)) {
+        return;
+    }
+    if is_better_asked(first, others) {
+        each_not_in(first, others, visit);
+    } else {
+        without(first, others, limits).each(|member| visit(member));
+    }
+}
+
+fn each_not_in<'a>(first: &'a Set, others: &mut [&'a Set], mut visit: impl FnMut(Member<'a>)) {
+    others.sort_by_key(|set| std::cmp::Reverse(set.len()));
+    first.each(|member| {
+        if !others.iter().any(|set| set.contains_member(member)) {
+            visit(member);
+        }
+    });
+}
+
+/// A copy of `first` that has lost the members of `others`.
+fn without(first: &Set, others: &[&Set], limits: &EncodingLimits) -> Set {
+    let mut rest = union(&[first], limits);
+    for set in others {
+        let _ = set.try_each(|member| {
+            rest.remove_member(member);
+            if rest.len() == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+    rest
+}
+
+/// The members of `first` that none of `others` has.
+pub fn difference<'a>(first: &'a Set, others: &mut [&'a Set], limits: &EncodingLimits) -> Set {
+    let mut rest = Set::of_ints();
+    if others.iter().any(|set| std::ptr::eq(*set, first)) {
+        return rest;
+    }
+    if !is_better_asked(first, others) {
+        return without(first, others, limits);
+    }
+    each_not_in(first, others, |member| {
+        rest.add_member(member, limits);
+    });
+    rest
+}
+
+impl Set {
+    /// Whether a table is what the members would come to if they were added to a new set. Cheap,
+    /// and may miss some.
+    fn stays_table(&self, limits: &EncodingLimits) -> bool {
+        let compact_max = limits.set_max_intset_entries.max(limits.set_max_listpack_entries);
+        matches!(self.0, Members::Table(_)) && self.len() > compact_max
+    }
+
+    /// Whether asking for a member does not take long.
+    fn is_probed_fast(&self) -> bool {
+        !matches!(self.0, Members::Pack(_)) || self.len() <= PROBED_PACK_MAX
+    }
+
+    /// Turns a set whose members are all integers into a set of integers.
+    fn become_ints(&mut self) {
+        if matches!(self.0, Members::Ints(_)) {
+            return;
+        }
+        let mut numbers: Vec<i64> = Vec::with_capacity(self.len());
+        self.each(|member| {
+            let number = match member {
+                Member::Str(text) => Member::from(text).int(),
+                Member::Int(number) => Some(number),
+            };
+            numbers.extend(number);
+        });
+        // In ascending order each is added at the end.
+        numbers.sort_unstable();
+        self.0 = Members::Ints(numbers.into_iter().collect());
+    }
+}

@@ -1,0 +1,123 @@
+//! Sorted sets as listpacks: member, score, member, score … in order. Scores are integers where that
+//! is exact, else text with 17 digits, as Redis writes them.
+
+use super::LexRange;
+use brisk_resp::reply::encode;
+use brisk_structures::listpack::{Item, Iter, ListPack, Pos};
+use std::ops::Range;
+
+/// Longest text of a score.
+pub(super) const SCORE_BYTES_MAX: usize = 24;
+/// Beyond this Redis does not look whether a double is an integer.
+const INTEGER_MAX: f64 = (i64::MAX / 2) as f64;
+
+/// Members and scores in order.
+pub struct Pairs<'a>(Iter<'a>);
+
+impl<'a> Iterator for Pairs<'a> {
+    type Item = (Item<'a>, f64);
+
+    fn next(&mut self) -> Option<(Item<'a>, f64)> {
+        let member = self.0.next()?;
+        Some((member, score_of(self.0.next()?)))
+    }
+}
+
+impl DoubleEndedIterator for Pairs<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let score = score_of(self.0.next_back()?);
+        Some((self.0.next_back()?, score))
+    }
+}
+
+pub(super) fn pairs(list: &ListPack) -> Pairs<'_> {
+    Pairs(list.iter())
+}
+
+/// The pairs of these ranks.
+pub(super) fn slice(list: &ListPack, ranks: Range<usize>) -> Pairs<'_> {
+    let mut items = list.iter();
+    let behind = list.len().saturating_sub(2 * ranks.end);
+    for _ in 0..2 * ranks.start {
+        items.next();
+    }
+    for _ in 0..behind {
+        items.next_back();
+    }
+    Pairs(items)
+}
+
+fn score_of(item: Item<'_>) -> f64 {
+    match item {
+        Item::Int(number) => number as f64,
+        // Whoever writes listpacks writes numbers; foreign bytes are looked at before.
+        Item::Str(text) => crate::double::parse_bound(text).unwrap_or(0.0),
+    }
+}
+
+/// Calls `put` with the form in which a score is stored.
+fn with_score<R>(score: f64, put: impl FnOnce(Item<'_>) -> R) -> R {
+    if score.abs() <= INTEGER_MAX && score.trunc() == score {
+        return put(Item::Int(score as i64));
+    }
+    let mut text = Vec::with_capacity(SCORE_BYTES_MAX);
+    encode::double_text(&mut text, score);
+    put(Item::of(&text))
+}
+
+pub(super) fn find(list: &ListPack, member: &[u8]) -> Option<(Pos, f64)> {
+    let at = list.find(list.first()?, member, 1)?;
+    let score = list.next(at).expect("members and scores come in pairs");
+    Some((at, score_of(list.item(score))))
+}
+
+pub(super) fn rank(list: &ListPack, member: &[u8]) -> Option<(usize, f64)> {
+    pairs(list).enumerate().find(|(_, pair)| pair.0.is(member)).map(|(rank, pair)| (rank, pair.1))
+}
+
+/// Appends a member that comes behind all others.
+pub(super) fn push(list: &mut ListPack, member: &[u8], score: f64) {
+    list.push_back(member);
+    with_score(score, |score| list.push_back(score));
+}
+
+/// Inserts a member that is not there at its place.
+pub(super) fn insert(list: &mut ListPack, member: &[u8], score: f64) {
+    let mut items = list.iter();
+    loop {
+        let at = items.pos();
+        let (Some(at), Some(other), Some(value)) = (at, items.next(), items.next()) else {
+            return push(list, member, score);
+        };
+        let value = score_of(value);
+        if value > score || value == score && other.text(&mut itoa::Buffer::new()) > member {
+            let at = list.insert_before(at, member);
+            with_score(score, |score| list.insert_after(at, score));
+            return;
+        }
+    }
+}
+
+/// See [`super::SortedSet::lex_ranks`]; `range` is not empty.
+pub(super) fn lex_ranks(list: &ListPack, range: &LexRange<'_>, backward: bool) -> Range<usize> {
+    let mut buffer = itoa::Buffer::new();
+    let mut reaches = |item: Item<'_>| range.reaches(item.text(&mut buffer));
+    let mut buffer = itoa::Buffer::new();
+    let mut exceeded = |item: Item<'_>| range.exceeded_by(item.text(&mut buffer));
+    let len = list.len() / 2;
+    let ends = (pairs(list).next(), pairs(list).next_back());
+    let (Some((first, _)), Some((last, _))) = ends else { return 0..0 };
+    if !reaches(last) || exceeded(first) {
+        return 0..0;
+    }
+    if backward {
+        let behind = pairs(list).rev().take_while(|pair| exceeded(pair.0)).count();
+        let end = len - behind;
+        let within = pairs(list).rev().skip(behind).take_while(|pair| reaches(pair.0)).count();
+        end - within..end
+    } else {
+        let start = pairs(list).take_while(|pair| !reaches(pair.0)).count();
+        let within = pairs(list).skip(start).take_while(|pair| !exceeded(pair.0)).count();
+        start..start + within
+    }
+}
