@@ -44,6 +44,7 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
             rows(&ours, &theirs, |at, a, b| a == b || at == column && near(a, b, tolerance))
         }
         How::Moments(tolerance) => moments(&ours, &theirs, tolerance),
+        How::Grown(more, names, tolerance) => grown(&ours, &theirs, more, names, tolerance),
         How::Notes => without_notes(ours) == without_notes(theirs),
         How::Encoding => encodings(&ours, &theirs),
         How::Shared => {
@@ -188,6 +189,31 @@ fn moments(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
     kind(ours) == kind(theirs)
         && parts.len() == others.len()
         && parts.into_iter().zip(others).all(|(a, b)| moments(a, b, tolerance))
+}
+
+/// Whether two replies are the same but for pairs that only ours has, and near numbers.
+fn grown(ours: &Reply, theirs: &Reply, more: &[&str], names: &[&str], tolerance: i64) -> bool {
+    let (parts, others) = (ours.elements(), theirs.elements());
+    if parts.is_empty() && others.is_empty() {
+        return moments(ours, theirs, tolerance);
+    }
+    let mut kept = Vec::with_capacity(parts.len());
+    let mut left = parts.into_iter();
+    while let Some(part) = left.next() {
+        if matches!(part, Reply::Bulk(_)) && more.contains(&part.text().as_str()) {
+            left.next();
+        } else {
+            kept.push(part);
+        }
+    }
+    let mut named = false;
+    kind(ours) == kind(theirs)
+        && kept.len() == others.len()
+        && kept.into_iter().zip(others).all(|(a, b)| {
+            let same = grown(a, b, more, names, tolerance) || named && near(a, b, tolerance);
+            named = matches!(a, Reply::Bulk(_)) && names.contains(&a.text().as_str());
+            same
+        })
 }
 
 #[cfg(test)]
