@@ -1,7 +1,9 @@
 //! RDB files and DUMP payloads: read, written, spoilt, and exchanged with a real server.
 
 mod digest;
+mod exchange;
 mod fixtures;
+mod layouts;
 mod mutated;
 
 use brisk_structures::alloc::Peak;

@@ -42,6 +42,11 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let stream = ctx.keys.open::<Stream>(key)?;
         starts.push(match *word {
             b"$" => stream.map_or(StreamId::MIN, |stream| stream.last_id),
+            // The last entry itself, as later versions have it.
+            b"+" => {
+                let last = stream.and_then(|stream| stream.entries().last());
+                last.and_then(|last| last.id.prev()).unwrap_or_default()
+            }
             b">" => {
                 return Err(CommandError::text(
                     "ERR The > ID can be specified only when calling XREADGROUP using the GROUP \
