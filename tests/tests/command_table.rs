@@ -36,9 +36,8 @@ const GROUPS: &[&str] = &[
     "bitmap",
     "hyperloglog",
     "geo",
+    "stream",
 ];
-const GROUPS: &[&str] =
-    &["string", "generic", "connection", "server", "bitmap", "hyperloglog", "stream"];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.
 const LATER: &[(&str, &str)] = &[
