@@ -2,6 +2,7 @@
 
 mod bitmap;
 mod generic;
+mod geo;
 mod hyperloglog;
 mod iteration;
 mod server;
@@ -15,6 +16,7 @@ use crate::ctx::Command;
 pub const FAMILIES: &[&[&[Command]]] = &[
     bitmap::FAMILY,
     generic::FAMILY,
+    geo::FAMILY,
     hyperloglog::FAMILY,
     server::FAMILY,
     set::FAMILY,
