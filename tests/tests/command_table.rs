@@ -23,8 +23,17 @@ const INTENDED: &[(&str, &str, &str)] = &[
 ];
 
 /// Groups of which the server has every command, but for those of [`NEVER`] and [`LATER`].
-const GROUPS: &[&str] =
-    &["string", "set", "generic", "connection", "server", "bitmap", "hyperloglog", "sorted-set"];
+const GROUPS: &[&str] = &[
+    "string",
+    "set",
+    "generic",
+    "connection",
+    "server",
+    "bitmap",
+    "hyperloglog",
+    "sorted-set",
+    "geo",
+];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.
 const LATER: &[(&str, &str)] = &[

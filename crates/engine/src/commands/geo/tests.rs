@@ -51,7 +51,7 @@ fn searches_find_what_lies_within() {
     db.check("GEOSEARCH nokey FROMLONLAT 15 37 BYRADIUS 200 km", "(empty array)");
     let exactly =
         "(error) ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for GEOSEARCH";
-    db.check("GEOSEARCH s BYRADIUS 200 km", exactly);
+    db.check("GEOSEARCH s BYRADIUS 200 km ASC WITHDIST", exactly);
     db.check("GEORADIUS s 15 37 -1 km", "(error) ERR radius cannot be negative");
     db.check(
         "GEORADIUS s 15 37 1 ly",
