@@ -153,7 +153,9 @@ impl Ordered {
         } else {
             self.take_out(Target::Member(old, member, at), 1, false);
             let leaf = self.add(&new);
-            self.index.relocate(Entry { hash, leaf: id }, leaf);
+            if leaf != id {
+                self.index.relocate(Entry { hash, leaf: id }, leaf);
+            }
         }
         Some(old)
     }
