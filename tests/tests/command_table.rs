@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 /// Intended differences: command (or `*`), field, reason.
 const INTENDED: &[(&str, &str, &str)] = &[
     ("client|kill", "arguments", "has the filter MAXAGE of later versions"),
+    ("hscan", "arguments", "has the option NOVALUES of later versions"),
     ("zrank", "arity", "has the option of later versions"),
     ("zrank", "arguments", "has the option of later versions"),
     ("zrevrank", "arity", "has the option of later versions"),
@@ -25,13 +26,15 @@ const INTENDED: &[(&str, &str, &str)] = &[
 /// Groups of which the server has every command, but for those of [`NEVER`] and [`LATER`].
 const GROUPS: &[&str] = &[
     "string",
+    "list",
+    "hash",
     "set",
+    "sorted-set",
     "generic",
     "connection",
     "server",
     "bitmap",
     "hyperloglog",
-    "sorted-set",
     "geo",
 ];
 
@@ -40,6 +43,10 @@ const LATER: &[(&str, &str)] = &[
     ("acl*", "users"),
     ("bgrewriteaof", "files"),
     ("bgsave", "files"),
+    ("blmove", "blocking pops"),
+    ("blmpop", "blocking pops"),
+    ("blpop", "blocking pops"),
+    ("brpop*", "blocking pops"),
     ("bzmpop", "blocking pops"),
     ("bzpopmax", "blocking pops"),
     ("bzpopmin", "blocking pops"),
@@ -55,7 +62,6 @@ const LATER: &[(&str, &str)] = &[
     ("restore*", "files' format"),
     ("save", "files"),
     ("slaveof", "replicas"),
-    ("sort*", "lists"),
     ("sync", "replicas"),
     ("wait", "replicas"),
 ];
@@ -215,12 +221,16 @@ fn command_docs_tells_the_facts_of_the_reference() {
 fn keys_are_found_where_the_reference_finds_them() {
     let (_server, mut conn) = server();
     let names = listed(&mut conn);
+    let reference = reference();
     let mut findings = Findings::default();
     for (call, wanted) in facts("redis-7.0.15.keys").as_object().unwrap() {
         let words: Vec<Vec<u8>> = split(call).unwrap();
         let word = |i: usize| words.get(i).map(|w| String::from_utf8_lossy(w).to_lowercase());
         let first = word(0).unwrap_or_default();
         let full = format!("{first}|{}", word(1).unwrap_or_default());
+        if !reference.contains_key(&first) {
+            continue;
+        }
         if !names.contains(&first) || (has_subcommands(&names, &first) && !names.contains(&full)) {
             continue;
         }

@@ -96,6 +96,16 @@ fn integer_sets_survive() {
 }
 
 #[test]
+fn listpacks_survive() {
+    smoke("listpack", brisk_structures::fuzzing::fuzz_listpack);
+}
+
+#[test]
+fn lzf_blocks_survive() {
+    smoke("lzf", brisk_structures::fuzzing::fuzz_lzf);
+}
+
+#[test]
 fn configuration_files_survive() {
     smoke("config_file", brisk_server::config::fuzzing::config_file);
 }

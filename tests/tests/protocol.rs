@@ -55,6 +55,23 @@ fn replies_owed_before_the_broken_request_are_still_sent() {
 }
 
 #[test]
+fn a_broken_request_is_not_answered_while_replies_are_off() {
+    if brisk_testkit::server::subject_is_redis() {
+        return; // answers nothing either, but leaves the connection open
+    }
+    each_backend(Launch::subject, |server| {
+        for (before, words) in [
+            ("CLIENT REPLY OFF\r\n", ""),
+            ("CLIENT REPLY SKIP\r\n", ""),
+            ("CLIENT REPLY SKIP\r\nPING\r\n", "-ERR Protocol error: expected '$', got '!'\r\n"),
+        ] {
+            let bytes = [before, "*1\r\n!\r\n"].concat();
+            assert_eq!(last_words(server.connect(), bytes.as_bytes()), words, "{before}");
+        }
+    });
+}
+
+#[test]
 fn empty_requests_are_passed_over() {
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();

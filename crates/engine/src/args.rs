@@ -66,6 +66,12 @@ impl<'a> Args<'a> {
         self.list.iter().map(move |span| spans.bytes(input, *span))
     }
 
+    /// The words not yet taken.
+    pub fn rest(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
+        let (input, spans) = (self.input, self.spans);
+        self.list[self.next..].iter().map(move |span| spans.bytes(input, *span))
+    }
+
     /// Bytes of the input from this request's first byte on: this request and what was received
     /// behind it.
     pub fn input_len(&self) -> usize {

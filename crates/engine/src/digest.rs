@@ -6,7 +6,10 @@
 
 use crate::keyspace::{DbIndex, EntryRef, Keys};
 use crate::number::Digits;
+use crate::types::hash::Hash;
+use crate::types::list::{End, List};
 use crate::types::set::Set;
+use crate::types::stream::StreamId;
 use crate::types::{Kind, SortedSet};
 use brisk_resp::reply::encode;
 use brisk_structures::sha1::{DIGEST_LEN, sha1};
@@ -34,6 +37,16 @@ impl Digest {
         if let Some(string) = entry.string() {
             self.mix(string.as_bytes(&mut Digits::new()));
         }
+        if let Some(list) = entry.get::<List>() {
+            let mut digits = itoa::Buffer::new();
+            list.walk(0, End::Front, |_, item| {
+                self.mix(item.text(&mut digits));
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        if let Some(hash) = entry.get::<Hash>() {
+            self.add_hash(hash);
+        }
         if let Some(set) = entry.get::<SortedSet>() {
             let mut text = Vec::new();
             for (member, score) in set.iter(0..set.len()) {
@@ -49,9 +62,31 @@ impl Digest {
             let mut digits = itoa::Buffer::new();
             set.each(|member| self.xor(member.text(&mut digits)));
         }
+        if let Some(stream) = entry.stream() {
+            for entry in stream.entries().range(StreamId::MIN, StreamId::MAX) {
+                self.mix(format!("{}.{}", entry.id.ms, entry.id.seq).as_bytes());
+                for (field, value) in entry.pairs() {
+                    self.mix(&field.to_vec());
+                    self.mix(&value.to_vec());
+                }
+            }
+        }
         if entry.deadline().is_some() {
             self.xor(b"!!expire!!");
         }
+    }
+
+    fn add_hash(&mut self, hash: &Hash) {
+        let mut digits = itoa::Buffer::new();
+        hash.each_timed(|field, value, deadline| {
+            let mut of_field = Digest::default();
+            of_field.mix(field.text(&mut digits));
+            of_field.mix(value.text(&mut digits));
+            if deadline.is_some() {
+                of_field.xor(b"!!hexpire!!");
+            }
+            self.xor(&of_field.0);
+        });
     }
 
     /// The digest of a value. O(its size).

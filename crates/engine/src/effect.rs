@@ -4,7 +4,7 @@
 //! An effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that replaying
 //! it later gives the same keyspace.
 
-use crate::keyspace::DbIndex;
+use crate::keyspace::{DbIndex, SlotId};
 use bitflags::bitflags;
 
 bitflags! {
@@ -62,6 +62,8 @@ pub struct Aftermath {
     pub events: Vec<Event>,
     /// The running command said itself what to propagate.
     pub(crate) replaced: bool,
+    /// Slots that it changed as parts of whole databases, without holding them to its end.
+    pub(crate) slots: Vec<(DbIndex, SlotId)>,
 }
 
 impl Aftermath {
@@ -70,5 +72,6 @@ impl Aftermath {
         self.effects.clear();
         self.events.clear();
         self.replaced = false;
+        self.slots.clear();
     }
 }

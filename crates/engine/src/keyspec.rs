@@ -13,7 +13,8 @@ pub struct FoundKey {
     pub flags: KeyFlags,
 }
 
-/// The key specifications do not fit the words: a count that is no number or too large.
+/// The key specifications do not fit the words: a count that is no number, not positive or too
+/// large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BadKeys;
 
@@ -41,7 +42,10 @@ pub fn find_by<'w>(
     word: &impl Fn(usize) -> &'w [u8],
     found: &mut impl FnMut(usize),
 ) -> Result<(), BadKeys> {
-    let Some(first) = begin(spec, argc, word) else { return Ok(()) };
+    let Some(first) = begin(spec, argc, word) else {
+        spec.finder.and_then(|find| find(argc, word)).into_iter().for_each(found);
+        return Ok(());
+    };
     let (first, last, step) = match spec.find {
         Find::Unknown => return Ok(()),
         Find::Range { last, step, limit } => {
@@ -60,10 +64,7 @@ pub fn find_by<'w>(
             }
             let count = crate::number::parse_i64(word(count_at)).ok_or(BadKeys)?;
             let first = first + offset as usize;
-            if count <= 0 {
-                return Ok(());
-            }
-            let count = usize::try_from(count).map_err(|_| BadKeys)?;
+            let count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or(BadKeys)?;
             let last = (count - 1).checked_mul(step as usize).and_then(|n| n.checked_add(first));
             (first, last.ok_or(BadKeys)?, step as usize)
         }

@@ -122,6 +122,12 @@ impl Db {
         let settings = &mut self.env.settings;
         match parsed {
             Some(("proto-max-bulk-len", n)) => settings.string_bytes_max = n,
+            Some(("hash-max-listpack-entries", n)) => {
+                settings.limits.hash_max_listpack_entries = n as usize;
+            }
+            Some(("hash-max-listpack-value", n)) => {
+                settings.limits.hash_max_listpack_value = n as usize;
+            }
             Some(("hll-sparse-max-bytes", n)) => settings.limits.hll_sparse_max_bytes = n as usize,
             Some(("stream-node-max-entries", n)) => {
                 settings.limits.stream_node_max_entries = n as usize;

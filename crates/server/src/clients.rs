@@ -30,6 +30,8 @@ pub struct ClientRecord {
     pub worker: usize,
     pub token: Token,
     pub fd: i32,
+    /// Whether the client is on this machine: a Unix socket or a loopback address.
+    pub local: bool,
     pub addr: String,
     /// This end's address.
     pub laddr: String,

@@ -102,9 +102,7 @@ impl Session {
 
     /// Whether the client is on this machine.
     pub fn is_local(&self) -> bool {
-        self.record.has(flag::UNIX_SOCKET)
-            || self.record.addr.starts_with("127.")
-            || self.record.addr.starts_with("[::1]")
+        self.record.local
     }
 
     pub fn id(&self) -> u64 {

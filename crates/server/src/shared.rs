@@ -15,7 +15,7 @@ use crate::tls::TlsSettings;
 use arc_swap::ArcSwap;
 use brisk_engine::Keyspace;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -69,6 +69,8 @@ pub struct Shared {
     pub tls: TlsSettings,
     /// DEBUG PAUSE-CRON: the workers' timers rest.
     pub cron_paused: AtomicBool,
+    /// DEBUG QUICKLIST-PACKED-THRESHOLD in bytes, 0 for none.
+    pub list_plain_min: AtomicUsize,
 }
 
 impl Shared {
@@ -112,6 +114,7 @@ impl Shared {
             active_expire: AtomicBool::new(true),
             tls: TlsSettings::default(),
             cron_paused: AtomicBool::new(false),
+            list_plain_min: AtomicUsize::new(0),
         }
     }
 
@@ -130,6 +133,16 @@ impl Shared {
     pub fn publish_config(&self, config: Config) {
         self.arm(armed::MAXMEMORY, config.memory.maxmemory > 0);
         self.config.store(Arc::new(config));
+        self.announce_settings();
+    }
+
+    /// Large elements of lists have nodes of their own from `bytes` on; 0 leaves it to the limits.
+    pub fn set_list_plain_min(&self, bytes: usize) {
+        self.list_plain_min.store(bytes, Ordering::Relaxed);
+        self.announce_settings();
+    }
+
+    fn announce_settings(&self) {
         self.config_generation.fetch_add(1, Ordering::Release);
         for mailbox in &self.mailboxes {
             mailbox.wake();

@@ -4,6 +4,8 @@
 use crate::entry::{Entry, INLINE_LEN_MAX, ValueRef};
 use crate::hyperloglog::{self, Form, Mark, REGISTERS};
 use crate::intset::IntSet;
+use crate::listpack::{Item, ListPack};
+use crate::lzf;
 use crate::table::Table;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -250,5 +252,51 @@ mod tests {
             fuzz_entry(&bytes[..bytes.len() / 4]);
             fuzz_intset(&[b"\x08\0\0\0\x01\0\0\0", &bytes[..8]].concat());
         }
+    }
+}
+
+/// Foreign bytes as a listpack: what `validate` accepts is walked both ways, searched and changed,
+/// and stays well-formed. O(input) but for the changes.
+pub fn fuzz_listpack(data: &[u8]) {
+    let Ok(mut list) = ListPack::from_bytes(data.to_vec()) else { return };
+    list.check();
+    let forward: Vec<Vec<u8>> = list.iter().map(Item::to_vec).collect();
+    let mut backward: Vec<Vec<u8>> = list.iter().rev().map(Item::to_vec).collect();
+    backward.reverse();
+    assert_eq!(forward, backward);
+    assert_eq!(list.len(), forward.len());
+    for (index, text) in forward.iter().enumerate().take(64) {
+        assert!(list.get(index as i64).is_some_and(|item| item.is(text)));
+        let first = list.first().expect("it has elements");
+        let found = list.find(first, text, 0).expect("it was just read");
+        assert!(list.item(found).is(text));
+    }
+    list.push_back(b"behind");
+    list.push_front(7);
+    if let Some(middle) = list.seek(forward.len() as i64 / 2) {
+        list.replace(middle, b"in the middle");
+        list.delete(middle);
+    }
+    list.check();
+}
+
+/// Foreign bytes as an LZF block, and as content to compress: both are read back. The first two
+/// bytes say how long the block claims its content to be.
+pub fn fuzz_lzf(data: &[u8]) {
+    let mut input = Input(data);
+    let len = usize::from(input.word());
+    let block = input.0;
+    let mut content = Vec::new();
+    match lzf::decompress(block, len, &mut content) {
+        Ok(()) => assert_eq!(content.len(), len),
+        Err(_) => assert_eq!(content.capacity(), 0, "memory for a malformed block"),
+    }
+    let mut again = Vec::new();
+    for content in [block, &content] {
+        let mut packed = Vec::new();
+        lzf::compress(content, usize::MAX, &mut packed).expect("there is no limit");
+        again.clear();
+        lzf::decompress(&packed, content.len(), &mut again).expect("we compressed it ourselves");
+        assert_eq!(again, content);
     }
 }

@@ -172,13 +172,14 @@ impl Cell {
         (self.bits + 1) << (2 * (STEP_MAX - self.step))
     }
 
-    /// The cell so many columns to the east and rows to the north; the grid wraps around. A cell on
-    /// the outermost meridian or parallel, which is beyond the grid, stays there unless it is moved.
+    /// The cell so many columns to the east and rows to the north; the grid wraps around.
     fn neighbour(self, east: i32, north: i32) -> Cell {
         let mask = ((1u64 << self.step) - 1) as u32;
-        let moved = |bits: u64, by: i32| match by {
-            0 => spread(gather(bits)),
-            _ => spread(gather(bits).wrapping_add_signed(by) & mask),
+        // A centre on the very edge lies one beyond the last row or column, and as in Redis stays
+        // there unless it is moved.
+        let moved = |bits: u64, by: i32| match gather(bits) {
+            at if by == 0 => spread(at),
+            at => spread(at.wrapping_add_signed(by) & mask),
         };
         Cell { bits: moved(self.bits, north) | moved(self.bits >> 1, east) << 1, step: self.step }
     }

@@ -15,6 +15,7 @@
 //! | [`lzf`] | compression of small blocks, as dumps and inner list nodes use it |
 //! | [`sequence`], [`quicklist`] | long lists: a shared tree of parts; listpacks as its parts |
 //! | [`ordered`] | members in the order of their scores: B+tree with ranks and a hashed index |
+//! | [`stream`] | blocks of entries by ID, and the groups that read them |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
@@ -44,6 +45,7 @@ pub mod sequence;
 pub mod sha1;
 pub mod slab;
 pub mod slot;
+pub mod stream;
 pub mod table;
 pub mod wheel;
 

@@ -132,6 +132,11 @@ impl QuickList {
         self.options
     }
 
+    /// Changes what a large element is, for those that are added from now on.
+    pub fn set_plain_min(&mut self, bytes: usize) {
+        self.options.plain_min = bytes;
+    }
+
     /// How many elements there are.
     #[inline]
     #[must_use]

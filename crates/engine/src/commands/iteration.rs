@@ -50,12 +50,23 @@ pub(super) struct Step<'a> {
     pub(super) count: u64,
     /// `None`: all.
     pattern: Option<&'a [u8]>,
+    /// Whether the values of fields are wanted too.
+    pub(super) values: bool,
 }
 
 impl<'a> Step<'a> {
     /// Takes the rest of the words: MATCH and COUNT, the last of each counts.
     pub(super) fn parse(args: &mut Args<'a>) -> Result<Step<'a>> {
-        let mut step = Step { count: 10, pattern: None };
+        Step::parse_words(args, false)
+    }
+
+    /// As [`Step::parse`], and NOVALUES.
+    pub(super) fn parse_of_pairs(args: &mut Args<'a>) -> Result<Step<'a>> {
+        Step::parse_words(args, true)
+    }
+
+    fn parse_words(args: &mut Args<'a>, of_pairs: bool) -> Result<Step<'a>> {
+        let mut step = Step { count: 10, pattern: None, values: true };
         while args.remaining() > 0 {
             if args.take("COUNT") {
                 let count = args.integer()?;
@@ -65,6 +76,8 @@ impl<'a> Step<'a> {
                 step.count = count.unsigned_abs();
             } else if args.take("MATCH") {
                 step.pattern = to_test(args.bytes()?);
+            } else if of_pairs && args.take("NOVALUES") {
+                step.values = false;
             } else {
                 return Err(CommandError::Syntax);
             }
@@ -74,8 +87,12 @@ impl<'a> Step<'a> {
 
     /// Whether the pattern fits the element, or the field of it.
     pub(super) fn admits(&self, element: Item<'_>) -> bool {
-        self.pattern.is_none_or(|pattern| {
-            glob::matches(pattern, element.text(&mut itoa::Buffer::new()), Case::Matters)
-        })
+        self.pattern.is_none() || self.admits_text(element.text(&mut itoa::Buffer::new()))
+    }
+
+    /// The same for an element that is at hand as text.
+    pub(super) fn admits_text(&self, element: &[u8]) -> bool {
+        let fits = |pattern| glob::matches(pattern, element, Case::Matters);
+        self.pattern.is_none_or(fits)
     }
 }

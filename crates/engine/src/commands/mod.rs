@@ -3,11 +3,14 @@
 mod bitmap;
 mod generic;
 mod geo;
+mod hash;
 mod hyperloglog;
 mod iteration;
+mod list;
 mod server;
 mod set;
 mod sorted_set;
+mod stream;
 mod string;
 
 use crate::ctx::Command;
@@ -17,10 +20,13 @@ pub const FAMILIES: &[&[&[Command]]] = &[
     bitmap::FAMILY,
     generic::FAMILY,
     geo::FAMILY,
+    hash::FAMILY,
     hyperloglog::FAMILY,
+    list::FAMILY,
     server::FAMILY,
     set::FAMILY,
     sorted_set::FAMILY,
+    stream::FAMILY,
     string::FAMILY,
 ];
 

@@ -6,7 +6,7 @@
 
 use super::evict::{initial_clock, touch};
 use super::keys::{Keys, discard, discard_value, free_value};
-use super::{Entry, Key};
+use super::{Entry, Key, UnixMs};
 use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
 use crate::types::{Collection, Edit, EncodingLimits, Kind, kind_byte, string};
@@ -30,14 +30,14 @@ impl Keys<'_> {
         let env = self.env();
         let limits = &env.settings.limits;
         let mut value = C::new(limits);
-        let Edit { result, changes, event } = change(&mut value, limits)?;
-        if !value.is_empty() || (C::MAY_BE_EMPTY && changes > 0) {
+        let Edit { result, happened, changes, event } = change(&mut value, limits)?;
+        if !value.is_empty() || (C::MAY_BE_EMPTY && happened) {
             let kind = kind_byte(C::KIND, value.encoding());
             let entry = Entry::new_boxed(key.bytes, kind, Box::new(value.into_value()));
             entry.set_clock(initial_clock(env));
             self.insert(key, entry);
         }
-        if changes > 0 {
+        if happened {
             self.changed_by(key, changes, C::EVENTS, event);
         }
         Ok(result)
@@ -71,11 +71,15 @@ impl Keys<'_> {
         touch(env, &entry);
         let value = entry.boxed_mut().and_then(C::of_value_mut);
         let value = value.expect("an entry's kind is that of its value");
-        let Edit { result, changes, event } = change(value, &env.settings.limits)?;
+        let Edit { result, happened, changes, event } = change(value, &env.settings.limits)?;
         let gone = value.is_empty() && !C::MAY_BE_EMPTY;
+        let value_deadline = value.next_deadline();
         let kind = kind_byte(C::KIND, value.encoding());
         entry.set_kind(kind);
-        if changes > 0 {
+        if let Some(deadline) = value_deadline {
+            self.note_inside(key.slot, UnixMs(deadline));
+        }
+        if happened {
             self.changed_by(key, changes, C::EVENTS, event);
             // Lists and sorted sets serve who waits as they appear; a stream with each entry.
             if C::KIND == Kind::Stream && self.is_waited_for(key.slot) {
@@ -99,6 +103,17 @@ impl Keys<'_> {
     /// Puts `value` under `key`, whatever that held, without a deadline: what the STORE forms of
     /// commands do with their results. A value without elements deletes the key.
     pub fn put<C: Collection>(&mut self, key: &Key<'_>, value: C, event: &'static str) {
+        self.put_counting(key, value, 1, event);
+    }
+
+    /// As [`Keys::put`] where the new value counts as `changes` changes.
+    pub fn put_counting<C: Collection>(
+        &mut self,
+        key: &Key<'_>,
+        value: C,
+        changes: u64,
+        event: &'static str,
+    ) {
         let env = self.env();
         let old = self.detach(key);
         let existed = old.is_some();
@@ -114,7 +129,7 @@ impl Keys<'_> {
         let entry = Entry::new_boxed(key.bytes, kind, Box::new(value.into_value()));
         entry.set_clock(initial_clock(env));
         self.insert(key, entry);
-        self.changed(key, C::EVENTS, event);
+        self.changed_by(key, changes, C::EVENTS, event);
     }
 
     /// Puts `bytes` under `key` as a string, as they are, whatever that held, without a deadline.

@@ -6,6 +6,7 @@
 use super::keys::Keys;
 use super::{DbIndex, Key, Stored, UnixMs};
 use crate::effect::EventClass;
+use crate::types::stream::Stream;
 use crate::types::string::{self, Str, StrRef};
 use crate::types::{Edit, Encoding, Kind, Type, encoding_of, kind_of};
 use brisk_structures::entry::ValueRef;
@@ -41,6 +42,10 @@ impl<'k> EntryRef<'k> {
     /// The key.
     pub fn key(&self) -> &'k [u8] {
         self.0.key()
+    }
+    /// The value if it is a stream.
+    pub fn stream(&self) -> Option<&'k Stream> {
+        Stream::of(self.0.clone()).ok()
     }
     /// The value if it is a string.
     pub fn string(&self) -> Option<StrRef<'k>> {
@@ -128,8 +133,9 @@ impl EntryMut<'_, '_, Str> {
     pub fn edit<R>(&mut self, len: usize, change: impl FnOnce(&mut [u8]) -> Edit<R>) -> R {
         let mut edit = None;
         string::modify(&mut self.keys.find_mut(&self.key), len, |bytes| edit = Some(change(bytes)));
-        let Edit { result, changes, event } = edit.expect("modify calls its closure");
-        if changes > 0 {
+        let edit: Edit<R> = edit.expect("modify calls its closure");
+        let Edit { result, happened, changes, event } = edit;
+        if happened {
             self.keys.changed_by(&self.key, changes, EventClass::STRING, event);
         }
         result

@@ -15,6 +15,8 @@ const CLOCK_MAX: u32 = (1 << 24) - 1;
 const LFU_NEW: u32 = 5;
 /// Candidates kept between calls.
 const POOL_MAX: usize = 16;
+/// A key buffer above this is not kept.
+const SPARE_KEY_BYTES_MAX: usize = 256;
 /// Random slots tried before all slots are walked from a random one on.
 const RANDOM_SLOTS_MAX: usize = 64;
 /// Keys looked at in a random slot for one that may go.
@@ -104,6 +106,11 @@ pub struct Evictor {
     pool: Vec<Candidate>,
     /// The policy that gave the scores; those of another say nothing.
     scored_by: Option<EvictionPolicy>,
+    /// Databases with keys that may go; kept for its memory.
+    used: Vec<DbIndex>,
+    /// Buffers of keys that were candidates, so that a new one allocates nothing: an eviction is
+    /// when memory is short, and there may be one before each command.
+    spare: Vec<Vec<u8>>,
 }
 
 impl Evictor {
@@ -117,24 +124,37 @@ impl Evictor {
             self.pool.clear();
         }
         // Databases without a key that may go are not walked in search of one.
-        let totals = keyspace.totals();
-        let eligible = |db: &DbIndex| {
-            let of = totals.databases[db.0 as usize];
-            if policy.volatile_only() { of.with_deadline > 0 } else { of.keys > 0 }
-        };
-        let used: Vec<DbIndex> =
-            (0..keyspace.database_count()).map(DbIndex).filter(eligible).collect();
-        for whole in [false, true] {
-            for &db in &used {
-                self.sample(keyspace, env, db, whole);
-            }
-            while let Some(candidate) = self.pool.pop() {
-                if remove(keyspace, env, &candidate) {
-                    return true;
-                }
+        let mut used = std::mem::take(&mut self.used);
+        if policy.volatile_only() {
+            keyspace.databases_with(|tally| &tally.with_deadline, &mut used);
+        } else {
+            keyspace.databases_with(|tally| &tally.keys, &mut used);
+        }
+        let removed = [false, true].into_iter().any(|whole| {
+            used.iter().for_each(|db| self.sample(keyspace, env, *db, whole));
+            self.remove_best(keyspace, env)
+        });
+        self.used = used;
+        removed
+    }
+
+    /// Removes the best candidate that is still there.
+    fn remove_best(&mut self, keyspace: &Keyspace, env: &Env) -> bool {
+        while let Some(candidate) = self.pool.pop() {
+            let removed = remove(keyspace, env, &candidate);
+            self.recycle(candidate);
+            if removed {
+                return true;
             }
         }
         false
+    }
+
+    /// Keeps the key's buffer for another candidate, unless the key was long.
+    fn recycle(&mut self, candidate: Candidate) {
+        if candidate.key.capacity() <= SPARE_KEY_BYTES_MAX && self.spare.len() < POOL_MAX {
+            self.spare.push(candidate.key);
+        }
     }
 
     /// Offers some keys of a database: those of slots drawn at random, or of all slots from a
@@ -207,10 +227,14 @@ impl Evictor {
             if self.pool[0].score >= score {
                 return;
             }
-            self.pool.remove(0);
+            let worst = self.pool.remove(0);
+            self.recycle(worst);
         }
         let at = self.pool.partition_point(|held| held.score < score);
-        self.pool.insert(at, Candidate { score, db, slot, key: key.to_vec() });
+        let mut buffer = self.spare.pop().unwrap_or_default();
+        buffer.clear();
+        buffer.extend_from_slice(key);
+        self.pool.insert(at, Candidate { score, db, slot, key: buffer });
     }
 }
 

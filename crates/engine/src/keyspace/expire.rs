@@ -6,8 +6,9 @@
 //! would cost all the time there is; resting keeps an expired key in memory for less than a second
 //! and the cost at one look per key and second. A walk goes bucket by bucket and may stop anywhere.
 
+use super::fields::{FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, expire_inside, inner_deadline};
 use super::keys::{after_expiry, lock_patiently};
-use super::{DbIndex, Keyspace, SLOTS, SlotId, UnixMs};
+use super::{Database, DbIndex, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
 
 /// How long a slot is left alone after it was walked to the end.
@@ -15,6 +16,9 @@ const REST_MS: u32 = 800;
 
 /// Buckets walked between two looks at the time left.
 const BUCKETS_PER_STEP: usize = 64;
+
+/// Fields removed from one hash between two looks at the time left.
+const FIELDS_PER_STEP: usize = 2000;
 
 /// Slots passed by between two looks at the time left.
 const IDLE_SLOTS_PER_LOOK: u32 = 256;
@@ -31,6 +35,8 @@ pub struct Sweeper {
     position: u32,
     /// Earliest deadline left in the part of the slot that was walked.
     earliest: UnixMs,
+    /// Fields of some hash in that part have deadlines.
+    fields_expire: bool,
 }
 
 /// How a cycle ended.
@@ -54,7 +60,15 @@ enum Walked {
 impl Sweeper {
     pub fn new(share: usize, of: usize) -> Sweeper {
         assert!(share < of);
-        Sweeper { share, of, db: 0, slot: share, position: 0, earliest: UnixMs::MAX }
+        Sweeper {
+            share,
+            of,
+            db: 0,
+            slot: share,
+            position: 0,
+            earliest: UnixMs::MAX,
+            fields_expire: false,
+        }
     }
 
     /// Goes on until everything was looked at once or `more` says that time is up.
@@ -71,12 +85,14 @@ impl Sweeper {
                 (self.db, self.slot, self.position) = (0, self.share, 0);
                 return Swept::All;
             }
-            let any = totals.databases[self.db as usize].with_deadline > 0;
+            let database = keyspace.database_if_used(DbIndex(self.db));
+            let any = totals.databases[self.db as usize].with_deadline > 0
+                || database.is_some_and(Database::has_inner_deadlines);
             while any && self.slot < SLOTS {
                 let walked = self.slot_step(keyspace, env);
                 if walked != Walked::Part {
                     (self.slot, self.position) = (self.slot + self.of, 0);
-                    self.earliest = UnixMs::MAX;
+                    (self.earliest, self.fields_expire) = (UnixMs::MAX, false);
                 }
                 // Time is looked at after each step of a walk, and now and then else.
                 idle_slots = if walked == Walked::Nothing { idle_slots + 1 } else { 0 };
@@ -109,19 +125,60 @@ impl Sweeper {
         }
         if self.position == 0 {
             guard.meta_mut().earliest_since_walk = UnixMs::MAX;
+            let marks = guard.marks() & !FIELDS_EXPIRE_ANEW;
+            guard.set_marks(marks);
         }
-        let mut earliest = self.earliest;
-        let mut gone = Vec::new();
+        let from = self.position;
+        let due_inside = self.extract_step(env, db, &mut guard);
+        for key in due_inside {
+            let hash = keyspace.hasher().hash(&key);
+            if !expire_inside(env, db, &mut guard, hash, &key, FIELDS_PER_STEP) {
+                self.position = from;
+                return Walked::Part;
+            }
+            let left = guard.table().find(hash, &key).and_then(|entry| inner_deadline(&entry));
+            if let Some(deadline) = left {
+                self.earliest = self.earliest.min(deadline);
+                self.fields_expire = true;
+            }
+        }
+        if self.position != 0 {
+            return Walked::Part;
+        }
+        if !self.fields_expire && guard.marks() & FIELDS_EXPIRE_ANEW == 0 {
+            let marks = guard.marks() & !FIELDS_EXPIRE;
+            guard.set_marks(marks);
+        }
+        let meta = guard.meta_mut();
+        meta.earliest = self.earliest.min(meta.earliest_since_walk);
+        meta.rest_until = (now.0 as u32).wrapping_add(REST_MS);
+        Walked::ToTheEnd
+    }
+
+    /// Walks over some buckets: removes the keys that are due, and returns the others with something
+    /// due inside.
+    fn extract_step(&mut self, env: &Env, db: DbIndex, guard: &mut SlotGuard<'_>) -> Vec<Vec<u8>> {
+        let now = env.now();
+        let (mut gone, mut due_inside) = (Vec::new(), Vec::new());
+        let (mut earliest, mut fields_expire) = (self.earliest, self.fields_expire);
         for _ in 0..BUCKETS_PER_STEP {
             self.position = guard.table_mut().extract_at(
                 self.position,
-                |entry| match entry.deadline().map(UnixMs) {
-                    Some(deadline) if deadline <= now => true,
-                    Some(deadline) => {
-                        earliest = earliest.min(deadline);
-                        false
+                |entry| {
+                    let deadline = entry.deadline().map_or(UnixMs::MAX, UnixMs);
+                    if deadline <= now {
+                        return true;
                     }
-                    None => false,
+                    earliest = earliest.min(deadline);
+                    if let Some(inside) = inner_deadline(&entry) {
+                        if inside <= now {
+                            due_inside.push(entry.key().to_vec());
+                        } else {
+                            earliest = earliest.min(inside);
+                            fields_expire = true;
+                        }
+                    }
+                    false
                 },
                 |entry| gone.push(entry),
             );
@@ -129,8 +186,9 @@ impl Sweeper {
                 break;
             }
         }
-        self.earliest = earliest;
+        (self.earliest, self.fields_expire) = (earliest, fields_expire);
         let tally = env.tally.database(db);
+        let fields_marked = guard.marks() & FIELDS_EXPIRE != 0;
         let meta = guard.meta_mut();
         for entry in gone {
             let deadline = entry.deadline().unwrap_or(0);
@@ -140,14 +198,9 @@ impl Sweeper {
             tally.deadlines_ms.add((deadline as i64).wrapping_neg());
             after_expiry(env, db, entry);
         }
-        if meta.with_deadline == 0 {
+        if meta.with_deadline == 0 && !fields_marked {
             meta.no_deadlines();
         }
-        if self.position != 0 {
-            return Walked::Part;
-        }
-        meta.earliest = self.earliest.min(meta.earliest_since_walk);
-        meta.rest_until = (now.0 as u32).wrapping_add(REST_MS);
-        Walked::ToTheEnd
+        due_inside
     }
 }

@@ -3,6 +3,7 @@
 
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
+use super::fields::{self, FIELD_MARKS, FIELDS_EXPIRE};
 use super::tally::DatabaseTotals;
 use super::waiting::WAITED_FOR;
 use super::{
@@ -359,6 +360,9 @@ impl<'a> Keys<'a> {
     /// Adds an entry under a key that does not exist. Its deadline comes with it.
     pub(crate) fn insert(&mut self, key: &Key<'_>, entry: Entry) {
         debug_assert_eq!(entry.key(), key.bytes);
+        if let Some(deadline) = fields::inner_deadline(&entry) {
+            self.note_inside(key.slot, deadline);
+        }
         let deadline = entry.deadline().map(UnixMs);
         let tally = self.env.tally.database(self.db);
         let guard = self.guard_mut(key.slot);
@@ -461,6 +465,7 @@ impl<'a> Keys<'a> {
         };
         let before = entry.deadline();
         entry.set_deadline(deadline.map(|at| at.0));
+        let fields_expire = guard.marks() & FIELDS_EXPIRE != 0;
         let meta = guard.meta_mut();
         if let Some(before) = before {
             meta.with_deadline -= 1;
@@ -472,7 +477,7 @@ impl<'a> Keys<'a> {
             meta.note(at);
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(at.0 as i64);
-        } else if meta.with_deadline == 0 {
+        } else if meta.with_deadline == 0 && !fields_expire {
             meta.no_deadlines();
         }
         before.is_some()
@@ -502,7 +507,18 @@ impl<'a> Keys<'a> {
             let entry = self.detach(key).expect("it was just found");
             self.expired_any = true;
             after_expiry(self.env, self.db, entry);
+        } else {
+            self.remove_expired_inside(key);
         }
+    }
+
+    /// The soonest deadline inside the value of a key, or a lower bound of it.
+    pub(super) fn inner_deadline(&self, key: &Key<'_>) -> Option<UnixMs> {
+        self.find(key).and_then(|entry| fields::inner_deadline(&entry))
+    }
+
+    pub(super) fn slot_mut(&mut self, slot: SlotId) -> &mut SlotGuard<'a> {
+        self.guard_mut(slot)
     }
 
     /// Records that `key` was changed. Everything that must not be forgotten hangs on this.
@@ -526,7 +542,7 @@ impl<'a> Keys<'a> {
 
     /// Tells of one more key that a change concerns, which is counted elsewhere.
     #[inline]
-    pub(super) fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
+    pub(crate) fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
         if !event.is_empty() && !self.env.armed.get().is_empty() {
             self.notify(key.bytes, class, event);
         }
@@ -550,6 +566,14 @@ impl<'a> Keys<'a> {
             let mut aftermath = self.env.aftermath.borrow_mut();
             aftermath.replaced = true;
             aftermath.effects.push(Effect { db: self.db, words: words() });
+        }
+    }
+
+    /// Says that nothing is to be propagated, whatever changed here, but for what
+    /// [`Keys::propagate`] is told.
+    pub fn propagate_nothing(&mut self) {
+        if self.env.armed.get().contains(Armed::PROPAGATE) {
+            self.env.aftermath.borrow_mut().replaced = true;
         }
     }
 
@@ -578,7 +602,17 @@ impl<'a> Keys<'a> {
                 }
             }
         }
+        for (db, slot) in aftermath.slots.drain(..) {
+            lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
+        }
         Some(ticket)
+    }
+
+    /// Has the slot's `last_write` raised when the command ends, as those of held slots are.
+    fn wrote_slot(&self, db: DbIndex, slot: SlotId) {
+        if self.env.armed.get().contains(Armed::PROPAGATE) {
+            self.env.aftermath.borrow_mut().slots.push((db, slot));
+        }
     }
 
     /// Shows `visit` every slot of a database that is not empty, each locked by itself.
@@ -608,6 +642,16 @@ impl<'a> Keys<'a> {
     /// A cursor is `slot * 2^24 + position`, where a position is a place in the order of hashes.
     pub fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(EntryRef<'_>)) -> u64 {
         self.walk(cursor, count, |_| false, visit).0
+    }
+
+    /// Whether a key is there and has not expired, asked of a slot that is not held; an expired one
+    /// stays, as for all commands that only look through the keys.
+    pub fn is_alive(&self, key: &Key<'_>) -> bool {
+        self.assert_holds_nothing();
+        let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
+        let guard = lock_patiently(database, key.slot);
+        let alive = |entry: Stored<'_>| entry.deadline().is_none_or(|at| UnixMs(at) > self.now());
+        guard.table().find(key.hash, key.bytes).is_some_and(alive)
     }
 
     /// As [`Keys::scan`], and removes those expired keys on the way that `concerns` admits.
@@ -685,11 +729,14 @@ impl<'a> Keys<'a> {
             }
             let mut guard = lock_patiently(database, id);
             guard.meta_mut().no_deadlines();
+            let marks = guard.marks() & !FIELD_MARKS;
+            guard.set_marks(marks);
             let table = guard.table_mut().take();
             if guard.marks() & WAITED_FOR != 0 {
                 self.signal_all(db, id);
             }
             self.env.garbage.borrow_mut().push(Garbage::Table(table));
+            self.wrote_slot(db, id);
         }
         self.env.tally.database(db).shift(&was, &DatabaseTotals::default());
         was.keys
@@ -715,9 +762,12 @@ impl<'a> Keys<'a> {
             // A sweep that is half way through one of the tables goes on in the other.
             here.meta_mut().restart_walk();
             there.meta_mut().restart_walk();
+            fields::swap_marks(&mut here, &mut there);
             let (table, other) = (here.table_mut().take(), there.table_mut().take());
             here.table_mut().put(other);
             there.table_mut().put(table);
+            self.wrote_slot(a, id);
+            self.wrote_slot(b, id);
             // Who waits, waits for a key of the database of that number.
             for (db, guard) in [(a, &here), (b, &there)] {
                 if guard.marks() & WAITED_FOR != 0 {
@@ -725,6 +775,7 @@ impl<'a> Keys<'a> {
                 }
             }
         }
+        first.share_inner_deadlines(second);
         let totals = self.keyspace.totals();
         let (at_a, at_b) = (totals.databases[a.0 as usize], totals.databases[b.0 as usize]);
         self.env.tally.database(a).shift(&at_a, &at_b);
@@ -752,9 +803,10 @@ pub(super) fn detach(
     let entry = guard.table_mut().remove(hash, key)?;
     tally.keys.add(-1);
     if let Some(deadline) = entry.deadline() {
+        let fields_expire = guard.marks() & FIELDS_EXPIRE != 0;
         let meta = guard.meta_mut();
         meta.with_deadline -= 1;
-        if meta.with_deadline == 0 {
+        if meta.with_deadline == 0 && !fields_expire {
             meta.no_deadlines();
         }
         tally.with_deadline.add(-1);
@@ -764,7 +816,7 @@ pub(super) fn detach(
 }
 
 /// Who waits in a group of a stream must hear that it is gone.
-fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
+pub(super) fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
     if crate::types::kind_of(entry) == Kind::Stream {
         env.note_ready(db, entry.key());
     }
@@ -803,7 +855,7 @@ fn propagate_removal(env: &Env, db: DbIndex, key: &[u8], lazy: bool) {
     }
 }
 
-fn notify(env: &Env, db: DbIndex, key: &[u8], class: EventClass, name: &'static str) {
+pub(super) fn notify(env: &Env, db: DbIndex, key: &[u8], class: EventClass, name: &'static str) {
     if env.armed.get().contains(Armed::NOTIFY) && env.settings.events.contains(class) {
         let event = Event { db, class, name, key: key.to_vec() };
         env.aftermath.borrow_mut().events.push(event);

@@ -18,6 +18,7 @@ mod draw;
 pub mod entry;
 pub mod evict;
 pub mod expire;
+mod fields;
 mod keys;
 mod tally;
 mod waiting;
@@ -25,6 +26,7 @@ mod waiting;
 pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
 pub use keys::{Keys, Overwrite};
+use tally::{Count, DatabaseTally};
 pub use tally::{Tally, Totals};
 pub use waiting::{Client, Unserved, Waiter};
 pub(crate) use waiting::{WaitingCall, Wish};
@@ -32,7 +34,7 @@ pub(crate) use waiting::{WaitingCall, Wish};
 use crate::types::Value;
 use brisk_structures::crc16::key_slot;
 use brisk_structures::hash::HashKey;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Slots per database; fixed by the cluster protocol.
@@ -116,7 +118,7 @@ impl KeyHasher {
 /// What a slot knows besides its table.
 #[derive(Debug)]
 pub struct SlotMeta {
-    /// No key of the slot has a deadline before this. A lower bound: removing the key that set it
+    /// No key of the slot has a deadline before this, and no field of its hashes. A lower bound: removing the key that set it
     /// leaves it until the next sweep.
     pub(crate) earliest: UnixMs,
     /// The same for the deadlines that were set since the expiry cycle began its present walk over
@@ -176,11 +178,32 @@ pub type StoredMut<'a> = brisk_structures::table::EntryMut<'a, Value>;
 /// One database.
 pub struct Database {
     slots: Box<[Slot]>,
+    /// Fields of some hash have had deadlines. Never taken back.
+    inner_deadlines: AtomicBool,
 }
 
 impl Database {
     fn new() -> Database {
-        Database { slots: (0..SLOTS).map(|_| Slot::new(SlotMeta::default())).collect() }
+        Database {
+            slots: (0..SLOTS).map(|_| Slot::new(SlotMeta::default())).collect(),
+            inner_deadlines: AtomicBool::new(false),
+        }
+    }
+
+    /// From now on the expiry cycle looks at the database even if no key has a deadline.
+    fn note_inner_deadlines(&self) {
+        self.inner_deadlines.store(true, Ordering::Relaxed);
+    }
+
+    /// Before or after the contents of two databases are exchanged.
+    fn share_inner_deadlines(&self, other: &Database) {
+        let any = self.has_inner_deadlines() || other.has_inner_deadlines();
+        self.inner_deadlines.store(any, Ordering::Relaxed);
+        other.inner_deadlines.store(any, Ordering::Relaxed);
+    }
+
+    fn has_inner_deadlines(&self) -> bool {
+        self.inner_deadlines.load(Ordering::Relaxed)
     }
 
     #[inline]
@@ -258,6 +281,18 @@ impl Keyspace {
         sum.max(0) as u64
     }
 
+    /// Puts the databases in which a counter stands above zero into `found`. O(threads x databases).
+    pub(crate) fn databases_with(
+        &self,
+        of: fn(&DatabaseTally) -> &Count,
+        found: &mut Vec<DbIndex>,
+    ) {
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let sum = |db| tallies.iter().map(|tally| of(tally.database(db)).get()).sum::<i64>();
+        found.clear();
+        found.extend((0..self.database_count()).map(DbIndex).filter(|db| sum(*db) > 0));
+    }
+
     /// The next write transaction's ticket.
     pub(crate) fn next_ticket(&self) -> Ticket {
         Ticket(self.tickets.fetch_add(1, Ordering::Relaxed) + 1)
@@ -277,6 +312,12 @@ impl Keyspace {
                         with_deadline += 1;
                         let earliest = guard.meta().earliest;
                         assert!(earliest <= UnixMs(deadline), "a bound above a deadline");
+                    }
+                    if let Some(deadline) = fields::inner_deadline(&entry) {
+                        assert!(guard.marks() & fields::FIELDS_EXPIRE != 0, "an unmarked slot");
+                        assert!(database.has_inner_deadlines(), "an unmarked database");
+                        let earliest = guard.meta().earliest;
+                        assert!(earliest <= deadline, "a bound above a field's deadline");
                     }
                 });
                 assert_eq!(guard.meta().with_deadline, with_deadline);

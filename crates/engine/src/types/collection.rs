@@ -17,6 +17,9 @@ pub struct EncodingLimits {
     pub list_max_listpack_size: i64,
     /// List nodes at each end that stay uncompressed; 0 compresses none.
     pub list_compress_depth: usize,
+    /// List elements of this many bytes have nodes of their own (DEBUG QUICKLIST-PACKED-THRESHOLD);
+    /// 0 leaves it to the size of nodes.
+    pub list_plain_min: usize,
     pub set_max_intset_entries: usize,
     pub set_max_listpack_entries: usize,
     pub set_max_listpack_value: usize,
@@ -39,6 +42,7 @@ impl Default for EncodingLimits {
             hash_max_listpack_value: 64,
             list_max_listpack_size: -2,
             list_compress_depth: 0,
+            list_plain_min: 0,
             set_max_intset_entries: 512,
             set_max_listpack_entries: 128,
             set_max_listpack_value: 64,
@@ -67,6 +71,12 @@ pub trait Collection: Clone + 'static {
     fn into_value(self) -> Value;
     fn is_empty(&self) -> bool;
     fn encoding(&self) -> Encoding;
+
+    /// The soonest deadline inside the value, or a lower bound of it.
+    #[inline]
+    fn next_deadline(&self) -> Option<u64> {
+        None
+    }
 }
 
 impl<C: Collection> Type for C {
@@ -87,23 +97,30 @@ impl<C: Collection> Type for C {
 #[derive(Debug, Clone, Copy)]
 pub struct Edit<R> {
     pub(crate) result: R,
+    pub(crate) happened: bool,
     pub(crate) changes: u64,
+    /// Empty if keyspace events do not tell of it.
     pub(crate) event: &'static str,
 }
 
 impl<R> Edit<R> {
     /// `changes` things were changed, which is the event `event`; with 0 changes nothing happened.
     pub fn new(result: R, changes: u64, event: &'static str) -> Edit<R> {
-        Edit { result, changes, event }
+        Edit { result, happened: changes > 0, changes, event }
+    }
+
+    /// Something happened that is told as `event` and counts as `changes`, even if those are none.
+    pub fn told(result: R, changes: u64, event: &'static str) -> Edit<R> {
+        Edit { result, happened: true, changes, event }
     }
 
     /// `changes` things were changed, of which keyspace events do not tell.
     pub fn silent(result: R, changes: u64) -> Edit<R> {
-        Edit { result, changes, event: "" }
+        Edit::new(result, changes, "")
     }
 
     /// Nothing was changed.
     pub fn unchanged(result: R) -> Edit<R> {
-        Edit { result, changes: 0, event: "" }
+        Edit::new(result, 0, "")
     }
 }

@@ -1,8 +1,11 @@
 //! Logical types over their encodings. The only place that knows how a value is stored.
 
 mod collection;
+pub mod hash;
+pub mod list;
 pub mod set;
 pub mod sorted_set;
+pub mod stream;
 pub mod string;
 
 pub use collection::{Collection, Edit, EncodingLimits};
@@ -10,6 +13,7 @@ pub use sorted_set::SortedSet;
 
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
+use hash::Hash;
 use set::Set;
 use std::sync::Arc;
 
@@ -19,8 +23,11 @@ use std::sync::Arc;
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
     Str(Arc<Vec<u8>>),
+    List(list::List),
+    Hash(Hash),
     SortedSet(SortedSet),
     Set(Set),
+    Stream(Box<stream::Stream>),
 }
 
 impl Value {
@@ -28,8 +35,24 @@ impl Value {
     pub(crate) fn is_light(&self) -> bool {
         match self {
             Value::Str(_) => false,
+            Value::List(list) => list.is_light(),
+            Value::Hash(hash) => hash.is_light(),
             Value::SortedSet(set) => set.is_light(),
             Value::Set(set) => set.is_light(),
+            Value::Stream(stream) => stream::is_light(stream),
+        }
+    }
+
+    /// The soonest deadline inside the value; earlier ones there cannot be, but it may be gone.
+    #[inline]
+    pub(crate) fn next_deadline(&self) -> Option<u64> {
+        match self {
+            Value::Hash(hash) => hash.next_deadline(),
+            Value::Str(_)
+            | Value::List(_)
+            | Value::SortedSet(_)
+            | Value::Set(_)
+            | Value::Stream(_) => None,
         }
     }
 
@@ -38,8 +61,13 @@ impl Value {
         match self {
             // The box, the counters and the vector's own words, the bytes.
             Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
+            Value::List(list) => size_of::<Value>() + list.allocated_bytes(),
+            Value::Hash(hash) => size_of::<Value>() + hash.allocated_bytes(),
             Value::SortedSet(set) => size_of::<Value>() + set.allocated_bytes(),
             Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
+            Value::Stream(stream) => {
+                size_of::<Value>() + size_of::<stream::Stream>() + stream.allocated_bytes()
+            }
         }
     }
 }

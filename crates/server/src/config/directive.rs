@@ -131,6 +131,8 @@ pub struct Directive {
     pub protected: bool,
     /// The value is a secret: keep it out of SLOWLOG, MONITOR and logs.
     pub sensitive: bool,
+    /// Reads all bytes; other values end at the first NUL, as in Redis.
+    pub binary: bool,
     /// Whether it does something.
     pub standing: Standing,
 }
@@ -155,6 +157,7 @@ impl Directive {
             hidden: false,
             protected: false,
             sensitive: false,
+            binary: false,
             standing: Standing::InForce,
         }
     }
@@ -239,6 +242,11 @@ impl Directive {
         self
     }
 
+    pub(super) const fn binary(mut self) -> Self {
+        self.binary = true;
+        self
+    }
+
     pub(super) const fn planned(mut self) -> Self {
         self.standing = Standing::Planned;
         self
@@ -264,6 +272,9 @@ impl Directive {
     /// # Errors
     /// The refusal in Redis's words; `config` may then be half changed, so callers work on a copy.
     pub fn set(&self, config: &mut Config, words: &[Vec<u8>], write: Write) -> Result<(), Refusal> {
+        let cut_each = |words: &[Vec<u8>]| -> Vec<Vec<u8>> {
+            words.iter().map(|word| self.significant(word).to_vec()).collect()
+        };
         match &self.kind {
             Kind::Many(special) => match words {
                 // One word may hold several values: `CONFIG SET save "900 1"`, `--save "900 1"`.
@@ -271,9 +282,9 @@ impl Directive {
                 [one] if one.is_empty() => (special.set)(config, &[], write),
                 [one] => {
                     let parts: Vec<_> = one.split(|b| *b == b' ').map(<[u8]>::to_vec).collect();
-                    (special.set)(config, &parts, write)
+                    (special.set)(config, &cut_each(&parts), write)
                 }
-                several => (special.set)(config, several, write),
+                several => (special.set)(config, &cut_each(several), write),
             },
             Kind::FileOnly(set) => set(config, words),
             Kind::Include => Err(BAD_DIRECTIVE.into()),
@@ -284,10 +295,16 @@ impl Directive {
         }
     }
 
+    /// The part of a word that is read.
+    fn significant<'w>(&self, word: &'w [u8]) -> &'w [u8] {
+        if self.binary { word } else { value::until_nul(word) }
+    }
+
     fn set_one(&self, config: &mut Config, word: &[u8], write: Write) -> Result<(), Refusal> {
+        let until_nul = value::until_nul(word);
         match &self.kind {
             Kind::Switch(field) => {
-                *(field.get_mut)(config) = switch(word)?;
+                *(field.get_mut)(config) = switch(until_nul)?;
             }
             Kind::Integer { field, min, max } => {
                 let number = value::integer(word)
@@ -295,18 +312,19 @@ impl Directive {
                 *(field.get_mut)(config) = within(number, *min, *max)?;
             }
             Kind::Memory { field, min, max } => {
-                let bytes = value::memory(word)
+                let bytes = value::memory(until_nul)
                     .ok_or(Refusal::Borrowed("argument must be a memory value"))?;
                 *(field.get_mut)(config) = within(bytes, *min, *max)?;
             }
             Kind::MemoryShare(field) => *(field.get_mut)(config) = memory_share(word)?,
-            Kind::Mode(field) => *(field.get_mut)(config) = file_mode(word)?,
-            Kind::Choice(field) => (field.set)(config, word)?,
+            Kind::Mode(field) => *(field.get_mut)(config) = file_mode(until_nul)?,
+            Kind::Choice(field) => (field.set)(config, until_nul)?,
             Kind::Text { field, check } => {
-                check(word)?;
-                *(field.get_mut)(config) = Text::from(word);
+                let text = self.significant(word);
+                check(text)?;
+                *(field.get_mut)(config) = Text::from(text);
             }
-            Kind::One(special) => (special.set)(config, &[word.to_vec()], write)?,
+            Kind::One(special) => (special.set)(config, &[until_nul.to_vec()], write)?,
             Kind::Many(_) | Kind::FileOnly(_) | Kind::Include => {}
         }
         Ok(())
@@ -381,10 +399,13 @@ fn memory_share(word: &[u8]) -> Result<MemoryShare, Refusal> {
             _ => Err(NEITHER),
         };
     }
-    match value::memory(word) {
+    match value::memory(value::until_nul(word)) {
         Some(bytes) if bytes <= SIZE_MAX => Ok(MemoryShare::Bytes(bytes)),
         // Redis reads such a number as a negative one, which is how it keeps percentages.
-        Some(_) => Err(TOO_MUCH),
+        Some(bytes) => match bytes.wrapping_neg() {
+            percent @ 0..=100 => Ok(MemoryShare::Percent(percent as u8)),
+            _ => Err(TOO_MUCH),
+        },
         None => Err(NEITHER),
     }
 }

@@ -57,6 +57,7 @@ pub(super) const SAVE: Special = Special {
     get: |c| save_lines(c).join(" "),
     set: |c, words, write| {
         const INVALID: Refusal = Refusal::Borrowed("Invalid save parameters");
+        let words = if matches!(words, [one] if one.is_empty()) { &[] } else { words };
         let mut rules = Vec::new();
         for pair in words.chunks(2) {
             let [seconds, changes] = pair else { return Err(INVALID) };

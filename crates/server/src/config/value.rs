@@ -161,10 +161,14 @@ pub(super) fn integer(bytes: &[u8]) -> Option<i64> {
     std::str::from_utf8(bytes).ok()?.parse().ok()
 }
 
+/// Digits of an amount of memory, as in Redis.
+const MEMORY_DIGITS_MAX: usize = 127;
+
 /// Reads an amount of memory: digits and an optional unit (`k` = 1,000, `kb` = 1,024, and so on).
 ///
-/// No digits at all mean 0, as in Redis. What does not fit 64 bits is refused (Redis wraps around).
-pub(super) fn memory(bytes: &[u8]) -> Option<u64> {
+/// As in Redis, no digits at all mean 0, a number above 64 bits counts as the greatest, a product wraps around,
+/// and only a number of absurd length is refused.
+pub(crate) fn memory(bytes: &[u8]) -> Option<u64> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = bytes.split_at(digits);
     let factor: u64 = match unit.to_ascii_lowercase().as_slice() {
@@ -180,7 +184,17 @@ pub(super) fn memory(bytes: &[u8]) -> Option<u64> {
     if number.is_empty() {
         return Some(0);
     }
-    std::str::from_utf8(number).ok()?.parse::<u64>().ok()?.checked_mul(factor)
+    if digits > MEMORY_DIGITS_MAX {
+        return None;
+    }
+    // Only digits, so that the one thing that can be wrong is its size.
+    let number = std::str::from_utf8(number).ok()?.parse().unwrap_or(u64::MAX);
+    Some(number.wrapping_mul(factor))
+}
+
+/// What comes before the first NUL byte. Redis reads most kinds of values as C strings, which end there.
+pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or(bytes)
 }
 
 /// An amount of memory in the largest unit that divides it, for configuration files.
@@ -214,9 +228,20 @@ mod tests {
         assert_eq!(memory(b"2gb"), Some(2 << 30));
         assert_eq!(memory(b""), Some(0));
         assert_eq!(memory(b"b"), Some(0));
-        for bad in ["1.1kb", " 1", "1 ", "-5", "5kb5", "0x10", "+5", "1t", "99999999999999999gb"] {
+        for bad in ["1.1kb", " 1", "1 ", "-5", "5kb5", "0x10", "+5", "1t"] {
             assert_eq!(memory(bad.as_bytes()), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn memory_above_64_bits_is_cut_off_and_wraps_around() {
+        // As redis-server 7.0.15 answers CONFIG SET maxmemory and CONFIG GET.
+        assert_eq!(memory(b"18446744073709551616"), Some(u64::MAX));
+        assert_eq!(memory(b"18446744073709551615kb"), Some(18_446_744_073_709_550_592));
+        assert_eq!(memory(b"20000000000gb"), Some(3_028_092_406_290_448_384));
+        assert_eq!(memory(b"17179869184gb"), Some(0));
+        assert_eq!(memory("9".repeat(127).as_bytes()), Some(u64::MAX));
+        assert_eq!(memory("9".repeat(128).as_bytes()), None);
     }
 
     #[test]

@@ -123,6 +123,8 @@ impl Core {
         self.config = self.shared.config();
         let config = Arc::clone(&self.config);
         self.env.settings = engine_settings(&config, self.shared.keyspace.hasher());
+        let plain_min = self.shared.list_plain_min.load(Ordering::Relaxed);
+        self.env.settings.limits.list_plain_min = plain_min;
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {
@@ -176,7 +178,12 @@ impl Core {
             if fits {
                 break;
             }
-            if self.clock.ns(self.clock.ticks().wrapping_sub(begin)) > budget_ns {
+            let lasted = self.clock.ns(self.clock.ticks().wrapping_sub(begin));
+            // What `lazyfree-lazy-eviction` leaves to another thread shows as free only later: to
+            // go on until it does would evict more than needed.
+            let ahead = self.env.settings.lazy_eviction
+                && self.shared.background.pending() >= LAZY_EVICTIONS_AHEAD_MAX;
+            if lasted > budget_ns || ahead {
                 // More is evicted before the next command; until then writing is let through,
                 // since room is being made.
                 fits = true;
@@ -316,6 +323,9 @@ impl Core {
     }
 }
 
+/// Large values evicted and not yet freed, at most, before eviction waits for the thread that frees them.
+const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;
+
 /// Time one eviction may take by `maxmemory-eviction-tenacity`: 0-10 linear up to 500 us, above
 /// growing by 15 % each, 100 without limit.
 fn eviction_budget_ns(tenacity: i64) -> u64 {
@@ -336,6 +346,7 @@ fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
         hash_max_listpack_value: encoding.hash_max_listpack_value as usize,
         list_max_listpack_size: encoding.list_max_listpack_size,
         list_compress_depth: encoding.list_compress_depth as usize,
+        list_plain_min: 0,
         set_max_intset_entries: encoding.set_max_intset_entries as usize,
         set_max_listpack_entries: encoding.set_max_listpack_entries as usize,
         set_max_listpack_value: encoding.set_max_listpack_value as usize,

@@ -53,6 +53,7 @@ impl Handler for Worker {
             worker: self.core.id,
             token,
             fd: io.fd(token).map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd)),
+            local: peer.is_local(),
             addr,
             laddr,
             created_ms: now,

@@ -131,7 +131,10 @@ impl Worker {
                     return at;
                 }
                 Stop::Broken(error) => {
-                    error.encode(self.replies.bytes_mut());
+                    // As in Redis, CLIENT REPLY OFF and SKIP are about this answer too.
+                    if session.wants_reply() {
+                        error.encode(self.replies.bytes_mut());
+                    }
                     self.core.stats().error_replies.add(1);
                     self.core.shared.count_error("ERR");
                     session.close_after_reply();

@@ -34,10 +34,17 @@ pub enum How {
     Shared,
     /// Equal but for notes, which are prose.
     Notes,
-    /// Equal, or encodings that a set with the same members has in Redis 7.2 and in 7.0.
-    SetEncoding,
+    /// Equal, or encodings that the same set or list has in Redis 7.2 and in 7.0.
+    Encoding,
     /// Equal, or we refuse.
     Refused,
+    /// Equal, or they refuse what is younger than they are.
+    Younger,
+    /// As the inner rule, or they find a number out of range that is none.
+    OrRange(&'static How),
+    /// Equal but for pairs with these keys, which only we tell, integers under those others, which
+    /// are near, and moments, which are near too.
+    Grown(&'static [&'static str], &'static [&'static str], i64),
 }
 
 /// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
@@ -54,6 +61,7 @@ const fn out(name: &'static str, reason: &'static str) -> Excluded {
 
 const OWN_TEXT: &str = "text or figures of the server itself; has a test of its own";
 const ENDS: &str = "ends or stalls the server or the connection";
+const YOUNGER: &str = "takes the words of later versions, so arity and arguments differ";
 const TABLES: &str = "tells the whole command table, and one side has commands the other has not";
 const FRAMES: &str = "changes how many replies come back";
 const SCRIPTS: &str = "scripts have a corpus of their own; random text is no script";
@@ -178,14 +186,25 @@ const CLOCK: &str = "tells a time that both servers read at their own instant";
 const CURSOR: &str = "one step of an iteration; whole iterations are compared with the states";
 const LEX: &str = "members of different scores are in no order of texts, and what is found then depends \
     on the random heights of a skip list";
+const LATER_FIGURES: &str = "7.2 tells one more time, and times are read by each server's clock";
 const JUDGED: &str = "7.2 judges arguments before it looks at the key";
 const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
+
+const ERRNO: &str = "Redis asks errno, which may tell of an earlier command's number";
+const UNSORTED: How = How::OrRange(&How::Count);
 
 /// The widest gap, in milliseconds, between the instants at which both execute one command: a
 /// reply that takes longer counts as missing.
 pub const GAP_MS: i64 = 5_000;
 /// The same in seconds, with one for rounding.
 const GAP_S: i64 = 6;
+
+/// Longer than an episode takes: consumers are seen at every try since 7.2, before only when they
+/// succeeded.
+const EPISODE_MS: i64 = 3_600_000;
+
+/// How XINFO STREAM is compared.
+pub const STREAM_INFO: How = How::Grown(&["active-time"], &["seen-time"], EPISODE_MS);
 
 /// How replies are compared that need not be equal. The first row that fits counts.
 pub const COMPARISONS: &[Comparison] = &[
@@ -197,8 +216,10 @@ pub const COMPARISONS: &[Comparison] = &[
     may("hkeys", How::Unordered, HASHED),
     may("hvals", How::Unordered, HASHED),
     may("hgetall", How::Pairs, HASHED),
-    Comparison { name: "sort", when: Some(unsorted), how: How::Count, reason: HASHED },
-    Comparison { name: "sort_ro", when: Some(unsorted), how: How::Count, reason: HASHED },
+    Comparison { name: "sort", when: Some(unsorted), how: UNSORTED, reason: HASHED },
+    Comparison { name: "sort_ro", when: Some(unsorted), how: UNSORTED, reason: HASHED },
+    may("sort", How::OrRange(&How::Exact), ERRNO),
+    may("sort_ro", How::OrRange(&How::Exact), ERRNO),
     may("scan", How::Kind, CURSOR),
     may("hscan", How::Kind, CURSOR),
     may("sscan", How::Kind, CURSOR),
@@ -220,17 +241,30 @@ pub const COMPARISONS: &[Comparison] = &[
     may("pexpiretime", How::Deadline(GAP_MS), CLOCK),
     may("object|idletime", How::Kind, "small integers are one object with one clock in Redis"),
     may("xpending", How::Column(2, GAP_MS), CLOCK),
-    may("xinfo|consumers", How::Fields(&["idle", "inactive"], GAP_MS), CLOCK),
-    may("xinfo|stream", How::Moments(GAP_MS), CLOCK),
+    may("xinfo|consumers", How::Grown(&["inactive"], &["idle"], EPISODE_MS), LATER_FIGURES),
+    may("xinfo|stream", STREAM_INFO, LATER_FIGURES),
     may("time", How::Count, CLOCK),
     may("lastsave", How::Kind, CLOCK),
     may("client|id", How::Kind, "ids count the connections a server has seen"),
     may("hello", How::Count, "tells name and version of the server and the id of the connection"),
     may("config|get", How::Pairs, HASHED),
     Comparison { name: "command|info", when: Some(nameless), how: How::Kind, reason: TABLES },
+    Comparison { name: "command|info", when: Some(of_longer), how: How::Kind, reason: YOUNGER },
+    Comparison {
+        name: "command|getkeys",
+        when: Some(of_longer),
+        how: How::Younger,
+        reason: YOUNGER,
+    },
+    Comparison {
+        name: "command|getkeysandflags",
+        when: Some(of_longer),
+        how: How::Younger,
+        reason: YOUNGER,
+    },
     may("command|info", How::Notes, "notes on key specifications are the server's own words"),
     may("memory|usage", How::Kind, INTERNAL),
-    may("object|encoding", How::SetEncoding, "sets have the encodings of 7.2, which 7.0 lacks"),
+    may("object|encoding", How::Encoding, "sets and lists have encodings of 7.2 that 7.0 lacks"),
     Comparison { name: "bitcount", when: Some(with_range), how: How::Refused, reason: JUDGED },
     Comparison { name: "bitpos", when: Some(with_range), how: How::Refused, reason: JUDGED },
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),
@@ -254,6 +288,13 @@ fn by_lex(words: &[Vec<u8>]) -> bool {
 /// COMMAND INFO of no command is COMMAND.
 fn nameless(words: &[Vec<u8>]) -> bool {
     words.len() == 2
+}
+
+/// COMMAND INFO of a command that takes more words with us.
+fn of_longer(words: &[Vec<u8>]) -> bool {
+    words
+        .iter()
+        .any(|word| LENGTHS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name.as_bytes())))
 }
 
 /// How the replies to this call are compared.
@@ -284,19 +325,54 @@ pub fn newer(since: &str) -> bool {
 }
 
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by
-/// right: members removed at random, ranges of texts, and what SORT … BY … STORE wrote.
+/// right: members removed at random, ranges of texts, a sorted set that SORT read (Redis gives it
+/// the encoding of large ones for that, and it stays so), and what SORT … STORE wrote, or did not.
+/// right: members removed at random, what SORT … BY … STORE wrote, and streams read together by a
+/// consumer that may be new to some.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
+    let key = words.get(1).map(Vec::as_slice);
     match name {
+        "spop" | "zremrangebylex" | "sort_ro" => key.into_iter().collect(),
+        "zrangestore" if by_lex(words) => key.into_iter().collect(),
+        "sort" => {
+            let is_store = |pair: &&[Vec<u8>]| pair[0].eq_ignore_ascii_case(b"STORE");
+            let stored = words.windows(2).filter(is_store).map(|pair| &pair[1][..]);
+            key.into_iter().chain(stored.filter(|_| !is_by_text_of_elements(words))).collect()
+        }
         "spop" => words.get(1).map(Vec::as_slice).into_iter().collect(),
-        "zremrangebylex" => words.get(1).map(Vec::as_slice).into_iter().collect(),
-        "zrangestore" if by_lex(words) => words.get(1).map(Vec::as_slice).into_iter().collect(),
         "sort" if unsorted(words) => words
             .windows(2)
             .filter(|pair| pair[0].eq_ignore_ascii_case(b"STORE"))
             .map(|pair| &pair[1][..])
             .collect(),
+        "xreadgroup" => streams_of(words),
         _ => Vec::new(),
     }
+}
+
+/// SORT … ALPHA without BY asks for no numbers and orders elements whole.
+fn is_by_text_of_elements(words: &[Vec<u8>]) -> bool {
+    !unsorted(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"ALPHA"))
+/// What both servers run after a call that names a consumer, unseen: since 7.2 a consumer exists
+/// from its first try on, before from its first success on.
+pub fn consumer_met<'w>(name: &str, words: &'w [Vec<u8>]) -> Option<Vec<&'w [u8]>> {
+    let (key, group, consumer) = match (name, words) {
+        ("xclaim" | "xautoclaim", [_, key, group, consumer, ..]) => (&key[..], group, consumer),
+        ("xreadgroup", _) => {
+            let at = words.iter().position(|word| word.eq_ignore_ascii_case(b"GROUP"))?;
+            let [key] = streams_of(words)[..] else { return None };
+            (key, words.get(at + 1)?, words.get(at + 2)?)
+        }
+        _ => return None,
+    };
+    Some(vec![b"XGROUP", b"CREATECONSUMER", key, group, consumer])
+}
+
+/// The keys behind STREAMS.
+fn streams_of(words: &[Vec<u8>]) -> Vec<&[u8]> {
+    let at = words.iter().position(|word| word.eq_ignore_ascii_case(b"STREAMS"));
+    let behind = at.map_or(&[][..], |at| &words[at + 1..]);
+    behind[..behind.len() / 2].iter().map(Vec::as_slice).collect()
 }
 
 /// Which arguments a guard looks at. The command name is argument 0.
@@ -355,6 +431,8 @@ pub const GUARDS: &[Guard] = &[
     guard("bzmpop", Place::At(1), brief_seconds, "0.001", WAITS),
     guard("xread", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
     guard("xreadgroup", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
+    guard("lpos", Place::After(&["RANK"]), negatable, "-1", "refused since 7.2"),
+    guard("xread", Place::Any, no_plus, "0", "later versions read the last entry"),
     guard("wait", Place::Last, brief_ms, "1", WAITS),
     guard("setbit", Place::At(2), modest_or_refused, "4294967296", COSTS),
     guard("setrange", Place::At(2), modest_or_refused, "4294967296", COSTS),
@@ -365,6 +443,7 @@ pub const GUARDS: &[Guard] = &[
     guard("xadd", Place::Any, no_auto_id, "900-*", "an ID made of the clock"),
     guard("config|get", Place::Any, settings::is_comparable, "nosuch", PROCESS),
     guard("xclaim", Place::At(4), no_near_idle, "0", RACES),
+    guard("xautoclaim", Place::After(&["COUNT"]), affordable_or_refused, "100", COSTS),
     guard("xautoclaim", Place::At(4), no_near_idle, "0", RACES),
     guard("xpending", Place::After(&["IDLE"]), no_near_idle, "0", RACES),
     guard("xclaim", Place::After(&["IDLE", "TIME"]), no_near_idle, "0", RACES),
@@ -401,6 +480,10 @@ fn brief_ms(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n < 0 || (1..=10).contains(&n))
 }
 
+fn negatable(word: &[u8]) -> bool {
+    number(word) != Some(i64::MIN)
+}
+
 fn modest_or_refused(word: &[u8]) -> bool {
     let digits = word.strip_prefix(b"#").unwrap_or(word);
     number(digits).is_none_or(|n| n <= 1 << 20 || n >= 1 << 32)
@@ -412,6 +495,15 @@ fn few_repeats(word: &[u8]) -> bool {
 
 fn no_auto_id(word: &[u8]) -> bool {
     word != b"*"
+}
+
+/// A count that the real server has memory for on any machine, or on none.
+fn affordable_or_refused(word: &[u8]) -> bool {
+    number(word).is_none_or(|n| n <= 1 << 20 || n > i64::MAX / 16)
+}
+
+fn no_plus(word: &[u8]) -> bool {
+    word != b"+"
 }
 
 fn no_near_idle(word: &[u8]) -> bool {

@@ -156,15 +156,9 @@ pub fn find(name: &[u8]) -> Option<&'static Setting> {
 }
 
 /// Replaces the values that a row does not admit. `words` begins with CONFIG SET.
-///
-/// A NUL in a value is replaced too: Redis ends some sorts of values there and refuses it in
-/// others, our server refuses it in all. A known difference that no client meets.
 pub fn confine(words: &mut [Vec<u8>]) {
     for pair in words.get_mut(2..).unwrap_or_default().chunks_exact_mut(2) {
         let Some(row) = find(&pair[0]) else { continue };
-        if pair[1].contains(&0) {
-            pair[1] = row.values[0].into();
-        }
         if !row.only.is_empty() && !row.values.iter().any(|value| value.as_bytes() == pair[1]) {
             pair[1] = row.values[0].into();
         }

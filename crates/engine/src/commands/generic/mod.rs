@@ -7,6 +7,7 @@ mod expire;
 mod object;
 mod rename;
 mod scan;
+mod sort;
 mod ttl;
 
 use crate::ctx::Command;
@@ -19,6 +20,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     object::COMMANDS,
     rename::COMMANDS,
     scan::COMMANDS,
+    sort::COMMANDS,
     ttl::COMMANDS,
 ];
 

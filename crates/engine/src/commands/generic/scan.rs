@@ -54,8 +54,7 @@ fn keys(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let mut found = Found::default();
     if let Some(name) = glob::literal(pattern) {
         let key = ctx.keys.keyspace().hasher().key(&name);
-        ctx.keys.lock_also(ctx.keys.db(), &key)?;
-        if ctx.keys.contains(&key) {
+        if ctx.keys.is_alive(&key) {
             found.add(&name);
         }
     } else {

@@ -1,70 +1,68 @@
-//! Places: members of sorted sets whose scores are geohash numbers.
+//! The geo group: places on Earth as members of sorted sets, whose scores are geohash numbers.
+//!
+//! | file | commands |
+//! |---|---|
+//! | `position` | GEOADD, GEODIST, GEOHASH, GEOPOS |
+//! | `search` | what all searches do: their words, the search, the answer |
+//! | `by_shape`, `by_radius` | the rows: GEOSEARCH and GEOSEARCHSTORE; the older GEORADIUS family |
 
-mod place;
+mod by_radius;
+mod by_shape;
+mod position;
 mod search;
 
-use crate::command::{Begin, KeyFlags, KeySpec};
+#[cfg(test)]
+mod tests;
+
+use crate::args::Args;
+use crate::command::Arg;
 use crate::ctx::Command;
 use crate::double::parse_f64;
 use crate::error::{CommandError, Result};
-use crate::reply::{Outcome, Reply};
+use crate::reply::Reply;
 use brisk_resp::Protocol;
 use brisk_structures::geohash::Point;
 
-pub(super) const FAMILY: &[&[Command]] = &[place::COMMANDS, search::COMMANDS];
+/// Places of a key, as COMMAND DOCS names the unit of a distance.
+const UNIT: Arg = Arg::one_of(
+    "unit",
+    &[Arg::token("m", "M"), Arg::token("km", "KM"), Arg::token("ft", "FT"), Arg::token("mi", "MI")],
+);
 
-/// The key behind the word `keyword`, which is overwritten.
-const fn stored_after(keyword: &'static str, from: i16) -> KeySpec {
-    let mut spec = KeySpec::at(0).overwrite(KeyFlags::UPDATE);
-    spec.begin = Begin::Keyword { keyword, from };
-    spec
+/// Metres in a unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Unit(f64);
+
+impl Unit {
+    fn parse(word: &[u8]) -> Result<Unit> {
+        let units = [(b"m" as &[u8], 1.0), (b"km", 1000.0), (b"ft", 0.3048), (b"mi", 1609.34)];
+        let found = units.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
+        let unknown = "ERR unsupported unit provided. please use M, KM, FT, MI";
+        found.map(|(_, metres)| Unit(*metres)).ok_or_else(|| CommandError::text(unknown))
+    }
 }
 
-/// Metres of a unit by its name.
-fn unit_m(name: &[u8]) -> Result<f64> {
-    const UNITS: [(&str, f64); 4] = [("m", 1.0), ("km", 1000.0), ("ft", 0.3048), ("mi", 1609.34)];
-    let unit = UNITS.iter().find(|unit| name.eq_ignore_ascii_case(unit.0.as_bytes()));
-    unit.map(|unit| unit.1).ok_or_else(|| {
-        CommandError::text("ERR unsupported unit provided. please use M, KM, FT, MI")
-    })
-}
-
-/// Reads longitude and latitude.
-fn point(longitude: &[u8], latitude: &[u8]) -> Result<Point> {
-    let degrees = |word| parse_f64(word).ok_or(CommandError::NotAFloat);
-    let point = Point { longitude: degrees(longitude)?, latitude: degrees(latitude)? };
+/// Takes a longitude and a latitude.
+fn point(args: &mut Args<'_>) -> Result<Point> {
+    let mut degrees = || parse_f64(args.bytes()?).ok_or(CommandError::NotAFloat);
+    let point = Point { longitude: degrees()?, latitude: degrees()? };
     if point.is_valid() {
         return Ok(point);
     }
-    Err(CommandError::text(format!(
-        "ERR invalid longitude,latitude pair {:.6},{:.6}",
-        point.longitude, point.latitude
-    )))
+    let Point { longitude, latitude } = point;
+    let text = format!("ERR invalid longitude,latitude pair {longitude:.6},{latitude:.6}");
+    Err(CommandError::text(text))
 }
 
-/// The place of a score.
-fn place_of(score: f64) -> Point {
-    // Any score can stand in a sorted set; C turns negative ones into large numbers.
-    let number = if score < 0.0 { score as i64 as u64 } else { score as u64 };
-    Point::of_number(number)
-}
-
-/// A distance with four decimals, which is text in both protocols.
-fn reply_distance(reply: &mut Reply<'_>, distance: f64) -> Outcome {
-    reply.bulk(format!("{distance:.4}").as_bytes())
-}
-
-/// Two coordinates with up to 17 decimals.
+/// Writes a place: its degrees to 17 digits behind the point, without zeros at the end.
 fn reply_point(reply: &mut Reply<'_>, point: Point) {
     reply.array(2);
     for degrees in [point.longitude, point.latitude] {
         let text = format!("{degrees:.17}");
         let text = text.trim_end_matches('0').trim_end_matches('.');
-        let text = if text == "-0" { "0" } else { text };
         match reply.protocol() {
-            Protocol::Resp2 => {
-                reply.bulk(text.as_bytes());
-            }
+            Protocol::Resp2 => drop(reply.bulk(text.as_bytes())),
+            // Its text, not its value: a double would be written with fewer digits.
             Protocol::Resp3 => {
                 let bytes = reply.buffer().bytes_mut();
                 bytes.push(b',');
@@ -75,5 +73,11 @@ fn reply_point(reply: &mut Reply<'_>, point: Point) {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Writes a distance with four digits behind the point.
+fn reply_distance(reply: &mut Reply<'_>, distance: f64) {
+    reply.bulk(format!("{distance:.4}").as_bytes());
+}
+
+/// All commands of the group.
+pub(super) const FAMILY: &[&[Command]] =
+    &[position::COMMANDS, by_shape::COMMANDS, by_radius::COMMANDS];

@@ -1,729 +1,363 @@
-//! GEOSEARCH, GEOSEARCHSTORE and the older GEORADIUS, GEORADIUSBYMEMBER: places in a circle or box.
+//! What all geo searches do: read their options, find places in the cells around a centre, sort
+//! them, and answer or store them.
 
-use super::{place_of, point, reply_distance, reply_point, stored_after, unit_m};
+use super::{Unit, point, reply_distance, reply_point};
 use crate::args::Args;
-use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
+use crate::ctx::Ctx;
 use crate::double::parse_f64;
 use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
-use crate::reply::{Outcome, Reply};
-use crate::types::SortedSet;
-use crate::types::sorted_set::ScoreRange;
+use crate::reply::Outcome;
+use crate::types::Collection;
+use crate::types::sorted_set::{AddRules, ScoreRange, SortedSet};
 use brisk_structures::geohash::{Point, Shape};
 
-/// What a command's name decides.
+/// Which words a command understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// Centre and shape stand among the options.
+pub(super) enum Family {
+    /// GEORADIUS and GEORADIUSBYMEMBER: centre and radius come first, the result may be stored.
+    Radius,
+    /// Their read-only forms.
+    RadiusReadOnly,
+    /// GEOSEARCH.
     Search,
+    /// GEOSEARCHSTORE: the destination comes before the source.
     SearchStore,
-    /// Longitude, latitude and radius stand behind the key.
-    Radius {
-        may_store: bool,
-    },
-    /// A member and a radius stand behind the key.
-    RadiusByMember {
-        may_store: bool,
-    },
 }
 
-impl Form {
+impl Family {
     fn is_search(self) -> bool {
-        matches!(self, Form::Search | Form::SearchStore)
-    }
-
-    /// Whether STORE and STOREDIST name a key.
-    fn takes_store(self) -> bool {
-        matches!(self, Form::Radius { may_store: true } | Form::RadiusByMember { may_store: true })
+        matches!(self, Family::Search | Family::SearchStore)
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sorting {
-    None,
-    Nearest,
-    Farthest,
+enum Order {
+    Unsorted,
+    Near,
+    Far,
 }
 
-/// What is wanted.
+/// What is asked for.
+#[derive(Debug)]
 struct Wanted<'a> {
+    /// `None` if it was to be a member of a key that does not exist.
     centre: Option<Point>,
-    /// The centre was named, even if there is no set to find it in.
-    from_member: bool,
-    from_point: bool,
     shape: Option<Shape>,
-    unit_m: f64,
-    with_distance: bool,
-    with_hash: bool,
-    with_point: bool,
-    any: bool,
+    unit: Unit,
+    order: Order,
     /// 0 for all.
     count: usize,
-    sorting: Sorting,
-    target: Option<Key<'a>>,
-    stores_distance: bool,
+    any: bool,
+    with_distance: bool,
+    with_number: bool,
+    with_point: bool,
+    store: Option<Key<'a>>,
+    store_distance: bool,
 }
 
-/// A place found.
+impl Wanted<'_> {
+    fn new() -> Wanted<'static> {
+        Wanted {
+            centre: None,
+            shape: None,
+            unit: Unit(1.0),
+            order: Order::Unsorted,
+            count: 0,
+            any: false,
+            with_distance: false,
+            with_number: false,
+            with_point: false,
+            store: None,
+            store_distance: false,
+        }
+    }
+}
+
+/// A place that was found.
 struct Found {
     member: Vec<u8>,
-    distance_m: f64,
+    /// Its number, or whatever ZADD put there.
     score: f64,
-    point: Point,
+    /// In metres.
+    distance: f64,
 }
 
-fn geosearch(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    search(ctx, args, Form::Search)
+/// Takes a radius or a side and says what it must be if it is no number.
+fn length(args: &mut Args<'_>, what: &str) -> Result<f64> {
+    parse_f64(args.bytes()?).ok_or_else(|| CommandError::text(format!("ERR need numeric {what}")))
 }
 
-fn geosearchstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    search(ctx, args, Form::SearchStore)
-}
-
-fn georadius(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    search(ctx, args, Form::Radius { may_store: true })
-}
-
-fn georadius_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    search(ctx, args, Form::Radius { may_store: false })
-}
-
-fn georadiusbymember(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    search(ctx, args, Form::RadiusByMember { may_store: true })
-}
-
-fn georadiusbymember_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    search(ctx, args, Form::RadiusByMember { may_store: false })
-}
-
-fn search(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, form: Form) -> Result<Outcome> {
-    let target = if form == Form::SearchStore { Some(args.key()?) } else { None };
-    let key = args.key()?;
-    let set = ctx.keys.open::<SortedSet>(&key)?;
-    let mut wanted = Wanted::of_target(target);
-    wanted.parse(args, form, set)?;
-    wanted.check(args.word(0), form)?;
-    let found = set.map_or_else(Vec::new, |set| wanted.find(set));
-    let Some(target) = wanted.target else {
-        wanted.reply(&mut ctx.reply, &found);
-        return Ok(Outcome::Replied);
-    };
-    let limits = ctx.keys.env().settings.limits;
-    let mut members = SortedSet::new_tree(&limits);
-    for place in &found {
-        let distance = place.distance_m / wanted.unit_m;
-        members.insert(&place.member, if wanted.stores_distance { distance } else { place.score });
+fn circle(args: &mut Args<'_>) -> Result<(Shape, Unit)> {
+    let radius = length(args, "radius")?;
+    if radius < 0.0 {
+        return Err(CommandError::text("ERR radius cannot be negative"));
     }
-    // The key may stand where no key specification looks: the last STORE counts.
-    ctx.keys.lock_also(ctx.keys.db(), &target)?;
-    let event = if form.is_search() { "geosearchstore" } else { "georadiusstore" };
-    ctx.keys.put(&target, SortedSet::of_result(members, &limits), event);
-    // Each place counts as a change; `put` has counted one.
+    let unit = Unit::parse(args.bytes()?)?;
+    Ok((Shape::Circle { radius_m: radius * unit.0 }, unit))
+}
+
+fn rectangle(args: &mut Args<'_>) -> Result<(Shape, Unit)> {
+    let (width, height) = (length(args, "width")?, length(args, "height")?);
+    if width < 0.0 || height < 0.0 {
+        return Err(CommandError::text("ERR height or width cannot be negative"));
+    }
+    let unit = Unit::parse(args.bytes()?)?;
+    Ok((Shape::Box { width_m: width * unit.0, height_m: height * unit.0 }, unit))
+}
+
+/// The place of a member; `None` if the whole set does not exist.
+fn place_of(set: Option<&SortedSet>, member: &[u8]) -> Result<Option<Point>> {
+    let Some(set) = set else { return Ok(None) };
+    let unknown = || CommandError::text("ERR could not decode requested zset member");
+    let score = set.score(member).ok_or_else(unknown)?;
+    Ok(Some(Point::of_number(score as u64)))
+}
+
+/// GEORADIUS and its read-only form.
+pub(super) fn around_point(
+    ctx: &mut Ctx<'_, '_>,
+    args: &mut Args<'_>,
+    family: Family,
+) -> Result<Outcome> {
+    let source = args.key()?;
+    let set = ctx.keys.open::<SortedSet>(&source)?;
+    let mut wanted = Wanted { centre: Some(point(args)?), ..Wanted::new() };
+    let (shape, unit) = circle(args)?;
+    (wanted.shape, wanted.unit) = (Some(shape), unit);
+    options(args, family, set, &mut wanted)?;
+    answer(ctx, family, &source, wanted)
+}
+
+/// GEORADIUSBYMEMBER and its read-only form.
+pub(super) fn around_member(
+    ctx: &mut Ctx<'_, '_>,
+    args: &mut Args<'_>,
+    family: Family,
+) -> Result<Outcome> {
+    let source = args.key()?;
+    let set = ctx.keys.open::<SortedSet>(&source)?;
+    let mut wanted = Wanted { centre: place_of(set, args.bytes()?)?, ..Wanted::new() };
+    if set.is_some() {
+        let (shape, unit) = circle(args)?;
+        (wanted.shape, wanted.unit) = (Some(shape), unit);
+    } else {
+        // Nobody looks at radius and unit then.
+        args.bytes()?;
+        args.bytes()?;
+    }
+    options(args, family, set, &mut wanted)?;
+    answer(ctx, family, &source, wanted)
+}
+
+/// GEOSEARCH and GEOSEARCHSTORE.
+pub(super) fn by_shape(
+    ctx: &mut Ctx<'_, '_>,
+    args: &mut Args<'_>,
+    family: Family,
+) -> Result<Outcome> {
+    let store = if family == Family::SearchStore { Some(args.key()?) } else { None };
+    let source = args.key()?;
+    let set = ctx.keys.open::<SortedSet>(&source)?;
+    let mut wanted = Wanted { store, ..Wanted::new() };
+    options(args, family, set, &mut wanted)?;
+    answer(ctx, family, &source, wanted)
+}
+
+/// Takes all that follows; the options may come in any order.
+fn options<'a>(
+    args: &mut Args<'a>,
+    family: Family,
+    set: Option<&SortedSet>,
+    wanted: &mut Wanted<'a>,
+) -> Result<()> {
+    let may_store = family == Family::Radius;
+    let (mut from_member, mut from_point) = (false, false);
+    let (mut by_circle, mut by_box) = (false, false);
+    while args.remaining() > 0 {
+        let behind = args.remaining() - 1;
+        if args.take("WITHDIST") {
+            wanted.with_distance = true;
+        } else if args.take("WITHHASH") {
+            wanted.with_number = true;
+        } else if args.take("WITHCOORD") {
+            wanted.with_point = true;
+        } else if args.take("ANY") {
+            wanted.any = true;
+        } else if args.take("ASC") {
+            wanted.order = Order::Near;
+        } else if args.take("DESC") {
+            wanted.order = Order::Far;
+        } else if behind >= 1 && args.take("COUNT") {
+            let count = args.integer()?;
+            let positive = usize::try_from(count).ok().filter(|count| *count > 0);
+            wanted.count = positive.ok_or_else(|| CommandError::text("ERR COUNT must be > 0"))?;
+        } else if behind >= 1 && may_store && args.take("STORE") {
+            (wanted.store, wanted.store_distance) = (Some(args.key()?), false);
+        } else if behind >= 1 && may_store && args.take("STOREDIST") {
+            (wanted.store, wanted.store_distance) = (Some(args.key()?), true);
+        } else if family == Family::SearchStore && args.take("STOREDIST") {
+            wanted.store_distance = true;
+        } else if behind >= 1 && family.is_search() && !from_point && args.take("FROMMEMBER") {
+            wanted.centre = place_of(set, args.bytes()?)?;
+            from_member = true;
+        } else if behind >= 2 && family.is_search() && !from_member && args.take("FROMLONLAT") {
+            wanted.centre = Some(point(args)?);
+            from_point = true;
+        } else if behind >= 2 && family.is_search() && !by_box && args.take("BYRADIUS") {
+            let (shape, unit) = circle(args)?;
+            (wanted.shape, wanted.unit, by_circle) = (Some(shape), unit, true);
+        } else if behind >= 3 && family.is_search() && !by_circle && args.take("BYBOX") {
+            let (shape, unit) = rectangle(args)?;
+            (wanted.shape, wanted.unit, by_box) = (Some(shape), unit, true);
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    check(args, family, wanted, from_member || from_point, by_circle || by_box)
+}
+
+/// Options that exclude or need one another.
+fn check(
+    args: &Args<'_>,
+    family: Family,
+    wanted: &Wanted<'_>,
+    has_centre: bool,
+    has_shape: bool,
+) -> Result<()> {
+    let name = || String::from_utf8_lossy(args.word(0)).into_owned();
+    let error = |text: String| Err(CommandError::text(text));
+    let with = wanted.with_distance || wanted.with_number || wanted.with_point;
+    if wanted.store.is_some() && with {
+        let what = match family {
+            Family::SearchStore => "GEOSEARCHSTORE",
+            _ => "STORE option in GEORADIUS",
+        };
+        return error(format!(
+            "ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
+        ));
+    }
+    if family.is_search() && !has_centre {
+        let choice = "exactly one of FROMMEMBER or FROMLONLAT can be specified for";
+        return error(format!("ERR {choice} {}", name()));
+    }
+    if family.is_search() && !has_shape {
+        let choice = "exactly one of BYRADIUS and BYBOX can be specified for";
+        return error(format!("ERR {choice} {}", name()));
+    }
+    if wanted.any && wanted.count == 0 {
+        return error("ERR the ANY argument requires COUNT argument".to_owned());
+    }
+    Ok(())
+}
+
+fn answer(
+    ctx: &mut Ctx<'_, '_>,
+    family: Family,
+    source: &Key<'_>,
+    wanted: Wanted<'_>,
+) -> Result<Outcome> {
+    if let Some(store) = &wanted.store {
+        // Of several STORE words the last counts, and only the first is locked beforehand.
+        let db = ctx.keys.db();
+        ctx.keys.lock_also(db, store)?;
+    }
+    let found = match ctx.keys.inspect(source).and_then(|entry| entry.get::<SortedSet>()) {
+        Some(set) => search(set, &wanted),
+        None => Vec::new(),
+    };
+    match &wanted.store {
+        Some(store) => {
+            let event = match family {
+                Family::SearchStore => "geosearchstore",
+                _ => "georadiusstore",
+            };
+            keep(ctx, store, &wanted, &found, event)
+        }
+        None => Ok(tell(ctx, &wanted, &found)),
+    }
+}
+
+/// The places within the shape, sorted and counted as wanted.
+fn search(set: &SortedSet, wanted: &Wanted<'_>) -> Vec<Found> {
+    let (Some(centre), Some(shape)) = (wanted.centre, wanted.shape) else { return Vec::new() };
+    let enough = if wanted.any { wanted.count } else { usize::MAX };
+    let mut found = Vec::new();
+    'cells: for cell in shape.cells(centre) {
+        let range = ScoreRange {
+            min: cell.first() as f64,
+            min_open: false,
+            max: cell.end() as f64,
+            max_open: true,
+        };
+        for (member, score) in set.iter(set.score_ranks(&range)) {
+            if found.len() >= enough {
+                break 'cells;
+            }
+            let place = Point::of_number(score as u64);
+            if let Some(distance) = shape.distance_within(centre, place) {
+                found.push(Found { member: member.to_vec(), score, distance });
+            }
+        }
+    }
+    // The nearest so many are meant, unless any will do.
+    let order = match wanted.order {
+        Order::Unsorted if wanted.count > 0 && !wanted.any => Order::Near,
+        order => order,
+    };
+    match order {
+        Order::Unsorted => {}
+        Order::Near => found.sort_by(|a, b| a.distance.total_cmp(&b.distance)),
+        Order::Far => found.sort_by(|a, b| b.distance.total_cmp(&a.distance)),
+    }
+    if wanted.count > 0 {
+        found.truncate(wanted.count);
+    }
+    found
+}
+
+fn tell(ctx: &mut Ctx<'_, '_>, wanted: &Wanted<'_>, found: &[Found]) -> Outcome {
+    let reply = &mut ctx.reply;
+    let parts = [wanted.with_distance, wanted.with_number, wanted.with_point];
+    let parts = parts.into_iter().filter(|part| *part).count();
+    reply.array(found.len());
+    for place in found {
+        if parts > 0 {
+            reply.array(parts + 1);
+        }
+        reply.bulk(&place.member);
+        if wanted.with_distance {
+            reply_distance(reply, place.distance / wanted.unit.0);
+        }
+        if wanted.with_number {
+            reply.integer(place.score as i64);
+        }
+        if wanted.with_point {
+            reply_point(reply, Point::of_number(place.score as u64));
+        }
+    }
+    Outcome::Replied
+}
+
+/// Stores what was found; the answer is its number.
+fn keep(
+    ctx: &mut Ctx<'_, '_>,
+    store: &Key<'_>,
+    wanted: &Wanted<'_>,
+    found: &[Found],
+    event: &'static str,
+) -> Result<Outcome> {
+    let limits = &ctx.keys.env().settings.limits;
+    let mut set = <SortedSet as Collection>::new(limits);
+    for place in found {
+        let score = match wanted.store_distance {
+            true => place.distance / wanted.unit.0,
+            false => place.score,
+        };
+        set.add(&place.member, score, &AddRules::default(), limits)?;
+    }
+    ctx.keys.put(store, set, event);
+    // Redis counts each place as a change.
     ctx.keys.changed_all((found.len() as u64).saturating_sub(1));
     Ok(ctx.reply.count(found.len()))
 }
-
-/// Reads a distance and its unit; the distance in metres.
-fn length_m(word: &[u8], unit_m: f64, missing: &'static str) -> Result<f64> {
-    Ok(parse_f64(word).ok_or_else(|| CommandError::text(missing))? * unit_m)
-}
-
-fn negative(what: &'static str) -> CommandError {
-    CommandError::text(format!("ERR {what} cannot be negative"))
-}
-
-impl<'a> Wanted<'a> {
-    fn of_target(target: Option<Key<'a>>) -> Wanted<'a> {
-        Wanted {
-            centre: None,
-            from_member: false,
-            from_point: false,
-            shape: None,
-            unit_m: 1.0,
-            with_distance: false,
-            with_hash: false,
-            with_point: false,
-            any: false,
-            count: 0,
-            sorting: Sorting::None,
-            target,
-            stores_distance: false,
-        }
-    }
-
-    /// Reads all words. Without a set they are judged too.
-    fn parse(&mut self, args: &mut Args<'a>, form: Form, set: Option<&SortedSet>) -> Result<()> {
-        match form {
-            Form::Radius { .. } => {
-                self.centre = Some(point(args.bytes()?, args.bytes()?)?);
-                self.circle(args)?;
-            }
-            Form::RadiusByMember { .. } if set.is_none() => {
-                // What nothing is looked for with is not judged either.
-                for _ in 0..3 {
-                    args.bytes()?;
-                }
-            }
-            Form::RadiusByMember { .. } => {
-                self.member(args.bytes()?, set)?;
-                self.circle(args)?;
-            }
-            Form::Search | Form::SearchStore => {}
-        }
-        while args.remaining() > 0 {
-            let known = self.parse_shown(args)?
-                || self.parse_stored(args, form)?
-                || form.is_search() && self.parse_area(args, set)?;
-            if !known {
-                return Err(CommandError::Syntax);
-            }
-        }
-        Ok(())
-    }
-
-    /// How results are chosen and shown.
-    fn parse_shown(&mut self, args: &mut Args<'a>) -> Result<bool> {
-        if args.take("WITHDIST") {
-            self.with_distance = true;
-        } else if args.take("WITHHASH") {
-            self.with_hash = true;
-        } else if args.take("WITHCOORD") {
-            self.with_point = true;
-        } else if args.take("ANY") {
-            self.any = true;
-        } else if args.take("ASC") {
-            self.sorting = Sorting::Nearest;
-        } else if args.take("DESC") {
-            self.sorting = Sorting::Farthest;
-        } else if args.remaining() > 1 && args.take("COUNT") {
-            let count = usize::try_from(args.integer()?).ok().filter(|count| *count > 0);
-            self.count = count.ok_or_else(|| CommandError::text("ERR COUNT must be > 0"))?;
-        } else {
-            return Ok(false);
-        }
-        Ok(true)
-    }
-
-    /// Whether results are stored, and what of them.
-    fn parse_stored(&mut self, args: &mut Args<'a>, form: Form) -> Result<bool> {
-        if form == Form::SearchStore && args.take("STOREDIST") {
-            self.stores_distance = true;
-            return Ok(true);
-        }
-        if !form.takes_store() || args.remaining() < 2 {
-            return Ok(false);
-        }
-        let stores_distance = args.take("STOREDIST");
-        if !stores_distance && !args.take("STORE") {
-            return Ok(false);
-        }
-        self.stores_distance = stores_distance;
-        self.target = Some(args.key()?);
-        Ok(true)
-    }
-
-    /// Where and how far is searched.
-    fn parse_area(&mut self, args: &mut Args<'a>, set: Option<&SortedSet>) -> Result<bool> {
-        let left = args.remaining();
-        let (circle, rectangle) = match self.shape {
-            Some(Shape::Circle { .. }) => (true, false),
-            Some(Shape::Box { .. }) => (false, true),
-            None => (false, false),
-        };
-        if left > 1 && !self.from_point && args.take("FROMMEMBER") {
-            self.member(args.bytes()?, set)?;
-            self.from_member = true;
-        } else if left > 2 && !self.from_member && args.take("FROMLONLAT") {
-            self.centre = Some(point(args.bytes()?, args.bytes()?)?);
-            self.from_point = true;
-        } else if left > 2 && !rectangle && args.take("BYRADIUS") {
-            self.circle(args)?;
-        } else if left > 3 && !circle && args.take("BYBOX") {
-            self.rectangle(args)?;
-        } else {
-            return Ok(false);
-        }
-        Ok(true)
-    }
-
-    fn member(&mut self, member: &[u8], set: Option<&SortedSet>) -> Result<()> {
-        if let Some(set) = set {
-            let score = set
-                .score(member)
-                .ok_or_else(|| CommandError::text("ERR could not decode requested zset member"))?;
-            self.centre = Some(place_of(score));
-        }
-        Ok(())
-    }
-
-    fn circle(&mut self, args: &mut Args<'a>) -> Result<()> {
-        let radius = length_m(args.bytes()?, 1.0, "ERR need numeric radius")?;
-        if radius < 0.0 {
-            return Err(negative("radius"));
-        }
-        self.unit_m = unit_m(args.bytes()?)?;
-        self.shape = Some(Shape::Circle { radius_m: radius * self.unit_m });
-        Ok(())
-    }
-
-    fn rectangle(&mut self, args: &mut Args<'a>) -> Result<()> {
-        let width = length_m(args.bytes()?, 1.0, "ERR need numeric width")?;
-        let height = length_m(args.bytes()?, 1.0, "ERR need numeric height")?;
-        if width < 0.0 || height < 0.0 {
-            return Err(negative("height or width"));
-        }
-        self.unit_m = unit_m(args.bytes()?)?;
-        let (width_m, height_m) = (width * self.unit_m, height * self.unit_m);
-        self.shape = Some(Shape::Box { width_m, height_m });
-        Ok(())
-    }
-
-    /// What must be there, and what must not be there together.
-    fn check(&self, name: &[u8], form: Form) -> Result<()> {
-        if self.target.is_some() && (self.with_distance || self.with_hash || self.with_point) {
-            let who = if form == Form::SearchStore {
-                "GEOSEARCHSTORE"
-            } else {
-                "STORE option in GEORADIUS"
-            };
-            return Err(CommandError::text(format!(
-                "ERR {who} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
-            )));
-        }
-        if form.is_search() && !self.from_member && !self.from_point {
-            return Err(CommandError::text_with(
-                "ERR exactly one of FROMMEMBER or FROMLONLAT can be specified for ",
-                name,
-            ));
-        }
-        if form.is_search() && self.shape.is_none() {
-            return Err(CommandError::text_with(
-                "ERR exactly one of BYRADIUS and BYBOX can be specified for ",
-                name,
-            ));
-        }
-        if self.any && self.count == 0 {
-            return Err(CommandError::text("ERR the ANY argument requires COUNT argument"));
-        }
-        Ok(())
-    }
-
-    /// The places, as many as wanted and in the order wanted.
-    fn find(&self, set: &SortedSet) -> Vec<Found> {
-        let (Some(centre), Some(shape)) = (self.centre, self.shape) else { return Vec::new() };
-        let enough = if self.any { self.count } else { usize::MAX };
-        let mut found = Vec::new();
-        for cell in shape.cells(centre) {
-            let range = ScoreRange {
-                min: cell.first() as f64,
-                min_open: false,
-                max: cell.end() as f64,
-                max_open: true,
-            };
-            for (member, score) in set.iter(set.score_ranks(&range)) {
-                if found.len() >= enough {
-                    break;
-                }
-                let point = place_of(score);
-                if let Some(distance_m) = shape.distance_within(centre, point) {
-                    found.push(Found { member: member.to_vec(), distance_m, score, point });
-                }
-            }
-        }
-        let nearest = |a: &Found, b: &Found| a.distance_m.total_cmp(&b.distance_m);
-        // The nearest are wanted where only some are, unless any will do.
-        match self.sorting {
-            Sorting::Farthest => found.sort_by(|a, b| nearest(b, a)),
-            Sorting::Nearest => found.sort_by(nearest),
-            Sorting::None if self.count > 0 && !self.any => found.sort_by(nearest),
-            Sorting::None => {}
-        }
-        if self.count > 0 {
-            found.truncate(self.count);
-        }
-        found
-    }
-
-    fn reply(&self, reply: &mut Reply<'_>, found: &[Found]) {
-        let extras = [self.with_distance, self.with_hash, self.with_point];
-        let extras = extras.into_iter().filter(|extra| *extra).count();
-        reply.array(found.len());
-        for place in found {
-            if extras > 0 {
-                reply.array(1 + extras);
-            }
-            reply.bulk(&place.member);
-            if self.with_distance {
-                reply_distance(reply, place.distance_m / self.unit_m);
-            }
-            if self.with_hash {
-                reply.integer(place.score as i64);
-            }
-            if self.with_point {
-                reply_point(reply, place.point);
-            }
-        }
-    }
-}
-
-const GEOSEARCH: Command = Command {
-    spec: Spec {
-        name: "geosearch",
-        group: Group::Geo,
-        summary: "Finds the places in a circle or a box.",
-        since: "6.2.0",
-        complexity: "O(N+log(M))",
-        arity: -7,
-        flags: Flags::READONLY,
-        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-        args: &[
-            Arg::key("key"),
-            Arg::one_of(
-                "from",
-                &[
-                    Arg::string("member").after("FROMMEMBER"),
-                    Arg::block(
-                        "longitude_latitude",
-                        &[Arg::double("longitude"), Arg::double("latitude")],
-                    )
-                    .after("FROMLONLAT"),
-                ],
-            ),
-            Arg::one_of(
-                "by",
-                &[
-                    Arg::block(
-                        "circle",
-                        &[
-                            Arg::double("radius").after("BYRADIUS"),
-                            Arg::one_of(
-                                "unit",
-                                &[
-                                    Arg::token("m", "M"),
-                                    Arg::token("km", "KM"),
-                                    Arg::token("ft", "FT"),
-                                    Arg::token("mi", "MI"),
-                                ],
-                            ),
-                        ],
-                    ),
-                    Arg::block(
-                        "box",
-                        &[
-                            Arg::double("width").after("BYBOX"),
-                            Arg::double("height"),
-                            Arg::one_of(
-                                "unit",
-                                &[
-                                    Arg::token("m", "M"),
-                                    Arg::token("km", "KM"),
-                                    Arg::token("ft", "FT"),
-                                    Arg::token("mi", "MI"),
-                                ],
-                            ),
-                        ],
-                    ),
-                ],
-            ),
-            Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                .optional(),
-            Arg::block(
-                "count",
-                &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
-            )
-            .optional(),
-            Arg::token("withcoord", "WITHCOORD").optional(),
-            Arg::token("withdist", "WITHDIST").optional(),
-            Arg::token("withhash", "WITHHASH").optional(),
-        ],
-        history: &[("7.0.0", "Takes names of units in upper case.")],
-        ..Spec::EMPTY
-    },
-    run: geosearch,
-    subcommands: &[],
-};
-
-const GEOSEARCHSTORE: Command = Command {
-    spec: Spec {
-        name: "geosearchstore",
-        group: Group::Geo,
-        summary: "Stores the places in a circle or a box.",
-        since: "6.2.0",
-        complexity: "O(N+log(M))",
-        arity: -8,
-        flags: Flags::WRITE.union(Flags::DENYOOM),
-        keys: &[
-            KeySpec::at(1).overwrite(KeyFlags::UPDATE),
-            KeySpec::at(2).read_only(KeyFlags::ACCESS),
-        ],
-        args: &[
-            Arg::key("destination"),
-            Arg::key("source").spec(1),
-            Arg::one_of(
-                "from",
-                &[
-                    Arg::string("member").after("FROMMEMBER"),
-                    Arg::block(
-                        "longitude_latitude",
-                        &[Arg::double("longitude"), Arg::double("latitude")],
-                    )
-                    .after("FROMLONLAT"),
-                ],
-            ),
-            Arg::one_of(
-                "by",
-                &[
-                    Arg::block(
-                        "circle",
-                        &[
-                            Arg::double("radius").after("BYRADIUS"),
-                            Arg::one_of(
-                                "unit",
-                                &[
-                                    Arg::token("m", "M"),
-                                    Arg::token("km", "KM"),
-                                    Arg::token("ft", "FT"),
-                                    Arg::token("mi", "MI"),
-                                ],
-                            ),
-                        ],
-                    ),
-                    Arg::block(
-                        "box",
-                        &[
-                            Arg::double("width").after("BYBOX"),
-                            Arg::double("height"),
-                            Arg::one_of(
-                                "unit",
-                                &[
-                                    Arg::token("m", "M"),
-                                    Arg::token("km", "KM"),
-                                    Arg::token("ft", "FT"),
-                                    Arg::token("mi", "MI"),
-                                ],
-                            ),
-                        ],
-                    ),
-                ],
-            ),
-            Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                .optional(),
-            Arg::block(
-                "count",
-                &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
-            )
-            .optional(),
-            Arg::token("storedist", "STOREDIST").optional(),
-        ],
-        history: &[("7.0.0", "Takes names of units in upper case.")],
-        ..Spec::EMPTY
-    },
-    run: geosearchstore,
-    subcommands: &[],
-};
-
-const GEORADIUS: Command = Command {
-    spec: Spec {
-        name: "georadius",
-        group: Group::Geo,
-        summary: "Finds the places around a point, and may store them.",
-        since: "3.2.0",
-        complexity: "O(N+log(M))",
-        arity: -6,
-        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS),
-        keys: &[
-            KeySpec::at(1).read_only(KeyFlags::ACCESS),
-            stored_after("STORE", 6),
-            stored_after("STOREDIST", 6),
-        ],
-        args: &[
-            Arg::key("key"),
-            Arg::double("longitude"),
-            Arg::double("latitude"),
-            Arg::double("radius"),
-            Arg::one_of(
-                "unit",
-                &[
-                    Arg::token("m", "M"),
-                    Arg::token("km", "KM"),
-                    Arg::token("ft", "FT"),
-                    Arg::token("mi", "MI"),
-                ],
-            ),
-            Arg::token("withcoord", "WITHCOORD").optional(),
-            Arg::token("withdist", "WITHDIST").optional(),
-            Arg::token("withhash", "WITHHASH").optional(),
-            Arg::block(
-                "count",
-                &[
-                    Arg::integer("count").after("COUNT"),
-                    Arg::token("any", "ANY").since("6.2.0").optional(),
-                ],
-            )
-            .optional(),
-            Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                .optional(),
-            Arg::key("key").spec(1).after("STORE").optional(),
-            Arg::key("key").spec(2).after("STOREDIST").optional(),
-        ],
-        history: &[
-            ("6.2.0", "`COUNT` can take `ANY`."),
-            ("7.0.0", "Takes names of units in upper case."),
-        ],
-        deprecated: Some(Deprecated {
-            since: "6.2.0",
-            replaced_by: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument",
-        }),
-        ..Spec::EMPTY
-    },
-    run: georadius,
-    subcommands: &[],
-};
-
-const GEORADIUS_RO: Command = Command {
-    spec: Spec {
-        name: "georadius_ro",
-        group: Group::Geo,
-        summary: "Finds the places around a point.",
-        since: "3.2.10",
-        complexity: "O(N+log(M))",
-        arity: -6,
-        flags: Flags::READONLY,
-        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-        args: &[
-            Arg::key("key"),
-            Arg::double("longitude"),
-            Arg::double("latitude"),
-            Arg::double("radius"),
-            Arg::one_of(
-                "unit",
-                &[
-                    Arg::token("m", "M"),
-                    Arg::token("km", "KM"),
-                    Arg::token("ft", "FT"),
-                    Arg::token("mi", "MI"),
-                ],
-            ),
-            Arg::token("withcoord", "WITHCOORD").optional(),
-            Arg::token("withdist", "WITHDIST").optional(),
-            Arg::token("withhash", "WITHHASH").optional(),
-            Arg::block(
-                "count",
-                &[
-                    Arg::integer("count").after("COUNT"),
-                    Arg::token("any", "ANY").since("6.2.0").optional(),
-                ],
-            )
-            .optional(),
-            Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                .optional(),
-        ],
-        history: &[("6.2.0", "`COUNT` can take `ANY`.")],
-        deprecated: Some(Deprecated {
-            since: "6.2.0",
-            replaced_by: "`GEOSEARCH` with the `BYRADIUS` argument",
-        }),
-        ..Spec::EMPTY
-    },
-    run: georadius_ro,
-    subcommands: &[],
-};
-
-const GEORADIUSBYMEMBER: Command = Command {
-    spec: Spec {
-        name: "georadiusbymember",
-        group: Group::Geo,
-        summary: "Finds the places around another, and may store them.",
-        since: "3.2.0",
-        complexity: "O(N+log(M))",
-        arity: -5,
-        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS),
-        keys: &[
-            KeySpec::at(1).read_only(KeyFlags::ACCESS),
-            stored_after("STORE", 5),
-            stored_after("STOREDIST", 5),
-        ],
-        args: &[
-            Arg::key("key"),
-            Arg::string("member"),
-            Arg::double("radius"),
-            Arg::one_of(
-                "unit",
-                &[
-                    Arg::token("m", "M"),
-                    Arg::token("km", "KM"),
-                    Arg::token("ft", "FT"),
-                    Arg::token("mi", "MI"),
-                ],
-            ),
-            Arg::token("withcoord", "WITHCOORD").optional(),
-            Arg::token("withdist", "WITHDIST").optional(),
-            Arg::token("withhash", "WITHHASH").optional(),
-            Arg::block(
-                "count",
-                &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
-            )
-            .optional(),
-            Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                .optional(),
-            Arg::key("key").spec(1).after("STORE").optional(),
-            Arg::key("key").spec(2).after("STOREDIST").optional(),
-        ],
-        history: &[("7.0.0", "Takes names of units in upper case.")],
-        deprecated: Some(Deprecated {
-            since: "6.2.0",
-            replaced_by: "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
-        }),
-        ..Spec::EMPTY
-    },
-    run: georadiusbymember,
-    subcommands: &[],
-};
-
-const GEORADIUSBYMEMBER_RO: Command = Command {
-    spec: Spec {
-        name: "georadiusbymember_ro",
-        group: Group::Geo,
-        summary: "Finds the places around another.",
-        since: "3.2.10",
-        complexity: "O(N+log(M))",
-        arity: -5,
-        flags: Flags::READONLY,
-        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
-        args: &[
-            Arg::key("key"),
-            Arg::string("member"),
-            Arg::double("radius"),
-            Arg::one_of(
-                "unit",
-                &[
-                    Arg::token("m", "M"),
-                    Arg::token("km", "KM"),
-                    Arg::token("ft", "FT"),
-                    Arg::token("mi", "MI"),
-                ],
-            ),
-            Arg::token("withcoord", "WITHCOORD").optional(),
-            Arg::token("withdist", "WITHDIST").optional(),
-            Arg::token("withhash", "WITHHASH").optional(),
-            Arg::block(
-                "count",
-                &[Arg::integer("count").after("COUNT"), Arg::token("any", "ANY").optional()],
-            )
-            .optional(),
-            Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")])
-                .optional(),
-        ],
-        deprecated: Some(Deprecated {
-            since: "6.2.0",
-            replaced_by: "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments",
-        }),
-        ..Spec::EMPTY
-    },
-    run: georadiusbymember_ro,
-    subcommands: &[],
-};
-
-pub(super) const COMMANDS: &[Command] =
-    &[GEOSEARCH, GEOSEARCHSTORE, GEORADIUS, GEORADIUS_RO, GEORADIUSBYMEMBER, GEORADIUSBYMEMBER_RO];

@@ -1,6 +1,8 @@
 //! SCAN's promise, and the fairness of RANDOMKEY.
 
 use super::*;
+use crate::keyspace::keys::lock_patiently;
+use crate::testing::Db;
 use std::collections::HashMap;
 
 /// Scans the whole database, running `between` before each call; how often each key came.
@@ -133,4 +135,31 @@ fn keys_are_drawn_evenly_from_many_even_slots() {
     (0..1000).for_each(|n| world.set(&format!("key:{n}"), None));
     let chi = unevenness(&world, 1000, 20_000);
     assert!(chi < suspicious(999), "{chi}");
+}
+
+/// The tickets of the slots of a database that differ from 0.
+fn tickets(db: &Db, index: u32) -> Vec<u64> {
+    let database = db.keyspace().database(DbIndex(index));
+    let slots = (0..SLOTS as u16).map(SlotId::new);
+    let mut tickets: Vec<u64> =
+        slots.map(|slot| lock_patiently(database, slot).meta().last_write.0).collect();
+    tickets.retain(|ticket| *ticket > 0);
+    tickets.sort_unstable();
+    tickets
+}
+
+#[test]
+fn commands_on_whole_databases_mark_the_slots_they_changed() {
+    let mut db = Db::new();
+    db.effects("MSET a 1 b 2", &["MSET a 1 b 2"]);
+    assert_eq!(tickets(&db, 0), [1, 1]);
+    db.select(1).effects("SET c 3", &["SET c 3"]);
+    db.effects("SWAPDB 0 1", &["SWAPDB 0 1"]);
+    assert_eq!((tickets(&db, 0), tickets(&db, 1)), (vec![3, 3, 3], vec![3, 3, 3]));
+    db.effects("FLUSHDB", &["FLUSHDB"]);
+    assert_eq!((tickets(&db, 0), tickets(&db, 1)), (vec![3, 3, 3], vec![3, 4, 4]));
+    db.effects("FLUSHALL", &["FLUSHALL"]);
+    assert_eq!((tickets(&db, 0), tickets(&db, 1)), (vec![3, 3, 5], vec![3, 4, 4]));
+    db.check("FLUSHALL", "OK"); // nobody collects effects: no ticket
+    assert_eq!(tickets(&db, 0).iter().max(), Some(&5));
 }

@@ -6,7 +6,7 @@ use super::{debug_keyspace, debug_protocol};
 use crate::call::{Call, Command};
 use crate::worker::unix_ms;
 use brisk_engine::command::{Flags, Group, Spec};
-use brisk_engine::{Args, Outcome, Result, UnixMs};
+use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ const SUBCOMMANDS: &[Sub] = &[
     ("PAUSE-CRON", 1..=1, pause_cron),
     ("POPULATE", 1..=3, debug_keyspace::populate),
     ("PROTOCOL", 1..=1, debug_protocol::protocol),
+    ("QUICKLIST-PACKED-THRESHOLD", 1..=1, quicklist_packed_threshold),
     ("REPLYBUFFER", 2..=2, reply_buffer),
     ("SET-ACTIVE-EXPIRE", 1..=1, set_active_expire),
     ("SLEEP", 1..=1, sleep),
@@ -86,6 +87,18 @@ fn switch_nothing(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
+/// So that tests need no elements of megabytes to meet those that have list nodes of their own.
+fn quicklist_packed_threshold(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    const MAX: u64 = (1 << 32) - (1 << 20);
+    let bytes = crate::config::value::memory(args.bytes()?).filter(|bytes| *bytes <= MAX);
+    let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
+        CommandError::text("ERR argument must be a memory value bigger than 1 and smaller than 4gb")
+    })?;
+    call.core.shared.set_list_plain_min(bytes);
+    call.core.refresh_config();
+    Ok(call.reply.ok())
+}
+
 /// Output is a queue of pieces here: there is no buffer whose size could be watched.
 fn reply_buffer(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if args.take("PEAK-RESET-TIME") {
@@ -136,6 +149,8 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "PROTOCOL <type>",
         "    Answer with a value of this type: string, integer, double, bignum, null, array,",
         "    set, map, attrib, push, verbatim, true, false.",
+        "QUICKLIST-PACKED-THRESHOLD <size>",
+        "    Elements of lists from this size on have nodes of their own; 0 for the usual.",
         "REPLYBUFFER PEAK-RESET-TIME <NEVER|RESET|milliseconds>",
         "REPLYBUFFER RESIZING <0|1>",
         "    Accepted without effect: there are no reply buffers of a fixed size.",

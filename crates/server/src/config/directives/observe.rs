@@ -40,6 +40,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "latency-tracking-info-percentiles",
         "50 99 99.9",
         Kind::Many(special::PERCENTILES),
-    ),
+    )
+    .binary(),
     Directive::new("notify-keyspace-events", "", Kind::One(notify::NOTIFY)),
 ];

@@ -64,7 +64,10 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .immutable()
         .planned(),
     Directive::text("masteruser", "", field!(replication.masteruser)).planned(),
-    Directive::text("masterauth", "", field!(replication.masterauth)).sensitive().planned(),
+    Directive::text("masterauth", "", field!(replication.masterauth))
+        .sensitive()
+        .binary()
+        .planned(),
     Directive::integer("repl-timeout", "60", (1, INT_MAX), field!(replication.repl_timeout_s))
         .planned(),
     Directive::integer(

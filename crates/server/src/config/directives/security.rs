@@ -32,7 +32,7 @@ pub struct Security {
 }
 
 pub(super) const DIRECTIVES: &[Directive] = &[
-    Directive::text("requirepass", "", field!(security.requirepass)).sensitive(),
+    Directive::text("requirepass", "", field!(security.requirepass)).sensitive().binary(),
     Directive::text("aclfile", "", field!(security.aclfile)).immutable(),
     Directive::integer("acllog-max-len", "128", (0, LONG_MAX), field!(security.acllog_max_len)),
     Directive::choice("acl-pubsub-default", "resetchannels", choice!(security.acl_pubsub_default)),

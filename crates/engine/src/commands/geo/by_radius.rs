@@ -1,0 +1,167 @@
+//! GEORADIUS, GEORADIUSBYMEMBER and their read-only forms: the older searches, in a circle only.
+
+use super::UNIT;
+use super::search::{Family, around_member, around_point};
+use crate::args::Args;
+use crate::command::{Arg, Begin, Deprecated, Find, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::error::Result;
+use crate::reply::Outcome;
+
+fn georadius(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    around_point(ctx, args, Family::Radius)
+}
+
+fn georadius_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    around_point(ctx, args, Family::RadiusReadOnly)
+}
+
+fn georadiusbymember(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    around_member(ctx, args, Family::Radius)
+}
+
+fn georadiusbymember_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    around_member(ctx, args, Family::RadiusReadOnly)
+}
+
+/// The key behind a word.
+const fn store_key(word: &'static str, from: i16) -> KeySpec {
+    KeySpec {
+        begin: Begin::Keyword { keyword: word, from },
+        find: Find::Range { last: 0, step: 1, limit: 0 },
+        ..KeySpec::at(0).overwrite(KeyFlags::UPDATE)
+    }
+}
+
+const SOURCE: KeySpec = KeySpec::at(1).read_only(KeyFlags::ACCESS);
+const WITHCOORD: Arg = Arg::token("withcoord", "WITHCOORD").optional();
+const WITHDIST: Arg = Arg::token("withdist", "WITHDIST").optional();
+const WITHHASH: Arg = Arg::token("withhash", "WITHHASH").optional();
+const ANY: Arg = Arg::token("any", "ANY").optional();
+const COUNT: Arg =
+    Arg::block("count", &[Arg::integer("count").after("COUNT"), ANY.since("6.2.0")]).optional();
+const COUNT_BY_MEMBER: Arg =
+    Arg::block("count", &[Arg::integer("count").after("COUNT"), ANY]).optional();
+const ORDER: Arg =
+    Arg::one_of("order", &[Arg::token("asc", "ASC"), Arg::token("desc", "DESC")]).optional();
+const STORE: Arg = Arg::key("key").after("STORE").spec(1).optional();
+const STOREDIST: Arg = Arg::key("key").after("STOREDIST").spec(2).optional();
+const ANY_CAME: (&str, &str) = ("6.2.0", "`ANY` came, for `COUNT`.");
+const UPPER_CASE: (&str, &str) = ("7.0.0", "Units may be in upper case.");
+
+/// What all rows share.
+const ROW: Spec = Spec {
+    group: Group::Geo,
+    since: "3.2.0",
+    complexity: "O(N+log(M)) where N is the number of elements inside the bounding box of the circular area delimited by center and radius and M is the number of items inside the index.",
+    ..Spec::EMPTY
+};
+const STORING: Flags = Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS);
+
+const fn replaced_by(by: &'static str) -> Option<Deprecated> {
+    Some(Deprecated { since: "6.2.0", replaced_by: by })
+}
+
+const GEORADIUS: Spec = Spec {
+    name: "georadius",
+    summary: "Finds, or stores, the places around a place.",
+    arity: -6,
+    flags: STORING,
+    keys: &[SOURCE, store_key("STORE", 6), store_key("STOREDIST", 6)],
+    args: &[
+        Arg::key("key"),
+        Arg::double("longitude"),
+        Arg::double("latitude"),
+        Arg::double("radius"),
+        UNIT,
+        WITHCOORD,
+        WITHDIST,
+        WITHHASH,
+        COUNT,
+        ORDER,
+        STORE,
+        STOREDIST,
+    ],
+    history: &[ANY_CAME, UPPER_CASE],
+    deprecated: replaced_by("`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument"),
+    ..ROW
+};
+
+const GEORADIUS_RO: Spec = Spec {
+    name: "georadius_ro",
+    summary: "Finds the places around a place; stores nothing.",
+    since: "3.2.10",
+    arity: -6,
+    flags: Flags::READONLY,
+    keys: &[SOURCE],
+    args: &[
+        Arg::key("key"),
+        Arg::double("longitude"),
+        Arg::double("latitude"),
+        Arg::double("radius"),
+        UNIT,
+        WITHCOORD,
+        WITHDIST,
+        WITHHASH,
+        COUNT,
+        ORDER,
+    ],
+    history: &[ANY_CAME],
+    deprecated: replaced_by("`GEOSEARCH` with the `BYRADIUS` argument"),
+    ..ROW
+};
+
+const GEORADIUSBYMEMBER: Spec = Spec {
+    name: "georadiusbymember",
+    summary: "Finds, or stores, the places around a member.",
+    arity: -5,
+    flags: STORING,
+    keys: &[SOURCE, store_key("STORE", 5), store_key("STOREDIST", 5)],
+    args: &[
+        Arg::key("key"),
+        Arg::string("member"),
+        Arg::double("radius"),
+        UNIT,
+        WITHCOORD,
+        WITHDIST,
+        WITHHASH,
+        COUNT_BY_MEMBER,
+        ORDER,
+        STORE,
+        STOREDIST,
+    ],
+    history: &[UPPER_CASE],
+    deprecated: replaced_by(
+        "`GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments",
+    ),
+    ..ROW
+};
+
+const GEORADIUSBYMEMBER_RO: Spec = Spec {
+    name: "georadiusbymember_ro",
+    summary: "Finds the places around a member; stores nothing.",
+    since: "3.2.10",
+    arity: -5,
+    flags: Flags::READONLY,
+    keys: &[SOURCE],
+    args: &[
+        Arg::key("key"),
+        Arg::string("member"),
+        Arg::double("radius"),
+        UNIT,
+        WITHCOORD,
+        WITHDIST,
+        WITHHASH,
+        COUNT_BY_MEMBER,
+        ORDER,
+    ],
+    deprecated: replaced_by("`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments"),
+    ..ROW
+};
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command { spec: GEORADIUS, run: georadius, subcommands: &[] },
+    Command { spec: GEORADIUS_RO, run: georadius_ro, subcommands: &[] },
+    Command { spec: GEORADIUSBYMEMBER, run: georadiusbymember, subcommands: &[] },
+    Command { spec: GEORADIUSBYMEMBER_RO, run: georadiusbymember_ro, subcommands: &[] },
+];

@@ -1,0 +1,111 @@
+//! HSET, HMSET, HSETNX: give fields values.
+
+use crate::args::Args;
+use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::error::Result;
+use crate::reply::Outcome;
+use crate::types::Edit;
+use crate::types::hash::{FieldDeadline, Hash};
+
+fn hset(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let added = set_all(ctx, args)?;
+    Ok(ctx.reply.count(added))
+}
+
+fn hmset(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    set_all(ctx, args)?;
+    Ok(ctx.reply.ok())
+}
+
+/// Sets all fields that are given; the number of new ones.
+fn set_all(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<usize> {
+    let key = args.key()?;
+    if !args.remaining().is_multiple_of(2) {
+        return Err(ctx.wrong_arity());
+    }
+    ctx.keys.upsert::<Hash, _>(&key, |hash, limits| {
+        let first = args.position();
+        hash.prepare((first..args.argc()).map(|index| args.word(index)), limits);
+        let (mut added, mut pairs) = (0, 0);
+        while let (Some(field), Some(value)) = (args.optional(), args.optional()) {
+            added += usize::from(hash.set(field, value, FieldDeadline::Drop, limits));
+            pairs += 1;
+        }
+        Ok(Edit::new(added, pairs, "hset"))
+    })
+}
+
+fn hsetnx(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let (field, value) = (args.bytes()?, args.bytes()?);
+    let added = ctx.keys.upsert::<Hash, _>(&key, |hash, limits| {
+        if hash.contains(field) {
+            return Ok(Edit::unchanged(false));
+        }
+        hash.set(field, value, FieldDeadline::Drop, limits);
+        Ok(Edit::new(true, 1, "hset"))
+    })?;
+    Ok(ctx.reply.integer(i64::from(added)))
+}
+
+const PAIRS: Arg =
+    Arg::block("field_value", &[Arg::string("field"), Arg::string("value")]).multiple();
+
+const HSET: Command = Command {
+    spec: Spec {
+        name: "hset",
+        group: Group::Hash,
+        summary: "Gives fields of a hash values.",
+        since: "2.0.0",
+        complexity: "O(1) for each field, so O(N) for N of them.",
+        arity: -4,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
+        args: &[Arg::key("key"), PAIRS],
+        history: &[("4.0.0", "Several fields can be set at once.")],
+        ..Spec::EMPTY
+    },
+    run: hset,
+    subcommands: &[],
+};
+
+const HMSET: Command = Command {
+    spec: Spec {
+        name: "hmset",
+        group: Group::Hash,
+        summary: "Gives fields of a hash values.",
+        since: "2.0.0",
+        complexity: "O(N) in the number of fields that are set.",
+        arity: -4,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
+        args: &[Arg::key("key"), PAIRS],
+        deprecated: Some(Deprecated {
+            since: "4.0.0",
+            replaced_by: "`HSET` with multiple field-value pairs",
+        }),
+        ..Spec::EMPTY
+    },
+    run: hmset,
+    subcommands: &[],
+};
+
+const HSETNX: Command = Command {
+    spec: Spec {
+        name: "hsetnx",
+        group: Group::Hash,
+        summary: "Gives a field of a hash a value unless it has one.",
+        since: "2.0.0",
+        complexity: "O(1)",
+        arity: 4,
+        flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],
+        args: &[Arg::key("key"), Arg::string("field"), Arg::string("value")],
+        ..Spec::EMPTY
+    },
+    run: hsetnx,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[HMSET, HSET, HSETNX];

@@ -1,0 +1,28 @@
+//! Commands on hashes.
+
+mod change;
+mod counter;
+mod deadline;
+mod random;
+mod read;
+mod remove;
+mod scan;
+mod ttl;
+mod with_ttl;
+
+use crate::ctx::Command;
+
+pub(super) const FAMILY: &[&[Command]] = &[
+    change::COMMANDS,
+    counter::COMMANDS,
+    deadline::COMMANDS,
+    random::COMMANDS,
+    read::COMMANDS,
+    remove::COMMANDS,
+    scan::COMMANDS,
+    ttl::COMMANDS,
+    with_ttl::COMMANDS,
+];
+
+#[cfg(test)]
+mod tests;

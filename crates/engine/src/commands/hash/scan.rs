@@ -1,0 +1,65 @@
+//! HSCAN: the fields of a hash bit by bit.
+
+use crate::args::Args;
+use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::commands::iteration::{self, Step};
+use crate::ctx::{Command, Ctx};
+use crate::error::Result;
+use crate::reply::Outcome;
+use crate::types::hash::Hash;
+
+fn hscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let cursor = iteration::cursor(args)?;
+    let Some(hash) = ctx.keys.open::<Hash>(&key)? else {
+        ctx.reply.array(2);
+        ctx.reply.bulk_integer(0);
+        return Ok(ctx.reply.array(0));
+    };
+    let step = Step::parse_of_pairs(args)?;
+    let reply = &mut ctx.reply;
+    reply.array(2);
+    let mark = reply.buffer().mark();
+    let mut shown = 0;
+    let next = hash.scan(cursor, step.count, |field, value| {
+        if step.admits(field) {
+            reply.item(field);
+            shown += 1;
+            if step.values {
+                reply.item(value);
+                shown += 1;
+            }
+        }
+    });
+    Ok(reply.before(mark, |reply| {
+        // Cursors have fewer bits than 63.
+        reply.bulk_integer(next as i64);
+        reply.array(shown);
+    }))
+}
+
+const HSCAN: Command = Command {
+    spec: Spec {
+        name: "hscan",
+        group: Group::Hash,
+        summary: "Lists the fields of a hash with their values bit by bit.",
+        since: "2.8.0",
+        complexity: "O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of fields.",
+        arity: -3,
+        flags: Flags::READONLY,
+        tips: &["nondeterministic_output"],
+        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        args: &[
+            Arg::key("key"),
+            Arg::integer("cursor"),
+            Arg::pattern("pattern").after("MATCH").optional(),
+            Arg::integer("count").after("COUNT").optional(),
+            Arg::token("novalues", "NOVALUES").since("7.4.0").optional(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: hscan,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[HSCAN];

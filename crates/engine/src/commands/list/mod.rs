@@ -1,0 +1,49 @@
+//! The list group: elements in an order, pushed and popped at both ends.
+
+mod edit;
+mod pop;
+mod push;
+mod read;
+mod transfer;
+
+#[cfg(test)]
+mod tests;
+
+use crate::args::Args;
+use crate::command::Arg;
+use crate::ctx::Command;
+use crate::error::{CommandError, Result};
+use crate::types::list::End;
+
+pub(super) const FAMILY: &[&[Command]] =
+    &[push::COMMANDS, pop::COMMANDS, read::COMMANDS, edit::COMMANDS, transfer::COMMANDS];
+
+/// The words that name an end.
+const ENDS: &[Arg] = &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")];
+
+/// Takes LEFT or RIGHT.
+fn end(args: &mut Args<'_>) -> Result<End> {
+    if args.take("LEFT") {
+        Ok(End::Front)
+    } else if args.take("RIGHT") {
+        Ok(End::Back)
+    } else {
+        Err(CommandError::Syntax)
+    }
+}
+
+/// The event of a push at `end`.
+fn push_event(end: End) -> &'static str {
+    match end {
+        End::Front => "lpush",
+        End::Back => "rpush",
+    }
+}
+
+/// The event of a pop at `end`.
+fn pop_event(end: End) -> &'static str {
+    match end {
+        End::Front => "lpop",
+        End::Back => "rpop",
+    }
+}

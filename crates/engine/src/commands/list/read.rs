@@ -1,0 +1,234 @@
+//! LLEN, LINDEX, LRANGE, LPOS: lists are looked at.
+
+use crate::args::Args;
+use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::error::{CommandError, Result};
+use crate::reply::{Outcome, Reply};
+use crate::types::list::{End, List};
+use std::ops::ControlFlow;
+
+/// Bytes of an LRANGE reply that are written at once; the rest follows as the client reads, from a
+/// view of the list.
+const AT_ONCE_BYTES: usize = 64 * 1024;
+
+fn llen(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let list = ctx.keys.open::<List>(&key)?;
+    Ok(ctx.reply.count(list.map_or(0, List::len)))
+}
+
+fn lindex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    // The key is looked for before the number is read.
+    let Some(list) = ctx.keys.open::<List>(&key)? else { return Ok(ctx.reply.null()) };
+    let index = list.index(args.integer()?);
+    let found = index.and_then(|index| list.get(index, |item| ctx.reply.item(item)));
+    Ok(found.unwrap_or_else(|| ctx.reply.null()))
+}
+
+fn lrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let (start, stop) = (args.integer()?, args.integer()?);
+    let Some(list) = ctx.keys.open::<List>(&key)? else { return Ok(ctx.reply.array(0)) };
+    let (mut first, mut count) = list.span(start, stop);
+    let outcome = ctx.reply.array(count);
+    if write_some(&mut ctx.reply, list, &mut first, &mut count, AT_ONCE_BYTES) {
+        let view = list.clone();
+        ctx.reply
+            .stream(move |reply, budget| write_some(reply, &view, &mut first, &mut count, budget));
+    }
+    Ok(outcome)
+}
+
+/// Writes `count` elements from `first` on, or about `budget` bytes of them, and steps over them;
+/// false if none is left.
+fn write_some(
+    reply: &mut Reply<'_>,
+    list: &List,
+    first: &mut usize,
+    count: &mut usize,
+    budget: usize,
+) -> bool {
+    if *count == 0 {
+        return false;
+    }
+    let end = reply.written().saturating_add(budget);
+    let last = *first + *count;
+    list.walk(*first, End::Front, |index, item| {
+        reply.item(item);
+        *first = index + 1;
+        if *first < last && reply.written() < end {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        }
+    });
+    *count = last - *first;
+    *count > 0
+}
+
+/// The options of LPOS.
+struct Search {
+    /// Which match counts first; from the back if `end` says so.
+    rank: u64,
+    end: End,
+    /// How many matches are wanted, 0 for all; `None`: one, and not in an array.
+    count: Option<usize>,
+    /// How many elements are looked at.
+    len_max: usize,
+}
+
+impl Search {
+    fn read(args: &mut Args<'_>) -> Result<Search> {
+        let mut search = Search { rank: 1, end: End::Front, count: None, len_max: usize::MAX };
+        while args.remaining() >= 2 {
+            if args.take("RANK") {
+                let rank = args.integer()?;
+                if rank == 0 {
+                    return Err(CommandError::text(
+                        "ERR RANK can't be zero: use 1 to start from the first match, 2 from the \
+                         second ... or use negative to start from the end of the list",
+                    ));
+                }
+                // Its negative, which would be the rank from the back, does not exist.
+                if rank == i64::MIN {
+                    return Err(CommandError::text(format!(
+                        "ERR value is out of range, value must between {} and {}",
+                        -i64::MAX,
+                        i64::MAX
+                    )));
+                }
+                search.end = if rank < 0 { End::Back } else { End::Front };
+                search.rank = rank.unsigned_abs();
+            } else if args.take("COUNT") {
+                search.count = Some(natural(args, "ERR COUNT can't be negative")?);
+            } else if args.take("MAXLEN") {
+                let len = natural(args, "ERR MAXLEN can't be negative")?;
+                search.len_max = if len == 0 { usize::MAX } else { len };
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        args.end()?;
+        Ok(search)
+    }
+
+    /// Writes the indexes of what it finds; returns how many there were.
+    fn run(&self, reply: &mut Reply<'_>, list: &List, text: &[u8]) -> usize {
+        let wanted = match self.count {
+            None => 1,
+            Some(0) => usize::MAX,
+            Some(count) => count,
+        };
+        let first = if self.end == End::Front { 0 } else { list.len() - 1 };
+        let (mut passed, mut matches, mut found) = (0, 0, 0);
+        list.walk(first, self.end, |index, item| {
+            if item.is(text) {
+                matches += 1;
+                if matches >= self.rank {
+                    reply.count(index);
+                    found += 1;
+                }
+            }
+            passed += 1;
+            if found < wanted && passed < self.len_max {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        found
+    }
+}
+
+/// Takes a number that is not negative; anything else is the error `otherwise`.
+fn natural(args: &mut Args<'_>, otherwise: &'static str) -> Result<usize> {
+    let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
+    number.ok_or_else(|| CommandError::text(otherwise))
+}
+
+fn lpos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let (key, text) = (args.key()?, args.bytes()?);
+    let search = Search::read(args)?;
+    let list = ctx.keys.open::<List>(&key)?;
+    let mark = ctx.reply.buffer().mark();
+    let found = list.map_or(0, |list| search.run(&mut ctx.reply, list, text));
+    Ok(match search.count {
+        Some(_) => ctx.reply.before(mark, |reply| _ = reply.array(found)),
+        None if found == 0 => ctx.reply.null(),
+        None => Outcome::Replied,
+    })
+}
+
+const LLEN: Command = Command {
+    spec: Spec {
+        name: "llen",
+        group: Group::List,
+        summary: "Tells the length of a list.",
+        arity: 2,
+        flags: Flags::READONLY.union(Flags::FAST),
+        keys: &[KeySpec::at(1).read_only(KeyFlags::empty())],
+        args: &[Arg::key("key")],
+        ..Spec::EMPTY
+    },
+    run: llen,
+    subcommands: &[],
+};
+
+const LINDEX: Command = Command {
+    spec: Spec {
+        name: "lindex",
+        group: Group::List,
+        summary: "Reads an element by its index.",
+        complexity: "O(N) in the elements of a small list; O(log N) in the nodes of a large one.",
+        arity: 3,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        args: &[Arg::key("key"), Arg::integer("index")],
+        ..Spec::EMPTY
+    },
+    run: lindex,
+    subcommands: &[],
+};
+
+const LRANGE: Command = Command {
+    spec: Spec {
+        name: "lrange",
+        group: Group::List,
+        summary: "Reads the elements between two indexes.",
+        complexity: "O(S+N) in the nodes before the start and in the elements returned.",
+        arity: 4,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        args: &[Arg::key("key"), Arg::integer("start"), Arg::integer("stop")],
+        ..Spec::EMPTY
+    },
+    run: lrange,
+    subcommands: &[],
+};
+
+const LPOS: Command = Command {
+    spec: Spec {
+        name: "lpos",
+        group: Group::List,
+        summary: "Tells the indexes of elements that equal a value.",
+        since: "6.0.6",
+        complexity: "O(N) in the number of elements looked at.",
+        arity: -3,
+        flags: Flags::READONLY,
+        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        args: &[
+            Arg::key("key"),
+            Arg::string("element"),
+            Arg::integer("rank").after("RANK").optional(),
+            Arg::integer("num-matches").after("COUNT").optional(),
+            Arg::integer("len").after("MAXLEN").optional(),
+        ],
+        ..Spec::EMPTY
+    },
+    run: lpos,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[LLEN, LINDEX, LRANGE, LPOS];

@@ -1,0 +1,111 @@
+//! Entries as replies.
+
+use crate::reply::{Outcome, Reply};
+use crate::types::stream::{Entries, Entry, StreamId};
+
+/// From so many entries on a reply is written as the client takes it.
+const STREAMED_MIN: usize = 1024;
+
+/// Replies with an ID.
+pub(super) fn reply_id(reply: &mut Reply<'_>, id: StreamId) -> Outcome {
+    let mut text = [0u8; 41];
+    let len = format_id(id, &mut text);
+    reply.bulk(&text[..len])
+}
+
+/// Writes an ID into a buffer that any fits in; its length.
+fn format_id(id: StreamId, out: &mut [u8; 41]) -> usize {
+    let mut digits = itoa::Buffer::new();
+    let ms = digits.format(id.ms).as_bytes();
+    out[..ms.len()].copy_from_slice(ms);
+    let dash = ms.len();
+    out[dash] = b'-';
+    let seq = digits.format(id.seq).as_bytes();
+    out[dash + 1..dash + 1 + seq.len()].copy_from_slice(seq);
+    dash + 1 + seq.len()
+}
+
+/// Replies with an entry: its ID, and its fields and values in turn.
+pub(super) fn reply_entry(reply: &mut Reply<'_>, entry: &Entry<'_>) -> Outcome {
+    reply.array(2);
+    reply_id(reply, entry.id);
+    reply.array(2 * entry.len());
+    let mut digits = itoa::Buffer::new();
+    for (field, value) in entry.pairs() {
+        reply.bulk(field.text(&mut digits));
+        reply.bulk(value.text(&mut digits));
+    }
+    Outcome::Replied
+}
+
+/// The entries of a range to reply with.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) start: StreamId,
+    pub(super) end: StreamId,
+    /// `None`: all.
+    pub(super) count: Option<usize>,
+    pub(super) reversed: bool,
+}
+
+/// Replies with the entries of a range; large replies are written as the client takes them.
+pub(super) fn reply_range(reply: &mut Reply<'_>, entries: &Entries, wanted: &Wanted) -> Outcome {
+    let Wanted { start, end, count, .. } = *wanted;
+    let total = entries.count(start, end).min(count.unwrap_or(usize::MAX));
+    reply.array(total);
+    if total < STREAMED_MIN {
+        write_some(reply, entries, wanted, total, usize::MAX);
+        return Outcome::Replied;
+    }
+    let view = entries.clone();
+    let mut rest = (*wanted, total);
+    reply.stream(move |reply, budget| {
+        let (wanted, left) = rest;
+        match write_some(reply, &view, &wanted, left, budget) {
+            Some((wanted, left)) => {
+                rest = (wanted, left);
+                true
+            }
+            None => false,
+        }
+    })
+}
+
+/// Writes up to `left` entries, but stops when about `budget` bytes are written; what remains.
+fn write_some(
+    reply: &mut Reply<'_>,
+    entries: &Entries,
+    wanted: &Wanted,
+    mut left: usize,
+    budget: usize,
+) -> Option<(Wanted, usize)> {
+    let Wanted { start, end, reversed, .. } = *wanted;
+    let before = reply.written();
+    let mut write = |entry: Entry<'_>| {
+        reply_entry(reply, &entry);
+        left -= 1;
+        if left == 0 {
+            return Some(None);
+        }
+        (reply.written() - before >= budget).then(|| {
+            if reversed {
+                entry.id.prev().map(|end| (Wanted { end, ..*wanted }, left))
+            } else {
+                entry.id.next().map(|start| (Wanted { start, ..*wanted }, left))
+            }
+        })
+    };
+    if left_is_none(entries, start, end) {
+        return None;
+    }
+    let rest = if reversed {
+        entries.range_reversed(start, end).find_map(&mut write)
+    } else {
+        entries.range(start, end).find_map(&mut write)
+    };
+    rest.flatten()
+}
+
+fn left_is_none(entries: &Entries, start: StreamId, end: StreamId) -> bool {
+    entries.is_empty() || start > end
+}

@@ -1,0 +1,124 @@
+//! IDs as clients write them.
+
+use crate::error::{CommandError, Result};
+use crate::types::stream::StreamId;
+
+pub(super) const INVALID: &str = "ERR Invalid stream ID specified as stream command argument";
+
+/// An ID as written; the number may be left out or be `*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) ms: u64,
+    pub(super) seq: Seq,
+}
+
+/// The part behind the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seq {
+    Given(u64),
+    Missing,
+    /// `*`: to be chosen.
+    Auto,
+}
+
+fn invalid() -> CommandError {
+    CommandError::text(INVALID)
+}
+
+/// Longest word that is looked at, as in Redis.
+const LEN_MAX: usize = 127;
+
+/// Reads `ms`, `ms-seq` or `ms-*`.
+pub(super) fn parse_written(word: &[u8]) -> Result<Written> {
+    if word.len() > LEN_MAX {
+        return Err(invalid());
+    }
+    // Redis reads the word as a C string.
+    let word = word.split(|byte| *byte == 0).next().unwrap_or_default();
+    if matches!(word, b"-" | b"+") {
+        return Err(invalid());
+    }
+    let (ms, seq) = match word.iter().position(|byte| *byte == b'-') {
+        None => (word, Seq::Missing),
+        Some(at) if &word[at + 1..] == b"*" => (&word[..at], Seq::Auto),
+        Some(at) => (&word[..at], Seq::Given(parse_u64(&word[at + 1..]).ok_or_else(invalid)?)),
+    };
+    Ok(Written { ms: parse_u64(ms).ok_or_else(invalid)?, seq })
+}
+
+/// Reads an ID; a missing number is `missing`.
+pub(super) fn parse(word: &[u8], missing: u64) -> Result<StreamId> {
+    let Written { ms, seq } = parse_written(word)?;
+    match seq {
+        Seq::Given(seq) => Ok(StreamId { ms, seq }),
+        Seq::Missing => Ok(StreamId { ms, seq: missing }),
+        Seq::Auto => Err(invalid()),
+    }
+}
+
+/// Reads an ID, `-` for the lowest or `+` for the highest.
+pub(super) fn parse_or_edge(word: &[u8], missing: u64) -> Result<StreamId> {
+    match word {
+        b"-" => Ok(StreamId::MIN),
+        b"+" => Ok(StreamId::MAX),
+        _ => parse(word, missing),
+    }
+}
+
+/// Reads where a range starts; `(` excludes the ID itself.
+pub(super) fn parse_start(word: &[u8]) -> Result<StreamId> {
+    match word {
+        [b'(', id @ ..] if !id.is_empty() => parse(id, 0)?
+            .next()
+            .ok_or_else(|| CommandError::text("ERR invalid start ID for the interval")),
+        _ => parse_or_edge(word, 0),
+    }
+}
+
+/// Reads where a range ends.
+pub(super) fn parse_end(word: &[u8]) -> Result<StreamId> {
+    match word {
+        [b'(', id @ ..] if !id.is_empty() => parse(id, u64::MAX)?
+            .prev()
+            .ok_or_else(|| CommandError::text("ERR invalid end ID for the interval")),
+        _ => parse_or_edge(word, u64::MAX),
+    }
+}
+
+/// Reads a number as `strtoull` does: blanks and a sign may come first, and a negative number is
+/// counted from above, unless it is a plain one.
+fn parse_u64(word: &[u8]) -> Option<u64> {
+    if let Some(number) = crate::number::parse_i64(word) {
+        return u64::try_from(number).ok();
+    }
+    let blanks = word.iter().take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r')).count();
+    let (negative, digits) = match &word[blanks..] {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        digits => (false, digits),
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    let mut number = 0u64;
+    for byte in digits {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        number = number.checked_mul(10)?.checked_add(digit)?;
+    }
+    Some(if negative { number.wrapping_neg() } else { number })
+}
+
+/// Writes an ID without allocating.
+pub(super) fn write(id: StreamId, out: &mut Vec<u8>) {
+    let mut digits = itoa::Buffer::new();
+    out.extend_from_slice(digits.format(id.ms).as_bytes());
+    out.push(b'-');
+    out.extend_from_slice(digits.format(id.seq).as_bytes());
+}
+
+/// An ID as a word.
+pub(super) fn word(id: StreamId) -> Vec<u8> {
+    let mut out = Vec::with_capacity(24);
+    write(id, &mut out);
+    out
+}

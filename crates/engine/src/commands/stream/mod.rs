@@ -1,0 +1,65 @@
+//! The stream group: entries in the order of their IDs, and groups of consumers that read them.
+
+mod add;
+mod claim;
+mod delete;
+mod entries;
+mod group;
+mod id;
+mod info;
+mod info_full;
+mod pending;
+mod range;
+mod read;
+mod read_group;
+mod trim;
+
+#[cfg(test)]
+mod tests;
+
+use crate::ctx::Command;
+use crate::error::{CommandError, Result};
+use crate::keyspace::{Key, Keys};
+use crate::types::stream::{Group, Stream};
+
+pub(super) const FAMILY: &[&[Command]] = &[
+    add::COMMANDS,
+    delete::COMMANDS,
+    trim::COMMANDS,
+    range::COMMANDS,
+    read::COMMANDS,
+    group::COMMANDS,
+    pending::COMMANDS,
+    claim::COMMANDS,
+    info::COMMANDS,
+];
+
+/// The error for a group or its key that does not exist.
+fn no_group(key: &[u8], group: &[u8]) -> CommandError {
+    quote(&[b"NOGROUP No such key '", key, b"' or consumer group '", group, b"'"])
+}
+
+/// An error made of pieces, some of which are a client's words.
+fn quote(pieces: &[&[u8]]) -> CommandError {
+    let mut text: Vec<u8> = Vec::new();
+    for piece in pieces {
+        text.extend(piece.split(|byte| *byte == 0).next().unwrap_or_default());
+        if piece.contains(&0) {
+            // As Redis: what stands behind a NUL is lost, but only of that word.
+            continue;
+        }
+    }
+    text.iter_mut().filter(|byte| matches!(byte, b'\r' | b'\n')).for_each(|byte| *byte = b' ');
+    CommandError::bytes(text)
+}
+
+/// A stream that must have the group.
+fn stream_with_group<'k>(
+    keys: &'k Keys<'_>,
+    key: &Key<'_>,
+    group: &[u8],
+) -> Result<(&'k Stream, &'k Group)> {
+    keys.open::<Stream>(key)?
+        .and_then(|stream| Some((stream, stream.group(group)?)))
+        .ok_or_else(|| no_group(key.bytes, group))
+}

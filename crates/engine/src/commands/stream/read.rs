@@ -1,0 +1,250 @@
+//! XREAD, and what it shares with XREADGROUP: the list of streams, and waiting.
+
+use super::entries::{reply_entry, reply_id};
+use super::id;
+use super::read_group::{Membership, read_as_consumer};
+use crate::args::Args;
+use crate::command::{Arg, Begin, Find, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::error::{CommandError, Result};
+use crate::keyspace::{Key, Unserved};
+use crate::reply::{Outcome, Reply};
+use crate::types::Kind;
+use crate::types::stream::{Entries, Stream, StreamId};
+use brisk_resp::Protocol;
+use smallvec::SmallVec;
+
+/// A call as given.
+pub(super) struct Call<'a> {
+    pub(super) count: Option<usize>,
+    block_ms: Option<u64>,
+    /// Where the word behind BLOCK stands.
+    pub(super) group: Option<Membership<'a>>,
+    /// Keys and IDs, in the order of the words.
+    pub(super) streams: SmallVec<[(Key<'a>, &'a [u8]); 4]>,
+    /// Where the first ID stands among the words.
+    ids_at: usize,
+}
+
+/// What is read from a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// What is behind an ID.
+    Behind(StreamId),
+    /// What the group has not delivered yet.
+    New,
+}
+
+fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let call = parse(args, false)?;
+    let mut starts: SmallVec<[StreamId; 4]> = SmallVec::new();
+    for (key, word) in &call.streams {
+        let stream = ctx.keys.open::<Stream>(key)?;
+        starts.push(match *word {
+            b"$" => stream.map_or(StreamId::MIN, |stream| stream.last_id),
+            // The last entry itself, as later versions have it.
+            b"+" => {
+                let last = stream.and_then(|stream| stream.entries().last());
+                last.and_then(|last| last.id.prev()).unwrap_or_default()
+            }
+            b">" => {
+                return Err(CommandError::text(
+                    "ERR The > ID can be specified only when calling XREADGROUP using the GROUP \
+                     <group> <consumer> option.",
+                ));
+            }
+            word => id::parse(word, 0)?,
+        });
+    }
+    let mut served: SmallVec<[(Entries, StreamId, &[u8]); 4]> = SmallVec::new();
+    for ((key, _), start) in call.streams.iter().zip(&starts) {
+        let entry = ctx.keys.inspect(key);
+        if let Some(stream) = entry.and_then(|entry| entry.stream())
+            && let Some(start) = start.next()
+            && stream.entries().last().is_some_and(|last| last.id >= start)
+        {
+            served.push((stream.entries().clone(), start, key.bytes));
+        }
+    }
+    if served.is_empty() {
+        return Ok(wait(ctx, args, &call, |at| id::word(starts[at])));
+    }
+    announce(&mut ctx.reply, served.len());
+    for (entries, start, key) in &served {
+        open_stream(&mut ctx.reply, key);
+        let count = call.count.unwrap_or(usize::MAX);
+        let total = entries.count(*start, StreamId::MAX).min(count);
+        ctx.reply.array(total);
+        for entry in entries.range(*start, StreamId::MAX).take(total) {
+            reply_entry(&mut ctx.reply, &entry);
+        }
+    }
+    Ok(Outcome::Replied)
+}
+
+fn xreadgroup(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let call = parse(args, true)?;
+    read_as_consumer(ctx, args, &call)
+}
+
+/// Announces the streams that follow.
+pub(super) fn announce(reply: &mut Reply<'_>, streams: usize) {
+    match reply.protocol() {
+        Protocol::Resp2 => reply.array(streams),
+        Protocol::Resp3 => reply.map(streams),
+    };
+}
+
+/// Begins one stream: its key.
+pub(super) fn open_stream(reply: &mut Reply<'_>, key: &[u8]) {
+    if reply.protocol() == Protocol::Resp2 {
+        reply.array(2);
+    }
+    reply.bulk(key);
+}
+
+/// An ID whose entry was deleted meanwhile.
+pub(super) fn reply_deleted(reply: &mut Reply<'_>, id: StreamId) {
+    reply.array(2);
+    reply_id(reply, id);
+    reply.null_array();
+}
+
+/// There is nothing to read: the client waits if it wants to. `id` gives the ID of each stream as
+/// it is to be asked for again.
+pub(super) fn wait(
+    ctx: &mut Ctx<'_, '_>,
+    args: &Args<'_>,
+    call: &Call<'_>,
+    id: impl Fn(usize) -> Vec<u8>,
+) -> Outcome {
+    let Some(timeout_ms) = call.block_ms else { return ctx.reply.null_array() };
+    let mut words: Vec<Vec<u8>> = args.words().map(<[u8]>::to_vec).collect();
+    for at in 0..call.streams.len() {
+        words[call.ids_at + at] = id(at);
+    }
+    let keys: Vec<Key<'_>> = call.streams.iter().map(|(key, _)| *key).collect();
+    ctx.wait(&words, Kind::Stream, &keys, timeout_ms, Unserved::NullArray)
+}
+
+fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {
+    let mut call =
+        Call { count: None, block_ms: None, group: None, streams: SmallVec::new(), ids_at: 0 };
+    let mut no_ack = false;
+    let mut group = None;
+    loop {
+        let more = args.remaining().saturating_sub(1);
+        let word = args.bytes()?;
+        let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+        if is("BLOCK") && more >= 1 {
+            call.block_ms = Some(parse_block(args)?);
+        } else if is("COUNT") && more >= 1 {
+            // None and negative ones mean all.
+            call.count = usize::try_from(args.integer()?).ok().filter(|count| *count > 0);
+        } else if is("STREAMS") && more >= 1 {
+            break;
+        } else if is("GROUP") && more >= 2 {
+            if !in_group {
+                return Err(only_in_group("GROUP"));
+            }
+            group = Some((args.bytes()?, args.bytes()?));
+        } else if is("NOACK") {
+            if !in_group {
+                return Err(only_in_group("NOACK"));
+            }
+            no_ack = true;
+        } else {
+            return Err(CommandError::Syntax);
+        }
+    }
+    let words = args.remaining();
+    if words % 2 != 0 {
+        return Err(CommandError::text(
+            "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be \
+             specified.",
+        ));
+    }
+    call.ids_at = args.position() + words / 2;
+    for at in 0..words / 2 {
+        let key = args.key()?;
+        call.streams.push((key, args.word(call.ids_at + at)));
+    }
+    if in_group {
+        let missing = || CommandError::text("ERR Missing GROUP option for XREADGROUP");
+        let (group, consumer) = group.ok_or_else(missing)?;
+        call.group = Some(Membership { group, consumer, no_ack });
+    }
+    Ok(call)
+}
+
+fn only_in_group(option: &str) -> CommandError {
+    CommandError::text(format!(
+        "ERR The {option} option is only supported by XREADGROUP. You called XREAD instead."
+    ))
+}
+
+/// A timeout in milliseconds; 0 is for ever.
+fn parse_block(args: &mut Args<'_>) -> Result<u64> {
+    let text = "ERR timeout is not an integer or out of range";
+    let ms = args.integer().map_err(|_| CommandError::text(text))?;
+    u64::try_from(ms).map_err(|_| CommandError::text("ERR timeout is negative"))
+}
+
+const XREAD: Command = Command {
+    spec: Spec {
+        name: "xread",
+        group: Group::Stream,
+        summary: "Reads entries behind given IDs from streams; waits for some if there are none.",
+        since: "5.0.0",
+        complexity: "For each stream mentioned: O(N) with N being the number of elements being returned, it means that XREAD-ing with a fixed COUNT is O(1). Note that when the BLOCK option is used, XADD will pay O(M) time in order to serve the M clients blocked on the stream getting new data.",
+        arity: -4,
+        flags: Flags::READONLY.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
+        keys: &[KeySpec {
+            begin: Begin::Keyword { keyword: "STREAMS", from: 1 },
+            find: Find::Range { last: -1, step: 1, limit: 2 },
+            ..KeySpec::unknown()
+        }
+        .read_only(KeyFlags::ACCESS)],
+        args: &[
+            Arg::integer("count").after("COUNT").optional(),
+            Arg::integer("milliseconds").after("BLOCK").optional(),
+            Arg::block("streams", &[Arg::key("key").multiple(), Arg::string("id").multiple()])
+                .after("STREAMS"),
+        ],
+        ..Spec::EMPTY
+    },
+    run: xread,
+    subcommands: &[],
+};
+
+const XREADGROUP: Command = Command {
+    spec: Spec {
+        name: "xreadgroup",
+        group: Group::Stream,
+        summary: "Reads entries as a consumer of a group; waits for new ones if there are none.",
+        since: "5.0.0",
+        complexity: "For each stream mentioned: O(M) with M being the number of elements returned. If M is constant (e.g. always asking for the first 10 elements with COUNT), you can consider it O(1). On the other side when XREADGROUP blocks, XADD will pay the O(N) time in order to serve the N clients blocked on the stream getting new data.",
+        arity: -7,
+        flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
+        keys: &[KeySpec {
+            begin: Begin::Keyword { keyword: "STREAMS", from: 4 },
+            find: Find::Range { last: -1, step: 1, limit: 2 },
+            ..KeySpec::unknown()
+        }
+        .read_only(KeyFlags::ACCESS)],
+        args: &[
+            Arg::block("group_consumer", &[Arg::string("group"), Arg::string("consumer")])
+                .after("GROUP"),
+            Arg::integer("count").after("COUNT").optional(),
+            Arg::integer("milliseconds").after("BLOCK").optional(),
+            Arg::token("noack", "NOACK").optional(),
+            Arg::block("streams", &[Arg::key("key").multiple(), Arg::string("id").multiple()])
+                .after("STREAMS"),
+        ],
+        ..Spec::EMPTY
+    },
+    run: xreadgroup,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[XREAD, XREADGROUP];

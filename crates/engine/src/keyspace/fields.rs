@@ -1,0 +1,108 @@
+//! Deadlines inside values: fields of hashes that expire while their key stays.
+//!
+//! A slot's lower bound of deadlines covers these too, so both ways in which expired keys go work
+//! for fields: the step before a command removes what is due in its keys, and the expiry cycle
+//! walks a slot when its bound has passed. Two marks tell that there may be such hashes, since the
+//! count of keys with a deadline does not: [`FIELDS_EXPIRE`], and [`FIELDS_EXPIRE_ANEW`] for what
+//! came since the cycle began its walk over the slot. The cycle takes them back when a whole walk
+//! found nothing.
+
+use super::keys::{Keys, detach, discard, note_gone, notify};
+use super::{DbIndex, Entry, Key, SlotGuard, SlotId, UnixMs};
+use crate::effect::{Armed, Effect, EventClass};
+use crate::env::Env;
+use crate::types::hash::Hash;
+use crate::types::{Collection, Kind, kind_of};
+use brisk_structures::entry::ValueRef;
+
+/// Mark of a slot: fields of its hashes may have deadlines.
+pub(super) const FIELDS_EXPIRE: u8 = 2;
+/// The same for deadlines set since the present walk over the slot began.
+pub(super) const FIELDS_EXPIRE_ANEW: u8 = 4;
+/// Both.
+pub(super) const FIELD_MARKS: u8 = FIELDS_EXPIRE | FIELDS_EXPIRE_ANEW;
+
+/// Fields named in one HDEL that tells of expired ones.
+const PROPAGATED_FIELDS_MAX: usize = 1024;
+
+/// The soonest deadline inside an entry's value, or a lower bound of it.
+#[inline]
+pub(super) fn inner_deadline(entry: &Entry) -> Option<UnixMs> {
+    if kind_of(entry) != Kind::Hash {
+        return None;
+    }
+    match entry.value() {
+        ValueRef::Boxed(value) => value.next_deadline().map(UnixMs),
+        ValueRef::Bytes(_) | ValueRef::Int(_) => None,
+    }
+}
+
+impl Keys<'_> {
+    /// A value of the slot has a deadline inside.
+    #[cold]
+    pub(super) fn note_inside(&mut self, slot: SlotId, deadline: UnixMs) {
+        self.mark(slot, FIELD_MARKS);
+        self.slot_mut(slot).meta_mut().note(deadline);
+        self.keyspace().database(self.db()).note_inner_deadlines();
+    }
+
+    /// Removes what is due inside the value of `key`.
+    pub(super) fn remove_expired_inside(&mut self, key: &Key<'_>) {
+        let now = self.now();
+        if self.inner_deadline(key).is_some_and(|at| at <= now) {
+            let (env, db) = (self.env(), self.db());
+            self.expired_any = true;
+            expire_inside(env, db, self.slot_mut(key.slot), key.hash, key.bytes, usize::MAX);
+        }
+    }
+}
+
+/// Exchanges the marks with the tables. A walk over one of them goes on in the other, which is anew.
+pub(super) fn swap_marks<'g>(here: &mut SlotGuard<'g>, there: &mut SlotGuard<'g>) {
+    let (mine, theirs) = (here.marks(), there.marks());
+    for (guard, kept, other) in [(here, mine, theirs), (there, theirs, mine)] {
+        let fields = if other & FIELDS_EXPIRE != 0 { FIELD_MARKS } else { 0 };
+        guard.set_marks(kept & !FIELD_MARKS | fields);
+    }
+}
+
+/// Removes about `limit` fields that are due from a hash, and the hash with its last. False if more
+/// are due.
+pub(super) fn expire_inside(
+    env: &Env,
+    db: DbIndex,
+    guard: &mut SlotGuard<'_>,
+    key_hash: u64,
+    key: &[u8],
+    limit: usize,
+) -> bool {
+    let armed = env.armed.get();
+    let (mut count, mut names) = (0, Vec::new());
+    let found = guard.table_mut().into_find_mut(key_hash, key).and_then(|mut entry| {
+        let hash = Hash::of_value_mut(entry.boxed_mut()?)?;
+        let done = hash.expire(env.now().0, limit, |field| {
+            count += 1;
+            if armed.contains(Armed::PROPAGATE) {
+                names.push(field.to_vec());
+            }
+        });
+        Some((done, hash.is_empty()))
+    });
+    let Some((done, is_empty)) = found else { return true };
+    if count > 0 && !armed.is_empty() {
+        notify(env, db, key, EventClass::HASH, "hexpired");
+        for fields in names.chunks(PROPAGATED_FIELDS_MAX) {
+            let begin = [b"HDEL".to_vec(), key.to_vec()].into_iter();
+            let words = begin.chain(fields.iter().cloned()).collect();
+            env.aftermath.borrow_mut().effects.push(Effect { db, words });
+        }
+    }
+    if is_empty && let Some(entry) = detach(guard, env.tally.database(db), key_hash, key) {
+        note_gone(env, db, &entry);
+        discard(env, entry);
+        if !armed.is_empty() {
+            notify(env, db, key, EventClass::GENERIC, "del");
+        }
+    }
+    done
+}

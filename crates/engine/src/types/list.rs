@@ -1,0 +1,365 @@
+//! Lists: a listpack while they fit one node, a quicklist beyond.
+//!
+//! The limit is `list-max-listpack-size`. A list grows into a quicklist as soon as what is to be
+//! added might exceed it, and goes back when its last node has shrunk to half the limit, so that
+//! pushing and popping about the limit does not convert each time.
+
+use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use crate::effect::EventClass;
+use brisk_structures::listpack::{Item, ListPack};
+use brisk_structures::quicklist::{Options, QuickList, remove_matching};
+use std::ops::ControlFlow;
+
+pub use brisk_structures::quicklist::End;
+
+/// Nodes of a quicklist that are freed at once; more are handed to another thread.
+const LIGHT_NODES_MAX: usize = 32;
+
+/// A list in one of its encodings.
+#[derive(Debug, Clone)]
+pub enum List {
+    ListPack(ListPack),
+    /// A clone shares all nodes.
+    QuickList(Box<QuickList>),
+}
+
+impl Collection for List {
+    const KIND: Kind = Kind::List;
+    const EVENTS: EventClass = EventClass::LIST;
+
+    fn new(_: &EncodingLimits) -> List {
+        List::ListPack(ListPack::new())
+    }
+
+    fn of_value(value: &Value) -> Option<&List> {
+        match value {
+            Value::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    fn of_value_mut(value: &mut Value) -> Option<&mut List> {
+        match value {
+            Value::List(list) => Some(list),
+            _ => None,
+        }
+    }
+
+    fn into_value(self) -> Value {
+        Value::List(self)
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            List::ListPack(list) => list.is_empty(),
+            List::QuickList(list) => list.is_empty(),
+        }
+    }
+
+    fn encoding(&self) -> Encoding {
+        match self {
+            List::ListPack(_) => Encoding::ListPack,
+            List::QuickList(_) => Encoding::QuickList,
+        }
+    }
+}
+
+fn options(limits: &EncodingLimits) -> Options {
+    Options {
+        fill: limits.list_max_listpack_size,
+        compress_depth: limits.list_compress_depth,
+        plain_min: limits.list_plain_min,
+    }
+}
+
+#[expect(clippy::len_without_is_empty, reason = "it is the one of `Collection`")]
+impl List {
+    /// How many elements there are. O(1).
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self {
+            List::ListPack(list) => list.len(),
+            List::QuickList(list) => list.len(),
+        }
+    }
+
+    /// The index that `index` stands for, negative ones counting from the end; `None` if there is no
+    /// such element.
+    #[inline]
+    pub fn index(&self, index: i64) -> Option<usize> {
+        let distance = usize::try_from(index.unsigned_abs()).ok()?;
+        let index = if index < 0 { self.len().checked_sub(distance)? } else { distance };
+        (index < self.len()).then_some(index)
+    }
+
+    /// The part between two indexes, both included, as (first, count). Negative indexes count from
+    /// the end; what is out of range is cut off.
+    pub fn span(&self, start: i64, stop: i64) -> (usize, usize) {
+        let len = i64::try_from(self.len()).unwrap_or(i64::MAX);
+        let from_front = |index: i64| if index < 0 { len.saturating_add(index) } else { index };
+        let (start, stop) = (from_front(start).max(0), from_front(stop).min(len - 1));
+        if start > stop { (0, 0) } else { (start as usize, (stop - start) as usize + 1) }
+    }
+
+    /// Adds elements at one end, one after the other.
+    #[inline]
+    pub fn push<'w>(
+        &mut self,
+        end: End,
+        elements: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+        limits: &EncodingLimits,
+    ) {
+        let count = elements.len();
+        let bytes = elements.clone().map(<[u8]>::len).sum();
+        match self.grown(bytes, count, limits) {
+            List::ListPack(list) => match end {
+                End::Front => elements.for_each(|element| list.push_front(element)),
+                End::Back => elements.for_each(|element| list.push_back(element)),
+            },
+            List::QuickList(list) => elements.for_each(|element| list.push(end, element)),
+        }
+    }
+
+    /// Takes the element at one end out, after `visit` has seen it.
+    #[inline]
+    pub fn pop(
+        &mut self,
+        end: End,
+        limits: &EncodingLimits,
+        visit: impl FnOnce(Item<'_>),
+    ) -> Option<()> {
+        self.take(end, visit)?;
+        self.shrink(limits);
+        Some(())
+    }
+
+    /// Moves the element at `from` to the end `to`, after `visit` has seen it and said what its
+    /// text is.
+    pub fn rotate<T: AsRef<[u8]>>(
+        &mut self,
+        from: End,
+        to: End,
+        limits: &EncodingLimits,
+        visit: impl FnOnce(Item<'_>) -> T,
+    ) -> Option<T> {
+        let text = self.take(from, visit)?;
+        self.push(to, [text.as_ref()].into_iter(), limits);
+        self.shrink(limits);
+        Some(text)
+    }
+
+    #[inline]
+    fn take<R>(&mut self, end: End, visit: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        let list = match self {
+            List::ListPack(list) => list,
+            List::QuickList(list) => return list.pop(end, visit),
+        };
+        let at = match end {
+            End::Front => list.first()?,
+            End::Back => list.last()?,
+        };
+        let result = visit(list.item(at));
+        list.delete(at);
+        Some(result)
+    }
+
+    /// Calls `visit` with element `index`, if there is one.
+    pub fn get<R>(&self, index: usize, visit: impl FnOnce(Item<'_>) -> R) -> Option<R> {
+        match self {
+            List::ListPack(list) => list.get(index as i64).map(visit),
+            List::QuickList(list) => list.get(index, visit),
+        }
+    }
+
+    /// Calls `visit` with the elements from `index` on and their indexes, in the direction from
+    /// `end` to the other end, until it breaks.
+    pub fn walk<B>(
+        &self,
+        index: usize,
+        end: End,
+        mut visit: impl FnMut(usize, Item<'_>) -> ControlFlow<B>,
+    ) -> Option<B> {
+        let list = match self {
+            List::ListPack(list) => list,
+            List::QuickList(list) => return list.walk(index, end, visit),
+        };
+        let mut at = list.seek(index as i64);
+        let mut index = index;
+        while let Some(pos) = at {
+            if let ControlFlow::Break(result) = visit(index, list.item(pos)) {
+                return Some(result);
+            }
+            (at, index) = match end {
+                End::Front => (list.next(pos), index + 1),
+                End::Back => (list.prev(pos), index.wrapping_sub(1)), // wraps behind the last only
+            };
+        }
+        None
+    }
+
+    /// Adds an element before (`Front`) or behind (`Back`) the first that equals `pivot`; false if
+    /// none does.
+    pub fn insert_beside(
+        &mut self,
+        pivot: &[u8],
+        side: End,
+        element: &[u8],
+        limits: &EncodingLimits,
+    ) -> bool {
+        // The encoding changes even if the pivot is not found, as in Redis.
+        match self.grown(element.len(), 1, limits) {
+            List::ListPack(list) => {
+                let first = list.first();
+                let Some(at) = first.and_then(|first| list.find(first, pivot, 0)) else {
+                    return false;
+                };
+                match side {
+                    End::Front => list.insert_before(at, element),
+                    End::Back => list.insert_after(at, element),
+                };
+            }
+            List::QuickList(list) => {
+                let index = list.walk(0, End::Front, |index, item| {
+                    if item.is(pivot) {
+                        ControlFlow::Break(index)
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                });
+                let Some(index) = index else { return false };
+                list.insert(index, side, element);
+            }
+        }
+        true
+    }
+
+    /// Puts an element in the place of that of index `index`, negative ones counting from the end;
+    /// false if there is no such element.
+    pub fn set(&mut self, index: i64, element: &[u8], limits: &EncodingLimits) -> bool {
+        // The encoding changes even if there is no such element, as in Redis.
+        let index = self.index(index);
+        let own = self.grown(element.len(), 1, limits);
+        let Some(index) = index else { return false };
+        match own {
+            List::ListPack(list) => {
+                let at = list.seek(index as i64).expect("the index was checked");
+                list.replace(at, element);
+            }
+            List::QuickList(list) => {
+                list.replace(index, element);
+                self.shrink(limits);
+            }
+        }
+        true
+    }
+
+    /// Takes the first `limit` elements that equal `text` out, counted from `end`, and returns how
+    /// many there were.
+    pub fn remove(
+        &mut self,
+        text: &[u8],
+        limit: usize,
+        end: End,
+        limits: &EncodingLimits,
+    ) -> usize {
+        match self {
+            List::ListPack(list) => remove_matching(list, text, limit, end),
+            List::QuickList(list) => {
+                let removed = list.remove_matching(text, limit, end);
+                if removed > 0 {
+                    self.shrink(limits);
+                }
+                removed
+            }
+        }
+    }
+
+    /// Takes `count` elements from `index` on out, or as many as there are.
+    pub fn remove_range(&mut self, index: usize, count: usize, limits: &EncodingLimits) {
+        match self {
+            List::ListPack(list) => {
+                if let Some(at) = list.seek(index as i64) {
+                    list.delete_range(at, count);
+                }
+            }
+            List::QuickList(list) => {
+                list.remove_range(index, count);
+                self.shrink(limits);
+            }
+        }
+    }
+
+    /// Keeps `count` elements from `index` on and takes all others out.
+    pub fn keep_range(&mut self, index: usize, count: usize, limits: &EncodingLimits) {
+        let behind = index + count;
+        self.remove_ends(index, behind);
+        self.shrink(limits);
+    }
+
+    fn remove_ends(&mut self, index: usize, behind: usize) {
+        match self {
+            List::ListPack(list) => {
+                if let Some(at) = list.seek(behind as i64) {
+                    list.delete_range(at, usize::MAX);
+                }
+                if let Some(first) = list.first() {
+                    list.delete_range(first, index);
+                }
+            }
+            List::QuickList(list) => {
+                list.remove_range(behind, usize::MAX);
+                list.remove_range(0, index);
+            }
+        }
+    }
+
+    /// The list, ready to take `count` elements of `bytes` bytes together.
+    #[inline]
+    fn grown(&mut self, bytes: usize, count: usize, limits: &EncodingLimits) -> &mut List {
+        match self {
+            List::ListPack(list) => {
+                let options = options(limits);
+                if options.exceeded(list.bytes().saturating_add(bytes), list.len() + count) {
+                    let list = std::mem::take(list);
+                    *self = List::QuickList(Box::new(QuickList::from_listpack(list, options)));
+                }
+            }
+            List::QuickList(list) => list.set_plain_min(limits.list_plain_min),
+        }
+        self
+    }
+
+    /// Goes back to one listpack if no more than half a node is left.
+    fn shrink(&mut self, limits: &EncodingLimits) {
+        let List::QuickList(list) = self else { return };
+        let Some(single) = list.single() else { return };
+        let (bytes, count) = options(limits).node_limits();
+        if single.bytes() <= bytes / 2 && single.len() <= count / 2 {
+            *self = List::ListPack(single.clone());
+        }
+    }
+
+    /// Whether freeing the list takes no longer than handing it to another thread would.
+    pub(super) fn is_light(&self) -> bool {
+        match self {
+            List::ListPack(_) => true,
+            List::QuickList(list) => list.node_count() <= LIGHT_NODES_MAX,
+        }
+    }
+
+    /// Memory of the list outside its own words, in bytes. O(nodes).
+    pub(super) fn allocated_bytes(&self) -> usize {
+        match self {
+            List::ListPack(list) => list.allocated_bytes(),
+            List::QuickList(list) => size_of::<QuickList>() + list.allocated_bytes(),
+        }
+    }
+
+    /// Verifies the invariants of the encoding. O(bytes).
+    pub fn check(&self) {
+        match self {
+            List::ListPack(list) => list.check(),
+            List::QuickList(list) => list.check(),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! DUMP payloads: one value between its type and a footer of version and checksum. FUNCTION DUMP
+//! has the same footer, behind libraries instead of a value.
+
+use super::encode::{Encoder, kind_of, version_of};
+use super::input::{Input, SliceInput};
+use super::primitive::Decoder;
+use super::strings::Strings;
+use super::value::Value;
+use super::{is_readable, opcode};
+use crate::crc64::crc64;
+use crate::error::LoadError;
+
+/// The part before the footer, and the version, of a payload that is as it was written.
+/// O(payload).
+///
+/// # Errors
+/// [`LoadError::Footer`].
+pub fn open(payload: &[u8]) -> Result<(&[u8], u32), LoadError> {
+    let (summed, checksum) = payload.split_last_chunk::<8>().ok_or(LoadError::Footer)?;
+    let (body, version) = summed.split_last_chunk::<2>().ok_or(LoadError::Footer)?;
+    let version = u32::from(u16::from_le_bytes(*version));
+    if !is_readable(version) || crc64(0, summed) != u64::from_le_bytes(*checksum) {
+        return Err(LoadError::Footer);
+    }
+    Ok((body, version))
+}
+
+/// The value of a DUMP payload. O(payload and content of its LZF blocks).
+///
+/// # Errors
+/// [`LoadError::Footer`], or what is wrong with the value.
+pub fn read(payload: &[u8]) -> Result<Value, LoadError> {
+    let (body, version) = open(payload)?;
+    read_body(body, version)
+}
+
+/// The value of a payload without its footer. O(as [`read`]).
+///
+/// # Errors
+/// What is wrong with the value.
+pub fn read_body(body: &[u8], version: u32) -> Result<Value, LoadError> {
+    let mut decoder = Decoder::new(SliceInput::new(body), version);
+    let kind = decoder.input.byte()?;
+    let value = decoder.value(kind)?;
+    match decoder.input.rest().len() {
+        0 => Ok(value),
+        bytes => {
+            Err(LoadError::TrailingBytes { offset: decoder.input.position(), bytes: bytes as u64 })
+        }
+    }
+}
+
+/// The sources of the libraries in a FUNCTION DUMP payload, in order. O(as [`read`]).
+///
+/// # Errors
+/// [`LoadError::Footer`], or what is wrong with the libraries.
+pub fn read_functions(payload: &[u8]) -> Result<Strings, LoadError> {
+    let (body, version) = open(payload)?;
+    let mut decoder = Decoder::new(SliceInput::new(body), version);
+    let mut libraries = Strings::new();
+    while !decoder.input.rest().is_empty() {
+        let offset = decoder.input.position();
+        match decoder.input.byte()? {
+            opcode::FUNCTION_2 => decoder.string_onto(&mut libraries)?,
+            opcode::FUNCTION_PRE_GA => {
+                return Err(LoadError::PreRelease { offset, what: "a library of functions" });
+            }
+            code => return Err(LoadError::UnknownType { offset, code }),
+        }
+    }
+    Ok(libraries)
+}
+
+/// Puts the footer behind a payload that holds a type and a value. O(payload).
+pub fn finish(payload: &mut Vec<u8>, version: u32) {
+    payload.extend_from_slice(&(version as u16).to_le_bytes());
+    let checksum = crc64(0, payload);
+    payload.extend_from_slice(&checksum.to_le_bytes());
+}
+
+/// The payload of a value, in the lowest version that has its type. O(value).
+#[must_use]
+pub fn write(value: &Value) -> Vec<u8> {
+    let mut encoder = Encoder::new(Vec::new());
+    encoder.kind(kind_of(value));
+    encoder.value(value);
+    let mut payload = encoder.into_sink();
+    finish(&mut payload, version_of(value));
+    payload
+}

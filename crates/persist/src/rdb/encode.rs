@@ -1,0 +1,439 @@
+//! From values and their parts to bytes, as servers of version 7.0 write them.
+//!
+//! [`Encoder::value`] writes whole values. A keyspace with structures of its own uses the verbs
+//! below it, in the order of [`kind`]'s type; nothing has to be collected first:
+//!
+//! - string: [`Encoder::string`] or [`Encoder::int`].
+//! - `HASH_LISTPACK`, `ZSET_LISTPACK`, `SET_INTSET`: [`Encoder::string`] of the compact bytes.
+//! - `SET`: length, members. `HASH`: length, then field and value each. `ZSET_2`: length, then
+//!   member and [`Encoder::double`] each.
+//! - `LIST_QUICKLIST_2`: length, then [`Encoder::packed_node`] or [`Encoder::plain_node`] each.
+//! - `HASH_METADATA`: see [`Encoder::fields_deadlines`].
+//! - `STREAM_LISTPACKS_2`: see `stream` here.
+
+use super::kind;
+use super::strings::Strings;
+use super::value::{
+    Group, HashValue, ListNode, SetValue, SortedSetValue, Stream, StreamId, StringValue, Value,
+};
+use super::{VERSION, VERSION_FIELD_TTL};
+use brisk_structures::decimal::parse_i64;
+use brisk_structures::listpack::ListPack;
+use brisk_structures::lzf;
+use std::num::NonZeroU64;
+
+/// Strings up to this length may be integers that have a form of their own.
+const INT_LEN_MAX: usize = 11;
+/// Strings up to this length are never compressed.
+const UNCOMPRESSED_MAX: usize = 20;
+/// What compression must save, in bytes: its form has two lengths instead of one.
+const SAVING_MIN: usize = 4;
+/// Elements that are no nodes yet are packed into nodes of about this many bytes, the default of
+/// `list-max-listpack-size`.
+const NODE_BYTES: usize = 8 << 10;
+
+/// Where encoded bytes go. It may fail later: whoever made it asks it.
+pub trait Sink {
+    fn put(&mut self, bytes: &[u8]);
+}
+
+impl Sink for Vec<u8> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Writes values into a sink.
+#[derive(Debug)]
+pub struct Encoder<S> {
+    sink: S,
+    compresses: bool,
+    block: Vec<u8>,
+}
+
+impl<S: Sink> Encoder<S> {
+    pub fn new(sink: S) -> Self {
+        Encoder { sink, compresses: true, block: Vec::new() }
+    }
+
+    /// Whether strings are compressed when that saves something; they are unless told.
+    pub fn set_compression(&mut self, on: bool) {
+        self.compresses = on;
+    }
+
+    pub fn into_sink(self) -> S {
+        self.sink
+    }
+
+    pub(super) fn sink(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// A type of [`kind`] or an opcode.
+    pub fn kind(&mut self, kind: u8) {
+        self.sink.put(&[kind]);
+    }
+
+    /// A length or other unsigned number.
+    pub fn length(&mut self, length: u64) {
+        if length < 1 << 6 {
+            self.sink.put(&[length as u8]);
+        } else if length < 1 << 14 {
+            self.sink.put(&(length as u16 | 1 << 14).to_be_bytes());
+        } else if let Ok(length) = u32::try_from(length) {
+            self.sink.put(&[0x80]);
+            self.sink.put(&length.to_be_bytes());
+        } else {
+            self.sink.put(&[0x81]);
+            self.sink.put(&length.to_be_bytes());
+        }
+    }
+
+    /// A string in its shortest form. O(length).
+    pub fn string(&mut self, string: &[u8]) {
+        if string.len() <= INT_LEN_MAX {
+            if let Some(number) = parse_i64(string).and_then(|n| i32::try_from(n).ok()) {
+                return self.small_int(number);
+            }
+        } else if string.len() > UNCOMPRESSED_MAX && self.compresses {
+            self.block.clear();
+            let len_max = string.len() - SAVING_MIN;
+            if lzf::compress(string, len_max, &mut self.block).is_some() {
+                let block = std::mem::take(&mut self.block);
+                self.lzf_string(&block, string.len());
+                self.block = block;
+                return;
+            }
+        }
+        self.raw_string(string);
+    }
+
+    fn raw_string(&mut self, string: &[u8]) {
+        self.length(string.len() as u64);
+        self.sink.put(string);
+    }
+
+    /// A string that is there as an LZF block; its content has `len` bytes.
+    pub fn lzf_string(&mut self, block: &[u8], len: usize) {
+        self.sink.put(&[0xc3]);
+        self.length(block.len() as u64);
+        self.length(len as u64);
+        self.sink.put(block);
+    }
+
+    /// The string that is the decimal form of `number`.
+    pub fn int(&mut self, number: i64) {
+        match i32::try_from(number) {
+            Ok(number) => self.small_int(number),
+            Err(_) => self.raw_string(itoa::Buffer::new().format(number).as_bytes()),
+        }
+    }
+
+    fn small_int(&mut self, number: i32) {
+        if let Ok(number) = i8::try_from(number) {
+            self.sink.put(&[0xc0, number.cast_unsigned()]);
+        } else if let Ok(number) = i16::try_from(number) {
+            self.sink.put(&[0xc1]);
+            self.sink.put(&number.to_le_bytes());
+        } else {
+            self.sink.put(&[0xc2]);
+            self.sink.put(&number.to_le_bytes());
+        }
+    }
+
+    pub fn double(&mut self, number: f64) {
+        self.sink.put(&number.to_le_bytes());
+    }
+
+    /// A time or span.
+    pub fn milliseconds(&mut self, time: i64) {
+        self.sink.put(&time.to_le_bytes());
+    }
+
+    /// A list node that is a listpack.
+    pub fn packed_node(&mut self, listpack: &[u8]) {
+        self.length(2);
+        self.string(listpack);
+    }
+
+    /// A list node that is one element.
+    pub fn plain_node(&mut self, element: &[u8]) {
+        self.length(1);
+        self.string(element);
+    }
+
+    /// The value, without its type: that is [`kind_of`]. O(value).
+    pub fn value(&mut self, value: &Value) {
+        match value {
+            Value::String(StringValue::Bytes(bytes)) => self.string(bytes),
+            Value::String(StringValue::Int(number)) => self.int(*number),
+            Value::List(nodes) => self.list(nodes),
+            Value::Set(set) => self.set(set),
+            Value::Hash(hash) => self.hash(hash),
+            Value::SortedSet(SortedSetValue::Packed(packed)) => self.string(packed.as_bytes()),
+            Value::SortedSet(SortedSetValue::Members(members, scores)) => {
+                self.length(scores.len() as u64);
+                for (member, score) in members.iter().zip(scores) {
+                    self.string(member);
+                    self.double(*score);
+                }
+            }
+            Value::Stream(stream) => self.stream(stream),
+        }
+    }
+
+    fn list(&mut self, nodes: &[ListNode]) {
+        let packed: Vec<Vec<ListNode>> = nodes
+            .iter()
+            .map(|node| match node {
+                ListNode::Elements(elements) => pack(elements),
+                _ => Vec::new(),
+            })
+            .collect();
+        let count = |(node, packed): (&ListNode, &Vec<ListNode>)| match node {
+            ListNode::Elements(_) => packed.len(),
+            _ => 1,
+        };
+        self.length(nodes.iter().zip(&packed).map(count).sum::<usize>() as u64);
+        for (node, packed) in nodes.iter().zip(&packed) {
+            let parts = match node {
+                ListNode::Elements(_) => packed.as_slice(),
+                node => std::slice::from_ref(node),
+            };
+            for part in parts {
+                match part {
+                    ListNode::Packed(pack) => self.packed_node(pack.as_bytes()),
+                    ListNode::Plain(element) => self.plain_node(element),
+                    // What was packed holds none of these.
+                    ListNode::Elements(_) => {}
+                }
+            }
+        }
+    }
+
+    fn set(&mut self, set: &SetValue) {
+        match set {
+            SetValue::Ints(ints) => self.string(ints.as_bytes()),
+            SetValue::Packed(members) => {
+                self.length(members.len() as u64);
+                self.elements(members, |_| true);
+            }
+            SetValue::Members(members) => {
+                self.length(members.len() as u64);
+                members.iter().for_each(|member| self.string(member));
+            }
+        }
+    }
+
+    /// Elements of a listpack, each as a string, if `wanted` says so of their index.
+    fn elements(&mut self, packed: &ListPack, wanted: impl Fn(usize) -> bool) {
+        let mut digits = itoa::Buffer::new();
+        for (_, item) in packed.iter().enumerate().filter(|(index, _)| wanted(*index)) {
+            self.string(item.text(&mut digits));
+        }
+    }
+
+    fn hash(&mut self, hash: &HashValue) {
+        match hash {
+            HashValue::Packed(packed) => self.string(packed.as_bytes()),
+            HashValue::PackedDeadlines(packed) => match earliest(packed) {
+                Some(earliest) => {
+                    self.milliseconds(earliest.get().cast_signed());
+                    self.string(packed.as_bytes());
+                }
+                None => {
+                    self.length(packed.len() as u64 / 3);
+                    self.elements(packed, |index| index % 3 != 2);
+                }
+            },
+            HashValue::Fields(fields) => {
+                self.length(fields.len() as u64 / 2);
+                fields.iter().for_each(|text| self.string(text));
+            }
+            HashValue::FieldsDeadlines(fields, deadlines) => {
+                let Some(earliest) = deadlines.iter().flatten().min() else {
+                    self.length(deadlines.len() as u64);
+                    return fields.iter().for_each(|text| self.string(text));
+                };
+                let all = fields.pairs().zip(deadlines).map(|((f, v), ms)| (f, v, *ms));
+                self.fields_deadlines(deadlines.len() as u64, *earliest, all);
+            }
+        }
+    }
+
+    /// A `HASH_METADATA`: `len` fields with value and deadline, the earliest of which is `earliest`.
+    pub fn fields_deadlines<'a>(
+        &mut self,
+        len: u64,
+        earliest: NonZeroU64,
+        fields: impl Iterator<Item = (&'a [u8], &'a [u8], Option<NonZeroU64>)>,
+    ) {
+        self.milliseconds(earliest.get().cast_signed());
+        self.length(len);
+        for (field, value, deadline) in fields {
+            // Told relative to the earliest, which is 1; 0 means none.
+            self.length(deadline.map_or(0, |ms| ms.get().saturating_sub(earliest.get()) + 1));
+            self.string(field);
+            self.string(value);
+        }
+    }
+
+    fn stream(&mut self, stream: &Stream) {
+        self.length(stream.blocks.len() as u64);
+        for block in &stream.blocks {
+            self.raw_string(&block.id.to_bytes());
+            self.string(block.entries.as_bytes());
+        }
+        self.length(stream.len);
+        self.stream_id(stream.last_id);
+        self.stream_id(stream.first_id);
+        self.stream_id(stream.max_deleted_id);
+        self.length(stream.entries_added);
+        self.length(stream.groups_len() as u64);
+        for group in stream.groups() {
+            self.group(&group);
+        }
+    }
+
+    /// A stream id as two lengths.
+    pub fn stream_id(&mut self, id: StreamId) {
+        self.length(id.ms);
+        self.length(id.seq);
+    }
+
+    fn group(&mut self, group: &Group<'_>) {
+        self.string(group.name);
+        self.stream_id(group.last_id);
+        self.length(group.entries_read.unwrap_or(u64::MAX));
+        self.length(group.pending.len() as u64);
+        for entry in group.pending {
+            self.sink.put(&entry.id.to_bytes());
+            self.milliseconds(entry.delivered_ms);
+            self.length(entry.deliveries);
+        }
+        // Sorted by owner, and still by id for each.
+        let mut owned: Vec<_> = group.pending.iter().map(|e| (e.consumer, e.id)).collect();
+        owned.sort();
+        let mut owned = owned.as_slice();
+        self.length(group.consumers.len() as u64);
+        for (index, (name, consumer)) in group.consumer_names().zip(group.consumers).enumerate() {
+            self.string(name);
+            self.milliseconds(consumer.seen_ms);
+            let count = owned.partition_point(|(owner, _)| *owner as usize <= index);
+            let (own, others) = owned.split_at(count);
+            self.length(own.len() as u64);
+            for (_, id) in own {
+                self.sink.put(&id.to_bytes());
+            }
+            owned = others;
+        }
+    }
+}
+
+/// The type that [`Encoder::value`] writes a value as.
+#[must_use]
+pub fn kind_of(value: &Value) -> u8 {
+    match value {
+        Value::String(_) => kind::STRING,
+        Value::List(_) => kind::LIST_QUICKLIST_2,
+        Value::Set(SetValue::Ints(_)) => kind::SET_INTSET,
+        // Packed sets came with version 11.
+        Value::Set(SetValue::Packed(_) | SetValue::Members(_)) => kind::SET,
+        Value::Hash(HashValue::Packed(_)) => kind::HASH_LISTPACK,
+        Value::Hash(HashValue::PackedDeadlines(packed)) => {
+            if earliest(packed).is_some() {
+                kind::HASH_LISTPACK_EX
+            } else {
+                kind::HASH
+            }
+        }
+        Value::Hash(HashValue::Fields(_)) => kind::HASH,
+        Value::Hash(HashValue::FieldsDeadlines(_, deadlines)) => {
+            if deadlines.iter().any(Option::is_some) { kind::HASH_METADATA } else { kind::HASH }
+        }
+        Value::SortedSet(SortedSetValue::Packed(_)) => kind::ZSET_LISTPACK,
+        Value::SortedSet(SortedSetValue::Members(..)) => kind::ZSET_2,
+        Value::Stream(_) => kind::STREAM_LISTPACKS_2,
+    }
+}
+
+/// The lowest version that has the type of [`kind_of`].
+#[must_use]
+pub fn version_of(value: &Value) -> u32 {
+    match kind_of(value) {
+        kind::HASH_LISTPACK_EX | kind::HASH_METADATA => VERSION_FIELD_TTL,
+        _ => VERSION,
+    }
+}
+
+/// The first deadline of a packed hash: they are in order, and fields without one are last.
+fn earliest(packed: &ListPack) -> Option<NonZeroU64> {
+    packed.get(2)?.int().and_then(|ms| NonZeroU64::new(u64::try_from(ms).ok()?))
+}
+
+/// List nodes that hold `elements`.
+fn pack(elements: &Strings) -> Vec<ListNode> {
+    let mut nodes = Vec::new();
+    let mut node = ListPack::new();
+    for element in elements {
+        if node.bytes() + element.len() > NODE_BYTES && !node.is_empty() {
+            nodes.push(ListNode::Packed(std::mem::take(&mut node)));
+        }
+        if element.len() > NODE_BYTES {
+            nodes.push(ListNode::Plain(element.to_vec()));
+        } else {
+            node.push_back(element);
+        }
+    }
+    if !node.is_empty() {
+        nodes.push(ListNode::Packed(node));
+    }
+    nodes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl Fn(&mut Encoder<Vec<u8>>)) -> Vec<u8> {
+        let mut encoder = Encoder::new(Vec::new());
+        write(&mut encoder);
+        encoder.into_sink()
+    }
+
+    #[test]
+    fn lengths_take_the_fewest_bytes() {
+        for (length, bytes) in [
+            (0, &b"\x00"[..]),
+            (63, b"\x3f"),
+            (64, b"\x40\x40"),
+            (16383, b"\x7f\xff"),
+            (16384, b"\x80\x00\x00\x40\x00"),
+            (u64::from(u32::MAX), b"\x80\xff\xff\xff\xff"),
+            (1 << 32, b"\x81\x00\x00\x00\x01\x00\x00\x00\x00"),
+        ] {
+            assert_eq!(written(|e| e.length(length)), bytes);
+        }
+    }
+
+    #[test]
+    fn strings_take_the_form_that_servers_give_them() {
+        for (string, bytes) in [
+            (&b""[..], &b"\x00"[..]),
+            (b"-128", b"\xc0\x80"),
+            (b"10000", b"\xc1\x10\x27"),
+            (b"-2147483648", b"\xc2\x00\x00\x00\x80"),
+            (b"2147483648", b"\x0a2147483648"),
+            (b"007", b"\x03007"),
+            (b"aaaaaaaaaaaaaaaaaaaa", b"\x14aaaaaaaaaaaaaaaaaaaa"),
+        ] {
+            assert_eq!(written(|e| e.string(string)), bytes);
+        }
+        assert_eq!(written(|e| e.string(&[b'a'; 40]))[0], 0xc3);
+        assert_eq!(written(|e| e.int(i64::MIN)), b"\x14-9223372036854775808");
+        let mut plain = Encoder::new(Vec::new());
+        plain.set_compression(false);
+        plain.string(&[b'a'; 40]);
+        assert_eq!(plain.into_sink().len(), 41);
+    }
+}

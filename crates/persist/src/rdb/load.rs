@@ -1,0 +1,54 @@
+//! From a value's type byte to the value.
+
+mod collection;
+mod module;
+mod stream;
+
+use super::input::Input;
+use super::kind;
+use super::primitive::Decoder;
+use super::value::{HashValue, SetValue, SortedSetValue, Value};
+use crate::error::LoadError;
+
+impl<I: Input> Decoder<I> {
+    /// The value of type `kind` that stands here. O(its bytes).
+    ///
+    /// # Errors
+    /// [`LoadError::Empty`] leaves the decoder behind the value; after any other it is of no more
+    /// use.
+    pub(super) fn value(&mut self, kind: u8) -> Result<Value, LoadError> {
+        Ok(match kind {
+            kind::STRING => Value::String(self.string_value()?),
+            kind::LIST | kind::LIST_ZIPLIST | kind::LIST_QUICKLIST | kind::LIST_QUICKLIST_2 => {
+                Value::List(self.list(kind)?)
+            }
+            kind::SET => Value::Set(self.members()?),
+            kind::SET_INTSET => Value::Set(SetValue::Ints(self.intset()?)),
+            kind::SET_LISTPACK => Value::Set(SetValue::Packed(self.set_listpack()?)),
+            kind::HASH => Value::Hash(self.fields()?),
+            kind::HASH_ZIPMAP | kind::HASH_ZIPLIST => Value::Hash(self.compact_fields(kind)?),
+            kind::HASH_LISTPACK => Value::Hash(HashValue::Packed(self.hash_listpack()?)),
+            kind::HASH_LISTPACK_EX | kind::HASH_LISTPACK_EX_PRE_GA => {
+                Value::Hash(self.hash_listpack_deadlines(kind)?)
+            }
+            kind::HASH_2 | kind::HASH_METADATA => Value::Hash(self.fields_deadlines(kind)?),
+            kind::ZSET | kind::ZSET_2 => Value::SortedSet(self.scored_members(kind)?),
+            kind::ZSET_ZIPLIST => Value::SortedSet(self.scored_ziplist()?),
+            kind::ZSET_LISTPACK => {
+                Value::SortedSet(SortedSetValue::Packed(self.scored_listpack()?))
+            }
+            kind::STREAM_LISTPACKS | kind::STREAM_LISTPACKS_2 | kind::STREAM_LISTPACKS_3 => {
+                Value::Stream(Box::new(self.stream(kind)?))
+            }
+            kind::MODULE_2 => return Err(self.module_value()?),
+            kind::MODULE_PRE_GA => {
+                let offset = self.input.position();
+                return Err(LoadError::PreRelease { offset, what: "a module's value" });
+            }
+            code => {
+                let offset = self.input.position().saturating_sub(1);
+                return Err(LoadError::UnknownType { offset, code });
+            }
+        })
+    }
+}

@@ -1,0 +1,314 @@
+//! Lists, sets, hashes and sorted sets in all their forms.
+
+use crate::error::LoadError;
+use crate::rdb::input::Input;
+use crate::rdb::primitive::{Decoder, parse_double};
+use crate::rdb::strings::Strings;
+use crate::rdb::value::{HashValue, ListNode, SetValue, SortedSetValue};
+use crate::rdb::{VERSION_VALKEY, kind, ziplist, zipmap};
+use brisk_structures::intset::IntSet;
+use brisk_structures::listpack::{Item, ListPack};
+use std::cmp::Ordering;
+use std::num::NonZeroU64;
+
+/// How quicklist nodes say what they hold.
+const CONTAINER_PLAIN: u64 = 1;
+const CONTAINER_PACKED: u64 = 2;
+
+/// A plain list node shorter than this is kept among others: on its own it would take several times
+/// the memory it took in the file.
+const PLAIN_BYTES_MIN: usize = 64;
+
+/// Greatest Unix time in milliseconds that a deadline may be.
+const DEADLINE_MAX: u64 = i64::MAX as u64;
+
+const DUPLICATE_FIELD: &str = "a hash has a field twice";
+const DUPLICATE_MEMBER: &str = "a set has a member twice";
+
+impl<I: Input> Decoder<I> {
+    /// A listpack in a string.
+    pub(super) fn listpack(&mut self) -> Result<ListPack, LoadError> {
+        let bytes = self.string()?;
+        ListPack::from_bytes(bytes).map_err(|error| self.malformed(error.what))
+    }
+
+    pub(super) fn list(&mut self, kind: u8) -> Result<Vec<ListNode>, LoadError> {
+        let mut list = ListBuilder::default();
+        let len = if kind == kind::LIST_ZIPLIST { 1 } else { self.length()? };
+        for _ in 0..len {
+            match kind {
+                kind::LIST => self.string_onto(&mut list.elements)?,
+                kind::LIST_QUICKLIST_2 => self.list_node(&mut list)?,
+                _ => self.ziplist_onto(&mut list.elements)?,
+            }
+        }
+        list.finish()
+    }
+
+    fn list_node(&mut self, list: &mut ListBuilder) -> Result<(), LoadError> {
+        match self.length()? {
+            CONTAINER_PLAIN => {
+                let element = self.string()?;
+                if element.len() < PLAIN_BYTES_MIN {
+                    list.elements.push(&element);
+                } else {
+                    list.push(ListNode::Plain(element));
+                }
+            }
+            CONTAINER_PACKED => {
+                let node = self.listpack()?;
+                // Nodes without elements are passed over, as servers do.
+                if !node.is_empty() {
+                    list.push(ListNode::Packed(node));
+                }
+            }
+            _ => return Err(self.malformed("a list node is neither plain nor packed")),
+        }
+        Ok(())
+    }
+
+    fn ziplist_onto(&mut self, out: &mut Strings) -> Result<(), LoadError> {
+        let bytes = self.string()?;
+        ziplist::read(&bytes, out).map_err(|what| self.malformed(what))
+    }
+
+    pub(super) fn members(&mut self) -> Result<SetValue, LoadError> {
+        let mut members = Strings::new();
+        for _ in 0..self.length()? {
+            self.string_onto(&mut members)?;
+        }
+        demand_some(members.len())?;
+        self.demand_unique(&members, 1, DUPLICATE_MEMBER)?;
+        Ok(SetValue::Members(members))
+    }
+
+    pub(super) fn intset(&mut self) -> Result<IntSet, LoadError> {
+        let bytes = self.string()?;
+        IntSet::from_bytes(bytes).map_err(|error| self.malformed(error.what))
+    }
+
+    pub(super) fn set_listpack(&mut self) -> Result<ListPack, LoadError> {
+        let members = self.listpack()?;
+        demand_some(members.len())?;
+        self.demand_unique_texts(members.iter(), DUPLICATE_MEMBER)?;
+        Ok(members)
+    }
+
+    pub(super) fn fields(&mut self) -> Result<HashValue, LoadError> {
+        let mut fields = Strings::new();
+        for _ in 0..self.length()? {
+            self.string_onto(&mut fields)?;
+            self.string_onto(&mut fields)?;
+        }
+        self.unique_fields(fields)
+    }
+
+    pub(super) fn compact_fields(&mut self, kind: u8) -> Result<HashValue, LoadError> {
+        let mut fields = Strings::new();
+        if kind == kind::HASH_ZIPMAP {
+            let bytes = self.string()?;
+            zipmap::read(&bytes, &mut fields).map_err(|what| self.malformed(what))?;
+        } else {
+            self.ziplist_onto(&mut fields)?;
+        }
+        self.demand_multiple(fields.len(), 2)?;
+        self.unique_fields(fields)
+    }
+
+    fn unique_fields(&mut self, fields: Strings) -> Result<HashValue, LoadError> {
+        demand_some(fields.len())?;
+        self.demand_unique(&fields, 2, DUPLICATE_FIELD)?;
+        Ok(HashValue::Fields(fields))
+    }
+
+    pub(super) fn hash_listpack(&mut self) -> Result<ListPack, LoadError> {
+        let fields = self.listpack()?;
+        let len = fields.len();
+        demand_some(len)?;
+        self.demand_multiple(len, 2)?;
+        self.demand_unique_texts(fields.iter().step_by(2), DUPLICATE_FIELD)?;
+        Ok(fields)
+    }
+
+    /// A listpack of field, value and deadline. If the deadlines are not in order, the fields come
+    /// out one by one.
+    pub(super) fn hash_listpack_deadlines(&mut self, kind: u8) -> Result<HashValue, LoadError> {
+        if kind == kind::HASH_LISTPACK_EX {
+            // The earliest deadline, which the listpack has too.
+            self.milliseconds()?;
+        }
+        let packed = self.listpack()?;
+        let len = packed.len();
+        demand_some(len)?;
+        self.demand_multiple(len, 3)?;
+        self.demand_unique_texts(packed.iter().step_by(3), DUPLICATE_FIELD)?;
+        let mut before = 1;
+        let mut in_order = true;
+        for item in packed.iter().skip(2).step_by(3) {
+            let deadline = match item {
+                Item::Int(number @ 0..) => number as u64,
+                _ => return Err(self.malformed("a field's deadline is no time")),
+            };
+            // None is last, as if it were the greatest.
+            let rank = if deadline == 0 { u64::MAX } else { deadline };
+            in_order &= before <= rank;
+            before = rank;
+        }
+        if in_order {
+            return Ok(HashValue::PackedDeadlines(packed));
+        }
+        let (mut fields, mut deadlines) = (Strings::new(), Vec::new());
+        for (index, item) in packed.iter().enumerate() {
+            if index % 3 == 2 {
+                deadlines.push(item.int().and_then(|ms| NonZeroU64::new(ms.cast_unsigned())));
+            } else {
+                fields.push(item.text(&mut itoa::Buffer::new()));
+            }
+        }
+        Ok(HashValue::FieldsDeadlines(fields, deadlines))
+    }
+
+    /// Fields with a deadline each, in one of three layouts.
+    pub(super) fn fields_deadlines(&mut self, kind: u8) -> Result<HashValue, LoadError> {
+        let times_after = kind == kind::HASH_2 && self.version == VERSION_VALKEY;
+        let earliest = match kind {
+            kind::HASH_METADATA => self.milliseconds()?.cast_unsigned(),
+            _ => 0,
+        };
+        if earliest > DEADLINE_MAX {
+            return Err(self.malformed("a field's deadline is no time"));
+        }
+        let (mut fields, mut deadlines) = (Strings::new(), Vec::new());
+        for _ in 0..self.length()? {
+            let mut deadline = if times_after { 0 } else { self.length()? };
+            if kind == kind::HASH_METADATA && deadline != 0 {
+                // Relative to the earliest, which itself is 1.
+                deadline = earliest.saturating_add(deadline - 1);
+            }
+            self.string_onto(&mut fields)?;
+            self.string_onto(&mut fields)?;
+            if times_after {
+                deadline = match self.milliseconds()? {
+                    -1 => 0,
+                    // A time that cannot be said apart from none; long past, like the next.
+                    0 => 1,
+                    time => time.cast_unsigned(),
+                };
+            }
+            if deadline > DEADLINE_MAX {
+                return Err(self.malformed("a field's deadline is no time"));
+            }
+            deadlines.push(NonZeroU64::new(deadline));
+        }
+        demand_some(fields.len())?;
+        self.demand_unique(&fields, 2, DUPLICATE_FIELD)?;
+        Ok(HashValue::FieldsDeadlines(fields, deadlines))
+    }
+
+    pub(super) fn scored_members(&mut self, kind: u8) -> Result<SortedSetValue, LoadError> {
+        let (mut members, mut scores) = (Strings::new(), Vec::new());
+        for _ in 0..self.length()? {
+            self.string_onto(&mut members)?;
+            let score = if kind == kind::ZSET { self.text_double()? } else { self.double()? };
+            scores.push(self.number(score)?);
+        }
+        self.unique_members(members, scores)
+    }
+
+    pub(super) fn scored_ziplist(&mut self) -> Result<SortedSetValue, LoadError> {
+        let mut pairs = Strings::new();
+        self.ziplist_onto(&mut pairs)?;
+        self.demand_multiple(pairs.len(), 2)?;
+        let (mut members, mut scores) = (Strings::new(), Vec::new());
+        for (member, score) in pairs.pairs() {
+            members.push(member);
+            scores.push(self.number(parse_double(score).unwrap_or(f64::NAN))?);
+        }
+        self.unique_members(members, scores)
+    }
+
+    fn unique_members(
+        &mut self,
+        members: Strings,
+        scores: Vec<f64>,
+    ) -> Result<SortedSetValue, LoadError> {
+        demand_some(scores.len())?;
+        self.demand_unique(&members, 1, "a sorted set has a member twice")?;
+        Ok(SortedSetValue::Members(members, scores))
+    }
+
+    pub(super) fn scored_listpack(&mut self) -> Result<ListPack, LoadError> {
+        let packed = self.listpack()?;
+        let len = packed.len();
+        demand_some(len)?;
+        self.demand_multiple(len, 2)?;
+        self.demand_unique_texts(packed.iter().step_by(2), "a sorted set has a member twice")?;
+        let mut items = packed.iter();
+        let mut before: Option<(f64, Item<'_>)> = None;
+        while let (Some(member), Some(score)) = (items.next(), items.next()) {
+            let score = self.number(match score {
+                Item::Int(number) => number as f64,
+                Item::Str(text) => parse_double(text).unwrap_or(f64::NAN),
+            })?;
+            if before.is_some_and(|(low, name)| !in_order((low, name), (score, member))) {
+                return Err(self.malformed("a sorted set is not in order"));
+            }
+            before = Some((score, member));
+        }
+        Ok(packed)
+    }
+
+    fn number(&self, score: f64) -> Result<f64, LoadError> {
+        if score.is_nan() { Err(self.malformed("a score is no number")) } else { Ok(score) }
+    }
+
+    fn demand_multiple(&self, len: usize, of: usize) -> Result<(), LoadError> {
+        if len.is_multiple_of(of) {
+            Ok(())
+        } else {
+            Err(self.malformed("a compact value's last element lacks what belongs to it"))
+        }
+    }
+}
+
+/// A list under way: nodes, and elements behind them that are no node yet.
+#[derive(Default)]
+struct ListBuilder {
+    nodes: Vec<ListNode>,
+    elements: Strings,
+}
+
+impl ListBuilder {
+    fn push(&mut self, node: ListNode) {
+        self.flush();
+        self.nodes.push(node);
+    }
+
+    fn flush(&mut self) {
+        if !self.elements.is_empty() {
+            self.nodes.push(ListNode::Elements(std::mem::take(&mut self.elements)));
+        }
+    }
+
+    fn finish(mut self) -> Result<Vec<ListNode>, LoadError> {
+        self.flush();
+        demand_some(self.nodes.len())?;
+        Ok(self.nodes)
+    }
+}
+
+fn demand_some(len: usize) -> Result<(), LoadError> {
+    if len == 0 { Err(LoadError::Empty) } else { Ok(()) }
+}
+
+/// Whether `high` may follow `low` in a sorted set.
+fn in_order(low: (f64, Item<'_>), high: (f64, Item<'_>)) -> bool {
+    match low.0.partial_cmp(&high.0) {
+        Some(Ordering::Less) => true,
+        Some(Ordering::Equal) => {
+            let (mut one, mut other) = (itoa::Buffer::new(), itoa::Buffer::new());
+            low.1.text(&mut one) < high.1.text(&mut other)
+        }
+        _ => false,
+    }
+}

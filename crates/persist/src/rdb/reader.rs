@@ -1,0 +1,249 @@
+//! A whole RDB file as a stream of events.
+
+use super::input::{Input, StreamInput};
+use super::primitive::Decoder;
+use super::value::Value;
+use super::{is_readable, opcode};
+use crate::error::LoadError;
+use std::io::Read;
+
+/// Files of this version and later end with a checksum.
+const CHECKSUM_SINCE: u32 = 5;
+
+/// What stands in a file.
+#[derive(Debug)]
+pub enum Event {
+    /// A note about the file, as `redis-ver` or `repl-id`.
+    Aux {
+        name: Vec<u8>,
+        value: Vec<u8>,
+    },
+    /// Which database the following entries are in.
+    SelectDb(u64),
+    /// How many keys, and how many of them with a deadline, the database has.
+    ResizeDb {
+        keys: u64,
+        expires: u64,
+    },
+    /// The same of a slot.
+    SlotInfo {
+        slot: u64,
+        keys: u64,
+        expires: u64,
+    },
+    /// The source of a library of functions.
+    Function(Vec<u8>),
+    /// What a module stored; only from [`RdbReader::skip_modules`].
+    ModuleAux {
+        module: String,
+    },
+    /// A module's value; only from [`RdbReader::skip_modules`].
+    ModuleValue {
+        key: Vec<u8>,
+        module: String,
+    },
+    Entry(Entry),
+    /// A collection without elements. Servers pass it over when they load a file.
+    EmptyValue {
+        key: Vec<u8>,
+    },
+    /// Nothing follows.
+    End(Checksum),
+}
+
+/// A key with its value and what was noted about it.
+#[derive(Debug)]
+pub struct Entry {
+    pub key: Vec<u8>,
+    pub value: Value,
+    pub notes: Notes,
+}
+
+/// What may stand before a key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Unix time in ms.
+    pub deadline_ms: Option<i64>,
+    pub idle_seconds: Option<u64>,
+    /// The access counter of LFU.
+    pub frequency: Option<u8>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Checksum {
+    Verified,
+    /// Not compared, because the reader was told so.
+    Ignored,
+    /// The file has none: it is too old, or its writer was told so.
+    None,
+}
+
+/// Reads a file from any reader; it has a buffer of its own.
+pub struct RdbReader<R> {
+    decoder: Decoder<StreamInput<R>>,
+    skips_modules: bool,
+    ignores_checksum: bool,
+    ended: bool,
+}
+
+impl<R: Read> RdbReader<R> {
+    /// Reads the header.
+    ///
+    /// # Errors
+    /// If this is no RDB file, or of a version that cannot be read.
+    pub fn new(reader: R) -> Result<Self, LoadError> {
+        let mut input = StreamInput::new(reader);
+        let header: [u8; 9] = input.array()?;
+        let digits = header
+            .strip_prefix(b"REDIS")
+            .or_else(|| header.strip_prefix(b"VALKEY"))
+            .filter(|digits| digits.iter().all(u8::is_ascii_digit))
+            .ok_or(LoadError::NotRdb)?;
+        let version = digits.iter().fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
+        if !is_readable(version) {
+            return Err(LoadError::UnsupportedVersion(version));
+        }
+        let decoder = Decoder::new(input, version);
+        Ok(RdbReader { decoder, skips_modules: false, ignores_checksum: false, ended: false })
+    }
+
+    /// Passes over what modules left instead of failing with its name.
+    #[must_use]
+    pub fn skip_modules(mut self) -> Self {
+        self.skips_modules = true;
+        self
+    }
+
+    /// Does not compare the checksum at the end.
+    #[must_use]
+    pub fn ignore_checksum(mut self) -> Self {
+        self.ignores_checksum = true;
+        self
+    }
+
+    /// The file's version.
+    #[must_use]
+    pub fn version(&self) -> u32 {
+        self.decoder.version
+    }
+
+    /// Bytes of the file read so far, for a report of progress.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.decoder.input.position()
+    }
+
+    /// What was read beyond the end of the file, and the reader, which goes on behind that.
+    #[must_use]
+    pub fn into_rest(self) -> (Vec<u8>, R) {
+        self.decoder.input.into_rest()
+    }
+
+    /// What comes next; `None` behind the end. O(its bytes).
+    ///
+    /// # Errors
+    /// As [`LoadError`] says. The reader is of no more use then.
+    pub fn next_event(&mut self) -> Result<Option<Event>, LoadError> {
+        if self.ended {
+            return Ok(None);
+        }
+        let mut notes = Notes::default();
+        loop {
+            let decoder = &mut self.decoder;
+            let event = match decoder.input.byte()? {
+                opcode::EXPIRE_TIME => {
+                    let seconds = i32::from_le_bytes(decoder.input.array()?);
+                    notes.deadline_ms = Some(i64::from(seconds) * 1000);
+                    continue;
+                }
+                opcode::EXPIRE_TIME_MS => {
+                    notes.deadline_ms = Some(decoder.milliseconds()?);
+                    continue;
+                }
+                opcode::IDLE => {
+                    notes.idle_seconds = Some(decoder.length()?);
+                    continue;
+                }
+                opcode::FREQ => {
+                    notes.frequency = Some(decoder.input.byte()?);
+                    continue;
+                }
+                code @ opcode::SLOT_IMPORT.. => match self.section(code)? {
+                    Some(event) => event,
+                    None => continue,
+                },
+                kind => self.entry(kind, notes)?,
+            };
+            return Ok(Some(event));
+        }
+    }
+
+    /// What an opcode that belongs to no key stands for.
+    fn section(&mut self, code: u8) -> Result<Option<Event>, LoadError> {
+        let decoder = &mut self.decoder;
+        Ok(Some(match code {
+            opcode::AUX => Event::Aux { name: decoder.string()?, value: decoder.string()? },
+            opcode::SELECT_DB => Event::SelectDb(decoder.length()?),
+            opcode::RESIZE_DB => {
+                Event::ResizeDb { keys: decoder.length()?, expires: decoder.length()? }
+            }
+            opcode::SLOT_INFO => Event::SlotInfo {
+                slot: decoder.length()?,
+                keys: decoder.length()?,
+                expires: decoder.length()?,
+            },
+            opcode::SLOT_IMPORT => {
+                // An import of slots under way elsewhere: its name and its ranges.
+                decoder.skip_string()?;
+                for _ in 0..decoder.length()? {
+                    decoder.length()?;
+                    decoder.length()?;
+                }
+                return Ok(None);
+            }
+            opcode::FUNCTION_2 => Event::Function(decoder.string()?),
+            opcode::FUNCTION_PRE_GA => {
+                let offset = decoder.input.position();
+                return Err(LoadError::PreRelease { offset, what: "a library of functions" });
+            }
+            opcode::MODULE_AUX => match decoder.module_aux()? {
+                LoadError::UnsupportedModule { module, .. } if self.skips_modules => {
+                    Event::ModuleAux { module }
+                }
+                error => return Err(error),
+            },
+            _ => Event::End(self.end()?),
+        }))
+    }
+
+    fn entry(&mut self, kind: u8, notes: Notes) -> Result<Event, LoadError> {
+        if kind > super::kind::HASH_LISTPACK_EX {
+            let offset = self.position() - 1;
+            return Err(LoadError::UnknownType { offset, code: kind });
+        }
+        let key = self.decoder.string()?;
+        match self.decoder.value(kind) {
+            Ok(value) => Ok(Event::Entry(Entry { key, value, notes })),
+            Err(LoadError::Empty) => Ok(Event::EmptyValue { key }),
+            Err(LoadError::UnsupportedModule { module, .. }) if self.skips_modules => {
+                Ok(Event::ModuleValue { key, module })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn end(&mut self) -> Result<Checksum, LoadError> {
+        self.ended = true;
+        if self.version() < CHECKSUM_SINCE {
+            return Ok(Checksum::None);
+        }
+        let computed = self.decoder.input.checksum();
+        let stored = u64::from_le_bytes(self.decoder.input.array()?);
+        match stored {
+            0 => Ok(Checksum::None),
+            _ if self.ignores_checksum => Ok(Checksum::Ignored),
+            _ if stored == computed => Ok(Checksum::Verified),
+            _ => Err(LoadError::Checksum { stored, computed }),
+        }
+    }
+}

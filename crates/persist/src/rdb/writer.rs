@@ -1,0 +1,162 @@
+//! A whole RDB file, written to anything.
+
+use super::encode::{Encoder, Sink, kind_of};
+use super::opcode;
+use super::reader::Notes;
+use super::value::Value;
+use crate::crc64::crc64;
+use std::io::{self, Write};
+
+/// Bytes collected before they are written.
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Writes a file part by part. The first error of the writer below is kept, and what follows is
+/// dropped; [`RdbWriter::check`] and [`RdbWriter::finish`] tell it.
+#[derive(Debug)]
+pub struct RdbWriter<W: Write> {
+    encoder: Encoder<FileSink<W>>,
+    checksum: bool,
+}
+
+/// Buffers, sums and counts what is written. Dropping it unfinished loses the buffer, on purpose:
+/// a file without end must not look whole.
+#[derive(Debug)]
+pub struct FileSink<W: Write> {
+    writer: W,
+    buffer: Vec<u8>,
+    crc: u64,
+    bytes: u64,
+    error: Option<io::Error>,
+}
+
+impl<W: Write> FileSink<W> {
+    fn flush(&mut self) {
+        self.crc = crc64(self.crc, &self.buffer);
+        if self.error.is_none() {
+            self.error = self.writer.write_all(&self.buffer).err();
+        }
+        self.buffer.clear();
+    }
+}
+
+impl<W: Write> Sink for FileSink<W> {
+    fn put(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        for part in bytes.chunks(BUFFER_BYTES) {
+            if self.buffer.len() + part.len() > BUFFER_BYTES {
+                self.flush();
+            }
+            self.buffer.extend_from_slice(part);
+        }
+    }
+}
+
+impl<W: Write> RdbWriter<W> {
+    /// Writes the header of a file of `version`: [`VERSION`](super::VERSION), or
+    /// [`VERSION_FIELD_TTL`](super::VERSION_FIELD_TTL) if hashes with deadlines will follow.
+    pub fn new(writer: W, version: u32) -> Self {
+        let buffer = Vec::with_capacity(BUFFER_BYTES);
+        let sink = FileSink { writer, buffer, crc: 0, bytes: 0, error: None };
+        let mut encoder = Encoder::new(sink);
+        encoder.sink().put(format!("REDIS{version:04}").as_bytes());
+        RdbWriter { encoder, checksum: true }
+    }
+
+    /// Ends the file without a checksum: `rdbchecksum no`.
+    #[must_use]
+    pub fn without_checksum(mut self) -> Self {
+        self.checksum = false;
+        self
+    }
+
+    /// Leaves strings as they are: `rdbcompression no`.
+    #[must_use]
+    pub fn without_compression(mut self) -> Self {
+        self.encoder.set_compression(false);
+        self
+    }
+
+    /// A note about the file.
+    pub fn aux(&mut self, name: &str, value: &[u8]) {
+        self.encoder.kind(opcode::AUX);
+        self.encoder.string(name.as_bytes());
+        self.encoder.string(value);
+    }
+
+    /// The source of a library of functions.
+    pub fn function(&mut self, source: &[u8]) {
+        self.encoder.kind(opcode::FUNCTION_2);
+        self.encoder.string(source);
+    }
+
+    /// The database of the following entries.
+    pub fn select_db(&mut self, db: u64) {
+        self.encoder.kind(opcode::SELECT_DB);
+        self.encoder.length(db);
+    }
+
+    /// How many keys, and how many of them with a deadline, the database has.
+    pub fn resize_db(&mut self, keys: u64, expires: u64) {
+        self.encoder.kind(opcode::RESIZE_DB);
+        self.encoder.length(keys);
+        self.encoder.length(expires);
+    }
+
+    /// A key with its value. O(value).
+    pub fn entry(&mut self, key: &[u8], notes: Notes, value: &Value) {
+        self.begin_entry(kind_of(value), key, notes).value(value);
+    }
+
+    /// A key whose value, of type `kind`, is then written to the encoder.
+    pub fn begin_entry(&mut self, kind: u8, key: &[u8], notes: Notes) -> &mut Encoder<FileSink<W>> {
+        if let Some(deadline) = notes.deadline_ms {
+            self.encoder.kind(opcode::EXPIRE_TIME_MS);
+            self.encoder.milliseconds(deadline);
+        }
+        if let Some(seconds) = notes.idle_seconds {
+            self.encoder.kind(opcode::IDLE);
+            self.encoder.length(seconds);
+        }
+        if let Some(frequency) = notes.frequency {
+            self.encoder.sink().put(&[opcode::FREQ, frequency]);
+        }
+        self.encoder.kind(kind);
+        self.encoder.string(key);
+        &mut self.encoder
+    }
+
+    /// Bytes of the file so far.
+    #[must_use]
+    pub fn bytes(&mut self) -> u64 {
+        self.encoder.sink().bytes
+    }
+
+    /// Whether all went well so far, so that a snapshot can be given up early.
+    ///
+    /// # Errors
+    /// The first error of the writer, once.
+    pub fn check(&mut self) -> io::Result<()> {
+        self.encoder.sink().error.take().map_or(Ok(()), |error| {
+            // Nothing that follows may make the file look whole.
+            self.encoder.sink().error = Some(error.kind().into());
+            Err(error)
+        })
+    }
+
+    /// Ends the file, and gives the writer back, flushed.
+    ///
+    /// # Errors
+    /// The first error of the writer: the file is not whole then.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.encoder.kind(opcode::EOF);
+        let sink = self.encoder.sink();
+        sink.flush();
+        let checksum = if self.checksum { sink.crc } else { 0 };
+        sink.put(&checksum.to_le_bytes());
+        sink.flush();
+        self.check()?;
+        let mut writer = self.encoder.into_sink().writer;
+        writer.flush()?;
+        Ok(writer)
+    }
+}

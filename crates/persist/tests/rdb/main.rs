@@ -1,0 +1,30 @@
+//! RDB files and DUMP payloads: read, written, spoilt, and exchanged with a real server.
+
+mod digest;
+mod exchange;
+mod fixtures;
+mod layouts;
+mod mutated;
+
+use brisk_structures::alloc::Peak;
+use std::alloc::System;
+use std::path::{Path, PathBuf};
+
+#[global_allocator]
+static ALLOCATOR: Peak<System> = Peak(System);
+
+/// All RDB files of the fixtures, or of the folder that `RDB_FIXTURES` names.
+fn fixture_files() -> Vec<PathBuf> {
+    let root = std::env::var_os("RDB_FIXTURES").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/rdb"),
+        PathBuf::from,
+    );
+    let mut files: Vec<PathBuf> = [root.clone(), root.join("old")]
+        .iter()
+        .flat_map(|folder| std::fs::read_dir(folder).expect("fixtures are there"))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rdb"))
+        .collect();
+    files.sort();
+    files
+}

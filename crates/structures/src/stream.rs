@@ -1,0 +1,311 @@
+//! Streams: entries of fields and values in the order of their IDs, and groups that read them.
+//!
+//! ```text
+//!  sequence of blocks:   [5-0 …]   [9-1 …]   [12-0 …]      a block: its first ID and a listpack of
+//!                                                          some entries, in Redis's format
+//!  groups:  name -> last delivered ID, pending entries by ID, consumers -> their pending IDs
+//! ```
+//!
+//! A clone shares all blocks and groups; a change copies the one block (or group) it touches. IDs
+//! only grow, so appending is O(1) and looking for an ID O(log blocks + entries of a block).
+//!
+//! Invariants (`check` verifies each)
+//!  1. IDs ascend within and across blocks, and none is above `last_id`. No block is without live
+//!     entries.
+//!  2. `first_id` is that of the first live entry, 0-0 without entries.
+//!  3. A group's pending entries are, together and each once, those of its consumers.
+//!
+//! Blocks are in `block.rs`, groups in `group.rs`. No clock here: times come in.
+
+mod block;
+mod group;
+mod id;
+mod id_map;
+mod range;
+
+#[cfg(test)]
+mod tests;
+
+pub use block::{BlockLimits, Entry};
+pub use group::{Consumer, Group, Nack};
+pub use id::StreamId;
+pub use id_map::IdMap;
+pub use range::{Entries, Range};
+
+use block::Block;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A group's counter of entries read when it cannot be known.
+pub const ENTRIES_READ_UNKNOWN: i64 = -1;
+
+/// Entries and groups.
+#[derive(Debug, Clone, Default)]
+pub struct Stream {
+    entries: Entries,
+    groups: BTreeMap<Box<[u8]>, Arc<Group>>,
+    /// The highest ID ever given.
+    pub last_id: StreamId,
+    first_id: StreamId,
+    /// The highest ID that was deleted by itself.
+    pub max_deleted_id: StreamId,
+    /// How many entries were ever added.
+    pub entries_added: u64,
+}
+
+/// Which entries at the beginning go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trim {
+    /// All but the last so many.
+    MaxLen(u64),
+    /// Those below an ID.
+    MinId(StreamId),
+}
+
+impl Stream {
+    #[must_use]
+    pub fn new() -> Stream {
+        Stream::default()
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A view of the entries that later changes do not reach. O(1).
+    pub fn entries(&self) -> &Entries {
+        &self.entries
+    }
+
+    pub fn first_id(&self) -> StreamId {
+        self.first_id
+    }
+
+    /// Adds an entry of fields and values in turn. The ID must be above `last_id`.
+    pub fn append<'w>(
+        &mut self,
+        id: StreamId,
+        words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+        limits: &BlockLimits,
+    ) {
+        assert!(id > self.last_id, "IDs only grow");
+        let blocks = &mut self.entries.0;
+        let last = blocks.parts().checked_sub(1);
+        let has_room = |block: &Block| block.has_room(words.clone(), limits);
+        match last.filter(|last| blocks.get(*last).is_some_and(|block| has_room(block))) {
+            Some(last) => blocks.update(last, |block| block.append(id, words)),
+            None => {
+                let mut block = Block::new(id, words.clone());
+                block.append(id, words);
+                blocks.push_back(block);
+            }
+        }
+        self.last_id = id;
+        self.entries_added += 1;
+        if self.len() == 1 {
+            self.first_id = id;
+        }
+    }
+
+    /// Deletes an entry; false if there is none of that ID.
+    pub fn delete(&mut self, id: StreamId) -> bool {
+        let Some(place) = self.entries.place_of(id) else { return false };
+        let blocks = &mut self.entries.0;
+        let Some(block) = blocks.get(place) else { return false };
+        let Some(at) = block.find(id) else { return false };
+        if block.live() == 1 {
+            blocks.remove(place);
+        } else {
+            blocks.update(place, |block| block.bury(&[at]));
+        }
+        self.max_deleted_id = self.max_deleted_id.max(id);
+        if id == self.first_id {
+            self.find_first();
+        }
+        true
+    }
+
+    /// Removes entries from the beginning; their number. If `approximate`, only whole blocks go,
+    /// and of those only as many as hold no more than `limit` entries (0: no limit).
+    /// O(blocks removed).
+    pub fn trim(&mut self, trim: Trim, approximate: bool, limit: u64) -> u64 {
+        let mut removed = 0;
+        while let Some(block) = self.entries.0.get(0) {
+            let (live, len) = (block.live() as u64, self.len() as u64);
+            if matches!(trim, Trim::MaxLen(len_max) if len <= len_max) {
+                break;
+            }
+            if limit > 0 && removed + live > limit {
+                break;
+            }
+            let whole = match trim {
+                Trim::MaxLen(len_max) => len - live >= len_max,
+                Trim::MinId(id) => block.last_id() < id,
+            };
+            if whole {
+                self.entries.0.remove(0);
+                removed += live;
+                continue;
+            }
+            if !approximate {
+                let doomed: Vec<_> = match trim {
+                    Trim::MaxLen(len_max) => block
+                        .iter()
+                        .take((len - len_max) as usize)
+                        .map(|entry| entry.at())
+                        .collect(),
+                    Trim::MinId(id) => block
+                        .iter()
+                        .take_while(|entry| entry.id < id)
+                        .map(|entry| entry.at())
+                        .collect(),
+                };
+                removed += doomed.len() as u64;
+                if !doomed.is_empty() {
+                    self.entries.0.update(0, |block| block.bury(&doomed));
+                }
+            }
+            break;
+        }
+        if removed > 0 {
+            self.find_first();
+        }
+        removed
+    }
+
+    fn find_first(&mut self) {
+        let first = self.entries.range(StreamId::MIN, StreamId::MAX).next();
+        self.first_id = first.map_or(StreamId::MIN, |entry| entry.id);
+    }
+
+    /// The groups in the order of their names.
+    pub fn groups(&self) -> impl ExactSizeIterator<Item = (&[u8], &Group)> {
+        self.groups.iter().map(|(name, group)| (&**name, &**group))
+    }
+
+    pub fn group(&self, name: &[u8]) -> Option<&Group> {
+        self.groups.get(name).map(|group| &**group)
+    }
+
+    pub fn group_mut(&mut self, name: &[u8]) -> Option<&mut Group> {
+        self.groups.get_mut(name).map(Arc::make_mut)
+    }
+
+    /// Adds a group; false if there is one of that name.
+    pub fn create_group(&mut self, name: &[u8], last_id: StreamId, entries_read: i64) -> bool {
+        if self.groups.contains_key(name) {
+            return false;
+        }
+        self.groups.insert(name.into(), Arc::new(Group::new(last_id, entries_read)));
+        true
+    }
+
+    /// Removes a group; false if there is none.
+    pub fn destroy_group(&mut self, name: &[u8]) -> bool {
+        self.groups.remove(name).is_some()
+    }
+
+    /// Whether an entry above or at `id` may have been deleted, which makes counting useless.
+    pub fn has_tombstone_from(&self, id: StreamId) -> bool {
+        !self.is_empty() && self.max_deleted_id != StreamId::MIN && id <= self.max_deleted_id
+    }
+
+    /// How many entries were ever added up to and with `id`, if that can be known.
+    pub fn entries_read_at(&self, id: StreamId) -> Option<u64> {
+        let added = self.entries_added;
+        if added == 0 {
+            return Some(0);
+        }
+        if self.is_empty() && id <= self.last_id {
+            return Some(added);
+        }
+        if id != StreamId::MIN && id < self.max_deleted_id {
+            return None;
+        }
+        if id == self.last_id {
+            return Some(added);
+        }
+        if id > self.last_id {
+            return None;
+        }
+        let whole = self.max_deleted_id == StreamId::MIN || self.max_deleted_id < self.first_id;
+        let before_first = added.saturating_sub(self.len() as u64);
+        match id.cmp(&self.first_id) {
+            std::cmp::Ordering::Less if whole => Some(before_first),
+            std::cmp::Ordering::Equal if whole => Some(before_first + 1),
+            _ => None,
+        }
+    }
+
+    /// How many entries a group has not read yet, if that can be known.
+    pub fn lag(&self, group: &Group) -> Option<i64> {
+        if self.entries_added == 0 {
+            return Some(0);
+        }
+        let known = group.entries_read != ENTRIES_READ_UNKNOWN;
+        let read = if known && !self.has_tombstone_from(group.last_id) {
+            Some(group.entries_read)
+        } else {
+            self.entries_read_at(group.last_id).map(|read| read as i64)
+        };
+        read.map(|read| (self.entries_added as i64).wrapping_sub(read))
+    }
+
+    /// How many blocks hold the entries.
+    pub fn blocks(&self) -> usize {
+        self.entries.0.parts()
+    }
+
+    /// How many nodes a radix tree over the blocks' first IDs would have. O(blocks).
+    pub fn radix_nodes(&self) -> usize {
+        let key = |block: &Arc<Block>| {
+            let StreamId { ms, seq } = block.first_id();
+            let mut key = [0; 16];
+            key[..8].copy_from_slice(&ms.to_be_bytes());
+            key[8..].copy_from_slice(&seq.to_be_bytes());
+            key
+        };
+        let keys: Vec<[u8; 16]> = self.entries.0.iter().map(key).collect();
+        radix_nodes(&keys, 0)
+    }
+
+    /// Memory that the value takes besides itself. O(blocks + groups and consumers).
+    pub fn allocated_bytes(&self) -> usize {
+        let groups = self.groups.iter().map(|(name, group)| name.len() + group.allocated_bytes());
+        self.entries.0.allocated_bytes()
+            + self.entries.0.iter().map(|block| block.allocated_bytes()).sum::<usize>()
+            + groups.sum::<usize>()
+    }
+
+    /// Verifies all invariants. Panics if one does not hold.
+    pub fn check(&self) {
+        self.entries.0.check(Block::check);
+        let mut before = StreamId::MIN;
+        for entry in self.entries.range(StreamId::MIN, StreamId::MAX) {
+            assert!(entry.id > before || before == StreamId::MIN, "IDs ascend");
+            before = entry.id;
+        }
+        assert!(before <= self.last_id);
+        let first = self.entries.range(StreamId::MIN, StreamId::MAX).next();
+        assert_eq!(self.first_id, first.map_or(StreamId::MIN, |entry| entry.id));
+        self.groups.values().for_each(|group| group.check());
+    }
+}
+
+/// How many nodes a compressed radix tree over these keys has, all of one length and ascending:
+/// what Redis tells of its index of blocks, and so do we.
+fn radix_nodes(keys: &[[u8; 16]], depth: usize) -> usize {
+    let [first, .., last] = keys else {
+        // What is left of a key, and its end; or the root of an empty tree.
+        return 1 + usize::from(keys.len() == 1 && depth < 16);
+    };
+    let common = first[depth..].iter().zip(&last[depth..]).take_while(|(a, b)| a == b).count();
+    let at = depth + common;
+    let below = keys.chunk_by(|a, b| a[at] == b[at]).map(|part| radix_nodes(part, at + 1));
+    usize::from(common > 0) + 1 + below.sum::<usize>()
+}

@@ -1,0 +1,258 @@
+//! A block of a stream: some entries in a listpack, in Redis's format.
+//!
+//! ```text
+//!  master entry:  live  deleted  n  field 1 … field n  0
+//!  entry, fields as in the master:    flags  ms  seq            value 1 … value n               count
+//!  entry, other fields:               flags  ms  seq  n  field 1  value 1 … field n  value n    count
+//! ```
+//! `ms` and `seq` are relative to the block's first ID; `count` is the number of elements of the
+//! entry before it, for walking backwards. Deleted entries stay, marked in their flags.
+
+use super::id::StreamId;
+use crate::listpack::{BYTES_MAX, Item, ListPack, Pos};
+use crate::sequence::Part;
+
+/// Flags of an entry.
+const DELETED: i64 = 1;
+const SAME_FIELDS: i64 = 2;
+
+/// Elements of an entry besides fields and values: flags, ms, seq.
+const FIXED: usize = 3;
+
+/// When a block is full. 0 is no limit.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockLimits {
+    pub bytes: usize,
+    pub entries: usize,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Block {
+    /// The ID that the others are relative to.
+    first: StreamId,
+    /// As the master entry says.
+    live: usize,
+    deleted: usize,
+    /// Of the last entry, deleted or not.
+    last_id: StreamId,
+    pack: ListPack,
+}
+
+impl Part for Block {
+    fn len(&self) -> usize {
+        self.live
+    }
+}
+
+/// An entry of a stream.
+#[derive(Debug, Clone, Copy)]
+pub struct Entry<'a> {
+    pub id: StreamId,
+    pack: &'a ListPack,
+    /// Where its flags stand.
+    at: Pos,
+    /// The first value, or the first field if it has its own.
+    body: Pos,
+    /// Fields.
+    count: usize,
+    same_fields: bool,
+}
+
+/// Integers of the format; in bytes that were checked they are where they should be.
+fn int(item: Item<'_>) -> i64 {
+    item.int().unwrap_or(0)
+}
+
+fn skip(pack: &ListPack, at: Pos, count: usize) -> Pos {
+    (0..count).fold(at, |at, _| pack.next(at).unwrap_or(at))
+}
+
+impl Block {
+    /// A block without entries, for one with this ID and these words to come.
+    pub(super) fn new<'w>(
+        first: StreamId,
+        words: impl ExactSizeIterator<Item = &'w [u8]>,
+    ) -> Block {
+        let mut pack = ListPack::new();
+        pack.push_back(Item::Int(0));
+        pack.push_back(Item::Int(0));
+        pack.push_back(Item::Int((words.len() / 2) as i64));
+        words.step_by(2).for_each(|field| pack.push_back(field));
+        pack.push_back(Item::Int(0));
+        Block { first, live: 0, deleted: 0, last_id: first, pack }
+    }
+
+    pub(super) fn first_id(&self) -> StreamId {
+        self.first
+    }
+
+    pub(super) fn last_id(&self) -> StreamId {
+        self.last_id
+    }
+
+    pub(super) fn live(&self) -> usize {
+        self.live
+    }
+
+    pub(super) fn has_room<'w>(
+        &self,
+        words: impl ExactSizeIterator<Item = &'w [u8]>,
+        limits: &BlockLimits,
+    ) -> bool {
+        let added: usize = words.map(<[u8]>::len).sum();
+        let bytes_max = if limits.bytes == 0 { BYTES_MAX } else { limits.bytes.min(BYTES_MAX) };
+        self.pack.bytes() + added < bytes_max
+            && (limits.entries == 0 || self.live + self.deleted < limits.entries)
+    }
+
+    /// The master entry's fields.
+    fn fields(&self) -> (usize, Pos) {
+        let at = skip(&self.pack, self.pack.first().expect("a block has a master entry"), 2);
+        (int(self.pack.item(at)) as usize, skip(&self.pack, at, 1))
+    }
+
+    /// Where the entries begin.
+    fn body(&self) -> Option<Pos> {
+        let (count, fields) = self.fields();
+        self.pack.next(skip(&self.pack, fields, count))
+    }
+
+    pub(super) fn append<'w>(
+        &mut self,
+        id: StreamId,
+        words: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
+    ) {
+        let (count, at) = self.fields();
+        let given = words.len() / 2;
+        let same = count == given
+            && self.pack.iter_from(at).zip(words.clone().step_by(2)).all(|(a, b)| a.is(b));
+        let pack = &mut self.pack;
+        pack.push_back(Item::Int(if same { SAME_FIELDS } else { 0 }));
+        pack.push_back(Item::Int(id.ms.wrapping_sub(self.first.ms) as i64));
+        pack.push_back(Item::Int(id.seq.wrapping_sub(self.first.seq) as i64));
+        if same {
+            words.skip(1).step_by(2).for_each(|value| pack.push_back(value));
+            pack.push_back(Item::Int((FIXED + given) as i64));
+        } else {
+            pack.push_back(Item::Int(given as i64));
+            words.for_each(|word| pack.push_back(word));
+            pack.push_back(Item::Int((FIXED + 1 + 2 * given) as i64));
+        }
+        self.live += 1;
+        self.last_id = id;
+        self.write_counts();
+    }
+
+    fn write_counts(&mut self) {
+        let live = self.pack.first().expect("a block has a master entry");
+        self.pack.replace(live, Item::Int(self.live as i64));
+        let deleted = skip(&self.pack, live, 1);
+        self.pack.replace(deleted, Item::Int(self.deleted as i64));
+    }
+
+    /// Marks live entries as deleted, in ascending order.
+    pub(super) fn bury(&mut self, entries: &[Pos]) {
+        for at in entries {
+            // The flags are one byte with or without the mark, so that positions hold.
+            let flags = int(self.pack.item(*at)) | DELETED;
+            self.pack.replace(*at, Item::Int(flags));
+        }
+        self.live -= entries.len();
+        self.deleted += entries.len();
+        self.write_counts();
+    }
+
+    /// The live entries.
+    pub(super) fn iter(&self) -> BlockIter<'_> {
+        BlockIter { block: self, master_fields: self.fields().0, at: self.body() }
+    }
+
+    /// Where the live entry of this ID stands.
+    pub(super) fn find(&self, id: StreamId) -> Option<Pos> {
+        let entry = self.iter().find(|entry| entry.id >= id)?;
+        (entry.id == id).then_some(entry.at)
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        self.pack.allocated_bytes()
+    }
+
+    pub(super) fn check(&self) {
+        self.pack.check();
+        let counts: Vec<i64> = self.pack.iter().take(2).map(int).collect();
+        assert_eq!(counts, [self.live as i64, self.deleted as i64]);
+        assert_eq!(self.iter().count(), self.live);
+        assert!(self.live > 0);
+        assert!(self.iter().all(|entry| entry.id >= self.first && entry.id <= self.last_id));
+    }
+}
+
+/// Walks over the live entries of a block.
+#[derive(Debug, Clone)]
+pub(super) struct BlockIter<'a> {
+    block: &'a Block,
+    master_fields: usize,
+    at: Option<Pos>,
+}
+
+impl<'a> Iterator for BlockIter<'a> {
+    type Item = Entry<'a>;
+
+    fn next(&mut self) -> Option<Entry<'a>> {
+        let pack = &self.block.pack;
+        loop {
+            let at = self.at?;
+            let flags = int(pack.item(at));
+            let ms_at = pack.next(at)?;
+            let seq_at = pack.next(ms_at)?;
+            let mut body = pack.next(seq_at)?;
+            let same_fields = flags & SAME_FIELDS != 0;
+            let mut count = self.master_fields;
+            let behind = if same_fields {
+                skip(pack, body, count)
+            } else {
+                count = int(pack.item(body)) as usize;
+                body = pack.next(body)?;
+                skip(pack, body, 2 * count)
+            };
+            self.at = pack.next(behind);
+            if flags & DELETED != 0 {
+                continue;
+            }
+            let first = self.block.first;
+            let id = StreamId {
+                ms: first.ms.wrapping_add(int(pack.item(ms_at)) as u64),
+                seq: first.seq.wrapping_add(int(pack.item(seq_at)) as u64),
+            };
+            return Some(Entry { id, pack, at, body, count, same_fields });
+        }
+    }
+}
+
+impl<'a> Entry<'a> {
+    pub(super) fn at(&self) -> Pos {
+        self.at
+    }
+
+    /// How many pairs of a field and a value it has.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Its fields and values.
+    pub fn pairs(&self) -> impl Iterator<Item = (Item<'a>, Item<'a>)> + use<'a> {
+        let (pack, same) = (self.pack, self.same_fields);
+        let mut values = pack.iter_from(self.body);
+        // The master entry's fields stand behind its three numbers.
+        let mut fields = pack.iter();
+        fields.by_ref().take(FIXED).for_each(drop);
+        (0..self.count).map_while(move |_| {
+            let field = if same { fields.next()? } else { values.next()? };
+            Some((field, values.next()?))
+        })
+    }
+}

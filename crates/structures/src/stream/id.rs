@@ -1,0 +1,42 @@
+//! IDs of entries: a time in milliseconds and a number within it.
+
+use std::fmt;
+
+/// Ordered by time, then number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct StreamId {
+    pub ms: u64,
+    pub seq: u64,
+}
+
+impl StreamId {
+    /// 0-0, which no entry has.
+    pub const MIN: StreamId = StreamId { ms: 0, seq: 0 };
+    pub const MAX: StreamId = StreamId { ms: u64::MAX, seq: u64::MAX };
+
+    pub const fn new(ms: u64, seq: u64) -> StreamId {
+        StreamId { ms, seq }
+    }
+
+    /// The ID behind this one; `None` behind the highest.
+    pub fn next(self) -> Option<StreamId> {
+        match self.seq.checked_add(1) {
+            Some(seq) => Some(StreamId { seq, ..self }),
+            None => Some(StreamId { ms: self.ms.checked_add(1)?, seq: 0 }),
+        }
+    }
+
+    /// The ID before this one; `None` before the lowest.
+    pub fn prev(self) -> Option<StreamId> {
+        match self.seq.checked_sub(1) {
+            Some(seq) => Some(StreamId { seq, ..self }),
+            None => Some(StreamId { ms: self.ms.checked_sub(1)?, seq: u64::MAX }),
+        }
+    }
+}
+
+impl fmt::Display for StreamId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.ms, self.seq)
+    }
+}

@@ -1,0 +1,163 @@
+use super::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+const LIMITS: BlockLimits = BlockLimits { bytes: 300, entries: 7 };
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % bound
+    }
+}
+
+type Words = Vec<Vec<u8>>;
+
+fn words(random: &mut Random) -> Words {
+    let fields = 1 + random.below(3);
+    let mut words = Vec::new();
+    for field in 0..fields {
+        words.push(if random.below(4) == 0 { b"other".to_vec() } else { vec![b'a' + field as u8] });
+        words.push(random.below(100_000).to_string().into_bytes());
+    }
+    words
+}
+
+fn read<'a>(entry: &Entry<'a>) -> (StreamId, Words) {
+    let pairs = entry.pairs().flat_map(|(field, value)| [field.to_vec(), value.to_vec()]);
+    (entry.id, pairs.collect())
+}
+
+fn same(stream: &Stream, model: &BTreeMap<StreamId, Words>, random: &mut Random) {
+    stream.check();
+    assert_eq!(stream.len(), model.len());
+    let (a, b) = (StreamId::new(random.below(400), random.below(3)), random.below(400));
+    let b = StreamId::new(a.ms + b, 1);
+    let wanted: Vec<_> = model.range(a..=b).map(|(id, words)| (*id, words.clone())).collect();
+    let entries = stream.entries();
+    let found: Vec<_> = entries.range(a, b).map(|entry| read(&entry)).collect();
+    assert_eq!(found, wanted);
+    let mut reversed: Vec<_> = entries.range_reversed(a, b).map(|entry| read(&entry)).collect();
+    reversed.reverse();
+    assert_eq!(reversed, wanted);
+    assert_eq!(entries.count(a, b), wanted.len());
+    assert_eq!(entries.count(b, a), 0);
+}
+
+#[test]
+fn entries_agree_with_a_tree_and_old_views_stay() {
+    let mut random = Random(1);
+    let mut stream = Stream::new();
+    let mut model = BTreeMap::new();
+    let mut views: Vec<(Entries, usize)> = Vec::new();
+    for step in 0..4000 {
+        match random.below(20) {
+            0..=11 => {
+                let id = StreamId::new(stream.last_id.ms + random.below(2), stream.last_id.seq + 1);
+                let words = words(&mut random);
+                stream.append(id, words.iter().map(|word| &word[..]), &LIMITS);
+                model.insert(id, words);
+            }
+            12..=16 => {
+                let id = StreamId::new(random.below(400), random.below(40));
+                let near = model.range(id..).next().map_or(id, |(id, _)| *id);
+                assert_eq!(stream.delete(near), model.remove(&near).is_some());
+            }
+            17 => {
+                let len_max = stream.len() as u64 - random.below(1 + stream.len() as u64 / 4);
+                let removed = stream.trim(Trim::MaxLen(len_max), false, 0);
+                (0..removed).for_each(|_| drop(model.pop_first()));
+                assert!(stream.len() as u64 <= len_max);
+            }
+            18 => {
+                let id = model.keys().nth(random.below(8) as usize).copied().unwrap_or_default();
+                let removed = stream.trim(Trim::MinId(id), false, 0);
+                (0..removed).for_each(|_| drop(model.pop_first()));
+                assert!(stream.first_id() >= id || stream.is_empty());
+            }
+            _ => views.push((stream.entries().clone(), stream.len())),
+        }
+        if step % 20 == 0 {
+            same(&stream, &model, &mut random);
+        }
+    }
+    for (view, len) in views {
+        assert_eq!(view.range(StreamId::MIN, StreamId::MAX).count(), len);
+    }
+}
+
+#[test]
+fn approximate_trimming_takes_whole_blocks_and_heeds_its_limit() {
+    let mut stream = Stream::new();
+    for ms in 1..=70 {
+        stream.append(StreamId::new(ms, 0), [&b"f"[..], b"v"].into_iter(), &LIMITS);
+    }
+    assert_eq!(stream.trim(Trim::MaxLen(50), true, 0), 14);
+    assert_eq!(stream.trim(Trim::MaxLen(0), true, 20), 14);
+    assert_eq!(stream.trim(Trim::MinId(StreamId::new(41, 0)), true, 0), 7);
+    assert_eq!((stream.len(), stream.first_id()), (35, StreamId::new(36, 0)));
+    stream.check();
+}
+
+#[test]
+fn maps_of_ids_agree_with_a_tree() {
+    let mut random = Random(3);
+    let mut map = IdMap::default();
+    let mut model = BTreeMap::new();
+    for _ in 0..5000 {
+        let id = StreamId::new(random.below(300), random.below(2));
+        match random.below(5) {
+            0..=2 => {
+                let value = random.below(9);
+                map.insert(id, value);
+                model.insert(id, value);
+            }
+            3 => assert_eq!(map.remove(id), model.remove(&id)),
+            _ => {
+                assert_eq!(map.get(id), model.get(&id));
+                let (found, wanted) = (map.iter_from(id), model.range(id..));
+                assert!(found.eq(wanted.map(|(id, value)| (*id, value))));
+            }
+        }
+        assert_eq!((map.first_id(), map.last_id()), {
+            (model.keys().next().copied(), model.keys().next_back().copied())
+        });
+    }
+    map.check();
+}
+
+#[test]
+fn what_is_pending_belongs_to_one_consumer_each() {
+    let mut random = Random(5);
+    let mut stream = Stream::new();
+    assert!(
+        stream.create_group(b"g", StreamId::MIN, 0) && !stream.create_group(b"g", StreamId::MIN, 0)
+    );
+    let names = [&b"a"[..], b"b", b"c"];
+    let mut pending = BTreeSet::new();
+    for _ in 0..2000 {
+        let group = stream.group_mut(b"g").unwrap();
+        let name = names[random.below(3) as usize];
+        let id = StreamId::new(random.below(200), 0);
+        match random.below(10) {
+            0..=5 => {
+                group.create_consumer(name, 1);
+                group.assign(id, name, 5, 1);
+                pending.insert(id);
+            }
+            6..=8 => assert_eq!(group.acknowledge(id), pending.remove(&id)),
+            _ if random.below(10) == 0 => {
+                let gone = group.consumer(name).map(|owner| owner.pending().clone());
+                let count = group.delete_consumer(name);
+                assert_eq!(count, gone.as_ref().map(IdMap::len));
+                let gone = gone.unwrap_or_default();
+                gone.iter_from(StreamId::MIN).for_each(|(id, ())| _ = pending.remove(&id));
+            }
+            _ => group.redeliver(id, 7),
+        }
+        assert_eq!(group.pending().len(), pending.len());
+    }
+    stream.check();
+}
