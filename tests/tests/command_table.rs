@@ -36,6 +36,7 @@ const GROUPS: &[&str] = &[
     "bitmap",
     "hyperloglog",
     "geo",
+    "stream",
 ];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.

@@ -15,7 +15,22 @@ const OWN_WORDS: &[&str] = &["summary", "complexity", "replaced_by", "notes"];
 const SUBCOMMANDS: &str = "subcommands";
 
 /// Commands of later versions, which the reference lacks.
-const LATER: &[&str] = &["client|no-touch", "client|setinfo"];
+const LATER: &[&str] = &[
+    "client|no-touch",
+    "client|setinfo",
+    "hexpire",
+    "hexpireat",
+    "hexpiretime",
+    "hgetdel",
+    "hgetex",
+    "hpersist",
+    "hpexpire",
+    "hpexpireat",
+    "hpexpiretime",
+    "hpttl",
+    "hsetex",
+    "httl",
+];
 
 /// Commands whose reported facts differ on purpose, each with the reason.
 const INTENDED: &[(&str, &str)] = &[("client|kill", "has MAXAGE of later versions")];

@@ -13,6 +13,8 @@
 
 mod choice;
 mod pack;
+#[cfg(test)]
+mod tests;
 
 pub use brisk_structures::listpack::Item as Text;
 

@@ -148,6 +148,25 @@ fn payloads_go_from_a_real_server_and_back() {
     assert!(seen > 200, "{seen} values");
 }
 
+#[test]
+fn libraries_go_from_a_real_server_and_back() {
+    let server = server();
+    let mut conn = server.connect();
+    for name in ["one", "other"] {
+        let source = format!(
+            "#!lua name={name}\nredis.register_function('{name}_f', function() return 1 end)"
+        );
+        conn.call(&["FUNCTION", "LOAD", &source]);
+    }
+    let libraries = dump::read_functions(&bulk(conn.cmd("FUNCTION DUMP"))).unwrap();
+    assert_eq!(libraries.len(), 2);
+    conn.cmd("FUNCTION FLUSH");
+    let payload = dump::write_functions(&libraries);
+    let reply = conn.call(&[b"FUNCTION".as_slice(), b"RESTORE", &payload]);
+    assert_eq!(reply.text(), "OK");
+    assert_eq!(conn.cmd("FUNCTION LIST").elements().len(), 2);
+}
+
 fn read_file(file: &[u8]) -> Vec<Event> {
     let mut reader = RdbReader::new(file).unwrap();
     let mut events = vec![];

@@ -158,7 +158,7 @@ fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {
         }
     }
     let words = args.remaining();
-    if words % 2 != 0 {
+    if !words.is_multiple_of(2) {
         return Err(CommandError::text(
             "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be \
              specified.",

@@ -196,3 +196,23 @@ fn a_window_of_many_is_that_of_the_whole_order() {
         assert_eq!(words(&mut db, &line), wanted.join(" "), "{line}");
     }
 }
+
+#[test]
+fn the_key_of_store_is_found_among_the_words() {
+    for (line, want) in [
+        ("SORT a", vec![1]),
+        ("SORT a BY w_* GET x_* STORE d", vec![1, 7]),
+        ("SORT a STORE d STORE e", vec![1, 5]),
+        ("SORT a LIMIT store store STORE d", vec![1, 6]),
+        ("SORT a BY store GET store store d", vec![1, 7]),
+        ("SORT a STORE", vec![1]),
+        ("SORT a FOO BAR STORE d", vec![1, 5]),
+        ("SORT_RO a STORE d", vec![1]),
+    ] {
+        let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
+        let command = if words[0] == b"SORT" { &super::SORT } else { &super::SORT_RO };
+        let found = crate::keyspec::find_keys(&command.spec, words.len(), &|at| words[at]);
+        let found: Vec<usize> = found.unwrap().iter().map(|key| key.index).collect();
+        assert_eq!(found, want, "{line}");
+    }
+}
