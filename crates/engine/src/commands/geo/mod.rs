@@ -42,6 +42,11 @@ impl Unit {
     }
 }
 
+/// The place of a score. Any number can be one; C turns negative ones into large numbers.
+fn place_of_score(score: f64) -> Point {
+    Point::of_number(if score < 0.0 { score as i64 as u64 } else { score as u64 })
+}
+
 /// Takes a longitude and a latitude.
 fn point(args: &mut Args<'_>) -> Result<Point> {
     let mut degrees = || parse_f64(args.bytes()?).ok_or(CommandError::NotAFloat);
