@@ -42,9 +42,15 @@ impl Unit {
     }
 }
 
-/// The place of a score. Any number can be one; C turns negative ones into large numbers.
+/// The place of a score. Any number can be one; C turns negative ones into large numbers, and those
+/// beyond 64 bits into 0.
 fn place_of_score(score: f64) -> Point {
-    Point::of_number(if score < 0.0 { score as i64 as u64 } else { score as u64 })
+    const BEYOND: f64 = 18_446_744_073_709_551_616.0;
+    Point::of_number(match score {
+        ..0.0 => score as i64 as u64,
+        BEYOND.. => 0,
+        _ => score as u64,
+    })
 }
 
 /// Takes a longitude and a latitude.
