@@ -1,3 +1,5 @@
+//! Sorted sets of members against a plain model, and what their memory comes to.
+
 use super::Ordered;
 use crate::hash::HashKey;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
