@@ -326,9 +326,8 @@ pub fn newer(since: &str) -> bool {
 
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by
 /// right: members removed at random, ranges of texts, a sorted set that SORT read (Redis gives it
-/// the encoding of large ones for that, and it stays so), and what SORT … STORE wrote, or did not.
-/// right: members removed at random, what SORT … BY … STORE wrote, and streams read together by a
-/// consumer that may be new to some.
+/// the encoding of large ones for that, and it stays so), what SORT … STORE wrote, or did not, and
+/// streams read together by a consumer that may be new to some.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
     let key = words.get(1).map(Vec::as_slice);
     match name {
@@ -339,12 +338,6 @@ pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
             let stored = words.windows(2).filter(is_store).map(|pair| &pair[1][..]);
             key.into_iter().chain(stored.filter(|_| !is_by_text_of_elements(words))).collect()
         }
-        "spop" => words.get(1).map(Vec::as_slice).into_iter().collect(),
-        "sort" if unsorted(words) => words
-            .windows(2)
-            .filter(|pair| pair[0].eq_ignore_ascii_case(b"STORE"))
-            .map(|pair| &pair[1][..])
-            .collect(),
         "xreadgroup" => streams_of(words),
         _ => Vec::new(),
     }
@@ -353,6 +346,8 @@ pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
 /// SORT … ALPHA without BY asks for no numbers and orders elements whole.
 fn is_by_text_of_elements(words: &[Vec<u8>]) -> bool {
     !unsorted(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"ALPHA"))
+}
+
 /// What both servers run after a call that names a consumer, unseen: since 7.2 a consumer exists
 /// from its first try on, before from its first success on.
 pub fn consumer_met<'w>(name: &str, words: &'w [Vec<u8>]) -> Option<Vec<&'w [u8]>> {
