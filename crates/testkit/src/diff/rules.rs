@@ -326,9 +326,8 @@ pub fn newer(since: &str) -> bool {
 
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by
 /// right: members removed at random, ranges of texts, a sorted set that SORT read (Redis gives it
-/// the encoding of large ones for that, and it stays so), and what SORT … STORE wrote, or did not.
-/// right: members removed at random, what SORT … BY … STORE wrote, and streams read together by a
-/// consumer that may be new to some.
+/// the encoding of large ones for that, and it stays so), what SORT … STORE wrote, or did not, and
+/// streams read together by a consumer that may be new to some.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
     let key = words.get(1).map(Vec::as_slice);
     match name {
