@@ -12,6 +12,7 @@
 //! fields that are due removed first ([`Hash::expire`]), so nobody sees one.
 
 mod choice;
+mod dump;
 mod pack;
 
 pub use brisk_structures::listpack::Item as Text;
