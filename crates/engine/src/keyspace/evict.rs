@@ -86,13 +86,8 @@ pub fn idle_ms(env: &Env, clock: u32) -> u64 {
 }
 
 /// The clock that says "idle for so many seconds", as RESTORE and tests set it.
-/// Longer than the clock counts is as long as it can tell for a while, half its circle.
 pub fn clock_idle_for(env: &Env, seconds: u64) -> u32 {
-    let now = env.recency.get();
-    match u64::from(now).checked_sub(seconds) {
-        Some(clock) => clock as u32,
-        None => (now + CLOCK_MAX / 2) % CLOCK_MAX,
-    }
+    env.recency.get().wrapping_sub(seconds as u32) & CLOCK_MAX
 }
 
 /// The clock that says "used so often", under LFU.

@@ -200,6 +200,7 @@ const RESTORE_ASKING: Command = Command {
         group: Group::Server,
         since: "3.0.0",
         flags: RESTORE.spec.flags.union(Flags::ASKING),
+        syscmd: true,
         ..RESTORE.spec
     },
     run: restore,
@@ -207,3 +208,6 @@ const RESTORE_ASKING: Command = Command {
 };
 
 pub(super) const COMMANDS: &[Command] = &[DUMP, RESTORE, RESTORE_ASKING];
+
+#[cfg(test)]
+mod tests;
