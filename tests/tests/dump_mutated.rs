@@ -16,7 +16,7 @@ use std::fs;
 #[global_allocator]
 static ALLOCATOR: Peak<System> = Peak(System);
 
-const MUTATIONS: usize = 20_000;
+const MUTATIONS: usize = 50_000;
 /// Payloads to be changed are at most as long, and of each layout so many.
 const SEED_BYTES_MAX: usize = 4_000;
 const SEEDS_OF_A_KIND: usize = 40;
