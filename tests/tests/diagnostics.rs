@@ -202,3 +202,20 @@ fn shutdown_refuses_to_save_without_persistence() {
     assert_reply!(conn, "SHUTDOWN SAVE", "(error) ERR Errors trying to SHUTDOWN. Check logs.");
     assert_reply!(conn, "PING", "PONG");
 }
+
+#[test]
+fn memory_purge_gives_pages_back_to_the_system_at_once() {
+    const KEYS: usize = 1_000;
+    const MIB: u64 = 1024 * 1024;
+    let (server, mut conn) = server();
+    let value = "v".repeat(60_000);
+    for i in 0..KEYS {
+        assert_reply!(conn, &format!("SET key:{i} {value}"), "OK");
+    }
+    let full = server.rss();
+    assert_reply!(conn, "FLUSHALL SYNC", "OK");
+    wait_until("the values are freed", || conn.info("lazyfree_pending_objects") == "0");
+    assert_reply!(conn, "MEMORY PURGE", "OK");
+    let left = server.rss();
+    assert!(left + 40 * MIB < full, "{left} of {full}");
+}

@@ -109,3 +109,13 @@ fn lzf_blocks_survive() {
 fn configuration_files_survive() {
     smoke("config_file", brisk_server::config::fuzzing::config_file);
 }
+
+#[test]
+fn dump_payloads_survive() {
+    smoke("rdb_dump", brisk_persist::fuzzing::fuzz_dump);
+}
+
+#[test]
+fn rdb_files_survive() {
+    smoke("rdb_file", brisk_persist::fuzzing::fuzz_file);
+}

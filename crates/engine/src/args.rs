@@ -144,6 +144,13 @@ impl<'a> Args<'a> {
         Ok(ms)
     }
 
+    /// The last word as a timeout, which stays where it is.
+    pub fn last_timeout_ms(&self, now: UnixMs) -> Result<u64> {
+        let mut last = self.clone();
+        last.next = self.list.len().saturating_sub(1).max(self.next);
+        last.timeout_ms(now)
+    }
+
     /// Takes the next word as an integer of 32 bits.
     pub fn int(&mut self) -> Result<i32> {
         i32::try_from(self.integer()?).map_err(|_| CommandError::IntOutOfRange)

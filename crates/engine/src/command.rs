@@ -296,6 +296,8 @@ pub struct KeySpec {
     pub find: Find,
     /// What becomes of the key in a request, where the flags say that it varies.
     pub flags_by_words: Option<FlagsByWords>,
+    /// Where the key stands, if only the command's own logic knows.
+    pub finder: Option<Finder>,
     pub notes: &'static str,
 }
 
@@ -304,6 +306,9 @@ pub type Words<'a, 'w> = &'a dyn Fn(usize) -> &'w [u8];
 
 /// The flags of a key in a request of so many words.
 pub type FlagsByWords = fn(argc: usize, word: Words<'_, '_>) -> KeyFlags;
+
+/// The index of a key among a request's so many words.
+pub type Finder = fn(argc: usize, word: Words<'_, '_>) -> Option<usize>;
 
 impl KeySpec {
     /// One key at argument `index` (the command name is 0).
@@ -319,6 +324,7 @@ impl KeySpec {
             begin: Begin::Index(index),
             find: Find::Range { last, step, limit: 0 },
             flags_by_words: None,
+            finder: None,
             notes: "",
         }
     }
@@ -330,6 +336,7 @@ impl KeySpec {
             begin: Begin::Index(index),
             find: Find::KeyNum { count_at: 0, first: 1, step: 1 },
             flags_by_words: None,
+            finder: None,
             notes: "",
         }
     }
@@ -341,6 +348,7 @@ impl KeySpec {
             begin: Begin::Unknown,
             find: Find::Unknown,
             flags_by_words: None,
+            finder: None,
             notes: "",
         }
     }
@@ -365,6 +373,11 @@ impl KeySpec {
     pub const fn varying(mut self, flags: FlagsByWords) -> KeySpec {
         self.flags_by_words = Some(flags);
         self.with(KeyFlags::VARIABLE_FLAGS)
+    }
+    /// A key at an unknown place that `finder` finds.
+    pub const fn found_by(mut self, finder: Finder) -> KeySpec {
+        self.finder = Some(finder);
+        self
     }
     pub const fn noted(mut self, notes: &'static str) -> KeySpec {
         self.notes = notes;

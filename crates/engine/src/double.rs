@@ -16,10 +16,28 @@ pub fn parse_bound(text: &[u8]) -> Option<f64> {
     if end == 0 {
         return Some(0.0);
     }
-    let text = &text[..end];
+    read(behind_blanks(&text[..end])).map(|(value, _)| value)
+}
+
+/// Reads what SORT sorts by: as [`parse_bound`], but what is too large is no number, nor a decimal
+/// so small that it loses digits.
+#[must_use]
+pub fn parse_weight(text: &[u8]) -> Option<f64> {
+    let end = memchr::memchr(0, text).unwrap_or(text.len());
+    if end == 0 {
+        return Some(0.0);
+    }
+    let text = behind_blanks(&text[..end]);
+    let is_exact =
+        |value: &f64| !value.is_subnormal() || text.contains(&b'x') || text.contains(&b'X');
+    parse_f64(text).filter(is_exact)
+}
+
+/// What follows the blanks that C skips.
+fn behind_blanks(text: &[u8]) -> &[u8] {
     let blank = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
-    let start = text.iter().position(|byte| !blank(byte))?;
-    read(&text[start..]).map(|(value, _)| value)
+    let start = text.iter().position(|byte| !blank(byte)).unwrap_or(text.len());
+    &text[start..]
 }
 
 /// The number that makes up the whole text, and whether it is within the range of doubles.

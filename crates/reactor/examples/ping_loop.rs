@@ -1,8 +1,10 @@
-//! The bare loop: answers every request with +PONG and does nothing else. What a server costs above this is the server's own.
+//! The bare loop: answers every request with +PONG and does nothing else. What a server costs above
+//! this is the server's own.
 //!
-//! `ping_loop [--port N] [--backend epoll|io_uring]`. It does not parse: the first byte of a connection tells whether it
-//! speaks in arrays (one request per `*`, so arguments must not contain one) or in lines (one per `\n`). That is
-//! enough for load generators that send PING, and for the CONFIG GET some send first.
+//! `ping_loop [--port N] [--backend epoll|io_uring]`. It does not parse: the first byte of a
+//! connection tells whether it speaks in arrays (one request per `*`, so arguments must not contain
+//! one) or in lines (one per `\n`). That is enough for load generators that send PING, and for the
+//! CONFIG GET some send first.
 
 use brisk_reactor::{
     Accept, BackendChoice, CloseReason, Config, Control, Handler, Listener, Reactor, TcpOptions,

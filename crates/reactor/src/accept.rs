@@ -1,8 +1,10 @@
-//! Accepting, common to both back ends: a bounded number per listener and round, after everything else in it.
+//! Accepting, common to both back ends: a bounded number per listener and round, after everything
+//! else in it.
 //!
-//! Back ends only tell that a listener has connections waiting. Those already served come first: their requests
-//! are read, executed and answered before the round accepts, so a storm of new connections lengthens their
-//! rounds by the few accepts allowed and no more. What is left stays in the kernel's queue, whose length bounds it.
+//! Back ends only tell that a listener has connections waiting. Those already served come first:
+//! their requests are read, executed and answered before the round accepts, so a storm of new
+//! connections lengthens their rounds by the few accepts allowed and no more. What is left stays in
+//! the kernel's queue, whose length bounds it.
 
 use crate::clock::ticks;
 use crate::control::Control;
@@ -39,9 +41,9 @@ pub(crate) fn accept_ready<B: Backend, H: Handler>(
     io.ready_listeners = ready;
 }
 
-/// Accepts until the queue is empty or the listener's quota is used up. The quota follows the number found: a
-/// listener whose queue holds a few pays no fruitless call to learn that it is empty, since the back end tells of
-/// the rest. An error means that the listener must rest.
+/// Accepts until the queue is empty or the listener's quota is used up. The quota follows the
+/// number found: a listener whose queue holds a few pays no fruitless call to learn that it is
+/// empty, since the back end tells of the rest. An error means that the listener must rest.
 fn accept<B: Backend, H: Handler>(
     backend: &mut B,
     io: &mut Control,

@@ -1,19 +1,23 @@
-//! A clock cheap enough to read around every command: the processor's time stamp counter where it can be trusted.
+//! A clock cheap enough to read around every command: the processor's time stamp counter where it
+//! can be trusted.
 //!
 //! Invariants (SAFETY notes cite them by number)
 //!  1. `_rdtsc` is executed only on x86-64, where the instruction always exists.
 //!  2. `clock_gettime` gets a pointer to a local `timespec` that it may fill.
 //!
-//! The counter is used if the processor says it runs at one rate in every sleep state (CPUID leaf 0x8000_0007, EDX bit 8) and
-//! the kernel has not judged it unstable (then its clock source is `hpet` or `acpi_pm`). Otherwise ticks are nanoseconds
-//! of `CLOCK_MONOTONIC`. The rate is measured once per process against that clock, within a few parts per million.
+//! The counter is used if the processor says it runs at one rate in every sleep state (CPUID leaf
+//! 0x8000_0007, EDX bit 8) and the kernel has not judged it unstable (then its clock source is
+//! `hpet` or `acpi_pm`). Otherwise ticks are nanoseconds of `CLOCK_MONOTONIC`. The rate is measured
+//! once per process against that clock, within a few parts per million.
 
 use std::sync::OnceLock;
 
-/// How long the counter is compared with the kernel's clock: two readings are off by some 50 ns, so 5 ms give 10 ppm.
+/// How long the counter is compared with the kernel's clock: two readings are off by some 50 ns, so
+/// 5 ms give 10 ppm.
 const CALIBRATION_NS: u64 = 5_000_000;
 
-/// Fraction bits of the conversion factor. Ticks come at 1-5 GHz, so the factor stays below 2^33 even at 1 GHz.
+/// Fraction bits of the conversion factor. Ticks come at 1-5 GHz, so the factor stays below 2^33
+/// even at 1 GHz.
 const SHIFT: u32 = 32;
 
 /// The process's tick clock: where ticks come from and how they turn into nanoseconds.
@@ -141,7 +145,8 @@ mod tests {
         while monotonic_ns() - ns < 2_000_000 {}
         let outer_after = clock.ns(clock.ticks() - ticks);
         let ns_passed = monotonic_ns() - ns;
-        // The tick interval lies inside the kernel interval, so it is never longer but for the error of the rate.
+        // The tick interval lies inside the kernel interval, so it is never longer but for the
+        // error of the rate.
         assert!(outer_after <= ns_passed + ns_passed / 1000, "{outer_after} against {ns_passed}");
         assert!(outer_after >= 1_900_000, "{outer_after}");
     }

@@ -1,9 +1,10 @@
 //! What a reactor keeps per connection, and the slab of them.
 //!
 //! Invariants
-//!  1. A slot is in exactly one state: free (no descriptor, on the free list), open (`open`), or retired: told closed, but
-//!     held back because the kernel may still complete operations on it.
-//!  2. The generation changes when a slot stops being open, so a token names at most one connection ever.
+//!  1. A slot is in exactly one state: free (no descriptor, on the free list), open (`open`), or
+//!     retired: told closed, but held back because the kernel may still complete operations on it.
+//!  2. The generation changes when a slot stops being open, so a token names at most one connection
+//!     ever.
 
 use crate::handler::{Close, CloseReason};
 use crate::listen::PeerAddr;
@@ -99,7 +100,8 @@ impl Slab {
         let slot = &mut self.slots[index as usize];
         debug_assert!(!slot.open && slot.fd.is_none(), "invariant 1");
         let generation = slot.generation;
-        // A leftover entry on the settle list may still refer to this slot; it is harmless and keeps it from being listed twice.
+        // A leftover entry on the settle list may still refer to this slot; it is harmless and
+        // keeps it from being listed twice.
         let touched = slot.touched;
         *slot = Connection {
             fd: Some(fd),
@@ -113,7 +115,8 @@ impl Slab {
         Ok(Token::new(index, generation))
     }
 
-    /// Ends the open state of a slot: its token is stale from here on. [`Slab::free`] must follow at some time.
+    /// Ends the open state of a slot: its token is stale from here on. [`Slab::free`] must follow
+    /// at some time.
     pub(crate) fn retire(&mut self, index: u32) -> Option<OwnedFd> {
         let slot = &mut self.slots[index as usize];
         debug_assert!(slot.open, "invariant 1");

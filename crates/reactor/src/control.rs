@@ -1,7 +1,9 @@
-//! What a handler may do: append output, send, pause, close, ask. Nothing here waits or does I/O on a connection.
+//! What a handler may do: append output, send, pause, close, ask. Nothing here waits or does I/O on
+//! a connection.
 //!
-//! Every change marks its connection as touched; the reactor settles touched connections (writes, registers, closes) when
-//! there are some dozens, and at the end of the round. Calls with a stale token do nothing.
+//! Every change marks its connection as touched; the reactor settles touched connections (writes,
+//! registers, closes) when there are some dozens, and at the end of the round. Calls with a stale
+//! token do nothing.
 
 use crate::connection::{Connection, Slab};
 use crate::counters::Counters;
@@ -74,8 +76,8 @@ impl Control {
         })
     }
 
-    /// The connection's output, to append to; nothing is sent before [`Control::send`]. For a stale token, an output that
-    /// leads nowhere.
+    /// The connection's output, to append to; nothing is sent before [`Control::send`]. For a stale
+    /// token, an output that leads nowhere.
     #[inline]
     pub fn output(&mut self, token: Token) -> &mut Output {
         let Some(connection) = self.slab.get_mut(token) else {
@@ -95,7 +97,8 @@ impl Control {
         &mut connection.output
     }
 
-    /// Sends what is queued: one send later in the round, however often this is called. The rest follows by itself when the peer takes it.
+    /// Sends what is queued: one send later in the round, however often this is called. The rest
+    /// follows by itself when the peer takes it.
     #[inline]
     pub fn send(&mut self, token: Token) {
         let Some(connection) = self.slab.get_mut(token) else { return };
@@ -110,8 +113,9 @@ impl Control {
         self.slab.get(token).map_or(0, Connection::unsent)
     }
 
-    /// Stops `received` from the end of this callback on; the peer's bytes stay in the kernel. (With io_uring, bytes
-    /// that had left it are held, at most a few receive buffers, and delivered after [`Control::resume_reading`].)
+    /// Stops `received` from the end of this callback on; the peer's bytes stay in the kernel.
+    /// (With io_uring, bytes that had left it are held, at most one receive buffer, and
+    /// delivered after [`Control::resume_reading`].)
     pub fn pause_reading(&mut self, token: Token) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         if !connection.paused {
@@ -135,15 +139,17 @@ impl Control {
         self.slab.get(token).is_some_and(|connection| connection.paused)
     }
 
-    /// Asks for one `drained` once at most `low_water` bytes are unsent, be it already so. A new call replaces an older one.
+    /// Asks for one `drained` once at most `low_water` bytes are unsent, be it already so. A new
+    /// call replaces an older one.
     pub fn when_drained(&mut self, token: Token, low_water: usize) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         connection.low_water = Some(low_water);
         self.touch(token);
     }
 
-    /// Closes, in O(1). `Now` outranks an earlier `Flush`, a second `Flush` is ignored. `received` is not called any more; `closed`
-    /// follows when it is done. To append to the output and `send` between `Flush` and `closed` is allowed.
+    /// Closes, in O(1). `Now` outranks an earlier `Flush`, a second `Flush` is ignored. `received`
+    /// is not called any more; `closed` follows when it is done. To append to the output and `send`
+    /// between `Flush` and `closed` is allowed.
     pub fn close(&mut self, token: Token, how: Close) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         if connection.closing.is_none() || how == Close::Now {
@@ -160,8 +166,8 @@ impl Control {
         self.slab.get(token).is_some()
     }
 
-    /// Bounds the connections accepted from this listener in one round (at least 1); does nothing if there is no
-    /// such listener.
+    /// Bounds the connections accepted from this listener in one round (at least 1); does nothing
+    /// if there is no such listener.
     pub fn limit_accepts(&mut self, listener: usize, accepts_max: usize) {
         if let Some(Some(listening)) = self.listeners.get_mut(listener) {
             listening.accepts_max = accepts_max.max(1);
@@ -191,8 +197,8 @@ impl Control {
             .map_or(PeerAddr::Unknown, |address| PeerAddr::from_sock_addr(&address))
     }
 
-    /// This end's address of a connection accepted by this listener: no system call unless the listener is bound to a
-    /// wildcard.
+    /// This end's address of a connection accepted by this listener: no system call unless the
+    /// listener is bound to a wildcard.
     #[must_use]
     pub fn accepted_at(&self, token: Token, listener: usize) -> PeerAddr {
         let listening = self.listeners.get(listener).and_then(Option::as_ref);
@@ -228,7 +234,8 @@ impl Control {
         self.wake.waker()
     }
 
-    /// Takes over a connected stream socket; from here on it is like an accepted one (`accepted` is not called).
+    /// Takes over a connected stream socket; from here on it is like an accepted one (`accepted` is
+    /// not called).
     ///
     /// # Errors
     /// Too many connections; the socket is closed then.
@@ -307,7 +314,8 @@ impl Control {
         self.lingering.push(Reverse((deadline, token.to_u64())));
     }
 
-    /// Dooms connections whose linger time is over and wakes rested listeners; returns those listeners.
+    /// Dooms connections whose linger time is over and wakes rested listeners; returns those
+    /// listeners.
     pub(crate) fn expire(&mut self) -> Vec<u32> {
         let mut rested = Vec::new();
         if self.lingering.is_empty()
@@ -348,7 +356,8 @@ impl Control {
         self.touch(token);
     }
 
-    /// Ends the open state: gives back the buffer, tells the handler, returns the descriptor. The caller frees the slot.
+    /// Ends the open state: gives back the buffer, tells the handler, returns the descriptor. The
+    /// caller frees the slot.
     pub(crate) fn retire<H: Handler>(
         &mut self,
         handler: &mut H,

@@ -1,6 +1,7 @@
 //! Figures of one reactor: plain numbers its thread adds to and its worker reads.
 
-/// Counts since the reactor was made. A system call batched in a ring is counted as the operation it asks for.
+/// Counts since the reactor was made. A system call batched in a ring is counted as the operation
+/// it asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Calls of `poll`.
@@ -27,10 +28,12 @@ pub struct Counters {
     pub wakes: u64,
     /// Times the ring's receive buffers ran out; 0 with epoll.
     pub buffers_exhausted: u64,
-    /// The most bytes ever held of a connection whose reading was paused: a receive buffer; 0 with epoll.
+    /// The most bytes ever held of a connection whose reading was paused: a receive buffer; 0 with
+    /// epoll.
     pub held_max: u64,
-    /// Ticks (see [`crate::clock()`]) spent waiting, accepting, in receive calls, and in send calls. With io_uring the kernel does
-    /// all but accepting inside `io_uring_enter`, so the others are in `ticks_wait`.
+    /// Ticks (see [`crate::clock()`]) spent waiting, accepting, in receive calls, and in send
+    /// calls. With io_uring the kernel does all but accepting inside `io_uring_enter`, so the
+    /// others are in `ticks_wait`.
     pub ticks_wait: u64,
     pub ticks_accept: u64,
     pub ticks_receive: u64,

@@ -1,8 +1,9 @@
 //! The epoll back end: level-triggered; per ready connection and round one receive and one send.
 //!
-//! A connection is registered with its first interest when it is accepted, and that changes only when it has to: while output is
-//! stuck (EPOLLOUT), while reading is paused (EPOLLRDHUP instead of EPOLLIN), after the peer has finished. A connection in
-//! the usual state costs no `epoll_ctl`, and closing the descriptor ends its registration.
+//! A connection is registered with its first interest when it is accepted, and that changes only
+//! when it has to: while output is stuck (EPOLLOUT), while reading is paused (EPOLLRDHUP instead of
+//! EPOLLIN), after the peer has finished. A connection in the usual state costs no `epoll_ctl`, and
+//! closing the descriptor ends its registration.
 //!
 //! ```text
 //!  reads   paused  finished/closing        output stuck
@@ -24,17 +25,20 @@ use std::time::Duration;
 
 /// Events taken at once. More only delays what the first of them wrote.
 const EVENTS_MAX: usize = 512;
-/// Size of the receive buffer, one per worker. 64 KiB take a pipeline of several hundred small commands in one call and
-/// a large value in few, while the buffer still lives in the second-level cache between receive and parsing.
+/// Size of the receive buffer, one per worker. 64 KiB take a pipeline of several hundred small
+/// commands in one call and a large value in few, while the buffer still lives in the second-level
+/// cache between receive and parsing.
 const RECEIVE_BYTES: usize = 64 * 1024;
-/// Connections whose replies are sent one after the other, instead of each after its own requests. Peers on this machine
-/// that wait for several of them are then woken once and find all, which costs both sides less; more would no longer
-/// be in the cache. Measured with 50 pipelines of 100: a third less system time.
+/// Connections whose replies are sent one after the other, instead of each after its own requests.
+/// Peers on this machine that wait for several of them are then woken once and find all, which
+/// costs both sides less; more would no longer be in the cache. Measured with 50 pipelines of 100:
+/// a third less system time.
 const SENDS_TOGETHER_MAX: usize = 64;
 /// Pieces in one gathered write.
 const PIECES_MAX: usize = 64;
 
-/// Generation 0 names no connection, so data of that generation are the loop's own: its waker and its listeners.
+/// Generation 0 names no connection, so data of that generation are the loop's own: its waker and
+/// its listeners.
 const WAKER: Token = Token::new(u32::MAX, 0);
 
 const READ: u32 = libc::EPOLLIN as u32;
@@ -246,7 +250,8 @@ fn write(io: &mut Control, index: u32) {
         Ok(count) => {
             sent = count;
             connection.output.consume(count);
-            // What is left needs room, and epoll tells when there is some. (More pieces than one call takes: just the same.)
+            // What is left needs room, and epoll tells when there is some. (More pieces than one
+            // call takes: just the same.)
             connection.stuck = count < queued;
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => connection.stuck = true,

@@ -11,28 +11,31 @@ const FINISHED_LINGER: Duration = Duration::from_secs(10);
 
 /// Called by [`crate::Reactor::poll`] for everything that happens. Calls never nest.
 pub trait Handler {
-    /// A connection was accepted on the listener of this index. To keep it and write a greeting is fine.
+    /// A connection was accepted on the listener of this index. To keep it and write a greeting is
+    /// fine.
     fn accepted(&mut self, io: &mut Control, token: Token, listener: usize) -> Accept;
 
-    /// Bytes arrived, in order. The slice is the reactor's receive buffer: what is not used now must be copied.
-    /// Not called while reading is paused, nor after `close`.
+    /// Bytes arrived, in order. The slice is the reactor's receive buffer: what is not used now
+    /// must be copied. Not called while reading is paused, nor after `close`.
     fn received(&mut self, io: &mut Control, token: Token, bytes: &[u8]);
 
-    /// The peer has shut its sending side; everything it sent was delivered. Once per connection, and not if the peer
-    /// vanished with an error. The connection stays open until `close` is called, so that requests already
-    /// received can be answered; by default it is closed as soon as the queued output is written.
+    /// The peer has shut its sending side; everything it sent was delivered. Once per connection,
+    /// and not if the peer vanished with an error. The connection stays open until `close` is
+    /// called, so that requests already received can be answered; by default it is closed as soon
+    /// as the queued output is written.
     fn finished(&mut self, io: &mut Control, token: Token) {
         io.close(token, Close::Flush { linger: FINISHED_LINGER });
     }
 
-    /// The peer has shut its sending side or is gone, while reading is paused; bytes may still wait in the kernel.
-    /// At most once per pause. Nothing needs to be done; who only waits for this client may close.
+    /// The peer has shut its sending side or is gone, while reading is paused; bytes may still wait
+    /// in the kernel. At most once per pause. Nothing needs to be done; who only waits for this
+    /// client may close.
     fn hung_up(&mut self, io: &mut Control, token: Token) {
         let _ = (io, token);
     }
 
-    /// The connection is gone, exactly once for each that `accepted` kept or that was adopted. The token is stale already:
-    /// calls with it do nothing.
+    /// The connection is gone, exactly once for each that `accepted` kept or that was adopted. The
+    /// token is stale already: calls with it do nothing.
     fn closed(&mut self, io: &mut Control, token: Token, reason: CloseReason);
 
     /// What [`Control::when_drained`] asked for has come about.
@@ -45,7 +48,8 @@ pub trait Handler {
         let _ = io;
     }
 
-    /// A connection could not be accepted (say, for want of descriptors); the listener rests for a moment. For the log.
+    /// A connection could not be accepted (say, for want of descriptors); the listener rests for a
+    /// moment. For the log.
     fn accept_failed(&mut self, io: &mut Control, listener: usize, error: &io::Error) {
         let _ = (io, listener, error);
     }
@@ -86,7 +90,8 @@ pub enum CloseReason {
     Requested,
     /// `close` was called after the peer had finished sending.
     PeerFinished,
-    /// The connection broke: the `errno` of the failed operation, or 0 if the kernel only said that it hung up.
+    /// The connection broke: the `errno` of the failed operation, or 0 if the kernel only said that
+    /// it hung up.
     Broken(i32),
     /// The peer did not take the queued output before the linger time was over.
     LingerExpired,

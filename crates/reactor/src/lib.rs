@@ -1,14 +1,15 @@
 //! The event loop of one worker: sockets in, requests' bytes to a [`Handler`], replies' bytes out.
 //!
-//! A [`Reactor`] belongs to one thread and runs over epoll or io_uring, chosen when it is made; both behave alike, as
-//! the shared tests show. The worker calls [`Reactor::poll`] in a loop. In every round the handler is told what
-//! happened and answers through [`Control`]: it appends to a connection's [`Output`], and says what shall happen to
-//! the connection. Nothing a handler calls waits or does I/O: changes are noted, and carried out after the call (for
-//! the connection it was about) or at the end of the round.
+//! A [`Reactor`] belongs to one thread and runs over epoll or io_uring, chosen when it is made;
+//! both behave alike, as the shared tests show. The worker calls [`Reactor::poll`] in a loop. In
+//! every round the handler is told what happened and answers through [`Control`]: it appends to a
+//! connection's [`Output`], and says what shall happen to the connection. Nothing a handler calls
+//! waits or does I/O: changes are noted, and carried out after the call (for the connection it was
+//! about) or at the end of the round.
 //!
 //! ```text
-//!  poll ─ settle what the caller changed ─ wait ─ events: received, finished … ─ woken ─ round_end ─ settle ─ accepted
-//!                                                  └ epoll: sends, some dozens together    io_uring: all sends ┘
+//!  poll ─ settle changes ─ wait ─ received, finished … ─ woken ─ round_end ─ settle ─ accepted
+//!                                  └ epoll: sends, some dozens together      └ io_uring: all
 //! ```
 //!
 //! | file | about |

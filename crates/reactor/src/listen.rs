@@ -1,8 +1,9 @@
 //! Listening sockets, and addresses of peers.
 //!
-//! Every worker listens on its own socket for a TCP port (SO_REUSEPORT: the kernel spreads connections), and on a duplicate
-//! of the one socket of a Unix path. Options that accepted sockets inherit from their listener (TCP_NODELAY and keep-alive, on Linux) are
-//! set here, once, instead of once per connection.
+//! Every worker listens on its own socket for a TCP port (SO_REUSEPORT: the kernel spreads
+//! connections), and on a duplicate of the one socket of a Unix path. Options that accepted sockets
+//! inherit from their listener (TCP_NODELAY and keep-alive, on Linux) are set here, once, instead
+//! of once per connection.
 
 use socket2::{Domain, Protocol, SockAddr, SockRef, Socket, TcpKeepalive, Type};
 use std::fmt;
@@ -89,9 +90,11 @@ impl std::error::Error for ListenError {
 /// Options of TCP listeners.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpOptions {
-    /// Length of the queue of connections not yet accepted; the kernel caps it at `net.core.somaxconn`.
+    /// Length of the queue of connections not yet accepted; the kernel caps it at
+    /// `net.core.somaxconn`.
     pub backlog: i32,
-    /// Idle seconds until the first keep-alive probe; 0 turns probes off. Further probes come at a third of it, 3 in all.
+    /// Idle seconds until the first keep-alive probe; 0 turns probes off. Further probes come at a
+    /// third of it, 3 in all.
     pub keepalive_s: u32,
     /// Let several sockets of this user listen on the same port.
     pub reuse_port: bool,
@@ -111,10 +114,12 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on a TCP address. IPv6 addresses take IPv6 only, so that `0.0.0.0` and `::` can be had side by side.
+    /// Listens on a TCP address. IPv6 addresses take IPv6 only, so that `0.0.0.0` and `::` can be
+    /// had side by side.
     ///
     /// # Errors
-    /// The step that failed, with address and cause. With `reuse_port` a foreign listener goes unnoticed: call [`probe_tcp`] first.
+    /// The step that failed, with address and cause. With `reuse_port` a foreign listener goes
+    /// unnoticed: call [`probe_tcp`] first.
     pub fn tcp(address: SocketAddr, options: &TcpOptions) -> Result<Self, ListenError> {
         let failed = |step| move |cause| ListenError { address: address.to_string(), step, cause };
         let socket = tcp_socket(address, options.reuse_port)?;
@@ -126,10 +131,12 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Listens on a Unix socket, replacing a socket that lies at `path`, and sets its permission bits if given.
+    /// Listens on a Unix socket, replacing a socket that lies at `path`, and sets its permission
+    /// bits if given.
     ///
     /// # Errors
-    /// The step that failed, with path and cause; a file at `path` that is not a socket is left alone.
+    /// The step that failed, with path and cause; a file at `path` that is not a socket is left
+    /// alone.
     pub fn unix(path: &Path, permissions: Option<u32>, backlog: i32) -> Result<Self, ListenError> {
         let failed =
             |step| move |cause| ListenError { address: path.display().to_string(), step, cause };
@@ -161,7 +168,8 @@ impl Listener {
         self.socket.local_addr().ok()?.as_socket()
     }
 
-    /// Sets keep-alive as in [`TcpOptions`] for connections that will be accepted; does nothing on Unix sockets.
+    /// Sets keep-alive as in [`TcpOptions`] for connections that will be accepted; does nothing on
+    /// Unix sockets.
     ///
     /// # Errors
     /// What the kernel says.

@@ -3,36 +3,43 @@
 //! ```text
 //!            sent                 at of s0        at of s1             bytes.len()
 //!  bytes  |---v--------------------v---------------v---------------------|
-//!         |gone| copied            | copied        | copied              |   open end: replies are appended here
+//!         |gone| copied            | copied        | copied              |  appended to
 //!  shared                          [ s0: Arc, 10 MB][ s1: Arc ]
 //!  wire    copied · s0 · copied · s1 · copied
 //! ```
 //!
-//! All copied bytes lie in one `Vec`, so appending a small reply is a plain `extend_from_slice`, and a slow reader of small
-//! messages costs no allocation per message. Shared segments are referred to, not copied; each stands before the byte `at`.
+//! All copied bytes lie in one `Vec`, so appending a small reply is a plain `extend_from_slice`,
+//! and a slow reader of small messages costs no allocation per message. Shared segments are
+//! referred to, not copied; each stands before the byte `at`.
 //!
 //! Invariants (`check` verifies each)
-//!  1. `sent <= bytes.len()`, and the `at`s ascend (equal ones allowed) between `sent` and `bytes.len()`.
+//!  1. `sent <= bytes.len()`, and the `at`s ascend (equal ones allowed) between `sent` and
+//!     `bytes.len()`.
 //!  2. No shared segment is empty; `shared_len` is the sum of their lengths.
-//!  3. Bytes behind an `Arc` held here do not move or change: [`Shared`] admits only types for which that is so.
+//!  3. Bytes behind an `Arc` held here do not move or change: [`Shared`] admits only types for
+//!     which that is so.
 //!
-//! The sent front of `bytes` is given back when it is at least half of it, so memory stays within a constant factor of what is queued.
+//! The sent front of `bytes` is given back when it is at least half of it, so memory stays within a
+//! constant factor of what is queued.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A segment shorter than this is copied: one more piece in a gathered write costs about as much as copying 2 KiB.
+/// A segment shorter than this is copied: one more piece in a gathered write costs about as much as
+/// copying 2 KiB.
 pub const SHARED_BYTES_MIN: usize = 2048;
 
-/// Up to this size the buffer doubles when it grows. Above, it grows by a quarter: a client that does not read its
-/// replies holds that much memory and not up to twice of it.
+/// Up to this size the buffer doubles when it grows. Above, it grows by a quarter: a client that
+/// does not read its replies holds that much memory and not up to twice of it.
 const DOUBLING_BYTES_MAX: usize = 64 * 1024;
-/// The sent front of the buffer is cut off only from this size on; below, moving is not worth a call.
+/// The sent front of the buffer is cut off only from this size on; below, moving is not worth a
+/// call.
 const CUT_BYTES_MIN: usize = 64 * 1024;
 
-/// Bytes owned elsewhere that can be sent without a copy. They must not change while shared, which `Arc` ensures.
+/// Bytes owned elsewhere that can be sent without a copy. They must not change while shared, which
+/// `Arc` ensures.
 #[derive(Clone, Debug)]
 pub enum Shared {
     Vec(Arc<Vec<u8>>),
@@ -159,15 +166,15 @@ impl Output {
         }
     }
 
-    /// The open end, for encoders that write into a `Vec`. Only append: what stands there already belongs to earlier
-    /// replies, and taking it away garbles them (use [`Output::truncate`]).
+    /// The open end, for encoders that write into a `Vec`. Only append: what stands there already
+    /// belongs to earlier replies, and taking it away garbles them (use [`Output::truncate`]).
     #[inline]
     pub fn tail(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// Appends `range` of `data` without copying it, or copies it if it is shorter than [`SHARED_BYTES_MIN`].
-    /// The reference is dropped when the bytes have been sent.
+    /// Appends `range` of `data` without copying it, or copies it if it is shorter than
+    /// [`SHARED_BYTES_MIN`]. The reference is dropped when the bytes have been sent.
     ///
     /// # Panics
     /// If `range` lies outside `data`.
@@ -183,7 +190,8 @@ impl Output {
         self.shared.push_back(Placed { at: self.bytes.len(), data, start, end });
     }
 
-    /// Remembers the present end. A mark holds until something of this output is sent, that is: within one call of the handler.
+    /// Remembers the present end. A mark holds until something of this output is sent, that is:
+    /// within one call of the handler.
     #[inline]
     #[must_use]
     pub fn mark(&self) -> Mark {

@@ -58,7 +58,8 @@ enum Driver {
     Uring(Box<Uring>),
 }
 
-/// One thread's event loop. Make it on the thread that polls it: a ring serves only the thread that set it up.
+/// One thread's event loop. Make it on the thread that polls it: a ring serves only the thread that
+/// set it up.
 #[derive(Debug)]
 pub struct Reactor {
     /// First, so that operations end before the descriptors they use are closed.
@@ -114,7 +115,8 @@ impl Reactor {
         Ok(index)
     }
 
-    /// Stops accepting and gives the listener back; `None` if there is none of this index. Its connections stay.
+    /// Stops accepting and gives the listener back; `None` if there is none of this index. Its
+    /// connections stay.
     pub fn unlisten(&mut self, index: usize) -> Option<Listener> {
         self.io.listeners.get(index)?.as_ref()?;
         let number = u32::try_from(index).ok()?;
@@ -146,7 +148,8 @@ impl Reactor {
         &mut self.io
     }
 
-    /// One round: settles what was asked for since the last, waits for events at most `timeout` (`None`: for ever), and calls the handler.
+    /// One round: settles what was asked for since the last, waits for events at most `timeout`
+    /// (`None`: for ever), and calls the handler.
     ///
     /// # Errors
     /// The wait itself failed, which means a broken descriptor or ring: the loop cannot go on.
@@ -171,7 +174,8 @@ fn round<B: Backend, H: Handler>(
     io.counters.rounds += 1;
     settle_touched(backend, io, handler);
     let mut timeout = timeout.into_iter().chain(io.next_due()).min();
-    // Handlers may touch connections while others are settled; those wait for the next settling, not for events.
+    // Handlers may touch connections while others are settled; those wait for the next settling,
+    // not for events.
     if !io.touched.is_empty() || !io.wake.may_sleep() {
         timeout = Some(Duration::ZERO);
     }
@@ -196,7 +200,8 @@ fn round<B: Backend, H: Handler>(
     Ok(())
 }
 
-/// One pass over the touched connections; what is touched meanwhile is left for the next pass, so that this ends.
+/// One pass over the touched connections; what is touched meanwhile is left for the next pass, so
+/// that this ends.
 pub(crate) fn settle_touched<B: Backend, H: Handler>(
     backend: &mut B,
     io: &mut Control,

@@ -1,7 +1,8 @@
 //! The system calls of the loop behind safe functions.
 //!
 //! Invariants (SAFETY notes cite them by number)
-//!  1. Every pointer passed comes from a reference or slice that outlives the call, with that object's own length.
+//!  1. Every pointer passed comes from a reference or slice that outlives the call, with that
+//!     object's own length.
 //!  2. A descriptor returned by a successful call is new and owned by nobody else.
 //!  3. `IoSlice` has the layout of `iovec` (the standard library guarantees it).
 //!  4. An all-zero `msghdr` is a valid one.
@@ -71,7 +72,8 @@ pub(crate) fn epoll_create() -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// `operation` is one of `EPOLL_CTL_*`; `interest` a set of `EPOLL*` bits; `datum` comes back with each event.
+/// `operation` is one of `EPOLL_CTL_*`; `interest` a set of `EPOLL*` bits; `datum` comes back with
+/// each event.
 pub(crate) fn epoll_ctl(
     epoll: BorrowedFd<'_>,
     operation: libc::c_int,
@@ -85,7 +87,8 @@ pub(crate) fn epoll_ctl(
         .map(drop)
 }
 
-/// Fills `events` and returns how many there are; -1 waits for ever. An interrupted wait has no events.
+/// Fills `events` and returns how many there are; -1 waits for ever. An interrupted wait has no
+/// events.
 pub(crate) fn epoll_wait(
     epoll: BorrowedFd<'_>,
     events: &mut [libc::epoll_event],
@@ -108,7 +111,8 @@ pub(crate) fn accept(
     nonblocking: bool,
 ) -> io::Result<(OwnedFd, PeerAddr)> {
     let flags = libc::SOCK_CLOEXEC | if nonblocking { libc::SOCK_NONBLOCK } else { 0 };
-    // SAFETY: invariant 1: `try_init` passes a storage and its length; the call stores a valid address there.
+    // SAFETY: invariant 1: `try_init` passes a storage and its length; the call stores a valid
+    // address there.
     let accepted = unsafe {
         SockAddr::try_init(|storage, len| {
             check(libc::accept4(listener.as_raw_fd(), storage.cast(), len, flags))

@@ -3,7 +3,8 @@
 /// Names one connection of one reactor for as long as it lives, and nothing afterwards.
 ///
 /// `index` is dense and reused, so callers can keep their own state in a `Vec` beside the reactor's
-/// connections; `generation` changes with every reuse, so a token kept too long is recognised and ignored.
+/// connections; `generation` changes with every reuse, so a token kept too long is recognised and
+/// ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Token {
     index: u32,

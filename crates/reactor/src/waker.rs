@@ -8,8 +8,9 @@
 //!     +-----> NOTIFIED: the next sleep is of length 0       +-----> RUNNING
 //! ```
 //!
-//! A reactor that is busy is told by the state alone; only one that sleeps, or is about to, costs a write.
-//! The eventfd is watched edge-triggered and never read: its count would need 2^64 wakes to be full.
+//! A reactor that is busy is told by the state alone; only one that sleeps, or is about to, costs a
+//! write. The eventfd is watched edge-triggered and never read: its count would need 2^64 wakes to
+//! be full.
 
 use std::fs::File;
 use std::io::{self, Write};

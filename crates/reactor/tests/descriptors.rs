@@ -1,4 +1,5 @@
-//! Descriptors: none is lost, and none is inherited wrongly. Alone in its process, since it counts them.
+//! Descriptors: none is lost, and none is inherited wrongly. Alone in its process, since it counts
+//! them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

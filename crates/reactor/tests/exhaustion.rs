@@ -55,7 +55,8 @@ fn without_descriptors_the_listener_rests_and_accepts_again_when_there_are_some(
             assert!(Instant::now() < deadline);
             reactor.poll(&mut handler, Some(Duration::from_secs(1))).unwrap();
         }
-        // Two rests lie between three failures; a loop that spun would have made thousands of rounds.
+        // Two rests lie between three failures; a loop that spun would have made thousands of
+        // rounds.
         let rounds = reactor.io().counters().rounds - rounds_before;
         assert!(rounds < 30, "{rounds}");
         assert_eq!(handler.accepted, 0);

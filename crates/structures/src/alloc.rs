@@ -102,6 +102,24 @@ pub fn allocated() -> u64 {
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub static JEMALLOC_SETTINGS: &[u8; 31] = b"thp:always,metadata_thp:always\0";
 
+/// Has the allocator give the pages it keeps for later back to the system, those of all threads.
+/// False if it cannot be asked: only jemalloc can. Takes as long as the system needs for the pages.
+#[cfg(feature = "jemalloc")]
+pub fn purge() -> bool {
+    /// The number that stands for all arenas.
+    const EVERY_ARENA: &std::ffi::CStr = c"arena.4096.purge";
+    let (none, length) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: the name ends with a zero byte; this control takes and gives no value, so there is
+    // nothing for the other pointers to point to.
+    let result = unsafe { tikv_jemalloc_sys::mallctl(EVERY_ARENA.as_ptr(), none, length, none, 0) };
+    result == 0
+}
+
+#[cfg(not(feature = "jemalloc"))]
+pub fn purge() -> bool {
+    false
+}
+
 /// How many allocations this thread has made so far: the difference over a piece of code shows
 /// what it allocates. Only growing; shared among threads after the first [`THREADS_MAX`].
 #[must_use]

@@ -29,6 +29,10 @@
 //!  5. The first four bytes are accessed as one relaxed atomic through `&self` (only the clock
 //!     bits change); all others are written through `&mut self` only.
 
+mod layout;
+
+pub use layout::size_class;
+use layout::{ALIGN, BOXED, DEADLINE, Geometry, HEADER, Header, LONG_KEY, Shape, WORD};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
@@ -40,90 +44,6 @@ pub const KEY_LEN_MAX: usize = 512 << 20;
 pub const INLINE_LEN_MAX: usize = u16::MAX as usize;
 /// The access clock counts modulo 2^24.
 pub const CLOCK_MASK: u32 = 0x00ff_ffff;
-
-const HEADER: usize = 8;
-const WORD_LEN: usize = 8;
-const ALIGN: usize = 8;
-const LONG_KEY: usize = 255;
-
-/// Flag bits of the header.
-const DEADLINE: u8 = 1;
-const WORD: u8 = 2;
-const BOXED: u8 = 4;
-
-/// The size an allocation of `bytes` really takes: the classes of jemalloc, which are 8, multiples
-/// of 16 up to 128, then four per doubling.
-#[inline]
-#[must_use]
-pub const fn size_class(bytes: usize) -> usize {
-    if bytes <= 8 {
-        8
-    } else if bytes <= 128 {
-        (bytes + 15) & !15
-    } else {
-        let spacing = 1usize << ((bytes - 1).ilog2() - 2);
-        (bytes + spacing - 1) & !(spacing - 1)
-    }
-}
-
-#[repr(C, align(8))]
-struct Header {
-    /// Kind in the low byte, access clock above.
-    kind_clock: AtomicU32,
-    shape: Shape,
-}
-
-/// What decides the layout; four bytes read as one.
-#[repr(C, align(4))]
-#[derive(Clone, Copy)]
-struct Shape {
-    flags: u8,
-    key_len: u8,
-    inline_len: u16,
-}
-
-impl Shape {
-    /// Bytes before the key, without the long key length.
-    #[inline(always)]
-    fn prefix(self) -> usize {
-        HEADER
-            + usize::from(self.flags & DEADLINE) * WORD_LEN
-            + usize::from(self.flags & WORD) * (WORD_LEN / WORD as usize)
-    }
-
-    /// Where the integer or the box pointer stands.
-    #[inline(always)]
-    fn word_at(self) -> usize {
-        HEADER + usize::from(self.flags & DEADLINE) * WORD_LEN
-    }
-}
-
-/// Offsets that follow from a shape and the true key length.
-#[derive(Clone, Copy)]
-struct Geometry {
-    key_at: usize,
-    key_len: usize,
-    total: usize,
-}
-
-impl Geometry {
-    #[inline(always)]
-    fn new(shape: Shape, key_len: usize) -> Self {
-        let long = if shape.key_len as usize == LONG_KEY { 4 } else { 0 };
-        let key_at = shape.prefix() + long;
-        Self { key_at, key_len, total: key_at + key_len + usize::from(shape.inline_len) }
-    }
-
-    #[inline(always)]
-    fn value_at(self) -> usize {
-        self.key_at + self.key_len
-    }
-
-    #[inline(always)]
-    fn capacity(self) -> usize {
-        size_class(self.total)
-    }
-}
 
 /// The value of an entry, borrowed.
 #[derive(Debug)]

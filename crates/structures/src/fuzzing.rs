@@ -233,28 +233,6 @@ pub fn fuzz_intset(data: &[u8]) {
     assert!(set.iter().eq(model));
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{fuzz_entry, fuzz_intset, fuzz_table};
-
-    #[test]
-    fn random_bytes_find_no_difference() {
-        let (runs, len) = if cfg!(miri) { (2, 600) } else { (300, 3_000) };
-        let mut state = 4_711_u64;
-        for _ in 0..runs {
-            let bytes: Vec<u8> = (0..len)
-                .map(|_| {
-                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    (state >> 56) as u8
-                })
-                .collect();
-            fuzz_table(&bytes);
-            fuzz_entry(&bytes[..bytes.len() / 4]);
-            fuzz_intset(&[b"\x08\0\0\0\x01\0\0\0", &bytes[..8]].concat());
-        }
-    }
-}
-
 /// Foreign bytes as a listpack: what `validate` accepts is walked both ways, searched and changed,
 /// and stays well-formed. O(input) but for the changes.
 pub fn fuzz_listpack(data: &[u8]) {
@@ -298,5 +276,27 @@ pub fn fuzz_lzf(data: &[u8]) {
         again.clear();
         lzf::decompress(&packed, content.len(), &mut again).expect("we compressed it ourselves");
         assert_eq!(again, content);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{fuzz_entry, fuzz_intset, fuzz_table};
+
+    #[test]
+    fn random_bytes_find_no_difference() {
+        let (runs, len) = if cfg!(miri) { (2, 600) } else { (300, 3_000) };
+        let mut state = 4_711_u64;
+        for _ in 0..runs {
+            let bytes: Vec<u8> = (0..len)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (state >> 56) as u8
+                })
+                .collect();
+            fuzz_table(&bytes);
+            fuzz_entry(&bytes[..bytes.len() / 4]);
+            fuzz_intset(&[b"\x08\0\0\0\x01\0\0\0", &bytes[..8]].concat());
+        }
     }
 }

@@ -34,7 +34,9 @@ mod tests;
 pub use item::Item;
 
 use crate::malformed::Malformed;
-use codec::{COUNT_UNKNOWN, END, Encoded, HEADER_LEN, back_len, back_len_size, encoded_len};
+use codec::{
+    COUNT_UNKNOWN, END, Encoded, HEADER_LEN, SHORT, SHORT_MAX, back_len, back_len_size, encoded_len,
+};
 
 /// No listpack may become longer than this, as in Redis; callers see to it (see
 /// [`ListPack::has_room`]). 1 GiB.
@@ -232,15 +234,41 @@ impl ListPack {
     #[must_use]
     pub fn find(&self, from: Pos, text: &[u8], skip: usize) -> Option<Pos> {
         let wanted = Item::of(text);
+        match wanted {
+            Item::Str(text) if text.len() < SHORT_MAX => {
+                let head = SHORT | text.len() as u8;
+                self.find_by(from, skip, |list, at| match list.bytes[at] {
+                    first @ SHORT..0xc0 => {
+                        first == head && list.bytes[at + 1..][..text.len()] == *text
+                    }
+                    // Foreign bytes may have short strings in a long encoding.
+                    0xe0.. => list.item_at(at) == wanted,
+                    _ => false,
+                })
+            }
+            // Text that is no canonical decimal is never stored as an integer.
+            Item::Str(text) => self.find_by(
+                from,
+                skip,
+                |list, at| matches!(list.item_at(at), Item::Str(own) if own == text),
+            ),
+            Item::Int(number) => self.find_by(from, skip, |list, at| match list.item_at(at) {
+                Item::Int(own) => own == number,
+                Item::Str(own) => own == text,
+            }),
+        }
+    }
+
+    #[inline]
+    fn find_by(
+        &self,
+        from: Pos,
+        skip: usize,
+        is: impl Fn(&ListPack, usize) -> bool,
+    ) -> Option<Pos> {
         let (mut at, end) = (offset(from), self.end());
         while at < end {
-            let found = match (wanted, self.item_at(at)) {
-                (Item::Int(number), Item::Int(own)) => number == own,
-                // Text that is no canonical decimal is never stored as an integer.
-                (Item::Str(_), Item::Int(_)) => false,
-                (_, Item::Str(own)) => own == text,
-            };
-            if found {
+            if is(self, at) {
                 return Some(pos(at));
             }
             at = self.after(at);
@@ -365,6 +393,15 @@ impl ListPack {
     /// The offset behind the entry at `at`.
     #[inline]
     fn after(&self, at: usize) -> usize {
+        match self.bytes[at] {
+            // The two that are met most, with back lengths of one byte.
+            0..SHORT => at + 2,
+            first @ SHORT..0xc0 => at + 2 + usize::from(first & 0x3f),
+            _ => self.after_other(at),
+        }
+    }
+
+    fn after_other(&self, at: usize) -> usize {
         let len = encoded_len(&self.bytes[at..]).expect("by 2 an entry begins at each boundary");
         at + len + back_len_size(len)
     }

@@ -287,29 +287,37 @@ impl Segments {
     /// Puts one segment in the place of two small halves, and one page in the place of two.
     fn merge(&mut self, place: Place) {
         let segments = &mut self.root.part_mut(place.page).segments;
-        let small = |(low, high): &(usize, usize)| {
-            segments.part(*low).len() + segments.part(*high).len() <= SEGMENT_MAX / 2
-        };
-        let Some(halves) = segments.halves(place.segment).filter(small) else {
+        let mut next = join_segments(segments, place.segment);
+        if next.is_none() {
             return;
-        };
-        let all = Segment::merge(segments.part(halves.0), segments.part(halves.1));
-        segments.merge(halves, all);
+        }
+        while let Some(at) = next {
+            next = join_segments(segments, at);
+        }
         segments.shrink();
-        self.merge_pages(place.page);
+        let mut next = self.join_pages(place.page);
+        if next.is_none() {
+            return;
+        }
+        while let Some(at) = next {
+            next = self.join_pages(at);
+        }
+        self.root.shrink();
     }
 
-    fn merge_pages(&mut self, at: usize) {
+    /// Puts one page in the place of two small halves, and returns where.
+    fn join_pages(&mut self, at: usize) -> Option<usize> {
         let small = |(low, high): &(usize, usize)| {
             [low, high].iter().all(|at| self.root.part(**at).segments.bits() + 2 < PAGE_BITS)
         };
-        let Some(halves) = self.root.halves(at).filter(small) else {
-            return;
-        };
+        let halves = self.root.halves(at).filter(small)?;
         let (low, high) = (self.root.part(halves.0), self.root.part(halves.1));
-        let all = Page::over(Directory::join(&low.segments, &high.segments));
-        self.root.merge(halves, all);
-        self.root.shrink();
+        let mut segments = Directory::join(&low.segments, &high.segments);
+        if join_segments(&mut segments, 0).is_some() {
+            segments.shrink();
+        }
+        self.root.merge(halves, Page::over(segments));
+        Some(halves.0)
     }
 
     /// All elements, each once, in the order of the hash space.
@@ -352,14 +360,13 @@ impl Segments {
     }
 
     /// Removes elements whose deadline is at most `now`, showing each to `visit` before; stops
-    /// after the segment with which `limit` are reached. True if none is left that is due. Looks
+    /// after the segment with which `limit` are reached. True if none is left that is due; without having
+    /// reached `limit` it always is. Looks
     /// only at segments that have some due: O(pages + slots of pages with some + elements there).
     pub fn expire(&mut self, now: u64, limit: usize, mut visit: impl FnMut(Element<'_>)) -> bool {
         let before = self.len;
-        // Backwards, so that merges leave the places to come as they are.
-        let places: Vec<usize> = self.root.places().collect();
         let mut soonest = u64::MAX;
-        for at in places.into_iter().rev() {
+        for at in self.root.places() {
             if self.root.part(at).soonest <= now {
                 let page = self.root.part_mut(at);
                 let left = limit.saturating_sub(before - self.len);
@@ -369,7 +376,16 @@ impl Segments {
             soonest = soonest.min(self.root.part(at).soonest);
         }
         self.soonest = soonest;
-        self.root.shrink();
+        if self.len < before {
+            for at in self.root.places() {
+                // A page that was joined to its lower half is there no more.
+                let mut next = self.root.get(at).map(|_| at);
+                while let Some(at) = next {
+                    next = self.join_pages(at);
+                }
+            }
+            self.root.shrink();
+        }
         soonest > now
     }
 
@@ -420,6 +436,17 @@ impl Segments {
     }
 }
 
+/// Puts one segment in the place of two small halves, and returns where.
+fn join_segments(segments: &mut Directory<Segment>, at: usize) -> Option<usize> {
+    let small = |(low, high): &(usize, usize)| {
+        segments.part(*low).len() + segments.part(*high).len() <= SEGMENT_MAX / 2
+    };
+    let halves = segments.halves(at).filter(small)?;
+    let all = Segment::merge(segments.part(halves.0), segments.part(halves.1));
+    segments.merge(halves, all);
+    Some(halves.0)
+}
+
 impl Page {
     fn over(segments: Directory<Segment>) -> Page {
         let len = segments.parts().map(Segment::len).sum();
@@ -443,6 +470,15 @@ impl Page {
             self.len -= had - segment.len();
         }
         self.soonest = self.segments.parts().map(Segment::soonest).min().unwrap_or(u64::MAX);
+        if self.len < before {
+            for at in self.segments.places() {
+                let mut next = self.segments.get(at).map(|_| at);
+                while let Some(at) = next {
+                    next = join_segments(&mut self.segments, at);
+                }
+            }
+            self.segments.shrink();
+        }
         before - self.len
     }
 }

@@ -117,7 +117,7 @@ impl<T: Part> Sequence<T> {
             match &*child.branch {
                 Branch::Leaf(leaves) => return leaves.get(place).map(|leaf| &leaf.part),
                 Branch::Inner(children) => {
-                    let at = find(children, &mut place);
+                    let at = find(children, child.parts, &mut place);
                     child = &children[at];
                 }
             }
@@ -169,7 +169,7 @@ impl<T: Part> Sequence<T> {
                     return before + leaves.map(|leaf| leaf.elements).sum::<usize>();
                 }
                 Branch::Inner(children) => {
-                    let at = find(children, &mut place);
+                    let at = find(children, child.parts, &mut place);
                     before += children[..at].iter().map(|child| child.elements).sum::<usize>();
                     child = &children[at];
                 }
@@ -229,11 +229,13 @@ impl<T: Part> Sequence<T> {
     }
 }
 
-/// The child that the part at `place` is below, which becomes its place there. Looks at the last
-/// child first, since lists change at their ends. `place` may be one behind the last part.
-fn find<T>(children: &[Child<T>], place: &mut usize) -> usize {
+/// The child that the part at `place` is below, which becomes its place there; there are `parts`
+/// below all children together. `place` may be one behind the last part. Looks at the last child
+/// first, since lists change at their ends.
+#[inline]
+fn find<T>(children: &[Child<T>], parts: usize, place: &mut usize) -> usize {
     let last = children.len() - 1;
-    let before: usize = children[..last].iter().map(|child| child.parts).sum();
+    let before = parts - children[last].parts;
     if *place >= before {
         *place -= before;
         return last;
@@ -292,7 +294,7 @@ impl<T: Part> Child<T> {
                 after = leaf.elements;
             }
             Branch::Inner(children) => {
-                let at = find(children, &mut place);
+                let at = find(children, self.parts, &mut place);
                 before = children[at].elements;
                 result = children[at].update(place, change);
                 after = children[at].elements;
@@ -312,7 +314,7 @@ impl<T: Part> Child<T> {
             }
             Branch::Leaf(leaves) => Some(Child::leaf(split(leaves, place, leaf))),
             Branch::Inner(children) => {
-                let at = find(children, &mut place);
+                let at = find(children, self.parts, &mut place);
                 match children[at].insert(place, leaf) {
                     None => None,
                     Some(new) if children.len() < FANOUT => {
@@ -340,7 +342,7 @@ impl<T: Part> Child<T> {
                 (removed, elements) = (leaf.part, leaf.elements);
             }
             Branch::Inner(children) => {
-                let at = find(children, &mut place);
+                let at = find(children, self.parts, &mut place);
                 let before = children[at].elements;
                 removed = children[at].remove(place);
                 elements = before - children[at].elements;

@@ -1,4 +1,6 @@
 //! A command line cut into words, with the quoting rules of `redis-cli`, and words made requests.
+//!
+//! Written once more on purpose: what judges the server's parsers must not be one of them.
 
 /// Cuts `line` at blanks. `"…"` knows the escapes `\n \r \t \b \a \xHH` and `\c` for any other
 /// `c`; `'…'` knows only `\'`. A quote opens only at the start of a word. `None`: a quote is open.

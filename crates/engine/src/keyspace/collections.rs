@@ -103,6 +103,17 @@ impl Keys<'_> {
     /// Puts `value` under `key`, whatever that held, without a deadline: what the STORE forms of
     /// commands do with their results. A value without elements deletes the key.
     pub fn put<C: Collection>(&mut self, key: &Key<'_>, value: C, event: &'static str) {
+        self.put_counting(key, value, 1, event);
+    }
+
+    /// As [`Keys::put`] where the new value counts as `changes` changes.
+    pub fn put_counting<C: Collection>(
+        &mut self,
+        key: &Key<'_>,
+        value: C,
+        changes: u64,
+        event: &'static str,
+    ) {
         let env = self.env();
         let old = self.detach(key);
         let existed = old.is_some();
@@ -118,7 +129,7 @@ impl Keys<'_> {
         let entry = Entry::new_boxed(key.bytes, kind, Box::new(value.into_value()));
         entry.set_clock(initial_clock(env));
         self.insert(key, entry);
-        self.changed(key, C::EVENTS, event);
+        self.changed_by(key, changes, C::EVENTS, event);
     }
 
     /// Puts a whole entry under its key, whatever that held, as RESTORE does.

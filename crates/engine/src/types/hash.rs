@@ -14,6 +14,8 @@
 mod choice;
 mod dump;
 mod pack;
+#[cfg(test)]
+mod tests;
 
 pub use brisk_structures::listpack::Item as Text;
 
@@ -213,16 +215,21 @@ impl Hash {
         if matches!(self.0, Fields::Table(_)) {
             return;
         }
-        let (mut count, mut bytes) = (0, 0);
+        let (mut count, mut bytes, mut packed) = (0, 0, 0);
+        let is_new = self.is_empty();
         for word in words {
             if word.len() > limits.hash_max_listpack_value {
                 return self.become_table(limits);
             }
             count += 1;
             bytes += word.len();
+            packed += if is_new { pack::entry_len(word) } else { 0 };
         }
         if !self.pack().list().has_room(count + count / 2, bytes + count * 8) {
             self.become_table(limits);
+        } else if is_new && count / 2 <= limits.hash_max_listpack_entries {
+            // All at once instead of growing with every word.
+            self.0 = Fields::Pack(ListPack::with_capacity(packed));
         }
     }
 

@@ -12,7 +12,7 @@ use brisk_structures::listpack::{Item, ListPack};
 use brisk_structures::quicklist::{Options, QuickList, remove_matching};
 use std::ops::ControlFlow;
 
-pub use brisk_structures::quicklist::End;
+pub use brisk_structures::quicklist::{End, NodeRef};
 
 /// Nodes of a quicklist that are freed at once; more are handed to another thread.
 const LIGHT_NODES_MAX: usize = 32;
@@ -66,6 +66,16 @@ impl Collection for List {
     }
 }
 
+/// A node of a list that is loaded.
+#[derive(Debug, Clone)]
+pub enum LoadedNode {
+    Packed(ListPack),
+    /// One element in a node of its own.
+    Plain(Vec<u8>),
+    /// One element that goes where it would be pushed.
+    Element(Vec<u8>),
+}
+
 fn options(limits: &EncodingLimits) -> Options {
     Options {
         fill: limits.list_max_listpack_size,
@@ -76,6 +86,37 @@ fn options(limits: &EncodingLimits) -> Options {
 
 #[expect(clippy::len_without_is_empty, reason = "it is the one of `Collection`")]
 impl List {
+    /// A list of nodes as a dump brings them, in the encoding that Redis gives it after loading: a
+    /// listpack if there is but one node within the limit. Empty nodes are left out.
+    pub fn of_nodes(nodes: impl IntoIterator<Item = LoadedNode>, limits: &EncodingLimits) -> List {
+        let options = options(limits);
+        let mut list = QuickList::new(options);
+        for node in nodes {
+            match node {
+                LoadedNode::Packed(node) => list.append_listpack(node),
+                LoadedNode::Plain(element) => list.append_plain(element),
+                LoadedNode::Element(element) => list.push(End::Back, &element),
+            }
+        }
+        let small = list.single().filter(|node| {
+            let (bytes, count) = options.node_limits();
+            node.bytes() <= bytes && node.len() <= count
+        });
+        match small {
+            Some(node) => List::ListPack(node.clone()),
+            None if list.is_empty() => List::new(limits),
+            None => List::QuickList(Box::new(list)),
+        }
+    }
+
+    /// Calls `visit` with each node, as dumps write them.
+    pub fn each_node(&self, mut visit: impl FnMut(NodeRef<'_>)) {
+        match self {
+            List::ListPack(list) => visit(NodeRef::Packed(list)),
+            List::QuickList(list) => list.nodes().for_each(visit),
+        }
+    }
+
     /// How many elements there are. O(1).
     #[inline]
     pub fn len(&self) -> usize {
@@ -368,5 +409,48 @@ impl List {
             List::ListPack(list) => list.check(),
             List::QuickList(list) => list.check(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(elements: &[&[u8]]) -> LoadedNode {
+        let mut list = ListPack::new();
+        elements.iter().for_each(|element| list.push_back(*element));
+        LoadedNode::Packed(list)
+    }
+
+    #[test]
+    fn one_small_node_is_loaded_as_a_listpack() {
+        let limits = EncodingLimits { list_max_listpack_size: 3, ..EncodingLimits::default() };
+        let encoding = |nodes: Vec<LoadedNode>| {
+            let list = List::of_nodes(nodes, &limits);
+            list.check();
+            (list.encoding(), list.len())
+        };
+        assert_eq!(encoding(vec![packed(&[b"a", b"b", b"c"])]), (Encoding::ListPack, 3));
+        assert_eq!(encoding(vec![packed(&[b"a", b"b", b"c", b"d"])]), (Encoding::QuickList, 4));
+        assert_eq!(encoding(vec![packed(&[b"a"]), packed(&[b"b"])]), (Encoding::QuickList, 2));
+        assert_eq!(encoding(vec![packed(&[]), packed(&[b"b"])]), (Encoding::ListPack, 1));
+        assert_eq!(encoding(vec![LoadedNode::Plain(b"x".to_vec())]), (Encoding::QuickList, 1));
+        let element = || LoadedNode::Element(b"e".to_vec());
+        assert_eq!(encoding(vec![element(), element()]), (Encoding::ListPack, 2));
+        assert_eq!(encoding(vec![]), (Encoding::ListPack, 0));
+    }
+
+    #[test]
+    fn nodes_are_dumped_as_they_are_loaded() {
+        let limits = EncodingLimits { list_max_listpack_size: 3, ..EncodingLimits::default() };
+        let nodes = [packed(&[b"a", b"b"]), LoadedNode::Plain(b"x".to_vec()), packed(&[b"c"])];
+        let list = List::of_nodes(nodes, &limits);
+        let mut seen = Vec::new();
+        list.each_node(|node| match node {
+            NodeRef::Packed(list) => seen.push(list.len()),
+            NodeRef::Plain(element) => seen.push(element.len() + 100),
+            NodeRef::Compressed { .. } => seen.push(1000),
+        });
+        assert_eq!(seen, [2, 101, 1]);
     }
 }

@@ -79,12 +79,7 @@ impl Collection for Set {
 
     #[inline]
     fn is_empty(&self) -> bool {
-        match &self.0 {
-            Members::None => true,
-            Members::Ints(ints) => ints.is_empty(),
-            Members::Pack(pack) => pack.is_empty(),
-            Members::Table(table) => table.is_empty(),
-        }
+        Set::is_empty(self)
     }
 
     #[inline]
@@ -278,6 +273,16 @@ impl Set {
             Members::Ints(ints) => ints.len(),
             Members::Pack(pack) => pack.len(),
             Members::Table(table) => table.len(),
+        }
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        match &self.0 {
+            Members::None => true,
+            Members::Ints(ints) => ints.is_empty(),
+            Members::Pack(pack) => pack.is_empty(),
+            Members::Table(table) => table.is_empty(),
         }
     }
 

@@ -101,6 +101,11 @@ impl SortedSet {
         }
     }
 
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// O(1), but O(n) in a listpack.
     #[must_use]
     pub fn score(&self, member: &[u8]) -> Option<f64> {

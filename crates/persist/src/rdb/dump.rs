@@ -6,7 +6,7 @@ use super::input::{Input, SliceInput};
 use super::primitive::Decoder;
 use super::strings::Strings;
 use super::value::Value;
-use super::{is_readable, opcode};
+use super::{VERSION, is_readable, opcode};
 use crate::crc64::crc64;
 use crate::error::LoadError;
 
@@ -86,5 +86,18 @@ pub fn write(value: &Value) -> Vec<u8> {
     encoder.value(value);
     let mut payload = encoder.into_sink();
     finish(&mut payload, version_of(value));
+    payload
+}
+
+/// The payload of FUNCTION DUMP: the libraries with these sources, in this order. O(sources).
+#[must_use]
+pub fn write_functions<'a>(sources: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut encoder = Encoder::new(Vec::new());
+    for source in sources {
+        encoder.kind(opcode::FUNCTION_2);
+        encoder.string(source);
+    }
+    let mut payload = encoder.into_sink();
+    finish(&mut payload, VERSION);
     payload
 }

@@ -1,7 +1,10 @@
 //! RDB files and DUMP payloads: read, written, spoilt, and exchanged with a real server.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 mod digest;
+mod exchange;
 mod fixtures;
+mod layouts;
 mod mutated;
 
 use brisk_structures::alloc::Peak;

@@ -1,14 +1,19 @@
-//! The receive buffers a ring chooses from: memory, and the ring of free buffers shared with the kernel.
+//! The receive buffers a ring chooses from: memory, and the ring of free buffers shared with the
+//! kernel.
 //!
 //! Invariants (SAFETY notes cite them by number)
-//!  1. Both mappings live until the ring is closed and the kernel has no receive under way, or for ever (`leak`).
-//!  2. A buffer is either provided (the kernel may write it, we never touch it) or ours: from the completion that named it
-//!     until `give_back`. `filled` is called only in between, and its slice ends before `give_back` (borrow checker).
-//!  3. `id < COUNT` and `len <= BYTES` for every buffer the kernel names; both are checked before memory is touched.
-//!  4. Only this thread writes entries and the tail; the kernel reads entries before the tail it has loaded.
+//!  1. Both mappings live until the ring is closed and the kernel has no receive under way, or for
+//!     ever (`leak`).
+//!  2. A buffer is either provided (the kernel may write it, we never touch it) or ours: from the
+//!     completion that named it until `give_back`. `filled` is called only in between, and its
+//!     slice ends before `give_back` (borrow checker).
+//!  3. `id < COUNT` and `len <= BYTES` for every buffer the kernel names; both are checked before
+//!     memory is touched.
+//!  4. Only this thread writes entries and the tail; the kernel reads entries before the tail it
+//!     has loaded.
 //!
-//! Few buffers are provided at first: the kernel uses them in turn, and a small set stays in the cache. Whenever they run
-//! out the set is doubled.
+//! Few buffers are provided at first: the kernel uses them in turn, and a small set stays in the
+//! cache. Whenever they run out the set is doubled.
 
 use io_uring::{IoUring, types::BufRingEntry};
 use std::io;
@@ -17,7 +22,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 
 /// Size of one buffer: a pipeline of a hundred small commands fits.
 pub(super) const BYTES: usize = 16 * 1024;
-/// Entries of the ring (a power of two), and so the most buffers: 16 MiB, of which only what was used is resident.
+/// Entries of the ring (a power of two), and so the most buffers: 16 MiB, of which only what was
+/// used is resident.
 const COUNT: u16 = 1024;
 /// Buffers provided at first: 1 MiB.
 const COUNT_FIRST: u16 = 64;
@@ -68,7 +74,8 @@ impl Buffers {
         let entries = Mapping::new(usize::from(COUNT) * size_of::<BufRingEntry>())?;
         let memory = Mapping::new(usize::from(COUNT) * BYTES)?;
         let address = entries.start.as_ptr() as u64;
-        // SAFETY: invariant 1: the entries outlive the registration; a mapping is page-aligned as required.
+        // SAFETY: invariant 1: the entries outlive the registration; a mapping is page-aligned as
+        // required.
         unsafe { ring.submitter().register_buf_ring_with_flags(address, COUNT, GROUP, 0)? };
         let mut buffers = Self { entries, memory, tail: 0, provided: 0, unpublished: false };
         buffers.provide(COUNT_FIRST);
@@ -92,7 +99,8 @@ impl Buffers {
     /// The received bytes in a buffer that a completion named.
     pub(super) fn filled(&self, id: u16, len: usize) -> &[u8] {
         assert!(id < COUNT && len <= BYTES, "invariant 3");
-        // SAFETY: invariants 2 and 3: inside the mapping, and ours to read for as long as `self` is borrowed.
+        // SAFETY: invariants 2 and 3: inside the mapping, and ours to read for as long as `self` is
+        // borrowed.
         unsafe {
             let start = self.memory.start.as_ptr().add(usize::from(id) * BYTES);
             std::slice::from_raw_parts(start, len)
@@ -103,8 +111,8 @@ impl Buffers {
     pub(super) fn give_back(&mut self, id: u16) {
         assert!(id < COUNT, "invariant 3");
         let slot = usize::from(self.tail & (COUNT - 1));
-        // SAFETY: invariants 1 and 4: inside the mapping, and behind the tail the kernel has seen. The tail itself lies in
-        // a field of entry 0 that the setters do not touch.
+        // SAFETY: invariants 1 and 4: inside the mapping, and behind the tail the kernel has seen.
+        // The tail itself lies in a field of entry 0 that the setters do not touch.
         unsafe {
             let entry = &mut *self.entries.start.cast::<BufRingEntry>().as_ptr().add(slot);
             entry.set_addr(self.memory.start.as_ptr().add(usize::from(id) * BYTES) as u64);
@@ -121,7 +129,8 @@ impl Buffers {
         if !std::mem::take(&mut self.unpublished) {
             return;
         }
-        // SAFETY: invariants 1 and 4: the tail is inside the mapping, aligned, and shared through atomics only.
+        // SAFETY: invariants 1 and 4: the tail is inside the mapping, aligned, and shared through
+        // atomics only.
         unsafe {
             let tail = BufRingEntry::tail(self.entries.start.cast::<BufRingEntry>().as_ptr());
             (*tail.cast::<AtomicU16>()).store(self.tail, Ordering::Release);

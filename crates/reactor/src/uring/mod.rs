@@ -1,50 +1,51 @@
-//! The io_uring back end: receives into provided buffers, polls of listeners, sends queued at the end of the round,
-//! one `io_uring_enter` per round for everything.
+//! The io_uring back end: receives into provided buffers, polls of listeners, sends queued at the
+//! end of the round, one `io_uring_enter` per round for everything.
 //!
 //! ```text
 //!  user datum:  kind: 4 bits | generation: 32 bits | index: 28 bits
 //!  a connection's operations: at most one receive, one send, one poll (for a hang-up while paused)
 //! ```
 //!
-//! A receive is for one buffer and is started again when that was delivered. A multishot receive would go on by
-//! itself and, during a pause, until its cancellation is carried out: more than a megabyte was met. So what is held
-//! of a connection whose reading is paused, to be delivered on resumption, is one buffer at most. A pause that has
-//! told of a hang-up, and a peer that has finished, are not watched further: a later reset shows at the next send.
+//! A receive is for one buffer and is started again when that was delivered. A multishot receive
+//! would go on by itself and, during a pause, until its cancellation is carried out: more than a
+//! megabyte was met. So what is held of a connection whose reading is paused, to be delivered on
+//! resumption, is one buffer at most. A pause that has told of a hang-up, and a peer that has
+//! finished, are not watched further: a later reset shows at the next send.
 //!
 //! Invariants (SAFETY notes cite them by number; `busy` and `release` check 2)
-//!  1. The memory of a send stays where it is until its completion: it belongs to `sending`, which nobody touches
-//!     while `send_busy`, and whose buffers are on the heap (a `Vec`, or behind an `Arc` that `sending` holds). The
-//!     message header and pieces of a gathered send are boxed beside it.
-//!  2. A slot is freed for reuse, and its descriptor closed, only when none of its operations is under way. So a
-//!     completion never meets a later connection; the generation in the user datum is checked besides.
-//!  3. Before memory the kernel may use is freed, all operations have completed, or the memory is leaked (`Drop`).
+//!  1. The memory of a send stays where it is until its completion: it belongs to `sending`, which
+//!     nobody touches while `send_busy`, and whose buffers are on the heap (a `Vec`, or behind an
+//!     `Arc` that `sending` holds). The message header and pieces of a gathered send are boxed
+//!     beside it.
+//!  2. A slot is freed for reuse, and its descriptor closed, only when none of its operations is
+//!     under way. So a completion never meets a later connection; the generation in the user datum
+//!     is checked besides.
+//!  3. Before memory the kernel may use is freed, all operations have completed, or the memory is
+//!     leaked (`Drop`).
 
 mod buffers;
+mod transfer;
 
 use crate::clock::ticks;
 use crate::control::Control;
-use crate::handler::{Close, CloseReason, Handler};
-use crate::output::Output;
+use crate::handler::{Close, Handler};
 use crate::reactor::Backend;
 use crate::token::Token;
 use buffers::Buffers;
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
-use smallvec::SmallVec;
 use socket2::SockRef;
 use std::collections::VecDeque;
-use std::io::{self, IoSlice};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
+use transfer::Operations;
 
 /// Submission entries; more operations than that in a round take a further `io_uring_enter`.
 const SUBMISSIONS: u32 = 1024;
-/// Completions the ring holds before the kernel has to queue them aside, and so the most handled in a round.
+/// Completions the ring holds before the kernel has to queue them aside, and so the most handled in
+/// a round.
 const COMPLETIONS: u32 = 8192;
-/// Pieces in one gathered send.
-const PIECES_MAX: usize = 64;
-/// Flag of a receive: wait for the socket to become readable before the first try (IORING_RECVSEND_POLL_FIRST).
-const POLL_FIRST: u16 = 1;
 /// How often `Drop` looks for the last completions, 10 ms apart.
 const DROP_WAITS_MAX: u32 = 100;
 
@@ -57,37 +58,6 @@ const KIND_POLL: u64 = 5;
 
 fn datum(kind: u64, generation: u32, index: u32) -> u64 {
     kind << 60 | u64::from(generation) << 28 | u64::from(index)
-}
-
-/// Header and pieces of a gathered send.
-struct Message {
-    header: libc::msghdr,
-    pieces: [libc::iovec; PIECES_MAX],
-}
-
-/// The ring's side of a connection.
-#[derive(Default)]
-struct Operations {
-    generation: u32,
-    receiving: bool,
-    /// Bytes are likely to be there: the last receive left some, or the connection is new.
-    more_waits: bool,
-    send_busy: bool,
-    polling: bool,
-    /// The receive met the end while the handler could not be told.
-    ended: bool,
-    /// Bytes that arrived while reading was paused.
-    held: Vec<u8>,
-    sending: Output,
-    message: Option<Box<Message>>,
-    /// The descriptor of a connection that was told closed while operations are under way.
-    retired: Option<OwnedFd>,
-}
-
-impl Operations {
-    fn busy(&self) -> bool {
-        self.receiving || self.send_busy || self.polling
-    }
 }
 
 pub(crate) struct Uring {
@@ -122,7 +92,8 @@ fn make_ring(submissions: u32, completions: u32) -> io::Result<(IoUring, Buffers
     Ok((ring, buffers))
 }
 
-/// Whether this kernel lets this process use io_uring as the back end needs it (Linux 6.1, and no seccomp rule against it).
+/// Whether this kernel lets this process use io_uring as the back end needs it (Linux 6.1, and no
+/// seccomp rule against it).
 ///
 /// # Errors
 /// The reason why not, for the log.
@@ -164,7 +135,8 @@ impl Uring {
         self.queue.push_back(entry.flags(quiet).user_data(datum(KIND_IGNORED, 0, 0)));
     }
 
-    /// Moves what is queued into the ring; false if the kernel will not take all before completions are taken.
+    /// Moves what is queued into the ring; false if the kernel will not take all before completions
+    /// are taken.
     fn push_queue(&mut self, io: &mut Control) -> io::Result<bool> {
         let (submitter, mut submissions, _) = self.ring.split();
         while let Some(entry) = self.queue.front() {
@@ -213,223 +185,6 @@ impl Uring {
             io.ready_listeners.push(listener);
         }
     }
-
-    fn received<H: Handler>(
-        &mut self,
-        io: &mut Control,
-        handler: &mut H,
-        (index, generation): (u32, u32),
-        (result, flags): (i32, u32),
-    ) {
-        io.counters.receives += 1;
-        let token = self.live(io, index, generation);
-        let operations = &mut self.operations[index as usize];
-        operations.receiving = false;
-        operations.more_waits = cqueue::sock_nonempty(flags);
-        if let Some(token) = token {
-            io.touch(token); // to start it again, if it is wanted
-        }
-        if let Some(id) = cqueue::buffer_select(flags) {
-            if let (Some(token), Ok(len)) = (token, usize::try_from(result)) {
-                let bytes = self.buffers.filled(id, len);
-                io.counters.bytes_in += len as u64;
-                deliver(io, handler, token, &mut operations.held, bytes);
-                let held = operations.held.len() as u64;
-                io.counters.held_max = io.counters.held_max.max(held);
-            }
-            self.buffers.give_back(id);
-        } else if result == 0 {
-            operations.ended = true;
-        } else if result == -libc::ENOBUFS {
-            io.counters.buffers_exhausted += 1;
-            self.buffers.grow();
-        } else if ![-libc::ECANCELED, -libc::EINTR, -libc::EAGAIN].contains(&result)
-            && let Some(token) = token
-        {
-            io.doom(token, CloseReason::Broken(-result));
-        }
-        self.release_if_done(io, index);
-    }
-
-    fn sent(&mut self, io: &mut Control, (index, generation): (u32, u32), result: i32) {
-        io.counters.sends += 1;
-        let token = self.live(io, index, generation);
-        let operations = &mut self.operations[index as usize];
-        operations.send_busy = false;
-        match usize::try_from(result) {
-            Ok(count) => {
-                io.counters.bytes_out += count as u64;
-                operations.sending.consume(count);
-            }
-            Err(_) if [-libc::EINTR, -libc::EAGAIN].contains(&result) => {}
-            Err(_) => {
-                operations.sending.clear();
-                if let Some(token) = token {
-                    io.doom(token, CloseReason::Broken(-result));
-                }
-            }
-        }
-        if operations.sending.is_empty() {
-            io.recycle(operations.sending.take_buffer());
-            operations.message = None;
-        }
-        let left = operations.sending.len();
-        if let Some(token) = token {
-            let slot = io.slab.slot(index);
-            slot.in_flight = left;
-            if left > 0 || slot.sending || slot.low_water.is_some() || slot.closing.is_some() {
-                io.touch(token);
-            }
-        }
-        self.release_if_done(io, index);
-    }
-
-    fn polled<H: Handler>(
-        &mut self,
-        io: &mut Control,
-        handler: &mut H,
-        (index, generation): (u32, u32),
-        result: i32,
-    ) {
-        let token = self.live(io, index, generation);
-        self.operations[index as usize].polling = false;
-        if let Some(token) = token {
-            io.touch(token);
-            let gone = i32::from(libc::POLLERR | libc::POLLHUP);
-            let slot = io.slab.slot(index);
-            if result > 0 && slot.watches_hang_up() {
-                if result & gone != 0 {
-                    io.doom(token, CloseReason::Broken(0));
-                } else {
-                    slot.hung_up = true;
-                    handler.hung_up(io, token);
-                }
-            }
-        }
-        self.release_if_done(io, index);
-    }
-
-    /// Ends the retirement of a slot whose last operation is over (invariant 2).
-    fn release_if_done(&mut self, io: &mut Control, index: u32) {
-        let operations = &mut self.operations[index as usize];
-        if operations.retired.is_some() && !operations.busy() {
-            operations.retired = None; // closes
-            operations.message = None;
-            io.recycle(operations.sending.take_buffer());
-            io.slab.free(index);
-        }
-    }
-
-    /// Starts a send of what is queued, or of what the last one left.
-    fn send(&mut self, io: &mut Control, index: u32) {
-        let slot = io.slab.slot(index);
-        let generation = slot.generation;
-        let Some(fd) = &slot.fd else { return };
-        let fd = Fd(fd.as_raw_fd());
-        let operations = &mut self.operations[index as usize];
-        if operations.send_busy {
-            return;
-        }
-        if operations.sending.is_empty() {
-            if slot.output.is_empty() || !(slot.sending || slot.closing.is_some()) {
-                return;
-            }
-            operations.sending = std::mem::take(&mut slot.output);
-            slot.sending = false;
-            slot.in_flight = operations.sending.len();
-        }
-        operations.send_busy = true;
-        let entry = if let Some(bytes) = operations.sending.as_one() {
-            let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-            opcode::Send::new(fd, bytes.as_ptr(), len).flags(libc::MSG_NOSIGNAL).build()
-        } else {
-            let message = gather(&operations.sending, &mut operations.message);
-            let flags = libc::MSG_NOSIGNAL as u32;
-            opcode::SendMsg::new(fd, message).flags(flags).build()
-        };
-        self.start(entry.user_data(datum(KIND_SEND, generation, index)));
-    }
-
-    /// Starts a receive, or watches for a hang-up, as the connection now wants.
-    fn watch(&mut self, io: &mut Control, index: u32) {
-        let slot = io.slab.slot(index);
-        let (reads, hang_up) = (slot.reads(), slot.watches_hang_up());
-        let generation = slot.generation;
-        let Some(fd) = &slot.fd else { return };
-        let fd = Fd(fd.as_raw_fd());
-        let operations = &mut self.operations[index as usize];
-        if reads && !operations.receiving && !operations.ended {
-            operations.receiving = true;
-            // Usually the peer waits for the reply now: a try would find nothing.
-            let ioprio = if operations.more_waits { 0 } else { POLL_FIRST };
-            let len = buffers::BYTES as u32;
-            let entry = opcode::Recv::new(fd, std::ptr::null_mut(), len)
-                .buf_group(buffers::GROUP)
-                .ioprio(ioprio)
-                .build()
-                .flags(squeue::Flags::BUFFER_SELECT);
-            self.start(entry.user_data(datum(KIND_RECEIVE, generation, index)));
-        }
-        let operations = &mut self.operations[index as usize];
-        if hang_up && !operations.polling {
-            operations.polling = true;
-            let poll = opcode::PollAdd::new(fd, libc::POLLRDHUP as u32).build();
-            self.start(poll.user_data(datum(KIND_POLL, generation, index)));
-        }
-    }
-
-    /// Delivers what was held, and the end if it was met, to a connection that reads.
-    fn catch_up<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32) {
-        let token = io.slab.token(index);
-        let operations = &mut self.operations[index as usize];
-        if !operations.held.is_empty() && io.slab.slot(index).reads() {
-            let held = std::mem::take(&mut operations.held);
-            handler.received(io, token, &held);
-        }
-        let operations = &self.operations[index as usize];
-        if operations.ended && operations.held.is_empty() && io.slab.slot(index).reads() {
-            io.slab.slot(index).finished = true;
-            handler.finished(io, token);
-        }
-    }
-}
-
-/// Hands received bytes on, or keeps them if reading is paused, or drops them if the connection is being closed.
-fn deliver<H: Handler>(
-    io: &mut Control,
-    handler: &mut H,
-    token: Token,
-    held: &mut Vec<u8>,
-    bytes: &[u8],
-) {
-    let Some(connection) = io.slab.get_mut(token) else { return };
-    if connection.closing.is_some() || connection.doomed.is_some() {
-        return;
-    }
-    if connection.paused || !held.is_empty() {
-        held.extend_from_slice(bytes);
-        io.touch(token);
-    } else {
-        handler.received(io, token, bytes);
-    }
-}
-
-/// Fills the boxed message with the first pieces of `output`; the pointer holds as long as box and output do.
-fn gather(output: &Output, message: &mut Option<Box<Message>>) -> *const libc::msghdr {
-    let mut slices: SmallVec<[IoSlice<'_>; PIECES_MAX]> = SmallVec::new();
-    output.gather(&mut slices);
-    let message = message.get_or_insert_with(|| {
-        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-        // SAFETY: an all-zero `msghdr` is a valid one.
-        let header = unsafe { std::mem::zeroed() };
-        Box::new(Message { header, pieces: [empty; PIECES_MAX] })
-    });
-    for (piece, slice) in message.pieces.iter_mut().zip(&slices) {
-        *piece = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
-    }
-    message.header.msg_iov = message.pieces.as_mut_ptr();
-    message.header.msg_iovlen = slices.len();
-    &raw const message.header
 }
 
 fn may_try_again(error: &io::Error) -> bool {

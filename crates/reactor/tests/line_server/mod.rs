@@ -1,7 +1,8 @@
 //! A line-speaking server on a reactor in a thread of its own, to be talked to over real sockets.
 //!
-//! Lines it knows: `echo X`, `copy N` and `share N` (N bytes of reply), `quit` (answers and closes with a flush),
-//! `drop` (closes at once), `pause` (stops reading until the server is woken), `stale` (uses every token it ever saw closed).
+//! Lines it knows: `echo X`, `copy N` and `share N` (N bytes of reply), `quit` (answers and closes
+//! with a flush), `drop` (closes at once), `pause` (stops reading until the server is woken),
+//! `stale` (uses every token it ever saw closed).
 
 use brisk_reactor::{
     Accept, BackendChoice, Close, CloseReason, Config, Control, Counters, Handler, Listener,

@@ -1,4 +1,7 @@
 //! Words of a configuration line: how they are split, quoted and written back.
+//!
+//! Inline requests are split by `resp` with other needs: it resumes in the middle of a line, counts
+//! against limits, and gives slices of the input where a word has no escapes.
 
 /// Splits a line at blanks. `"…"` knows `\n \r \t \b \a \xHH` and `\` before any other byte; `'…'` knows only
 /// `\'`. A closing quote must be followed by a blank or the end.

@@ -24,7 +24,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.word("atomicvar_api", "c11-builtin");
     // Not compiled by gcc; this is what Redis says then.
     text.word("gcc_version", "0.0.0");
-    text.number("process_id", u64::from(std::process::id()));
+    text.number("process_id", u64::from(process_id()));
     text.word("process_supervised", process.supervised.word());
     text.word("run_id", &shared.run_id);
     text.signed("tcp_port", view.config.network.port);
@@ -56,6 +56,12 @@ fn operating_system() -> &'static str {
         };
         format!("{} {} {}", read("ostype"), read("osrelease"), std::env::consts::ARCH)
     })
+}
+
+/// Asked once: the library asks the kernel each time.
+fn process_id() -> u32 {
+    static ID: OnceLock<u32> = OnceLock::new();
+    *ID.get_or_init(std::process::id)
 }
 
 /// The path of this program, read once.

@@ -1,5 +1,11 @@
 //! The buffer that INFO is written into: lines of `name:value`.
 
+/// What follows the name in a line with a number of one digit.
+const ONE_DIGIT: [&str; 10] = [
+    ":0\r\n", ":1\r\n", ":2\r\n", ":3\r\n", ":4\r\n", ":5\r\n", ":6\r\n", ":7\r\n", ":8\r\n",
+    ":9\r\n",
+];
+
 /// The text so far.
 pub(super) struct Text(String);
 
@@ -22,6 +28,7 @@ impl Text {
         self.0.push_str("\r\n");
     }
 
+    #[inline]
     fn name(&mut self, name: &str) {
         self.0.push_str(name);
         self.0.push(':');
@@ -42,6 +49,15 @@ impl Text {
         self.0.push_str(itoa::Buffer::new().format(number));
     }
 
+    /// Two digits after the point: the usual fraction.
+    fn push_hundredths(&mut self, number: f64) {
+        if number == 0.0 {
+            self.0.push_str("0.00");
+        } else {
+            self.push_fixed(number, 2);
+        }
+    }
+
     /// A fraction within a line, with `decimals` digits after the point.
     pub(super) fn push_fixed(&mut self, number: f64, decimals: u32) {
         let scale = 10u64.pow(decimals);
@@ -60,8 +76,19 @@ impl Text {
         self.push_number(fraction);
     }
 
+    #[inline]
     pub(super) fn number(&mut self, name: &str, value: u64) {
-        self.name(name);
+        self.0.push_str(name);
+        // Most figures of most servers have one digit: such a line is two copies of known length.
+        match ONE_DIGIT.get(value as usize) {
+            Some(rest) => self.0.push_str(rest),
+            None => self.end_with_number(value),
+        }
+    }
+
+    /// The rest of a line behind its name.
+    fn end_with_number(&mut self, value: u64) {
+        self.0.push(':');
         self.push_number(value);
         self.end();
     }
@@ -72,6 +99,7 @@ impl Text {
         self.end();
     }
 
+    #[inline]
     pub(super) fn word(&mut self, name: &str, value: &str) {
         self.name(name);
         self.0.push_str(value);
@@ -81,7 +109,7 @@ impl Text {
     /// A number with two digits after the point.
     pub(super) fn ratio(&mut self, name: &str, value: f64) {
         self.name(name);
-        self.push_fixed(value, 2);
+        self.push_hundredths(value);
         self.end();
     }
 

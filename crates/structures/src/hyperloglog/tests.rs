@@ -1,3 +1,5 @@
+//! HyperLogLogs against a model of their registers, and bytes that are none.
+
 use super::*;
 
 const SPARSE_MAX: usize = 3000;

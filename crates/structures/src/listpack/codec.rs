@@ -18,6 +18,10 @@ use crate::malformed::Malformed;
 pub(super) const HEADER_LEN: usize = 6;
 /// The byte behind the last entry.
 pub(super) const END: u8 = 0xff;
+/// The first byte of a string of less than [`SHORT_MAX`] bytes, whose length is in its low bits;
+/// lower ones are small integers.
+pub(super) const SHORT: u8 = 0x80;
+pub(super) const SHORT_MAX: usize = 64;
 /// The count that means "walk to know".
 pub(super) const COUNT_UNKNOWN: u16 = u16::MAX;
 

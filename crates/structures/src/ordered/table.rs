@@ -8,21 +8,23 @@ use std::sync::Arc;
 /// A leaf's number.
 pub(super) type LeafId = u32;
 
-/// Leaves per chunk: what a write after a clone copies at most, as pointers.
-const CHUNK_LEN: usize = 256;
+/// Leaves per chunk, which is what the first write after a clone copies: some 700 members.
+const CHUNK_LEN: usize = 16;
 const NONE: LeafId = LeafId::MAX;
 
 #[derive(Debug, Clone)]
 enum Place {
-    Used(Arc<Leaf>),
+    Used(Leaf),
     /// Free, with the number of the next free place or [`NONE`].
     Free(LeafId),
 }
 
+type Chunk = [Place; CHUNK_LEN];
+
 /// All leaves. Clones share everything.
 #[derive(Debug, Clone)]
 pub(super) struct Leaves {
-    chunks: Arc<Vec<Arc<Vec<Place>>>>,
+    chunks: Arc<Vec<Arc<Chunk>>>,
     free: LeafId,
 }
 
@@ -44,7 +46,7 @@ impl Leaves {
     #[inline]
     pub(super) fn get_mut(&mut self, id: LeafId) -> &mut Leaf {
         match self.place_mut(id) {
-            Place::Used(leaf) => Arc::make_mut(leaf),
+            Place::Used(leaf) => leaf,
             Place::Free(_) => unreachable!("a reference to a leaf that is gone"),
         }
     }
@@ -58,28 +60,33 @@ impl Leaves {
 
     /// Adds a leaf under a free number.
     pub(super) fn add(&mut self, leaf: Leaf) -> LeafId {
-        let leaf = Place::Used(Arc::new(leaf));
-        if self.free != NONE {
-            let id = self.free;
-            if let Place::Free(next) = std::mem::replace(self.place_mut(id), leaf) {
-                self.free = next;
-            }
-            return id;
+        if self.free == NONE {
+            self.add_chunk();
         }
-        let chunks = Arc::make_mut(&mut self.chunks);
-        if chunks.last().is_none_or(|chunk| chunk.len() == CHUNK_LEN) {
-            room_for(chunks, 1);
-            chunks.push(Arc::default());
+        let id = self.free;
+        if let Place::Free(next) = std::mem::replace(self.place_mut(id), Place::Used(leaf)) {
+            self.free = next;
         }
-        let number = chunks.len() - 1;
-        let chunk = Arc::make_mut(&mut chunks[number]);
-        room_for(chunk, 1);
-        chunk.push(leaf);
-        (number * CHUNK_LEN + chunk.len() - 1) as LeafId
+        id
     }
 
-    /// Takes a leaf away. What it holds is given out, shared or not.
-    pub(super) fn remove(&mut self, id: LeafId) -> Arc<Leaf> {
+    /// Adds a chunk whose places are all free.
+    fn add_chunk(&mut self) {
+        let chunks = Arc::make_mut(&mut self.chunks);
+        let first = (chunks.len() * CHUNK_LEN) as LeafId;
+        let last = first + CHUNK_LEN as LeafId - 1;
+        let mut ids = first..;
+        let chunk = std::array::from_fn(|_| {
+            let id = ids.next().unwrap_or(NONE);
+            Place::Free(if id == last { NONE } else { id + 1 })
+        });
+        room_for(chunks, 1);
+        chunks.push(Arc::new(chunk));
+        self.free = first;
+    }
+
+    /// Takes a leaf away.
+    pub(super) fn remove(&mut self, id: LeafId) -> Leaf {
         let free = self.free;
         let place = std::mem::replace(self.place_mut(id), Place::Free(free));
         self.free = id;
@@ -93,7 +100,7 @@ impl Leaves {
     pub(super) fn iter(&self) -> impl Iterator<Item = (LeafId, &Leaf)> {
         let places = self.chunks.iter().flat_map(|chunk| chunk.iter());
         places.zip(0..).filter_map(|(place, id)| match place {
-            Place::Used(leaf) => Some((id, &**leaf)),
+            Place::Used(leaf) => Some((id, leaf)),
             Place::Free(_) => None,
         })
     }
@@ -101,12 +108,8 @@ impl Leaves {
     /// Bytes of the table and all leaves. O(leaves).
     pub(super) fn allocated_bytes(&self) -> usize {
         const ARC_BYTES: usize = 2 * size_of::<usize>();
-        let vector = ARC_BYTES + size_of::<Vec<u8>>();
-        let table: usize =
-            self.chunks.iter().map(|c| vector + c.capacity() * size_of::<Place>()).sum();
-        let leaves = self.iter();
-        let leaves: usize =
-            leaves.map(|(_, leaf)| ARC_BYTES + size_of::<Leaf>() + leaf.allocated_bytes()).sum();
-        vector + self.chunks.capacity() * size_of::<usize>() + table + leaves
+        let chunk = size_of::<usize>() + ARC_BYTES + size_of::<Chunk>();
+        let leaves: usize = self.iter().map(|(_, leaf)| leaf.allocated_bytes()).sum();
+        ARC_BYTES + size_of::<Vec<u8>>() + self.chunks.len() * chunk + leaves
     }
 }

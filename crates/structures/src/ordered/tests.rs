@@ -1,3 +1,5 @@
+//! Sorted sets of members against a plain model, and what their memory comes to.
+
 use super::Ordered;
 use crate::hash::HashKey;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -54,12 +56,15 @@ fn same(set: &Ordered, model: &Model) {
     assert!(set.iter().rev().eq(want().rev()));
 }
 
+/// Members with their scores, in order.
+type Pairs = Vec<(Vec<u8>, f64)>;
+
 /// Random operations; members and scores from ranges of these sizes, members padded to `pad`.
 fn compare(seed: u64, steps: usize, members: u64, scores: u64, pad: usize) {
     let mut random = Random(seed);
     let mut set = Ordered::new(KEY);
     let mut model = Model::default();
-    let mut kept: Option<(Ordered, Vec<(Vec<u8>, f64)>)> = None;
+    let mut kept: Option<(Ordered, Pairs)> = None;
     let mut shrinking = false;
     for step in 0..steps {
         if step % 701 == 0 {

@@ -46,7 +46,8 @@ pub(super) struct New<'a> {
 /// Where to begin with removing.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
-    Member(f64, &'a [u8]),
+    /// The member with this score; where it stands in its leaf is known.
+    Member(f64, &'a [u8], usize),
     Rank(usize),
 }
 
@@ -65,7 +66,7 @@ impl<'a> Lazy<'a> {
 
 impl Slot {
     fn of_leaf(id: LeafId, leaf: &Leaf) -> Slot {
-        Slot { score: leaf.key(0).score, len: leaf.len(), first: id }
+        Slot { score: leaf.score(0), len: leaf.len(), first: id }
     }
 
     fn of_node(node: &Node) -> Slot {
@@ -156,11 +157,11 @@ impl Node {
                 Some(child) => node = child,
                 None => {
                     let id = node.slots[i].first;
-                    let keys = leaves.get(id).keys();
-                    let (mut low, mut high) = (0, keys.len());
+                    let scores = leaves.get(id).scores();
+                    let (mut low, mut high) = (0, scores.len());
                     while low < high {
                         let at = low.midpoint(high);
-                        if before(keys[at].score, Lazy { leaves, leaf: id, at }) {
+                        if before(scores[at], Lazy { leaves, leaf: id, at }) {
                             low = at + 1;
                         } else {
                             high = at;
@@ -249,9 +250,9 @@ impl Node {
         }
         let right_id = parts.leaves.add(right);
         let own = goes_right.then(|| at - cut);
-        for (moved, key) in parts.leaves.get(right_id).keys().iter().enumerate() {
+        for (moved, hash) in parts.leaves.get(right_id).hashes().enumerate() {
             if own != Some(moved) {
-                parts.index.relocate(Entry { hash: key.hash, leaf: id }, right_id);
+                parts.index.relocate(Entry { hash, leaf: id }, right_id);
             }
         }
         (if goes_right { right_id } else { id }, Some(right_id))
@@ -281,7 +282,7 @@ impl Node {
         forget: bool,
     ) -> usize {
         let (i, target) = match target {
-            Target::Member(score, member) => (self.locate(parts.leaves, score, member), target),
+            Target::Member(score, member, _) => (self.locate(parts.leaves, score, member), target),
             Target::Rank(rank) => {
                 let (i, within) = self.locate_rank(rank);
                 (i, Target::Rank(within))
@@ -315,18 +316,11 @@ impl Node {
     ) -> usize {
         let id = self.slots[i].first;
         let leaf = parts.leaves.get_mut(id);
-        let at = match target {
-            Target::Rank(at) => at,
-            Target::Member(score, member) => {
-                let (at, found) = leaf.place(score, member);
-                debug_assert!(found);
-                at
-            }
-        };
+        let (Target::Rank(at) | Target::Member(_, _, at)) = target;
         let end = leaf.len().min(at.saturating_add(max));
         if forget {
-            for key in &leaf.keys()[at..end] {
-                parts.index.remove(Entry { hash: key.hash, leaf: id });
+            for hash in leaf.hashes().take(end).skip(at) {
+                parts.index.remove(Entry { hash, leaf: id });
             }
         }
         leaf.remove(at..end);
@@ -356,8 +350,8 @@ impl Node {
         };
         let (into, from) = (self.slots[left].first, self.slots[left + 1].first);
         let gone = parts.leaves.remove(from);
-        for key in gone.keys() {
-            parts.index.relocate(Entry { hash: key.hash, leaf: from }, into);
+        for hash in gone.hashes() {
+            parts.index.relocate(Entry { hash, leaf: from }, into);
         }
         parts.leaves.get_mut(into).append(&gone);
         self.slots[left] = Slot::of_leaf(into, parts.leaves.get(into));
@@ -408,7 +402,7 @@ impl Node {
                 let leaf = leaves.get(slot.first);
                 leaf.check();
                 assert!(leaf.len() > 0 && leaf.len() == slot.len);
-                assert!(leaf.key(0).score == slot.score);
+                assert!(leaf.score(0) == slot.score);
                 visit(slot.first);
             }
             return 0;

@@ -5,14 +5,8 @@ use super::id::StreamId;
 use crate::sequence::Sequence;
 
 /// Entries in the order of their IDs. A clone is O(1) and stays as it is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Entries(pub(super) Sequence<Block>);
-
-impl Default for Entries {
-    fn default() -> Entries {
-        Entries(Sequence::new())
-    }
-}
 
 impl Entries {
     pub fn len(&self) -> usize {

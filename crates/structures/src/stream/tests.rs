@@ -1,3 +1,5 @@
+//! Streams against trees: random changes, old views, groups.
+
 use super::*;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -5,10 +5,13 @@ use super::values;
 use crate::reply::Reply;
 
 /// Whether `ours` is as good as `theirs`. Errors must be equal under every rule
-/// but [`How::Refused`] and [`How::Younger`].
+/// but [`How::Refused`], [`How::Younger`] and [`How::OrRange`].
 pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     if ours == theirs {
         return true;
+    }
+    if let How::OrRange(how) = how {
+        return theirs == OUT_OF_RANGE || same(*how, ours, theirs);
     }
     let (Ok(Some((ours, _))), Ok(Some((theirs, _)))) = (Reply::parse(ours), Reply::parse(theirs))
     else {
@@ -24,7 +27,7 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
         return false;
     }
     match how {
-        How::Exact | How::Refused | How::Younger => false,
+        How::Exact | How::Refused | How::Younger | How::OrRange(_) => false,
         How::Unordered => unordered(ours) == unordered(theirs),
         How::Pairs => pairs(ours) == pairs(theirs),
         How::Count => {
@@ -41,6 +44,7 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
             rows(&ours, &theirs, |at, a, b| a == b || at == column && near(a, b, tolerance))
         }
         How::Moments(tolerance) => moments(&ours, &theirs, tolerance),
+        How::Grown(more, names, tolerance) => grown(&ours, &theirs, more, names, tolerance),
         How::Notes => without_notes(ours) == without_notes(theirs),
         How::Encoding => encodings(&ours, &theirs),
         How::Shared => {
@@ -114,6 +118,9 @@ fn without_notes(reply: Reply) -> Reply {
     }
 }
 
+/// What SORT says of what is no number.
+const OUT_OF_RANGE: &[u8] = b"-ERR One or more scores can't be converted into double\r\n";
+
 /// What OBJECT REFCOUNT says of an integer that is held once for all keys.
 const SHARED: i64 = i32::MAX as i64;
 
@@ -182,6 +189,31 @@ fn moments(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
     kind(ours) == kind(theirs)
         && parts.len() == others.len()
         && parts.into_iter().zip(others).all(|(a, b)| moments(a, b, tolerance))
+}
+
+/// Whether two replies are the same but for pairs that only ours has, and near numbers.
+fn grown(ours: &Reply, theirs: &Reply, more: &[&str], names: &[&str], tolerance: i64) -> bool {
+    let (parts, others) = (ours.elements(), theirs.elements());
+    if parts.is_empty() && others.is_empty() {
+        return moments(ours, theirs, tolerance);
+    }
+    let mut kept = Vec::with_capacity(parts.len());
+    let mut left = parts.into_iter();
+    while let Some(part) = left.next() {
+        if matches!(part, Reply::Bulk(_)) && more.contains(&part.text().as_str()) {
+            left.next();
+        } else {
+            kept.push(part);
+        }
+    }
+    let mut named = false;
+    kind(ours) == kind(theirs)
+        && kept.len() == others.len()
+        && kept.into_iter().zip(others).all(|(a, b)| {
+            let same = grown(a, b, more, names, tolerance) || named && near(a, b, tolerance);
+            named = matches!(a, Reply::Bulk(_)) && names.contains(&a.text().as_str());
+            same
+        })
 }
 
 #[cfg(test)]

@@ -18,6 +18,9 @@ pub struct Call {
 impl Call {
     /// The command both servers run afterwards, unseen; see [`rules::resynced`].
     pub fn resync(&self, name: &str) -> Option<Vec<&[u8]>> {
+        if let Some(met) = rules::consumer_met(name, &self.words) {
+            return Some(met);
+        }
         let keys = rules::resynced(name, &self.words);
         (!keys.is_empty()).then(|| [vec![&b"DEL"[..]], keys].concat())
     }

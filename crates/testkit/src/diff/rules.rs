@@ -40,6 +40,11 @@ pub enum How {
     Refused,
     /// Equal, or they refuse what is younger than they are.
     Younger,
+    /// As the inner rule, or they find a number out of range that is none.
+    OrRange(&'static How),
+    /// Equal but for pairs with these keys, which only we tell, integers under those others, which
+    /// are near, and moments, which are near too.
+    Grown(&'static [&'static str], &'static [&'static str], i64),
 }
 
 /// A command left out. A name ending in `*` stands for all that begin so, one beginning in `*` for
@@ -182,14 +187,25 @@ const CLOCK: &str = "tells a time that both servers read at their own instant";
 const CURSOR: &str = "one step of an iteration; whole iterations are compared with the states";
 const LEX: &str = "members of different scores are in no order of texts, and what is found then depends \
     on the random heights of a skip list";
+const LATER_FIGURES: &str = "7.2 tells one more time, and times are read by each server's clock";
 const JUDGED: &str = "7.2 judges arguments before it looks at the key";
 const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
+
+const ERRNO: &str = "Redis asks errno, which may tell of an earlier command's number";
+const UNSORTED: How = How::OrRange(&How::Count);
 
 /// The widest gap, in milliseconds, between the instants at which both execute one command: a
 /// reply that takes longer counts as missing.
 pub const GAP_MS: i64 = 5_000;
 /// The same in seconds, with one for rounding.
 const GAP_S: i64 = 6;
+
+/// Longer than an episode takes: consumers are seen at every try since 7.2, before only when they
+/// succeeded.
+const EPISODE_MS: i64 = 3_600_000;
+
+/// How XINFO STREAM is compared.
+pub const STREAM_INFO: How = How::Grown(&["active-time"], &["seen-time"], EPISODE_MS);
 
 /// How replies are compared that need not be equal. The first row that fits counts.
 pub const COMPARISONS: &[Comparison] = &[
@@ -201,8 +217,10 @@ pub const COMPARISONS: &[Comparison] = &[
     may("hkeys", How::Unordered, HASHED),
     may("hvals", How::Unordered, HASHED),
     may("hgetall", How::Pairs, HASHED),
-    Comparison { name: "sort", when: Some(unsorted), how: How::Count, reason: HASHED },
-    Comparison { name: "sort_ro", when: Some(unsorted), how: How::Count, reason: HASHED },
+    Comparison { name: "sort", when: Some(unsorted), how: UNSORTED, reason: HASHED },
+    Comparison { name: "sort_ro", when: Some(unsorted), how: UNSORTED, reason: HASHED },
+    may("sort", How::OrRange(&How::Exact), ERRNO),
+    may("sort_ro", How::OrRange(&How::Exact), ERRNO),
     may("scan", How::Kind, CURSOR),
     may("hscan", How::Kind, CURSOR),
     may("sscan", How::Kind, CURSOR),
@@ -224,8 +242,8 @@ pub const COMPARISONS: &[Comparison] = &[
     may("pexpiretime", How::Deadline(GAP_MS), CLOCK),
     may("object|idletime", How::Kind, "small integers are one object with one clock in Redis"),
     may("xpending", How::Column(2, GAP_MS), CLOCK),
-    may("xinfo|consumers", How::Fields(&["idle", "inactive"], GAP_MS), CLOCK),
-    may("xinfo|stream", How::Moments(GAP_MS), CLOCK),
+    may("xinfo|consumers", How::Grown(&["inactive"], &["idle"], EPISODE_MS), LATER_FIGURES),
+    may("xinfo|stream", STREAM_INFO, LATER_FIGURES),
     may("time", How::Count, CLOCK),
     may("lastsave", How::Kind, CLOCK),
     may("client|id", How::Kind, "ids count the connections a server has seen"),
@@ -309,19 +327,49 @@ pub fn newer(since: &str) -> bool {
 }
 
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by
-/// right: members removed at random, ranges of texts, and what SORT … BY … STORE wrote.
+/// right: members removed at random, ranges of texts, a sorted set that SORT read (Redis gives it
+/// the encoding of large ones for that, and it stays so), what SORT … STORE wrote, or did not, and
+/// streams read together by a consumer that may be new to some.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
+    let key = words.get(1).map(Vec::as_slice);
     match name {
-        "spop" => words.get(1).map(Vec::as_slice).into_iter().collect(),
-        "zremrangebylex" => words.get(1).map(Vec::as_slice).into_iter().collect(),
-        "zrangestore" if by_lex(words) => words.get(1).map(Vec::as_slice).into_iter().collect(),
-        "sort" if unsorted(words) => words
-            .windows(2)
-            .filter(|pair| pair[0].eq_ignore_ascii_case(b"STORE"))
-            .map(|pair| &pair[1][..])
-            .collect(),
+        "spop" | "zremrangebylex" | "sort_ro" => key.into_iter().collect(),
+        "zrangestore" if by_lex(words) => key.into_iter().collect(),
+        "sort" => {
+            let is_store = |pair: &&[Vec<u8>]| pair[0].eq_ignore_ascii_case(b"STORE");
+            let stored = words.windows(2).filter(is_store).map(|pair| &pair[1][..]);
+            key.into_iter().chain(stored.filter(|_| !is_by_text_of_elements(words))).collect()
+        }
+        "xreadgroup" => streams_of(words),
         _ => Vec::new(),
     }
+}
+
+/// SORT … ALPHA without BY asks for no numbers and orders elements whole.
+fn is_by_text_of_elements(words: &[Vec<u8>]) -> bool {
+    !unsorted(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"ALPHA"))
+}
+
+/// What both servers run after a call that names a consumer, unseen: since 7.2 a consumer exists
+/// from its first try on, before from its first success on.
+pub fn consumer_met<'w>(name: &str, words: &'w [Vec<u8>]) -> Option<Vec<&'w [u8]>> {
+    let (key, group, consumer) = match (name, words) {
+        ("xclaim" | "xautoclaim", [_, key, group, consumer, ..]) => (&key[..], group, consumer),
+        ("xreadgroup", _) => {
+            let at = words.iter().position(|word| word.eq_ignore_ascii_case(b"GROUP"))?;
+            let [key] = streams_of(words)[..] else { return None };
+            (key, words.get(at + 1)?, words.get(at + 2)?)
+        }
+        _ => return None,
+    };
+    Some(vec![b"XGROUP", b"CREATECONSUMER", key, group, consumer])
+}
+
+/// The keys behind STREAMS.
+fn streams_of(words: &[Vec<u8>]) -> Vec<&[u8]> {
+    let at = words.iter().position(|word| word.eq_ignore_ascii_case(b"STREAMS"));
+    let behind = at.map_or(&[][..], |at| &words[at + 1..]);
+    behind[..behind.len() / 2].iter().map(Vec::as_slice).collect()
 }
 
 /// Which arguments a guard looks at. The command name is argument 0.
@@ -381,6 +429,7 @@ pub const GUARDS: &[Guard] = &[
     guard("xread", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
     guard("xreadgroup", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
     guard("lpos", Place::After(&["RANK"]), negatable, "-1", "refused since 7.2"),
+    guard("xread", Place::Any, no_plus, "0", "later versions read the last entry"),
     guard("wait", Place::Last, brief_ms, "1", WAITS),
     guard("setbit", Place::At(2), modest_or_refused, "4294967296", COSTS),
     guard("setrange", Place::At(2), modest_or_refused, "4294967296", COSTS),
@@ -391,6 +440,7 @@ pub const GUARDS: &[Guard] = &[
     guard("xadd", Place::Any, no_auto_id, "900-*", "an ID made of the clock"),
     guard("config|get", Place::Any, settings::is_comparable, "nosuch", PROCESS),
     guard("xclaim", Place::At(4), no_near_idle, "0", RACES),
+    guard("xautoclaim", Place::After(&["COUNT"]), affordable_or_refused, "100", COSTS),
     guard("xautoclaim", Place::At(4), no_near_idle, "0", RACES),
     guard("xpending", Place::After(&["IDLE"]), no_near_idle, "0", RACES),
     guard("xclaim", Place::After(&["IDLE", "TIME"]), no_near_idle, "0", RACES),
@@ -442,6 +492,15 @@ fn few_repeats(word: &[u8]) -> bool {
 
 fn no_auto_id(word: &[u8]) -> bool {
     word != b"*"
+}
+
+/// A count that the real server has memory for on any machine, or on none.
+fn affordable_or_refused(word: &[u8]) -> bool {
+    number(word).is_none_or(|n| n <= 1 << 20 || n > i64::MAX / 16)
+}
+
+fn no_plus(word: &[u8]) -> bool {
+    word != b"+"
 }
 
 fn no_near_idle(word: &[u8]) -> bool {

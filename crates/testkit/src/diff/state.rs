@@ -4,7 +4,7 @@
 use super::Difference;
 use super::compare::{same, shown};
 use super::peer::Peer;
-use super::rules::{GAP_MS, How, SWEEP};
+use super::rules::{GAP_MS, How, STREAM_INFO, SWEEP};
 use crate::reply::Reply;
 use crate::words::line;
 use anyhow::{Result, anyhow};
@@ -93,9 +93,7 @@ impl Pair {
             "set" => (&[b"SMEMBERS", key], How::Unordered),
             "hash" => (&[b"HGETALL", key], How::Pairs),
             "zset" => score_order,
-            "stream" => {
-                (&[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"], How::Moments(GAP_MS))
-            }
+            "stream" => (&[b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"], STREAM_INFO),
             _ => return Ok(None), // expired since KEYS
         };
         let by_version = matches!(kind.as_str(), "set" | "list");

@@ -8,6 +8,7 @@ mod expire;
 mod object;
 mod rename;
 mod scan;
+mod sort;
 mod ttl;
 
 use crate::ctx::Command;
@@ -21,6 +22,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     object::COMMANDS,
     rename::COMMANDS,
     scan::COMMANDS,
+    sort::COMMANDS,
     ttl::COMMANDS,
 ];
 

@@ -42,6 +42,17 @@ impl Unit {
     }
 }
 
+/// The place of a score. Any number can be one; C turns negative ones into large numbers, and those
+/// beyond 64 bits into 0.
+fn place_of_score(score: f64) -> Point {
+    const BEYOND: f64 = 18_446_744_073_709_551_616.0;
+    Point::of_number(match score {
+        ..0.0 => score as i64 as u64,
+        BEYOND.. => 0,
+        _ => score as u64,
+    })
+}
+
 /// Takes a longitude and a latitude.
 fn point(args: &mut Args<'_>) -> Result<Point> {
     let mut degrees = || parse_f64(args.bytes()?).ok_or(CommandError::NotAFloat);

@@ -1,6 +1,6 @@
 //! GEOADD, GEODIST, GEOHASH, GEOPOS: places by name.
 
-use super::{UNIT, Unit, point, reply_distance, reply_point};
+use super::{UNIT, Unit, place_of_score, point, reply_distance, reply_point};
 use crate::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
@@ -8,7 +8,6 @@ use crate::error::{CommandError, Result};
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::sorted_set::{AddRules, Added, SortedSet};
-use brisk_structures::geohash::Point;
 
 fn geoadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
@@ -75,7 +74,7 @@ fn geodist(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (Some(first), Some(second)) = (set.score(first), set.score(second)) else {
         return Ok(ctx.reply.null());
     };
-    let place = |score: f64| Point::of_number(score as u64);
+    let place = |score: f64| place_of_score(score);
     reply_distance(&mut ctx.reply, place(first).distance_m(place(second)) / unit.0);
     Ok(Outcome::Replied)
 }
@@ -86,7 +85,7 @@ fn geohash(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     ctx.reply.array(args.remaining());
     while let Some(member) = args.optional() {
         match set.and_then(|set| set.score(member)) {
-            Some(score) => ctx.reply.bulk(&Point::of_number(score as u64).text()),
+            Some(score) => ctx.reply.bulk(&place_of_score(score).text()),
             None => ctx.reply.null(),
         };
     }
@@ -99,7 +98,7 @@ fn geopos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     ctx.reply.array(args.remaining());
     while let Some(member) = args.optional() {
         match set.and_then(|set| set.score(member)) {
-            Some(score) => reply_point(&mut ctx.reply, Point::of_number(score as u64)),
+            Some(score) => reply_point(&mut ctx.reply, place_of_score(score)),
             None => drop(ctx.reply.null_array()),
         }
     }

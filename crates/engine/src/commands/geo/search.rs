@@ -1,7 +1,7 @@
 //! What all geo searches do: read their options, find places in the cells around a centre, sort
 //! them, and answer or store them.
 
-use super::{Unit, point, reply_distance, reply_point};
+use super::{Unit, place_of_score, point, reply_distance, reply_point};
 use crate::args::Args;
 use crate::ctx::Ctx;
 use crate::double::parse_f64;
@@ -111,7 +111,7 @@ fn place_of(set: Option<&SortedSet>, member: &[u8]) -> Result<Option<Point>> {
     let Some(set) = set else { return Ok(None) };
     let unknown = || CommandError::text("ERR could not decode requested zset member");
     let score = set.score(member).ok_or_else(unknown)?;
-    Ok(Some(Point::of_number(score as u64)))
+    Ok(Some(place_of_score(score)))
 }
 
 /// GEORADIUS and its read-only form.
@@ -294,7 +294,7 @@ fn search(set: &SortedSet, wanted: &Wanted<'_>) -> Vec<Found> {
             if found.len() >= enough {
                 break 'cells;
             }
-            let place = Point::of_number(score as u64);
+            let place = place_of_score(score);
             if let Some(distance) = shape.distance_within(centre, place) {
                 found.push(Found { member: member.to_vec(), score, distance });
             }
@@ -333,7 +333,7 @@ fn tell(ctx: &mut Ctx<'_, '_>, wanted: &Wanted<'_>, found: &[Found]) -> Outcome 
             reply.integer(place.score as i64);
         }
         if wanted.with_point {
-            reply_point(reply, Point::of_number(place.score as u64));
+            reply_point(reply, place_of_score(place.score));
         }
     }
     Outcome::Replied

@@ -1,5 +1,6 @@
 //! The list group: elements in an order, pushed and popped at both ends.
 
+mod blocking;
 mod edit;
 mod pop;
 mod push;
@@ -15,8 +16,14 @@ use crate::ctx::Command;
 use crate::error::{CommandError, Result};
 use crate::types::list::End;
 
-pub(super) const FAMILY: &[&[Command]] =
-    &[push::COMMANDS, pop::COMMANDS, read::COMMANDS, edit::COMMANDS, transfer::COMMANDS];
+pub(super) const FAMILY: &[&[Command]] = &[
+    push::COMMANDS,
+    pop::COMMANDS,
+    read::COMMANDS,
+    edit::COMMANDS,
+    transfer::COMMANDS,
+    blocking::COMMANDS,
+];
 
 /// The words that name an end.
 const ENDS: &[Arg] = &[Arg::token("left", "LEFT"), Arg::token("right", "RIGHT")];
@@ -45,5 +52,13 @@ fn pop_event(end: End) -> &'static str {
     match end {
         End::Front => "lpop",
         End::Back => "rpop",
+    }
+}
+
+/// The command that pops at `end`.
+fn pop_word(end: End) -> &'static [u8] {
+    match end {
+        End::Front => b"LPOP",
+        End::Back => b"RPOP",
     }
 }

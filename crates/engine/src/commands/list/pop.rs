@@ -1,6 +1,6 @@
 //! LPOP, RPOP, LMPOP: elements are taken out at an end and returned.
 
-use super::{ENDS, end, pop_event};
+use super::{ENDS, end, pop_event, pop_word};
 use crate::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
@@ -10,6 +10,7 @@ use crate::number::parse_i64;
 use crate::reply::{Outcome, Reply};
 use crate::types::list::{End, List};
 use crate::types::{Edit, EncodingLimits};
+use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
 fn pop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome> {
@@ -81,42 +82,56 @@ fn positive(args: &mut Args<'_>, otherwise: &'static str) -> Result<usize> {
     number.filter(|number| *number > 0).ok_or_else(|| CommandError::text(otherwise))
 }
 
-fn lmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let key_count = positive(args, "ERR numkeys should be greater than 0")?;
-    // There must be room for the keys and the end.
-    if key_count >= args.remaining() {
-        return Err(CommandError::Syntax);
-    }
-    let mut keys = args.clone();
-    for _ in 0..key_count {
-        args.bytes()?;
-    }
-    let end = end(args)?;
-    let mut count = None;
-    while args.remaining() > 0 {
-        if count.is_some() || args.remaining() < 2 || !args.take("COUNT") {
+/// What LMPOP and BLMPOP are asked for.
+pub(super) struct Wanted<'a> {
+    pub(super) keys: SmallVec<[Key<'a>; 4]>,
+    end: End,
+    count: usize,
+}
+
+impl<'a> Wanted<'a> {
+    /// Takes the words from the number of keys on.
+    pub(super) fn parse(args: &mut Args<'a>) -> Result<Wanted<'a>> {
+        let key_count = positive(args, "ERR numkeys should be greater than 0")?;
+        // There must be room for the keys and the end.
+        if key_count >= args.remaining() {
             return Err(CommandError::Syntax);
         }
-        count = Some(positive(args, "ERR count should be greater than 0")?);
-    }
-    let count = count.unwrap_or(1);
-
-    for _ in 0..key_count {
-        let key = keys.key()?;
-        let popped = ctx.keys.update::<List, _>(&key, |list, limits| {
-            ctx.reply.array(2);
-            ctx.reply.bulk(key.bytes);
-            let popped = pop_many(&mut ctx.reply, list, end, count, limits);
-            Ok(Edit::new(popped, popped as u64, pop_event(end)))
-        })?;
-        if let Some(popped) = popped {
-            let word: &[u8] = if end == End::Front { b"LPOP" } else { b"RPOP" };
-            let popped = popped.to_string().into_bytes();
-            ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec(), popped]);
-            return Ok(Outcome::Replied);
+        let keys = (0..key_count).map(|_| args.key()).collect::<Result<_>>()?;
+        let end = end(args)?;
+        let mut count = None;
+        while args.remaining() > 0 {
+            if count.is_some() || args.remaining() < 2 || !args.take("COUNT") {
+                return Err(CommandError::Syntax);
+            }
+            count = Some(positive(args, "ERR count should be greater than 0")?);
         }
+        Ok(Wanted { keys, end, count: count.unwrap_or(1) })
     }
-    Ok(ctx.reply.null_array())
+
+    /// Pops from the first list that is there and answers; false if there is none.
+    pub(super) fn pop(&self, ctx: &mut Ctx<'_, '_>) -> Result<bool> {
+        for key in &self.keys {
+            let popped = ctx.keys.update::<List, _>(key, |list, limits| {
+                ctx.reply.array(2);
+                ctx.reply.bulk(key.bytes);
+                let popped = pop_many(&mut ctx.reply, list, self.end, self.count, limits);
+                Ok(Edit::new(popped, popped as u64, pop_event(self.end)))
+            })?;
+            if let Some(popped) = popped {
+                let popped = popped.to_string().into_bytes();
+                let word = pop_word(self.end);
+                ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec(), popped]);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn lmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let wanted = Wanted::parse(args)?;
+    Ok(if wanted.pop(ctx)? { Outcome::Replied } else { ctx.reply.null_array() })
 }
 
 /// What LPOP and RPOP share.

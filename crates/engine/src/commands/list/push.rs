@@ -50,7 +50,7 @@ fn rpushx(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 /// What the four commands share.
 const PUSH: Spec = Spec {
     group: Group::List,
-    complexity: "O(N) in the number of elements added.",
+    complexity: "O(1) for each element added.",
     arity: -3,
     flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
     keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],

@@ -197,7 +197,7 @@ const LRANGE: Command = Command {
         name: "lrange",
         group: Group::List,
         summary: "Reads the elements between two indexes.",
-        complexity: "O(log S+N) in the distance of the start and the number of elements returned.",
+        complexity: "O(S+N) in the nodes before the start and in the elements returned.",
         arity: 4,
         flags: Flags::READONLY,
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],

@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 type Element = SmallVec<[u8; 64]>;
 
 /// The push is told before the pop, as in Redis, and both count as one change.
-fn transfer(
+pub(super) fn transfer(
     ctx: &mut Ctx<'_, '_>,
     source: &Key<'_>,
     destination: &Key<'_>,
@@ -64,7 +64,7 @@ fn rpoplpush(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     transfer(ctx, &source, &destination, End::Back, End::Front)
 }
 
-const KEYS: &[KeySpec] = &[
+pub(super) const KEYS: &[KeySpec] = &[
     KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::DELETE)),
     KeySpec::at(2).read_write(KeyFlags::INSERT),
 ];

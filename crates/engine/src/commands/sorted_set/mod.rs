@@ -2,6 +2,7 @@
 
 mod add;
 mod algebra;
+mod blocking;
 mod draw;
 mod pop;
 mod range;
@@ -15,6 +16,7 @@ use crate::ctx::Command;
 pub(super) const FAMILY: &[&[Command]] = &[
     add::COMMANDS,
     algebra::COMMANDS,
+    blocking::COMMANDS,
     draw::COMMANDS,
     pop::COMMANDS,
     range::COMMANDS,

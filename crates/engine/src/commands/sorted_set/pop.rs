@@ -9,19 +9,22 @@ use crate::keyspace::Key;
 use crate::reply::{Outcome, Reply};
 use crate::types::{Edit, SortedSet};
 use brisk_resp::Protocol;
+use smallvec::SmallVec;
 
 /// Which members go first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+pub(super) enum End {
     Min,
     Max,
 }
 
 /// How popped members are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shape {
+pub(super) enum Shape {
     Flat,
     Pairs,
+    /// Member and score belong to an array that was begun before.
+    Inside,
 }
 
 fn zpopmin(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -52,47 +55,78 @@ fn zpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome>
     pop(ctx, &key, count.unwrap_or(1), end, shape)
 }
 
-fn zmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let positive = |args: &mut Args<'_>, what: &'static str| {
-        let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
-        let number = number.filter(|number| *number > 0);
-        number.ok_or_else(|| CommandError::text(format!("ERR {what} should be greater than 0")))
-    };
-    let numkeys = positive(args, "numkeys")?;
-    if numkeys >= args.remaining() {
-        return Err(CommandError::Syntax);
-    }
-    let mut keys = args.clone();
-    for _ in 0..numkeys {
-        args.key()?;
-    }
-    let end = if args.take("MIN") {
-        End::Min
-    } else if args.take("MAX") {
-        End::Max
-    } else {
-        return Err(CommandError::Syntax);
-    };
-    let mut count = None;
-    while args.remaining() > 0 {
-        if count.is_some() || args.remaining() < 2 || !args.take("COUNT") {
+/// What ZMPOP and BZMPOP are asked for.
+pub(super) struct Wanted<'a> {
+    pub(super) keys: SmallVec<[Key<'a>; 4]>,
+    end: End,
+    count: usize,
+}
+
+impl<'a> Wanted<'a> {
+    /// Takes the words from the number of keys on.
+    pub(super) fn parse(args: &mut Args<'a>) -> Result<Wanted<'a>> {
+        let positive = |args: &mut Args<'_>, what: &'static str| {
+            let number = args.integer().ok().and_then(|number| usize::try_from(number).ok());
+            let number = number.filter(|number| *number > 0);
+            number.ok_or_else(|| CommandError::text(format!("ERR {what} should be greater than 0")))
+        };
+        let numkeys = positive(args, "numkeys")?;
+        if numkeys >= args.remaining() {
             return Err(CommandError::Syntax);
         }
-        count = Some(positive(args, "count")?);
+        let keys = (0..numkeys).map(|_| args.key()).collect::<Result<_>>()?;
+        let end = if args.take("MIN") {
+            End::Min
+        } else if args.take("MAX") {
+            End::Max
+        } else {
+            return Err(CommandError::Syntax);
+        };
+        let mut count = None;
+        while args.remaining() > 0 {
+            if count.is_some() || args.remaining() < 2 || !args.take("COUNT") {
+                return Err(CommandError::Syntax);
+            }
+            count = Some(positive(args, "count")?);
+        }
+        Ok(Wanted { keys, end, count: count.unwrap_or(1) })
     }
-    for _ in 0..numkeys {
-        let key = keys.key()?;
-        if ctx.keys.open::<SortedSet>(&key)?.is_some() {
-            ctx.reply.array(2);
-            ctx.reply.bulk(key.bytes);
-            return pop(ctx, &key, count.unwrap_or(1), end, Shape::Pairs);
+
+    /// Pops from the first set that is there and answers; false if there is none.
+    pub(super) fn pop(&self, ctx: &mut Ctx<'_, '_>) -> Result<bool> {
+        for key in &self.keys {
+            if let Some(set) = ctx.keys.open::<SortedSet>(key)? {
+                let count = self.count.min(set.len());
+                ctx.reply.array(2);
+                ctx.reply.bulk(key.bytes);
+                pop(ctx, key, count, self.end, Shape::Pairs)?;
+                let word = self.end.pop_word();
+                let count = count.to_string().into_bytes();
+                ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec(), count]);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn zmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let wanted = Wanted::parse(args)?;
+    Ok(if wanted.pop(ctx)? { Outcome::Replied } else { ctx.reply.null_array() })
+}
+
+impl End {
+    /// The command that pops there.
+    pub(super) fn pop_word(self) -> &'static [u8] {
+        match self {
+            End::Min => b"ZPOPMIN",
+            End::Max => b"ZPOPMAX",
         }
     }
-    Ok(ctx.reply.null_array())
 }
 
 /// Takes members out of an existing set and answers with them.
-fn pop(
+pub(super) fn pop(
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
     count: usize,
@@ -105,7 +139,11 @@ fn pop(
         let len = set.len();
         let count = count.min(len);
         let ranks = if end == End::Min { 0..count } else { len - count..len };
-        reply.array(if shape == Shape::Flat { 2 * count } else { count });
+        match shape {
+            Shape::Flat => _ = reply.array(2 * count),
+            Shape::Pairs => _ = reply.array(count),
+            Shape::Inside => {}
+        }
         let members = set.iter(ranks.clone());
         let mut show = |(member, score)| show_popped(reply, member, score, shape);
         if end == End::Min {

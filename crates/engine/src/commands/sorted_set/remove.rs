@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::sorted_set::{LexRange, ScoreRange};
-use crate::types::{Collection, Edit, SortedSet};
+use crate::types::{Edit, SortedSet};
 use std::ops::Range;
 
 fn zrem(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {

@@ -68,7 +68,7 @@ fn xadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     }
     let trimming = options.finish()?;
-    let asked = asked.filter(|_| args.remaining() >= 2 && args.remaining() % 2 == 0);
+    let asked = asked.filter(|_| args.remaining() >= 2 && args.remaining().is_multiple_of(2));
     let asked = asked.ok_or_else(|| ctx.wrong_arity())?;
     if asked == Asked::Id(Written { ms: 0, seq: Seq::Given(0) })
         || asked == Asked::Id(Written { ms: 0, seq: Seq::Missing })

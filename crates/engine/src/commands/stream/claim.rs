@@ -37,12 +37,9 @@ fn xclaim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let now_ms = ctx.now().0 as i64;
     let mut options = Options { idle_min_ms: parse_idle(args, "XCLAIM")?, ..Options::default() };
     let mut ids = Vec::new();
-    while let Some(word) = args.peek() {
-        match id::parse(word, 0) {
-            Ok(id) => ids.push(id),
-            Err(error) if ids.is_empty() => return Err(error),
-            Err(_) => break,
-        }
+    // What is no ID begins the options.
+    while let Some(id) = args.peek().and_then(|word| id::parse(word, 0).ok()) {
+        ids.push(id);
         args.bytes()?;
     }
     parse_options(args, &mut options, now_ms)?;
@@ -229,6 +226,7 @@ fn parse_options(args: &mut Args<'_>, options: &mut Options, now_ms: i64) -> Res
 fn xautoclaim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     /// How many pending entries are looked at for each wanted one.
     const ATTEMPTS: i64 = 10;
+    const COUNT_MAX: i64 = i64::MAX / 16;
     let key = args.key()?;
     let (name, consumer) = (args.bytes()?, args.bytes()?);
     let idle_min_ms = parse_idle(args, "XAUTOCLAIM")?;
@@ -237,12 +235,9 @@ fn xautoclaim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let mut options = Options { idle_min_ms, ..Options::default() };
     while args.remaining() > 0 {
         if args.remaining() >= 2 && args.take("COUNT") {
-            let text = "ERR COUNT must be > 0";
-            let wanted = args.integer().map_err(|_| CommandError::OutOfRange);
-            count = wanted.and_then(|count| {
-                let fits = (1..=i64::MAX / 16).contains(&count);
-                if fits { Ok(count) } else { Err(CommandError::text(text)) }
-            })?;
+            // Each wanted entry may cost several looks, and their number must not overflow.
+            let wanted = args.integer().ok().filter(|n| (1..=COUNT_MAX).contains(n));
+            count = wanted.ok_or_else(|| CommandError::text("ERR COUNT must be > 0"))?;
         } else if args.take("JUSTID") {
             options.just_id = true;
         } else {

@@ -24,6 +24,11 @@ impl Start {
         if word == b"$" { Ok(Start::Last) } else { id::parse(word, 0).map(Start::Id) }
     }
 
+    /// SETID also knows `-` and `+`.
+    fn parse_or_edge(word: &[u8]) -> Result<Start> {
+        if word == b"$" { Ok(Start::Last) } else { id::parse_or_edge(word, 0).map(Start::Id) }
+    }
+
     fn resolve(self, stream: &Stream) -> StreamId {
         match self {
             Start::Last => stream.last_id,
@@ -38,7 +43,7 @@ struct Options {
     entries_read: i64,
 }
 
-fn parse_options(ctx: &Ctx<'_, '_>, args: &mut Args<'_>, may_make: bool) -> Result<Options> {
+fn parse_options(args: &mut Args<'_>, may_make: bool) -> Result<Options> {
     let mut options = Options { make_stream: false, entries_read: ENTRIES_READ_UNKNOWN };
     while args.remaining() > 0 {
         if may_make && args.take("MKSTREAM") {
@@ -50,13 +55,13 @@ fn parse_options(ctx: &Ctx<'_, '_>, args: &mut Args<'_>, may_make: bool) -> Resu
                 return Err(CommandError::text(text));
             }
         } else {
-            return Err(unknown(ctx, args));
+            return Err(unknown(args));
         }
     }
     Ok(options)
 }
 
-fn unknown(_ctx: &Ctx<'_, '_>, args: &Args<'_>) -> CommandError {
+fn unknown(args: &Args<'_>) -> CommandError {
     let text = "ERR unknown subcommand or wrong number of arguments for '";
     CommandError::text_around(text, args.word(1), "'. Try XGROUP HELP.")
 }
@@ -76,10 +81,14 @@ fn create(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let name = args.bytes()?;
     let start = args.bytes()?;
-    let options = parse_options(ctx, args, true)?;
+    let options = parse_options(args, true)?;
     let exists = ctx.keys.open_mut::<Stream>(&key)?.is_some();
     if !exists && !options.make_stream {
         return Err(needs_key());
+    }
+    // Options may be given twice as long as these are all words.
+    if args.argc() > 8 {
+        return Err(unknown(args));
     }
     let start = Start::parse(start)?;
     ctx.keys.upsert::<Stream, _>(&key, |stream, _| {
@@ -105,12 +114,15 @@ fn setid(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let name = args.bytes()?;
     let start = args.bytes()?;
-    let options = parse_options(ctx, args, false)?;
+    let options = parse_options(args, false)?;
     change(ctx, &key, |stream| {
         if stream.group(name).is_none() {
             return Err(no_group(&key, name));
         }
-        let start = Start::parse(start)?.resolve(stream);
+        if args.argc() > 7 {
+            return Err(unknown(args));
+        }
+        let start = Start::parse_or_edge(start)?.resolve(stream);
         let group = stream.group_mut(name).ok_or_else(|| no_group(&key, name))?;
         (group.last_id, group.entries_read) = (start, options.entries_read);
         Ok(Edit::new((), 1, "xgroup-setid"))

@@ -99,7 +99,7 @@ fn take_some(
 }
 
 fn parse_filter<'a>(args: &mut Args<'a>) -> Result<Filter<'a>> {
-    if args.remaining() < 3 {
+    if !(3..=6).contains(&args.remaining()) {
         return Err(CommandError::Syntax);
     }
     let mut idle_min_ms = 0;
@@ -108,9 +108,6 @@ fn parse_filter<'a>(args: &mut Args<'a>) -> Result<Filter<'a>> {
         if args.remaining() < 3 {
             return Err(CommandError::Syntax);
         }
-    }
-    if args.remaining() > 4 {
-        return Err(CommandError::Syntax);
     }
     let (start, end) = (args.bytes()?, args.bytes()?);
     let count = args.integer()?.max(0) as usize;

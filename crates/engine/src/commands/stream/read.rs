@@ -42,6 +42,11 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let stream = ctx.keys.open::<Stream>(key)?;
         starts.push(match *word {
             b"$" => stream.map_or(StreamId::MIN, |stream| stream.last_id),
+            // The last entry itself, as later versions have it.
+            b"+" => {
+                let last = stream.and_then(|stream| stream.entries().last());
+                last.and_then(|last| last.id.prev()).unwrap_or_default()
+            }
             b">" => {
                 return Err(CommandError::text(
                     "ERR The > ID can be specified only when calling XREADGROUP using the GROUP \
@@ -153,7 +158,7 @@ fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {
         }
     }
     let words = args.remaining();
-    if words % 2 != 0 {
+    if !words.is_multiple_of(2) {
         return Err(CommandError::text(
             "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be \
              specified.",

@@ -65,18 +65,24 @@ fn plan(
         let middle = b"' or consumer group '";
         quote(&[b"NOGROUP No such key '", key.bytes, middle, member.group, tail])
     })?;
-    match word {
-        b">" => {
-            Ok((From::New, stream.last_id > group.last_id && has_behind(stream, group.last_id)))
+    let id = match word {
+        b">" => StreamId::MAX,
+        b"$" => {
+            return Err(CommandError::text(
+                "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the \
+                 history of this consumer by specifying a proper ID, or use the > ID to get new \
+                 messages. The $ ID would just return an empty result set.",
+            ));
         }
-        b"$" => Err(CommandError::text(
-            "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the \
-             history of this consumer by specifying a proper ID, or use the > ID to get new \
-             messages. The $ ID would just return an empty result set.",
-        )),
-        // One's own history is told even if there is none.
-        word => Ok((From::Behind(id::parse(word, 0)?), true)),
+        word => id::parse(word, 0)?,
+    };
+    if id == StreamId::MAX {
+        // Written out, the highest ID means `>` too.
+        let news = stream.last_id > group.last_id && has_behind(stream, group.last_id);
+        return Ok((From::New, news));
     }
+    // One's own history is told even if there is none.
+    Ok((From::Behind(id), true))
 }
 
 fn has_behind(stream: &Stream, id: StreamId) -> bool {

@@ -111,9 +111,11 @@ impl TrimOptions {
             (None, Some(1..)) => Err(CommandError::text(
                 "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy",
             )),
-            (Some(trimming), Some(_)) if !trimming.approximate => Err(CommandError::text(
-                "ERR syntax error, LIMIT cannot be used without the special ~ option",
-            )),
+            (trimming, Some(_)) if !trimming.is_some_and(|it| it.approximate) => {
+                Err(CommandError::text(
+                    "ERR syntax error, LIMIT cannot be used without the special ~ option",
+                ))
+            }
             (trimming, limit) => Ok(trimming.map(|trimming| Trimming { limit, ..trimming })),
         }
     }

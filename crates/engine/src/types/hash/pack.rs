@@ -111,6 +111,20 @@ pub(super) fn remove(list: &mut ListPack, stride: usize, field: &[u8]) -> bool {
     found.is_some()
 }
 
+/// Bytes that a short text takes as an entry.
+pub(super) fn entry_len(word: &[u8]) -> usize {
+    match Text::of(word) {
+        Text::Int(0..=127) => 2,
+        Text::Int(-4096..=4095) => 3,
+        Text::Int(-0x8000..=0x7fff) => 4,
+        Text::Int(-0x80_0000..=0x7f_ffff) => 5,
+        Text::Int(-0x8000_0000..=0x7fff_ffff) => 6,
+        Text::Int(_) => 10,
+        // Head and back length take a byte each up to 63 bytes.
+        Text::Str(text) => text.len() + 2 + text.len() / 64,
+    }
+}
+
 /// The same fields with room for deadlines.
 pub(super) fn timed(list: &ListPack) -> ListPack {
     let mut timed = ListPack::with_capacity(list.bytes() + list.len());

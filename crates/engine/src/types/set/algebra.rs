@@ -113,7 +113,7 @@ pub fn each_only_in<'a>(
     first: &'a Set,
     others: &mut [&'a Set],
     limits: &EncodingLimits,
-    mut visit: impl FnMut(Member<'_>),
+    visit: impl FnMut(Member<'_>),
 ) {
     if others.iter().any(|set| std::ptr::eq(*set, first)) {
         return;
@@ -121,7 +121,7 @@ pub fn each_only_in<'a>(
     if is_better_asked(first, others) {
         each_not_in(first, others, visit);
     } else {
-        without(first, others, limits).each(|member| visit(member));
+        without(first, others, limits).each(visit);
     }
 }
 
@@ -140,7 +140,7 @@ fn without(first: &Set, others: &[&Set], limits: &EncodingLimits) -> Set {
     for set in others {
         let _ = set.try_each(|member| {
             rest.remove_member(member);
-            if rest.len() == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if rest.is_empty() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
     }
     rest

@@ -7,6 +7,7 @@ use crate::types::EncodingLimits;
 use brisk_structures::intset::IntSet;
 use brisk_structures::listpack::ListPack;
 use brisk_structures::segments::Segments;
+use smallvec::SmallVec;
 
 /// When fewer than one member remains for so many that are taken, those that remain are moved to a
 /// new set, as in Redis. It matters beyond speed: the new set may have a compact encoding.
@@ -117,7 +118,7 @@ impl Set {
             }
             Members::Table(table) => {
                 if let Some(element) = table.random(below) {
-                    let member = element.key.to_vec();
+                    let member: SmallVec<[u8; 64]> = SmallVec::from_slice(element.key);
                     visit(Member::Str(&member));
                     table.remove(&member);
                 }

@@ -6,22 +6,15 @@ use std::collections::BTreeSet;
 
 type Model = BTreeSet<Vec<u8>>;
 
-const LIMITS: EncodingLimits = EncodingLimits {
-    set_max_intset_entries: 6,
-    set_max_listpack_entries: 10,
-    set_max_listpack_value: 8,
-    hash_max_listpack_entries: 0,
-    hash_max_listpack_value: 0,
-    list_max_listpack_size: 0,
-    list_compress_depth: 0,
-    list_plain_min: 0,
-    zset_max_listpack_entries: 0,
-    zset_max_listpack_value: 0,
-    hll_sparse_max_bytes: 0,
-    stream_node_max_bytes: 0,
-    stream_node_max_entries: 0,
-    hash_key: brisk_structures::hash::HashKey { k0: 1, k1: 2 },
-};
+fn limits() -> EncodingLimits {
+    EncodingLimits {
+        set_max_intset_entries: 6,
+        set_max_listpack_entries: 10,
+        set_max_listpack_value: 8,
+        hash_key: brisk_structures::hash::HashKey { k0: 1, k1: 2 },
+        ..EncodingLimits::default()
+    }
+}
 
 /// A member of the kind that a round of tests is about.
 fn member(random: &mut Random, round: u64) -> Vec<u8> {
@@ -46,8 +39,8 @@ fn assert_same(set: &Set, model: &Model) {
     assert_eq!(set.len(), model.len());
     assert_eq!(model_of(set), *model);
     match set.encoding() {
-        Encoding::IntSet => assert!(set.len() <= LIMITS.set_max_intset_entries),
-        Encoding::ListPack => assert!(set.len() <= LIMITS.set_max_listpack_entries),
+        Encoding::IntSet => assert!(set.len() <= limits().set_max_intset_entries),
+        Encoding::ListPack => assert!(set.len() <= limits().set_max_listpack_entries),
         _ => {}
     }
 }
@@ -56,7 +49,7 @@ fn built(random: &mut Random, round: u64, len: u64) -> (Set, Model) {
     let (mut set, mut model) = (Set::default(), Model::new());
     for _ in 0..random.below(len + 1) {
         let member = member(random, round);
-        assert_eq!(set.add(&member, &LIMITS), model.insert(member));
+        assert_eq!(set.add(&member, &limits()), model.insert(member));
     }
     (set, model)
 }
@@ -71,7 +64,7 @@ fn random_operations_do_what_a_tree_does() {
         for _ in 0..300 {
             let member = member(&mut random, round);
             match random.below(12) {
-                0..=4 => assert_eq!(set.add(&member, &LIMITS), model.insert(member)),
+                0..=4 => assert_eq!(set.add(&member, &limits()), model.insert(member)),
                 5..=7 => assert_eq!(set.remove(&member), model.remove(&member)),
                 8 => assert_eq!(set.contains(&member), model.contains(&member)),
                 9 => {
@@ -83,7 +76,7 @@ fn random_operations_do_what_a_tree_does() {
                 10 if model.len() > 1 => {
                     let count = 1 + random.below(model.len() as u64 - 1) as usize;
                     let mut popped = 0;
-                    set.pop_many(count, &LIMITS, &mut below, |member| {
+                    set.pop_many(count, &limits(), &mut below, |member| {
                         assert!(model.remove(&member.to_vec()));
                         popped += 1;
                     });
@@ -143,7 +136,7 @@ fn a_scan_shows_all_members_that_stay() {
             for _ in 0..20 {
                 let member = member(&mut random, round);
                 if random.below(3) > 0 {
-                    set.add(&member, &LIMITS);
+                    set.add(&member, &limits());
                 } else {
                     set.remove(&member);
                     stays.remove(&member);
@@ -179,20 +172,20 @@ fn algebra_is_that_of_trees() {
             ControlFlow::Continue(())
         });
         assert_members(shown, &wanted);
-        assert_same(&intersection(&mut sets.clone(), &LIMITS), &wanted);
+        assert_same(&intersection(&mut sets.clone(), &limits()), &wanted);
 
         let wanted = fold(|a, b| a | b);
         let mut shown = Vec::new();
-        each_of_any(&mut sets.clone(), &LIMITS, |member| shown.push(member.to_vec()));
+        each_of_any(&mut sets.clone(), &limits(), |member| shown.push(member.to_vec()));
         assert_members(shown, &wanted);
-        assert_same(&union(&sets, &LIMITS), &wanted);
+        assert_same(&union(&sets, &limits()), &wanted);
 
         let wanted = fold(|a, b| a - b);
         let mut shown = Vec::new();
         let mut others = sets[1..].to_vec();
-        each_only_in(sets[0], &mut others, &LIMITS, |member| shown.push(member.to_vec()));
+        each_only_in(sets[0], &mut others, &limits(), |member| shown.push(member.to_vec()));
         assert_members(shown, &wanted);
-        assert_same(&difference(sets[0], &mut others, &LIMITS), &wanted);
+        assert_same(&difference(sets[0], &mut others, &limits()), &wanted);
 
         // None of it touched the sources.
         built.iter().for_each(|(set, model)| assert_same(set, model));

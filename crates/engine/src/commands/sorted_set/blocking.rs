@@ -1,0 +1,112 @@
+//! BZPOPMIN, BZPOPMAX, BZMPOP: pops that wait for a member.
+//!
+//! Each is run as its relative that does not wait, and waits if there was nothing: it is run again
+//! when one of its sets appears. What is propagated is the relative.
+
+use super::pop::{End, Shape, Wanted, pop};
+use crate::args::Args;
+use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::error::Result;
+use crate::keyspace::{Key, Unserved};
+use crate::reply::Outcome;
+use crate::types::{Kind, SortedSet};
+use smallvec::SmallVec;
+
+fn bzpopmin(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    bzpop(ctx, args, End::Min)
+}
+
+fn bzpopmax(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    bzpop(ctx, args, End::Max)
+}
+
+fn bzpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome> {
+    let timeout_ms = args.last_timeout_ms(ctx.now())?;
+    let mut keys = SmallVec::<[Key<'_>; 4]>::new();
+    while args.remaining() > 1 {
+        keys.push(args.key()?);
+    }
+    for key in &keys {
+        if ctx.keys.open::<SortedSet>(key)?.is_some() {
+            ctx.reply.array(3);
+            ctx.reply.bulk(key.bytes);
+            pop(ctx, key, 1, end, Shape::Inside)?;
+            ctx.keys.propagate(|| vec![end.pop_word().to_vec(), key.bytes.to_vec()]);
+            return Ok(Outcome::Replied);
+        }
+    }
+    wait(ctx, args, &keys, timeout_ms)
+}
+
+fn wait(
+    ctx: &mut Ctx<'_, '_>,
+    args: &Args<'_>,
+    keys: &[Key<'_>],
+    timeout_ms: u64,
+) -> Result<Outcome> {
+    let words: SmallVec<[&[u8]; 8]> = args.words().collect();
+    Ok(ctx.wait(&words, Kind::SortedSet, keys, timeout_ms, Unserved::NullArray))
+}
+
+fn bzmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let timeout_ms = args.timeout_ms(ctx.now())?;
+    let wanted = Wanted::parse(args)?;
+    if wanted.pop(ctx)? {
+        return Ok(Outcome::Replied);
+    }
+    wait(ctx, args, &wanted.keys, timeout_ms)
+}
+
+const USES: KeyFlags = KeyFlags::ACCESS.union(KeyFlags::DELETE);
+const TIMEOUT: Arg = Arg::double("timeout");
+
+/// What BZPOPMIN and BZPOPMAX share.
+const POP: Spec = Spec {
+    group: Group::SortedSet,
+    since: "5.0.0",
+    complexity: "O(log(N)) with N being the number of elements in the sorted set.",
+    arity: -3,
+    flags: Flags::WRITE.union(Flags::NOSCRIPT).union(Flags::FAST).union(Flags::BLOCKING),
+    keys: &[KeySpec::range(1, -2, 1).read_write(USES)],
+    args: &[Arg::key("key").multiple(), TIMEOUT],
+    history: &[("6.0.0", "`timeout` may have a fraction.")],
+    ..Spec::EMPTY
+};
+
+const BZPOPMIN: Spec = Spec {
+    name: "bzpopmin",
+    summary: "Takes out the member with the lowest score, and waits for one if there is none.",
+    ..POP
+};
+
+const BZPOPMAX: Spec = Spec {
+    name: "bzpopmax",
+    summary: "Takes out the member with the highest score, and waits for one if there is none.",
+    ..POP
+};
+
+const BZMPOP: Spec = Spec {
+    name: "bzmpop",
+    group: Group::SortedSet,
+    summary: "Takes members out of the first sorted set that is there, and waits for one.",
+    since: "7.0.0",
+    complexity: "O(K) + O(M*log(N)) where K is the number of provided keys, N being the number of elements in the sorted set, and M being the number of elements popped.",
+    arity: -5,
+    flags: Flags::WRITE.union(Flags::BLOCKING).union(Flags::MOVABLEKEYS),
+    keys: &[KeySpec::counted(2).read_write(USES)],
+    args: &[
+        TIMEOUT,
+        Arg::integer("numkeys"),
+        Arg::key("key").multiple(),
+        Arg::one_of("where", &[Arg::token("min", "MIN"), Arg::token("max", "MAX")]),
+        Arg::integer("count").after("COUNT").optional(),
+    ],
+    ..Spec::EMPTY
+};
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command { spec: BZPOPMIN, run: bzpopmin, subcommands: &[] },
+    Command { spec: BZPOPMAX, run: bzpopmax, subcommands: &[] },
+    Command { spec: BZMPOP, run: bzmpop, subcommands: &[] },
+];

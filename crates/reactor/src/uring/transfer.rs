@@ -1,0 +1,271 @@
+//! What a ring does for one connection: receives, sends, and polls for a hang-up. The invariants
+//! that SAFETY notes name are those of the parent module.
+
+use super::{KIND_POLL, KIND_RECEIVE, KIND_SEND, Uring, buffers, datum};
+use crate::control::Control;
+use crate::handler::{CloseReason, Handler};
+use crate::output::Output;
+use crate::token::Token;
+use io_uring::types::Fd;
+use io_uring::{cqueue, opcode, squeue};
+use smallvec::SmallVec;
+use std::io::IoSlice;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Pieces in one gathered send.
+const PIECES_MAX: usize = 64;
+/// Flag of a receive: wait for the socket to become readable before the first try
+/// (IORING_RECVSEND_POLL_FIRST).
+const POLL_FIRST: u16 = 1;
+
+/// Header and pieces of a gathered send.
+pub(super) struct Message {
+    header: libc::msghdr,
+    pieces: [libc::iovec; PIECES_MAX],
+}
+
+/// The ring's side of a connection.
+#[derive(Default)]
+pub(super) struct Operations {
+    pub(super) generation: u32,
+    pub(super) receiving: bool,
+    /// Bytes are likely to be there: the last receive left some, or the connection is new.
+    pub(super) more_waits: bool,
+    pub(super) send_busy: bool,
+    pub(super) polling: bool,
+    /// The receive met the end while the handler could not be told.
+    pub(super) ended: bool,
+    /// Bytes that arrived while reading was paused.
+    pub(super) held: Vec<u8>,
+    pub(super) sending: Output,
+    pub(super) message: Option<Box<Message>>,
+    /// The descriptor of a connection that was told closed while operations are under way.
+    pub(super) retired: Option<OwnedFd>,
+}
+
+impl Operations {
+    pub(super) fn busy(&self) -> bool {
+        self.receiving || self.send_busy || self.polling
+    }
+}
+
+impl Uring {
+    pub(super) fn received<H: Handler>(
+        &mut self,
+        io: &mut Control,
+        handler: &mut H,
+        (index, generation): (u32, u32),
+        (result, flags): (i32, u32),
+    ) {
+        io.counters.receives += 1;
+        let token = self.live(io, index, generation);
+        let operations = &mut self.operations[index as usize];
+        operations.receiving = false;
+        operations.more_waits = cqueue::sock_nonempty(flags);
+        if let Some(token) = token {
+            io.touch(token); // to start it again, if it is wanted
+        }
+        if let Some(id) = cqueue::buffer_select(flags) {
+            if let (Some(token), Ok(len)) = (token, usize::try_from(result)) {
+                let bytes = self.buffers.filled(id, len);
+                io.counters.bytes_in += len as u64;
+                deliver(io, handler, token, &mut operations.held, bytes);
+                let held = operations.held.len() as u64;
+                io.counters.held_max = io.counters.held_max.max(held);
+            }
+            self.buffers.give_back(id);
+        } else if result == 0 {
+            operations.ended = true;
+        } else if result == -libc::ENOBUFS {
+            io.counters.buffers_exhausted += 1;
+            self.buffers.grow();
+        } else if ![-libc::ECANCELED, -libc::EINTR, -libc::EAGAIN].contains(&result)
+            && let Some(token) = token
+        {
+            io.doom(token, CloseReason::Broken(-result));
+        }
+        self.release_if_done(io, index);
+    }
+
+    pub(super) fn sent(&mut self, io: &mut Control, (index, generation): (u32, u32), result: i32) {
+        io.counters.sends += 1;
+        let token = self.live(io, index, generation);
+        let operations = &mut self.operations[index as usize];
+        operations.send_busy = false;
+        match usize::try_from(result) {
+            Ok(count) => {
+                io.counters.bytes_out += count as u64;
+                operations.sending.consume(count);
+            }
+            Err(_) if [-libc::EINTR, -libc::EAGAIN].contains(&result) => {}
+            Err(_) => {
+                operations.sending.clear();
+                if let Some(token) = token {
+                    io.doom(token, CloseReason::Broken(-result));
+                }
+            }
+        }
+        if operations.sending.is_empty() {
+            io.recycle(operations.sending.take_buffer());
+            operations.message = None;
+        }
+        let left = operations.sending.len();
+        if let Some(token) = token {
+            let slot = io.slab.slot(index);
+            slot.in_flight = left;
+            if left > 0 || slot.sending || slot.low_water.is_some() || slot.closing.is_some() {
+                io.touch(token);
+            }
+        }
+        self.release_if_done(io, index);
+    }
+
+    pub(super) fn polled<H: Handler>(
+        &mut self,
+        io: &mut Control,
+        handler: &mut H,
+        (index, generation): (u32, u32),
+        result: i32,
+    ) {
+        let token = self.live(io, index, generation);
+        self.operations[index as usize].polling = false;
+        if let Some(token) = token {
+            io.touch(token);
+            let gone = i32::from(libc::POLLERR | libc::POLLHUP);
+            let slot = io.slab.slot(index);
+            if result > 0 && slot.watches_hang_up() {
+                if result & gone != 0 {
+                    io.doom(token, CloseReason::Broken(0));
+                } else {
+                    slot.hung_up = true;
+                    handler.hung_up(io, token);
+                }
+            }
+        }
+        self.release_if_done(io, index);
+    }
+
+    /// Ends the retirement of a slot whose last operation is over (invariant 2).
+    pub(super) fn release_if_done(&mut self, io: &mut Control, index: u32) {
+        let operations = &mut self.operations[index as usize];
+        if operations.retired.is_some() && !operations.busy() {
+            operations.retired = None; // closes
+            operations.message = None;
+            io.recycle(operations.sending.take_buffer());
+            io.slab.free(index);
+        }
+    }
+
+    /// Starts a send of what is queued, or of what the last one left.
+    pub(super) fn send(&mut self, io: &mut Control, index: u32) {
+        let slot = io.slab.slot(index);
+        let generation = slot.generation;
+        let Some(fd) = &slot.fd else { return };
+        let fd = Fd(fd.as_raw_fd());
+        let operations = &mut self.operations[index as usize];
+        if operations.send_busy {
+            return;
+        }
+        if operations.sending.is_empty() {
+            if slot.output.is_empty() || !(slot.sending || slot.closing.is_some()) {
+                return;
+            }
+            operations.sending = std::mem::take(&mut slot.output);
+            slot.sending = false;
+            slot.in_flight = operations.sending.len();
+        }
+        operations.send_busy = true;
+        let entry = if let Some(bytes) = operations.sending.as_one() {
+            let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            opcode::Send::new(fd, bytes.as_ptr(), len).flags(libc::MSG_NOSIGNAL).build()
+        } else {
+            let message = gather(&operations.sending, &mut operations.message);
+            let flags = libc::MSG_NOSIGNAL as u32;
+            opcode::SendMsg::new(fd, message).flags(flags).build()
+        };
+        self.start(entry.user_data(datum(KIND_SEND, generation, index)));
+    }
+
+    /// Starts a receive, or watches for a hang-up, as the connection now wants.
+    pub(super) fn watch(&mut self, io: &mut Control, index: u32) {
+        let slot = io.slab.slot(index);
+        let (reads, hang_up) = (slot.reads(), slot.watches_hang_up());
+        let generation = slot.generation;
+        let Some(fd) = &slot.fd else { return };
+        let fd = Fd(fd.as_raw_fd());
+        let operations = &mut self.operations[index as usize];
+        if reads && !operations.receiving && !operations.ended {
+            operations.receiving = true;
+            // Usually the peer waits for the reply now: a try would find nothing.
+            let ioprio = if operations.more_waits { 0 } else { POLL_FIRST };
+            let len = buffers::BYTES as u32;
+            let entry = opcode::Recv::new(fd, std::ptr::null_mut(), len)
+                .buf_group(buffers::GROUP)
+                .ioprio(ioprio)
+                .build()
+                .flags(squeue::Flags::BUFFER_SELECT);
+            self.start(entry.user_data(datum(KIND_RECEIVE, generation, index)));
+        }
+        let operations = &mut self.operations[index as usize];
+        if hang_up && !operations.polling {
+            operations.polling = true;
+            let poll = opcode::PollAdd::new(fd, libc::POLLRDHUP as u32).build();
+            self.start(poll.user_data(datum(KIND_POLL, generation, index)));
+        }
+    }
+
+    /// Delivers what was held, and the end if it was met, to a connection that reads.
+    pub(super) fn catch_up<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32) {
+        let token = io.slab.token(index);
+        let operations = &mut self.operations[index as usize];
+        if !operations.held.is_empty() && io.slab.slot(index).reads() {
+            let held = std::mem::take(&mut operations.held);
+            handler.received(io, token, &held);
+        }
+        let operations = &self.operations[index as usize];
+        if operations.ended && operations.held.is_empty() && io.slab.slot(index).reads() {
+            io.slab.slot(index).finished = true;
+            handler.finished(io, token);
+        }
+    }
+}
+
+/// Hands received bytes on, or keeps them if reading is paused, or drops them if the connection is
+/// being closed.
+fn deliver<H: Handler>(
+    io: &mut Control,
+    handler: &mut H,
+    token: Token,
+    held: &mut Vec<u8>,
+    bytes: &[u8],
+) {
+    let Some(connection) = io.slab.get_mut(token) else { return };
+    if connection.closing.is_some() || connection.doomed.is_some() {
+        return;
+    }
+    if connection.paused || !held.is_empty() {
+        held.extend_from_slice(bytes);
+        io.touch(token);
+    } else {
+        handler.received(io, token, bytes);
+    }
+}
+
+/// Fills the boxed message with the first pieces of `output`; the pointer holds as long as box and
+/// output do.
+fn gather(output: &Output, message: &mut Option<Box<Message>>) -> *const libc::msghdr {
+    let mut slices: SmallVec<[IoSlice<'_>; PIECES_MAX]> = SmallVec::new();
+    output.gather(&mut slices);
+    let message = message.get_or_insert_with(|| {
+        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+        // SAFETY: an all-zero `msghdr` is a valid one.
+        let header = unsafe { std::mem::zeroed() };
+        Box::new(Message { header, pieces: [empty; PIECES_MAX] })
+    });
+    for (piece, slice) in message.pieces.iter_mut().zip(&slices) {
+        *piece = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
+    }
+    message.header.msg_iov = message.pieces.as_mut_ptr();
+    message.header.msg_iovlen = slices.len();
+    &raw const message.header
+}
