@@ -43,7 +43,7 @@ mod writer;
 mod ziplist;
 mod zipmap;
 
-pub use encode::{Encoder, Sink, kind_of, version_of};
+pub use encode::{Encoder, Sink, kind_of, version_of, version_of_kind};
 pub use reader::{Checksum, Entry, Event, Notes, RdbReader};
 pub use strings::Strings;
 pub use value::Value;

@@ -22,6 +22,7 @@ mod group;
 mod id;
 mod id_map;
 mod range;
+mod tally;
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +32,10 @@ pub use group::{Consumer, Group, Nack};
 pub use id::StreamId;
 pub use id_map::IdMap;
 pub use range::{Entries, Range};
+pub use tally::Tally;
 
+use crate::listpack::ListPack;
+use crate::malformed::Malformed;
 use block::Block;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,6 +70,37 @@ impl Stream {
     #[must_use]
     pub fn new() -> Stream {
         Stream::default()
+    }
+
+    /// A stream of blocks from outside: the ID each is relative to, and its entries in the layout
+    /// of `block.rs`. `last_id` and `entries_added` are the least that these allow. O(elements).
+    ///
+    /// # Errors
+    /// If a block is malformed, or its entries do not come behind those of the block before it.
+    pub fn from_blocks(
+        blocks: impl IntoIterator<Item = (StreamId, ListPack)>,
+    ) -> Result<Stream, Malformed> {
+        let mut stream = Stream::new();
+        let mut before = None;
+        for (first, pack) in blocks {
+            let block = Block::from_listpack(first, pack)?;
+            if before.is_some_and(|before| before >= first) {
+                return Err(Malformed { offset: 0, what: "stream blocks are not in order" });
+            }
+            if let Some(block) = block {
+                before = Some(block.last_id());
+                stream.last_id = block.last_id();
+                stream.entries.0.push_back(block);
+            }
+        }
+        stream.entries_added = stream.len() as u64;
+        stream.find_first();
+        Ok(stream)
+    }
+
+    /// The blocks, as dumps write them.
+    pub fn packed_blocks(&self) -> impl ExactSizeIterator<Item = (StreamId, &ListPack)> {
+        self.entries.0.iter().map(|block| (block.first_id(), block.pack()))
     }
 
     /// How many entries there are.

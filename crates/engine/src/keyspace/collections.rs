@@ -132,6 +132,15 @@ impl Keys<'_> {
         self.changed_by(key, changes, C::EVENTS, event);
     }
 
+    /// Puts a whole entry under its key, whatever that held, as RESTORE does.
+    pub(crate) fn restore(&mut self, key: &Key<'_>, entry: Entry) {
+        if let Some(old) = self.detach(key) {
+            discard(self.env(), old);
+        }
+        self.insert(key, entry);
+        self.changed(key, EventClass::GENERIC, "restore");
+    }
+
     /// Puts `bytes` under `key` as a string, as they are, whatever that held, without a deadline.
     /// No bytes at all delete the key.
     pub fn put_bytes(&mut self, key: &Key<'_>, bytes: Vec<u8>, event: &'static str) {

@@ -90,6 +90,11 @@ pub fn clock_idle_for(env: &Env, seconds: u64) -> u32 {
     env.recency.get().wrapping_sub(seconds as u32) & CLOCK_MAX
 }
 
+/// The clock that says "used so often", under LFU.
+pub(crate) fn clock_of_frequency(env: &Env, uses: u8) -> u32 {
+    minutes(env.now()) << 8 | u32::from(uses)
+}
+
 #[derive(Debug)]
 struct Candidate {
     /// The higher, the sooner it goes.

@@ -12,6 +12,7 @@
 //! fields that are due removed first ([`Hash::expire`]), so nobody sees one.
 
 mod choice;
+mod dump;
 mod pack;
 #[cfg(test)]
 mod tests;

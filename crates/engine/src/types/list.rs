@@ -4,6 +4,8 @@
 //! added might exceed it, and goes back when its last node has shrunk to half the limit, so that
 //! pushing and popping about the limit does not convert each time.
 
+mod dump;
+
 use super::{Collection, Encoding, EncodingLimits, Kind, Value};
 use crate::effect::EventClass;
 use brisk_structures::listpack::{Item, ListPack};
@@ -372,10 +374,15 @@ impl List {
 
     /// Goes back to one listpack if no more than half a node is left.
     fn shrink(&mut self, limits: &EncodingLimits) {
+        self.become_listpack_within(2, limits);
+    }
+
+    /// Becomes one listpack if all there is fits a node whose limit is divided by `divisor`.
+    fn become_listpack_within(&mut self, divisor: usize, limits: &EncodingLimits) {
         let List::QuickList(list) = self else { return };
         let Some(single) = list.single() else { return };
         let (bytes, count) = options(limits).node_limits();
-        if single.bytes() <= bytes / 2 && single.len() <= count / 2 {
+        if single.bytes() <= bytes / divisor && single.len() <= count / divisor {
             *self = List::ListPack(single.clone());
         }
     }

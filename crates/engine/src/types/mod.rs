@@ -1,6 +1,7 @@
 //! Logical types over their encodings. The only place that knows how a value is stored.
 
 mod collection;
+pub(crate) mod dump;
 pub mod hash;
 pub mod list;
 pub mod set;

@@ -13,6 +13,7 @@
 
 mod algebra;
 mod choice;
+mod dump;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,7 @@
 //! Sorted sets: a listpack of members and scores in order, or members in a tree with an index
 //! (named `skiplist`, as clients know it).
 
+mod dump;
 mod listpack;
 mod range;
 

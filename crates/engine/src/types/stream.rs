@@ -1,5 +1,9 @@
 //! Streams. What they are is in `brisk_structures::stream`; they have one encoding only.
 
+mod dump;
+
+pub(super) use dump::{dump, of_dumped};
+
 use super::{Collection, Encoding, EncodingLimits, Kind, Value};
 use crate::effect::EventClass;
 pub use brisk_structures::stream::{

@@ -105,6 +105,20 @@ pub(crate) fn new_entry(key: &[u8], bytes: &[u8]) -> Entry {
     }
 }
 
+/// The same of bytes that need not be copied.
+pub(crate) fn new_entry_owned(key: &[u8], bytes: Vec<u8>) -> Entry {
+    if bytes.len() < SHARED_MIN {
+        return new_entry(key, &bytes);
+    }
+    let kind = kind_byte(Kind::String, text_encoding(&bytes));
+    Entry::new_boxed(key, kind, Box::new(Value::Str(Arc::new(bytes))))
+}
+
+/// A new entry holding an integer.
+pub(crate) fn new_entry_of_integer(key: &[u8], number: i64) -> Entry {
+    Entry::new_int(key, kind_byte(Kind::String, Encoding::Int), number)
+}
+
 /// Replaces the entry's value by `bytes` as SET would store them. Deadline and clock stay.
 #[inline]
 pub(crate) fn store(entry: &mut StoredMut<'_>, bytes: &[u8]) {

@@ -9,7 +9,7 @@
 //!   member and [`Encoder::double`] each.
 //! - `LIST_QUICKLIST_2`: length, then [`Encoder::packed_node`] or [`Encoder::plain_node`] each.
 //! - `HASH_METADATA`: see [`Encoder::fields_deadlines`].
-//! - `STREAM_LISTPACKS_2`: see `stream` here.
+//! - `STREAM_LISTPACKS_2`: see `stream` here; blocks' ids are strings of 16 bytes.
 
 use super::kind;
 use super::strings::Strings;
@@ -301,13 +301,18 @@ impl<S: Sink> Encoder<S> {
         self.length(id.seq);
     }
 
+    /// A stream id as 16 bytes, without a length.
+    pub fn packed_stream_id(&mut self, id: StreamId) {
+        self.sink.put(&id.to_bytes());
+    }
+
     fn group(&mut self, group: &Group<'_>) {
         self.string(group.name);
         self.stream_id(group.last_id);
         self.length(group.entries_read.unwrap_or(u64::MAX));
         self.length(group.pending.len() as u64);
         for entry in group.pending {
-            self.sink.put(&entry.id.to_bytes());
+            self.packed_stream_id(entry.id);
             self.milliseconds(entry.delivered_ms);
             self.length(entry.deliveries);
         }
@@ -323,7 +328,7 @@ impl<S: Sink> Encoder<S> {
             let (own, others) = owned.split_at(count);
             self.length(own.len() as u64);
             for (_, id) in own {
-                self.sink.put(&id.to_bytes());
+                self.packed_stream_id(*id);
             }
             owned = others;
         }
@@ -360,7 +365,13 @@ pub fn kind_of(value: &Value) -> u8 {
 /// The lowest version that has the type of [`kind_of`].
 #[must_use]
 pub fn version_of(value: &Value) -> u32 {
-    match kind_of(value) {
+    version_of_kind(kind_of(value))
+}
+
+/// The lowest version of those written that has a type.
+#[must_use]
+pub fn version_of_kind(kind: u8) -> u32 {
+    match kind {
         kind::HASH_LISTPACK_EX | kind::HASH_METADATA => VERSION_FIELD_TTL,
         _ => VERSION,
     }

@@ -6,6 +6,7 @@
 use super::strings::{self, Strings};
 use brisk_structures::intset::IntSet;
 use brisk_structures::listpack::ListPack;
+pub use brisk_structures::stream::StreamId;
 use std::num::NonZeroU64;
 
 /// A value of any type. Collections have elements; only streams may have none.
@@ -79,28 +80,6 @@ pub enum SortedSetValue {
     Packed(ListPack),
     /// In no particular order.
     Members(Strings, Vec<f64>),
-}
-
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct StreamId {
-    pub ms: u64,
-    pub seq: u64,
-}
-
-impl StreamId {
-    pub const ZERO: StreamId = StreamId { ms: 0, seq: 0 };
-
-    /// From the 16 big-endian bytes of files.
-    #[must_use]
-    pub fn from_bytes(bytes: [u8; 16]) -> StreamId {
-        let both = u128::from_be_bytes(bytes);
-        StreamId { ms: (both >> 64) as u64, seq: both as u64 }
-    }
-
-    #[must_use]
-    pub fn to_bytes(self) -> [u8; 16] {
-        (u128::from(self.ms) << 64 | u128::from(self.seq)).to_be_bytes()
-    }
 }
 
 /// A run of entries whose ids are told relative to `id`. The listpack has the layout of Redis:

@@ -9,12 +9,14 @@
 //! entry before it, for walking backwards. Deleted entries stay, marked in their flags.
 
 use super::id::StreamId;
+use super::tally::Tally;
 use crate::listpack::{BYTES_MAX, Item, ListPack, Pos};
+use crate::malformed::Malformed;
 use crate::sequence::Part;
 
 /// Flags of an entry.
-const DELETED: i64 = 1;
-const SAME_FIELDS: i64 = 2;
+pub(super) const DELETED: i64 = 1;
+pub(super) const SAME_FIELDS: i64 = 2;
 
 /// Elements of an entry besides fields and values: flags, ms, seq.
 const FIXED: usize = 3;
@@ -80,6 +82,22 @@ impl Block {
         words.step_by(2).for_each(|field| pack.push_back(field));
         pack.push_back(Item::Int(0));
         Block { first, live: 0, deleted: 0, last_id: first, pack }
+    }
+
+    /// Takes foreign entries over after looking at every one; `None` if none is live.
+    pub(super) fn from_listpack(
+        first: StreamId,
+        pack: ListPack,
+    ) -> Result<Option<Block>, Malformed> {
+        let Tally { live, deleted, last, .. } = Tally::of(first, &pack)?;
+        let block =
+            Block { first, live: live as usize, deleted: deleted as usize, last_id: last, pack };
+        Ok((live > 0).then_some(block))
+    }
+
+    /// The entries' bytes, as dumps hold them.
+    pub(super) fn pack(&self) -> &ListPack {
+        &self.pack
     }
 
     pub(super) fn first_id(&self) -> StreamId {
@@ -152,8 +170,9 @@ impl Block {
 
     /// Marks live entries as deleted, in ascending order.
     pub(super) fn bury(&mut self, entries: &[Pos]) {
-        for at in entries {
-            // The flags are one byte with or without the mark, so that positions hold.
+        // From the last on: foreign flags may be written longer than ours, and what stands before a
+        // change keeps its position.
+        for at in entries.iter().rev() {
             let flags = int(self.pack.item(*at)) | DELETED;
             self.pack.replace(*at, Item::Int(flags));
         }

@@ -18,6 +18,19 @@ impl StreamId {
         StreamId { ms, seq }
     }
 
+    /// From the 16 big-endian bytes of the dump format.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> StreamId {
+        let both = u128::from_be_bytes(bytes);
+        StreamId { ms: (both >> 64) as u64, seq: both as u64 }
+    }
+
+    /// The 16 big-endian bytes of the dump format, which order as the IDs do.
+    #[must_use]
+    pub fn to_bytes(self) -> [u8; 16] {
+        (u128::from(self.ms) << 64 | u128::from(self.seq)).to_be_bytes()
+    }
+
     /// The ID behind this one; `None` behind the highest.
     pub fn next(self) -> Option<StreamId> {
         match self.seq.checked_add(1) {

@@ -20,6 +20,7 @@
 
 pub mod compare;
 pub mod generate;
+mod payloads;
 pub mod peer;
 pub mod reference;
 pub mod rules;

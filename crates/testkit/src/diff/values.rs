@@ -1,6 +1,7 @@
 //! Values for arguments: a few small sets, so that calls meet each other's data, and the edges of
 //! every number's range.
 
+use super::payloads::PAYLOADS;
 use crate::random::Random;
 use brisk_engine::command::{ArgKind, Group};
 
@@ -247,6 +248,7 @@ const CONSUMERS: &[&[u8]] = &[b"alice", b"bob", b"carol"];
 /// Values for arguments of a certain name, where the kind alone says too little. An empty group
 /// means any. The first row that fits counts.
 const HINTS: &[(&str, Option<Group>, Pool)] = &[
+    ("serialized-value", None, PAYLOADS),
     ("id", Some(Group::Stream), STREAM_IDS),
     ("ID", Some(Group::Stream), STREAM_IDS),
     ("start", Some(Group::Stream), STREAM_IDS),

@@ -2,6 +2,7 @@
 
 mod copy;
 mod delete;
+mod dump;
 mod exists;
 mod expire;
 mod object;
@@ -15,6 +16,7 @@ use crate::ctx::Command;
 pub(super) const FAMILY: &[&[Command]] = &[
     copy::COMMANDS,
     delete::COMMANDS,
+    dump::COMMANDS,
     exists::COMMANDS,
     expire::COMMANDS,
     object::COMMANDS,

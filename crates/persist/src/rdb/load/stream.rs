@@ -6,21 +6,10 @@ use crate::rdb::kind;
 use crate::rdb::primitive::Decoder;
 use crate::rdb::strings::Strings;
 use crate::rdb::value::{Consumer, GroupEnds, NonMax, Pending, Stream, StreamBlock, StreamId};
-use brisk_structures::listpack::{Iter, ListPack};
-
-/// Flags of an entry in a block.
-const DELETED: i64 = 1;
-const SAME_FIELDS: i64 = 2;
+use brisk_structures::stream::Tally;
 
 /// A pending entry whose consumer has not been read yet.
 const NO_CONSUMER: u32 = u32::MAX;
-
-/// What a block's entries add up to.
-struct Tally {
-    live: u64,
-    first_live: Option<StreamId>,
-    last: StreamId,
-}
 
 impl<I: Input> Decoder<I> {
     pub(super) fn stream(&mut self, kind: u8) -> Result<Stream, LoadError> {
@@ -70,7 +59,7 @@ impl<I: Input> Decoder<I> {
                 return Err(self.malformed("a stream block's id has not 16 bytes"));
             };
             let entries = self.listpack()?;
-            let tally = tally(id, &entries).map_err(|what| self.malformed(what))?;
+            let tally = Tally::of(id, &entries).map_err(|error| self.malformed(error.what))?;
             if greatest.is_some_and(|before| before >= id) {
                 return Err(self.malformed("a stream's blocks are not in order"));
             }
@@ -201,122 +190,4 @@ fn entries_before(stream: &Stream, id: StreamId) -> Option<NonMax> {
         return None;
     };
     NonMax::new(known)
-}
-
-/// Walks a block's entries and checks everything about them.
-fn tally(block: StreamId, entries: &ListPack) -> Result<Tally, &'static str> {
-    const CUT_OFF: &str = "a stream block is cut off";
-    let mut items = entries.iter();
-    let number = |items: &mut Iter<'_>| match items.next() {
-        Some(item) => item.int().ok_or("a stream block has text where a number should be"),
-        None => Err(CUT_OFF),
-    };
-    let live = number(&mut items)?;
-    let deleted = number(&mut items)?;
-    let fields = number(&mut items)?;
-    skip(&mut items, fields).ok_or(CUT_OFF)?;
-    if number(&mut items)? != 0 {
-        return Err("a stream block's first entry does not end with zero");
-    }
-    let (Ok(live), Ok(deleted)) = (u64::try_from(live), u64::try_from(deleted)) else {
-        return Err("a stream block counts fewer than no entries");
-    };
-
-    let mut seen = Tally { live: 0, first_live: None, last: block };
-    let mut dead = 0;
-    while items.clone().next().is_some() {
-        let flags = number(&mut items)?;
-        let (ms, seq) = (number(&mut items)?, number(&mut items)?);
-        let id = StreamId {
-            ms: block.ms.wrapping_add_signed(ms),
-            seq: block.seq.wrapping_add_signed(seq),
-        };
-        let first = seen.live + dead == 0;
-        if id < seen.last || (id == seen.last && !first) {
-            return Err("a stream block's entries are not in order");
-        }
-        seen.last = id;
-        let (parts, head) = if flags & SAME_FIELDS != 0 {
-            skip(&mut items, fields).ok_or(CUT_OFF)?;
-            (fields, 3)
-        } else {
-            let own = number(&mut items)?;
-            let both = own.checked_mul(2).ok_or(CUT_OFF)?;
-            skip(&mut items, both).ok_or(CUT_OFF)?;
-            (both, 4)
-        };
-        if number(&mut items)? != parts + head {
-            return Err("a stream entry's count of elements is wrong");
-        }
-        if flags & DELETED != 0 {
-            dead += 1;
-        } else {
-            seen.live += 1;
-            seen.first_live.get_or_insert(id);
-        }
-    }
-    if (seen.live, dead) != (live, deleted) {
-        return Err("a stream block's count of entries is wrong");
-    }
-    Ok(seen)
-}
-
-/// Passes over `count` elements; `None` if there are not so many, or the count is none of elements.
-fn skip(items: &mut Iter<'_>, count: i64) -> Option<()> {
-    for _ in 0..u64::try_from(count).ok()? {
-        items.next()?;
-    }
-    Some(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use brisk_structures::listpack::Item;
-
-    fn block(words: &str) -> ListPack {
-        let mut pack = ListPack::new();
-        for word in words.split_whitespace() {
-            pack.push_back(Item::of(word.as_bytes()));
-        }
-        pack
-    }
-
-    fn check(words: &str) -> Result<(u64, Option<StreamId>, StreamId), &'static str> {
-        let id = StreamId { ms: 10, seq: 5 };
-        tally(id, &block(words)).map(|tally| (tally.live, tally.first_live, tally.last))
-    }
-
-    #[test]
-    fn a_block_is_counted_and_its_ids_are_those_of_its_entries() {
-        // Two fields; an entry with the same, a deleted one, one with a field of its own whose
-        // sequence number is below the block's.
-        let words = "2 1 2 a b 0  2 0 0 x y 5  3 0 1 x y 5  0 7 -5 1 c z 6";
-        let (first, last) = (StreamId { ms: 10, seq: 5 }, StreamId { ms: 17, seq: 0 });
-        assert_eq!(check(words), Ok((2, Some(first), last)));
-    }
-
-    #[test]
-    fn broken_blocks_are_refused() {
-        for bad in [
-            "",
-            "1 0 1 a",
-            "x 0 1 a 0 2 0 0 x 4",
-            "1 0 1 a 1 2 0 0 x 4",
-            "1 0 1 a 0 2 0 0 x 5",
-            "2 0 1 a 0 2 0 0 x 4",
-            "1 1 1 a 0 2 0 0 x 4",
-            "-1 2 1 a 0 2 0 0 x 4",
-            "1 0 -1 a 0 2 0 0 x 4",
-            "1 0 1 a 0 2 0 0 x",
-            "1 0 1 a 0 2 0 0 x 4 9",
-            "1 0 1 a 0 2 0 -1 x 4",
-            "2 0 1 a 0 2 0 0 x 4 2 0 0 y 4",
-            "2 0 1 a 0 2 0 3 x 4 2 0 2 y 4",
-            "1 0 1 a 0 0 0 0 9223372036854775807 b x 6",
-            "1 0 9223372036854775807 a 0 2 0 0 x 4",
-        ] {
-            assert!(check(bad).is_err(), "{bad}");
-        }
-    }
 }

@@ -1,0 +1,213 @@
+//! DUMP, RESTORE: a value as bytes that any server can make the value of again.
+
+use crate::args::Args;
+use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::ctx::{Command, Ctx};
+use crate::env::Env;
+use crate::error::{CommandError, Result};
+use crate::keyspace::evict;
+use crate::number::{Digits, parse_i64};
+use crate::reply::Outcome;
+use crate::types::dump::{entry_of, payload};
+use crate::types::string::SHARED_MIN;
+use brisk_persist::LoadError;
+use brisk_persist::rdb;
+use std::sync::Arc;
+
+fn dump(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    if !ctx.keys.touch(&key) {
+        return Ok(ctx.reply.null());
+    }
+    let Some(entry) = ctx.keys.inspect(&key) else { return Ok(ctx.reply.null()) };
+    let bytes = payload(&entry);
+    Ok(if bytes.len() < SHARED_MIN {
+        ctx.reply.bulk(&bytes)
+    } else {
+        ctx.reply.bulk_shared(Arc::new(bytes))
+    })
+}
+
+fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let key = args.key()?;
+    let (ttl, bytes) = (args.bytes()?, args.bytes()?);
+    let options = Options::take(args)?;
+    if !options.replace && ctx.keys.open_any_mut(&key).is_some() {
+        return Err(CommandError::text("BUSYKEY Target key name already exists."));
+    }
+    let ttl = parse_i64(ttl).ok_or(CommandError::NotAnInteger)?;
+    if ttl < 0 {
+        return Err(CommandError::text("ERR Invalid TTL value, must be >= 0"));
+    }
+    let value = rdb::dump::read(bytes).map_err(|error| match error {
+        LoadError::Footer => CommandError::text("ERR DUMP payload version or checksum are wrong"),
+        _ => CommandError::text(BAD_DATA),
+    })?;
+
+    let now = ctx.now().0.cast_signed();
+    let deadline = match ttl {
+        0 => None,
+        ttl if options.absolute => Some(ttl),
+        // What overflows is past, as in Redis.
+        ttl => Some(ttl.wrapping_add(now)),
+    };
+    if deadline.is_some_and(|at| at <= now) {
+        if ctx.keys.delete(&key) {
+            let lazy = ctx.keys.env().settings.lazy_server_del;
+            let word: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
+            ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec()]);
+        }
+        return Ok(ctx.reply.ok());
+    }
+    let env = ctx.keys.env();
+    let mut entry = entry_of(key.bytes, value, &env.settings.limits)
+        .ok_or_else(|| CommandError::text(BAD_DATA))?;
+    entry.set_deadline(deadline.map(i64::cast_unsigned));
+    entry.set_clock(options.usage.clock(env));
+    ctx.keys.restore(&key, entry);
+    if let Some(at) = deadline.filter(|_| !options.absolute) {
+        ctx.keys.propagate(|| {
+            let mut words: Vec<Vec<u8>> = args.words().map(<[u8]>::to_vec).collect();
+            words[2] = Digits::new().format(at).to_vec();
+            words.push(b"ABSTTL".to_vec());
+            words
+        });
+    }
+    Ok(ctx.reply.ok())
+}
+
+const BAD_DATA: &str = "ERR Bad data format";
+
+/// How long ago or how often the value was used.
+#[derive(Default)]
+enum Usage {
+    #[default]
+    Now,
+    Idle {
+        seconds: i64,
+    },
+    Frequency(i64),
+}
+
+impl Usage {
+    /// The access clock. What the eviction policy does not count is passed over.
+    fn clock(&self, env: &Env) -> u32 {
+        let counts_uses = env.settings.eviction.is_lfu();
+        match self {
+            Usage::Idle { seconds } if !counts_uses => {
+                evict::clock_idle_for(env, seconds.cast_unsigned())
+            }
+            Usage::Frequency(uses) if counts_uses => evict::clock_of_frequency(env, *uses as u8),
+            _ => evict::initial_clock(env),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Options {
+    replace: bool,
+    absolute: bool,
+    usage: Usage,
+}
+
+impl Options {
+    fn take(args: &mut Args<'_>) -> Result<Options> {
+        let mut this = Options::default();
+        while args.remaining() > 0 {
+            let has_value = args.remaining() > 1;
+            if args.take("REPLACE") {
+                this.replace = true;
+            } else if args.take("ABSTTL") {
+                this.absolute = true;
+            } else if has_value
+                && !matches!(this.usage, Usage::Frequency(_))
+                && args.take("IDLETIME")
+            {
+                let seconds = args.integer()?;
+                if seconds < 0 {
+                    return Err(CommandError::text("ERR Invalid IDLETIME value, must be >= 0"));
+                }
+                this.usage = Usage::Idle { seconds };
+            } else if has_value && !matches!(this.usage, Usage::Idle { .. }) && args.take("FREQ") {
+                let uses = args.integer()?;
+                if !(0..=255).contains(&uses) {
+                    let text = "ERR Invalid FREQ value, must be >= 0 and <= 255";
+                    return Err(CommandError::text(text));
+                }
+                this.usage = Usage::Frequency(uses);
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        Ok(this)
+    }
+}
+
+const DUMP: Command = Command {
+    spec: Spec {
+        name: "dump",
+        group: Group::Generic,
+        summary: "Shows a value as bytes from which RESTORE makes it again.",
+        since: "2.6.0",
+        complexity: "O(N) in the bytes of the value.",
+        arity: 2,
+        flags: Flags::READONLY,
+        categories: Categories::KEYSPACE,
+        tips: &["nondeterministic_output"],
+        keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        args: &[Arg::key("key")],
+        ..Spec::EMPTY
+    },
+    run: dump,
+    subcommands: &[],
+};
+
+const RESTORE: Command = Command {
+    spec: Spec {
+        name: "restore",
+        group: Group::Generic,
+        summary: "Makes a key of the bytes that DUMP showed of a value.",
+        since: "2.6.0",
+        complexity: "O(N) in the bytes of the value; O(N*log(N)) in the members of sorted sets.",
+        arity: -4,
+        flags: Flags::WRITE.union(Flags::DENYOOM),
+        categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
+        history: &[
+            ("3.0.0", "Takes `REPLACE`."),
+            ("5.0.0", "Takes `ABSTTL`."),
+            ("5.0.0", "Takes `IDLETIME` and `FREQ`."),
+        ],
+        keys: &[KeySpec::at(1).overwrite(KeyFlags::UPDATE)],
+        args: &[
+            Arg::key("key"),
+            Arg::integer("ttl"),
+            Arg::string("serialized-value"),
+            Arg::token("replace", "REPLACE").optional().since("3.0.0"),
+            Arg::token("absttl", "ABSTTL").optional().since("5.0.0"),
+            Arg::integer("seconds").after("IDLETIME").optional().since("5.0.0"),
+            Arg::integer("frequency").after("FREQ").optional().since("5.0.0"),
+        ],
+        ..Spec::EMPTY
+    },
+    run: restore,
+    subcommands: &[],
+};
+
+/// RESTORE of a key whose slot is on its way here, as MIGRATE sends it.
+const RESTORE_ASKING: Command = Command {
+    spec: Spec {
+        name: "restore-asking",
+        group: Group::Server,
+        since: "3.0.0",
+        flags: RESTORE.spec.flags.union(Flags::ASKING),
+        syscmd: true,
+        ..RESTORE.spec
+    },
+    run: restore,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[DUMP, RESTORE, RESTORE_ASKING];
+
+#[cfg(test)]
+mod tests;

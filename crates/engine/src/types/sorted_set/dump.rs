@@ -1,0 +1,57 @@
+//! Sorted sets in dumps.
+
+use super::SortedSet;
+use crate::types::EncodingLimits;
+use brisk_persist::rdb::value::SortedSetValue;
+use brisk_persist::rdb::{Encoder, Sink, kind};
+use brisk_structures::ordered::MEMBER_BYTES_MAX;
+
+impl SortedSet {
+    pub(in crate::types) fn dump_kind(&self) -> u8 {
+        match self {
+            SortedSet::ListPack(_) => kind::ZSET_LISTPACK,
+            SortedSet::SkipList(_) => kind::ZSET_2,
+        }
+    }
+
+    pub(in crate::types) fn dump<S: Sink>(&self, encoder: &mut Encoder<S>) {
+        match self {
+            SortedSet::ListPack(list) => encoder.string(list.as_bytes()),
+            SortedSet::SkipList(tree) => {
+                encoder.length(tree.len() as u64);
+                // The greatest first, as Redis has it: who loads them adds each at the front.
+                for (member, score) in tree.iter().rev() {
+                    encoder.string(member);
+                    encoder.double(score);
+                }
+            }
+        }
+    }
+
+    /// `None` if a member is too long.
+    pub(in crate::types) fn of_dumped(
+        value: SortedSetValue,
+        limits: &EncodingLimits,
+    ) -> Option<SortedSet> {
+        match value {
+            SortedSetValue::Packed(list) => {
+                let is_long = list.len() / 2 > limits.zset_max_listpack_entries;
+                let mut set = SortedSet::ListPack(list);
+                if is_long {
+                    set.as_tree(limits);
+                }
+                Some(set)
+            }
+            SortedSetValue::Members(members, scores) => {
+                if members.iter().any(|member| member.len() > MEMBER_BYTES_MAX) {
+                    return None;
+                }
+                let mut tree = SortedSet::new_tree(limits);
+                for (member, score) in members.iter().zip(scores) {
+                    tree.insert(member, score);
+                }
+                Some(SortedSet::of_result(tree, limits))
+            }
+        }
+    }
+}
