@@ -253,7 +253,7 @@ fn bad_data_changes_nothing() {
 #[test]
 fn a_ttl_is_from_now_or_absolute_and_if_past_the_key_goes() {
     let mut db = Db::new();
-    let mut dirty = |db: &mut Db, words: &str| {
+    let dirty = |db: &mut Db, words: &str| {
         let (reply, changes) = db.run_counting(&format!("RESTORE k {words}"));
         assert_eq!(reply, "OK", "{words}");
         changes
