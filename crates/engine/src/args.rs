@@ -131,11 +131,10 @@ impl<'a> Args<'a> {
         let word = self.bytes()?;
         let seconds = LongDouble::parse(word).ok_or_else(|| CommandError::text(not_a_number))?;
         let out_of_range = "ERR timeout is out of range";
-        let negative_infinity = seconds == LongDouble::Infinite && word.starts_with(b"-");
-        let ms = if negative_infinity {
-            -1
-        } else {
-            seconds.thousandfold_ceil().ok_or_else(|| CommandError::text(out_of_range))?
+        let ms = match seconds.thousandfold_ceil() {
+            Some(ms) => ms,
+            None if word.starts_with(b"-") => -1,
+            None => return Err(CommandError::text(out_of_range)),
         };
         let ms = u64::try_from(ms).map_err(|_| CommandError::text("ERR timeout is negative"))?;
         if ms > 0 && now.0.saturating_add(ms) > i64::MAX as u64 {

@@ -79,8 +79,10 @@ impl Spec {
 
     /// All ACL categories: the listed ones and those that group and flags imply.
     pub const fn all_categories(&self) -> Categories {
-        let mut all = self.categories.union(self.group.categories());
         let flags = self.flags;
+        // A container has no flags of its own, and its type's category is its subcommands' only.
+        let of_group = if flags.is_empty() { Categories::empty() } else { self.group.categories() };
+        let mut all = self.categories.union(of_group);
         if flags.contains(Flags::WRITE) {
             all = all.union(Categories::WRITE);
         }

@@ -58,7 +58,7 @@ impl Ctx<'_, '_> {
             WaitingCall { spec: self.spec, parent: self.parent, run: self.run, db: self.keys.db() };
         let deadline_ms = (timeout_ms > 0).then(|| self.now().0.saturating_add(timeout_ms));
         let request = encode_request(words);
-        let wish = Wish { client, call, request, kind, keys, deadline_ms, unserved };
+        let wish = Wish { client, call, request, kind, keys, deadline_ms };
         let waiter = self.keys.wait(wish);
         *self.keys.env().waiter.borrow_mut() = Some(waiter);
         Outcome::Waiting

@@ -48,7 +48,8 @@ pub struct Client {
     pub protocol: Protocol,
 }
 
-/// What is answered when a wait ends without what was waited for.
+/// What is answered where waiting is not possible. (A wait in vain is answered with a null array,
+/// whatever the command.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unserved {
     Null,
@@ -76,7 +77,6 @@ pub(crate) struct WaitingCall {
 /// A client that waits inside a command.
 pub struct Waiter {
     pub client: Client,
-    pub unserved: Unserved,
     /// `None`: it waits for ever.
     pub deadline_ms: Option<u64>,
     pub(crate) call: WaitingCall,
@@ -138,7 +138,6 @@ pub(crate) struct Wish<'w> {
     pub(crate) kind: Kind,
     pub(crate) keys: &'w [Key<'w>],
     pub(crate) deadline_ms: Option<u64>,
-    pub(crate) unserved: Unserved,
 }
 
 type Queues = HashMap<Box<[u8]>, List<Arc<Waiter>>>;
@@ -266,7 +265,6 @@ impl Keys<'_> {
         }
         let waiter = Arc::new(Waiter {
             client: wish.client,
-            unserved: wish.unserved,
             deadline_ms: wish.deadline_ms,
             call: wish.call,
             request: wish.request,

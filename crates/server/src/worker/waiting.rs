@@ -83,7 +83,7 @@ impl Worker {
         let mut delivery = Delivery { token, client, replies: Default::default() };
         let mut reply = Reply::new(&mut delivery.replies, waiter.client.protocol);
         match how {
-            Unblocked::Timeout => waiter.unserved.reply(&mut reply),
+            Unblocked::Timeout => reply.null_array(),
             Unblocked::Error => reply.error_text(UNBLOCKED),
         };
         self.deliver(io, delivery);

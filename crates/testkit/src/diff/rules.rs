@@ -61,6 +61,7 @@ const fn out(name: &'static str, reason: &'static str) -> Excluded {
 
 const OWN_TEXT: &str = "text or figures of the server itself; has a test of its own";
 const ENDS: &str = "ends or stalls the server or the connection";
+const STORES: &str = "finds the key behind the last STORE that SORT itself takes for the option";
 const YOUNGER: &str = "takes the words of later versions, so arity and arguments differ";
 const TABLES: &str = "tells the whole command table, and one side has commands the other has not";
 const FRAMES: &str = "changes how many replies come back";
@@ -253,6 +254,18 @@ pub const COMPARISONS: &[Comparison] = &[
     Comparison { name: "command|info", when: Some(of_longer), how: How::Kind, reason: YOUNGER },
     Comparison {
         name: "command|getkeys",
+        when: Some(stores_twice),
+        how: How::Count,
+        reason: STORES,
+    },
+    Comparison {
+        name: "command|getkeysandflags",
+        when: Some(stores_twice),
+        how: How::Count,
+        reason: STORES,
+    },
+    Comparison {
+        name: "command|getkeys",
         when: Some(of_longer),
         how: How::Younger,
         reason: YOUNGER,
@@ -297,6 +310,11 @@ fn of_longer(words: &[Vec<u8>]) -> bool {
     words
         .iter()
         .any(|word| LENGTHS.iter().any(|(name, ..)| word.eq_ignore_ascii_case(name.as_bytes())))
+}
+
+/// COMMAND GETKEYS of a call in which STORE stands more than once, perhaps as a key.
+fn stores_twice(words: &[Vec<u8>]) -> bool {
+    words.iter().filter(|word| word.eq_ignore_ascii_case(b"STORE")).count() > 1
 }
 
 /// How the replies to this call are compared.

@@ -50,8 +50,11 @@ fn wait(
 }
 
 fn bzmpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let timeout_ms = args.timeout_ms(ctx.now())?;
+    // The timeout stands first and is judged last.
+    let mut first = args.clone();
+    args.bytes()?;
     let wanted = Wanted::parse(args)?;
+    let timeout_ms = first.timeout_ms(ctx.now())?;
     if wanted.pop(ctx)? {
         return Ok(Outcome::Replied);
     }
