@@ -163,3 +163,55 @@ fn what_is_pending_belongs_to_one_consumer_each() {
     }
     stream.check();
 }
+
+#[test]
+fn a_stream_made_of_blocks_from_outside_is_as_the_one_they_came_from() {
+    let mut random = Random(11);
+    let mut stream = Stream::new();
+    for ms in 1..200 {
+        let words = words(&mut random);
+        stream.append(StreamId::new(ms, 0), words.iter().map(Vec::as_slice), &LIMITS);
+    }
+    for _ in 0..60 {
+        stream.delete(StreamId::new(random.below(200), 0));
+    }
+    let blocks = || stream.packed_blocks().map(|(id, pack)| (id, pack.clone()));
+    let mut copy = Stream::from_blocks(blocks()).unwrap();
+    copy.check();
+    let all = |stream: &Stream| -> Vec<_> {
+        stream.entries().range(StreamId::MIN, StreamId::MAX).map(|entry| read(&entry)).collect()
+    };
+    assert_eq!(all(&copy), all(&stream));
+    assert_eq!((copy.first_id(), copy.len()), (stream.first_id(), stream.len()));
+    copy.trim(Trim::MaxLen(10), false, 0);
+    copy.check();
+    let reversed: Vec<_> = blocks().collect();
+    assert!(Stream::from_blocks(reversed.into_iter().rev()).is_err());
+}
+
+#[test]
+fn deleting_many_entries_of_a_block_with_long_flags_marks_the_right_ones() {
+    // The flags of both entries are 13-bit integers, which we would write in one byte.
+    let mut pack = ListPack::new();
+    for item in [2, 0, 1, 7, 0, 300, 0, 0, 8, 4, 300, 0, 1, 9, 4] {
+        pack.push_back(item);
+    }
+    let bytes = pack.into_bytes();
+    let long = [0xc1, 0x2c, 0x02];
+    assert_eq!(bytes.windows(3).filter(|three| *three == long).count(), 2);
+    let bytes: Vec<u8> = {
+        // 300 is 0x012c in 13 bits; 2 in as many bits is 0x0002.
+        let mut bytes = bytes;
+        while let Some(at) = bytes.windows(3).position(|three| three == long) {
+            bytes[at..at + 2].copy_from_slice(&[0xc0, 0x02]);
+        }
+        bytes
+    };
+    let pack = ListPack::from_bytes(bytes).unwrap();
+    let mut stream = Stream::from_blocks([(StreamId::new(5, 0), pack)]).unwrap();
+    assert_eq!(stream.len(), 2);
+    stream.append(StreamId::new(6, 0), [&b"a"[..], b"b"].into_iter(), &LIMITS);
+    assert_eq!(stream.trim(Trim::MaxLen(1), false, 0), 2);
+    stream.check();
+    assert_eq!(stream.entries().first().unwrap().id, StreamId::new(6, 0));
+}
