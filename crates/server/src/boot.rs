@@ -16,7 +16,8 @@ use brisk_structures::reclaim::Participant;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier};
 
 /// Runs the program.
 pub fn main() -> ExitCode {
@@ -110,8 +111,6 @@ fn run(mut store: Store) -> Result<u8, String> {
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, &log)?;
     let threads = start_workers(shared, &config, listeners, &log)?;
-    let used = crate::memory::at_start(&shared.keyspace);
-    shared.figures.startup_memory.store(used, std::sync::atomic::Ordering::Relaxed);
     log.notice(format_args!("Server initialized"));
     log.notice(format_args!("Ready to accept connections"));
     let code = shared.shutdown.wait();
@@ -196,14 +195,17 @@ fn start_workers(
     };
     let mut threads = Vec::new();
     let (ready, is_ready) = std::sync::mpsc::channel();
+    // Nobody is served before the memory that the server itself takes was measured.
+    let gate = Arc::new(Barrier::new(listeners.len() + 1));
     for (id, own) in listeners.into_iter().enumerate() {
         let (ready, seed) = (ready.clone(), random_u64()?);
-        let log = Arc::clone(log);
+        let (log, gate) = (Arc::clone(log), Arc::clone(&gate));
         let thread =
             std::thread::Builder::new().name(format!("brisk-worker-{id}")).spawn(move || {
                 match set_up(shared, id, own, backend, seed) {
                     Ok((worker, reactor)) => {
                         let _ = ready.send(Ok(()));
+                        gate.wait();
                         work(shared, worker, reactor, &log);
                     }
                     Err(why) => {
@@ -216,6 +218,8 @@ fn start_workers(
     for _ in 0..threads.len() {
         is_ready.recv().map_err(|_| "a worker ended at once".to_owned())??;
     }
+    shared.figures.startup_memory.store(crate::memory::used(), Ordering::Relaxed);
+    gate.wait();
     Ok(threads)
 }
 

@@ -5,8 +5,8 @@ use crate::session::Session;
 use crate::shared::Shared;
 use crate::stats::WorkerStats;
 use crate::worker::Core;
+use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Keys, SLOTS, Slot};
-use brisk_engine::{DbIndex, Keyspace};
 use brisk_structures::alloc;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,14 +43,6 @@ pub fn total_system() -> u64 {
 
 /// Bytes of the slots of one database, without their tables.
 pub const DATABASE_BYTES: u64 = (SLOTS * size_of::<Slot>()) as u64;
-
-/// What the server itself takes, asked when it has started. A client that is served already has
-/// brought a database into being, which is counted with the data.
-pub fn at_start(keyspace: &Keyspace) -> u64 {
-    let all = (0..keyspace.database_count()).map(DbIndex);
-    let in_use = all.filter(|db| keyspace.database_if_used(*db).is_some()).count() as u64;
-    used().saturating_sub(in_use * DATABASE_BYTES)
-}
 
 /// Bytes that sessions take with their input and output. O(workers).
 pub fn of_clients(shared: &Shared) -> u64 {

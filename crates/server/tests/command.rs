@@ -35,6 +35,7 @@ const LATER: &[&str] = &[
 /// Commands whose reported facts differ on purpose, each with the reason.
 const INTENDED: &[(&str, &str)] = &[
     ("client|kill", "has MAXAGE of later versions"),
+    ("hscan", "has NOVALUES of 7.4"),
     ("zrank", "has WITHSCORE of 7.2"),
     ("zrevrank", "has WITHSCORE of 7.2"),
 ];
