@@ -3,6 +3,7 @@
 use crate::args::Args;
 use crate::error::{CommandError, Result};
 use crate::glob::{self, Case};
+use crate::reply::{Outcome, Reply};
 use brisk_structures::listpack::Item;
 
 /// Takes the next word as a cursor.
@@ -95,4 +96,25 @@ impl<'a> Step<'a> {
         let fits = |pattern| glob::matches(pattern, element, Case::Matters);
         self.pattern.is_none_or(fits)
     }
+}
+
+/// Answers one step: `walk` shows elements on the reply and returns where to go on and how many
+/// there were, which stand before them.
+pub(super) fn answer(
+    reply: &mut Reply<'_>,
+    walk: impl FnOnce(&mut Reply<'_>) -> (u64, usize),
+) -> Outcome {
+    reply.array(2);
+    let mark = reply.buffer().mark();
+    let (next, shown) = walk(reply);
+    reply.before(mark, |reply| {
+        // Cursors have fewer bits than 63.
+        reply.bulk_integer(next as i64);
+        reply.array(shown);
+    })
+}
+
+/// Answers a step over a key that does not exist.
+pub(super) fn answer_nothing(reply: &mut Reply<'_>) -> Outcome {
+    answer(reply, |_| (0, 0))
 }

@@ -12,29 +12,22 @@ fn hscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let cursor = iteration::cursor(args)?;
     let Some(hash) = ctx.keys.open::<Hash>(&key)? else {
-        ctx.reply.array(2);
-        ctx.reply.bulk_integer(0);
-        return Ok(ctx.reply.array(0));
+        return Ok(iteration::answer_nothing(&mut ctx.reply));
     };
     let step = Step::parse_of_pairs(args)?;
-    let reply = &mut ctx.reply;
-    reply.array(2);
-    let mark = reply.buffer().mark();
-    let mut shown = 0;
-    let next = hash.scan(cursor, step.count, |field, value| {
-        if step.admits(field) {
-            reply.item(field);
-            shown += 1;
-            if step.values {
-                reply.item(value);
+    Ok(iteration::answer(&mut ctx.reply, |reply| {
+        let mut shown = 0;
+        let next = hash.scan(cursor, step.count, |field, value| {
+            if step.admits(field) {
+                reply.item(field);
                 shown += 1;
+                if step.values {
+                    reply.item(value);
+                    shown += 1;
+                }
             }
-        }
-    });
-    Ok(reply.before(mark, |reply| {
-        // Cursors have fewer bits than 63.
-        reply.bulk_integer(next as i64);
-        reply.array(shown);
+        });
+        (next, shown)
     }))
 }
 

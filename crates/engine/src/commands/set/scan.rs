@@ -12,25 +12,18 @@ fn sscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let cursor = iteration::cursor(args)?;
     let Some(set) = ctx.keys.open::<Set>(&key)? else {
-        ctx.reply.array(2);
-        ctx.reply.bulk_integer(0);
-        return Ok(ctx.reply.array(0));
+        return Ok(iteration::answer_nothing(&mut ctx.reply));
     };
     let step = Step::parse(args)?;
-    let reply = &mut ctx.reply;
-    reply.array(2);
-    let mark = reply.buffer().mark();
-    let mut shown = 0;
-    let next = set.scan(cursor, step.count, |member| {
-        if step.admits(member) {
-            reply.item(member);
-            shown += 1;
-        }
-    });
-    Ok(reply.before(mark, |reply| {
-        // Cursors have fewer bits than 63.
-        reply.bulk_integer(next as i64);
-        reply.array(shown);
+    Ok(iteration::answer(&mut ctx.reply, |reply| {
+        let mut shown = 0;
+        let next = set.scan(cursor, step.count, |member| {
+            if step.admits(member) {
+                reply.item(member);
+                shown += 1;
+            }
+        });
+        (next, shown)
     }))
 }
 
