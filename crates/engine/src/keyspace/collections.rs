@@ -24,9 +24,10 @@ impl Keys<'_> {
         key: &Key<'_>,
         change: impl FnOnce(&mut C, &EncodingLimits) -> Result<Edit<R>>,
     ) -> Result<R> {
-        if self.contains(key) {
-            return self.edit(key, change);
-        }
+        let change = match self.edit(key, change) {
+            Ok(done) => return done,
+            Err(change) => change,
+        };
         let env = self.env();
         let limits = &env.settings.limits;
         let mut value = C::new(limits);
@@ -54,24 +55,28 @@ impl Keys<'_> {
         key: &Key<'_>,
         change: impl FnOnce(&mut C, &EncodingLimits) -> Result<Edit<R>>,
     ) -> Result<Option<R>> {
-        if self.contains(key) { self.edit(key, change).map(Some) } else { Ok(None) }
+        self.edit(key, change).map_or(Ok(None), |done| done.map(Some))
     }
 
+    /// Gives `change` back if the key does not exist, so that all is done with one look-up.
     #[inline]
-    fn edit<C: Collection, R>(
-        &mut self,
-        key: &Key<'_>,
-        change: impl FnOnce(&mut C, &EncodingLimits) -> Result<Edit<R>>,
-    ) -> Result<R> {
+    fn edit<C, R, F>(&mut self, key: &Key<'_>, change: F) -> std::result::Result<Result<R>, F>
+    where
+        C: Collection,
+        F: FnOnce(&mut C, &EncodingLimits) -> Result<Edit<R>>,
+    {
         let env = self.env();
-        let mut entry = self.find_mut(key);
+        let Some(mut entry) = self.find_mut_if_there(key) else { return Err(change) };
         if entry.kind() & 0x0f != C::KIND as u8 {
-            return Err(CommandError::WrongType);
+            return Ok(Err(CommandError::WrongType));
         }
         touch(env, &entry);
         let value = entry.boxed_mut().and_then(C::of_value_mut);
         let value = value.expect("an entry's kind is that of its value");
-        let Edit { result, happened, changes, event } = change(value, &env.settings.limits)?;
+        let Edit { result, happened, changes, event } = match change(value, &env.settings.limits) {
+            Ok(edit) => edit,
+            Err(error) => return Ok(Err(error)),
+        };
         let gone = value.is_empty() && !C::MAY_BE_EMPTY;
         let value_deadline = value.next_deadline();
         let kind = kind_byte(C::KIND, value.encoding());
@@ -91,7 +96,7 @@ impl Keys<'_> {
             discard(env, entry);
             self.tell(key, EventClass::GENERIC, "del");
         }
-        Ok(result)
+        Ok(Ok(result))
     }
 
     /// Frees a value that was taken out of its key, or was never under one: elsewhere if it is

@@ -199,10 +199,13 @@ impl<'a> Keys<'a> {
         self.guard(key.slot).table().find(key.hash, key.bytes)
     }
 
+    #[inline]
+    pub(super) fn find_mut_if_there(&mut self, key: &Key<'_>) -> Option<StoredMut<'_>> {
+        self.guard_mut(key.slot).table_mut().into_find_mut(key.hash, key.bytes)
+    }
+
     pub(super) fn find_mut(&mut self, key: &Key<'_>) -> StoredMut<'_> {
-        let (hash, bytes) = (key.hash, key.bytes);
-        let entry = self.guard_mut(key.slot).table_mut().into_find_mut(hash, bytes);
-        entry.expect("an open entry stays while it is open")
+        self.find_mut_if_there(key).expect("an open entry stays while it is open")
     }
 
     /// The value to read, `None` if the key does not exist. Counts a hit or a miss and moves the
