@@ -35,6 +35,7 @@ use crate::words::{encode, encode_into, line};
 use anyhow::{Context, Result};
 use generate::{Call, Generator, Unit};
 use peer::Peer;
+use settings::Thresholds;
 use std::fmt;
 use std::time::Duration;
 use table::Table;
@@ -131,7 +132,8 @@ pub fn run(
         let mut generator = Generator::new(table, random);
         let wanted = (options.episode as u64).min(left) as usize;
         let units = generator.units(wanted);
-        let mut arena = Arena { table, ours, theirs, resp, pipeline: options.pipeline };
+        let (thresholds, pipeline) = (Thresholds::of_seed(options.seed), options.pipeline);
+        let mut arena = Arena { table, ours, theirs, resp, thresholds, pipeline };
         if let Some((index, difference)) = arena.first_difference(&units)? {
             let finding = |difference, units: &[Unit]| {
                 let transcript = units.iter().flatten().map(|call| line(&call.words)).collect();
@@ -163,6 +165,7 @@ pub struct Arena<'a> {
     ours: &'a str,
     theirs: &'a str,
     resp: u8,
+    thresholds: Thresholds,
     pipeline: usize,
 }
 
@@ -173,8 +176,9 @@ const BATCH_BYTES_MAX: usize = 48 * 1024;
 impl Arena<'_> {
     /// Runs `units` from an empty keyspace; the first difference with the index of its command.
     pub fn first_difference(&mut self, units: &[Unit]) -> Result<Option<(usize, Difference)>> {
-        let mut ours = Peer::fresh(self.ours, self.resp).context("our server")?;
-        let mut theirs = Peer::fresh(self.theirs, self.resp).context("their server")?;
+        let mut ours = Peer::fresh(self.ours, self.resp, self.thresholds).context("our server")?;
+        let mut theirs =
+            Peer::fresh(self.theirs, self.resp, self.thresholds).context("their server")?;
         let calls: Vec<&Call> = units.iter().flatten().collect();
         let mut bytes = Vec::with_capacity(BATCH_BYTES_MAX);
         let mut done = 0;

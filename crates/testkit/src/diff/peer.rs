@@ -1,6 +1,6 @@
 //! One pipelined connection of the differential runner: bytes out, reply frames in, no copies.
 
-use super::settings;
+use super::settings::{self, Thresholds};
 use crate::reply::frame_len;
 use crate::words::{encode, line};
 use anyhow::{Context, Result, bail};
@@ -31,13 +31,19 @@ impl Peer {
     }
 
     /// Connects, empties the server, gives the settings their initial values and switches to `resp`.
-    pub fn fresh(address: &str, resp: u8) -> Result<Peer> {
+    pub fn fresh(address: &str, resp: u8, thresholds: Thresholds) -> Result<Peer> {
         let mut peer = Peer::connect(address)?;
-        for words in [vec![&b"FLUSHALL"[..]], settings::reset(), vec![b"SLOWLOG", b"RESET"]] {
+        let reset = settings::reset(thresholds);
+        for words in [vec![&b"FLUSHALL"[..]], reset, vec![b"SLOWLOG", b"RESET"]] {
             let reply = peer.ask(&words)?;
             if reply != b"+OK\r\n" {
                 bail!("{}: {}", line(&words), String::from_utf8_lossy(reply));
             }
+        }
+        let newer = settings::reset_newer(thresholds);
+        let reply = peer.ask(&newer)?;
+        if reply != b"+OK\r\n" && !reply.starts_with(b"-ERR Unknown option") {
+            bail!("{}: {}", line(&newer), String::from_utf8_lossy(reply));
         }
         if resp != 2 {
             let hello = peer.ask(&[&b"HELLO"[..], resp.to_string().as_bytes()])?;

@@ -1,6 +1,7 @@
 //! Directives that streams may read and change, since neither server stops being comparable by it.
 //!
-//! Both servers get the initial values at the start of every episode.
+//! Both servers get the initial values at the start of every episode; in the streams of even seeds
+//! the limits of compact encodings are [low](Thresholds::Low), so that small values convert too.
 
 use crate::random::Random;
 
@@ -107,6 +108,39 @@ pub const SETTINGS: &[Setting] = &[
     only("databases", None, &["16", "abc"], "cannot be set at run time"),
 ];
 
+/// Limits of compact encodings so low that values of a few elements pass them.
+const LOW: &[(&str, &str)] = &[
+    ("hash-max-listpack-entries", "3"),
+    ("hash-max-listpack-value", "8"),
+    ("set-max-intset-entries", "3"),
+    ("zset-max-listpack-entries", "3"),
+    ("zset-max-listpack-value", "8"),
+    ("list-max-listpack-size", "3"),
+    ("list-compress-depth", "1"),
+    ("stream-node-max-entries", "3"),
+    ("hll-sparse-max-bytes", "40"),
+];
+
+/// The same for directives that Redis 7.0 does not know: a server that lacks them refuses them.
+const LOW_NEWER: &[(&str, &str)] =
+    &[("set-max-listpack-entries", "3"), ("set-max-listpack-value", "8")];
+
+/// Where the compact encodings of an episode end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thresholds {
+    /// At Redis's defaults: most values stay compact.
+    Default,
+    /// After three elements: most values are converted.
+    Low,
+}
+
+impl Thresholds {
+    /// Those of a stream: half of all seeds take each.
+    pub fn of_seed(seed: u64) -> Thresholds {
+        if seed.is_multiple_of(2) { Thresholds::Low } else { Thresholds::Default }
+    }
+}
+
 /// Patterns for CONFIG GET that catch only directives of Redis 7.0.
 const PATTERNS: &[&str] = &[
     "hash-max*",
@@ -166,12 +200,31 @@ pub fn confine(words: &mut [Vec<u8>]) {
 }
 
 /// The CONFIG SET that gives all initial values.
-pub fn reset() -> Vec<&'static [u8]> {
-    let mut words = vec![&b"CONFIG"[..], b"SET"];
-    for row in SETTINGS {
-        words.extend(row.initial.iter().flat_map(|value| [row.name.as_bytes(), value.as_bytes()]));
+pub fn reset(thresholds: Thresholds) -> Vec<&'static [u8]> {
+    let initial = SETTINGS.iter().filter_map(|row| Some((row.name, row.initial?)));
+    match thresholds {
+        Thresholds::Default => set(initial.chain([("hll-sparse-max-bytes", "3000")])),
+        // Redis 7.0 refuses a name that comes twice.
+        Thresholds::Low => {
+            let is_low = |name| LOW.iter().any(|low| low.0 == name);
+            set(initial.filter(|row| !is_low(row.0)).chain(LOW.iter().copied()))
+        }
     }
-    words
+}
+
+/// What a server may refuse for not knowing the directives.
+pub fn reset_newer(thresholds: Thresholds) -> Vec<&'static [u8]> {
+    match thresholds {
+        Thresholds::Default => {
+            set([("set-max-listpack-entries", "128"), ("set-max-listpack-value", "64")])
+        }
+        Thresholds::Low => set(LOW_NEWER.iter().copied()),
+    }
+}
+
+fn set(pairs: impl IntoIterator<Item = (&'static str, &'static str)>) -> Vec<&'static [u8]> {
+    let pairs = pairs.into_iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+    [&b"CONFIG"[..], b"SET"].into_iter().chain(pairs).collect()
 }
 
 #[cfg(test)]
@@ -183,6 +236,21 @@ mod tests {
     fn no_pattern_catches_directives_of_the_process() {
         assert!(is_comparable(b"hash-max*") && is_comparable(b"slowlog-max-len"));
         assert!(!is_comparable(b"*") && !is_comparable(b"p*") && !is_comparable(b"[^a]*"));
+    }
+
+    #[test]
+    fn low_thresholds_replace_the_initial_ones() {
+        let value = |thresholds, name: &[u8]| {
+            let words = [reset(thresholds), reset_newer(thresholds)].concat();
+            let at: Vec<usize> = (0..words.len()).filter(|&i| words[i] == name).collect();
+            assert_eq!(at.len(), 1, "{}", String::from_utf8_lossy(name));
+            words[at[0] + 1]
+        };
+        for (name, low) in LOW.iter().chain(LOW_NEWER) {
+            assert_eq!(value(Thresholds::Low, name.as_bytes()), low.as_bytes());
+            assert_ne!(value(Thresholds::Default, name.as_bytes()), low.as_bytes());
+        }
+        assert_eq!(value(Thresholds::Low, b"timeout"), b"0");
     }
 
     #[test]
