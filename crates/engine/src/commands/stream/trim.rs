@@ -121,6 +121,16 @@ impl TrimOptions {
     }
 }
 
+/// A trimming that must be asked for. Redis looks for it before it looks at a LIMIT of 0.
+fn required(options: TrimOptions) -> Result<Trimming> {
+    let missing =
+        || CommandError::text("ERR syntax error, XTRIM must be called with a trimming strategy");
+    match options {
+        TrimOptions { trimming: None, limit: None | Some(0) } => Err(missing()),
+        options => options.finish()?.ok_or_else(missing),
+    }
+}
+
 fn xtrim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let mut options = TrimOptions::default();
@@ -129,9 +139,7 @@ fn xtrim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             return Err(CommandError::Syntax);
         }
     }
-    let trimming = options.finish()?.ok_or_else(|| {
-        CommandError::text("ERR syntax error, XTRIM must be called with a trimming strategy")
-    })?;
+    let trimming = required(options)?;
     let done = ctx.keys.update::<Stream, _>(&key, |stream, limits| {
         let removed = trimming.run(stream, limits);
         Ok(Edit::new((removed, Remains::of(stream)), removed, "xtrim"))
