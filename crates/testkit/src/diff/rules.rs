@@ -444,10 +444,11 @@ pub const GUARDS: &[Guard] = &[
     guard("bzpopmax", Place::Last, brief_seconds, "0.001", WAITS),
     guard("blmpop", Place::At(1), brief_seconds, "0.001", WAITS),
     guard("bzmpop", Place::At(1), brief_seconds, "0.001", WAITS),
+    // Before the next row, which looks at what this one put in.
+    guard("xread", Place::Any, no_plus, "0", "later versions read the last entry"),
     guard("xread", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
     guard("xreadgroup", Place::After(&["BLOCK"]), brief_ms, "1", WAITS),
     guard("lpos", Place::After(&["RANK"]), negatable, "-1", "refused since 7.2"),
-    guard("xread", Place::Any, no_plus, "0", "later versions read the last entry"),
     guard("wait", Place::Last, brief_ms, "1", WAITS),
     guard("setbit", Place::At(2), modest_or_refused, "4294967296", COSTS),
     guard("setrange", Place::At(2), modest_or_refused, "4294967296", COSTS),
@@ -592,6 +593,7 @@ mod tests {
             guarded("XREAD COUNT 1 block 0 STREAMS s 0"),
             "XREAD COUNT 1 block 1 STREAMS s 0"
         );
+        assert_eq!(guarded("XREAD BLOCK + STREAMS s 0"), "XREAD BLOCK 1 STREAMS s 0");
     }
 
     #[test]
