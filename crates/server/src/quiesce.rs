@@ -6,21 +6,22 @@
 //!
 //! Invariants
 //!  1. A worker executes commands only while its state is RUNNING.
-//!  2. A worker that becomes RUNNING looks at `requested` afterwards, a quiescer sets `requested`
-//!     before it looks at states, both sequentially consistent: one of them sees the other.
+//!  2. A worker that changes its state looks at `requested` afterwards, a quiescer sets `requested`
+//!     before it looks at states, both with a sequentially consistent fence in between: one of them
+//!     sees the other.
 //!  3. Whoever waits, for a stop to end or for the right to stop others, is IDLE: two quiescers
 //!     cannot wait for each other.
 
 #[cfg(loom)]
 use loom::sync::{
     Condvar, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicU8, Ordering},
+    atomic::{AtomicBool, AtomicU8, Ordering, fence},
 };
 use std::sync::PoisonError;
 #[cfg(not(loom))]
 use std::sync::{
     Condvar, Mutex, MutexGuard,
-    atomic::{AtomicBool, AtomicU8, Ordering},
+    atomic::{AtomicBool, AtomicU8, Ordering, fence},
 };
 
 const IDLE: u8 = 0;
@@ -63,8 +64,7 @@ impl Quiesce {
     /// The worker is about to execute commands. Waits while somebody needs stillness.
     #[inline]
     pub fn enter(&self, worker: usize) {
-        self.workers[worker].0.store(RUNNING, Ordering::SeqCst);
-        if self.requested.load(Ordering::SeqCst) {
+        if self.is_stopped_after(worker, RUNNING) {
             self.stand_still(worker);
         }
     }
@@ -72,10 +72,17 @@ impl Quiesce {
     /// The worker executes nothing until it enters again.
     #[inline]
     pub fn leave(&self, worker: usize) {
-        self.workers[worker].0.store(IDLE, Ordering::SeqCst);
-        if self.requested.load(Ordering::SeqCst) {
+        if self.is_stopped_after(worker, IDLE) {
             self.announce();
         }
+    }
+
+    /// Sets the worker's state; whether somebody needs stillness then (invariant 2).
+    #[inline]
+    fn is_stopped_after(&self, worker: usize, state: u8) -> bool {
+        self.workers[worker].0.store(state, Ordering::Release);
+        fence(Ordering::SeqCst);
+        self.requested.load(Ordering::Acquire)
     }
 
     /// To be called between two commands: one load if nobody needs stillness.
@@ -88,17 +95,15 @@ impl Quiesce {
 
     #[cold]
     fn stand_still(&self, worker: usize) {
-        let state = &self.workers[worker].0;
         loop {
-            state.store(IDLE, Ordering::SeqCst);
+            self.workers[worker].0.store(IDLE, Ordering::Release);
             let mut gate = lock(&self.gate);
             self.changed.notify_all();
-            while self.requested.load(Ordering::SeqCst) {
+            while self.requested.load(Ordering::Acquire) {
                 gate = self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner);
             }
             drop(gate);
-            state.store(RUNNING, Ordering::SeqCst);
-            if !self.requested.load(Ordering::SeqCst) {
+            if !self.is_stopped_after(worker, RUNNING) {
                 return;
             }
         }
@@ -112,14 +117,12 @@ impl Quiesce {
     /// Stops all other workers; `worker` is the caller, who is running. Takes as long as the
     /// longest command that is being executed.
     pub fn stop_others(&self, worker: usize) -> Stillness<'_> {
-        self.workers[worker].0.store(IDLE, Ordering::SeqCst);
-        if self.requested.load(Ordering::SeqCst) {
-            self.announce();
-        }
+        self.leave(worker);
         let turn = lock(&self.turn);
-        self.requested.store(true, Ordering::SeqCst);
+        self.requested.store(true, Ordering::Release);
+        fence(Ordering::SeqCst);
         let mut gate = lock(&self.gate);
-        let still = |state: &WorkerState| state.0.load(Ordering::SeqCst) == IDLE;
+        let still = |state: &WorkerState| state.0.load(Ordering::Acquire) == IDLE;
         while !self.workers.iter().all(still) {
             gate = self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner);
         }
@@ -131,7 +134,7 @@ impl Quiesce {
 impl Drop for Stillness<'_> {
     fn drop(&mut self) {
         let quiesce = self.quiesce;
-        quiesce.requested.store(false, Ordering::SeqCst);
+        quiesce.requested.store(false, Ordering::Release);
         quiesce.announce();
         // The next quiescer may go on; this worker is idle and enters like any other.
         self.turn = None;
