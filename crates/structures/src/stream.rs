@@ -259,9 +259,6 @@ impl Stream {
         if self.is_empty() && id <= self.last_id {
             return Some(added);
         }
-        if id != StreamId::MIN && id < self.max_deleted_id {
-            return None;
-        }
         if id == self.last_id {
             return Some(added);
         }
