@@ -22,6 +22,7 @@ pub mod number;
 pub mod random;
 pub mod reply;
 pub mod serve;
+pub mod snapshot;
 #[doc(hidden)]
 pub mod testing;
 pub mod types;

@@ -26,6 +26,7 @@ pub mod session;
 pub mod shared;
 pub mod shutdown;
 pub mod slowlog;
+mod snapshot;
 pub mod stats;
 pub mod table;
 pub mod tls;

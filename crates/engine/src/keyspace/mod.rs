@@ -254,6 +254,11 @@ impl Keyspace {
         self.databases.get(db.0 as usize)?.get()
     }
 
+    /// Whether fields of hashes in a database have, or have had, deadlines.
+    pub fn field_deadlines(&self, db: DbIndex) -> bool {
+        self.database_if_used(db).is_some_and(Database::has_inner_deadlines)
+    }
+
     /// A new tally for a thread that will change the keyspace. It is summed for ever after.
     pub fn tally(&self) -> Arc<Tally> {
         let tally = Arc::new(Tally::new(self.databases.len()));

@@ -30,7 +30,7 @@ pub(crate) fn payload(entry: &EntryRef<'_>) -> Vec<u8> {
 }
 
 /// The type that [`write`] writes a value as.
-fn kind_of(entry: &EntryRef<'_>) -> u8 {
+pub(crate) fn kind_of(entry: &EntryRef<'_>) -> u8 {
     match entry.kind() {
         Kind::String => kind::STRING,
         Kind::List => kind::LIST_QUICKLIST_2,
@@ -42,7 +42,7 @@ fn kind_of(entry: &EntryRef<'_>) -> u8 {
 }
 
 /// Writes a value without its type.
-fn write<S: Sink>(entry: &EntryRef<'_>, encoder: &mut Encoder<S>) {
+pub(crate) fn write<S: Sink>(entry: &EntryRef<'_>, encoder: &mut Encoder<S>) {
     match entry.kind() {
         Kind::String => match entry.get::<Str>().expect(OF_ITS_KIND) {
             StrRef::Int(number) => encoder.int(number),

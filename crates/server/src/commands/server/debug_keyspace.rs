@@ -1,9 +1,11 @@
 //! Those subcommands of DEBUG that look at keys, or make some.
 
 use crate::call::Call;
+use crate::snapshot;
 use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
 use brisk_engine::number::parse_i64;
+use brisk_engine::snapshot::Duplicate;
 use brisk_engine::types::string::StrRef;
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result, exec};
 use std::fmt::Write;
@@ -60,6 +62,48 @@ pub(super) fn digest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let digest = Digest::of_dataset(&keys);
     drop(still);
     Ok(call.reply.simple(&digest.to_string()))
+}
+
+/// RELOAD [MERGE] [NOFLUSH] [NOSAVE]. A file that is not whole leaves everything as it was.
+pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let (mut duplicate, mut flush, mut save) = (Duplicate::Refuse, true, true);
+    while args.remaining() > 0 {
+        if args.take("MERGE") {
+            duplicate = Duplicate::Replace;
+        } else if args.take("NOFLUSH") {
+            flush = false;
+        } else if args.take("NOSAVE") {
+            save = false;
+        } else {
+            let text = "ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.";
+            return Err(CommandError::text(text));
+        }
+    }
+    let core = &*call.core;
+    let still = core.shared.quiesce.stop_others(core.id);
+    if save && snapshot::save(core).is_err() {
+        return Err(CommandError::text("ERR"));
+    }
+    let empty = || {
+        let keyspace = &core.shared.keyspace;
+        let mut keys = Keys::unlocked(keyspace, &core.env, call.session.db);
+        for db in (0..keyspace.database_count()).map(DbIndex).filter(|_| flush) {
+            keys.flush(db);
+        }
+    };
+    let loaded = snapshot::load(core, duplicate, empty);
+    drop(still);
+    match loaded {
+        Ok(_) => {
+            core.shared.log.notice(format_args!("DB reloaded by DEBUG RELOAD"));
+            Ok(call.reply.ok())
+        }
+        Err(failure) => {
+            core.shared.log.warning(format_args!("The snapshot was not loaded: {failure}"));
+            let text = "ERR Error trying to load the RDB dump, check server logs.";
+            Err(CommandError::text(text))
+        }
+    }
 }
 
 pub(super) fn digest_value(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

@@ -1,0 +1,171 @@
+//! The whole dataset as an RDB file, out and in. Only while no other thread runs commands.
+
+use crate::effect::Armed;
+use crate::env::Env;
+use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, UnixMs, evict};
+use crate::types::dump::{entry_of, kind_of, write};
+use brisk_persist::LoadError;
+use brisk_persist::rdb::{Entry, Event, Notes, RdbReader, RdbWriter, VERSION, VERSION_FIELD_TTL};
+use std::io::{Read, Write};
+use std::ops::ControlFlow;
+
+/// The version of the file that [`save`] writes: later than usual only if fields of hashes have
+/// deadlines. O(databases).
+#[must_use]
+pub fn version(keyspace: &Keyspace) -> u32 {
+    let any = (0..keyspace.database_count()).map(DbIndex).any(|db| keyspace.field_deadlines(db));
+    if any { VERSION_FIELD_TTL } else { VERSION }
+}
+
+/// Writes all databases, expired keys that are still there included. O(all data).
+pub fn save<W: Write>(keyspace: &Keyspace, env: &Env, out: &mut RdbWriter<W>) {
+    let totals = keyspace.totals();
+    let keys = Keys::unlocked(keyspace, env, DbIndex::default());
+    for (number, database) in totals.databases.iter().enumerate() {
+        if database.keys == 0 {
+            continue;
+        }
+        out.select_db(number as u64);
+        out.resize_db(database.keys, database.with_deadline);
+        keys.each_slot(DbIndex(number as u32), |_, slot| {
+            slot.table().for_each(|stored| {
+                let entry = EntryRef(stored);
+                let encoder = out.begin_entry(kind_of(&entry), entry.key(), notes(&entry, env));
+                write(&entry, encoder);
+            });
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+/// What eviction goes by is kept if the policy counts it.
+fn notes(entry: &EntryRef<'_>, env: &Env) -> Notes {
+    let policy = env.settings.eviction;
+    let clock = entry.clock();
+    Notes {
+        deadline_ms: entry.deadline().map(|at| at.0.cast_signed()),
+        idle_seconds: policy.is_lru().then(|| evict::idle_ms(env, clock) / 1000),
+        frequency: policy.is_lfu().then(|| evict::frequency(env, clock) as u8),
+    }
+}
+
+/// What to do with a key that exists already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Duplicate {
+    /// The file is not the snapshot of a dataset: [`LoadFailure::Duplicate`].
+    Refuse,
+    /// What was loaded takes its place.
+    Replace,
+}
+
+/// Why a file was not loaded, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadFailure {
+    #[error(transparent)]
+    File(#[from] LoadError),
+    #[error("database {0} does not exist: raise `databases`")]
+    Database(u64),
+    #[error("the key {0:?} is there already")]
+    Duplicate(String),
+    #[error("the value of the key {0:?} breaks a rule of its type")]
+    Value(String),
+}
+
+/// What a file held.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Loaded {
+    pub keys: u64,
+    /// Keys left out because they had expired.
+    pub expired: u64,
+    /// Collections without elements, which are left out.
+    pub empty: u64,
+}
+
+/// Reads a file to its end without keeping anything: whether [`load`] will find it whole.
+/// O(file).
+pub fn verify<R: Read>(mut reader: RdbReader<R>, databases: u32) -> Result<(), LoadFailure> {
+    while let Some(event) = reader.next_event()? {
+        if let Event::SelectDb(number) = event {
+            database(number, databases)?;
+        }
+    }
+    Ok(())
+}
+
+/// Loads a file's keys. Nobody is told of them: they are no changes. What was read before a failure
+/// stays. O(file).
+pub fn load<R: Read>(
+    keyspace: &Keyspace,
+    env: &Env,
+    mut reader: RdbReader<R>,
+    duplicate: Duplicate,
+) -> Result<Loaded, LoadFailure> {
+    let armed = env.armed.replace(Armed::empty());
+    let mut loaded = Loaded::default();
+    let result = (|| {
+        let mut db = DbIndex::default();
+        while let Some(event) = reader.next_event()? {
+            match event {
+                Event::SelectDb(number) => db = database(number, keyspace.database_count())?,
+                Event::EmptyValue { .. } => loaded.empty += 1,
+                Event::Entry(entry) if has_expired(&entry.notes, env.now()) => loaded.expired += 1,
+                Event::Entry(entry) => {
+                    insert(keyspace, env, db, entry, duplicate)?;
+                    loaded.keys += 1;
+                }
+                _ => {}
+            }
+        }
+        Ok(loaded)
+    })();
+    env.armed.set(armed);
+    result
+}
+
+fn database(number: u64, count: u32) -> Result<DbIndex, LoadFailure> {
+    let index = u32::try_from(number).ok().filter(|index| *index < count);
+    index.map(DbIndex).ok_or(LoadFailure::Database(number))
+}
+
+fn has_expired(notes: &Notes, now: UnixMs) -> bool {
+    notes.deadline_ms.is_some_and(|at| at <= now.0.cast_signed())
+}
+
+fn insert(
+    keyspace: &Keyspace,
+    env: &Env,
+    db: DbIndex,
+    entry: Entry,
+    duplicate: Duplicate,
+) -> Result<(), LoadFailure> {
+    let Entry { key, value, notes } = entry;
+    let shown = || String::from_utf8_lossy(&key).into_owned();
+    let Some(mut entry) = entry_of(&key, value, &env.settings.limits) else {
+        return Err(LoadFailure::Value(shown()));
+    };
+    let policy = env.settings.eviction;
+    entry.set_deadline(notes.deadline_ms.map(i64::cast_unsigned));
+    entry.set_clock(match notes {
+        Notes { idle_seconds: Some(seconds), .. } if !policy.is_lfu() => {
+            evict::clock_idle_for(env, seconds)
+        }
+        Notes { frequency: Some(uses), .. } if policy.is_lfu() => {
+            evict::clock_of_frequency(env, uses)
+        }
+        _ => evict::initial_clock(env),
+    });
+    let key = keyspace.hasher().key(&key);
+    let mut keys = Keys::unlocked(keyspace, env, db);
+    // All slots are free while nobody else runs commands.
+    while keys.lock_also(db, &key).is_err() {
+        std::thread::yield_now();
+    }
+    if keys.contains(&key) {
+        if duplicate == Duplicate::Refuse {
+            return Err(LoadFailure::Duplicate(shown()));
+        }
+        drop(keys.detach(&key));
+    }
+    keys.insert(&key, entry);
+    Ok(())
+}
