@@ -64,6 +64,8 @@ pub fn find_by<'w>(
             }
             let count = crate::number::parse_i64(word(count_at)).ok_or(BadKeys)?;
             let first = first + offset as usize;
+            // Redis counts with 32 bits here; the command itself refuses such a count.
+            let count = if count < 0 { 0 } else { count as i32 };
             let count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or(BadKeys)?;
             let last = (count - 1).checked_mul(step as usize).and_then(|n| n.checked_add(first));
             (first, last.ok_or(BadKeys)?, step as usize)
@@ -94,5 +96,26 @@ fn begin<'w>(spec: &KeySpec, argc: usize, word: &impl Fn(usize) -> &'w [u8]) -> 
             at.map(|at| at + 1)
         }
         Begin::Unknown => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As COMMAND GETKEYS of a real server says.
+    #[test]
+    fn counts_of_keys_are_taken_modulo_32_bits_unless_negative() {
+        let keys = |count: &'static [u8]| {
+            let words: [&[u8]; 4] = [b"zunion", count, b"a", b"b"];
+            let mut found = Vec::new();
+            let spec = KeySpec::counted(1);
+            find_by(&spec, words.len(), &|at| words[at], &mut |at| found.push(at)).map(|()| found)
+        };
+        assert_eq!(keys(b"2"), Ok(vec![2, 3]));
+        assert_eq!(keys(b"9007199254740993"), Ok(vec![2]));
+        for count in [&b"0"[..], b"3", b"-4294967295", b"4294967296", b"2147483648", b"x"] {
+            assert_eq!(keys(count), Err(BadKeys), "{}", count.escape_ascii());
+        }
     }
 }
