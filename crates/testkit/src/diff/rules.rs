@@ -186,6 +186,7 @@ const HASHED: &str = "members come in the order of a hash table with a random se
 const CHOSEN: &str = "the server chooses at random";
 const CLOCK: &str = "tells a time that both servers read at their own instant";
 const CURSOR: &str = "one step of an iteration; whole iterations are compared with the states";
+const TIES: &str = "of places equally far away, any may come first, and be cut off last";
 const LEX: &str = "members of different scores are in no order of texts, and what is found then depends \
     on the random heights of a skip list";
 const LATER_FIGURES: &str = "7.2 tells one more time, and times are read by each server's clock";
@@ -231,6 +232,11 @@ pub const COMPARISONS: &[Comparison] = &[
     may("hrandfield", How::Count, CHOSEN),
     may("zrandmember", How::Count, CHOSEN),
     may("spop", How::Count, CHOSEN),
+    Comparison { name: "geosearch", when: Some(cut_off), how: How::Count, reason: TIES },
+    Comparison { name: "georadius", when: Some(cut_off), how: How::Count, reason: TIES },
+    Comparison { name: "georadius_ro", when: Some(cut_off), how: How::Count, reason: TIES },
+    Comparison { name: "georadiusbymember", when: Some(cut_off), how: How::Count, reason: TIES },
+    Comparison { name: "georadiusbymember_ro", when: Some(cut_off), how: How::Count, reason: TIES },
     may("zlexcount", How::Kind, LEX),
     may("zrangebylex", How::Kind, LEX),
     may("zrevrangebylex", How::Kind, LEX),
@@ -359,8 +365,21 @@ pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
             key.into_iter().chain(stored.filter(|_| !is_by_text_of_elements(words))).collect()
         }
         "xreadgroup" => streams_of(words),
+        "geosearchstore" if cut_off(words) => key.into_iter().collect(),
+        "georadius" | "georadiusbymember" if cut_off(words) => {
+            words.windows(2).filter(|pair| stores(&pair[0])).map(|p| &p[1][..]).collect()
+        }
         _ => Vec::new(),
     }
+}
+
+fn stores(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"STORE") || word.eq_ignore_ascii_case(b"STOREDIST")
+}
+
+/// A search that shows the nearest of what it finds.
+fn cut_off(words: &[Vec<u8>]) -> bool {
+    words.iter().any(|word| word.eq_ignore_ascii_case(b"COUNT"))
 }
 
 /// SORT … ALPHA without BY asks for no numbers and orders elements whole.
