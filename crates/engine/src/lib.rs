@@ -25,6 +25,7 @@ pub mod serve;
 #[doc(hidden)]
 pub mod testing;
 pub mod types;
+pub mod unit;
 
 pub use args::Args;
 pub use ctx::{Command, Ctx, Handler};

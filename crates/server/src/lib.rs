@@ -29,5 +29,6 @@ pub mod slowlog;
 pub mod stats;
 pub mod table;
 pub mod tls;
+pub mod transaction;
 pub mod version;
 pub mod worker;

@@ -5,7 +5,7 @@
 use super::{debug_keyspace, debug_protocol};
 use crate::call::{Call, Command};
 use crate::worker::unix_ms;
-use brisk_engine::command::{Flags, Group, Spec};
+use brisk_engine::command::{Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -175,6 +175,7 @@ const DEBUG: Command = Command {
             .union(Flags::STALE)
             .union(Flags::PROTECTED),
         syscmd: true,
+        scope: Scope::EachSlot,
         ..Spec::EMPTY
     },
     run: debug,
