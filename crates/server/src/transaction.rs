@@ -289,6 +289,8 @@ impl Core {
         if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
             self.tell_monitors(session, row, &args);
         }
+        // They are words of this command, not of EXEC.
+        self.redacted.clear();
         if !session.wants_reply() {
             replies.truncate(mark);
         }
