@@ -56,7 +56,7 @@ fn an_error_while_queueing_aborts_and_one_while_running_does_not() {
         let answer = format!(
             "1) OK\n2) (error) {wrong_type}\n3) (error) ERR DB index is out of range\n4) OK"
         );
-        assert_reply!(conn, "EXEC", &answer);
+        assert_reply!(conn, "EXEC", answer);
     });
 }
 
@@ -255,7 +255,7 @@ fn client_list_shows_transactions_and_broken_watches() {
     each_config(|server| {
         let [mut conn, mut other] = server.connections();
         let id = conn.id();
-        let mut shown = |other: &mut Conn, text: &str| {
+        let shown = |other: &mut Conn, text: &str| {
             let line = other.cmd(&format!("CLIENT LIST ID {id}")).text();
             assert!(line.contains(text), "{text}: {line}");
         };
@@ -315,8 +315,8 @@ fn statistics_and_the_slow_log_know_the_commands_that_ran() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.cmd("CONFIG SET slowlog-log-slower-than 0");
-        queue(&mut conn, &["SET k x", "INCR k"]);
         conn.cmd("SLOWLOG RESET");
+        queue(&mut conn, &["SET k x", "INCR k"]);
         conn.cmd("EXEC");
         conn.cmd("CONFIG SET slowlog-log-slower-than -1");
         let entries = conn.cmd("SLOWLOG GET 10").to_string();
@@ -343,9 +343,9 @@ fn out_of_memory_refuses_to_queue_and_to_run_what_needs_more() {
         queue(&mut conn, &["SET k 2"]);
         other.cmd("CONFIG SET maxmemory 1");
         let text = format!("(error) EXECABORT Transaction discarded because of: {oom}");
-        assert_reply!(conn, "EXEC", &text);
+        assert_reply!(conn, "EXEC", text);
         queue(&mut conn, &[]);
-        assert_reply!(conn, "GET k", &format!("(error) {oom}"));
+        assert_reply!(conn, "GET k", format!("(error) {oom}"));
         assert_reply!(conn, "EXEC", ABORTED);
         other.cmd("CONFIG SET maxmemory 0");
         queue(&mut conn, &["GET k"]);
