@@ -119,6 +119,10 @@ fn commands_that_reach_beyond_their_keys_are_part_of_transactions_too() {
             "SET k v",
             "RANDOMKEY",
             "SCAN 0",
+            "DEBUG SLEEP 0.01",
+            "DEBUG DIGEST",
+            "MEMORY USAGE k",
+            "MEMORY STATS",
         ];
         queue(&mut conn, &lines);
         let replies = conn.cmd("EXEC");
@@ -129,6 +133,7 @@ fn commands_that_reach_beyond_their_keys_are_part_of_transactions_too() {
         assert!(replies[3].contains("w_a") && replies[3].contains("w_b"));
         assert_eq!(replies[4..8], ["(integer) 2", "(integer) 1", "OK", "OK"]);
         assert_eq!(replies[8..12], ["(integer) 2", "OK", "OK", "\"k\""]);
+        assert_eq!((replies.len(), &replies[13][..]), (lines.len(), "OK"));
         conn.assert_in_step();
     });
 }
@@ -145,6 +150,20 @@ fn blocking_commands_do_not_wait_and_who_waits_is_served_after_all() {
         queue(&mut conn, &["RPUSH q 1 2", "LPOP q", "LLEN q"]);
         assert_reply!(conn, "EXEC", "1) (integer) 2\n2) \"1\"\n3) (integer) 1");
         assert_eq!(waiter.reply().to_string(), "1) \"q\"\n2) \"2\"");
+    });
+}
+
+#[test]
+fn a_waiting_client_that_is_unblocked_in_a_transaction_is_not_served_by_it() {
+    each_config(|server| {
+        let [mut conn, mut waiter] = server.connections();
+        let id = waiter.id();
+        waiter.send("BLPOP q 0");
+        wait_until("a client is blocked", || conn.info("blocked_clients") == "1");
+        queue(&mut conn, &["RPUSH q 1", &format!("CLIENT UNBLOCK {id}"), "LLEN q"]);
+        assert_reply!(conn, "EXEC", "1) (integer) 1\n2) (integer) 1\n3) (integer) 1");
+        assert_eq!(waiter.reply().to_string(), "(nil)");
+        assert_reply!(conn, "LLEN q", "(integer) 1");
     });
 }
 

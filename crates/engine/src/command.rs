@@ -113,7 +113,8 @@ pub enum Scope {
     /// These, and others that only the running command finds and asks for
     /// ([`crate::keyspace::Keys::lock_also`]): MOVE, SORT with patterns.
     MoreKeys,
-    /// Slots one after the other, each locked by the handler while it looks at it: KEYS, SCAN.
+    /// Slots one after the other, each locked by the handler while it looks at it: KEYS, SCAN. It
+    /// runs with no slot held.
     EachSlot,
     /// Everything at once: all workers stand still between two commands: FLUSHALL, SWAPDB.
     Quiescent,

@@ -112,8 +112,7 @@ impl Core {
     ) -> Result<Outcome> {
         let shared = self.shared;
         let reply = Reply::new(replies, session.protocol);
-        let still =
-            (row.spec.scope == Scope::Quiescent).then(|| shared.quiesce.stop_others(self.id));
+        let still = (row.spec.scope == Scope::Quiescent).then(|| self.stop_others());
         let outcome = match row.run {
             Run::Data(run) => {
                 let client = Client {

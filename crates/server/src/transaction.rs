@@ -219,7 +219,7 @@ impl Core {
         }
         let watched = session.watches.iter().flat_map(|watches| watches.places());
         let places = transaction.places(watched);
-        let still = places.is_none().then(|| shared.quiesce.stop_others(self.id));
+        let still = places.is_none().then(|| self.stop_others());
         let unit = match places {
             None => Ok(Unit::alone(&shared.keyspace, &self.env)),
             Some(places) => Unit::holding(&shared.keyspace, &self.env, places),

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::config::value::ClientClass;
 use crate::mailbox::{Delivery, Message};
 use crate::pause::Paused;
+use crate::quiesce::Stillness;
 use crate::session::Session;
 use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
@@ -161,6 +162,11 @@ impl Core {
     /// Whether the data is to stay as it is, but for commands that may write.
     pub fn is_paused(&self) -> bool {
         self.pause_in_force().is_some()
+    }
+
+    /// Stops all other workers, unless the transaction that runs has stopped them already.
+    pub fn stop_others(&self) -> Option<Stillness<'static>> {
+        self.unit.is_none().then(|| self.shared.quiesce.stop_others(self.id))
     }
 
     /// Evicts until memory is within `maxmemory`. False if that is not possible.

@@ -45,10 +45,15 @@ fn debug(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
 }
 
-/// Stops this worker; the clients of other workers are served.
+/// Stops this worker; the clients of other workers are served, unless a transaction has stopped
+/// these, too.
 fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let seconds = std::str::from_utf8(args.bytes()?).ok().and_then(|text| text.parse().ok());
     let duration = Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default();
+    if call.in_exec() {
+        std::thread::sleep(duration);
+        return Ok(call.reply.ok());
+    }
     let (shared, id) = (&call.core.shared, call.core.id);
     // Who stops all workers does not wait for one that sleeps: it holds no slot.
     shared.quiesce.leave(id);

@@ -55,7 +55,7 @@ fn serialized_len(string: &StrRef<'_>) -> usize {
 
 pub(super) fn digest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let shared = &call.core.shared;
-    let still = shared.quiesce.stop_others(call.core.id);
+    let still = call.core.stop_others();
     let keys = Keys::unlocked(&shared.keyspace, &call.core.env, call.session.db);
     let digest = Digest::of_dataset(&keys);
     drop(still);
