@@ -65,10 +65,10 @@ fn a_unit_holds_all_of_its_slots_or_none() {
     let db = Db::new();
     let (keyspace, env) = (db.keyspace(), db.env());
     let [(a, _), (b, prepared)] = ["a", "b"].map(|key| place(&db, key));
-    let first = Unit::holding(keyspace, env, vec![b]).ok().expect("nobody holds it");
+    let first = Unit::holding(keyspace, env, vec![b]).expect("nobody holds it");
     assert!(matches!(Unit::holding(keyspace, env, vec![a, b]), Err(CommandError::SlotBusy)));
     first.finish(env);
-    let mut both = Unit::holding(keyspace, env, vec![b, a, b]).ok().expect("they are free");
+    let mut both = Unit::holding(keyspace, env, vec![b, a, b]).expect("they are free");
     let seen = both.with_keys(env, DbIndex(0), &[prepared, prepared], |keys| {
         Ok(keys.contains(&keyspace.hasher().key(b"b")))
     });
@@ -204,7 +204,7 @@ fn what_a_transaction_changes_itself_does_not_break_it() {
     let mut watches = watches();
     db.watch("k", &mut watches);
     let (place, _) = place(&db, "k");
-    let mut unit = Unit::holding(db.keyspace(), db.env(), vec![place]).ok().expect("free");
+    let mut unit = Unit::holding(db.keyspace(), db.env(), vec![place]).expect("free");
     assert!(unit.settle(db.env(), &watches));
     unit.finish(db.env());
     db.run("SET k x");
