@@ -430,6 +430,22 @@ fn sessions_that_are_gone_leave_no_watches() {
     });
 }
 
+#[test]
+fn what_is_queued_is_bounded_like_other_input() {
+    if subject_is_redis() {
+        return; // 7.0 sets no limit, 7.2 does
+    }
+    each_config(|server| {
+        let [mut conn, mut other] = server.connections();
+        other.cmd("CONFIG SET client-query-buffer-limit 1048576");
+        queue(&mut conn, &[]);
+        let line = format!("SET k {}", "x".repeat(300_000));
+        let queued = (0..9).take_while(|_| conn.try_cmd(&line).is_ok()).count();
+        assert!((3..=4).contains(&queued), "{queued}");
+        assert_reply!(other, "EXISTS k", "(integer) 0");
+    });
+}
+
 /// How long the races last: rounds of each client.
 const ROUNDS: usize = 300;
 
