@@ -45,6 +45,7 @@ pub struct Spec {
     /// A system command, never meant for users (doc flag `syscmd`).
     pub syscmd: bool,
     pub scope: Scope,
+    pub in_multi: InMulti,
 }
 
 impl Spec {
@@ -65,6 +66,7 @@ impl Spec {
         deprecated: None,
         syscmd: false,
         scope: Scope::Keys,
+        in_multi: InMulti::Queued,
     };
 
     /// Whether `argc` words (the name counts) satisfy the arity.
@@ -108,10 +110,36 @@ impl Spec {
 pub enum Scope {
     /// The slots of its keys, as the key specifications give them; none without keys.
     Keys,
-    /// Slots one after the other, each locked by the handler while it looks at it: KEYS, SCAN.
+    /// These, and others that only the running command finds and asks for
+    /// ([`crate::keyspace::Keys::lock_also`]): MOVE, SORT with patterns.
+    MoreKeys,
+    /// Slots one after the other, each locked by the handler while it looks at it: KEYS, SCAN. It
+    /// runs with no slot held.
     EachSlot,
     /// Everything at once: all workers stand still between two commands: FLUSHALL, SWAPDB.
     Quiescent,
+}
+
+/// What becomes of a command between MULTI and EXEC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InMulti {
+    /// It is queued, and run by EXEC.
+    Queued,
+    /// As [`InMulti::Queued`]; its first argument is the database of what is queued behind it.
+    Selects,
+    /// It is run at once, to complain: MULTI and WATCH.
+    Refuses,
+    /// It is run at once and ends the transaction: DISCARD, RESET, QUIT.
+    Ends,
+    /// It runs what was queued: EXEC. What is true of a queued command is true of it.
+    Executes,
+}
+
+impl InMulti {
+    /// Whether the command is queued.
+    pub const fn is_queued(self) -> bool {
+        matches!(self, InMulti::Queued | InMulti::Selects)
+    }
 }
 
 /// The group that COMMAND DOCS names; it also implies an ACL category for most groups.

@@ -62,8 +62,11 @@ pub struct Aftermath {
     pub events: Vec<Event>,
     /// The running command said itself what to propagate.
     pub(crate) replaced: bool,
-    /// Slots that it changed as parts of whole databases, without holding them to its end.
+    /// Slots that it changed without holding them to its end: as parts of whole databases, or as one
+    /// of several commands that are a unit.
     pub(crate) slots: Vec<(DbIndex, SlotId)>,
+    /// Several commands run as one unit, whose effects begin here.
+    unit: Option<usize>,
 }
 
 impl Aftermath {
@@ -73,5 +76,28 @@ impl Aftermath {
         self.events.clear();
         self.replaced = false;
         self.slots.clear();
+        self.unit = None;
+    }
+
+    /// Whether the running command is one of several that share a ticket.
+    pub(crate) fn is_unit(&self) -> bool {
+        self.unit.is_some()
+    }
+
+    /// The effects of the commands that run from now on belong together.
+    pub(crate) fn begin_unit(&mut self) {
+        debug_assert!(self.unit.is_none(), "a unit within a unit");
+        self.unit = Some(self.effects.len());
+    }
+
+    /// Ends a unit: more than one effect is framed by MULTI and EXEC. False if there is none.
+    pub(crate) fn end_unit(&mut self) -> bool {
+        let Some(begin) = self.unit.take() else { return false };
+        let [first, .., last] = &self.effects[begin..] else { return begin < self.effects.len() };
+        let frame = |db, word: &str| Effect { db, words: vec![word.into()] };
+        let (head, tail) = (frame(first.db, "MULTI"), frame(last.db, "EXEC"));
+        self.effects.insert(begin, head);
+        self.effects.push(tail);
+        true
     }
 }

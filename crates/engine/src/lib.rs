@@ -26,6 +26,7 @@ pub mod snapshot;
 #[doc(hidden)]
 pub mod testing;
 pub mod types;
+pub mod unit;
 
 pub use args::Args;
 pub use ctx::{Command, Ctx, Handler};

@@ -18,10 +18,11 @@ use crate::effect::{Armed, EventClass};
 use crate::env::{Env, Settings};
 use crate::error::{CommandError, Result};
 use crate::exec::{self, Invocation};
-use crate::keyspace::{DbIndex, KeyHasher, Keyspace, UnixMs};
+use crate::keyspace::{DbIndex, KeyHasher, Keys, Keyspace, UnixMs, Watches};
 use crate::keyspec;
 use crate::random::Random;
 use crate::reply::{Reply, ReplyBuffer};
+use crate::unit::Unit;
 use brisk_resp::{
     Limits, Protocol, ReplyDecoder, ReplyLimits, ReplyStep, RequestDecoder, Spans, Step, Value,
 };
@@ -162,6 +163,30 @@ impl Db {
     pub fn effects(&mut self, line: &str, want: &[&str]) -> &mut Db {
         self.env.armed.set(Armed::PROPAGATE);
         let reply = self.run(line);
+        self.check_effects(line, &reply, want);
+        self
+    }
+
+    /// Runs lines as one unit, their slots held throughout, and compares replies and effects.
+    #[track_caller]
+    pub fn unit(&mut self, lines: &[&str], replies: &[&str], effects: &[&str]) -> &mut Db {
+        let words: Vec<_> = lines.iter().map(|line| split(line)).collect();
+        let slot = |key: &PreparedKey| (self.selected, key.slot);
+        let prepared = words.iter().flat_map(|words| self.prepare(words).unwrap_or_default());
+        let places = prepared.map(|key| slot(&key)).collect();
+        self.env.armed.set(Armed::PROPAGATE);
+        let mut unit = Unit::holding(&self.keyspace, &self.env, places).expect("nobody else runs");
+        let got: Vec<String> =
+            words.iter().map(|words| text_of(&self.wire_in(words, Some(&mut unit)))).collect();
+        let ticket = unit.finish(&self.env);
+        assert_eq!(ticket.is_some(), !effects.is_empty(), "a ticket if anything is propagated");
+        assert_eq!(got, replies, "{lines:?}");
+        self.check_effects(&lines.join("; "), &got.join("; "), effects);
+        self
+    }
+
+    #[track_caller]
+    fn check_effects(&self, line: &str, reply: &str, want: &[&str]) {
         self.env.armed.set(Armed::empty());
         let effects = std::mem::take(&mut self.env.aftermath.borrow_mut().effects);
         self.env.aftermath.borrow_mut().clear();
@@ -172,7 +197,6 @@ impl Db {
         };
         let got: Vec<String> = effects.iter().map(shown).collect();
         assert!(got == want, "{line}\n got: {got:?}\nwant: {want:?}\nreply: {reply}");
-        self
     }
 
     /// Runs a line and compares the keyspace events, each as `event key`. Events in another
@@ -212,13 +236,17 @@ impl Db {
 
     /// Runs a command; the reply's bytes as they would be sent.
     pub fn wire<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Vec<u8> {
+        self.wire_in(words, None)
+    }
+
+    fn wire_in<W: AsRef<[u8]>>(&self, words: &[W], unit: Option<&mut Unit<'_>>) -> Vec<u8> {
         let request = encode_request(words);
         let mut spans = Spans::new();
         let step = RequestDecoder::new().decode(&request, &Limits::default(), &mut spans);
         assert!(matches!(step, Ok(Step::Request { .. })), "{step:?}");
         let mut buffer = ReplyBuffer::new();
         let mark = buffer.mark();
-        if let Err(error) = self.execute(&request, &spans, words, &mut buffer) {
+        if let Err(error) = self.execute(&request, &spans, words, &mut buffer, unit) {
             buffer.truncate(mark);
             Reply::new(&mut buffer, self.protocol).error(&error);
         }
@@ -238,18 +266,11 @@ impl Db {
         spans: &Spans,
         words: &[W],
         buffer: &mut ReplyBuffer,
+        unit: Option<&mut Unit<'_>>,
     ) -> Result<()> {
         let (command, parent) = find(words)?;
         let spec = &command.spec;
-        if !spec.arity_admits(words.len()) {
-            return Err(CommandError::Arity(full_name(parent, spec)));
-        }
-        let word = |index: usize| words[index].as_ref();
-        let found = keyspec::find_keys(spec, words.len(), &word).unwrap_or_default();
-        let prepared: Vec<PreparedKey> = found
-            .iter()
-            .map(|key| exec::prepare(key.index, &self.keyspace.hasher().key(word(key.index))))
-            .collect();
+        let prepared = self.prepare(words)?;
         let hasher = self.keyspace.hasher();
         let mut args = Args::new(request, spans, spans.as_slice(), &prepared, hasher);
         if parent.is_some() {
@@ -258,8 +279,41 @@ impl Db {
         let reply = Reply::new(buffer, self.protocol);
         let blocking = Blocking::Never;
         let call = Invocation { spec, parent, run: command.run, db: self.selected, blocking };
-        exec::run(&self.keyspace, &self.env, &call, &prepared, &mut args, reply)
-            .map(|done| self.changes.set(done.dirty))
+        let done = match unit {
+            Some(unit) => unit.run(&self.env, &call, &prepared, &mut args, reply),
+            None => exec::run(&self.keyspace, &self.env, &call, &prepared, &mut args, reply),
+        };
+        done.map(|done| self.changes.set(done.dirty))
+    }
+
+    /// The keys of a command.
+    fn prepare<W: AsRef<[u8]>>(&self, words: &[W]) -> Result<Vec<PreparedKey>> {
+        let (Command { spec, .. }, parent) = find(words)?;
+        if !spec.arity_admits(words.len()) {
+            return Err(CommandError::Arity(full_name(parent, spec)));
+        }
+        let word = |index: usize| words[index].as_ref();
+        let found = keyspec::find_keys(spec, words.len(), &word).unwrap_or_default();
+        let key = |index: usize| exec::prepare(index, &self.keyspace.hasher().key(word(index)));
+        Ok(found.iter().map(|key_at| key(key_at.index)).collect())
+    }
+
+    /// Lets a session watch a key.
+    pub fn watch(&self, key: &str, watches: &mut Watches) {
+        let key = self.keyspace.hasher().key(key.as_bytes());
+        let prepared = [exec::prepare(0, &key)];
+        let keys = Keys::lock(&self.keyspace, &self.env, self.selected, &prepared);
+        keys.expect("nobody else runs").watch(&key, watches);
+    }
+
+    /// Whether a transaction that watches would run now. Ends the watches.
+    pub fn settles(&self, watches: &mut Watches) -> bool {
+        let places = watches.places().collect();
+        let mut unit = Unit::holding(&self.keyspace, &self.env, places).expect("nobody else runs");
+        let intact = unit.settle(&self.env, watches);
+        unit.finish(&self.env);
+        self.keyspace.unwatch(watches);
+        intact
     }
 }
 

@@ -178,6 +178,12 @@ impl Spans {
         self.list.is_empty()
     }
 
+    /// Adds an argument of `len` bytes that begins at byte `start` of the input, for requests that
+    /// are put together rather than decoded.
+    pub fn push(&mut self, start: usize, len: usize) {
+        self.list.push(Span { start: start & !UNESCAPED, len });
+    }
+
     /// The bytes of an argument. `input` starts where it started in the `decode` call that gave the
     /// span; a span that does not belong to it gives an empty or a wrong slice, never a panic. O(1).
     #[inline]

@@ -37,9 +37,17 @@ impl Call<'_> {
         db: DbIndex,
         action: impl FnOnce(&mut Keys<'_>) -> Result<R>,
     ) -> Result<R> {
+        if let Some(unit) = &mut self.core.unit {
+            return unit.with_keys(&self.core.env, db, self.prepared, action);
+        }
         let keyspace = &self.core.shared.keyspace;
         let mut keys = Keys::lock(keyspace, &self.core.env, db, self.prepared)?;
         action(&mut keys)
+    }
+
+    /// Whether the command is run by EXEC, which wants a reply to each.
+    pub fn in_exec(&self) -> bool {
+        self.core.unit.is_some()
     }
 
     /// Hides word `index` of the request from the slow log and from monitors.

@@ -3,11 +3,11 @@
 //! Each session publishes into its own record; the registry finds records by id and by worker.
 //! Removing one is O(1). (S1)
 
-use brisk_engine::keyspace::Waiter;
+use brisk_engine::keyspace::{Waiter, Watcher};
 use brisk_reactor::Token;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Flags of a client, as the letters of CLIENT LIST's `flags`.
 pub mod flag {
@@ -54,6 +54,12 @@ pub struct ClientRecord {
     pub texts: Mutex<ClientTexts>,
     /// The wait its command is in.
     pub waiter: Mutex<Option<Arc<Waiter>>>,
+    /// Commands queued since MULTI; -1 outside of a transaction.
+    pub queued: AtomicI64,
+    /// Bytes of memory they take.
+    pub queued_memory: AtomicU64,
+    /// Whether what it watches was changed; set at the first WATCH.
+    pub watcher: OnceLock<Arc<Watcher>>,
 }
 
 /// What a client said of itself.

@@ -8,7 +8,7 @@ use crate::shared::armed;
 use crate::table::{Row, Run};
 use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
-use brisk_engine::command::{Flags, Scope};
+use brisk_engine::command::Scope;
 use brisk_engine::ctx::Blocking;
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::keyspace::Client;
@@ -46,19 +46,22 @@ impl Core {
                 return self.refuse_foreign_protocol(session);
             }
             let error = unknown_command(&args);
-            return self.reject(session, None, &error, replies);
+            return self.reject(session, None, error, &args, replies);
         };
         if let Some(error) = misused(row, &args) {
-            return self.reject(session, Some(row), &error, replies);
+            return self.reject(session, Some(row), error, &args, replies);
         }
         let armed = shared.armed.load(Ordering::Relaxed);
         if gate::is_armed(armed, session, row) {
             match gate::ask(self, session, row) {
                 Verdict::Pass => {}
                 Verdict::Refuse(error) => {
-                    return self.reject(session, Some(row), &error, replies);
+                    return self.reject(session, Some(row), error, &args, replies);
                 }
                 Verdict::Wait(stall) => return Flow::Later(stall),
+            }
+            if session.in_transaction() && row.spec.in_multi.is_queued() {
+                return self.queue(session, row, batch.keys(request), &args, replies);
             }
         }
         if row.parent.is_some() {
@@ -80,7 +83,7 @@ impl Core {
             }
         };
         self.account(session, row, failed, &args);
-        if armed & armed::MONITOR != 0 && is_monitored(row) {
+        if armed & armed::MONITOR != 0 && row.is_monitored() {
             self.tell_monitors(session, row, &args);
         }
         if self.env.has_ready() {
@@ -109,8 +112,7 @@ impl Core {
     ) -> Result<Outcome> {
         let shared = self.shared;
         let reply = Reply::new(replies, session.protocol);
-        let still =
-            (row.spec.scope == Scope::Quiescent).then(|| shared.quiesce.stop_others(self.id));
+        let still = (row.spec.scope == Scope::Quiescent).then(|| self.stop_others());
         let outcome = match row.run {
             Run::Data(run) => {
                 let client = Client {
@@ -158,14 +160,16 @@ impl Core {
         &mut self,
         session: &mut Session,
         row: Option<&Row>,
-        error: &CommandError,
+        error: CommandError,
+        args: &Args<'_>,
         replies: &mut ReplyBuffer,
     ) -> Flow {
         if let Some(row) = row {
             self.stats().commands[row.id].rejected.add(1);
         }
+        let error = self.refuse_in_transaction(session, row, &error, args).unwrap_or(error);
         let mark = replies.mark();
-        self.write_error(session, error, replies);
+        self.write_error(session, &error, replies);
         if !session.wants_reply() {
             replies.truncate(mark);
         }
@@ -173,7 +177,12 @@ impl Core {
         Flow::Next
     }
 
-    fn write_error(&self, session: &Session, error: &CommandError, replies: &mut ReplyBuffer) {
+    pub(crate) fn write_error(
+        &self,
+        session: &Session,
+        error: &CommandError,
+        replies: &mut ReplyBuffer,
+    ) {
         self.stats().error_replies.add(1);
         self.shared.count_error(&error.to_string());
         Reply::new(replies, session.protocol).error(error);
@@ -181,7 +190,13 @@ impl Core {
 
     /// Statistics, slow log, latency monitor.
     #[inline]
-    fn account(&mut self, session: &Session, row: &'static Row, failed: bool, words: &Args<'_>) {
+    pub(crate) fn account(
+        &mut self,
+        session: &Session,
+        row: &'static Row,
+        failed: bool,
+        words: &Args<'_>,
+    ) {
         let ticks = self.clock.ticks();
         let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
         self.last_ticks = ticks;
@@ -200,11 +215,6 @@ impl Core {
             self.account_slow(session, row, ns, words);
         }
     }
-}
-
-/// Monitors are not told of administration.
-fn is_monitored(row: &Row) -> bool {
-    !row.has(Flags::SKIP_MONITOR) && !row.has(Flags::ADMIN)
 }
 
 /// Arity, and a subcommand that does not exist.

@@ -10,7 +10,7 @@ use crate::shared::armed;
 use crate::table::Row;
 use crate::worker::Core;
 use brisk_engine::CommandError;
-use brisk_engine::command::Flags;
+use brisk_engine::command::{Flags, InMulti};
 
 /// What a check says.
 pub enum Verdict {
@@ -27,6 +27,7 @@ type Check = fn(&mut Core, &Session, &Row) -> Verdict;
 pub const CHECKS: &[(&str, Check)] = &[
     ("protected", protected),
     ("authentication", authentication),
+    ("transaction", transaction),
     ("memory", memory),
     ("monitor", monitor),
     ("pause", pause),
@@ -37,6 +38,7 @@ pub const CHECKS: &[(&str, Check)] = &[
 pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
     armed & (armed::MAXMEMORY | armed::PAUSE | armed::MONITOR) != 0
         || !session.authenticated
+        || session.in_transaction()
         || row.has(Flags::PROTECTED)
 }
 
@@ -93,11 +95,21 @@ fn authentication(core: &mut Core, session: &Session, row: &Row) -> Verdict {
     }
 }
 
-/// Makes room, and refuses what needs more if there is none. Nothing is evicted during a pause:
-/// the data is to stay as it is.
-fn memory(core: &mut Core, _: &Session, row: &Row) -> Verdict {
+fn transaction(_: &mut Core, session: &Session, row: &Row) -> Verdict {
+    if session.in_transaction() && row.has(Flags::NO_MULTI) {
+        Verdict::Refuse(CommandError::text("ERR Command not allowed inside a transaction"))
+    } else {
+        Verdict::Pass
+    }
+}
+
+/// Makes room, and refuses what needs more if there is none: also to queue anything. Nothing is
+/// evicted during a pause: the data is to stay as it is.
+fn memory(core: &mut Core, session: &Session, row: &Row) -> Verdict {
     let fits = core.config.memory.maxmemory == 0 || core.make_room();
-    if fits || !row.has(Flags::DENYOOM) {
+    let grows_queue =
+        session.in_transaction() && !matches!(row.spec.in_multi, InMulti::Ends | InMulti::Executes);
+    if fits || !(grows_queue || session.flags_of(row).contains(Flags::DENYOOM)) {
         Verdict::Pass
     } else {
         Verdict::Refuse(CommandError::OutOfMemory)
@@ -106,7 +118,7 @@ fn memory(core: &mut Core, _: &Session, row: &Row) -> Verdict {
 
 /// A session that monitors is a replica to Redis, which may not look at keys.
 fn monitor(_: &mut Core, session: &Session, row: &Row) -> Verdict {
-    let touches_keys = row.has(Flags::WRITE) || row.has(Flags::READONLY);
+    let touches_keys = session.flags_of(row).intersects(Flags::WRITE.union(Flags::READONLY));
     if touches_keys && session.record.has(flag::MONITOR) {
         Verdict::Refuse(CommandError::text("ERR Replica can't interact with the keyspace"))
     } else {
@@ -118,7 +130,7 @@ fn monitor(_: &mut Core, session: &Session, row: &Row) -> Verdict {
 fn pause(core: &mut Core, session: &Session, row: &Row) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,
-        Some(Paused::Writes) => row.has(Flags::WRITE),
+        Some(Paused::Writes) => session.flags_of(row).contains(Flags::WRITE),
         None => false,
     };
     if waits && !session.record.has(flag::MONITOR) {

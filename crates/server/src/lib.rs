@@ -30,5 +30,6 @@ mod snapshot;
 pub mod stats;
 pub mod table;
 pub mod tls;
+pub mod transaction;
 pub mod version;
 pub mod worker;

@@ -2,8 +2,9 @@
 
 use crate::clients::{ClientRecord, flag};
 use crate::tls::TlsStream;
+use crate::transaction::Transaction;
 use brisk_engine::DbIndex;
-use brisk_engine::keyspace::Waiter;
+use brisk_engine::keyspace::{Waiter, Watches};
 use brisk_engine::reply::ReplyStream;
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, RequestDecoder};
@@ -55,6 +56,10 @@ pub struct Session {
     /// Its commands leave access clocks alone (CLIENT NO-TOUCH).
     pub no_touch: bool,
     pub stall: Stall,
+    /// What it queued since MULTI.
+    pub transaction: Option<Box<Transaction>>,
+    /// What it watches; made at the first WATCH.
+    pub watches: Option<Box<Watches>>,
     /// A large reply that is being written as the client takes it.
     pub stream: Option<ReplyStream>,
     /// The wait its command is in.
@@ -87,6 +92,8 @@ impl Session {
             reply_mode: ReplyMode::On,
             no_touch: false,
             stall: Stall::None,
+            transaction: None,
+            watches: None,
             stream: None,
             waiter: None,
             wait_timer: None,
@@ -103,6 +110,12 @@ impl Session {
     /// Whether the client is on this machine.
     pub fn is_local(&self) -> bool {
         self.record.local
+    }
+
+    /// Bytes received that still wait to be executed, those queued since MULTI among them.
+    pub fn unexecuted_bytes(&self) -> u64 {
+        let queued = self.transaction.as_ref().map_or(0, |transaction| transaction.words_bytes());
+        (self.input.len() + queued) as u64
     }
 
     pub fn id(&self) -> u64 {

@@ -199,6 +199,11 @@ impl Row {
     pub fn has(&self, flags: Flags) -> bool {
         self.spec.flags.contains(flags)
     }
+
+    /// Monitors are not told of administration.
+    pub fn is_monitored(&self) -> bool {
+        !self.has(Flags::SKIP_MONITOR) && !self.has(Flags::ADMIN)
+    }
 }
 
 fn key_plan(spec: &Spec) -> KeyPlan {

@@ -205,6 +205,15 @@ impl<'a, V, M> SlotGuard<'a, V, M> {
         self.table_mut().take()
     }
 
+    /// The same lock, held through another reference to the slot: for guards that are lent for a
+    /// shorter time than they live. Panics if it is another slot.
+    #[must_use]
+    pub fn through<'b>(self, slot: &'b Slot<V, M>) -> SlotGuard<'b, V, M> {
+        assert!(std::ptr::eq(self.slot, slot), "a guard of another slot");
+        std::mem::forget(self);
+        SlotGuard { slot, not_send: PhantomData }
+    }
+
     /// The slot this guard belongs to.
     #[inline(always)]
     #[must_use]

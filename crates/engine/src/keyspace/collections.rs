@@ -31,7 +31,7 @@ impl Keys<'_> {
         let env = self.env();
         let limits = &env.settings.limits;
         let mut value = C::new(limits);
-        let Edit { result, happened, changes, event } = change(&mut value, limits)?;
+        let Edit { result, happened, changes, event, beside: _ } = change(&mut value, limits)?;
         if !value.is_empty() || (C::MAY_BE_EMPTY && happened) {
             let kind = kind_byte(C::KIND, value.encoding());
             let entry = Entry::new_boxed(key.bytes, kind, Box::new(value.into_value()));
@@ -73,10 +73,11 @@ impl Keys<'_> {
         touch(env, &entry);
         let value = entry.boxed_mut().and_then(C::of_value_mut);
         let value = value.expect("an entry's kind is that of its value");
-        let Edit { result, happened, changes, event } = match change(value, &env.settings.limits) {
+        let edit = match change(value, &env.settings.limits) {
             Ok(edit) => edit,
             Err(error) => return Ok(Err(error)),
         };
+        let Edit { result, happened, changes, event, beside } = edit;
         let gone = value.is_empty() && !C::MAY_BE_EMPTY;
         let value_deadline = value.next_deadline();
         let kind = kind_byte(C::KIND, value.encoding());
@@ -85,7 +86,11 @@ impl Keys<'_> {
             self.note_inside(key.slot, UnixMs(deadline));
         }
         if happened {
-            self.changed_by(key, changes, C::EVENTS, event);
+            if beside {
+                self.changed_beside(key, changes, C::EVENTS, event);
+            } else {
+                self.changed_by(key, changes, C::EVENTS, event);
+            }
             // Lists and sorted sets serve who waits as they appear; a stream with each entry.
             if C::KIND == Kind::Stream && self.is_waited_for(key.slot) {
                 self.signal(key);

@@ -96,7 +96,8 @@ impl Keys<'_> {
                 return Some(key);
             }
             let hash = self.keyspace().hasher().hash(&key);
-            let entry = detach(&mut guard, self.env().tally.database(self.db()), hash, &key);
+            let (keyspace, env) = (self.keyspace(), self.env());
+            let entry = detach(keyspace, env, self.db(), &mut guard, hash, &key);
             drop(guard);
             self.expired_any = true;
             entry.into_iter().for_each(|entry| after_expiry(self.env(), self.db(), entry));

@@ -134,7 +134,7 @@ impl EntryMut<'_, '_, Str> {
         let mut edit = None;
         string::modify(&mut self.keys.find_mut(&self.key), len, |bytes| edit = Some(change(bytes)));
         let edit: Edit<R> = edit.expect("modify calls its closure");
-        let Edit { result, happened, changes, event } = edit;
+        let Edit { result, happened, changes, event, beside: _ } = edit;
         if happened {
             self.keys.changed_by(&self.key, changes, EventClass::STRING, event);
         }

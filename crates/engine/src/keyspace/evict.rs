@@ -269,8 +269,8 @@ fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> bool {
     if !eligible {
         return false;
     }
-    let tally = env.tally.database(candidate.db);
-    let Some(entry) = detach(&mut guard, tally, hash, &candidate.key) else { return false };
+    let entry = detach(keyspace, env, candidate.db, &mut guard, hash, &candidate.key);
+    let Some(entry) = entry else { return false };
     drop(guard);
     env.tally.evicted.add(1);
     after_eviction(env, candidate.db, entry);

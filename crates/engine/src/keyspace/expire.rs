@@ -8,6 +8,7 @@
 
 use super::fields::{FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, expire_inside, inner_deadline};
 use super::keys::{after_expiry, lock_patiently};
+use super::watching::WATCHED;
 use super::{Database, DbIndex, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
 
@@ -129,10 +130,10 @@ impl Sweeper {
             guard.set_marks(marks);
         }
         let from = self.position;
-        let due_inside = self.extract_step(env, db, &mut guard);
+        let due_inside = self.extract_step(keyspace, env, db, &mut guard);
         for key in due_inside {
             let hash = keyspace.hasher().hash(&key);
-            if !expire_inside(env, db, &mut guard, hash, &key, FIELDS_PER_STEP) {
+            if !expire_inside(keyspace, env, db, &mut guard, hash, &key, FIELDS_PER_STEP) {
                 self.position = from;
                 return Walked::Part;
             }
@@ -157,7 +158,13 @@ impl Sweeper {
 
     /// Walks over some buckets: removes the keys that are due, and returns the others with something
     /// due inside.
-    fn extract_step(&mut self, env: &Env, db: DbIndex, guard: &mut SlotGuard<'_>) -> Vec<Vec<u8>> {
+    fn extract_step(
+        &mut self,
+        keyspace: &Keyspace,
+        env: &Env,
+        db: DbIndex,
+        guard: &mut SlotGuard<'_>,
+    ) -> Vec<Vec<u8>> {
         let now = env.now();
         let (mut gone, mut due_inside) = (Vec::new(), Vec::new());
         let (mut earliest, mut fields_expire) = (self.earliest, self.fields_expire);
@@ -189,6 +196,7 @@ impl Sweeper {
         (self.earliest, self.fields_expire) = (earliest, fields_expire);
         let tally = env.tally.database(db);
         let fields_marked = guard.marks() & FIELDS_EXPIRE != 0;
+        let watched = guard.marks() & WATCHED != 0;
         let meta = guard.meta_mut();
         for entry in gone {
             let deadline = entry.deadline().unwrap_or(0);
@@ -196,6 +204,9 @@ impl Sweeper {
             tally.keys.add(-1);
             tally.with_deadline.add(-1);
             tally.deadlines_ms.add((deadline as i64).wrapping_neg());
+            if watched {
+                keyspace.tell_watchers(db, entry.key(), false);
+            }
             after_expiry(env, db, entry);
         }
         if meta.with_deadline == 0 && !fields_marked {

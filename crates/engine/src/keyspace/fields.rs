@@ -8,7 +8,8 @@
 //! found nothing.
 
 use super::keys::{Keys, detach, discard, note_gone, notify};
-use super::{DbIndex, Entry, Key, SlotGuard, SlotId, UnixMs};
+use super::watching::WATCHED;
+use super::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::effect::{Armed, Effect, EventClass};
 use crate::env::Env;
 use crate::types::hash::Hash;
@@ -52,7 +53,9 @@ impl Keys<'_> {
         if self.inner_deadline(key).is_some_and(|at| at <= now) {
             let (env, db) = (self.env(), self.db());
             self.expired_any = true;
-            expire_inside(env, db, self.slot_mut(key.slot), key.hash, key.bytes, usize::MAX);
+            let keyspace = self.keyspace();
+            let guard = self.slot_mut(key.slot);
+            expire_inside(keyspace, env, db, guard, key.hash, key.bytes, usize::MAX);
         }
     }
 }
@@ -69,6 +72,7 @@ pub(super) fn swap_marks<'g>(here: &mut SlotGuard<'g>, there: &mut SlotGuard<'g>
 /// Removes about `limit` fields that are due from a hash, and the hash with its last. False if more
 /// are due.
 pub(super) fn expire_inside(
+    keyspace: &Keyspace,
     env: &Env,
     db: DbIndex,
     guard: &mut SlotGuard<'_>,
@@ -89,6 +93,9 @@ pub(super) fn expire_inside(
         Some((done, hash.is_empty()))
     });
     let Some((done, is_empty)) = found else { return true };
+    if count > 0 && guard.marks() & WATCHED != 0 {
+        keyspace.tell_watchers(db, key, true);
+    }
     if count > 0 && !armed.is_empty() {
         notify(env, db, key, EventClass::HASH, "hexpired");
         for fields in names.chunks(PROPAGATED_FIELDS_MAX) {
@@ -97,7 +104,7 @@ pub(super) fn expire_inside(
             env.aftermath.borrow_mut().effects.push(Effect { db, words });
         }
     }
-    if is_empty && let Some(entry) = detach(guard, env.tally.database(db), key_hash, key) {
+    if is_empty && let Some(entry) = detach(keyspace, env, db, guard, key_hash, key) {
         note_gone(env, db, &entry);
         discard(env, entry);
         if !armed.is_empty() {

@@ -6,9 +6,10 @@ use super::evict::{initial_clock, touch};
 use super::fields::{self, FIELD_MARKS, FIELDS_EXPIRE};
 use super::tally::DatabaseTotals;
 use super::waiting::WAITED_FOR;
+use super::watching::WATCHED;
 use super::{
-    Database, DbIndex, Entry, Key, Keyspace, SLOTS, SlotGuard, SlotId, Stored, StoredMut, Ticket,
-    UnixMs,
+    Database, DbIndex, Entry, Key, Keyspace, Place, SLOTS, SlotGuard, SlotId, Stored, StoredMut,
+    Ticket, UnixMs,
 };
 use crate::args::PreparedKey;
 use crate::effect::{Armed, Effect, Event, EventClass};
@@ -24,14 +25,91 @@ use std::ops::ControlFlow;
 /// longer than most commands hold a slot.
 const SPIN_ROUNDS: u32 = 200;
 
-type Place = (DbIndex, SlotId);
-
 /// The slots a command holds.
 enum Held<'a> {
     None,
     One(Place, SlotGuard<'a>),
     /// In ascending order, no place twice.
     Many(SmallVec<[(Place, SlotGuard<'a>); 4]>),
+}
+
+/// Slots held for several commands, each of which borrows those of its keys.
+pub(crate) struct Locks<'k> {
+    keyspace: &'k Keyspace,
+    /// In ascending order, no place twice; `None` while a command has the guard.
+    guards: Vec<(Place, Option<SlotGuard<'k>>)>,
+}
+
+impl<'k> Locks<'k> {
+    /// Locks all of `places` or none. [`CommandError::SlotBusy`] if another thread holds one.
+    pub(crate) fn take(keyspace: &'k Keyspace, mut places: Vec<Place>) -> Result<Locks<'k>> {
+        places.sort_unstable();
+        places.dedup();
+        let mut guards = Vec::with_capacity(places.len());
+        for place in places {
+            let slot = keyspace.database(place.0).slot(place.1);
+            let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
+            guards.push((place, Some(guard)));
+        }
+        Ok(Locks { keyspace, guards })
+    }
+
+    /// The slot of a place that is held, and that no command has.
+    pub(crate) fn at(&mut self, place: Place) -> Option<&mut SlotGuard<'k>> {
+        let at = self.guards.binary_search_by_key(&place, |(held, _)| *held).ok()?;
+        self.guards[at].1.as_mut()
+    }
+
+    fn lend(&mut self, place: Place) -> Result<SlotGuard<'k>> {
+        let at = self.guards.binary_search_by_key(&place, |(held, _)| *held);
+        let guard = at.ok().and_then(|at| self.guards[at].1.take());
+        debug_assert!(guard.is_some(), "a unit holds the slots of all its commands");
+        guard.ok_or(CommandError::SlotBusy)
+    }
+
+    /// Gives the slots of `prepared` to keys that hold nothing yet.
+    pub(crate) fn lend_to<'a>(&mut self, keys: &mut Keys<'a>, wanted: &[PreparedKey]) -> Result<()>
+    where
+        'k: 'a,
+    {
+        keys.assert_holds_nothing();
+        keys.held = match wanted {
+            [] => Held::None,
+            [key] => Held::One((keys.db, key.slot), self.lend((keys.db, key.slot))?),
+            many => {
+                let mut guards = SmallVec::new();
+                for place in distinct(many.iter().map(|key| (keys.db, key.slot))) {
+                    guards.push((place, self.lend(place)?));
+                }
+                Held::Many(guards)
+            }
+        };
+        Ok(())
+    }
+
+    /// Takes back what [`Locks::lend_to`] gave.
+    pub(crate) fn take_back(&mut self, keys: Keys<'_>) {
+        let (keyspace, own) = (self.keyspace, &mut self.guards);
+        let mut put = |place: Place, guard: SlotGuard<'_>| {
+            if let Ok(at) = own.binary_search_by_key(&place, |(held, _)| *held) {
+                let slot = keyspace.database(place.0).slot(place.1);
+                own[at].1 = Some(guard.through(slot));
+            }
+        };
+        match keys.held {
+            Held::None => {}
+            Held::One(place, guard) => put(place, guard),
+            Held::Many(guards) => guards.into_iter().for_each(|(place, guard)| put(place, guard)),
+        }
+    }
+}
+
+/// Places in ascending order, none twice.
+fn distinct(places: impl Iterator<Item = Place>) -> SmallVec<[Place; 16]> {
+    let mut places: SmallVec<[Place; 16]> = places.collect();
+    places.sort_unstable();
+    places.dedup();
+    places
 }
 
 /// What becomes of a key's deadline when its value is replaced.
@@ -95,9 +173,7 @@ impl<'a> Keys<'a> {
     }
 
     fn lock_many(&mut self, wanted: impl Iterator<Item = Place>) -> Result<()> {
-        let mut places: SmallVec<[Place; 16]> = wanted.collect();
-        places.sort_unstable();
-        places.dedup();
+        let places = distinct(wanted);
         let mut guards = SmallVec::with_capacity(places.len());
         for place in places {
             let slot = self.keyspace.database(place.0).slot(place.1);
@@ -392,6 +468,18 @@ impl<'a> Keys<'a> {
         guard.set_marks(marks);
     }
 
+    /// Tells who watches a key that it was changed.
+    #[inline]
+    fn disturb(&self, key: &Key<'_>) {
+        let marks = match &self.held {
+            Held::One(_, guard) => guard.marks(),
+            Held::None | Held::Many(_) => self.guard(key.slot).marks(),
+        };
+        if marks & WATCHED != 0 {
+            self.keyspace.tell_watchers(self.db, key.bytes, self.contains(key));
+        }
+    }
+
     /// Whether somebody waits for a key of this slot.
     pub(super) fn is_waited_for(&self, slot: SlotId) -> bool {
         self.guard(slot).marks() & WAITED_FOR != 0
@@ -405,8 +493,8 @@ impl<'a> Keys<'a> {
 
     /// Takes the entry out, deadline and all. Silent: the caller tells what it means.
     pub(crate) fn detach(&mut self, key: &Key<'_>) -> Option<Entry> {
-        let tally = self.env.tally.database(self.db);
-        let entry = detach(self.guard_mut(key.slot), tally, key.hash, key.bytes);
+        let (keyspace, env, db) = (self.keyspace, self.env, self.db);
+        let entry = detach(keyspace, env, db, self.guard_mut(key.slot), key.hash, key.bytes);
         if let Some(entry) = &entry {
             note_gone(self.env, self.db, entry);
         }
@@ -539,6 +627,20 @@ impl<'a> Keys<'a> {
         class: EventClass,
         event: &'static str,
     ) {
+        self.disturb(key);
+        self.changed_beside(key, changes, class, event);
+    }
+
+    /// Like [`Keys::changed_by`] for a change that leaves what the key holds as it was, so that who
+    /// watches the key need not know: consumer groups of a stream.
+    #[inline]
+    pub(super) fn changed_beside(
+        &mut self,
+        key: &Key<'_>,
+        changes: u64,
+        class: EventClass,
+        event: &'static str,
+    ) {
         self.dirty += changes;
         self.tell(key, class, event);
     }
@@ -594,6 +696,15 @@ impl<'a> Keys<'a> {
         if self.dirty > 0 && !replaced {
             let words = words.map(<[u8]>::to_vec).collect();
             aftermath.effects.push(Effect { db: self.db, words });
+        }
+        if aftermath.is_unit() {
+            let places = &mut aftermath.slots;
+            match &self.held {
+                Held::None => {}
+                Held::One(place, _) => places.push(*place),
+                Held::Many(guards) => places.extend(guards.iter().map(|(place, _)| *place)),
+            }
+            return None;
         }
         let ticket = self.keyspace.next_ticket();
         match &mut self.held {
@@ -705,8 +816,7 @@ impl<'a> Keys<'a> {
                 });
                 for key in gone.drain(..) {
                     let hash = self.keyspace.hasher().hash(&key);
-                    let tally = self.env.tally.database(self.db);
-                    let entry = detach(&mut guard, tally, hash, &key);
+                    let entry = detach(self.keyspace, self.env, self.db, &mut guard, hash, &key);
                     entry.into_iter().for_each(|entry| after_expiry(self.env, self.db, entry));
                     removed = true;
                 }
@@ -731,6 +841,9 @@ impl<'a> Keys<'a> {
                 continue;
             }
             let mut guard = lock_patiently(database, id);
+            if guard.marks() & WATCHED != 0 {
+                self.keyspace.tell_watchers_of_all((db, id), self.now(), &guard, None);
+            }
             guard.meta_mut().no_deadlines();
             let marks = guard.marks() & !FIELD_MARKS;
             guard.set_marks(marks);
@@ -761,6 +874,12 @@ impl<'a> Keys<'a> {
             }
             let mut here = lock_patiently(first, id);
             let mut there = lock_patiently(second, id);
+            for (db, before, after) in [(a, &here, &there), (b, &there, &here)] {
+                if before.marks() & WATCHED != 0 {
+                    let place = (db, id);
+                    self.keyspace.tell_watchers_of_all(place, self.now(), before, Some(after));
+                }
+            }
             std::mem::swap(here.meta_mut(), there.meta_mut());
             // A sweep that is half way through one of the tables goes on in the other.
             here.meta_mut().restart_walk();
@@ -787,7 +906,7 @@ impl<'a> Keys<'a> {
 }
 
 /// Locks a slot that no command of this thread holds. Holders never wait, so this ends soon.
-pub(super) fn lock_patiently(database: &Database, id: SlotId) -> SlotGuard<'_> {
+pub(crate) fn lock_patiently(database: &Database, id: SlotId) -> SlotGuard<'_> {
     loop {
         if let Some(guard) = database.slot(id).lock_spin(SPIN_ROUNDS) {
             return guard;
@@ -798,12 +917,18 @@ pub(super) fn lock_patiently(database: &Database, id: SlotId) -> SlotGuard<'_> {
 
 /// Takes an entry out of a locked slot and keeps the books.
 pub(super) fn detach(
+    keyspace: &Keyspace,
+    env: &Env,
+    db: DbIndex,
     guard: &mut SlotGuard<'_>,
-    tally: &super::tally::DatabaseTally,
     hash: u64,
     key: &[u8],
 ) -> Option<Entry> {
     let entry = guard.table_mut().remove(hash, key)?;
+    if guard.marks() & WATCHED != 0 {
+        keyspace.tell_watchers(db, key, false);
+    }
+    let tally = env.tally.database(db);
     tally.keys.add(-1);
     if let Some(deadline) = entry.deadline() {
         let fields_expire = guard.marks() & FIELDS_EXPIRE != 0;

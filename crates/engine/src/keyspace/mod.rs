@@ -19,17 +19,21 @@ pub mod entry;
 pub mod evict;
 pub mod expire;
 mod fields;
+mod interest;
 mod keys;
 mod tally;
 mod waiting;
+mod watching;
 
 pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
 pub use keys::{Keys, Overwrite};
+pub(crate) use keys::{Locks, lock_patiently};
 use tally::{Count, DatabaseTally};
 pub use tally::{Tally, Totals};
 pub use waiting::{Client, Unserved, Waiter};
 pub(crate) use waiting::{WaitingCall, Wish};
+pub use watching::{Watcher, Watches};
 
 use crate::types::Value;
 use brisk_structures::crc16::key_slot;
@@ -73,6 +77,9 @@ impl SlotId {
         self.0 as usize % SLOTS
     }
 }
+
+/// A slot of one of the databases.
+pub type Place = (DbIndex, SlotId);
 
 /// The order of write transactions; 0 is "before any".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -219,6 +226,7 @@ pub struct Keyspace {
     tallies: Mutex<Vec<Arc<Tally>>>,
     tickets: AtomicU64,
     waiting: waiting::Waiting,
+    watching: watching::Watching,
 }
 
 impl Keyspace {
@@ -230,6 +238,7 @@ impl Keyspace {
             tallies: Mutex::default(),
             tickets: AtomicU64::new(0),
             waiting: waiting::Waiting::new(),
+            watching: watching::Watching::new(),
         }
     }
 
@@ -296,6 +305,11 @@ impl Keyspace {
         let sum = |db| tallies.iter().map(|tally| of(tally.database(db)).get()).sum::<i64>();
         found.clear();
         found.extend((0..self.database_count()).map(DbIndex).filter(|db| sum(*db) > 0));
+    }
+
+    /// How many keys are watched. O(slots with watched keys).
+    pub fn watched_keys(&self) -> usize {
+        self.watching.key_count()
     }
 
     /// The next write transaction's ticket.

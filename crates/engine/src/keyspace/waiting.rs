@@ -1,18 +1,13 @@
 //! Clients that wait for a key to appear or to change: who they are, and in which order they came.
 //!
-//! ```text
-//! slot (mark WAITED_FOR) ──> shard ──> key "jobs" ──> queue: waiter 1, waiter 2, …
-//!                                      key "mail" ──> queue: waiter 2 (it waits for both)
-//! ```
-//!
 //! A waiter joins the queues of its keys while the command that found nothing still holds their
 //! slots, so nothing can happen in between. Whoever makes a key appear in a marked slot notes it as
 //! ready ([`Env::ready`]); [`crate::serve`] then runs the waiters' commands again, oldest first.
 //!
 //! Who ends a wait: the one that moves the waiter's state out of [`WAITING`]. He removes it from
-//! all its queues, O(1) each. Queues are changed only under their slot's lock; the shards' own locks
-//! are held for single steps, after the slot's.
+//! all its queues (see `interest`), O(1) each.
 
+use super::interest::Interests;
 use super::keys::lock_patiently;
 use super::{DbIndex, Key, Keys, Keyspace, SlotId};
 use crate::command::Spec;
@@ -21,16 +16,12 @@ use crate::env::Env;
 use crate::reply::{Outcome, Reply};
 use crate::types::Kind;
 use brisk_resp::Protocol;
-use brisk_structures::list::List;
 use brisk_structures::slab::Id;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 /// Mark of a slot: some client waits for one of its keys, present or not.
 pub(super) const WAITED_FOR: u8 = 1;
-
-const SHARDS: usize = 64;
 
 /// States of a waiter.
 const WAITING: u8 = 0;
@@ -140,75 +131,29 @@ pub(crate) struct Wish<'w> {
     pub(crate) deadline_ms: Option<u64>,
 }
 
-type Queues = HashMap<Box<[u8]>, List<Arc<Waiter>>>;
-type Shard = HashMap<(DbIndex, SlotId), Queues>;
-
 /// All queues.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    shards: Box<[Mutex<Shard>]>,
+    queues: Interests<Arc<Waiter>>,
     numbers: AtomicU64,
 }
 
 impl Waiting {
     pub(super) fn new() -> Waiting {
-        Waiting {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
-            numbers: AtomicU64::new(0),
-        }
-    }
-
-    fn shard(&self, slot: SlotId) -> MutexGuard<'_, Shard> {
-        self.shards[slot.index() % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn join(&self, db: DbIndex, key: &Awaited, waiter: &Arc<Waiter>) -> Id {
-        let mut shard = self.shard(key.slot);
-        let queues = shard.entry((db, key.slot)).or_default();
-        queues.entry(key.bytes.clone()).or_default().push_back(Arc::clone(waiter))
-    }
-
-    /// Takes a waiter out of one queue; true if nobody waits for any key of the slot any more.
-    fn leave(&self, db: DbIndex, key: &Awaited, place: Id) -> bool {
-        let mut shard = self.shard(key.slot);
-        let Some(queues) = shard.get_mut(&(db, key.slot)) else { return true };
-        if let Some(queue) = queues.get_mut(&key.bytes) {
-            queue.remove(place);
-            if queue.is_empty() {
-                queues.remove(&key.bytes);
-            }
-        }
-        let last = queues.is_empty();
-        if last {
-            shard.remove(&(db, key.slot));
-        }
-        last
+        Waiting { queues: Interests::new(), numbers: AtomicU64::new(0) }
     }
 
     fn is_awaited(&self, db: DbIndex, slot: SlotId, key: &[u8]) -> bool {
-        self.shard(slot).get(&(db, slot)).is_some_and(|queues| queues.contains_key(key))
+        self.queues.with(db, slot, key, |_| ()).is_some()
     }
 
     /// The oldest waiter of a key that came after number `after`.
     fn next(&self, db: DbIndex, key: &Key<'_>, after: Option<u64>) -> Option<Arc<Waiter>> {
-        let shard = self.shard(key.slot);
-        let queue = shard.get(&(db, key.slot))?.get(key.bytes)?;
-        let mut waiters = queue.iter().map(|(_, waiter)| waiter);
-        waiters.find(|waiter| after.is_none_or(|number| waiter.number > number)).cloned()
-    }
-
-    /// The keys of a slot that are waited for.
-    fn keys(&self, db: DbIndex, slot: SlotId) -> Vec<Box<[u8]>> {
-        self.shard(slot).get(&(db, slot)).map_or_else(Vec::new, |q| q.keys().cloned().collect())
-    }
-
-    /// How many keys are waited for. O(slots with waiters).
-    fn key_count(&self) -> usize {
-        let count = |shard: &Mutex<Shard>| -> usize {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.values().map(HashMap::len).sum()
-        };
-        self.shards.iter().map(count).sum()
+        let later = |waiter: &Arc<Waiter>| after.is_none_or(|number| waiter.number > number);
+        let found = self.queues.with(db, key.slot, key.bytes, |queue| {
+            queue.iter().map(|(_, waiter)| waiter).find(|waiter| later(waiter)).cloned()
+        });
+        found.flatten()
     }
 }
 
@@ -219,7 +164,7 @@ impl Keyspace {
         let places = waiter.places.get().map_or(&[][..], Vec::as_slice);
         for (key, place) in waiter.keys.iter().zip(places) {
             let mut guard = lock_patiently(self.database(db), key.slot);
-            if self.waiting.leave(db, key, *place) {
+            if self.waiting.queues.leave(db, key.slot, &key.bytes, *place) {
                 let marks = guard.marks() & !WAITED_FOR;
                 guard.set_marks(marks);
             }
@@ -228,7 +173,7 @@ impl Keyspace {
 
     /// How many keys are waited for. O(slots with waiters).
     pub fn awaited_keys(&self) -> usize {
-        self.waiting.key_count()
+        self.waiting.queues.key_count()
     }
 
     /// The oldest waiter behind `after` that `key` may be of use to: it holds what is waited for.
@@ -278,7 +223,8 @@ impl Keys<'_> {
         let mut places = Vec::with_capacity(waiter.keys.len());
         for key in &waiter.keys {
             self.mark(key.slot, WAITED_FOR);
-            places.push(keyspace.waiting.join(db, key, &waiter));
+            let queues = &keyspace.waiting.queues;
+            places.push(queues.join(db, key.slot, &key.bytes, Arc::clone(&waiter)));
         }
         // Nobody else can have set it: the slots are held.
         let _ = waiter.places.set(places);
@@ -295,9 +241,8 @@ impl Keys<'_> {
 
     /// Notes all keys that are waited for and there, after a database was exchanged.
     pub(super) fn signal_all(&self, db: DbIndex, slot: SlotId) {
-        for key in self.keyspace().waiting.keys(db, slot) {
-            self.env().note_ready(db, &key);
-        }
+        let env = self.env();
+        self.keyspace().waiting.queues.each(db, slot, |key, _| env.note_ready(db, key));
     }
 }
 

@@ -101,22 +101,31 @@ pub struct Edit<R> {
     pub(crate) changes: u64,
     /// Empty if keyspace events do not tell of it.
     pub(crate) event: &'static str,
+    /// Only something beside the value proper was changed.
+    pub(crate) beside: bool,
 }
 
 impl<R> Edit<R> {
     /// `changes` things were changed, which is the event `event`; with 0 changes nothing happened.
     pub fn new(result: R, changes: u64, event: &'static str) -> Edit<R> {
-        Edit { result, happened: changes > 0, changes, event }
+        Edit { result, happened: changes > 0, changes, event, beside: false }
     }
 
     /// Something happened that is told as `event` and counts as `changes`, even if those are none.
     pub fn told(result: R, changes: u64, event: &'static str) -> Edit<R> {
-        Edit { result, happened: true, changes, event }
+        Edit { result, happened: true, changes, event, beside: false }
     }
 
     /// `changes` things were changed, of which keyspace events do not tell.
     pub fn silent(result: R, changes: u64) -> Edit<R> {
         Edit::new(result, changes, "")
+    }
+
+    /// What was changed is beside the value proper, such as the consumer groups of a stream: WATCH
+    /// does not see it, unless the key is new.
+    #[must_use]
+    pub fn beside(self) -> Edit<R> {
+        Edit { beside: true, ..self }
     }
 
     /// Nothing was changed.

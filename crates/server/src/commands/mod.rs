@@ -3,11 +3,13 @@
 mod connection;
 mod scripting;
 mod server;
+mod transactions;
 
 use crate::call::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
-const FAMILIES: &[&[&[Command]]] = &[connection::FAMILY, scripting::FAMILY, server::FAMILY];
+const FAMILIES: &[&[&[Command]]] =
+    &[connection::FAMILY, scripting::FAMILY, server::FAMILY, transactions::FAMILY];
 
 /// All commands of this crate.
 pub fn all() -> impl Iterator<Item = &'static Command> {

@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::config::value::ClientClass;
 use crate::mailbox::{Delivery, Message};
 use crate::pause::Paused;
+use crate::quiesce::Stillness;
 use crate::session::Session;
 use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
@@ -14,6 +15,7 @@ use brisk_engine::keyspace::KeyHasher;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::types::EncodingLimits;
+use brisk_engine::unit::Unit;
 use brisk_engine::{Args, Env, Settings, UnixMs};
 use brisk_reactor::{Clock, Token};
 use brisk_resp::Limits;
@@ -45,6 +47,8 @@ pub struct Core {
     /// Words of the present server command that nobody may see: passwords.
     pub redacted: Vec<usize>,
     pub evictor: Evictor,
+    /// The transaction that EXEC is running.
+    pub unit: Option<Unit<'static>>,
     /// Commands that ran since the batch's figures were noted, and the last one's row.
     pub ran: u64,
     pub last_row: u32,
@@ -82,6 +86,7 @@ impl Core {
             deliveries: VecDeque::new(),
             redacted: Vec::new(),
             evictor: Evictor::default(),
+            unit: None,
             ran: 0,
             last_row: u32::MAX,
             config_generation: 0,
@@ -157,6 +162,11 @@ impl Core {
     /// Whether the data is to stay as it is, but for commands that may write.
     pub fn is_paused(&self) -> bool {
         self.pause_in_force().is_some()
+    }
+
+    /// Stops all other workers, unless the transaction that runs has stopped them already.
+    pub fn stop_others(&self) -> Option<Stillness<'static>> {
+        self.unit.is_none().then(|| self.shared.quiesce.stop_others(self.id))
     }
 
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
@@ -247,7 +257,10 @@ impl Core {
             };
             self.shared.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
         }
-        self.env.set_now(UnixMs(unix_ms()));
+        // All commands of a transaction see one moment.
+        if self.unit.is_none() {
+            self.env.set_now(UnixMs(unix_ms()));
+        }
     }
 
     /// The words of the command that just ran, without its secrets.

@@ -8,7 +8,7 @@ use crate::session::{Session, Stall};
 use brisk_engine::env::Garbage;
 use brisk_reactor::{Accept, Close, CloseReason, Control, Handler, Token};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 const TOO_MANY_CLIENTS: &str = "-ERR max number of clients reached\r\n";
 
@@ -71,6 +71,9 @@ impl Handler for Worker {
             killed: AtomicBool::new(false),
             texts: std::sync::Mutex::default(),
             waiter: std::sync::Mutex::default(),
+            queued: AtomicI64::new(-1),
+            queued_memory: AtomicU64::new(0),
+            watcher: std::sync::OnceLock::new(),
         });
         shared.clients.add(Arc::clone(&record));
         self.core.stats().connections_received.add(1);
@@ -117,6 +120,7 @@ impl Handler for Worker {
         let _ = io;
         let Some(mut session) = self.take(token) else { return };
         self.abandon_wait(&mut session);
+        session.end_transaction(&self.core.shared.keyspace);
         if let Some(stream) = session.stream.take() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }

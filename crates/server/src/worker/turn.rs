@@ -328,7 +328,7 @@ impl Worker {
         } else if session.stall != Stall::None {
             io.pause_reading(token);
             unsent = io.unsent(token);
-        } else if session.input.len() as u64 > self.core.config.clients.client_query_buffer_limit {
+        } else if session.unexecuted_bytes() > self.core.config.clients.client_query_buffer_limit {
             let figures = &self.core.shared.figures;
             figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             io.close(token, Close::Now);

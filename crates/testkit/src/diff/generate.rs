@@ -1,11 +1,12 @@
 //! Calls out of argument trees: valid ones, and valid ones with something wrong.
 
-use super::rules;
+use super::rules::{self, How};
 use super::settings;
 use super::table::{Row, Table};
 use super::values;
 use crate::random::Random;
 use brisk_engine::command::{Arg, ArgKind, Flags, Group};
+use brisk_engine::keyspec::find_keys;
 
 /// One command of a stream.
 #[derive(Debug, Clone)]
@@ -13,6 +14,8 @@ pub struct Call {
     /// Index in the table; out of range for an invented name.
     pub row: usize,
     pub words: Vec<Vec<u8>>,
+    /// Sent by a second session, between two calls of the first.
+    pub by_second: bool,
 }
 
 impl Call {
@@ -26,8 +29,8 @@ impl Call {
     }
 }
 
-/// Calls that belong together: one, or a transaction from MULTI to EXEC. Shrinking keeps or drops
-/// it whole.
+/// Calls that belong together: one, or a transaction from MULTI to EXEC, with the WATCH before it
+/// and what another session does in between. Shrinking keeps or drops it whole.
 pub type Unit = Vec<Call>;
 
 /// Longest tail of repetitions of a repeatable argument in a call that wants many.
@@ -75,8 +78,11 @@ impl<'t> Generator<'t> {
         let mut units = Vec::new();
         let mut made = 0;
         while made < commands {
-            let transaction = self.transactions && self.random.percent(1);
-            let unit = if transaction { self.transaction() } else { vec![self.call()] };
+            let unit = match self.random.below(100) {
+                0 if self.transactions => self.transaction(),
+                1 if self.transactions => self.watched_transaction(),
+                _ => vec![self.call()],
+            };
             made += unit.len();
             units.push(unit);
         }
@@ -84,23 +90,55 @@ impl<'t> Generator<'t> {
     }
 
     fn transaction(&mut self) -> Unit {
-        let fixed = |generator: &Self, word: &'static str| Call {
-            row: generator.table.rows.iter().position(|r| r.name == word).unwrap_or(usize::MAX),
-            words: vec![word.to_ascii_uppercase().into_bytes()],
-        };
-        let mut unit = vec![fixed(self, "multi")];
+        let mut unit = vec![self.fixed("multi", &[])];
         for _ in 0..self.random.below(8) {
             let call = self.call();
             // EXEC's reply holds theirs, and must be comparable byte for byte.
             let name = self.table.rows.get(call.row).map_or("", |row| row.name.as_str());
-            let exact = rules::comparison(name, &call.words) == rules::How::Exact;
-            if exact && rules::prelude(name).is_none() {
+            let exact = rules::comparison(name, &call.words) == How::Exact;
+            if exact && rules::prelude(name).is_none() && call.resync(name).is_none() {
                 unit.push(call);
             }
         }
         let last = if self.random.percent(85) { "exec" } else { "discard" };
-        unit.push(fixed(self, last));
+        unit.push(self.fixed(last, &[]));
         unit
+    }
+
+    /// One session watches a key, another one runs a command that names it, and the transaction that
+    /// follows tells whether that was a change.
+    fn watched_transaction(&mut self) -> Unit {
+        let (changing, watched) = loop {
+            let call = self.call();
+            let Some(row) = self.table.rows.get(call.row) else { continue };
+            // What is made good unseen, and what is chosen at random, may be a change here only.
+            let certain = !matches!(rules::comparison(&row.name, &call.words), How::Kind)
+                && rules::resynced(&row.name, &call.words).is_empty()
+                && rules::prelude(&row.name).is_none();
+            let word = |at: usize| &call.words[at][..];
+            let found = find_keys(row.spec, call.words.len(), &word).unwrap_or_default();
+            if certain && !found.is_empty() {
+                let key = word(self.random.pick(&found).index).to_vec();
+                break (call, key);
+            }
+        };
+        let db = if self.random.percent(90) { "0" } else { "1" };
+        let second = |call: Call| Call { by_second: true, ..call };
+        let mut unit = vec![
+            self.fixed("select", &[db.as_bytes()]),
+            second(self.fixed("select", &[db.as_bytes()])),
+            self.fixed("watch", &[&watched]),
+            second(changing),
+        ];
+        unit.extend(self.transaction());
+        unit
+    }
+
+    fn fixed(&self, name: &str, arguments: &[&[u8]]) -> Call {
+        let row = self.table.rows.iter().position(|row| row.name == name).unwrap_or(usize::MAX);
+        let mut words = vec![name.to_ascii_uppercase().into_bytes()];
+        words.extend(arguments.iter().map(|word| word.to_vec()));
+        Call { row, words, by_second: false }
     }
 
     fn draw(&mut self) -> usize {
@@ -112,7 +150,7 @@ impl<'t> Generator<'t> {
     fn call(&mut self) -> Call {
         if self.random.below(500) == 0 {
             let words = vec![b"nosuch".to_vec(), values::text(&mut self.random)];
-            return Call { row: usize::MAX, words };
+            return Call { row: usize::MAX, words, by_second: false };
         }
         let index = self.draw();
         let row: &Row = &self.table.rows[index];
@@ -131,7 +169,7 @@ impl<'t> Generator<'t> {
             words.truncate(named); // nothing is known of its timeout
         }
         rules::guard_call(&row.name, &mut words, &mut self.random);
-        Call { row: index, words }
+        Call { row: index, words, by_second: false }
     }
 
     /// The arguments of commands whose argument tree says too little; false for all others.

@@ -136,7 +136,11 @@ pub fn run(
         let mut arena = Arena { table, ours, theirs, resp, thresholds, pipeline };
         if let Some((index, difference)) = arena.first_difference(&units)? {
             let finding = |difference, units: &[Unit]| {
-                let transcript = units.iter().flatten().map(|call| line(&call.words)).collect();
+                let shown = |call: &Call| {
+                    let session = if call.by_second { "(second session) " } else { "" };
+                    format!("{session}{}", line(&call.words))
+                };
+                let transcript = units.iter().flatten().map(shown).collect();
                 let seed = options.seed;
                 Ok(Some(Finding { seed, episode, index, resp, difference, transcript }))
             };
@@ -176,16 +180,20 @@ const BATCH_BYTES_MAX: usize = 48 * 1024;
 impl Arena<'_> {
     /// Runs `units` from an empty keyspace; the first difference with the index of its command.
     pub fn first_difference(&mut self, units: &[Unit]) -> Result<Option<(usize, Difference)>> {
-        let mut ours = Peer::fresh(self.ours, self.resp, self.thresholds).context("our server")?;
-        let mut theirs =
-            Peer::fresh(self.theirs, self.resp, self.thresholds).context("their server")?;
+        let mut ours = self.sessions(self.ours).context("our server")?;
+        let mut theirs = self.sessions(self.theirs).context("their server")?;
         let calls: Vec<&Call> = units.iter().flatten().collect();
         let mut bytes = Vec::with_capacity(BATCH_BYTES_MAX);
         let mut done = 0;
         while done < calls.len() {
             bytes.clear();
             let mut end = done;
-            while end < calls.len() && end - done < self.pipeline && bytes.len() < BATCH_BYTES_MAX {
+            let session = usize::from(calls[done].by_second);
+            while end < calls.len()
+                && usize::from(calls[end].by_second) == session
+                && end - done < self.pipeline
+                && bytes.len() < BATCH_BYTES_MAX
+            {
                 if let Some(prelude) = rules::prelude(self.name(calls[end])) {
                     encode_into(&mut bytes, prelude);
                 }
@@ -195,14 +203,15 @@ impl Arena<'_> {
                 }
                 end += 1;
             }
+            let (ours, theirs) = (&mut ours[session], &mut theirs[session]);
             ours.send(&bytes)?;
             theirs.send(&bytes)?;
             for (index, call) in calls[..end].iter().enumerate().skip(done) {
-                if let Some(difference) = self.one(call, &mut ours, &mut theirs) {
+                if let Some(difference) = self.one(call, ours, theirs) {
                     // What was sent is executed before anything else is asked: a server of several
                     // threads may serve the next connection first.
-                    drain(&mut ours);
-                    drain(&mut theirs);
+                    drain(ours);
+                    drain(theirs);
                     return Ok(Some((index, difference)));
                 }
             }
@@ -210,6 +219,11 @@ impl Arena<'_> {
         }
         let found = state::first_difference(self.ours, self.theirs)?;
         Ok(found.map(|difference| (calls.len(), difference)))
+    }
+
+    /// The two sessions of a stream; the server is empty.
+    fn sessions(&self, address: &str) -> Result<[Peer; 2]> {
+        Ok([Peer::fresh(address, self.resp, self.thresholds)?, Peer::connect(address)?])
     }
 
     fn name(&self, call: &Call) -> &str {

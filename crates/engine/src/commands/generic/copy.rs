@@ -1,7 +1,7 @@
 //! COPY: the same value and deadline under another key.
 
 use crate::args::Args;
-use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
 use crate::reply::Outcome;
@@ -53,6 +53,7 @@ const COPY: Command = Command {
             Arg::integer("destination-db").after("DB").optional(),
             Arg::token("replace", "REPLACE").optional(),
         ],
+        scope: Scope::MoreKeys,
         ..Spec::EMPTY
     },
     run: copy,

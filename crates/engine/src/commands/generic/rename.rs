@@ -1,7 +1,7 @@
 //! RENAME, RENAMENX, MOVE: a key gets another name, or another database.
 
 use crate::args::Args;
-use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
 use crate::reply::Outcome;
@@ -100,6 +100,7 @@ const MOVE: Command = Command {
         categories: Categories::KEYSPACE,
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
         args: &[Arg::key("key"), Arg::integer("db")],
+        scope: Scope::MoreKeys,
         ..Spec::EMPTY
     },
     run: move_key,

@@ -7,7 +7,7 @@
 mod pattern;
 
 use crate::args::Args;
-use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec, Words};
+use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec, Words};
 use crate::commands::iteration::before_nul;
 use crate::ctx::{Command, Ctx};
 use crate::double::parse_weight;
@@ -352,6 +352,7 @@ const SORT: Command = Command {
             ALPHA,
             Arg::key("destination").spec(2).after("STORE").optional(),
         ],
+        scope: Scope::MoreKeys,
         ..Spec::EMPTY
     },
     run: sort,
@@ -370,6 +371,7 @@ const SORT_RO: Command = Command {
         categories: CATEGORIES,
         keys: &[SOURCE, PATTERNS],
         args: &[Arg::key("key"), BY, LIMIT, GET, ORDER, ALPHA],
+        scope: Scope::MoreKeys,
         ..Spec::EMPTY
     },
     run: sort,

@@ -3,7 +3,7 @@
 use super::UNIT;
 use super::search::{Family, around_member, around_point};
 use crate::args::Args;
-use crate::command::{Arg, Begin, Deprecated, Find, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Begin, Deprecated, Find, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::Result;
 use crate::reply::Outcome;
@@ -67,6 +67,7 @@ const GEORADIUS: Spec = Spec {
     summary: "Finds, or stores, the places around a place.",
     arity: -6,
     flags: STORING,
+    scope: Scope::MoreKeys,
     keys: &[SOURCE, store_key("STORE", 6), store_key("STOREDIST", 6)],
     args: &[
         Arg::key("key"),
@@ -116,6 +117,7 @@ const GEORADIUSBYMEMBER: Spec = Spec {
     summary: "Finds, or stores, the places around a member.",
     arity: -5,
     flags: STORING,
+    scope: Scope::MoreKeys,
     keys: &[SOURCE, store_key("STORE", 5), store_key("STOREDIST", 5)],
     args: &[
         Arg::key("key"),

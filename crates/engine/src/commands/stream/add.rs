@@ -156,7 +156,7 @@ fn xsetid(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         stream.last_id = last_id;
         stream.entries_added = entries_added.unwrap_or(stream.entries_added);
         stream.max_deleted_id = max_deleted_id.unwrap_or(stream.max_deleted_id);
-        Ok(Edit::new((), 1, "xsetid"))
+        Ok(Edit::new((), 1, "xsetid").beside())
     })?;
     done.ok_or(CommandError::NoSuchKey)?;
     Ok(ctx.reply.ok())

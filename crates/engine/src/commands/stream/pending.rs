@@ -29,7 +29,7 @@ fn xack(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
                 acknowledged += u64::from(group.acknowledge(id::parse(word, 0)?));
             }
         }
-        Ok(Edit::silent(acknowledged, acknowledged))
+        Ok(Edit::silent(acknowledged, acknowledged).beside())
     })?;
     Ok(ctx.reply.integer(acknowledged.unwrap_or(0) as i64))
 }

@@ -98,7 +98,7 @@ fn meet_consumer(keys: &mut Keys<'_>, key: &Key<'_>, member: &Membership<'_>) ->
         if let Some(consumer) = group.consumer_mut(member.consumer) {
             consumer.seen_ms = now_ms;
         }
-        Ok(Edit::new(created, u64::from(created), "xgroup-createconsumer"))
+        Ok(Edit::new(created, u64::from(created), "xgroup-createconsumer").beside())
     })?;
     if created == Some(true) {
         keys.propagate(|| {
@@ -147,7 +147,7 @@ fn read_new(
         if !member.no_ack {
             given.iter().for_each(|id| group.assign(*id, member.consumer, now_ms, 1));
         }
-        Ok(Edit::silent(Some((last_id, entries_read)), 1))
+        Ok(Edit::silent(Some((last_id, entries_read)), 1).beside())
     })?;
     let Some((last_id, entries_read)) = last.flatten() else { return Ok(()) };
     if member.no_ack {
@@ -231,7 +231,7 @@ fn read_pending(
                 None => reply_deleted(reply, *id),
             }
         }
-        Ok(Edit::silent((), 1))
+        Ok(Edit::silent((), 1).beside())
     })?;
     Ok(())
 }

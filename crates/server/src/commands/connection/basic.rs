@@ -1,7 +1,7 @@
 //! PING, ECHO, SELECT, QUIT: the plain things a connection can ask.
 
 use crate::call::{Call, Command};
-use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
+use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result};
 
 const PING: Command = Command {
@@ -61,6 +61,7 @@ const SELECT: Command = Command {
         flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
         categories: Categories::CONNECTION,
         args: &[Arg::integer("index")],
+        in_multi: InMulti::Selects,
         ..Spec::EMPTY
     },
     run: select,
@@ -90,6 +91,7 @@ const QUIT: Command = Command {
             .union(Flags::NO_AUTH)
             .union(Flags::ALLOW_BUSY),
         categories: Categories::CONNECTION,
+        in_multi: InMulti::Ends,
         ..Spec::EMPTY
     },
     run: quit,

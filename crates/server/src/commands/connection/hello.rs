@@ -5,7 +5,7 @@ use crate::clients::flag;
 use crate::config::Config;
 use crate::gate;
 use crate::version::REDIS_VERSION;
-use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
+use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_resp::Protocol;
@@ -190,6 +190,7 @@ const RESET: Command = Command {
         arity: 1,
         flags: AT_ANY_TIME,
         categories: Categories::CONNECTION,
+        in_multi: InMulti::Ends,
         ..Spec::EMPTY
     },
     run: reset,
@@ -201,6 +202,7 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         call.core.shared.remove_monitor(call.core.id);
     }
     let authenticated = call.core.config.security.requirepass.is_empty();
+    call.session.end_transaction(&call.core.shared.keyspace);
     call.session.reset(authenticated);
     call.core.env.touch.set(true);
     call.reply.set_protocol(call.session.protocol);

@@ -5,7 +5,7 @@
 use super::{debug_keyspace, debug_protocol};
 use crate::call::{Call, Command};
 use crate::worker::unix_ms;
-use brisk_engine::command::{Flags, Group, Spec};
+use brisk_engine::command::{Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -46,10 +46,15 @@ fn debug(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
 }
 
-/// Stops this worker; the clients of other workers are served.
+/// Stops this worker; the clients of other workers are served, unless a transaction has stopped
+/// these, too.
 fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let seconds = std::str::from_utf8(args.bytes()?).ok().and_then(|text| text.parse().ok());
     let duration = Duration::try_from_secs_f64(seconds.unwrap_or(0.0)).unwrap_or_default();
+    if call.in_exec() {
+        std::thread::sleep(duration);
+        return Ok(call.reply.ok());
+    }
     let (shared, id) = (&call.core.shared, call.core.id);
     // Who stops all workers does not wait for one that sleeps: it holds no slot.
     shared.quiesce.leave(id);
@@ -179,6 +184,7 @@ const DEBUG: Command = Command {
             .union(Flags::STALE)
             .union(Flags::PROTECTED),
         syscmd: true,
+        scope: Scope::EachSlot,
         ..Spec::EMPTY
     },
     run: debug,

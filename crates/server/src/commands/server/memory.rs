@@ -2,7 +2,7 @@
 
 use crate::call::{Call, Command};
 use crate::memory::Usage;
-use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use std::fmt::Write;
 
@@ -202,7 +202,12 @@ const SUBCOMMAND: Spec = Spec {
 };
 
 const DOCTOR: Command = Command {
-    spec: Spec { name: "doctor", summary: "Looks for problems with memory.", ..SUBCOMMAND },
+    spec: Spec {
+        name: "doctor",
+        summary: "Looks for problems with memory.",
+        scope: Scope::EachSlot,
+        ..SUBCOMMAND
+    },
     run: doctor,
     subcommands: &[],
 };
@@ -243,7 +248,12 @@ const PURGE: Command = Command {
 };
 
 const STATS: Command = Command {
-    spec: Spec { name: "stats", summary: "Shows what memory is used for.", ..SUBCOMMAND },
+    spec: Spec {
+        name: "stats",
+        summary: "Shows what memory is used for.",
+        scope: Scope::EachSlot,
+        ..SUBCOMMAND
+    },
     run: stats,
     subcommands: &[],
 };

@@ -4,7 +4,7 @@ use crate::call::{Call, Command};
 use crate::clients::flag;
 use crate::mailbox::Message;
 use brisk_engine::command::{Flags, Group, Spec};
-use brisk_engine::{Args, Outcome, Result};
+use brisk_engine::{Args, CommandError, Outcome, Result};
 
 const MONITOR: Command = Command {
     spec: Spec {
@@ -23,6 +23,10 @@ const MONITOR: Command = Command {
 
 /// A second MONITOR is not even answered, as in Redis.
 fn monitor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    if call.in_exec() {
+        let text = "ERR MONITOR isn't allowed for DENY BLOCKING client";
+        return Err(CommandError::text(text));
+    }
     if call.session.record.has(flag::MONITOR) {
         return Ok(Outcome::Replied);
     }

@@ -135,7 +135,9 @@ impl Writer {
             commands[row.id] = full_name(row.parent, row.spec);
         }
         let record = &call.session.record;
-        record.last_command.store(call.row.id as u32, Ordering::Relaxed);
+        if !call.in_exec() {
+            record.last_command.store(call.row.id as u32, Ordering::Relaxed);
+        }
         record.last_active_ms.store(call.core.env.now().0, Ordering::Relaxed);
         Writer {
             own: Own {
@@ -166,6 +168,7 @@ impl Writer {
         let words = own.map_or(0, |own| own.words_bytes);
         let replies = own.map_or(0, |own| own.reply_bytes);
         let output = published(&record.output_bytes);
+        let queued = published(&record.queued_memory);
         let seconds_since = |moment_ms: u64| self.now_ms.saturating_sub(moment_ms) / 1000;
         let texts = record.texts();
         let memory = (size_of::<Session>() + size_of::<ClientRecord>()) as u64
@@ -176,6 +179,7 @@ impl Writer {
             + capacity.max(query)
             + words
             + replies
+            + queued
             + output;
         let user = if texts.user.is_empty() { super::DEFAULT_USER } else { &texts.user };
         let last = record.last_command.load(Ordering::Relaxed) as usize;
@@ -185,7 +189,7 @@ impl Writer {
         let written = writeln!(
             text,
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 \
-             ssub=0 multi=-1 qbuf={query} qbuf-free={} argv-mem={words} multi-mem=0 rbs=0 rbp=0 \
+             ssub=0 multi={} qbuf={query} qbuf-free={} argv-mem={words} multi-mem={queued} rbs=0 rbp=0 \
              obl={replies} oll={} omem={output} tot-mem={memory} events={} cmd={command} \
              user={user} redir=-1 resp={} lib-name={} lib-ver={}",
             record.id,
@@ -197,6 +201,7 @@ impl Writer {
             seconds_since(published(&record.last_active_ms)),
             flags(record),
             record.db.load(Ordering::Relaxed),
+            record.queued.load(Ordering::Relaxed),
             capacity.saturating_sub(query),
             u8::from(output > 0),
             events(record, output),
@@ -210,19 +215,21 @@ impl Writer {
 
 /// The letters of the flags, in Redis's order.
 fn flags(record: &ClientRecord) -> String {
-    const LETTERS: &[(u32, char)] = &[
-        (flag::MONITOR, 'O'),
-        (flag::BLOCKED, 'b'),
-        (flag::TRACKING, 't'),
-        (flag::CLOSE_AFTER_REPLY, 'c'),
-        (flag::CLOSE_ASAP, 'A'),
-        (flag::UNIX_SOCKET, 'U'),
-        (flag::NO_EVICT, 'e'),
-        (flag::NO_TOUCH, 'T'),
+    let broken = record.watcher.get().is_some_and(|watcher| watcher.is_broken());
+    let letters = [
+        (record.has(flag::MONITOR), 'O'),
+        (record.queued.load(Ordering::Relaxed) >= 0, 'x'),
+        (record.has(flag::BLOCKED), 'b'),
+        (record.has(flag::TRACKING), 't'),
+        (broken, 'd'),
+        (record.has(flag::CLOSE_AFTER_REPLY), 'c'),
+        (record.has(flag::CLOSE_ASAP), 'A'),
+        (record.has(flag::UNIX_SOCKET), 'U'),
+        (record.has(flag::NO_EVICT), 'e'),
+        (record.has(flag::NO_TOUCH), 'T'),
     ];
-    let set = LETTERS.iter().filter(|(bit, _)| record.has(*bit));
-    let letters: String = set.map(|(_, letter)| letter).collect();
-    if letters.is_empty() { "N".to_owned() } else { letters }
+    let set: String = letters.iter().filter(|(set, _)| *set).map(|(_, letter)| letter).collect();
+    if set.is_empty() { "N".to_owned() } else { set }
 }
 
 /// What the event loop waits for: `r` something to read, `w` room for output.

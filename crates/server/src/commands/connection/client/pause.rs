@@ -5,7 +5,7 @@ use crate::call::{Call, Command};
 use crate::mailbox::{Message, Unblocked};
 use crate::pause::Paused;
 use crate::worker::unix_ms;
-use brisk_engine::command::{Arg, Spec};
+use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
@@ -90,6 +90,8 @@ pub(super) const UNBLOCK: Command = Command {
             )
             .optional(),
         ],
+        // It waits for a worker that is just serving the client, so it must hold no slot.
+        scope: Scope::EachSlot,
         ..ROW
     },
     run: unblock,

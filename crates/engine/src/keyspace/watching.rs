@@ -1,0 +1,208 @@
+//! Sessions that watch keys: WATCH, and what makes the EXEC behind it answer null.
+//!
+//! A session's watch of a key stands in the key's queue (see `interest`) as long as it lasts. Whoever
+//! changes a key in a slot marked [`WATCHED`] tells the key's watchers while the slot is still
+//! locked; an EXEC that holds the slots of what it watches therefore knows of every change that came
+//! before it, and none comes while it runs.
+//!
+//! A key that was past its deadline when the watch began is *stale*: that it is then removed changes
+//! nothing, and only what comes after does.
+
+use super::interest::Interests;
+use super::keys::lock_patiently;
+use super::{DbIndex, Key, Keys, Keyspace, Place, SlotGuard, SlotId, UnixMs};
+use brisk_structures::crc16::key_slot;
+use brisk_structures::list::List;
+use brisk_structures::slab::Id;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Mark of a slot: some session watches one of its keys, present or not.
+pub(super) const WATCHED: u8 = 8;
+
+/// States of a watcher.
+const INTACT: u8 = 0;
+/// A watched key was changed.
+const BROKEN: u8 = 1;
+/// The transaction runs: changes do not matter any more.
+const SETTLED: u8 = 2;
+
+/// What all watches of one session tell: whether one of the keys was changed.
+#[derive(Debug, Default)]
+pub struct Watcher(AtomicU8);
+
+impl Watcher {
+    /// Whether a watched key was changed. Those who must know for sure hold the keys' slots.
+    pub fn is_broken(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == BROKEN
+    }
+
+    fn breaks(&self) {
+        // The slots' locks order what is told with what is asked.
+        let _ = self.0.compare_exchange(INTACT, BROKEN, Ordering::Relaxed, Ordering::Relaxed);
+    }
+}
+
+/// One watch of one key.
+#[derive(Debug)]
+pub(super) struct Watch {
+    watcher: Arc<Watcher>,
+    stale: bool,
+}
+
+/// All queues.
+pub(super) type Watching = Interests<Watch>;
+
+/// The keys that one session watches.
+#[derive(Debug)]
+pub struct Watches {
+    watcher: Arc<Watcher>,
+    keys: HashMap<(DbIndex, Box<[u8]>), Watched>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Watched {
+    slot: SlotId,
+    place: Id,
+}
+
+impl Watches {
+    pub fn new(watcher: Arc<Watcher>) -> Watches {
+        Watches { watcher, keys: HashMap::new() }
+    }
+
+    /// How many keys are watched.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub fn watcher(&self) -> &Watcher {
+        &self.watcher
+    }
+
+    /// Where the watched keys lie.
+    pub fn places(&self) -> impl Iterator<Item = Place> {
+        self.keys.iter().map(|((db, _), watched)| (*db, watched.slot))
+    }
+
+    /// From now on changes do not matter, until [`Keyspace::unwatch`]. True if there were none.
+    pub(crate) fn settle(&self) -> bool {
+        self.watcher.0.swap(SETTLED, Ordering::Relaxed) == INTACT
+    }
+}
+
+impl Keys<'_> {
+    /// Lets a session watch a key, which is held. Watching it twice is watching it once. O(1).
+    pub fn watch(&mut self, key: &Key<'_>, watches: &mut Watches) {
+        let (keyspace, db) = (self.keyspace(), self.db());
+        let deadline = self.inspect(key).and_then(|entry| entry.deadline());
+        let stale = deadline.is_some_and(|at| at <= self.now());
+        if let Entry::Vacant(vacant) = watches.keys.entry((db, key.bytes.into())) {
+            let watch = Watch { watcher: Arc::clone(&watches.watcher), stale };
+            let place = keyspace.watching.join(db, key.slot, key.bytes, watch);
+            vacant.insert(Watched { slot: key.slot, place });
+            self.mark(key.slot, WATCHED);
+        }
+    }
+}
+
+impl Keyspace {
+    /// Ends all watches of a session, whose slots the caller does not hold. O(watched keys).
+    pub fn unwatch(&self, watches: &mut Watches) {
+        for ((db, key), watched) in watches.keys.drain() {
+            let mut guard = lock_patiently(self.database(db), watched.slot);
+            if self.watching.leave(db, watched.slot, &key, watched.place) {
+                let marks = guard.marks() & !WATCHED;
+                guard.set_marks(marks);
+            }
+        }
+        watches.keys.shrink_to_fit();
+        watches.watcher.0.store(INTACT, Ordering::Relaxed);
+    }
+
+    /// Whether one of the watched keys has passed its deadline since the watch began. `look` shows a
+    /// slot that is held. O(watched keys).
+    pub(crate) fn any_expired(
+        &self,
+        watches: &Watches,
+        now: UnixMs,
+        mut look: impl FnMut(Place, &dyn Fn(&SlotGuard<'_>) -> bool) -> bool,
+    ) -> bool {
+        watches.keys.iter().any(|((db, key), watched)| {
+            look((*db, watched.slot), &|guard| {
+                guard.meta().earliest <= now && {
+                    let due = is_due(self, guard, key, now);
+                    due && !self.is_stale(*db, key, watched)
+                }
+            })
+        })
+    }
+
+    fn is_stale(&self, db: DbIndex, key: &[u8], watched: &Watched) -> bool {
+        let stale = |queue: &mut List<Watch>| queue.get(watched.place).is_some_and(|w| w.stale);
+        self.watching.with(db, watched.slot, key, stale).unwrap_or(false)
+    }
+
+    /// Tells the watchers of a key in a marked slot, which is held, that it was changed; or, if it
+    /// is not there any more, removed.
+    #[cold]
+    pub(super) fn tell_watchers(&self, db: DbIndex, key: &[u8], exists: bool) {
+        let slot = SlotId::new(key_slot(key));
+        self.watching.with(db, slot, key, |queue| {
+            for_each(queue, |watch| {
+                if !watch.stale {
+                    watch.watcher.breaks();
+                } else if !exists {
+                    watch.stale = false;
+                }
+            });
+        });
+    }
+
+    /// Tells who watches keys of a marked slot that it is about to be emptied or, with `after`, to
+    /// get another table. Both are held.
+    #[cold]
+    pub(super) fn tell_watchers_of_all(
+        &self,
+        (db, slot): Place,
+        now: UnixMs,
+        before: &SlotGuard<'_>,
+        after: Option<&SlotGuard<'_>>,
+    ) {
+        self.watching.each(db, slot, |key, queue| {
+            let hash = self.hasher().hash(key);
+            let is_in = |guard: &SlotGuard<'_>| guard.table().find(hash, key).is_some();
+            let (was, is) = (is_in(before), after.is_some_and(is_in));
+            if !was && !is {
+                return;
+            }
+            let due = after.is_some_and(|guard| is_due(self, guard, key, now));
+            for_each(queue, |watch| match (watch.stale, due) {
+                (true, true) => {}
+                (true, false) if !is => watch.stale = false,
+                (false, true) if !was => watch.stale = true,
+                _ => watch.watcher.breaks(),
+            });
+        });
+    }
+}
+
+fn for_each(queue: &mut List<Watch>, mut action: impl FnMut(&mut Watch)) {
+    let mut next = queue.front().map(|(id, _)| id);
+    while let Some(id) = next {
+        queue.get_mut(id).into_iter().for_each(&mut action);
+        next = queue.after(id);
+    }
+}
+
+/// Whether a key is there and past its deadline.
+fn is_due(keyspace: &Keyspace, guard: &SlotGuard<'_>, key: &[u8], now: UnixMs) -> bool {
+    let found = guard.table().find(keyspace.hasher().hash(key), key);
+    found.and_then(|entry| entry.deadline()).is_some_and(|at| UnixMs(at) <= now)
+}

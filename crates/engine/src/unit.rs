@@ -1,0 +1,106 @@
+//! A unit: several commands run one after the other as if they were one.
+//!
+//! Nobody else sees what the keys hold between two of its commands: either the slots of all commands
+//! are held from the first to the last, or all other threads stand still. The commands are otherwise
+//! run as any; what they leave behind for persistence and replicas takes one ticket.
+
+use crate::args::{Args, PreparedKey};
+use crate::env::Env;
+use crate::error::Result;
+use crate::exec::{self, Done, Invocation};
+use crate::keyspace::{DbIndex, Keys, Keyspace, Locks, Place, Ticket, Watches, lock_patiently};
+use crate::reply::Reply;
+
+/// Several commands that run as one. [`Unit::finish`] must follow.
+pub struct Unit<'k> {
+    keyspace: &'k Keyspace,
+    /// `None` if all other threads stand still: then each command finds its slots free.
+    held: Option<Locks<'k>>,
+}
+
+impl<'k> Unit<'k> {
+    /// A unit whose commands use keys in `places` only; all are locked, or none.
+    ///
+    /// # Errors
+    /// [`crate::CommandError::SlotBusy`] if another thread holds one of the slots.
+    pub fn holding(keyspace: &'k Keyspace, env: &Env, places: Vec<Place>) -> Result<Unit<'k>> {
+        let held = Some(Locks::take(keyspace, places)?);
+        env.aftermath.borrow_mut().begin_unit();
+        Ok(Unit { keyspace, held })
+    }
+
+    /// A unit whose commands may do anything: all other threads stand still until it is finished.
+    pub fn alone(keyspace: &'k Keyspace, env: &Env) -> Unit<'k> {
+        env.aftermath.borrow_mut().begin_unit();
+        Unit { keyspace, held: None }
+    }
+
+    /// Whether what a session watches, all of it held, is as it was; from now on changes do not
+    /// matter to it. O(watched keys).
+    pub fn settle(&mut self, env: &Env, watches: &Watches) -> bool {
+        let keyspace = self.keyspace;
+        let held = &mut self.held;
+        let expired = keyspace.any_expired(watches, env.now(), |(db, slot), look| match held {
+            Some(locks) => locks.at((db, slot)).is_none_or(|guard| look(guard)),
+            None => look(&lock_patiently(keyspace.database(db), slot)),
+        });
+        watches.settle() && !expired
+    }
+
+    /// Runs one command, like [`exec::run`].
+    pub fn run(
+        &mut self,
+        env: &Env,
+        call: &Invocation,
+        prepared: &[PreparedKey],
+        args: &mut Args<'_>,
+        reply: Reply<'_>,
+    ) -> Result<Done> {
+        self.with_keys(env, call.db, prepared, |keys| {
+            keys.remove_expired(args.keys());
+            exec::run_held(keys, call, args, reply)
+        })
+    }
+
+    /// Lets `action` work on keys of one of the commands.
+    pub fn with_keys<R>(
+        &mut self,
+        env: &Env,
+        db: DbIndex,
+        prepared: &[PreparedKey],
+        action: impl FnOnce(&mut Keys<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let mut keys = Keys::unlocked(self.keyspace, env, db);
+        let Some(locks) = &mut self.held else {
+            keys.hold(prepared)?;
+            return action(&mut keys);
+        };
+        let lent = locks.lend_to(&mut keys, prepared);
+        let result = lent.and_then(|()| action(&mut keys));
+        locks.take_back(keys);
+        result
+    }
+
+    /// Ends the unit and gives its slots free. `None` if nothing is to be propagated.
+    pub fn finish(mut self, env: &Env) -> Option<Ticket> {
+        let mut aftermath = env.aftermath.borrow_mut();
+        if !aftermath.end_unit() {
+            aftermath.slots.clear();
+            return None;
+        }
+        let ticket = self.keyspace.next_ticket();
+        for place in aftermath.slots.drain(..) {
+            match self.held.as_mut().and_then(|locks| locks.at(place)) {
+                Some(guard) => guard.meta_mut().last_write = ticket,
+                None => {
+                    let database = self.keyspace.database(place.0);
+                    lock_patiently(database, place.1).meta_mut().last_write = ticket;
+                }
+            }
+        }
+        Some(ticket)
+    }
+}
+
+#[cfg(test)]
+mod tests;

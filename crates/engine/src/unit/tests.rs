@@ -1,0 +1,213 @@
+//! What units and watches do in one thread; that they keep others out is shown over sockets.
+
+use crate::args::PreparedKey;
+use crate::error::CommandError;
+use crate::exec;
+use crate::keyspace::expire::{Sweeper, Swept};
+use crate::keyspace::{DbIndex, Place, Watches};
+use crate::testing::Db;
+use crate::unit::Unit;
+
+fn place(db: &Db, key: &str) -> (Place, PreparedKey) {
+    let key = db.keyspace().hasher().key(key.as_bytes());
+    ((DbIndex(0), key.slot), exec::prepare(1, &key))
+}
+
+#[test]
+fn the_effects_of_a_unit_are_framed_and_share_a_ticket() {
+    let mut db = Db::new();
+    db.unit(
+        &["SET a 1 EX 10", "GET a", "LPUSH l x y", "RENAME l m"],
+        &["OK", "\"1\"", "(integer) 2", "OK"],
+        &["MULTI", "SET a 1 PXAT 11000", "LPUSH l x y", "RENAME l m", "EXEC"],
+    );
+    // One effect needs no frame, and none no ticket.
+    db.unit(&["GET a", "INCR a"], &["\"1\"", "(integer) 2"], &["INCR a"]);
+    db.unit(&["GET a", "DEL none"], &["\"2\"", "(integer) 0"], &[]);
+    db.unit(&[], &[], &[]);
+    db.invariants();
+}
+
+#[test]
+fn an_error_within_a_unit_leaves_the_others_as_they_are() {
+    let mut db = Db::new();
+    db.unit(
+        &["SET a x", "LPUSH a 1", "INCR a", "SET b y"],
+        &[
+            "OK",
+            "(error) WRONGTYPE Operation against a key holding the wrong kind of value",
+            "(error) ERR value is not an integer or out of range",
+            "OK",
+        ],
+        &["MULTI", "SET a x", "SET b y", "EXEC"],
+    );
+}
+
+#[test]
+fn a_key_that_has_expired_is_removed_in_its_place_among_the_effects() {
+    let mut db = Db::new();
+    db.check("SET a 1 PX 500", "OK");
+    db.at(1500).unit(
+        &["SET b 1", "GET a", "SET c 1"],
+        &["OK", "(nil)", "OK"],
+        &["MULTI", "SET b 1", "DEL a", "SET c 1", "EXEC"],
+    );
+}
+
+#[test]
+fn blocking_commands_within_a_unit_have_waited_in_vain() {
+    let mut db = Db::new();
+    db.unit(&["BLPOP none 0", "BLMOVE none other LEFT LEFT 0"], &["(nil)", "(nil)"], &[]);
+}
+
+#[test]
+fn a_unit_holds_all_of_its_slots_or_none() {
+    let db = Db::new();
+    let (keyspace, env) = (db.keyspace(), db.env());
+    let [(a, _), (b, prepared)] = ["a", "b"].map(|key| place(&db, key));
+    let first = Unit::holding(keyspace, env, vec![b]).expect("nobody holds it");
+    assert!(matches!(Unit::holding(keyspace, env, vec![a, b]), Err(CommandError::SlotBusy)));
+    first.finish(env);
+    let mut both = Unit::holding(keyspace, env, vec![b, a, b]).expect("they are free");
+    let seen = both.with_keys(env, DbIndex(0), &[prepared, prepared], |keys| {
+        Ok(keys.contains(&keyspace.hasher().key(b"b")))
+    });
+    assert!(!seen.expect("the slot is held"));
+    both.finish(env);
+    db.invariants();
+}
+
+fn watches() -> Watches {
+    Watches::new(Default::default())
+}
+
+/// Whether a watch of `k` survives `line` after `before`.
+#[track_caller]
+fn survives(before: &[&str], line: &str, wanted: bool) {
+    let mut db = Db::new();
+    before.iter().for_each(|line| _ = db.run(line));
+    let mut watches = watches();
+    db.watch("k", &mut watches);
+    db.run(line);
+    assert_eq!(db.settles(&mut watches), wanted, "{before:?} {line}");
+    assert_eq!(db.keyspace().watched_keys(), 0);
+}
+
+#[test]
+fn a_watch_sees_what_changes_the_key_and_nothing_else() {
+    for line in ["SET k y", "APPEND k ''", "DEL k", "EXPIRE k 9", "RENAME k l", "RENAME l k"] {
+        survives(&["SET k x", "SET l x"], line, false);
+    }
+    for line in ["MOVE k 1", "COPY l k REPLACE", "FLUSHALL", "FLUSHDB", "SWAPDB 0 1", "GETDEL k"] {
+        survives(&["SET k x", "SET l x"], line, false);
+    }
+    for line in ["GET k", "SET l y", "PERSIST k", "COPY k m", "SWAPDB 0 0", "SWAPDB 2 3"] {
+        survives(&["SET k x", "SET l x"], line, true);
+    }
+    for line in ["SET l y", "FLUSHALL", "SWAPDB 0 1", "DEL k", "SINTERSTORE k none"] {
+        survives(&[], line, true);
+    }
+    survives(&[], "SET k x", false);
+    survives(&["LPUSH k x"], "LPOP k", false);
+    survives(&["LPUSH k x"], "LREM k 0 y", true);
+    // The groups of a stream are not what it holds.
+    survives(&["XADD k 1-1 f v"], "XGROUP CREATE k g 0", true);
+    survives(&["XADD k 1-1 f v"], "XADD k 2-1 f v", false);
+    survives(&[], "XGROUP CREATE k g 0 MKSTREAM", false);
+}
+
+#[test]
+fn a_key_that_expires_breaks_its_watch_whoever_removes_it() {
+    let removers: [fn(&mut Db); 3] = [
+        |_| {},
+        |db| _ = db.run("GET k"),
+        |db| {
+            let mut sweeper = Sweeper::new(0, 1);
+            assert_eq!(sweeper.cycle(db.keyspace(), db.env(), || true), Swept::All);
+        },
+    ];
+    for remove in removers {
+        let mut db = Db::new();
+        db.run("SET k x PX 500");
+        let mut watches = watches();
+        db.watch("k", &mut watches);
+        assert!(db.at(1499).settles(&mut watches));
+        db.watch("k", &mut watches);
+        remove(db.at(1500));
+        assert!(!db.settles(&mut watches));
+    }
+}
+
+#[test]
+fn that_a_stale_key_goes_is_no_change_and_what_follows_is() {
+    for (line, wanted) in
+        [("GET other", true), ("GET k", true), ("FLUSHALL", true), ("SET k y", false)]
+    {
+        let mut db = Db::new();
+        db.run("SET k x PX 500");
+        db.at(1500);
+        let mut watches = watches();
+        db.watch("k", &mut watches);
+        db.run(line);
+        assert_eq!(db.settles(&mut watches), wanted, "{line}");
+    }
+}
+
+#[test]
+fn swapdb_tells_stale_keys_from_living_ones() {
+    // What is in databases 0 and 1 at 1500 ms, and whether a watch of `k` in 0 survives.
+    for (here, there, wanted) in [
+        ("", "", true),
+        ("", "SET k x", false),
+        ("SET k x", "", false),
+        ("SET k x", "SET k x", false),
+        ("", "SET k x PX 500", true),
+        ("SET k x PX 500", "", true),
+        ("SET k x PX 500", "SET k x PX 500", true),
+        ("SET k x PX 500", "SET k x", false),
+        ("SET k x", "SET k x PX 500", false),
+    ] {
+        let mut db = Db::new();
+        let set = |db: &mut Db, line: &str| {
+            if !line.is_empty() {
+                db.check(line, "OK");
+            }
+        };
+        set(&mut db, here);
+        set(db.select(1), there);
+        db.at(1500).select(0);
+        let mut watches = watches();
+        db.watch("k", &mut watches);
+        db.run("SWAPDB 0 1");
+        assert_eq!(db.settles(&mut watches), wanted, "{here:?} {there:?}");
+    }
+}
+
+#[test]
+fn a_watch_is_one_however_often_it_is_asked_for() {
+    let mut db = Db::new();
+    let (mut one, mut other) = (watches(), watches());
+    for _ in 0..3 {
+        db.watch("k", &mut one);
+    }
+    db.watch("k", &mut other);
+    assert_eq!((one.len(), db.keyspace().watched_keys()), (1, 1));
+    db.keyspace().unwatch(&mut one);
+    db.run("SET k x");
+    assert!(!one.watcher().is_broken() && other.watcher().is_broken());
+    assert!(db.settles(&mut one) && !db.settles(&mut other));
+}
+
+#[test]
+fn what_a_transaction_changes_itself_does_not_break_it() {
+    let mut db = Db::new();
+    let mut watches = watches();
+    db.watch("k", &mut watches);
+    let (place, _) = place(&db, "k");
+    let mut unit = Unit::holding(db.keyspace(), db.env(), vec![place]).expect("free");
+    assert!(unit.settle(db.env(), &watches));
+    unit.finish(db.env());
+    db.run("SET k x");
+    assert!(!watches.watcher().is_broken());
+    db.keyspace().unwatch(&mut watches);
+}

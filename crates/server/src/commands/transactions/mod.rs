@@ -1,0 +1,24 @@
+//! The transactions group: MULTI, EXEC and DISCARD; WATCH and UNWATCH.
+//!
+//! What becomes of other commands between MULTI and EXEC stands in their rows (`in_multi`); queueing
+//! and execution are in `crate::transaction`.
+
+mod multi;
+mod watch;
+
+use crate::call::Command;
+use brisk_engine::command::{Categories, Flags, Group, Spec};
+
+pub(super) const FAMILY: &[&[Command]] = &[multi::COMMANDS, watch::COMMANDS];
+
+/// The row that others start from.
+const ROW: Spec = Spec {
+    group: Group::Transactions,
+    flags: Flags::NOSCRIPT
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST)
+        .union(Flags::ALLOW_BUSY),
+    categories: Categories::TRANSACTION,
+    ..Spec::EMPTY
+};

@@ -1,0 +1,69 @@
+//! MULTI, EXEC, DISCARD: a transaction begins, is run, or is given up.
+
+use super::ROW;
+use crate::call::{Call, Command};
+use crate::transaction::Transaction;
+use brisk_engine::command::{Flags, InMulti, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+
+const MULTI: Command = Command {
+    spec: Spec {
+        name: "multi",
+        summary: "Begins a transaction: what follows is queued until EXEC.",
+        since: "1.2.0",
+        in_multi: InMulti::Refuses,
+        ..ROW
+    },
+    run: multi,
+    subcommands: &[],
+};
+
+fn multi(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    if call.session.in_transaction() {
+        return Err(CommandError::text("ERR MULTI calls can not be nested"));
+    }
+    call.session.transaction = Some(Box::new(Transaction::new(call.session.db)));
+    call.session.publish_transaction();
+    Ok(call.reply.ok())
+}
+
+const EXEC: Command = Command {
+    spec: Spec {
+        name: "exec",
+        summary: "Runs the queued commands, unless a watched key was changed.",
+        since: "1.2.0",
+        complexity: "Depends on commands in the transaction",
+        flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::SKIP_SLOWLOG),
+        in_multi: InMulti::Executes,
+        ..ROW
+    },
+    run: exec,
+    subcommands: &[],
+};
+
+fn exec(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    call.core.execute_transaction(call.session, call.row, &mut call.reply)
+}
+
+const DISCARD: Command = Command {
+    spec: Spec {
+        name: "discard",
+        summary: "Forgets the queued commands and ends the transaction.",
+        since: "2.0.0",
+        complexity: "O(N), when N is the number of queued commands",
+        in_multi: InMulti::Ends,
+        ..ROW
+    },
+    run: discard,
+    subcommands: &[],
+};
+
+fn discard(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    if !call.session.in_transaction() {
+        return Err(CommandError::text("ERR DISCARD without MULTI"));
+    }
+    call.session.end_transaction(&call.core.shared.keyspace);
+    Ok(call.reply.ok())
+}
+
+pub(super) const COMMANDS: &[Command] = &[DISCARD, EXEC, MULTI];

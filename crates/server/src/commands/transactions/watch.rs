@@ -1,0 +1,66 @@
+//! WATCH, UNWATCH: the next EXEC runs only if certain keys stay as they are.
+
+use super::ROW;
+use crate::call::{Call, Command};
+use brisk_engine::command::{Arg, InMulti, KeyFlags, KeySpec, Spec};
+use brisk_engine::keyspace::Watches;
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use std::sync::Arc;
+
+const WATCH: Command = Command {
+    spec: Spec {
+        name: "watch",
+        summary: "Lets the next EXEC answer null if one of the keys is changed before it.",
+        since: "2.2.0",
+        complexity: "O(1) for every key.",
+        arity: -2,
+        keys: &[KeySpec::range(1, -1, 1).read_only(KeyFlags::empty())],
+        args: &[Arg::key("key").multiple()],
+        in_multi: InMulti::Refuses,
+        ..ROW
+    },
+    run: watch,
+    subcommands: &[],
+};
+
+fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if call.session.in_transaction() {
+        return Err(CommandError::text("ERR WATCH inside MULTI is not allowed"));
+    }
+    let watcher = call.session.record.watcher.get_or_init(Arc::default);
+    let new = || Box::new(Watches::new(Arc::clone(watcher)));
+    let mut watches = call.session.watches.take().unwrap_or_else(new);
+    // Once a key was changed, EXEC answers null whatever else is watched.
+    let watched = if watches.watcher().is_broken() {
+        Ok(())
+    } else {
+        call.with_keys(call.session.db, |keys| {
+            args.keys().for_each(|key| keys.watch(&key, &mut watches));
+            Ok(())
+        })
+    };
+    call.session.watches = Some(watches);
+    watched?;
+    Ok(call.reply.ok())
+}
+
+const UNWATCH: Command = Command {
+    spec: Spec {
+        name: "unwatch",
+        summary: "Forgets which keys are watched.",
+        since: "2.2.0",
+        ..ROW
+    },
+    run: unwatch,
+    subcommands: &[],
+};
+
+/// Inside EXEC there is nothing left to forget.
+fn unwatch(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    if !call.in_exec() {
+        call.session.unwatch(&call.core.shared.keyspace);
+    }
+    Ok(call.reply.ok())
+}
+
+pub(super) const COMMANDS: &[Command] = &[UNWATCH, WATCH];

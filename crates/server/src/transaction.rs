@@ -1,0 +1,340 @@
+//! Transactions: what a session has queued since MULTI, and how EXEC runs it.
+//!
+//! Words are kept as they were sent, with the hashes of their keys. EXEC takes the slots of all
+//! commands and of all watched keys at once, or stands everybody else still if it cannot know them
+//! beforehand; see [`brisk_engine::unit`].
+
+use crate::call::Call;
+use crate::dispatch::Flow;
+use crate::session::Session;
+use crate::shared::armed;
+use crate::table::{Row, Run};
+use crate::worker::Core;
+use brisk_engine::args::PreparedKey;
+use brisk_engine::command::{Flags, InMulti, Scope};
+use brisk_engine::ctx::Blocking;
+use brisk_engine::exec::Invocation;
+use brisk_engine::keyspace::{KeyHasher, Place};
+use brisk_engine::unit::Unit;
+use brisk_engine::{Args, CommandError, DbIndex, Keyspace, Outcome, Reply, ReplyBuffer, Result};
+use brisk_resp::Spans;
+use std::sync::atomic::Ordering;
+
+/// Slots that a transaction locks, at most: one that needs more runs while all others stand still,
+/// which takes less time than to find so many slots free at once.
+const SLOTS_MAX: usize = 1024;
+
+/// What a session has queued since MULTI. How much that may be is bounded by
+/// `client-query-buffer-limit`, as for other input that is not executed yet.
+pub struct Transaction {
+    commands: Vec<Queued>,
+    /// The words of all commands, one behind the other.
+    words: Vec<u8>,
+    spans: Spans,
+    keys: Vec<PreparedKey>,
+    /// What is true of some command in the queue.
+    flags: Flags,
+    /// Some command may touch more than the keys it names.
+    roams: bool,
+    /// A command was refused: EXEC will be, too.
+    refused: bool,
+    /// The database that the next command will work in.
+    db: DbIndex,
+}
+
+struct Queued {
+    row: &'static Row,
+    db: DbIndex,
+    first_byte: usize,
+    first_span: usize,
+    spans: usize,
+    first_key: usize,
+    keys: usize,
+}
+
+impl Transaction {
+    /// An empty one, begun in `db`.
+    pub fn new(db: DbIndex) -> Transaction {
+        Transaction {
+            commands: Vec::new(),
+            words: Vec::new(),
+            spans: Spans::new(),
+            keys: Vec::new(),
+            flags: Flags::empty(),
+            roams: false,
+            refused: false,
+            db,
+        }
+    }
+
+    /// How many commands are queued.
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// What is true of some queued command.
+    pub fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// Bytes of all words.
+    pub fn words_bytes(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Bytes of memory.
+    pub fn memory(&self) -> usize {
+        self.words.capacity()
+            + self.commands.capacity() * size_of::<Queued>()
+            + self.spans.len() * size_of::<brisk_resp::Span>()
+            + self.keys.capacity() * size_of::<PreparedKey>()
+    }
+
+    fn push(
+        &mut self,
+        row: &'static Row,
+        keys: &[PreparedKey],
+        args: &Args<'_>,
+        keyspace: &Keyspace,
+    ) {
+        let first_byte = self.words.len();
+        let (first_span, first_key) = (self.spans.len(), self.keys.len());
+        for word in args.words() {
+            self.spans.push(self.words.len() - first_byte, word.len());
+            self.words.extend_from_slice(word);
+        }
+        self.keys.extend_from_slice(keys);
+        let (spans, keys) = (args.argc(), keys.len());
+        let (db, spec) = (self.db, row.spec);
+        self.commands.push(Queued { row, db, first_byte, first_span, spans, first_key, keys });
+        self.flags |= spec.flags;
+        self.roams |= spec.scope != Scope::Keys;
+        if spec.in_multi == InMulti::Selects
+            && let Ok(db) = args.clone().db(keyspace.database_count())
+        {
+            self.db = db;
+        }
+    }
+
+    fn keys(&self, command: &Queued) -> &[PreparedKey] {
+        &self.keys[command.first_key..command.first_key + command.keys]
+    }
+
+    fn args<'a>(&'a self, command: &Queued, hasher: &'a KeyHasher) -> Args<'a> {
+        let list = &self.spans.as_slice()[command.first_span..command.first_span + command.spans];
+        let input = &self.words[command.first_byte..];
+        let mut args = Args::new(input, &self.spans, list, self.keys(command), hasher);
+        if command.row.parent.is_some() {
+            args.skip_subcommand();
+        }
+        args
+    }
+
+    /// The slots of all commands and of what is watched; `None` if not all are known, or too many.
+    fn places(&self, watched: impl Iterator<Item = Place>) -> Option<Vec<Place>> {
+        if self.roams {
+            return None;
+        }
+        let own = self
+            .commands
+            .iter()
+            .flat_map(|command| self.keys(command).iter().map(|key| (command.db, key.slot)));
+        let mut places: Vec<Place> = own.chain(watched).collect();
+        places.sort_unstable();
+        places.dedup();
+        (places.len() <= SLOTS_MAX).then_some(places)
+    }
+}
+
+impl Core {
+    /// Puts a command into the session's transaction.
+    #[cold]
+    pub(crate) fn queue(
+        &mut self,
+        session: &mut Session,
+        row: &'static Row,
+        keys: &[PreparedKey],
+        args: &Args<'_>,
+        replies: &mut ReplyBuffer,
+    ) -> Flow {
+        if let Some(transaction) = &mut session.transaction {
+            transaction.push(row, keys, args, &self.shared.keyspace);
+        }
+        session.publish_transaction();
+        session.record.last_command.store(row.id as u32, Ordering::Relaxed);
+        self.last_row = row.id as u32;
+        if session.wants_reply() {
+            Reply::new(replies, session.protocol).simple("QUEUED");
+        }
+        session.after_command();
+        // The next command does not pay for this.
+        self.last_ticks = self.clock.ticks();
+        Flow::Next
+    }
+
+    /// A command was refused: if the session is in a transaction, EXEC will be refused too. EXEC
+    /// itself ends it at once, with an error that says why.
+    #[cold]
+    pub(crate) fn refuse_in_transaction(
+        &mut self,
+        session: &mut Session,
+        row: Option<&Row>,
+        error: &CommandError,
+        args: &Args<'_>,
+    ) -> Option<CommandError> {
+        if let Some(transaction) = &mut session.transaction {
+            transaction.refused = true;
+        }
+        let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
+        session.end_transaction(&self.shared.keyspace);
+        if self.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
+            self.tell_monitors(session, row, args);
+        }
+        let why = error.wire();
+        let why = why.strip_prefix(b"ERR ").unwrap_or(&why);
+        let before = "EXECABORT Transaction discarded because of: ";
+        Some(CommandError::text_around(before, why, ""))
+    }
+
+    /// Runs the session's transaction, which ends it. [`CommandError::SlotBusy`]: nothing was run,
+    /// and the transaction goes on.
+    pub(crate) fn execute_transaction(
+        &mut self,
+        session: &mut Session,
+        row: &Row,
+        reply: &mut Reply<'_>,
+    ) -> Result<Outcome> {
+        let shared = self.shared;
+        let Some(transaction) = session.transaction.take() else {
+            return Err(CommandError::text("ERR EXEC without MULTI"));
+        };
+        if transaction.refused {
+            session.end_transaction(&shared.keyspace);
+            let text = "EXECABORT Transaction discarded because of previous errors.";
+            return Err(CommandError::text(text));
+        }
+        let watched = session.watches.iter().flat_map(|watches| watches.places());
+        let places = transaction.places(watched);
+        let still = places.is_none().then(|| self.stop_others());
+        let unit = match places {
+            None => Ok(Unit::alone(&shared.keyspace, &self.env)),
+            Some(places) => Unit::holding(&shared.keyspace, &self.env, places),
+        };
+        let mut unit = match unit {
+            Ok(unit) => unit,
+            Err(error) => {
+                session.transaction = Some(transaction);
+                return Err(error);
+            }
+        };
+        let watches = session.watches.as_ref();
+        if watches.is_none_or(|watches| unit.settle(&self.env, watches)) {
+            session.record.last_command.store(row.id as u32, Ordering::Relaxed);
+            let began = self.last_ticks;
+            reply.array(transaction.len());
+            self.unit = Some(unit);
+            for command in &transaction.commands {
+                self.run_queued(session, &transaction, command, reply.buffer());
+            }
+            // EXEC has taken all this time.
+            self.last_ticks = began;
+            self.unit.take().map(|unit| unit.finish(&self.env));
+        } else {
+            unit.finish(&self.env);
+            reply.null_array();
+        }
+        drop(still);
+        session.end_transaction(&shared.keyspace);
+        Ok(Outcome::Replied)
+    }
+
+    /// Runs one command of a transaction, within [`Core::unit`].
+    fn run_queued(
+        &mut self,
+        session: &mut Session,
+        transaction: &Transaction,
+        command: &Queued,
+        replies: &mut ReplyBuffer,
+    ) {
+        let shared = self.shared;
+        let (row, prepared) = (command.row, transaction.keys(command));
+        debug_assert_eq!(session.db, command.db, "the database that was foreseen");
+        let mut args = transaction.args(command, shared.keyspace.hasher());
+        let mark = replies.mark();
+        let reply = Reply::new(replies, session.protocol);
+        let result = match row.run {
+            Run::Data(run) => {
+                let (spec, parent, db) = (row.spec, row.parent, session.db);
+                let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
+                let unit = self.unit.as_mut().expect("EXEC has begun it");
+                let done = unit.run(&self.env, &call, prepared, &mut args, reply);
+                done.map(|done| self.stats().changes.add(done.dirty))
+            }
+            Run::Server(run) => {
+                self.redacted.clear();
+                let mut call = Call { core: self, session, reply, row, prepared };
+                run(&mut call, &mut args).map(|_| ())
+            }
+        };
+        if let Err(error) = &result {
+            replies.truncate(mark);
+            self.write_error(session, error, replies);
+        }
+        replies.finish();
+        self.account(session, row, result.is_err(), &args);
+        if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
+            self.tell_monitors(session, row, &args);
+        }
+        // They are words of this command, not of EXEC.
+        self.redacted.clear();
+        if !session.wants_reply() {
+            replies.truncate(mark);
+        }
+    }
+}
+
+impl Session {
+    /// Whether it is between MULTI and EXEC.
+    #[inline]
+    pub fn in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// The flags of a command as this session would run it: those of what it queued are EXEC's.
+    pub fn flags_of(&self, row: &Row) -> Flags {
+        match &self.transaction {
+            Some(transaction) if row.spec.in_multi == InMulti::Executes => {
+                row.spec.flags | transaction.flags()
+            }
+            _ => row.spec.flags,
+        }
+    }
+
+    /// Forgets what was queued and watched. O(queued words + watched keys). The caller holds no
+    /// slots.
+    pub fn end_transaction(&mut self, keyspace: &Keyspace) {
+        self.transaction = None;
+        self.unwatch(keyspace);
+        self.publish_transaction();
+    }
+
+    /// Forgets what is watched, and that it was changed. O(watched keys).
+    pub fn unwatch(&mut self, keyspace: &Keyspace) {
+        if let Some(watches) = &mut self.watches {
+            keyspace.unwatch(watches);
+        }
+    }
+
+    /// Publishes what CLIENT LIST shows of the transaction.
+    pub fn publish_transaction(&self) {
+        let queued = self.transaction.as_ref();
+        let count = queued.map_or(-1, |transaction| transaction.len() as i64);
+        let memory = queued.map_or(0, |transaction| transaction.memory() as u64);
+        self.record.queued.store(count, Ordering::Relaxed);
+        self.record.queued_memory.store(memory, Ordering::Relaxed);
+    }
+}
