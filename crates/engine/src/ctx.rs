@@ -3,7 +3,8 @@
 use crate::args::{Args, encode_request};
 use crate::command::{CommandOf, Spec};
 use crate::error::{CommandError, Result};
-use crate::keyspace::{Client, Key, Keys, UnixMs, Unserved, WaitingCall, Wish};
+use crate::exec::Recorded;
+use crate::keyspace::{Client, Key, Keys, UnixMs, Unserved, Wish};
 use crate::reply::{Outcome, Reply};
 use crate::types::Kind;
 use std::borrow::Cow;
@@ -54,11 +55,9 @@ impl Ctx<'_, '_> {
             Blocking::Again => return Outcome::Waiting,
             Blocking::Client(client) => client,
         };
-        let call =
-            WaitingCall { spec: self.spec, parent: self.parent, run: self.run, db: self.keys.db() };
         let deadline_ms = (timeout_ms > 0).then(|| self.now().0.saturating_add(timeout_ms));
-        let request = encode_request(words);
-        let wish = Wish { client, call, request, kind, keys, deadline_ms };
+        let command = Recorded::new(self, encode_request(words));
+        let wish = Wish { client, command, kind, keys, deadline_ms };
         let waiter = self.keys.wait(wish);
         *self.keys.env().waiter.borrow_mut() = Some(waiter);
         Outcome::Waiting

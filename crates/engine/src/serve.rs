@@ -4,15 +4,12 @@
 //! command being a unit of its own with its own locks and effects. A waiter is claimed while its
 //! command runs, so that no timeout and no second thread can end the same wait.
 
-use crate::args::{Args, PreparedKey};
 use crate::ctx::Blocking;
 use crate::env::Env;
 use crate::error::Result;
-use crate::exec::{self, Done, Invocation};
+use crate::exec::{self, Done};
 use crate::keyspace::{Keys, Keyspace, Waiter};
-use crate::keyspec;
 use crate::reply::{Outcome, Reply, ReplyBuffer};
-use brisk_resp::{Limits, RequestDecoder, Spans, Step};
 use std::sync::Arc;
 
 /// A wait that is over.
@@ -57,35 +54,15 @@ fn run_again(
     waiter: &Waiter,
     replies: &mut ReplyBuffer,
 ) -> Result<Done> {
-    let call = &waiter.call;
-    let mut spans = Spans::new();
-    let limits = Limits { bulk_bytes_max: u64::MAX, ..Limits::default() };
-    let step = RequestDecoder::new().decode(&waiter.request, &limits, &mut spans);
-    debug_assert!(matches!(step, Ok(Step::Request { .. })), "made by encode_request");
-    let list = spans.as_slice();
-    let word = |at: usize| spans.bytes(&waiter.request, list[at]);
-    let found = keyspec::find_keys(call.spec, list.len(), &word).unwrap_or_default();
-    let prepared: Vec<PreparedKey> = found
-        .iter()
-        .map(|key| exec::prepare(key.index, &keyspace.hasher().key(word(key.index))))
-        .collect();
-    let mut args = Args::new(&waiter.request, &spans, list, &prepared, keyspace.hasher());
-    if call.parent.is_some() {
-        args.skip_subcommand();
-    }
-    let mut keys = Keys::unlocked(keyspace, env, call.db);
-    // Holders never wait, so this ends soon.
-    while keys.hold(&prepared).is_err() {
-        std::thread::yield_now();
-    }
-    keys.remove_expired(args.keys());
-    let reply = Reply::new(replies, waiter.client.protocol);
-    let invocation = Invocation {
-        spec: call.spec,
-        parent: call.parent,
-        run: call.run,
-        db: call.db,
-        blocking: Blocking::Again,
-    };
-    exec::run_held(&mut keys, &invocation, &mut args, reply)
+    let command = &waiter.command;
+    command.with_args(keyspace, |args, prepared| {
+        let mut keys = Keys::unlocked(keyspace, env, command.db());
+        // Holders never wait, so this ends soon.
+        while keys.hold(prepared).is_err() {
+            std::thread::yield_now();
+        }
+        keys.remove_expired(args.keys());
+        let reply = Reply::new(replies, waiter.client.protocol);
+        exec::run_held(&mut keys, &command.invocation(Blocking::Again), args, reply)
+    })
 }

@@ -385,6 +385,24 @@ impl<'a> Keys<'a> {
         }
     }
 
+    pub(super) fn each_held(&mut self, mut change: impl FnMut(&mut SlotGuard<'a>)) {
+        match &mut self.held {
+            Held::None => {}
+            Held::One(_, guard) => change(guard),
+            Held::Many(guards) => guards.iter_mut().for_each(|(_, guard)| change(guard)),
+        }
+    }
+
+    /// Whether one of the slots that are held has the mark.
+    #[inline]
+    pub(super) fn any_mark(&self, bit: u8) -> bool {
+        match &self.held {
+            Held::None => false,
+            Held::One(_, guard) => guard.marks() & bit != 0,
+            Held::Many(guards) => guards.iter().any(|(_, guard)| guard.marks() & bit != 0),
+        }
+    }
+
     /// Sets bits of a slot's marks.
     pub(super) fn mark(&mut self, slot: SlotId, bits: u8) {
         let guard = self.guard_mut(slot);
@@ -596,15 +614,7 @@ impl<'a> Keys<'a> {
             aftermath.effects.push(Effect { db: self.db, words });
         }
         let ticket = self.keyspace.next_ticket();
-        match &mut self.held {
-            Held::None => {}
-            Held::One(_, guard) => guard.meta_mut().last_write = ticket,
-            Held::Many(guards) => {
-                for (_, guard) in guards {
-                    guard.meta_mut().last_write = ticket;
-                }
-            }
-        }
+        self.each_held(|guard| guard.meta_mut().last_write = ticket);
         for (db, slot) in aftermath.slots.drain(..) {
             lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
         }
@@ -786,6 +796,29 @@ impl<'a> Keys<'a> {
     }
 }
 
+impl Keyspace {
+    /// Shows `visit` all keys of a database that have not expired, slot after slot, each step of
+    /// which is locked by itself. Keys that stay throughout are seen exactly once. For threads that
+    /// hold no slot. O(keys + slots).
+    pub(crate) fn each_key(&self, db: DbIndex, now: UnixMs, mut visit: impl FnMut(EntryRef<'_>)) {
+        let Some(database) = self.database_if_used(db) else { return };
+        for slot in 0..SLOTS as u16 {
+            let (id, mut position) = (SlotId::new(slot), 0);
+            while !database.slot(id).is_empty() {
+                let guard = lock_patiently(database, id);
+                position = guard.table().scan(position, |entry| {
+                    if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
+                        visit(EntryRef(entry));
+                    }
+                });
+                if position == 0 {
+                    break;
+                }
+            }
+        }
+    }
+}
+
 /// Locks a slot that no command of this thread holds. Holders never wait, so this ends soon.
 pub(super) fn lock_patiently(database: &Database, id: SlotId) -> SlotGuard<'_> {
     loop {
@@ -873,7 +906,7 @@ pub(super) fn discard(env: &Env, mut entry: Entry) {
 }
 
 /// Like [`discard`] for a value that was in no entry.
-pub(super) fn discard_value(env: &Env, value: Value) {
+pub(crate) fn discard_value(env: &Env, value: Value) {
     if !value.is_light() {
         env.garbage.borrow_mut().push(Garbage::Value(value));
     }

@@ -19,17 +19,19 @@ pub mod entry;
 pub mod evict;
 pub mod expire;
 mod fields;
+mod freeze;
 mod keys;
 mod tally;
 mod waiting;
 
 pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
+pub(crate) use keys::discard_value;
 pub use keys::{Keys, Overwrite};
 use tally::{Count, DatabaseTally};
 pub use tally::{Tally, Totals};
+pub(crate) use waiting::Wish;
 pub use waiting::{Client, Unserved, Waiter};
-pub(crate) use waiting::{WaitingCall, Wish};
 
 use crate::types::Value;
 use brisk_structures::crc16::key_slot;

@@ -15,9 +15,8 @@
 
 use super::keys::lock_patiently;
 use super::{DbIndex, Key, Keys, Keyspace, SlotId};
-use crate::command::Spec;
-use crate::ctx::Handler;
 use crate::env::Env;
+use crate::exec::Recorded;
 use crate::reply::{Outcome, Reply};
 use crate::types::Kind;
 use brisk_resp::Protocol;
@@ -65,23 +64,12 @@ impl Unserved {
     }
 }
 
-/// The command that waits.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WaitingCall {
-    pub(crate) spec: &'static Spec,
-    pub(crate) parent: Option<&'static Spec>,
-    pub(crate) run: Handler,
-    pub(crate) db: DbIndex,
-}
-
 /// A client that waits inside a command.
 pub struct Waiter {
     pub client: Client,
     /// `None`: it waits for ever.
     pub deadline_ms: Option<u64>,
-    pub(crate) call: WaitingCall,
-    /// The command as a request.
-    pub(crate) request: Vec<u8>,
+    pub(crate) command: Recorded,
     /// It is of no use to run the command again while the key holds something else.
     pub(crate) kind: Kind,
     /// Order of arrival among all waiters.
@@ -133,8 +121,7 @@ impl Waiter {
 /// What a command says of the wait it begins.
 pub(crate) struct Wish<'w> {
     pub(crate) client: Client,
-    pub(crate) call: WaitingCall,
-    pub(crate) request: Vec<u8>,
+    pub(crate) command: Recorded,
     pub(crate) kind: Kind,
     pub(crate) keys: &'w [Key<'w>],
     pub(crate) deadline_ms: Option<u64>,
@@ -215,7 +202,7 @@ impl Waiting {
 impl Keyspace {
     /// Takes a waiter whose wait has ended out of its queues. O(its keys).
     pub fn forget_waiter(&self, waiter: &Waiter) {
-        let db = waiter.call.db;
+        let db = waiter.command.db();
         let places = waiter.places.get().map_or(&[][..], Vec::as_slice);
         for (key, place) in waiter.keys.iter().zip(places) {
             let mut guard = lock_patiently(self.database(db), key.slot);
@@ -266,8 +253,7 @@ impl Keys<'_> {
         let waiter = Arc::new(Waiter {
             client: wish.client,
             deadline_ms: wish.deadline_ms,
-            call: wish.call,
-            request: wish.request,
+            command: wish.command,
             kind: wish.kind,
             number: keyspace.waiting.numbers.fetch_add(1, Ordering::Relaxed),
             keys,

@@ -91,21 +91,24 @@ impl Worker {
 
     /// Hands a command's answer to the session that waited for it, which goes on.
     pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
-        let Delivery { token, client, mut replies } = delivery;
-        let Some(mut session) = self.take(token) else { return };
-        let waits = session.stall == Stall::Waiting && session.id() == client;
-        if waits {
-            self.forget_wait(&mut session);
-            if !session.wants_reply() {
-                replies.clear();
-            }
-            session.after_command();
-            self.replies = replies;
+        let token = delivery.token;
+        let Some(mut session) = self.take(token) else { return self.discard_answer(delivery) };
+        let stall = session.stall;
+        let waits = matches!(stall, Stall::Waiting | Stall::Elsewhere);
+        if !waits || session.id() != delivery.client {
+            self.put(session);
+            return self.discard_answer(delivery);
         }
+        self.forget_wait(&mut session);
+        if session.wants_reply() {
+            self.replies = delivery.replies;
+            session.stream = self.replies.take_stream();
+        } else {
+            self.discard_answer(delivery);
+        }
+        session.after_command();
         self.put(session);
-        if waits {
-            self.go_on(io, token, Stall::Waiting);
-        }
+        self.go_on(io, token, stall);
     }
 
     /// Hands out the answers to sessions of this worker, those that this leads to included.
