@@ -48,7 +48,12 @@ pub fn run(
     if keys.is_frozen() && call.spec.flags.contains(Flags::WRITE) {
         return Err(CommandError::SlotFrozen);
     }
-    keys.remove_expired(args.keys());
+    if !keys.remove_expired(args.keys(), call.blocking != Blocking::Never) {
+        // What is gone is told now; the rest comes with the next attempts, between which others
+        // have their turn.
+        keys.close(args.words());
+        return Err(CommandError::SlotBusy);
+    }
     run_held(&mut keys, call, args, reply)
 }
 
@@ -81,6 +86,14 @@ impl Recorded {
     pub(crate) fn new(ctx: &Ctx<'_, '_>, request: Vec<u8>) -> Recorded {
         let (spec, parent, run) = (ctx.spec, ctx.parent, ctx.run);
         Recorded { spec, parent, run, db: ctx.keys.db(), request }
+    }
+
+    pub(crate) fn spec(&self) -> &'static Spec {
+        self.spec
+    }
+
+    pub(crate) fn parent(&self) -> Option<&'static Spec> {
+        self.parent
     }
 
     pub(crate) fn db(&self) -> DbIndex {

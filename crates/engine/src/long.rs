@@ -173,7 +173,7 @@ fn run_again(
             std::thread::yield_now();
         }
         keys.thaw();
-        keys.remove_expired(args.keys());
+        keys.remove_expired(args.keys(), false);
         let reply = Reply::new(replies, client.protocol);
         run_held(&mut keys, &command.invocation(Blocking::Client(client)), args, reply)
     });

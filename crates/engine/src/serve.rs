@@ -6,10 +6,11 @@
 
 use crate::ctx::Blocking;
 use crate::env::Env;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::exec::{self, Done};
 use crate::keyspace::{Keys, Keyspace, Waiter};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A wait that is over.
@@ -18,6 +19,8 @@ pub struct Served {
     pub replies: ReplyBuffer,
     /// How many changes its command made.
     pub dirty: u64,
+    /// What is answered, if it is an error.
+    pub error: Option<CommandError>,
 }
 
 /// Serves who waits for the keys that became ready, and for those that this makes ready.
@@ -26,23 +29,27 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(Served)) {
         let Some((db, name)) = env.ready.borrow_mut().pop_front() else { return };
         let key = keyspace.hasher().key(&name);
         let mut after = None;
-        while let Some(waiter) = keyspace.next_waiter(db, &key, after) {
+        // When one member of a group finds nothing, none does.
+        let mut in_vain: SmallVec<[Box<[u8]>; 2]> = SmallVec::new();
+        while let Some(waiter) = keyspace.next_waiter(db, &key, after, &in_vain) {
             after = Some(waiter.number);
             let mut replies = ReplyBuffer::new();
-            let (over, dirty) = match run_again(keyspace, env, &waiter, &mut replies) {
-                Ok(Done { outcome: Outcome::Waiting, .. }) => (false, 0),
-                Ok(done) => (true, done.dirty),
+            let (over, dirty, error) = match run_again(keyspace, env, &waiter, &mut replies) {
+                Ok(Done { outcome: Outcome::Waiting, .. }) => (false, 0, None),
+                Ok(done) => (true, done.dirty, None),
                 Err(error) => {
                     replies.clear();
                     Reply::new(&mut replies, waiter.client.protocol).error(&error);
-                    (true, 0)
+                    (true, 0, Some(error))
                 }
             };
-            replies.finish();
             waiter.settle(over);
+            if !over && let Some(group) = &waiter.group {
+                in_vain.push(group.clone());
+            }
             if over {
                 keyspace.forget_waiter(&waiter);
-                deliver(Served { waiter, replies, dirty });
+                deliver(Served { waiter, replies, dirty, error });
             }
         }
     }
@@ -61,7 +68,7 @@ fn run_again(
         while keys.hold(prepared).is_err() {
             std::thread::yield_now();
         }
-        keys.remove_expired(args.keys());
+        keys.remove_expired(args.keys(), false);
         let reply = Reply::new(replies, waiter.client.protocol);
         exec::run_held(&mut keys, &command.invocation(Blocking::Again), args, reply)
     })

@@ -262,6 +262,8 @@ fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         ask(server, &["SETBIT", "bits", &(count * 512).to_string(), "1"])?;
         super::load::fill(server, 0, count, 8)?;
     }
+    let quiet = watch(&sides.ours[0].1, || Ok(std::thread::sleep(CALM * 20)))?.0;
+    report.ours("longest GET in two quiet seconds", "ms", percentile_ms(&quiet, 100), Limit::None);
     for words in LONG {
         let name = words[0];
         let (mut waits, mut took) = (Vec::new(), Vec::new());

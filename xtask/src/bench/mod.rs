@@ -7,8 +7,10 @@
 //!
 //! - [`sides`]: the servers. [`load`]: redis-benchmark and our own load. [`report`]: the table.
 //! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
+//! - [`blocking`]: clients that wait.
 //! - [`types`]: commands on collections, and what these take. [`huge`]: values of millions.
 
+mod blocking;
 mod huge;
 mod load;
 mod report;
@@ -82,6 +84,11 @@ const CASES: &[Case] = &[
         name: "commands",
         about: "commands on all types, pipelined; --only picks some by name",
         run: types::commands,
+    },
+    Case {
+        name: "blocking",
+        about: "1,000 clients share 1,000,000 items, exactly; 10,000 that wait vanish at once",
+        run: blocking::blocking,
     },
     Case {
         name: "huge",

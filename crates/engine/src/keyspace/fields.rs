@@ -22,6 +22,9 @@ pub(super) const FIELDS_EXPIRE_ANEW: u8 = 4;
 /// Both.
 pub(super) const FIELD_MARKS: u8 = FIELDS_EXPIRE | FIELDS_EXPIRE_ANEW;
 
+/// Fields that one command, or one step of the expiry cycle, removes from a hash at once.
+pub(super) const FIELDS_PER_SLICE: usize = 2000;
+
 /// Fields named in one HDEL that tells of expired ones.
 const PROPAGATED_FIELDS_MAX: usize = 1024;
 
@@ -46,14 +49,15 @@ impl Keys<'_> {
         self.keyspace().database(self.db()).note_inner_deadlines();
     }
 
-    /// Removes what is due inside the value of `key`.
-    pub(super) fn remove_expired_inside(&mut self, key: &Key<'_>) {
+    /// Removes what is due inside the value of `key`, about `limit` things; false if more are.
+    pub(super) fn remove_expired_inside(&mut self, key: &Key<'_>, limit: usize) -> bool {
         let now = self.now();
-        if self.inner_deadline(key).is_some_and(|at| at <= now) {
-            let (env, db) = (self.env(), self.db());
-            self.expired_any = true;
-            expire_inside(env, db, self.slot_mut(key.slot), key.hash, key.bytes, usize::MAX);
+        if self.inner_deadline(key).is_none_or(|at| at > now) {
+            return true;
         }
+        let (env, db) = (self.env(), self.db());
+        self.expired_any = true;
+        expire_inside(env, db, self.slot_mut(key.slot), key.hash, key.bytes, limit)
     }
 }
 
@@ -77,7 +81,7 @@ pub(super) fn expire_inside(
     limit: usize,
 ) -> bool {
     let armed = env.armed.get();
-    let (mut count, mut names) = (0, Vec::new());
+    let (mut count, mut names) = (0i64, Vec::new());
     let found = guard.table_mut().into_find_mut(key_hash, key).and_then(|mut entry| {
         let hash = Hash::of_value_mut(entry.boxed_mut()?)?;
         let done = hash.expire(env.now().0, limit, |field| {
@@ -89,6 +93,7 @@ pub(super) fn expire_inside(
         Some((done, hash.is_empty()))
     });
     let Some((done, is_empty)) = found else { return true };
+    env.tally.expired_fields.add(count);
     if count > 0 && !armed.is_empty() {
         notify(env, db, key, EventClass::HASH, "hexpired");
         for fields in names.chunks(PROPAGATED_FIELDS_MAX) {

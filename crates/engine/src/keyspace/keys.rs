@@ -125,7 +125,7 @@ impl<'a> Keys<'a> {
             guards.insert(at, (place, guard));
             self.held = Held::Many(guards);
         }
-        self.in_db(db, |keys| keys.remove_if_expired(key));
+        self.in_db(db, |keys| keys.remove_if_expired(key, usize::MAX));
         Ok(())
     }
 
@@ -504,33 +504,38 @@ impl<'a> Keys<'a> {
         before.is_some()
     }
 
-    /// Removes those of the command's keys whose deadline has passed.
+    /// Removes those of the command's keys whose deadline has passed, and what is due inside the
+    /// others. With `in_slices` only so much of that that it does not take long: false if more is
+    /// due.
     #[inline]
-    pub(crate) fn remove_expired<'w>(&mut self, keys: impl Iterator<Item = Key<'w>>) {
+    pub(crate) fn remove_expired<'w>(
+        &mut self,
+        keys: impl Iterator<Item = Key<'w>>,
+        in_slices: bool,
+    ) -> bool {
         let now = self.now();
         let due = match &self.held {
             Held::None => false,
             Held::One(_, guard) => guard.meta().earliest <= now,
             Held::Many(guards) => guards.iter().any(|(_, guard)| guard.meta().earliest <= now),
         };
-        if due {
-            for key in keys {
-                self.remove_if_expired(&key);
-            }
-        }
+        let limit = if in_slices { fields::FIELDS_PER_SLICE } else { usize::MAX };
+        let mut keys = keys;
+        !due || keys.all(|key| self.remove_if_expired(&key, limit))
     }
 
+    /// False if more than `limit` things are due inside the key's value.
     #[cold]
-    fn remove_if_expired(&mut self, key: &Key<'_>) {
+    fn remove_if_expired(&mut self, key: &Key<'_>, limit: usize) -> bool {
         let now = self.now();
         let deadline = self.find(key).and_then(|entry| entry.deadline());
         if deadline.is_some_and(|at| UnixMs(at) <= now) {
             let entry = self.detach(key).expect("it was just found");
             self.expired_any = true;
             after_expiry(self.env, self.db, entry);
-        } else {
-            self.remove_expired_inside(key);
+            return true;
         }
+        self.remove_expired_inside(key, limit)
     }
 
     /// The soonest deadline inside the value of a key, or a lower bound of it.

@@ -15,6 +15,7 @@
 
 use super::keys::lock_patiently;
 use super::{DbIndex, Key, Keys, Keyspace, SlotId};
+use crate::command::Spec;
 use crate::env::Env;
 use crate::exec::Recorded;
 use crate::reply::{Outcome, Reply};
@@ -23,7 +24,7 @@ use brisk_resp::Protocol;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Mark of a slot: some client waits for one of its keys, present or not.
@@ -72,6 +73,8 @@ pub struct Waiter {
     pub(crate) command: Recorded,
     /// It is of no use to run the command again while the key holds something else.
     pub(crate) kind: Kind,
+    /// The group it waits in.
+    pub(crate) group: Option<Box<[u8]>>,
     /// Order of arrival among all waiters.
     pub(crate) number: u64,
     keys: Vec<Awaited>,
@@ -104,6 +107,11 @@ impl Waiter {
         }
     }
 
+    /// The command that waits, and its container.
+    pub fn command(&self) -> (&'static Spec, Option<&'static Spec>) {
+        (self.command.spec(), self.command.parent())
+    }
+
     pub(crate) fn claim(&self) -> bool {
         self.transit(WAITING, CLAIMED).is_ok()
     }
@@ -124,10 +132,51 @@ pub(crate) struct Wish<'w> {
     pub(crate) command: Recorded,
     pub(crate) kind: Kind,
     pub(crate) keys: &'w [Key<'w>],
+    pub(crate) group: Option<&'w [u8]>,
     pub(crate) deadline_ms: Option<u64>,
 }
 
-type Queues = HashMap<Box<[u8]>, List<Arc<Waiter>>>;
+/// Who waits for one key.
+#[derive(Debug, Default)]
+struct Queue {
+    waiters: List<Arc<Waiter>>,
+    /// How many of them wait for each kind of value: with none nobody has to be looked at.
+    of_kind: [u32; Kind::ALL.len()],
+    /// How many of them wait in a group, hence are concerned by the end of the key.
+    in_groups: u32,
+    /// How many of these in which group. There are few.
+    groups: Vec<(Box<[u8]>, u32)>,
+}
+
+impl Queue {
+    fn count(&mut self, waiter: &Waiter, change: i32) {
+        let add = |count: &mut u32| *count = count.wrapping_add_signed(change);
+        add(&mut self.of_kind[waiter.kind as usize]);
+        let Some(group) = &waiter.group else { return };
+        add(&mut self.in_groups);
+        match self.groups.iter().position(|(name, _)| name == group) {
+            Some(at) => {
+                add(&mut self.groups[at].1);
+                if self.groups[at].1 == 0 {
+                    self.groups.swap_remove(at);
+                }
+            }
+            None => self.groups.push((group.clone(), 1)),
+        }
+    }
+
+    /// Whether anybody is concerned by a key of this kind, or by its end, whose group is not among
+    /// those `in_vain`. O(groups).
+    fn concerns(&self, kind: Option<Kind>, in_vain: &[Box<[u8]>]) -> bool {
+        let Some(kind) = kind else { return self.in_groups > 0 };
+        let of_kind = self.of_kind[kind as usize];
+        let done =
+            |(name, count): &(Box<[u8]>, u32)| if in_vain.contains(name) { *count } else { 0 };
+        of_kind > 0 && (in_vain.is_empty() || self.groups.iter().map(done).sum::<u32>() < of_kind)
+    }
+}
+
+type Queues = HashMap<Box<[u8]>, Queue>;
 type Shard = HashMap<(DbIndex, SlotId), Queues>;
 
 /// All queues.
@@ -135,6 +184,9 @@ type Shard = HashMap<(DbIndex, SlotId), Queues>;
 pub(super) struct Waiting {
     shards: Box<[Mutex<Shard>]>,
     numbers: AtomicU64,
+    /// How many keys are waited for, and of how many the end is.
+    keys: AtomicUsize,
+    keys_of_end: AtomicUsize,
 }
 
 impl Waiting {
@@ -142,6 +194,8 @@ impl Waiting {
         Waiting {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             numbers: AtomicU64::new(0),
+            keys: AtomicUsize::new(0),
+            keys_of_end: AtomicUsize::new(0),
         }
     }
 
@@ -152,7 +206,13 @@ impl Waiting {
     fn join(&self, db: DbIndex, key: &Awaited, waiter: &Arc<Waiter>) -> Id {
         let mut shard = self.shard(key.slot);
         let queues = shard.entry((db, key.slot)).or_default();
-        queues.entry(key.bytes.clone()).or_default().push_back(Arc::clone(waiter))
+        let queue = queues.entry(key.bytes.clone()).or_default();
+        let had_end = queue.in_groups > 0;
+        queue.count(waiter, 1);
+        let place = queue.waiters.push_back(Arc::clone(waiter));
+        self.keys.fetch_add(usize::from(queue.waiters.len() == 1), Ordering::Relaxed);
+        self.keys_of_end.fetch_add(usize::from(queue.in_groups > 0 && !had_end), Ordering::Relaxed);
+        place
     }
 
     /// Takes a waiter out of one queue; true if nobody waits for any key of the slot any more.
@@ -160,9 +220,15 @@ impl Waiting {
         let mut shard = self.shard(key.slot);
         let Some(queues) = shard.get_mut(&(db, key.slot)) else { return true };
         if let Some(queue) = queues.get_mut(&key.bytes) {
-            queue.remove(place);
-            if queue.is_empty() {
+            let had_end = queue.in_groups > 0;
+            if let Some(waiter) = queue.waiters.remove(place) {
+                queue.count(&waiter, -1);
+            }
+            let end_left = usize::from(had_end && queue.in_groups == 0);
+            self.keys_of_end.fetch_sub(end_left, Ordering::Relaxed);
+            if queue.waiters.is_empty() {
                 queues.remove(&key.bytes);
+                self.keys.fetch_sub(1, Ordering::Relaxed);
             }
         }
         let last = queues.is_empty();
@@ -176,26 +242,37 @@ impl Waiting {
         self.shard(slot).get(&(db, slot)).is_some_and(|queues| queues.contains_key(key))
     }
 
-    /// The oldest waiter of a key that came after number `after`.
-    fn next(&self, db: DbIndex, key: &Key<'_>, after: Option<u64>) -> Option<Arc<Waiter>> {
+    /// Claims the oldest waiter that came after number `after` and that is concerned by a key of
+    /// this kind, or by its end. O(1) if nobody is, else O(waiters passed over). `in_vain`: groups
+    /// for which there is nothing.
+    fn claim(
+        &self,
+        db: DbIndex,
+        key: &Key<'_>,
+        kind: Option<Kind>,
+        after: Option<u64>,
+        in_vain: &[Box<[u8]>],
+    ) -> Option<Arc<Waiter>> {
         let shard = self.shard(key.slot);
         let queue = shard.get(&(db, key.slot))?.get(key.bytes)?;
-        let mut waiters = queue.iter().map(|(_, waiter)| waiter);
-        waiters.find(|waiter| after.is_none_or(|number| waiter.number > number)).cloned()
+        if !queue.concerns(kind, in_vain) {
+            return None;
+        }
+        let mut waiters = queue.waiters.iter().map(|(_, waiter)| waiter);
+        let concerned = |waiter: &Waiter| match kind {
+            Some(kind) => {
+                waiter.kind == kind
+                    && waiter.group.as_ref().is_none_or(|group| !in_vain.contains(group))
+            }
+            None => waiter.group.is_some(),
+        };
+        let late = |waiter: &Waiter| after.is_none_or(|number| waiter.number > number);
+        waiters.find(|waiter| late(waiter) && concerned(waiter) && waiter.claim()).cloned()
     }
 
     /// The keys of a slot that are waited for.
     fn keys(&self, db: DbIndex, slot: SlotId) -> Vec<Box<[u8]>> {
         self.shard(slot).get(&(db, slot)).map_or_else(Vec::new, |q| q.keys().cloned().collect())
-    }
-
-    /// How many keys are waited for. O(slots with waiters).
-    fn key_count(&self) -> usize {
-        let count = |shard: &Mutex<Shard>| -> usize {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.values().map(HashMap::len).sum()
-        };
-        self.shards.iter().map(count).sum()
     }
 }
 
@@ -213,9 +290,14 @@ impl Keyspace {
         }
     }
 
-    /// How many keys are waited for. O(slots with waiters).
+    /// How many keys are waited for. O(1).
     pub fn awaited_keys(&self) -> usize {
-        self.waiting.key_count()
+        self.waiting.keys.load(Ordering::Relaxed)
+    }
+
+    /// Of how many keys the end is waited for too. O(1).
+    pub fn keys_with_awaited_end(&self) -> usize {
+        self.waiting.keys_of_end.load(Ordering::Relaxed)
     }
 
     /// The oldest waiter behind `after` that `key` may be of use to: it holds what is waited for.
@@ -223,20 +305,13 @@ impl Keyspace {
         &self,
         db: DbIndex,
         key: &Key<'_>,
-        mut after: Option<u64>,
+        after: Option<u64>,
+        in_vain: &[Box<[u8]>],
     ) -> Option<Arc<Waiter>> {
         let guard = lock_patiently(self.database(db), key.slot);
         let kind =
             guard.table().find(key.hash, key.bytes).map(|entry| crate::types::kind_of(&entry));
-        loop {
-            let waiter = self.waiting.next(db, key, after)?;
-            // A stream that is gone concerns those who wait in a group of it.
-            let concerned = kind.map_or(waiter.kind == Kind::Stream, |kind| kind == waiter.kind);
-            if concerned && waiter.claim() {
-                return Some(waiter);
-            }
-            after = Some(waiter.number);
-        }
+        self.waiting.claim(db, key, kind, after, in_vain)
     }
 }
 
@@ -255,6 +330,7 @@ impl Keys<'_> {
             deadline_ms: wish.deadline_ms,
             command: wish.command,
             kind: wish.kind,
+            group: wish.group.map(Into::into),
             number: keyspace.waiting.numbers.fetch_add(1, Ordering::Relaxed),
             keys,
             places: OnceLock::new(),
