@@ -30,6 +30,10 @@ use std::any::Any;
 /// or added, a thousand bytes read. So what is not long takes about a millisecond.
 pub const LONG_STEPS_MIN: usize = 10_000;
 
+/// So often the work is done elsewhere; then at once, since transactions, which do not wait for
+/// frozen slots, could change the sources for ever.
+const ATTEMPTS_MAX: u32 = 8;
+
 /// Bytes that count as one step.
 pub const BYTES_PER_STEP: usize = 1000;
 
@@ -238,6 +242,11 @@ impl Ctx<'_, '_> {
             }
             attempt = made.attempt + 1;
             made.discard(env);
+        }
+        if attempt >= ATTEMPTS_MAX {
+            let result = make(&views);
+            discard_views(env, views);
+            return Some(result);
         }
         if attempt > 0 {
             keys.iter().for_each(|key| self.keys.freeze(key.slot));
