@@ -161,6 +161,7 @@ impl Db {
     ///
     /// # Errors
     /// That work.
+    #[expect(clippy::boxed_local, reason = "handed on as it came")]
     pub fn finish(&mut self, long: Box<Long>) -> std::result::Result<String, Box<Long>> {
         let computed = long.compute(&self.keyspace);
         let finished = long::finish(&self.keyspace, &self.env, computed);

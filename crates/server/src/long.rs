@@ -59,7 +59,7 @@ impl Job {
 /// The way to the threads.
 #[derive(Debug, Default)]
 pub struct LongWork {
-    sender: OnceLock<mpsc::SyncSender<Job>>,
+    sender: OnceLock<mpsc::SyncSender<Box<Job>>>,
 }
 
 impl std::fmt::Debug for Job {
@@ -79,7 +79,7 @@ impl LongWork {
         keyspace: &'static Keyspace,
         mailboxes: &'static [Mailbox],
     ) -> std::io::Result<()> {
-        let (sender, receiver) = mpsc::sync_channel::<Job>(QUEUE_MAX);
+        let (sender, receiver) = mpsc::sync_channel::<Box<Job>>(QUEUE_MAX);
         let receiver = Arc::new(Mutex::new(receiver));
         for id in 0..threads {
             let receiver = Arc::clone(&receiver);
@@ -103,7 +103,7 @@ impl LongWork {
     }
 
     /// Has the work done by one of the threads; gives it back if they have too much to do.
-    pub fn send(&self, job: Job) -> Result<(), Job> {
+    pub fn send(&self, job: Box<Job>) -> Result<(), Box<Job>> {
         let Some(sender) = self.sender.get() else { return Err(job) };
         sender.try_send(job).map_err(|error| match error {
             mpsc::TrySendError::Full(job) | mpsc::TrySendError::Disconnected(job) => job,

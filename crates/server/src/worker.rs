@@ -67,7 +67,7 @@ pub struct Worker {
     frozen: Vec<Token>,
     /// What was computed and may not be stored during CLIENT PAUSE. At most as many as there were
     /// commands waiting for it.
-    held_back: Vec<Box<Outcome>>,
+    held_back: Vec<Outcome>,
     /// When the waits of this worker's sessions are over.
     wait_timers: Wheel<Token>,
     monitors: HashSet<Token>,

@@ -10,6 +10,7 @@ use super::sides::Sides;
 use anyhow::{Context, Result, ensure};
 use brisk_testkit::diff::peer::Peer;
 use brisk_testkit::server::Server;
+use brisk_testkit::wait::holds_within;
 use brisk_testkit::words::{encode, encode_into};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -108,13 +109,18 @@ fn watch<R: Send>(
             times.sort();
             Ok(times)
         });
-        std::thread::sleep(CALM);
+        pass(CALM);
         let acted = act();
-        std::thread::sleep(CALM);
+        pass(CALM);
         done.store(true, Ordering::Relaxed);
         let times = watching.join().map_err(|_| anyhow::anyhow!("the watcher panicked"))??;
         Ok((times, acted?))
     })
+}
+
+/// Lets time pass: the span itself is part of what is measured.
+fn pass(span: Duration) {
+    holds_within(span, || false);
 }
 
 /// The server has freed all that was deleted.
@@ -166,7 +172,7 @@ fn losses(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 ask(server, &["SADD", "members", "a", "b"])?;
                 let (times, ()) = watch(server, || {
                     ask(server, loss.words)?;
-                    std::thread::sleep(CALM);
+                    pass(CALM);
                     wait_until_freed(server);
                     Ok(())
                 })?;
@@ -196,7 +202,7 @@ fn slow_hgetall(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     // The request's own buffers shall not count as growth.
     let mut control = server.connect();
     control.cmd("HGET big nothing");
-    let quiet = watch(server, || Ok(std::thread::sleep(CALM * 10)))?.0;
+    let quiet = watch(server, || Ok(pass(CALM * 10)))?.0;
     let before = server.rss();
     let sip = |writer: Option<&mut Peer>| -> Result<u64> {
         let mut socket = TcpStream::connect(server.address())?;
@@ -204,7 +210,7 @@ fn slow_hgetall(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let (mut buffer, mut most, mut writer) = (vec![0; SIP_BYTES], 0, writer);
         for i in 0..SIPS {
             socket.read_exact(&mut buffer)?;
-            std::thread::sleep(BETWEEN_SIPS);
+            pass(BETWEEN_SIPS);
             if let Some(writer) = &mut writer {
                 writer.ask(&["HSET", "big", &member(u64::from(i) * 7919 % count), "changed"])?;
             }
@@ -262,7 +268,7 @@ fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         ask(server, &["SETBIT", "bits", &(count * 512).to_string(), "1"])?;
         super::load::fill(server, 0, count, 8)?;
     }
-    let quiet = watch(&sides.ours[0].1, || Ok(std::thread::sleep(CALM * 20)))?.0;
+    let quiet = watch(&sides.ours[0].1, || Ok(pass(CALM * 20)))?.0;
     report.ours("longest GET in two quiet seconds", "ms", percentile_ms(&quiet, 100), Limit::None);
     for words in LONG {
         let name = words[0];

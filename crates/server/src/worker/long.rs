@@ -19,10 +19,10 @@ impl Core {
         let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
         self.last_ticks = ticks;
         let asker = Asker { record: Arc::clone(&session.record), row, ns };
-        self.send_long(Job { asker, long });
+        self.send_long(Box::new(Job { asker, long }));
     }
 
-    fn send_long(&self, job: Job) {
+    fn send_long(&self, job: Box<Job>) {
         let shared = self.shared;
         if let Err(job) = shared.long.send(job) {
             let outcome = job.run(&shared.keyspace, self.clock);
@@ -41,7 +41,7 @@ impl Core {
         self.last_ticks = ticks;
         let over = match finished {
             Finished::Again(long) => {
-                self.send_long(Job { asker, long });
+                self.send_long(Box::new(Job { asker, long }));
                 return None;
             }
             Finished::Over(over) => over,
@@ -69,7 +69,7 @@ impl Worker {
     pub(super) fn take_computed(&mut self, io: &mut Control, outcome: Box<Outcome>) {
         if outcome.computed.writes() && self.core.is_paused() {
             // The data is to stay as it is until the pause is over.
-            self.held_back.push(outcome);
+            self.held_back.push(*outcome);
             return;
         }
         if let Some(delivery) = self.core.finish_long(*outcome) {
@@ -81,7 +81,7 @@ impl Worker {
     /// What could not be finished during CLIENT PAUSE.
     pub(super) fn take_held_back(&mut self, io: &mut Control) {
         for outcome in std::mem::take(&mut self.held_back) {
-            self.take_computed(io, outcome);
+            self.take_computed(io, Box::new(outcome));
         }
     }
 

@@ -75,7 +75,7 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let wanted = Wanted { start, end: StreamId::MAX, count, reversed: false };
         (key.to_vec(), entries, wanted)
     });
-    Ok(reply_ranges(&mut ctx.reply, ranges.collect(), |reply, key| open_stream(reply, key)))
+    Ok(reply_ranges(&mut ctx.reply, ranges.collect(), open_stream))
 }
 
 fn xreadgroup(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
