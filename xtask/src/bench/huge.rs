@@ -109,9 +109,9 @@ fn watch<R: Send>(
             times.sort();
             Ok(times)
         });
-        pass(CALM);
+        pass(CALM)?;
         let acted = act();
-        pass(CALM);
+        pass(CALM)?;
         done.store(true, Ordering::Relaxed);
         let times = watching.join().map_err(|_| anyhow::anyhow!("the watcher panicked"))??;
         Ok((times, acted?))
@@ -119,8 +119,9 @@ fn watch<R: Send>(
 }
 
 /// Lets time pass: the span itself is part of what is measured.
-fn pass(span: Duration) {
-    holds_within(span, || false);
+fn pass(span: Duration) -> Result<()> {
+    ensure!(!holds_within(span, || false));
+    Ok(())
 }
 
 /// The server has freed all that was deleted.
@@ -172,7 +173,7 @@ fn losses(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 ask(server, &["SADD", "members", "a", "b"])?;
                 let (times, ()) = watch(server, || {
                     ask(server, loss.words)?;
-                    pass(CALM);
+                    pass(CALM)?;
                     wait_until_freed(server);
                     Ok(())
                 })?;
@@ -202,7 +203,7 @@ fn slow_hgetall(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     // The request's own buffers shall not count as growth.
     let mut control = server.connect();
     control.cmd("HGET big nothing");
-    let quiet = watch(server, || Ok(pass(CALM * 10)))?.0;
+    let quiet = watch(server, || pass(CALM * 10))?.0;
     let before = server.rss();
     let sip = |writer: Option<&mut Peer>| -> Result<u64> {
         let mut socket = TcpStream::connect(server.address())?;
@@ -210,7 +211,7 @@ fn slow_hgetall(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let (mut buffer, mut most, mut writer) = (vec![0; SIP_BYTES], 0, writer);
         for i in 0..SIPS {
             socket.read_exact(&mut buffer)?;
-            pass(BETWEEN_SIPS);
+            pass(BETWEEN_SIPS)?;
             if let Some(writer) = &mut writer {
                 writer.ask(&["HSET", "big", &member(u64::from(i) * 7919 % count), "changed"])?;
             }
@@ -268,7 +269,7 @@ fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         ask(server, &["SETBIT", "bits", &(count * 512).to_string(), "1"])?;
         super::load::fill(server, 0, count, 8)?;
     }
-    let quiet = watch(&sides.ours[0].1, || Ok(pass(CALM * 20)))?.0;
+    let quiet = watch(&sides.ours[0].1, || pass(CALM * 20))?.0;
     report.ours("longest GET in two quiet seconds", "ms", percentile_ms(&quiet, 100), Limit::None);
     for words in LONG {
         let name = words[0];
