@@ -1,5 +1,6 @@
 //! Commands that wait: order of service, what makes a key ready, and how a wait ends otherwise.
 
+use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, assert_reply, each_config, wait_until};
 use brisk_tests::with_workers;
 use std::collections::HashMap;
@@ -270,4 +271,51 @@ fn every_element_is_delivered_once_and_in_order() {
     assert!(seen.values().all(|&times| times == 1));
     assert_eq!(conn.info("blocked_clients"), "0");
     assert_eq!(conn.cmd("EXISTS work urgent").integer(), 0);
+}
+
+#[test]
+fn errors_that_end_a_wait_are_counted_as_failures() {
+    each_config(|server| {
+        let [mut waiter, mut other] = server.connections();
+        let id = waiter.id();
+        other.cmd("XGROUP CREATE s g $ MKSTREAM");
+        other.cmd("CONFIG RESETSTAT");
+        block(&mut waiter, "XREADGROUP GROUP g c BLOCK 0 STREAMS s >", &mut other, 1);
+        other.cmd("XGROUP DESTROY s g");
+        assert!(waiter.reply().to_string().starts_with("(error) NOGROUP"));
+        block(&mut waiter, "BLPOP q 0", &mut other, 1);
+        other.cmd(&format!("CLIENT UNBLOCK {id} ERROR"));
+        assert!(waiter.reply().to_string().starts_with("(error) UNBLOCKED"));
+        assert_eq!(other.info("total_error_replies"), "2");
+        let errors = other.cmd("INFO errorstats").text();
+        assert!(errors.contains("errorstat_NOGROUP:count=1"), "{errors}");
+        assert!(errors.contains("errorstat_UNBLOCKED:count=1"), "{errors}");
+        let stats = other.cmd("INFO commandstats").text();
+        for name in ["xreadgroup", "blpop"] {
+            let line = stats.lines().find(|line| line.starts_with(&format!("cmdstat_{name}:")));
+            let line = line.unwrap_or_else(|| panic!("no {name} in {stats}"));
+            assert!(line.contains("calls=1,") && line.contains("failed_calls=1"), "{line}");
+        }
+    });
+}
+
+#[test]
+fn info_tells_how_many_keys_are_waited_for() {
+    if subject_is_redis() {
+        return; // from 7.2 on
+    }
+    each_config(|server| {
+        let [mut a, mut b, mut member, mut other] = server.connections();
+        other.cmd("XGROUP CREATE s g $ MKSTREAM");
+        block(&mut a, "BLPOP q r 0", &mut other, 1);
+        block(&mut b, "BLPOP q 0", &mut other, 2);
+        block(&mut member, "XREADGROUP GROUP g c BLOCK 0 STREAMS s >", &mut other, 3);
+        assert_eq!(other.info("total_blocking_keys"), "3");
+        assert_eq!(other.info("total_blocking_keys_on_nokey"), "1");
+        other.cmd("RPUSH q 1 2");
+        other.cmd("DEL s");
+        wait_for_blocked(&mut other, 0);
+        assert_eq!(other.info("total_blocking_keys"), "0");
+        assert_eq!(other.info("total_blocking_keys_on_nokey"), "0");
+    });
 }

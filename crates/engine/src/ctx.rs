@@ -3,7 +3,8 @@
 use crate::args::{Args, encode_request};
 use crate::command::{CommandOf, Spec};
 use crate::error::{CommandError, Result};
-use crate::keyspace::{Client, Key, Keys, UnixMs, Unserved, WaitingCall, Wish};
+use crate::exec::Recorded;
+use crate::keyspace::{Client, Key, Keys, UnixMs, Unserved, Wish};
 use crate::reply::{Outcome, Reply};
 use crate::types::Kind;
 use std::borrow::Cow;
@@ -49,16 +50,28 @@ impl Ctx<'_, '_> {
         timeout_ms: u64,
         unserved: Unserved,
     ) -> Outcome {
+        self.wait_in_group(words, kind, keys, None, timeout_ms, unserved)
+    }
+
+    /// As [`Ctx::wait`] for a member of a group: what one of them is given the others are not, and
+    /// they hear of the end of their key.
+    pub fn wait_in_group<W: AsRef<[u8]>>(
+        &mut self,
+        words: &[W],
+        kind: Kind,
+        keys: &[Key<'_>],
+        group: Option<&[u8]>,
+        timeout_ms: u64,
+        unserved: Unserved,
+    ) -> Outcome {
         let client = match self.blocking {
             Blocking::Never => return unserved.reply(&mut self.reply),
             Blocking::Again => return Outcome::Waiting,
             Blocking::Client(client) => client,
         };
-        let call =
-            WaitingCall { spec: self.spec, parent: self.parent, run: self.run, db: self.keys.db() };
         let deadline_ms = (timeout_ms > 0).then(|| self.now().0.saturating_add(timeout_ms));
-        let request = encode_request(words);
-        let wish = Wish { client, call, request, kind, keys, deadline_ms };
+        let command = Recorded::new(self, encode_request(words));
+        let wish = Wish { client, command, kind, keys, group, deadline_ms };
         let waiter = self.keys.wait(wish);
         *self.keys.env().waiter.borrow_mut() = Some(waiter);
         Outcome::Waiting

@@ -3,9 +3,11 @@
 
 use crate::effect::{Aftermath, Armed, EventClass};
 use crate::keyspace::{DbIndex, Entry, Spread, Table, Tally, UnixMs, Waiter};
+use crate::long::{Long, Made};
 use crate::random::Random;
 use crate::reply::ReplyStream;
 use crate::types::{EncodingLimits, Value};
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -93,6 +95,8 @@ pub enum Garbage {
     Value(Value),
     /// The view that a large reply was written from.
     View(ReplyStream),
+    /// What was computed for a command and is of no use.
+    Other(Box<dyn Any + Send>),
 }
 
 /// One thread's belongings. Not shared: the cells are for code that holds parts of it.
@@ -108,6 +112,10 @@ pub struct Env {
     pub(crate) ready: RefCell<VecDeque<(DbIndex, Box<[u8]>)>>,
     /// The wait that the command which just ran began.
     pub(crate) waiter: RefCell<Option<Arc<Waiter>>>,
+    /// The work that the command which just ran left to be done elsewhere.
+    pub(crate) long: RefCell<Option<Long>>,
+    /// What was made for the command that is being run again.
+    pub(crate) made: RefCell<Option<Made>>,
     /// Whether reads leave a trace in access clocks (CLIENT NO-TOUCH).
     pub touch: Cell<bool>,
     /// Seconds of the recency clock, 24 bits.
@@ -129,6 +137,8 @@ impl Env {
             garbage: RefCell::default(),
             ready: RefCell::default(),
             waiter: RefCell::default(),
+            long: RefCell::default(),
+            made: RefCell::default(),
             touch: Cell::new(true),
             recency: Cell::new(0),
             spread: RefCell::default(),

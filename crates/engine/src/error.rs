@@ -54,6 +54,10 @@ pub enum CommandError {
     /// Not for the wire: a slot was held by another thread, nothing was changed, run it again.
     #[error("ERR internal: slot busy")]
     SlotBusy,
+    /// Not for the wire: something is being computed from values of a slot that the command would
+    /// write to; nothing was changed, run it again when that is over.
+    #[error("ERR internal: slot frozen")]
+    SlotFrozen,
 }
 
 impl CommandError {

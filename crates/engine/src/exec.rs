@@ -1,12 +1,14 @@
 //! Running one data command: lock its slots, drop its expired keys, call the handler, close.
 
 use crate::args::{Args, PreparedKey};
-use crate::command::Spec;
+use crate::command::{Flags, Spec};
 use crate::ctx::{Blocking, Ctx, Handler};
 use crate::env::Env;
-use crate::error::Result;
+use crate::error::{CommandError, Result};
 use crate::keyspace::{DbIndex, Key, Keys, Keyspace, Ticket};
+use crate::keyspec;
 use crate::reply::{Outcome, Reply};
+use brisk_resp::{Limits, RequestDecoder, Spans, Step};
 
 /// What a command that ran left behind.
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +32,8 @@ pub struct Invocation {
 }
 
 /// Runs one command with its slots locked. On an error nothing was changed by the handler's own
-/// doing, and the caller removes what it wrote into `reply`; [`crate::CommandError::SlotBusy`]
-/// means: run it again later.
+/// doing, and the caller removes what it wrote into `reply`; [`CommandError::SlotBusy`] and
+/// [`CommandError::SlotFrozen`] mean: run it again later.
 #[inline]
 pub fn run(
     keyspace: &Keyspace,
@@ -43,7 +45,15 @@ pub fn run(
 ) -> Result<Done> {
     let mut keys = Keys::unlocked(keyspace, env, call.db);
     keys.hold(prepared)?;
-    keys.remove_expired(args.keys());
+    if keys.is_frozen() && call.spec.flags.contains(Flags::WRITE) {
+        return Err(CommandError::SlotFrozen);
+    }
+    if !keys.remove_expired(args.keys(), call.blocking != Blocking::Never) {
+        // What is gone is told now; the rest comes with the next attempts, between which others
+        // have their turn.
+        keys.close(args.words());
+        return Err(CommandError::SlotBusy);
+    }
     run_held(&mut keys, call, args, reply)
 }
 
@@ -60,6 +70,63 @@ pub(crate) fn run_held(
     let ticket = keys.close(args.words());
     let dirty = keys.dirty();
     result.map(|outcome| Done { outcome, dirty, ticket })
+}
+
+/// A command with its request, to be run again.
+pub(crate) struct Recorded {
+    spec: &'static Spec,
+    parent: Option<&'static Spec>,
+    run: Handler,
+    db: DbIndex,
+    request: Vec<u8>,
+}
+
+impl Recorded {
+    /// The command that runs in `ctx`, asked for by `request`.
+    pub(crate) fn new(ctx: &Ctx<'_, '_>, request: Vec<u8>) -> Recorded {
+        let (spec, parent, run) = (ctx.spec, ctx.parent, ctx.run);
+        Recorded { spec, parent, run, db: ctx.keys.db(), request }
+    }
+
+    pub(crate) fn spec(&self) -> &'static Spec {
+        self.spec
+    }
+
+    pub(crate) fn parent(&self) -> Option<&'static Spec> {
+        self.parent
+    }
+
+    pub(crate) fn db(&self) -> DbIndex {
+        self.db
+    }
+
+    pub(crate) fn invocation(&self, blocking: Blocking) -> Invocation {
+        let Recorded { spec, parent, run, db, .. } = *self;
+        Invocation { spec, parent, run, db, blocking }
+    }
+
+    /// Shows the words of the request and the keys among them.
+    pub(crate) fn with_args<R>(
+        &self,
+        keyspace: &Keyspace,
+        show: impl FnOnce(&mut Args<'_>, &[PreparedKey]) -> R,
+    ) -> R {
+        let mut spans = Spans::new();
+        let limits = Limits { bulk_bytes_max: u64::MAX, ..Limits::default() };
+        let step = RequestDecoder::new().decode(&self.request, &limits, &mut spans);
+        debug_assert!(matches!(step, Ok(Step::Request { .. })), "made by encode_request");
+        let list = spans.as_slice();
+        let word = |at: usize| spans.bytes(&self.request, list[at]);
+        let hasher = keyspace.hasher();
+        let found = keyspec::find_keys(self.spec, list.len(), &word).unwrap_or_default();
+        let prepared: Vec<PreparedKey> =
+            found.iter().map(|key| prepare(key.index, &hasher.key(word(key.index)))).collect();
+        let mut args = Args::new(&self.request, &spans, list, &prepared, hasher);
+        if self.parent.is_some() {
+            args.skip_subcommand();
+        }
+        show(&mut args, &prepared)
+    }
 }
 
 /// The prepared form of a key.

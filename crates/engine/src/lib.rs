@@ -17,6 +17,7 @@ pub mod exec;
 pub mod glob;
 pub mod keyspace;
 pub mod keyspec;
+pub mod long;
 pub mod long_double;
 pub mod number;
 pub mod random;

@@ -6,7 +6,7 @@
 
 use crate::error::CommandError;
 use crate::number::Digits;
-use crate::types::string::StrRef;
+use crate::types::string::{SHARED_MIN, StrRef};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
 use brisk_structures::listpack::Item;
@@ -19,6 +19,8 @@ pub enum Outcome {
     Replied,
     /// There is none yet: the client waits ([`crate::Env::take_waiter`] says for what).
     Waiting,
+    /// There is none yet: it is computed elsewhere ([`crate::Env::take_long`] says what).
+    Elsewhere,
 }
 
 /// Replies waiting to be sent.
@@ -81,7 +83,7 @@ impl ReplyBuffer {
 
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
+        self.bytes.is_empty() && self.shared.is_empty()
     }
 
     #[inline]
@@ -109,6 +111,15 @@ impl ReplyBuffer {
     pub fn finish(&mut self) {
         if let Some(mut stream) = self.stream.take() {
             while stream.write(self, usize::MAX) {}
+        }
+    }
+
+    /// Makes one shared part of what is there, if it is large: then nobody copies it any more.
+    pub fn share(&mut self) {
+        if self.shared.is_empty() && self.bytes.len() >= SHARED_MIN {
+            let data = Arc::new(std::mem::take(&mut self.bytes));
+            self.shared_bytes = data.len();
+            self.shared.push(SharedPart { at: 0, data });
         }
     }
 

@@ -4,15 +4,13 @@
 //! command being a unit of its own with its own locks and effects. A waiter is claimed while its
 //! command runs, so that no timeout and no second thread can end the same wait.
 
-use crate::args::{Args, PreparedKey};
 use crate::ctx::Blocking;
 use crate::env::Env;
-use crate::error::Result;
-use crate::exec::{self, Done, Invocation};
+use crate::error::{CommandError, Result};
+use crate::exec::{self, Done};
 use crate::keyspace::{Keys, Keyspace, Waiter};
-use crate::keyspec;
 use crate::reply::{Outcome, Reply, ReplyBuffer};
-use brisk_resp::{Limits, RequestDecoder, Spans, Step};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A wait that is over.
@@ -21,6 +19,8 @@ pub struct Served {
     pub replies: ReplyBuffer,
     /// How many changes its command made.
     pub dirty: u64,
+    /// What is answered, if it is an error.
+    pub error: Option<CommandError>,
 }
 
 /// Serves who waits for the keys that became ready, and for those that this makes ready.
@@ -29,23 +29,27 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(Served)) {
         let Some((db, name)) = env.ready.borrow_mut().pop_front() else { return };
         let key = keyspace.hasher().key(&name);
         let mut after = None;
-        while let Some(waiter) = keyspace.next_waiter(db, &key, after) {
+        // When one member of a group finds nothing, none does.
+        let mut in_vain: SmallVec<[Box<[u8]>; 2]> = SmallVec::new();
+        while let Some(waiter) = keyspace.next_waiter(db, &key, after, &in_vain) {
             after = Some(waiter.number);
             let mut replies = ReplyBuffer::new();
-            let (over, dirty) = match run_again(keyspace, env, &waiter, &mut replies) {
-                Ok(Done { outcome: Outcome::Waiting, .. }) => (false, 0),
-                Ok(done) => (true, done.dirty),
+            let (over, dirty, error) = match run_again(keyspace, env, &waiter, &mut replies) {
+                Ok(Done { outcome: Outcome::Waiting, .. }) => (false, 0, None),
+                Ok(done) => (true, done.dirty, None),
                 Err(error) => {
                     replies.clear();
                     Reply::new(&mut replies, waiter.client.protocol).error(&error);
-                    (true, 0)
+                    (true, 0, Some(error))
                 }
             };
-            replies.finish();
             waiter.settle(over);
+            if !over && let Some(group) = &waiter.group {
+                in_vain.push(group.clone());
+            }
             if over {
                 keyspace.forget_waiter(&waiter);
-                deliver(Served { waiter, replies, dirty });
+                deliver(Served { waiter, replies, dirty, error });
             }
         }
     }
@@ -57,35 +61,15 @@ fn run_again(
     waiter: &Waiter,
     replies: &mut ReplyBuffer,
 ) -> Result<Done> {
-    let call = &waiter.call;
-    let mut spans = Spans::new();
-    let limits = Limits { bulk_bytes_max: u64::MAX, ..Limits::default() };
-    let step = RequestDecoder::new().decode(&waiter.request, &limits, &mut spans);
-    debug_assert!(matches!(step, Ok(Step::Request { .. })), "made by encode_request");
-    let list = spans.as_slice();
-    let word = |at: usize| spans.bytes(&waiter.request, list[at]);
-    let found = keyspec::find_keys(call.spec, list.len(), &word).unwrap_or_default();
-    let prepared: Vec<PreparedKey> = found
-        .iter()
-        .map(|key| exec::prepare(key.index, &keyspace.hasher().key(word(key.index))))
-        .collect();
-    let mut args = Args::new(&waiter.request, &spans, list, &prepared, keyspace.hasher());
-    if call.parent.is_some() {
-        args.skip_subcommand();
-    }
-    let mut keys = Keys::unlocked(keyspace, env, call.db);
-    // Holders never wait, so this ends soon.
-    while keys.hold(&prepared).is_err() {
-        std::thread::yield_now();
-    }
-    keys.remove_expired(args.keys());
-    let reply = Reply::new(replies, waiter.client.protocol);
-    let invocation = Invocation {
-        spec: call.spec,
-        parent: call.parent,
-        run: call.run,
-        db: call.db,
-        blocking: Blocking::Again,
-    };
-    exec::run_held(&mut keys, &invocation, &mut args, reply)
+    let command = &waiter.command;
+    command.with_args(keyspace, |args, prepared| {
+        let mut keys = Keys::unlocked(keyspace, env, command.db());
+        // Holders never wait, so this ends soon.
+        while keys.hold(prepared).is_err() {
+            std::thread::yield_now();
+        }
+        keys.remove_expired(args.keys(), false);
+        let reply = Reply::new(replies, waiter.client.protocol);
+        exec::run_held(&mut keys, &command.invocation(Blocking::Again), args, reply)
+    })
 }

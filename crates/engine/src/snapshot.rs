@@ -3,7 +3,7 @@
 use crate::effect::Armed;
 use crate::env::Env;
 use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, UnixMs, evict};
-use crate::types::dump::{entry_of, kind_of, write};
+use crate::types::dump::{Dumpable, entry_of};
 use brisk_persist::LoadError;
 use brisk_persist::rdb::{Entry, Event, Notes, RdbReader, RdbWriter, VERSION, VERSION_FIELD_TTL};
 use std::io::{Read, Write};
@@ -30,8 +30,8 @@ pub fn save<W: Write>(keyspace: &Keyspace, env: &Env, out: &mut RdbWriter<W>) {
         keys.each_slot(DbIndex(number as u32), |_, slot| {
             slot.table().for_each(|stored| {
                 let entry = EntryRef(stored);
-                let encoder = out.begin_entry(kind_of(&entry), entry.key(), notes(&entry, env));
-                write(&entry, encoder);
+                let value = Dumpable::of_entry(&entry);
+                value.write(out.begin_entry(value.kind(), entry.key(), notes(&entry, env)));
             });
             ControlFlow::Continue(())
         });

@@ -18,8 +18,9 @@ use crate::effect::{Armed, EventClass};
 use crate::env::{Env, Settings};
 use crate::error::{CommandError, Result};
 use crate::exec::{self, Invocation};
-use crate::keyspace::{DbIndex, KeyHasher, Keys, Keyspace, UnixMs, Watches};
+use crate::keyspace::{Client, DbIndex, KeyHasher, Keys, Keyspace, UnixMs, Watches};
 use crate::keyspec;
+use crate::long::{self, Finished, Long};
 use crate::random::Random;
 use crate::reply::{Reply, ReplyBuffer};
 use crate::unit::Unit;
@@ -146,6 +147,34 @@ impl Db {
         self.run_words(&split(line))
     }
 
+    /// Runs a line for a client that can wait: the reply, or the work that it leaves.
+    ///
+    /// # Errors
+    /// The work, for [`Db::finish`].
+    pub fn begin(&mut self, line: &str) -> std::result::Result<String, Box<Long>> {
+        let words = split(line);
+        let client = Client { worker: 0, token: 0, id: 1, protocol: self.protocol };
+        let wire = self.wire_in(&words, Blocking::Client(client), None);
+        self.env.take_long().map_or_else(|| Ok(text_of(&wire)), |long| Err(Box::new(long)))
+    }
+
+    /// Does the work of a command and ends it: the reply, or the work that has to be done again.
+    ///
+    /// # Errors
+    /// That work.
+    #[expect(clippy::boxed_local, reason = "handed on as it came")]
+    pub fn finish(&mut self, long: Box<Long>) -> std::result::Result<String, Box<Long>> {
+        let computed = long.compute(&self.keyspace);
+        let finished = long::finish(&self.keyspace, &self.env, computed);
+        match finished {
+            Finished::Again(long) => Err(Box::new(long)),
+            Finished::Over(over) => {
+                self.changes.set(over.dirty);
+                Ok(text_of(&self.sent(over.replies)))
+            }
+        }
+    }
+
     /// Runs a line; the reply, and how many changes it counted.
     pub fn run_counting(&mut self, line: &str) -> (String, u64) {
         self.changes.set(0);
@@ -176,8 +205,10 @@ impl Db {
         let places = prepared.map(|key| slot(&key)).collect();
         self.env.armed.set(Armed::PROPAGATE);
         let mut unit = Unit::holding(&self.keyspace, &self.env, places).expect("nobody else runs");
-        let got: Vec<String> =
-            words.iter().map(|words| text_of(&self.wire_in(words, Some(&mut unit)))).collect();
+        let got: Vec<String> = words
+            .iter()
+            .map(|words| text_of(&self.wire_in(words, Blocking::Never, Some(&mut unit))))
+            .collect();
         let ticket = unit.finish(&self.env);
         assert_eq!(ticket.is_some(), !effects.is_empty(), "a ticket if anything is propagated");
         assert_eq!(got, replies, "{lines:?}");
@@ -236,20 +267,30 @@ impl Db {
 
     /// Runs a command; the reply's bytes as they would be sent.
     pub fn wire<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Vec<u8> {
-        self.wire_in(words, None)
+        self.wire_in(words, Blocking::Never, None)
     }
 
-    fn wire_in<W: AsRef<[u8]>>(&self, words: &[W], unit: Option<&mut Unit<'_>>) -> Vec<u8> {
+    fn wire_in<W: AsRef<[u8]>>(
+        &self,
+        words: &[W],
+        blocking: Blocking,
+        unit: Option<&mut Unit<'_>>,
+    ) -> Vec<u8> {
         let request = encode_request(words);
         let mut spans = Spans::new();
         let step = RequestDecoder::new().decode(&request, &Limits::default(), &mut spans);
         assert!(matches!(step, Ok(Step::Request { .. })), "{step:?}");
         let mut buffer = ReplyBuffer::new();
         let mark = buffer.mark();
-        if let Err(error) = self.execute(&request, &spans, words, &mut buffer, unit) {
+        if let Err(error) = self.execute(&request, &spans, words, &mut buffer, blocking, unit) {
             buffer.truncate(mark);
             Reply::new(&mut buffer, self.protocol).error(&error);
         }
+        self.sent(buffer)
+    }
+
+    /// The bytes of replies as they would be sent.
+    fn sent(&self, mut buffer: ReplyBuffer) -> Vec<u8> {
         buffer.finish();
         self.env.garbage.borrow_mut().clear();
         let out = std::cell::RefCell::new(Vec::new());
@@ -266,6 +307,7 @@ impl Db {
         spans: &Spans,
         words: &[W],
         buffer: &mut ReplyBuffer,
+        blocking: Blocking,
         unit: Option<&mut Unit<'_>>,
     ) -> Result<()> {
         let (command, parent) = find(words)?;
@@ -277,7 +319,6 @@ impl Db {
             args.skip_subcommand();
         }
         let reply = Reply::new(buffer, self.protocol);
-        let blocking = Blocking::Never;
         let call = Invocation { spec, parent, run: command.run, db: self.selected, blocking };
         let done = match unit {
             Some(unit) => unit.run(&self.env, &call, &prepared, &mut args, reply),

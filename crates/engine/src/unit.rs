@@ -57,7 +57,7 @@ impl<'k> Unit<'k> {
         reply: Reply<'_>,
     ) -> Result<Done> {
         self.with_keys(env, call.db, prepared, |keys| {
-            keys.remove_expired(args.keys());
+            keys.remove_expired(args.keys(), false);
             exec::run_held(keys, call, args, reply)
         })
     }

@@ -27,6 +27,7 @@ impl Background {
         let (sender, receiver) = mpsc::sync_channel::<Vec<Garbage>>(QUEUE_MAX);
         let counts = Arc::clone(&self.counts);
         std::thread::Builder::new().name("brisk-free".to_owned()).spawn(move || {
+            crate::long::yield_to_workers();
             for garbage in receiver {
                 let things = weight(&garbage);
                 drop(garbage);
@@ -72,7 +73,7 @@ fn weight(garbage: &[Garbage]) -> u64 {
     let weigh = |thing: &Garbage| match thing {
         Garbage::Entry(_) | Garbage::Value(_) => 1,
         // The key it belongs to is counted when it goes.
-        Garbage::View(_) => 0,
+        Garbage::View(_) | Garbage::Other(_) => 0,
         Garbage::Table(table) => table.view().len() as u64,
     };
     garbage.iter().map(weigh).sum()

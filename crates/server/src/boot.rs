@@ -109,6 +109,10 @@ fn run(mut store: Store) -> Result<u8, String> {
         log.warning(format_args!("{warning}"));
     }
     shared.background.start().map_err(|error| format!("cannot start a thread: {error}"))?;
+    shared
+        .long
+        .start(workers, &shared.keyspace, &shared.mailboxes)
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, &log)?;
     let threads = start_workers(shared, &config, listeners, &log)?;
     log.notice(format_args!("Server initialized"));

@@ -5,6 +5,7 @@
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
 use crate::clients::flag;
+use crate::session::Stall;
 use crate::stats::WorkerStats;
 use crate::tls::HANDSHAKE_MS_MAX;
 use crate::worker::{Worker, unix_ms};
@@ -170,7 +171,8 @@ impl Cron {
             let token: Token = session.token;
             let (input, output) = (session.counted_input, session.counted_output);
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
-            let exempt = session.record.has(flag::MONITOR | flag::BLOCKED);
+            let exempt = session.record.has(flag::MONITOR | flag::BLOCKED)
+                || session.stall == Stall::Elsewhere;
             let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
             let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;
             if late || (timeout_ms > 0 && idle > timeout_ms && !exempt) {

@@ -2,6 +2,7 @@
 
 use crate::batch::{Batch, Request};
 use crate::call::Call;
+use crate::clients::ClientRecord;
 use crate::gate::{self, Verdict};
 use crate::session::{Session, Stall};
 use crate::shared::armed;
@@ -21,6 +22,8 @@ pub enum Flow {
     Next,
     /// It was run and waits inside its command.
     Waiting,
+    /// It was run, and another thread computes the answer.
+    Elsewhere,
     /// The request was not run; run it again when this is over.
     Later(Stall),
 }
@@ -70,7 +73,18 @@ impl Core {
         let mark = replies.mark();
         let result = self.run(session, row, batch.keys(request), &mut args, replies);
         let (failed, waits) = match result {
+            Ok(Outcome::Elsewhere) => {
+                if armed & armed::MONITOR != 0 && row.is_monitored() {
+                    self.tell_monitors(session, row, &args);
+                }
+                self.leave_long(session, row);
+                return Flow::Elsewhere;
+            }
             Ok(outcome) => (false, outcome == Outcome::Waiting),
+            Err(CommandError::SlotFrozen) => {
+                replies.truncate(mark);
+                return Flow::Later(Stall::Frozen);
+            }
             Err(CommandError::SlotBusy) => {
                 replies.truncate(mark);
                 self.stats().slot_conflicts.add(1);
@@ -183,9 +197,13 @@ impl Core {
         error: &CommandError,
         replies: &mut ReplyBuffer,
     ) {
+        self.count_error(error);
+        Reply::new(replies, session.protocol).error(error);
+    }
+
+    pub(crate) fn count_error(&self, error: &CommandError) {
         self.stats().error_replies.add(1);
         self.shared.count_error(&error.to_string());
-        Reply::new(replies, session.protocol).error(error);
     }
 
     /// Statistics, slow log, latency monitor.
@@ -200,6 +218,19 @@ impl Core {
         let ticks = self.clock.ticks();
         let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
         self.last_ticks = ticks;
+        self.book(&session.record, row, failed, ns, words);
+    }
+
+    /// The same for a command that took `ns`.
+    #[inline]
+    pub(crate) fn book(
+        &mut self,
+        client: &ClientRecord,
+        row: &'static Row,
+        failed: bool,
+        ns: u64,
+        words: &Args<'_>,
+    ) {
         self.ran += 1;
         self.last_row = row.id as u32;
         let own = &self.stats().commands[row.id];
@@ -212,7 +243,7 @@ impl Core {
             own.latency.record(ns);
         }
         if ns >= self.slow_ns {
-            self.account_slow(session, row, ns, words);
+            self.account_slow(client, row, ns, words);
         }
     }
 }

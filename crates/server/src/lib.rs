@@ -16,6 +16,7 @@ pub mod info;
 pub mod latency;
 pub mod listeners;
 pub mod log;
+pub mod long;
 pub mod mailbox;
 pub mod memory;
 pub mod monitor;

@@ -24,6 +24,10 @@ pub enum Message {
     Unpause,
     /// The wait of this client's command is over, and this is its answer.
     Served(Delivery),
+    /// The work for a command of one of the worker's clients is done.
+    Computed(Box<crate::long::Outcome>),
+    /// Slots that were frozen are not any more.
+    Thawed,
     /// CLIENT UNBLOCK has ended the wait of this client's command.
     Unblock { token: Token, id: u64, how: Unblocked },
     /// This session wants a line for each command from now on.

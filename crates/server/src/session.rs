@@ -33,6 +33,10 @@ pub enum Stall {
     Paused,
     /// Its command waits for a key.
     Waiting,
+    /// Its command is computed by another thread.
+    Elsewhere,
+    /// Its command would write to what another one is computed from.
+    Frozen,
 }
 
 /// What CLIENT REPLY asked for.

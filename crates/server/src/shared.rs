@@ -52,6 +52,7 @@ pub struct Shared {
     pub pause: Pause,
     /// Error replies by code word.
     pub errors: Mutex<HashMap<String, u64>>,
+    pub long: crate::long::LongWork,
     pub background: crate::background::Background,
     pub started: Instant,
     pub started_unix_ms: u64,
@@ -104,6 +105,7 @@ impl Shared {
             pause: Pause::default(),
             errors: Mutex::default(),
             background: crate::background::Background::default(),
+            long: crate::long::LongWork::default(),
             started: Instant::now(),
             started_unix_ms,
             run_id,

@@ -12,11 +12,13 @@
 //! | `turn` | executing a session's input |
 //! | `staging` | executing small requests of many sessions together |
 //! | `waiting` | sessions whose commands wait for keys |
+//! | `long` | sessions whose commands are computed by other threads |
 //! | `encrypted`, `monitors` | TLS sessions; sessions that watch all commands |
 
 mod core;
 mod encrypted;
 mod events;
+mod long;
 mod monitors;
 mod staging;
 mod turn;
@@ -27,6 +29,7 @@ use self::staging::Staged;
 use self::turn::close_flushed;
 use crate::batch::Batch;
 use crate::cron::Cron;
+use crate::long::Outcome;
 use crate::mailbox::Message;
 use crate::session::{Session, Stall};
 use brisk_engine::ReplyBuffer;
@@ -60,6 +63,11 @@ pub struct Worker {
     again: VecDeque<Token>,
     /// Sessions that wait for the end of CLIENT PAUSE.
     paused: Vec<Token>,
+    /// Sessions that wait until slots are no longer frozen.
+    frozen: Vec<Token>,
+    /// What was computed and may not be stored during CLIENT PAUSE. At most as many as there were
+    /// commands waiting for it.
+    held_back: Vec<Outcome>,
     /// When the waits of this worker's sessions are over.
     wait_timers: Wheel<Token>,
     monitors: HashSet<Token>,
@@ -87,6 +95,8 @@ impl Worker {
             sessions: Vec::new(),
             again: VecDeque::new(),
             paused: Vec::new(),
+            frozen: Vec::new(),
+            held_back: Vec::new(),
             wait_timers: Wheel::new(unix_ms()),
             monitors: HashSet::new(),
             round_began: 0,
@@ -162,13 +172,14 @@ impl Worker {
     /// Resumes sessions that CLIENT PAUSE holds, if it is over.
     pub fn resume_paused(&mut self, io: &mut Control) {
         self.core.read_clocks();
+        self.take_held_back(io);
         for token in std::mem::take(&mut self.paused) {
             self.go_on(io, token, Stall::Paused);
         }
     }
 
     pub fn has_paused(&self) -> bool {
-        !self.paused.is_empty()
+        !self.paused.is_empty() || !self.held_back.is_empty()
     }
 
     /// How long CLIENT PAUSE is still in force; 0 if it is not.

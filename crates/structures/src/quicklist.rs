@@ -106,6 +106,12 @@ impl QuickList {
         QuickList { nodes: Sequence::new(), options }
     }
 
+    /// Whether one is a clone of the other and neither was changed since. O(1).
+    #[must_use]
+    pub fn is_same(&self, other: &QuickList) -> bool {
+        self.nodes.is_same(&other.nodes)
+    }
+
     /// The elements of `list` as one node, whatever its size.
     #[must_use]
     pub fn from_listpack(list: ListPack, options: Options) -> QuickList {

@@ -126,6 +126,12 @@ impl Segments {
         }
     }
 
+    /// Whether one is a clone of the other and neither was changed since. O(pages).
+    #[must_use]
+    pub fn is_same(&self, other: &Segments) -> bool {
+        self.root.is_same(&other.root)
+    }
+
     /// Number of elements. O(1).
     #[inline]
     #[must_use]

@@ -86,6 +86,12 @@ impl<T: Part> Default for Sequence<T> {
 }
 
 impl<T: Part> Sequence<T> {
+    /// Whether one is a clone of the other and neither was changed since. O(1).
+    #[must_use]
+    pub fn is_same(&self, other: &Sequence<T>) -> bool {
+        Arc::ptr_eq(&self.root.branch, &other.root.branch)
+    }
+
     /// Without parts.
     #[must_use]
     pub fn new() -> Sequence<T> {

@@ -15,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod conn;
+pub mod crowd;
 pub mod diff;
 pub mod matrix;
 pub mod port;

@@ -7,8 +7,11 @@
 //!
 //! - [`sides`]: the servers. [`load`]: redis-benchmark and our own load. [`report`]: the table.
 //! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
-//! - [`types`]: commands on collections, and what these take.
+//! - [`blocking`]: clients that wait.
+//! - [`types`]: commands on collections, and what these take. [`huge`]: values of millions.
 
+mod blocking;
+mod huge;
 mod load;
 mod report;
 mod resources;
@@ -81,6 +84,16 @@ const CASES: &[Case] = &[
         name: "commands",
         about: "commands on all types, pipelined; --only picks some by name",
         run: types::commands,
+    },
+    Case {
+        name: "blocking",
+        about: "1,000 clients share 1,000,000 items, exactly; 10,000 that wait vanish at once",
+        run: blocking::blocking,
+    },
+    Case {
+        name: "huge",
+        about: "what others wait while values of millions go, are read or made; --part, --only",
+        run: huge::huge,
     },
     Case { name: "elements", about: "memory per element of collections", run: types::elements },
     Case {

@@ -9,7 +9,7 @@ use super::keys::{Keys, discard, discard_value, free_value};
 use super::{Entry, Key, UnixMs};
 use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
-use crate::types::{Collection, Edit, EncodingLimits, Kind, kind_byte, string};
+use crate::types::{Collection, Edit, EncodingLimits, kind_byte, string};
 use brisk_structures::entry::ValueRef;
 
 impl Keys<'_> {
@@ -73,6 +73,7 @@ impl Keys<'_> {
         touch(env, &entry);
         let value = entry.boxed_mut().and_then(C::of_value_mut);
         let value = value.expect("an entry's kind is that of its value");
+        let before = value.awaited();
         let edit = match change(value, &env.settings.limits) {
             Ok(edit) => edit,
             Err(error) => return Ok(Err(error)),
@@ -80,6 +81,7 @@ impl Keys<'_> {
         let Edit { result, happened, changes, event, beside } = edit;
         let gone = value.is_empty() && !C::MAY_BE_EMPTY;
         let value_deadline = value.next_deadline();
+        let stirred = value.awaited() != before;
         let kind = kind_byte(C::KIND, value.encoding());
         entry.set_kind(kind);
         if let Some(deadline) = value_deadline {
@@ -92,7 +94,7 @@ impl Keys<'_> {
                 self.changed_by(key, changes, C::EVENTS, event);
             }
             // Lists and sorted sets serve who waits as they appear; a stream with each entry.
-            if C::KIND == Kind::Stream && self.is_waited_for(key.slot) {
+            if stirred && self.is_waited_for(key.slot) {
                 self.signal(key);
             }
         }

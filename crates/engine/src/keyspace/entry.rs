@@ -8,7 +8,7 @@ use super::{DbIndex, Key, Stored, UnixMs};
 use crate::effect::EventClass;
 use crate::types::stream::Stream;
 use crate::types::string::{self, Str, StrRef};
-use crate::types::{Edit, Encoding, Kind, Type, encoding_of, kind_of};
+use crate::types::{Edit, Encoding, Kind, Type, Value, encoding_of, kind_of};
 use brisk_structures::entry::ValueRef;
 use std::marker::PhantomData;
 
@@ -42,6 +42,13 @@ impl<'k> EntryRef<'k> {
     /// The key.
     pub fn key(&self) -> &'k [u8] {
         self.0.key()
+    }
+    /// The value if it does not live inside the entry.
+    pub(crate) fn boxed(&self) -> Option<&'k Value> {
+        match self.0.value() {
+            ValueRef::Boxed(value) => Some(value),
+            ValueRef::Bytes(_) | ValueRef::Int(_) => None,
+        }
     }
     /// The value if it is a stream.
     pub fn stream(&self) -> Option<&'k Stream> {

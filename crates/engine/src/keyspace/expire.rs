@@ -6,9 +6,9 @@
 //! would cost all the time there is; resting keeps an expired key in memory for less than a second
 //! and the cost at one look per key and second. A walk goes bucket by bucket and may stop anywhere.
 
-use super::fields::{FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, expire_inside, inner_deadline};
+use super::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
 use super::keys::{after_expiry, lock_patiently};
-use super::watching::WATCHED;
+use super::marks::{FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, WATCHED};
 use super::{Database, DbIndex, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
 
@@ -17,9 +17,6 @@ const REST_MS: u32 = 800;
 
 /// Buckets walked between two looks at the time left.
 const BUCKETS_PER_STEP: usize = 64;
-
-/// Fields removed from one hash between two looks at the time left.
-const FIELDS_PER_STEP: usize = 2000;
 
 /// Slots passed by between two looks at the time left.
 const IDLE_SLOTS_PER_LOOK: u32 = 256;
@@ -133,7 +130,7 @@ impl Sweeper {
         let due_inside = self.extract_step(keyspace, env, db, &mut guard);
         for key in due_inside {
             let hash = keyspace.hasher().hash(&key);
-            if !expire_inside(keyspace, env, db, &mut guard, hash, &key, FIELDS_PER_STEP) {
+            if !expire_inside(keyspace, env, db, &mut guard, hash, &key, FIELDS_PER_SLICE) {
                 self.position = from;
                 return Walked::Part;
             }

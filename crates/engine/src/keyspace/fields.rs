@@ -8,7 +8,7 @@
 //! found nothing.
 
 use super::keys::{Keys, detach, discard, note_gone, notify};
-use super::watching::WATCHED;
+use super::marks::{FIELD_MARKS, FIELDS_EXPIRE, WATCHED};
 use super::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::effect::{Armed, Effect, EventClass};
 use crate::env::Env;
@@ -16,12 +16,8 @@ use crate::types::hash::Hash;
 use crate::types::{Collection, Kind, kind_of};
 use brisk_structures::entry::ValueRef;
 
-/// Mark of a slot: fields of its hashes may have deadlines.
-pub(super) const FIELDS_EXPIRE: u8 = 2;
-/// The same for deadlines set since the present walk over the slot began.
-pub(super) const FIELDS_EXPIRE_ANEW: u8 = 4;
-/// Both.
-pub(super) const FIELD_MARKS: u8 = FIELDS_EXPIRE | FIELDS_EXPIRE_ANEW;
+/// Fields that one command, or one step of the expiry cycle, removes from a hash at once.
+pub(super) const FIELDS_PER_SLICE: usize = 2000;
 
 /// Fields named in one HDEL that tells of expired ones.
 const PROPAGATED_FIELDS_MAX: usize = 1024;
@@ -47,16 +43,15 @@ impl Keys<'_> {
         self.keyspace().database(self.db()).note_inner_deadlines();
     }
 
-    /// Removes what is due inside the value of `key`.
-    pub(super) fn remove_expired_inside(&mut self, key: &Key<'_>) {
+    /// Removes what is due inside the value of `key`, about `limit` things; false if more are.
+    pub(super) fn remove_expired_inside(&mut self, key: &Key<'_>, limit: usize) -> bool {
         let now = self.now();
-        if self.inner_deadline(key).is_some_and(|at| at <= now) {
-            let (env, db) = (self.env(), self.db());
-            self.expired_any = true;
-            let keyspace = self.keyspace();
-            let guard = self.slot_mut(key.slot);
-            expire_inside(keyspace, env, db, guard, key.hash, key.bytes, usize::MAX);
+        if self.inner_deadline(key).is_none_or(|at| at > now) {
+            return true;
         }
+        let (keyspace, env, db) = (self.keyspace(), self.env(), self.db());
+        self.expired_any = true;
+        expire_inside(keyspace, env, db, self.slot_mut(key.slot), key.hash, key.bytes, limit)
     }
 }
 
@@ -81,7 +76,7 @@ pub(super) fn expire_inside(
     limit: usize,
 ) -> bool {
     let armed = env.armed.get();
-    let (mut count, mut names) = (0, Vec::new());
+    let (mut count, mut names) = (0i64, Vec::new());
     let found = guard.table_mut().into_find_mut(key_hash, key).and_then(|mut entry| {
         let hash = Hash::of_value_mut(entry.boxed_mut()?)?;
         let done = hash.expire(env.now().0, limit, |field| {
@@ -96,6 +91,7 @@ pub(super) fn expire_inside(
     if count > 0 && guard.marks() & WATCHED != 0 {
         keyspace.tell_watchers(db, key, true);
     }
+    env.tally.expired_fields.add(count);
     if count > 0 && !armed.is_empty() {
         notify(env, db, key, EventClass::HASH, "hexpired");
         for fields in names.chunks(PROPAGATED_FIELDS_MAX) {

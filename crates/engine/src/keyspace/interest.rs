@@ -10,48 +10,55 @@
 //! locks are held for single steps, after the slot's.
 
 use super::{DbIndex, SlotId};
-use brisk_structures::list::List;
-use brisk_structures::slab::Id;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const SHARDS: usize = 64;
 
-type Queues<T> = HashMap<Box<[u8]>, List<T>>;
-type Shard<T> = HashMap<(DbIndex, SlotId), Queues<T>>;
+type Queues<Q> = HashMap<Box<[u8]>, Q>;
+type Shard<Q> = HashMap<(DbIndex, SlotId), Queues<Q>>;
 
-/// All queues of one kind of interest.
+/// All queues of one kind of interest; a queue is there while it is not empty.
 #[derive(Debug)]
-pub(super) struct Interests<T> {
-    shards: Box<[Mutex<Shard<T>>]>,
+pub(super) struct Interests<Q> {
+    shards: Box<[Mutex<Shard<Q>>]>,
 }
 
-impl<T> Interests<T> {
-    pub(super) fn new() -> Interests<T> {
+impl<Q: Default> Interests<Q> {
+    pub(super) fn new() -> Interests<Q> {
         Interests { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
     }
 
-    fn shard(&self, slot: SlotId) -> MutexGuard<'_, Shard<T>> {
+    fn shard(&self, slot: SlotId) -> MutexGuard<'_, Shard<Q>> {
         self.shards[slot.index() % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts `who` at the end of a key's queue. O(1).
-    pub(super) fn join(&self, db: DbIndex, slot: SlotId, key: &[u8], who: T) -> Id {
+    /// Lets `join` put somebody into a key's queue. O(1).
+    pub(super) fn join<R>(
+        &self,
+        db: DbIndex,
+        slot: SlotId,
+        key: &[u8],
+        join: impl FnOnce(&mut Q) -> R,
+    ) -> R {
         let mut shard = self.shard(slot);
         let queues = shard.entry((db, slot)).or_default();
-        queues.entry(key.into()).or_default().push_back(who)
+        join(queues.entry(key.into()).or_default())
     }
 
-    /// Takes one out of a key's queue; true if nobody is interested in any key of the slot any
-    /// more. O(1).
-    pub(super) fn leave(&self, db: DbIndex, slot: SlotId, key: &[u8], place: Id) -> bool {
+    /// Lets `leave` take somebody out of a key's queue and say whether it is empty then; true if
+    /// nobody is interested in any key of the slot any more. O(1).
+    pub(super) fn leave(
+        &self,
+        db: DbIndex,
+        slot: SlotId,
+        key: &[u8],
+        leave: impl FnOnce(&mut Q) -> bool,
+    ) -> bool {
         let mut shard = self.shard(slot);
         let Some(queues) = shard.get_mut(&(db, slot)) else { return true };
-        if let Some(queue) = queues.get_mut(key) {
-            queue.remove(place);
-            if queue.is_empty() {
-                queues.remove(key);
-            }
+        if queues.get_mut(key).is_some_and(leave) {
+            queues.remove(key);
         }
         let last = queues.is_empty();
         if last {
@@ -66,18 +73,13 @@ impl<T> Interests<T> {
         db: DbIndex,
         slot: SlotId,
         key: &[u8],
-        look: impl FnOnce(&mut List<T>) -> R,
+        look: impl FnOnce(&mut Q) -> R,
     ) -> Option<R> {
         self.shard(slot).get_mut(&(db, slot))?.get_mut(key).map(look)
     }
 
     /// Lets `look` see every key of a slot that has a queue.
-    pub(super) fn each(
-        &self,
-        db: DbIndex,
-        slot: SlotId,
-        mut look: impl FnMut(&[u8], &mut List<T>),
-    ) {
+    pub(super) fn each(&self, db: DbIndex, slot: SlotId, mut look: impl FnMut(&[u8], &mut Q)) {
         let mut shard = self.shard(slot);
         let queues = shard.get_mut(&(db, slot)).into_iter().flatten();
         queues.for_each(|(key, queue)| look(key, queue));
@@ -85,7 +87,7 @@ impl<T> Interests<T> {
 
     /// How many keys have queues. O(slots with queues).
     pub(super) fn key_count(&self) -> usize {
-        let count = |shard: &Mutex<Shard<T>>| -> usize {
+        let count = |shard: &Mutex<Shard<Q>>| -> usize {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             shard.values().map(HashMap::len).sum()
         };

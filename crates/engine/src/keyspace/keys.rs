@@ -3,10 +3,9 @@
 
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
-use super::fields::{self, FIELD_MARKS, FIELDS_EXPIRE};
+use super::fields;
+use super::marks::{FIELD_MARKS, FIELDS_EXPIRE, WAITED_FOR, WATCHED};
 use super::tally::DatabaseTotals;
-use super::waiting::WAITED_FOR;
-use super::watching::WATCHED;
 use super::{
     Database, DbIndex, Entry, Key, Keyspace, Place, SLOTS, SlotGuard, SlotId, Stored, StoredMut,
     Ticket, UnixMs,
@@ -201,7 +200,7 @@ impl<'a> Keys<'a> {
             guards.insert(at, (place, guard));
             self.held = Held::Many(guards);
         }
-        self.in_db(db, |keys| keys.remove_if_expired(key));
+        self.in_db(db, |keys| keys.remove_if_expired(key, usize::MAX));
         Ok(())
     }
 
@@ -461,6 +460,24 @@ impl<'a> Keys<'a> {
         }
     }
 
+    pub(super) fn each_held(&mut self, mut change: impl FnMut(&mut SlotGuard<'a>)) {
+        match &mut self.held {
+            Held::None => {}
+            Held::One(_, guard) => change(guard),
+            Held::Many(guards) => guards.iter_mut().for_each(|(_, guard)| change(guard)),
+        }
+    }
+
+    /// Whether one of the slots that are held has the mark.
+    #[inline]
+    pub(super) fn any_mark(&self, bit: u8) -> bool {
+        match &self.held {
+            Held::None => false,
+            Held::One(_, guard) => guard.marks() & bit != 0,
+            Held::Many(guards) => guards.iter().any(|(_, guard)| guard.marks() & bit != 0),
+        }
+    }
+
     /// Sets bits of a slot's marks.
     pub(super) fn mark(&mut self, slot: SlotId, bits: u8) {
         let guard = self.guard_mut(slot);
@@ -574,33 +591,38 @@ impl<'a> Keys<'a> {
         before.is_some()
     }
 
-    /// Removes those of the command's keys whose deadline has passed.
+    /// Removes those of the command's keys whose deadline has passed, and what is due inside the
+    /// others. With `in_slices` only so much of that that it does not take long: false if more is
+    /// due.
     #[inline]
-    pub(crate) fn remove_expired<'w>(&mut self, keys: impl Iterator<Item = Key<'w>>) {
+    pub(crate) fn remove_expired<'w>(
+        &mut self,
+        keys: impl Iterator<Item = Key<'w>>,
+        in_slices: bool,
+    ) -> bool {
         let now = self.now();
         let due = match &self.held {
             Held::None => false,
             Held::One(_, guard) => guard.meta().earliest <= now,
             Held::Many(guards) => guards.iter().any(|(_, guard)| guard.meta().earliest <= now),
         };
-        if due {
-            for key in keys {
-                self.remove_if_expired(&key);
-            }
-        }
+        let limit = if in_slices { fields::FIELDS_PER_SLICE } else { usize::MAX };
+        let mut keys = keys;
+        !due || keys.all(|key| self.remove_if_expired(&key, limit))
     }
 
+    /// False if more than `limit` things are due inside the key's value.
     #[cold]
-    fn remove_if_expired(&mut self, key: &Key<'_>) {
+    fn remove_if_expired(&mut self, key: &Key<'_>, limit: usize) -> bool {
         let now = self.now();
         let deadline = self.find(key).and_then(|entry| entry.deadline());
         if deadline.is_some_and(|at| UnixMs(at) <= now) {
             let entry = self.detach(key).expect("it was just found");
             self.expired_any = true;
             after_expiry(self.env, self.db, entry);
-        } else {
-            self.remove_expired_inside(key);
+            return true;
         }
+        self.remove_expired_inside(key, limit)
     }
 
     /// The soonest deadline inside the value of a key, or a lower bound of it.
@@ -707,15 +729,7 @@ impl<'a> Keys<'a> {
             return None;
         }
         let ticket = self.keyspace.next_ticket();
-        match &mut self.held {
-            Held::None => {}
-            Held::One(_, guard) => guard.meta_mut().last_write = ticket,
-            Held::Many(guards) => {
-                for (_, guard) in guards {
-                    guard.meta_mut().last_write = ticket;
-                }
-            }
-        }
+        self.each_held(|guard| guard.meta_mut().last_write = ticket);
         for (db, slot) in aftermath.slots.drain(..) {
             lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
         }
@@ -905,6 +919,29 @@ impl<'a> Keys<'a> {
     }
 }
 
+impl Keyspace {
+    /// Shows `visit` all keys of a database that have not expired, slot after slot, each step of
+    /// which is locked by itself. Keys that stay throughout are seen exactly once. For threads that
+    /// hold no slot. O(keys + slots).
+    pub(crate) fn each_key(&self, db: DbIndex, now: UnixMs, mut visit: impl FnMut(EntryRef<'_>)) {
+        let Some(database) = self.database_if_used(db) else { return };
+        for slot in 0..SLOTS as u16 {
+            let (id, mut position) = (SlotId::new(slot), 0);
+            while !database.slot(id).is_empty() {
+                let guard = lock_patiently(database, id);
+                position = guard.table().scan(position, |entry| {
+                    if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
+                        visit(EntryRef(entry));
+                    }
+                });
+                if position == 0 {
+                    break;
+                }
+            }
+        }
+    }
+}
+
 /// Locks a slot that no command of this thread holds. Holders never wait, so this ends soon.
 pub(crate) fn lock_patiently(database: &Database, id: SlotId) -> SlotGuard<'_> {
     loop {
@@ -998,7 +1035,7 @@ pub(super) fn discard(env: &Env, mut entry: Entry) {
 }
 
 /// Like [`discard`] for a value that was in no entry.
-pub(super) fn discard_value(env: &Env, value: Value) {
+pub(crate) fn discard_value(env: &Env, value: Value) {
     if !value.is_light() {
         env.garbage.borrow_mut().push(Garbage::Value(value));
     }

@@ -19,20 +19,23 @@ pub mod entry;
 pub mod evict;
 pub mod expire;
 mod fields;
+mod freeze;
 mod interest;
 mod keys;
+mod marks;
 mod tally;
 mod waiting;
 mod watching;
 
 pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
+pub(crate) use keys::discard_value;
 pub use keys::{Keys, Overwrite};
 pub(crate) use keys::{Locks, lock_patiently};
 use tally::{Count, DatabaseTally};
 pub use tally::{Tally, Totals};
+pub(crate) use waiting::Wish;
 pub use waiting::{Client, Unserved, Waiter};
-pub(crate) use waiting::{WaitingCall, Wish};
 pub use watching::{Watcher, Watches};
 
 use crate::types::Value;
@@ -333,7 +336,7 @@ impl Keyspace {
                         assert!(earliest <= UnixMs(deadline), "a bound above a deadline");
                     }
                     if let Some(deadline) = fields::inner_deadline(&entry) {
-                        assert!(guard.marks() & fields::FIELDS_EXPIRE != 0, "an unmarked slot");
+                        assert!(guard.marks() & marks::FIELDS_EXPIRE != 0, "an unmarked slot");
                         assert!(database.has_inner_deadlines(), "an unmarked database");
                         let earliest = guard.meta().earliest;
                         assert!(earliest <= deadline, "a bound above a field's deadline");

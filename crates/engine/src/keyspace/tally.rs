@@ -27,6 +27,8 @@ pub struct Tally {
     pub hits: Count,
     pub misses: Count,
     pub expired: Count,
+    /// Fields of hashes.
+    pub expired_fields: Count,
     pub evicted: Count,
     /// Slot sweeps that stopped because their time was up.
     pub expire_time_cap_reached: Count,
@@ -57,6 +59,7 @@ impl Tally {
             hits: Count::default(),
             misses: Count::default(),
             expired: Count::default(),
+            expired_fields: Count::default(),
             evicted: Count::default(),
             expire_time_cap_reached: Count::default(),
         }
@@ -64,8 +67,14 @@ impl Tally {
 
     /// Counts events from zero again. The owner must not be counting meanwhile.
     pub(super) fn reset_statistics(&self) {
-        let events =
-            [&self.hits, &self.misses, &self.expired, &self.evicted, &self.expire_time_cap_reached];
+        let events = [
+            &self.hits,
+            &self.misses,
+            &self.expired,
+            &self.expired_fields,
+            &self.evicted,
+            &self.expire_time_cap_reached,
+        ];
         for count in events {
             count.0.store(0, Ordering::Relaxed);
         }
@@ -84,6 +93,7 @@ pub struct Totals {
     pub hits: u64,
     pub misses: u64,
     pub expired: u64,
+    pub expired_fields: u64,
     pub evicted: u64,
     pub expire_time_cap_reached: u64,
 }
@@ -130,6 +140,7 @@ impl Totals {
             hits: sum(&|tally| &tally.hits),
             misses: sum(&|tally| &tally.misses),
             expired: sum(&|tally| &tally.expired),
+            expired_fields: sum(&|tally| &tally.expired_fields),
             evicted: sum(&|tally| &tally.evicted),
             expire_time_cap_reached: sum(&|tally| &tally.expire_time_cap_reached),
         }

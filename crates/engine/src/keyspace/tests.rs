@@ -39,7 +39,7 @@ impl World {
         let prepared: Vec<PreparedKey> =
             found.iter().enumerate().map(|(index, key)| prepare(index, key)).collect();
         let mut keys = Keys::lock(&self.keyspace, &self.env, db, &prepared).unwrap();
-        keys.remove_expired(found.iter().copied());
+        keys.remove_expired(found.iter().copied(), false);
         action(&mut keys, &found)
     }
 

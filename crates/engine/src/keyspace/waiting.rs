@@ -9,19 +9,18 @@
 
 use super::interest::Interests;
 use super::keys::lock_patiently;
+use super::marks::WAITED_FOR;
 use super::{DbIndex, Key, Keys, Keyspace, SlotId};
 use crate::command::Spec;
-use crate::ctx::Handler;
 use crate::env::Env;
+use crate::exec::Recorded;
 use crate::reply::{Outcome, Reply};
 use crate::types::Kind;
 use brisk_resp::Protocol;
+use brisk_structures::list::List;
 use brisk_structures::slab::Id;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-
-/// Mark of a slot: some client waits for one of its keys, present or not.
-pub(super) const WAITED_FOR: u8 = 1;
 
 /// States of a waiter.
 const WAITING: u8 = 0;
@@ -56,25 +55,16 @@ impl Unserved {
     }
 }
 
-/// The command that waits.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WaitingCall {
-    pub(crate) spec: &'static Spec,
-    pub(crate) parent: Option<&'static Spec>,
-    pub(crate) run: Handler,
-    pub(crate) db: DbIndex,
-}
-
 /// A client that waits inside a command.
 pub struct Waiter {
     pub client: Client,
     /// `None`: it waits for ever.
     pub deadline_ms: Option<u64>,
-    pub(crate) call: WaitingCall,
-    /// The command as a request.
-    pub(crate) request: Vec<u8>,
+    pub(crate) command: Recorded,
     /// It is of no use to run the command again while the key holds something else.
     pub(crate) kind: Kind,
+    /// The group it waits in.
+    pub(crate) group: Option<Box<[u8]>>,
     /// Order of arrival among all waiters.
     pub(crate) number: u64,
     keys: Vec<Awaited>,
@@ -107,6 +97,11 @@ impl Waiter {
         }
     }
 
+    /// The command that waits, and its container.
+    pub fn command(&self) -> (&'static Spec, Option<&'static Spec>) {
+        (self.command.spec(), self.command.parent())
+    }
+
     pub(crate) fn claim(&self) -> bool {
         self.transit(WAITING, CLAIMED).is_ok()
     }
@@ -124,56 +119,155 @@ impl Waiter {
 /// What a command says of the wait it begins.
 pub(crate) struct Wish<'w> {
     pub(crate) client: Client,
-    pub(crate) call: WaitingCall,
-    pub(crate) request: Vec<u8>,
+    pub(crate) command: Recorded,
     pub(crate) kind: Kind,
     pub(crate) keys: &'w [Key<'w>],
+    pub(crate) group: Option<&'w [u8]>,
     pub(crate) deadline_ms: Option<u64>,
+}
+
+/// Who waits for one key.
+#[derive(Debug, Default)]
+struct Queue {
+    waiters: List<Arc<Waiter>>,
+    /// How many of them wait for each kind of value: with none nobody has to be looked at.
+    of_kind: [u32; Kind::ALL.len()],
+    /// How many of them wait in a group, hence are concerned by the end of the key.
+    in_groups: u32,
+    /// How many of these in which group. There are few.
+    groups: Vec<(Box<[u8]>, u32)>,
+}
+
+impl Queue {
+    fn count(&mut self, waiter: &Waiter, change: i32) {
+        let add = |count: &mut u32| *count = count.wrapping_add_signed(change);
+        add(&mut self.of_kind[waiter.kind as usize]);
+        let Some(group) = &waiter.group else { return };
+        add(&mut self.in_groups);
+        match self.groups.iter().position(|(name, _)| name == group) {
+            Some(at) => {
+                add(&mut self.groups[at].1);
+                if self.groups[at].1 == 0 {
+                    self.groups.swap_remove(at);
+                }
+            }
+            None => self.groups.push((group.clone(), 1)),
+        }
+    }
+
+    /// Whether anybody is concerned by a key of this kind, or by its end, whose group is not among
+    /// those `in_vain`. O(groups).
+    fn concerns(&self, kind: Option<Kind>, in_vain: &[Box<[u8]>]) -> bool {
+        let Some(kind) = kind else { return self.in_groups > 0 };
+        let of_kind = self.of_kind[kind as usize];
+        let done =
+            |(name, count): &(Box<[u8]>, u32)| if in_vain.contains(name) { *count } else { 0 };
+        of_kind > 0 && (in_vain.is_empty() || self.groups.iter().map(done).sum::<u32>() < of_kind)
+    }
 }
 
 /// All queues.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    queues: Interests<Arc<Waiter>>,
+    queues: Interests<Queue>,
     numbers: AtomicU64,
+    /// How many keys are waited for, and of how many the end is.
+    keys: AtomicUsize,
+    keys_of_end: AtomicUsize,
 }
 
 impl Waiting {
     pub(super) fn new() -> Waiting {
-        Waiting { queues: Interests::new(), numbers: AtomicU64::new(0) }
+        Waiting {
+            queues: Interests::new(),
+            numbers: AtomicU64::new(0),
+            keys: AtomicUsize::new(0),
+            keys_of_end: AtomicUsize::new(0),
+        }
+    }
+
+    fn join(&self, db: DbIndex, key: &Awaited, waiter: &Arc<Waiter>) -> Id {
+        self.queues.join(db, key.slot, &key.bytes, |queue| {
+            let had_end = queue.in_groups > 0;
+            queue.count(waiter, 1);
+            let place = queue.waiters.push_back(Arc::clone(waiter));
+            let new = |is_new: bool| usize::from(is_new);
+            self.keys.fetch_add(new(queue.waiters.len() == 1), Ordering::Relaxed);
+            self.keys_of_end.fetch_add(new(queue.in_groups > 0 && !had_end), Ordering::Relaxed);
+            place
+        })
+    }
+
+    /// Takes a waiter out of one queue; true if nobody waits for any key of the slot any more.
+    fn leave(&self, db: DbIndex, key: &Awaited, place: Id) -> bool {
+        self.queues.leave(db, key.slot, &key.bytes, |queue| {
+            let had_end = queue.in_groups > 0;
+            if let Some(waiter) = queue.waiters.remove(place) {
+                queue.count(&waiter, -1);
+            }
+            let (is_empty, end_left) = (queue.waiters.is_empty(), had_end && queue.in_groups == 0);
+            self.keys.fetch_sub(usize::from(is_empty), Ordering::Relaxed);
+            self.keys_of_end.fetch_sub(usize::from(end_left), Ordering::Relaxed);
+            is_empty
+        })
     }
 
     fn is_awaited(&self, db: DbIndex, slot: SlotId, key: &[u8]) -> bool {
         self.queues.with(db, slot, key, |_| ()).is_some()
     }
 
-    /// The oldest waiter of a key that came after number `after`.
-    fn next(&self, db: DbIndex, key: &Key<'_>, after: Option<u64>) -> Option<Arc<Waiter>> {
-        let later = |waiter: &Arc<Waiter>| after.is_none_or(|number| waiter.number > number);
-        let found = self.queues.with(db, key.slot, key.bytes, |queue| {
-            queue.iter().map(|(_, waiter)| waiter).find(|waiter| later(waiter)).cloned()
-        });
-        found.flatten()
+    /// Claims the oldest waiter that came after number `after` and that is concerned by a key of
+    /// this kind, or by its end. O(1) if nobody is, else O(waiters passed over). `in_vain`: groups
+    /// for which there is nothing.
+    fn claim(
+        &self,
+        db: DbIndex,
+        key: &Key<'_>,
+        kind: Option<Kind>,
+        after: Option<u64>,
+        in_vain: &[Box<[u8]>],
+    ) -> Option<Arc<Waiter>> {
+        let concerned = |waiter: &Waiter| match kind {
+            Some(kind) => {
+                waiter.kind == kind
+                    && waiter.group.as_ref().is_none_or(|group| !in_vain.contains(group))
+            }
+            None => waiter.group.is_some(),
+        };
+        let late = |waiter: &Waiter| after.is_none_or(|number| waiter.number > number);
+        let find = |queue: &mut Queue| {
+            if !queue.concerns(kind, in_vain) {
+                return None;
+            }
+            let mut waiters = queue.waiters.iter().map(|(_, waiter)| waiter);
+            waiters.find(|waiter| late(waiter) && concerned(waiter) && waiter.claim()).cloned()
+        };
+        self.queues.with(db, key.slot, key.bytes, find).flatten()
     }
 }
 
 impl Keyspace {
     /// Takes a waiter whose wait has ended out of its queues. O(its keys).
     pub fn forget_waiter(&self, waiter: &Waiter) {
-        let db = waiter.call.db;
+        let db = waiter.command.db();
         let places = waiter.places.get().map_or(&[][..], Vec::as_slice);
         for (key, place) in waiter.keys.iter().zip(places) {
             let mut guard = lock_patiently(self.database(db), key.slot);
-            if self.waiting.queues.leave(db, key.slot, &key.bytes, *place) {
+            if self.waiting.leave(db, key, *place) {
                 let marks = guard.marks() & !WAITED_FOR;
                 guard.set_marks(marks);
             }
         }
     }
 
-    /// How many keys are waited for. O(slots with waiters).
+    /// How many keys are waited for. O(1).
     pub fn awaited_keys(&self) -> usize {
-        self.waiting.queues.key_count()
+        self.waiting.keys.load(Ordering::Relaxed)
+    }
+
+    /// Of how many keys the end is waited for too. O(1).
+    pub fn keys_with_awaited_end(&self) -> usize {
+        self.waiting.keys_of_end.load(Ordering::Relaxed)
     }
 
     /// The oldest waiter behind `after` that `key` may be of use to: it holds what is waited for.
@@ -181,20 +275,13 @@ impl Keyspace {
         &self,
         db: DbIndex,
         key: &Key<'_>,
-        mut after: Option<u64>,
+        after: Option<u64>,
+        in_vain: &[Box<[u8]>],
     ) -> Option<Arc<Waiter>> {
         let guard = lock_patiently(self.database(db), key.slot);
         let kind =
             guard.table().find(key.hash, key.bytes).map(|entry| crate::types::kind_of(&entry));
-        loop {
-            let waiter = self.waiting.next(db, key, after)?;
-            // A stream that is gone concerns those who wait in a group of it.
-            let concerned = kind.map_or(waiter.kind == Kind::Stream, |kind| kind == waiter.kind);
-            if concerned && waiter.claim() {
-                return Some(waiter);
-            }
-            after = Some(waiter.number);
-        }
+        self.waiting.claim(db, key, kind, after, in_vain)
     }
 }
 
@@ -211,9 +298,9 @@ impl Keys<'_> {
         let waiter = Arc::new(Waiter {
             client: wish.client,
             deadline_ms: wish.deadline_ms,
-            call: wish.call,
-            request: wish.request,
+            command: wish.command,
             kind: wish.kind,
+            group: wish.group.map(Into::into),
             number: keyspace.waiting.numbers.fetch_add(1, Ordering::Relaxed),
             keys,
             places: OnceLock::new(),
@@ -223,8 +310,7 @@ impl Keys<'_> {
         let mut places = Vec::with_capacity(waiter.keys.len());
         for key in &waiter.keys {
             self.mark(key.slot, WAITED_FOR);
-            let queues = &keyspace.waiting.queues;
-            places.push(queues.join(db, key.slot, &key.bytes, Arc::clone(&waiter)));
+            places.push(keyspace.waiting.join(db, key, &waiter));
         }
         // Nobody else can have set it: the slots are held.
         let _ = waiter.places.set(places);

@@ -10,6 +10,7 @@
 
 use super::interest::Interests;
 use super::keys::lock_patiently;
+use super::marks::WATCHED;
 use super::{DbIndex, Key, Keys, Keyspace, Place, SlotGuard, SlotId, UnixMs};
 use brisk_structures::crc16::key_slot;
 use brisk_structures::list::List;
@@ -18,9 +19,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-
-/// Mark of a slot: some session watches one of its keys, present or not.
-pub(super) const WATCHED: u8 = 8;
 
 /// States of a watcher.
 const INTACT: u8 = 0;
@@ -53,7 +51,7 @@ pub(super) struct Watch {
 }
 
 /// All queues.
-pub(super) type Watching = Interests<Watch>;
+pub(super) type Watching = Interests<List<Watch>>;
 
 /// The keys that one session watches.
 #[derive(Debug)]
@@ -105,7 +103,8 @@ impl Keys<'_> {
         let stale = deadline.is_some_and(|at| at <= self.now());
         if let Entry::Vacant(vacant) = watches.keys.entry((db, key.bytes.into())) {
             let watch = Watch { watcher: Arc::clone(&watches.watcher), stale };
-            let place = keyspace.watching.join(db, key.slot, key.bytes, watch);
+            let place =
+                keyspace.watching.join(db, key.slot, key.bytes, |queue| queue.push_back(watch));
             vacant.insert(Watched { slot: key.slot, place });
             self.mark(key.slot, WATCHED);
         }
@@ -117,7 +116,11 @@ impl Keyspace {
     pub fn unwatch(&self, watches: &mut Watches) {
         for ((db, key), watched) in watches.keys.drain() {
             let mut guard = lock_patiently(self.database(db), watched.slot);
-            if self.watching.leave(db, watched.slot, &key, watched.place) {
+            let last = self.watching.leave(db, watched.slot, &key, |queue| {
+                queue.remove(watched.place);
+                queue.is_empty()
+            });
+            if last {
                 let marks = guard.marks() & !WATCHED;
                 guard.set_marks(marks);
             }

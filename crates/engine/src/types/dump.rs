@@ -8,52 +8,71 @@
 use super::hash::Hash;
 use super::list::List;
 use super::set::Set;
-use super::string::{self, Str, StrRef};
-use super::{Collection, EncodingLimits, Kind, SortedSet, kind_byte};
+use super::string::{self, StrRef};
+use super::{Collection, EncodingLimits, SortedSet, Value, kind_byte};
 use crate::keyspace::{Entry, EntryRef};
 use brisk_persist::rdb::value::StringValue;
 use brisk_persist::rdb::{Encoder, Sink, Value as Dumped, dump, kind, version_of_kind};
-use brisk_structures::stream::Stream;
 
-/// What `expect` says of an entry.
-const OF_ITS_KIND: &str = "an entry's value is of its kind";
-
-/// The DUMP payload of a value. O(value).
-pub(crate) fn payload(entry: &EntryRef<'_>) -> Vec<u8> {
-    let kind = kind_of(entry);
-    let mut encoder = Encoder::new(Vec::new());
-    encoder.kind(kind);
-    write(entry, &mut encoder);
-    let mut payload = encoder.into_sink();
-    dump::finish(&mut payload, version_of_kind(kind));
-    payload
+/// A value to write.
+#[derive(Clone, Copy)]
+pub(crate) enum Dumpable<'a> {
+    Str(StrRef<'a>),
+    Other(&'a Value),
 }
 
-/// The type that [`write`] writes a value as.
-pub(crate) fn kind_of(entry: &EntryRef<'_>) -> u8 {
-    match entry.kind() {
-        Kind::String => kind::STRING,
-        Kind::List => kind::LIST_QUICKLIST_2,
-        Kind::Set => entry.get::<Set>().expect(OF_ITS_KIND).dump_kind(),
-        Kind::SortedSet => entry.get::<SortedSet>().expect(OF_ITS_KIND).dump_kind(),
-        Kind::Hash => entry.get::<Hash>().expect(OF_ITS_KIND).dump_kind(),
-        Kind::Stream => kind::STREAM_LISTPACKS_2,
+impl<'a> Dumpable<'a> {
+    pub(crate) fn of_entry(entry: &EntryRef<'a>) -> Dumpable<'a> {
+        match (entry.string(), entry.boxed()) {
+            (Some(text), _) => Dumpable::Str(text),
+            (None, value) => Dumpable::Other(value.expect("only strings live inside entries")),
+        }
     }
-}
 
-/// Writes a value without its type.
-pub(crate) fn write<S: Sink>(entry: &EntryRef<'_>, encoder: &mut Encoder<S>) {
-    match entry.kind() {
-        Kind::String => match entry.get::<Str>().expect(OF_ITS_KIND) {
-            StrRef::Int(number) => encoder.int(number),
-            StrRef::Bytes(bytes) => encoder.string(bytes),
-            StrRef::Shared(data) => encoder.string(data),
-        },
-        Kind::List => entry.get::<List>().expect(OF_ITS_KIND).dump(encoder),
-        Kind::Set => entry.get::<Set>().expect(OF_ITS_KIND).dump(encoder),
-        Kind::SortedSet => entry.get::<SortedSet>().expect(OF_ITS_KIND).dump(encoder),
-        Kind::Hash => entry.get::<Hash>().expect(OF_ITS_KIND).dump(encoder),
-        Kind::Stream => super::stream::dump(entry.get::<Stream>().expect(OF_ITS_KIND), encoder),
+    pub(crate) fn of_value(value: &'a Value) -> Dumpable<'a> {
+        match value {
+            Value::Str(data) => Dumpable::Str(StrRef::Shared(data)),
+            other => Dumpable::Other(other),
+        }
+    }
+
+    /// The DUMP payload. O(value).
+    pub(crate) fn payload(self) -> Vec<u8> {
+        let kind = self.kind();
+        let mut encoder = Encoder::new(Vec::new());
+        encoder.kind(kind);
+        self.write(&mut encoder);
+        let mut payload = encoder.into_sink();
+        dump::finish(&mut payload, version_of_kind(kind));
+        payload
+    }
+
+    /// The type that [`Dumpable::write`] writes a value as.
+    pub(crate) fn kind(self) -> u8 {
+        match self {
+            Dumpable::Str(_) | Dumpable::Other(Value::Str(_)) => kind::STRING,
+            Dumpable::Other(Value::List(_)) => kind::LIST_QUICKLIST_2,
+            Dumpable::Other(Value::Set(set)) => set.dump_kind(),
+            Dumpable::Other(Value::SortedSet(set)) => set.dump_kind(),
+            Dumpable::Other(Value::Hash(hash)) => hash.dump_kind(),
+            Dumpable::Other(Value::Stream(_)) => kind::STREAM_LISTPACKS_2,
+        }
+    }
+
+    /// Writes a value without its type.
+    pub(crate) fn write<S: Sink>(self, encoder: &mut Encoder<S>) {
+        match self {
+            Dumpable::Str(StrRef::Int(number)) => encoder.int(number),
+            Dumpable::Str(StrRef::Bytes(bytes)) => encoder.string(bytes),
+            Dumpable::Str(StrRef::Shared(data)) | Dumpable::Other(Value::Str(data)) => {
+                encoder.string(data);
+            }
+            Dumpable::Other(Value::List(list)) => list.dump(encoder),
+            Dumpable::Other(Value::Set(set)) => set.dump(encoder),
+            Dumpable::Other(Value::SortedSet(set)) => set.dump(encoder),
+            Dumpable::Other(Value::Hash(hash)) => hash.dump(encoder),
+            Dumpable::Other(Value::Stream(stream)) => super::stream::dump(stream, encoder),
+        }
     }
 }
 

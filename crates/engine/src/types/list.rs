@@ -86,6 +86,15 @@ fn options(limits: &EncodingLimits) -> Options {
 
 #[expect(clippy::len_without_is_empty, reason = "it is the one of `Collection`")]
 impl List {
+    /// As `Value::is_same`.
+    pub(super) fn is_same(&self, other: &List) -> bool {
+        match (self, other) {
+            (List::ListPack(a), List::ListPack(b)) => a.as_bytes() == b.as_bytes(),
+            (List::QuickList(a), List::QuickList(b)) => a.is_same(b),
+            _ => false,
+        }
+    }
+
     /// A list of nodes as a dump brings them, in the encoding that Redis gives it after loading: a
     /// listpack if there is but one node within the limit. Empty nodes are left out.
     pub fn of_nodes(nodes: impl IntoIterator<Item = LoadedNode>, limits: &EncodingLimits) -> List {

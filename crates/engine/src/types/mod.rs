@@ -14,6 +14,7 @@ pub use sorted_set::SortedSet;
 
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
+use crate::long::BYTES_PER_STEP;
 use hash::Hash;
 use set::Set;
 use std::sync::Arc;
@@ -44,6 +45,18 @@ impl Value {
         }
     }
 
+    /// About how many steps it takes to go through the value; see [`crate::long::LONG_STEPS_MIN`].
+    pub(crate) fn steps(&self) -> usize {
+        match self {
+            Value::Str(data) => data.len() / BYTES_PER_STEP,
+            Value::List(list) => list.len(),
+            Value::Hash(hash) => hash.len(),
+            Value::SortedSet(set) => set.len(),
+            Value::Set(set) => set.len(),
+            Value::Stream(stream) => stream.len(),
+        }
+    }
+
     /// The soonest deadline inside the value; earlier ones there cannot be, but it may be gone.
     #[inline]
     pub(crate) fn next_deadline(&self) -> Option<u64> {
@@ -54,6 +67,21 @@ impl Value {
             | Value::SortedSet(_)
             | Value::Set(_)
             | Value::Stream(_) => None,
+        }
+    }
+
+    /// Whether two values are one value that nobody has changed. What is large is known by the parts
+    /// that it shares with its clone, so equal values may be told apart. O(1) but for compact ones
+    /// and some thousand parts. Hashes and streams are never the same.
+    pub(crate) fn is_same(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Str(a), Value::Str(b)) => {
+                Arc::ptr_eq(a, b) || (a.len() < string::SHARED_MIN && a == b)
+            }
+            (Value::List(a), Value::List(b)) => a.is_same(b),
+            (Value::SortedSet(a), Value::SortedSet(b)) => a.is_same(b),
+            (Value::Set(a), Value::Set(b)) => a.is_same(b),
+            _ => false,
         }
     }
 

@@ -334,6 +334,17 @@ impl Set {
         next
     }
 
+    /// As `Value::is_same`.
+    pub(super) fn is_same(&self, other: &Set) -> bool {
+        match (&self.0, &other.0) {
+            (Members::None, Members::None) => true,
+            (Members::Ints(a), Members::Ints(b)) => a == b,
+            (Members::Pack(a), Members::Pack(b)) => a.as_bytes() == b.as_bytes(),
+            (Members::Table(a), Members::Table(b)) => a.is_same(b),
+            _ => false,
+        }
+    }
+
     /// Whether freeing the set is quick.
     pub(super) fn is_light(&self) -> bool {
         match &self.0 {

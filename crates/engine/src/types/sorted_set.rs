@@ -93,6 +93,15 @@ impl SortedSet {
         SortedSet::ListPack(list)
     }
 
+    /// As `Value::is_same`.
+    pub(super) fn is_same(&self, other: &SortedSet) -> bool {
+        match (self, other) {
+            (SortedSet::ListPack(a), SortedSet::ListPack(b)) => a.as_bytes() == b.as_bytes(),
+            (SortedSet::SkipList(a), SortedSet::SkipList(b)) => a.is_same(b),
+            _ => false,
+        }
+    }
+
     #[must_use]
     pub fn len(&self) -> usize {
         match self {

@@ -46,6 +46,12 @@ impl Collection for Stream {
     fn encoding(&self) -> Encoding {
         Encoding::Stream
     }
+
+    /// Entries come with a higher ID, and groups go.
+    fn awaited(&self) -> (u128, usize) {
+        let StreamId { ms, seq } = self.last_id;
+        (u128::from(ms) << 64 | u128::from(seq), self.groups().len())
+    }
 }
 
 /// Whether a stream takes few allocations.

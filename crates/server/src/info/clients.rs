@@ -22,4 +22,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("blocked_clients", view.shared.clients.blocked());
     text.number("tracking_clients", 0);
     text.number("clients_in_timeout_table", 0);
+    let keyspace = &view.shared.keyspace;
+    text.number("total_blocking_keys", keyspace.awaited_keys() as u64);
+    text.number("total_blocking_keys_on_nokey", keyspace.keys_with_awaited_end() as u64);
 }

@@ -45,6 +45,7 @@ fn keys(view: &View<'_>, text: &mut Text) {
     let (figures, totals) = (&view.shared.figures, &view.totals);
     let since = figures.over_limit_since_ms.load(Ordering::Relaxed);
     let over_now = if since == 0 { 0 } else { view.now_ms.saturating_sub(since) };
+    text.number("expired_subkeys", totals.expired_fields);
     text.number("expired_keys", totals.expired);
     // Expired keys are found by their deadlines, not by sampling: none are left behind for long.
     text.ratio("expired_stale_perc", 0.0);

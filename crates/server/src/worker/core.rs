@@ -1,6 +1,6 @@
 //! What a worker brings along for commands: settings in force, clocks, statistics, eviction.
 
-use crate::clients::flag;
+use crate::clients::{ClientRecord, flag};
 use crate::config::Config;
 use crate::config::value::ClientClass;
 use crate::mailbox::{Delivery, Message};
@@ -235,7 +235,7 @@ impl Core {
     #[cold]
     pub fn account_slow(
         &mut self,
-        session: &Session,
+        client: &ClientRecord,
         row: &'static Row,
         ns: u64,
         words: &Args<'_>,
@@ -252,8 +252,8 @@ impl Core {
                 unix_seconds: unix_ms() / 1000,
                 duration_us: us,
                 words: crate::slowlog::cut_words(self.shown_words(row, words).into_iter()),
-                client: session.record.addr.clone(),
-                client_name: session.record.texts().name,
+                client: client.addr.clone(),
+                client_name: client.texts().name,
             };
             self.shared.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
         }

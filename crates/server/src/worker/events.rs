@@ -138,7 +138,8 @@ impl Handler for Worker {
     fn hung_up(&mut self, io: &mut Control, token: Token) {
         // As in Redis, what a client left unexecuted during a pause or a wait goes with it.
         let Some(session) = self.session_at(token.index()) else { return };
-        if matches!(session.stall, Stall::Paused | Stall::Waiting) {
+        let held = [Stall::Paused, Stall::Waiting, Stall::Elsewhere, Stall::Frozen];
+        if held.contains(&session.stall) {
             io.close(token, Close::Now);
         }
     }
@@ -169,6 +170,8 @@ impl Handler for Worker {
                 Message::Listen(_) | Message::Keepalive(_) => self.listening.push(message),
                 Message::Unpause => self.resume_paused(io),
                 Message::Served(delivery) => self.deliver(io, delivery),
+                Message::Computed(outcome) => self.take_computed(io, outcome),
+                Message::Thawed => self.resume_frozen(io),
                 Message::Unblock { token, id, how } => self.answer_unserved(io, token, id, how),
             }
         }

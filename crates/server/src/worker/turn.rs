@@ -12,7 +12,7 @@ use crate::dispatch::Flow;
 use crate::gate;
 use crate::session::{Session, Stall};
 use brisk_engine::env::Garbage;
-use brisk_reactor::{Close, Control};
+use brisk_reactor::{Close, Control, Token};
 use brisk_resp::Limits;
 use std::sync::atomic::Ordering;
 
@@ -199,6 +199,10 @@ impl Worker {
                     self.begin_wait(session);
                     return Some(request.end);
                 }
+                Flow::Elsewhere => {
+                    self.stall(session, Stall::Elsewhere);
+                    return Some(request.end);
+                }
                 Flow::Later(stall) => {
                     self.stall(session, stall);
                     return Some(request.start);
@@ -246,20 +250,13 @@ impl Worker {
         session.stall = stall;
         session.record.set(flag::STALLED, true);
         match stall {
-            Stall::None | Stall::Output => {}
+            Stall::None | Stall::Output | Stall::Elsewhere => {}
+            Stall::Frozen => hold(&mut self.frozen, session.token, &self.sessions),
             Stall::Waiting => self.core.shared.clients.set_blocked(&session.record, true),
             Stall::NextRound => self.again.push_back(session.token),
             Stall::Paused => {
                 self.core.shared.clients.set_blocked(&session.record, true);
-                // Sessions closed meanwhile left their tokens: at most one for each that is open.
-                if self.paused.len() > 2 * self.sessions.len() {
-                    let sessions = &self.sessions;
-                    self.paused.retain(|token| {
-                        let session = sessions.get(token.index());
-                        session.and_then(Option::as_ref).is_some_and(|s| s.token == *token)
-                    });
-                }
-                self.paused.push(session.token);
+                hold(&mut self.paused, session.token, &self.sessions);
             }
         }
     }
@@ -371,6 +368,18 @@ impl Worker {
             io.close(token, Close::Now);
         }
     }
+}
+
+/// Adds a session to a list of those that wait. Sessions closed meanwhile left their tokens: at most
+/// one for each that is open.
+fn hold(list: &mut Vec<Token>, token: Token, sessions: &[Option<Box<Session>>]) {
+    if list.len() > 2 * sessions.len() {
+        list.retain(|token| {
+            let session = sessions.get(token.index());
+            session.and_then(Option::as_ref).is_some_and(|s| s.token == *token)
+        });
+    }
+    list.push(token);
 }
 
 /// Sends bytes to a client outside of its turn.

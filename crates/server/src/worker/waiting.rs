@@ -7,7 +7,8 @@
 use super::{Core, Worker};
 use crate::mailbox::{Delivery, Message, Unblocked};
 use crate::session::{Session, Stall};
-use brisk_engine::{Reply, serve};
+use brisk_engine::keyspace::Waiter;
+use brisk_engine::{CommandError, Reply, serve};
 use brisk_reactor::{Control, Token};
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
@@ -23,6 +24,9 @@ impl Core {
         let mut deliveries = std::mem::take(&mut self.deliveries);
         serve::serve(&shared.keyspace, &self.env, |served| {
             self.stats().changes.add(served.dirty);
+            if let Some(error) = &served.error {
+                self.count_failed_wait(&served.waiter, error);
+            }
             let client = served.waiter.client;
             let token = Token::from_u64(client.token);
             let delivery = Delivery { token, client: client.id, replies: served.replies };
@@ -33,6 +37,19 @@ impl Core {
             }
         });
         self.deliveries = deliveries;
+    }
+}
+
+impl Core {
+    /// A command that was counted when it began to wait has failed after all.
+    fn count_failed_wait(&self, waiter: &Waiter, error: &CommandError) {
+        self.count_error(error);
+        let (spec, parent) = waiter.command();
+        let name =
+            parent.map_or(spec.name.to_owned(), |parent| format!("{}|{}", parent.name, spec.name));
+        if let Some(row) = self.shared.table.find_full(name.as_bytes()) {
+            self.stats().commands[row.id].failed.add(1);
+        }
     }
 }
 
@@ -84,28 +101,35 @@ impl Worker {
         let mut reply = Reply::new(&mut delivery.replies, waiter.client.protocol);
         match how {
             Unblocked::Timeout => reply.null_array(),
-            Unblocked::Error => reply.error_text(UNBLOCKED),
+            Unblocked::Error => {
+                let error = CommandError::text(UNBLOCKED);
+                self.core.count_failed_wait(&waiter, &error);
+                reply.error(&error)
+            }
         };
         self.deliver(io, delivery);
     }
 
     /// Hands a command's answer to the session that waited for it, which goes on.
     pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
-        let Delivery { token, client, mut replies } = delivery;
-        let Some(mut session) = self.take(token) else { return };
-        let waits = session.stall == Stall::Waiting && session.id() == client;
-        if waits {
-            self.forget_wait(&mut session);
-            if !session.wants_reply() {
-                replies.clear();
-            }
-            session.after_command();
-            self.replies = replies;
+        let token = delivery.token;
+        let Some(mut session) = self.take(token) else { return self.discard_answer(delivery) };
+        let stall = session.stall;
+        let waits = matches!(stall, Stall::Waiting | Stall::Elsewhere);
+        if !waits || session.id() != delivery.client {
+            self.put(session);
+            return self.discard_answer(delivery);
         }
+        self.forget_wait(&mut session);
+        if session.wants_reply() {
+            self.replies = delivery.replies;
+            session.stream = self.replies.take_stream();
+        } else {
+            self.discard_answer(delivery);
+        }
+        session.after_command();
         self.put(session);
-        if waits {
-            self.go_on(io, token, Stall::Waiting);
-        }
+        self.go_on(io, token, stall);
     }
 
     /// Hands out the answers to sessions of this worker, those that this leads to included.

@@ -35,6 +35,11 @@ impl Default for Leaves {
 }
 
 impl Leaves {
+    /// Whether both hold the very same leaves.
+    pub(super) fn is_same(&self, other: &Leaves) -> bool {
+        Arc::ptr_eq(&self.chunks, &other.chunks)
+    }
+
     #[inline]
     pub(super) fn get(&self, id: LeafId) -> &Leaf {
         match &self.chunks[id as usize / CHUNK_LEN][id as usize % CHUNK_LEN] {

@@ -163,6 +163,15 @@ impl<T: Clone> Directory<T> {
         low
     }
 
+    /// Whether both hold the very same parts.
+    pub(super) fn is_same(&self, other: &Directory<T>) -> bool {
+        let same = |(a, b): (&Option<Arc<T>>, &Option<Arc<T>>)| match (a, b) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        self.slots.len() == other.slots.len() && self.slots.iter().zip(&other.slots).all(same)
+    }
+
     pub(super) fn allocated_bytes(&self) -> usize {
         let parts = self.parts().count() * (size_of::<T>() + 2 * size_of::<usize>());
         self.slots.capacity() * size_of::<Option<Arc<T>>>() + parts

@@ -4,10 +4,12 @@ use crate::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
+use crate::long::BYTES_PER_STEP;
 use crate::number::Digits;
 use crate::reply::Outcome;
-use crate::types::string::Str;
+use crate::types::string::{Str, StrRef};
 use brisk_structures::bits;
+use std::sync::Arc;
 
 /// What the numbers of a range count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,26 @@ impl Range {
         let bits = self.unit.bits();
         (start <= end).then(|| ((start * bits) as u64, (end * bits + bits - 1) as u64))
     }
+
+    fn count_ones(&self, bytes: &[u8]) -> i64 {
+        // Both before the start is an empty range if they are in the wrong order, and else the
+        // first.
+        let crossed = self.start < 0 && self.end < 0 && self.start > self.end;
+        match self.clamp(bytes.len()) {
+            Some((first, last)) if !crossed => bits::count_ones_in(bytes, first, last) as i64,
+            _ => 0,
+        }
+    }
+
+    /// Where the first bit stands that is `set` or not; -1 if there is none.
+    fn find(&self, bytes: &[u8], set: bool, open_ended: bool) -> i64 {
+        let place = self.clamp(bytes.len()).and_then(|(first, last)| {
+            // Without an end the string counts as followed by clear bits.
+            let behind = (open_ended && !set).then_some(last + 1);
+            bits::find(bytes, set, first, last).or(behind)
+        });
+        place.map_or(-1, |place| place as i64)
+    }
 }
 
 // Arguments are judged before the key is looked at, so that a mistake shows on a missing key too.
@@ -69,15 +91,19 @@ fn bitcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         _ => return Err(CommandError::Syntax),
     };
     let Some(value) = ctx.keys.open::<Str>(&key)? else { return Ok(ctx.reply.integer(0)) };
-    let mut digits = Digits::new();
-    let bytes = value.as_bytes(&mut digits);
-    // Both before the start is an empty range if they are in the wrong order, and else the first.
-    let crossed = range.start < 0 && range.end < 0 && range.start > range.end;
-    let count = match range.clamp(bytes.len()) {
-        Some((first, last)) if !crossed => bits::count_ones_in(bytes, first, last),
-        _ => 0,
-    };
-    Ok(ctx.reply.integer(count as i64))
+    let find = move |bytes: &[u8]| range.count_ones(bytes);
+    if let Some(data) = huge(ctx, &value) {
+        return Ok(ctx.answer_elsewhere(args, move |_, reply| Ok(reply.integer(find(&data)))));
+    }
+    Ok(ctx.reply.integer(find(value.as_bytes(&mut Digits::new()))))
+}
+
+/// A string that is to be looked at elsewhere.
+fn huge(ctx: &Ctx<'_, '_>, value: &StrRef<'_>) -> Option<Arc<Vec<u8>>> {
+    match value {
+        StrRef::Shared(data) => ctx.is_long(data.len() / BYTES_PER_STEP).then(|| Arc::clone(data)),
+        StrRef::Bytes(_) | StrRef::Int(_) => None,
+    }
 }
 
 fn bitpos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -104,14 +130,11 @@ fn bitpos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let Some(value) = ctx.keys.open::<Str>(&key)? else {
         return Ok(ctx.reply.integer(if set { -1 } else { 0 }));
     };
-    let mut digits = Digits::new();
-    let bytes = value.as_bytes(&mut digits);
-    let place = range.clamp(bytes.len()).and_then(|(first, last)| {
-        // Without an end the string counts as followed by clear bits.
-        let behind = (open_ended && !set).then_some(last + 1);
-        bits::find(bytes, set, first, last).or(behind)
-    });
-    Ok(ctx.reply.integer(place.map_or(-1, |place| place as i64)))
+    let find = move |bytes: &[u8]| range.find(bytes, set, open_ended);
+    if let Some(data) = huge(ctx, &value) {
+        return Ok(ctx.answer_elsewhere(args, move |_, reply| Ok(reply.integer(find(&data)))));
+    }
+    Ok(ctx.reply.integer(find(value.as_bytes(&mut Digits::new()))))
 }
 
 const BITCOUNT: Command = Command {

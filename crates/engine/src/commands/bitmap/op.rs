@@ -4,10 +4,13 @@ use crate::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
-use crate::keyspace::{Key, Keys};
+use crate::keyspace::Key;
+use crate::long::{BYTES_PER_STEP, View};
 use crate::number::Digits;
 use crate::reply::Outcome;
-use crate::types::string::Str;
+use crate::types::Value;
+use crate::types::string::{Str, StrRef};
+use smallvec::SmallVec;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -46,6 +49,21 @@ impl Operation {
             Operation::Not => unreachable!("NOT has one source"),
         }
     }
+
+    /// The result for these strings; what is missing is empty.
+    fn of_all<'a>(self, mut strings: impl Iterator<Item = Option<StrRef<'a>>>) -> Vec<u8> {
+        let first = strings.next().flatten();
+        let mut result = first.map_or_else(Vec::new, |value| value.to_vec());
+        for other in strings {
+            let mut digits = Digits::new();
+            let other = other.as_ref().map_or(&b""[..], |value| value.as_bytes(&mut digits));
+            self.combine(&mut result, other);
+        }
+        if self == Operation::Not {
+            result.iter_mut().for_each(|byte| *byte = !*byte);
+        }
+        result
+    }
 }
 
 fn bitop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -55,24 +73,30 @@ fn bitop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let text = "ERR BITOP NOT must be called with a single source key.";
         return Err(CommandError::text(text));
     }
-    let mut result = source(ctx.keys, &args.key()?)?;
-    while args.remaining() > 0 {
-        let key = args.key()?;
-        let value = ctx.keys.open::<Str>(&key)?;
-        let mut digits = Digits::new();
-        let other = value.as_ref().map_or(&b""[..], |value| value.as_bytes(&mut digits));
-        operation.combine(&mut result, other);
+    let names: SmallVec<[Key<'_>; 8]> =
+        (0..args.remaining()).map(|_| args.key()).collect::<Result<_>>()?;
+    let mut bytes = 0;
+    for key in &names {
+        bytes += ctx.keys.open::<Str>(key)?.map_or(0, |value| value.len());
     }
-    if operation == Operation::Not {
-        result.iter_mut().for_each(|byte| *byte = !*byte);
-    }
+    let result = if ctx.is_long(bytes / BYTES_PER_STEP) {
+        let make = move |views: &[View]| {
+            operation.of_all(views.iter().map(|view| match view {
+                Some(Value::Str(data)) => Some(StrRef::Shared(data)),
+                _ => None,
+            }))
+        };
+        match ctx.result_elsewhere(args, &names, make) {
+            Some(result) => result,
+            None => return Ok(Outcome::Elsewhere),
+        }
+    } else {
+        let keys = &*ctx.keys;
+        operation.of_all(names.iter().map(|key| keys.inspect(key)?.string()))
+    };
     let len = result.len();
     ctx.keys.put_bytes(&destination, result, "set");
     Ok(ctx.reply.count(len))
-}
-
-fn source(keys: &Keys<'_>, key: &Key<'_>) -> Result<Vec<u8>> {
-    Ok(keys.open::<Str>(key)?.map_or_else(Vec::new, |value| value.to_vec()))
 }
 
 const BITOP: Command = Command {

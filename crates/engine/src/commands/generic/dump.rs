@@ -7,8 +7,8 @@ use crate::env::Env;
 use crate::error::{CommandError, Result};
 use crate::keyspace::evict;
 use crate::number::{Digits, parse_i64};
-use crate::reply::Outcome;
-use crate::types::dump::{entry_of, payload};
+use crate::reply::{Outcome, Reply};
+use crate::types::dump::{Dumpable, entry_of};
 use crate::types::string::SHARED_MIN;
 use brisk_persist::LoadError;
 use brisk_persist::rdb;
@@ -20,12 +20,18 @@ fn dump(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(ctx.reply.null());
     }
     let Some(entry) = ctx.keys.inspect(&key) else { return Ok(ctx.reply.null()) };
-    let bytes = payload(&entry);
-    Ok(if bytes.len() < SHARED_MIN {
-        ctx.reply.bulk(&bytes)
-    } else {
-        ctx.reply.bulk_shared(Arc::new(bytes))
-    })
+    if let Some(value) = entry.boxed().filter(|value| ctx.is_long(value.steps())) {
+        let view = value.clone();
+        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+            Ok(reply_payload(reply, Dumpable::of_value(&view)))
+        }));
+    }
+    Ok(reply_payload(&mut ctx.reply, Dumpable::of_entry(&entry)))
+}
+
+fn reply_payload(reply: &mut Reply<'_>, value: Dumpable<'_>) -> Outcome {
+    let bytes = value.payload();
+    if bytes.len() < SHARED_MIN { reply.bulk(&bytes) } else { reply.bulk_shared(Arc::new(bytes)) }
 }
 
 fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {

@@ -6,7 +6,7 @@ use crate::commands::iteration::{self, before_nul, to_test};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
 use crate::glob::{self, Case};
-use crate::keyspace::EntryRef;
+use crate::keyspace::{DbIndex, EntryRef, Keyspace, UnixMs};
 use crate::reply::{Outcome, Reply};
 use brisk_resp::reply::encode;
 
@@ -52,20 +52,34 @@ impl Filter<'_> {
 fn keys(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let pattern = args.bytes()?;
     let mut found = Found::default();
+    let keyspace = ctx.keys.keyspace();
+    let (db, now) = (ctx.keys.db(), ctx.now());
     if let Some(name) = glob::literal(pattern) {
-        let key = ctx.keys.keyspace().hasher().key(&name);
+        let key = keyspace.hasher().key(&name);
         if ctx.keys.is_alive(&key) {
             found.add(&name);
         }
+    } else if ctx.is_long(usize::try_from(keyspace.key_count(db)).unwrap_or(usize::MAX)) {
+        let pattern = pattern.to_vec();
+        return Ok(ctx.answer_elsewhere(args, move |keyspace, reply| {
+            Ok(find_all(keyspace, db, now, &pattern).reply(reply))
+        }));
     } else {
-        let filter = Filter { pattern: to_test(pattern), kind: None };
-        ctx.keys.scan(0, u64::MAX, |entry| {
-            if filter.admits(&entry) {
-                found.add(entry.key());
-            }
-        });
+        found = find_all(keyspace, db, now, pattern);
     }
     Ok(found.reply(&mut ctx.reply))
+}
+
+/// The keys of a database that fit a pattern, slot after slot.
+fn find_all(keyspace: &Keyspace, db: DbIndex, now: UnixMs, pattern: &[u8]) -> Found {
+    let mut found = Found::default();
+    let filter = Filter { pattern: to_test(pattern), kind: None };
+    keyspace.each_key(db, now, |entry| {
+        if filter.admits(&entry) {
+            found.add(entry.key());
+        }
+    });
+    found
 }
 
 fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {

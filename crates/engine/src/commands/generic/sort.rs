@@ -13,11 +13,12 @@ use crate::ctx::{Command, Ctx};
 use crate::double::parse_weight;
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
+use crate::long::View;
 use crate::reply::Outcome;
 use crate::types::list::{End, List};
 use crate::types::set::{Member, Set};
 use crate::types::sorted_set::SortedSet;
-use crate::types::{Collection, Kind};
+use crate::types::{Collection, EncodingLimits, Kind, Value};
 use pattern::Pattern;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
@@ -25,61 +26,80 @@ use std::ops::{ControlFlow, Range};
 
 /// What the words ask for.
 struct Wanted<'a> {
-    descending: bool,
-    /// By text instead of by number.
-    alpha: bool,
-    offset: i64,
-    /// Below 0 for all.
-    count: i64,
+    order: Order,
     by: Option<Pattern<'a>>,
-    /// The order that the elements have already: some BY had no `*`.
-    as_is: bool,
     get: SmallVec<[Pattern<'a>; 4]>,
     store: Option<Key<'a>>,
 }
 
+/// In which order, and which of the elements in order.
+#[derive(Clone, Copy)]
+struct Order {
+    descending: bool,
+    /// By text instead of by number.
+    alpha: bool,
+    /// The order that the elements have already: some BY had no `*`.
+    as_is: bool,
+    offset: i64,
+    /// Below 0 for all.
+    count: i64,
+    stored: bool,
+}
+
 impl<'a> Wanted<'a> {
     fn parse(args: &mut Args<'a>, may_store: bool) -> Result<Wanted<'a>> {
-        let mut wanted = Wanted {
+        let mut order = Order {
             descending: false,
             alpha: false,
+            as_is: false,
             offset: 0,
             count: -1,
-            by: None,
-            as_is: false,
-            get: SmallVec::new(),
-            store: None,
+            stored: false,
         };
+        let (mut by, mut get, mut store) = (None, SmallVec::new(), None);
         while args.remaining() > 0 {
             if args.take("ASC") {
-                wanted.descending = false;
+                order.descending = false;
             } else if args.take("DESC") {
-                wanted.descending = true;
+                order.descending = true;
             } else if args.take("ALPHA") {
-                wanted.alpha = true;
+                order.alpha = true;
             } else if args.remaining() > 2 && args.take("LIMIT") {
-                (wanted.offset, wanted.count) = (args.integer()?, args.integer()?);
+                (order.offset, order.count) = (args.integer()?, args.integer()?);
             } else if may_store && args.remaining() > 1 && args.take("STORE") {
-                wanted.store = Some(args.key()?);
+                store = Some(args.key()?);
             } else if args.remaining() > 1 && args.take("BY") {
                 let pattern = args.bytes()?;
-                wanted.as_is |= !Pattern::has_star(pattern);
-                wanted.by = Some(Pattern::new(pattern));
+                order.as_is |= !Pattern::has_star(pattern);
+                by = Some(Pattern::new(pattern));
             } else if args.remaining() > 1 && args.take("GET") {
-                wanted.get.push(Pattern::new(args.bytes()?));
+                get.push(Pattern::new(args.bytes()?));
             } else {
                 return Err(CommandError::Syntax);
             }
         }
-        Ok(wanted)
+        order.stored = store.is_some();
+        Ok(Wanted { order, by, get, store })
     }
+}
 
+impl Order {
     /// Which of `len` elements in order are wanted.
     fn window(&self, len: usize) -> Range<usize> {
         let within = |number: i64| usize::try_from(number).map_or(0, |number| number.min(len));
         let start = within(self.offset);
         let end = if self.count < 0 { len } else { (start + within(self.count)).min(len) };
         start..end
+    }
+
+    /// Which elements of a list or sorted set of `len` to read.
+    fn stretch(&self, len: usize) -> Range<usize> {
+        let window = self.window(len);
+        match (self.as_is, self.descending) {
+            (false, _) => 0..len,
+            (true, false) => window,
+            (true, true) => len - window.end..len - window.start,
+        }
     }
 }
 
@@ -101,158 +121,257 @@ impl Texts {
         self.push(member.text(&mut itoa::Buffer::new()));
     }
 
+    /// Keeps those of these indexes, in their order.
+    fn take(&mut self, indexes: &[usize]) {
+        self.ranges = indexes.iter().map(|index| self.ranges[*index].clone()).collect();
+    }
+
     fn iter(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator + Clone {
         self.ranges.iter().map(|range| &self.bytes[range.clone()])
     }
 }
 
-/// Reads the elements that are to be sorted, or those wanted if their order stays.
-fn load(keys: &Keys<'_>, key: &Key<'_>, wanted: &mut Wanted<'_>) -> Result<Texts> {
-    let mut texts = Texts::default();
-    match keys.inspect(key).map(|entry| entry.kind()) {
-        Some(Kind::List) => {
-            let Some(list) = keys.open::<List>(key)? else { return Ok(texts) };
-            let range = stretch(wanted, list.len());
-            let end = range.end;
-            list.walk(range.start, End::Front, |index, element| {
-                if index >= end {
-                    return ControlFlow::Break(());
-                }
-                texts.push_member(element);
-                ControlFlow::Continue(())
-            });
-        }
-        Some(Kind::SortedSet) => {
-            let Some(set) = keys.open::<SortedSet>(key)? else { return Ok(texts) };
-            for (member, _) in set.iter(stretch(wanted, set.len())) {
-                texts.push_member(member);
-            }
-        }
-        // Of a missing key, too, and of one of a wrong type.
-        _ => {
-            let Some(set) = keys.open::<Set>(key)? else { return Ok(texts) };
-            if wanted.as_is && wanted.store.is_some() {
-                // What is stored must not depend on the order of a hash table.
-                (wanted.as_is, wanted.alpha, wanted.by) = (false, true, None);
-            }
-            set.each(|member| texts.push_member(member));
-            if wanted.as_is {
-                texts.ranges.truncate(wanted.window(set.len()).end);
-                texts.ranges.drain(..wanted.window(set.len()).start);
-            }
-            return Ok(texts);
-        }
-    }
-    if wanted.as_is && wanted.descending {
-        texts.ranges.reverse();
-    }
-    Ok(texts)
+/// What is sorted.
+#[derive(Clone, Copy)]
+enum Elements<'k> {
+    None,
+    List(&'k List),
+    Set(&'k Set),
+    SortedSet(&'k SortedSet),
 }
 
-/// Which elements of a list or sorted set of `len` to read.
-fn stretch(wanted: &Wanted<'_>, len: usize) -> Range<usize> {
-    let window = wanted.window(len);
-    match (wanted.as_is, wanted.descending) {
-        (false, _) => 0..len,
-        (true, false) => window,
-        (true, true) => len - window.end..len - window.start,
-    }
-}
-
-/// Puts the elements in order and cuts out what is wanted.
-fn arrange(keys: &mut Keys<'_>, texts: &mut Texts, wanted: &Wanted<'_>) -> Result<()> {
-    let order = if wanted.alpha {
-        by_text(keys, texts, wanted)?
-    } else {
-        by_number(keys, texts, wanted.by, wanted)?
-    };
-    texts.ranges = order.into_iter().map(|index| texts.ranges[index].clone()).collect();
-    Ok(())
-}
-
-/// The indexes of the elements wanted, in the order of their numbers; of equals, of their texts.
-fn by_number(
-    keys: &mut Keys<'_>,
-    texts: &Texts,
-    by: Option<Pattern<'_>>,
-    wanted: &Wanted<'_>,
-) -> Result<Vec<usize>> {
-    let mut weights = Vec::with_capacity(texts.ranges.len());
-    let mut all_numbers = true;
-    for element in texts.iter() {
-        let weight = match by {
-            None => parse_weight(element),
-            // What has no weight weighs nothing.
-            Some(by) => by.look_up(keys, element, |text| text.map_or(Some(0.0), parse_weight))?,
+impl<'k> Elements<'k> {
+    fn open(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<Elements<'k>> {
+        let found = match keys.inspect(key).map(|entry| entry.kind()) {
+            Some(Kind::List) => keys.open::<List>(key)?.map(Elements::List),
+            Some(Kind::SortedSet) => keys.open::<SortedSet>(key)?.map(Elements::SortedSet),
+            // Of a missing key, too, and of one of a wrong type.
+            _ => keys.open::<Set>(key)?.map(Elements::Set),
         };
-        all_numbers &= weight.is_some();
-        weights.push((weight.unwrap_or(0.0), weights.len()));
+        Ok(found.unwrap_or(Elements::None))
     }
-    if !all_numbers {
-        return Err(CommandError::text("ERR One or more scores can't be converted into double"));
+
+    fn of(view: &View) -> Elements<'_> {
+        match view {
+            Some(Value::List(list)) => Elements::List(list),
+            Some(Value::Set(set)) => Elements::Set(set),
+            Some(Value::SortedSet(set)) => Elements::SortedSet(set),
+            _ => Elements::None,
+        }
     }
-    let text = |index: usize| &texts.bytes[texts.ranges[index].clone()];
-    Ok(sorted(weights, wanted, |(a, i), (b, j)| {
-        a.partial_cmp(b).filter(|order| order.is_ne()).unwrap_or_else(|| text(*i).cmp(text(*j)))
-    }))
+
+    fn len(self) -> usize {
+        match self {
+            Elements::None => 0,
+            Elements::List(list) => list.len(),
+            Elements::Set(set) => set.len(),
+            Elements::SortedSet(set) => set.len(),
+        }
+    }
+
+    /// Reads the elements that are to be sorted, or those wanted if their order stays.
+    fn load(self, order: &mut Order) -> Texts {
+        let mut texts = Texts::default();
+        match self {
+            Elements::None => {}
+            Elements::List(list) => {
+                let range = order.stretch(list.len());
+                let end = range.end;
+                list.walk(range.start, End::Front, |index, element| {
+                    if index >= end {
+                        return ControlFlow::Break(());
+                    }
+                    texts.push_member(element);
+                    ControlFlow::Continue(())
+                });
+            }
+            Elements::SortedSet(set) => {
+                for (member, _) in set.iter(order.stretch(set.len())) {
+                    texts.push_member(member);
+                }
+            }
+            Elements::Set(set) => {
+                if order.as_is && order.stored {
+                    // What is stored must not depend on the order of a hash table.
+                    (order.as_is, order.alpha) = (false, true);
+                }
+                set.each(|member| texts.push_member(member));
+                if order.as_is {
+                    texts.ranges.truncate(order.window(set.len()).end);
+                    texts.ranges.drain(..order.window(set.len()).start);
+                }
+                return texts;
+            }
+        }
+        if order.as_is && order.descending {
+            texts.ranges.reverse();
+        }
+        texts
+    }
+
+    /// The elements wanted, in order, without asking other keys.
+    fn sorted(self, mut order: Order) -> Result<Texts> {
+        let mut texts = self.load(&mut order);
+        if !order.as_is {
+            let found = if order.alpha {
+                order.by_text(&texts)
+            } else {
+                order.by_number(&texts, texts.iter().map(parse_weight))?
+            };
+            texts.take(&found);
+        }
+        Ok(texts)
+    }
+
+    /// The same with weights from other keys.
+    fn sorted_by(
+        keys: &mut Keys<'_>,
+        mut texts: Texts,
+        by: Pattern<'_>,
+        order: Order,
+    ) -> Result<Texts> {
+        let found = if order.alpha {
+            order.by_text_of(keys, &texts, by)?
+        } else {
+            let mut weights = Vec::with_capacity(texts.ranges.len());
+            for element in texts.iter() {
+                // What has no weight weighs nothing.
+                let weight = by.look_up(keys, element, |text| text.map_or(Some(0.0), parse_weight));
+                weights.push(weight?);
+            }
+            order.by_number(&texts, weights.into_iter())?
+        };
+        texts.take(&found);
+        Ok(texts)
+    }
 }
 
-/// The indexes of the elements wanted, in the order of texts. Without STORE these end at a NUL, as
-/// for C's functions that know the order of a language.
-fn by_text(keys: &mut Keys<'_>, texts: &Texts, wanted: &Wanted<'_>) -> Result<Vec<usize>> {
-    let compared = if wanted.store.is_some() { whole } else { before_nul };
-    let Some(by) = wanted.by else {
+impl Order {
+    /// The indexes of the elements wanted, in the order of their numbers; of equals, of their texts.
+    fn by_number(
+        &self,
+        texts: &Texts,
+        weights: impl Iterator<Item = Option<f64>>,
+    ) -> Result<Vec<usize>> {
+        let mut all_numbers = true;
+        let weights = weights.enumerate().map(|(index, weight)| {
+            all_numbers &= weight.is_some();
+            (weight.unwrap_or(0.0), index)
+        });
+        let weights: Vec<(f64, usize)> = weights.collect();
+        if !all_numbers {
+            let text = "ERR One or more scores can't be converted into double";
+            return Err(CommandError::text(text));
+        }
+        let text = |index: usize| &texts.bytes[texts.ranges[index].clone()];
+        Ok(self.arrange(weights, |(a, i), (b, j)| {
+            a.partial_cmp(b).filter(|order| order.is_ne()).unwrap_or_else(|| text(*i).cmp(text(*j)))
+        }))
+    }
+
+    /// What of a text is compared. Without STORE it ends at a NUL, as for C's functions that know
+    /// the order of a language.
+    fn compared(&self) -> fn(&[u8]) -> &[u8] {
+        if self.stored { |text| text } else { before_nul }
+    }
+
+    /// The indexes of the elements wanted, in the order of texts.
+    fn by_text(&self, texts: &Texts) -> Vec<usize> {
+        let compared = self.compared();
         let items = texts.iter().map(compared).enumerate().map(|(i, text)| (text, i)).collect();
-        return Ok(sorted(items, wanted, |(a, _): &(&[u8], usize), (b, _)| a.cmp(b)));
-    };
-    let mut weights = Texts::default();
-    let mut found = Vec::with_capacity(texts.ranges.len());
-    for element in texts.iter() {
-        found.push(by.look_up(keys, element, |text| {
-            weights.push(text.map(compared).unwrap_or_default());
-            text.is_some()
-        })?);
+        self.arrange(items, |(a, _): &(&[u8], usize), (b, _)| a.cmp(b))
     }
-    // What has no weight comes first.
-    let items = found.iter().zip(weights.iter()).enumerate();
-    let items = items.map(|(i, (found, text))| (found.then_some(text), i)).collect();
-    Ok(sorted(items, wanted, |(a, _): &(Option<&[u8]>, usize), (b, _)| a.cmp(b)))
-}
 
-fn whole(text: &[u8]) -> &[u8] {
-    text
-}
-
-/// Sorts weights with their indexes and returns the indexes of the elements wanted.
-fn sorted<W>(
-    mut items: Vec<(W, usize)>,
-    wanted: &Wanted<'_>,
-    compare: impl Fn(&(W, usize), &(W, usize)) -> Ordering,
-) -> Vec<usize> {
-    let order = |a: &(W, usize), b: &(W, usize)| {
-        if wanted.descending { compare(b, a) } else { compare(a, b) }
-    };
-    let window = wanted.window(items.len());
-    if window.end < items.len() {
-        // What lies behind the window needs no order.
-        items.select_nth_unstable_by(window.end, order);
-        items.truncate(window.end);
+    /// The same for texts that other keys have.
+    fn by_text_of(
+        &self,
+        keys: &mut Keys<'_>,
+        texts: &Texts,
+        by: Pattern<'_>,
+    ) -> Result<Vec<usize>> {
+        let compared = self.compared();
+        let mut weights = Texts::default();
+        let mut found = Vec::with_capacity(texts.ranges.len());
+        for element in texts.iter() {
+            found.push(by.look_up(keys, element, |text| {
+                weights.push(text.map(compared).unwrap_or_default());
+                text.is_some()
+            })?);
+        }
+        // What has no weight comes first.
+        let items = found.iter().zip(weights.iter()).enumerate();
+        let items = items.map(|(i, (found, text))| (found.then_some(text), i)).collect();
+        Ok(self.arrange(items, |(a, _): &(Option<&[u8]>, usize), (b, _)| a.cmp(b)))
     }
-    items.sort_by(order);
-    items.drain(window).map(|(_, index)| index).collect()
+
+    /// Sorts weights with their indexes and returns the indexes of the elements wanted.
+    fn arrange<W>(
+        &self,
+        mut items: Vec<(W, usize)>,
+        compare: impl Fn(&(W, usize), &(W, usize)) -> Ordering,
+    ) -> Vec<usize> {
+        let order = |a: &(W, usize), b: &(W, usize)| {
+            if self.descending { compare(b, a) } else { compare(a, b) }
+        };
+        let window = self.window(items.len());
+        if window.end < items.len() {
+            // What lies behind the window needs no order.
+            items.select_nth_unstable_by(window.end, order);
+            items.truncate(window.end);
+        }
+        items.sort_by(order);
+        items.drain(window).map(|(_, index)| index).collect()
+    }
 }
 
 fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let may_store = ctx.spec.flags.contains(Flags::WRITE);
-    let mut wanted = Wanted::parse(args, may_store)?;
-    let mut texts = load(ctx.keys, &key, &mut wanted)?;
-    if !wanted.as_is {
-        arrange(ctx.keys, &mut texts, &wanted)?;
+    let Wanted { mut order, by, get, store: destination } = Wanted::parse(args, may_store)?;
+    // Where the order stays, or a set is stored in the order of its texts, it plays no part.
+    let by = by.filter(|_| !order.as_is);
+    let elements = Elements::open(ctx.keys, &key)?;
+    if by.is_none() && get.is_empty() && ctx.is_long(elements.len()) {
+        return sort_elsewhere(ctx, args, &key, order, destination);
     }
-    match wanted.store {
-        Some(destination) => store(ctx, &texts, &wanted.get, &destination),
-        None => reply(ctx, &texts, &wanted.get),
+    let texts = match by {
+        None => elements.sorted(order)?,
+        Some(by) => {
+            let texts = elements.load(&mut order);
+            Elements::sorted_by(ctx.keys, texts, by, order)?
+        }
+    };
+    match destination {
+        Some(destination) => store(ctx, &texts, &get, &destination),
+        None => reply(ctx, &texts, &get),
+    }
+}
+
+/// What needs no other keys than that of the elements.
+fn sort_elsewhere(
+    ctx: &mut Ctx<'_, '_>,
+    args: &Args<'_>,
+    key: &Key<'_>,
+    order: Order,
+    destination: Option<Key<'_>>,
+) -> Result<Outcome> {
+    let Some(destination) = destination else {
+        let view = ctx.keys.view(key);
+        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+            let texts = Elements::of(&view).sorted(order)?;
+            reply.array(texts.ranges.len());
+            texts.iter().for_each(|element| _ = reply.bulk(element));
+            Ok(Outcome::Replied)
+        }));
+    };
+    let limits = ctx.keys.env().settings.limits;
+    let make = move |views: &[View]| {
+        let texts = Elements::of(&views[0]).sorted(order)?;
+        Ok(list_of(&texts, &limits))
+    };
+    match ctx.result_elsewhere::<Result<List>>(args, &[*key], make) {
+        Some(list) => Ok(put(ctx, list?, &destination)),
+        None => Ok(Outcome::Elsewhere),
     }
 }
 
@@ -287,12 +406,20 @@ fn store(
         }
     }
     let stored = if get.is_empty() { texts } else { &found };
-    let limits = &ctx.keys.env().settings.limits;
+    let list = list_of(stored, &ctx.keys.env().settings.limits);
+    Ok(put(ctx, list, destination))
+}
+
+fn list_of(texts: &Texts, limits: &EncodingLimits) -> List {
     let mut list = List::new(limits);
-    list.push(End::Back, stored.iter(), limits);
+    list.push(End::Back, texts.iter(), limits);
+    list
+}
+
+fn put(ctx: &mut Ctx<'_, '_>, list: List, destination: &Key<'_>) -> Outcome {
     let len = list.len();
     ctx.keys.put_counting(destination, list, len as u64, "sortstore");
-    Ok(ctx.reply.count(len))
+    ctx.reply.count(len)
 }
 
 /// The key of STORE: the last one counts.

@@ -1,25 +1,46 @@
-//! SINTER, SINTERCARD, SUNION, SDIFF and their STORE forms: several sets at once.
+//! SINTER, SINTERCARD, SUNION, SDIFF and their STORE forms: several sets at once; large ones are
+//! worked on elsewhere, from views.
 
 use crate::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx, Handler};
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
+use crate::long::View;
 use crate::number::parse_i64;
 use crate::reply::{Outcome, Reply};
 use crate::types::set::{self, Member, Set};
+use crate::types::{Collection, EncodingLimits};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
-/// The sets of a command's keys, `None` where there is no key.
+/// The keys of a command's sets.
+type SetKeys<'k> = SmallVec<[Key<'k>; 8]>;
+/// Their sets, `None` where there is no key.
 type Sets<'k> = SmallVec<[Option<&'k Set>; 8]>;
 /// Those that exist.
 type Existing<'k> = SmallVec<[&'k Set; 8]>;
 
-/// The sets of the next `count` keys. All of them are looked at: a wrong type among them is an
-/// error whatever the others are.
-fn open<'k>(keys: &'k Keys<'_>, args: &mut Args<'_>, count: usize) -> Result<Sets<'k>> {
-    (0..count).map(|_| keys.open::<Set>(&args.key()?)).collect()
+/// What is made of the sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operation {
+    Inter,
+    Union,
+    Diff,
+}
+
+fn keys_of<'k>(args: &mut Args<'k>, count: usize) -> Result<SetKeys<'k>> {
+    (0..count).map(|_| args.key()).collect()
+}
+
+/// All of them are looked at: a wrong type among them is an error whatever the others are.
+fn open<'k>(keys: &'k Keys<'_>, names: &[Key<'_>]) -> Result<Sets<'k>> {
+    names.iter().map(|key| keys.open::<Set>(key)).collect()
+}
+
+/// The sets as they were when these views were taken.
+fn sets_of(views: &[View]) -> Sets<'_> {
+    views.iter().map(|view| view.as_ref().and_then(Set::of_value)).collect()
 }
 
 /// All sets to intersect; `None` if one is missing, hence empty.
@@ -39,6 +60,44 @@ fn first_and_others<'k>(sets: Sets<'k>) -> Option<(&'k Set, Existing<'k>)> {
     Some((first, sets.flatten().collect()))
 }
 
+impl Operation {
+    /// About how many members are looked at or added.
+    fn steps(self, sets: &Sets<'_>) -> usize {
+        let len = |set: &Option<&Set>| set.map_or(0, Set::len);
+        match self {
+            Operation::Inter => sets.iter().map(len).min().unwrap_or(0) * sets.len(),
+            Operation::Union | Operation::Diff => sets.iter().map(len).sum(),
+        }
+    }
+
+    fn show(self, sets: Sets<'_>, limits: &EncodingLimits, reply: &mut Reply<'_>) -> Outcome {
+        reply_with(reply, |show| match self {
+            Operation::Inter => {
+                let Some(mut sets) = all(sets) else { return };
+                set::each_common(&mut sets, |member| {
+                    show(member);
+                    ControlFlow::Continue(())
+                });
+            }
+            Operation::Union => set::each_of_any(&mut existing(sets), limits, show),
+            Operation::Diff => {
+                let Some((first, mut others)) = first_and_others(sets) else { return };
+                set::each_only_in(first, &mut others, limits, show);
+            }
+        })
+    }
+
+    fn make(self, sets: Sets<'_>, limits: &EncodingLimits) -> Set {
+        let made = match self {
+            Operation::Inter => all(sets).map(|mut sets| set::intersection(&mut sets, limits)),
+            Operation::Union => Some(set::union(&existing(sets), limits)),
+            Operation::Diff => first_and_others(sets)
+                .map(|(first, mut others)| set::difference(first, &mut others, limits)),
+        };
+        made.unwrap_or_default()
+    }
+}
+
 /// Replies with the members that `each` shows.
 fn reply_with(reply: &mut Reply<'_>, each: impl FnOnce(&mut dyn FnMut(Member<'_>))) -> Outcome {
     let mark = reply.buffer().mark();
@@ -53,14 +112,67 @@ fn reply_with(reply: &mut Reply<'_>, each: impl FnOnce(&mut dyn FnMut(Member<'_>
 }
 
 fn sinter(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let sets = open(ctx.keys, args, args.remaining())?;
-    let Some(mut sets) = all(sets) else { return Ok(ctx.reply.set(0)) };
-    Ok(reply_with(&mut ctx.reply, |show| {
-        set::each_common(&mut sets, |member| {
-            show(member);
-            ControlFlow::Continue(())
-        });
-    }))
+    show(ctx, args, Operation::Inter)
+}
+
+fn sunion(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    show(ctx, args, Operation::Union)
+}
+
+fn sdiff(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    show(ctx, args, Operation::Diff)
+}
+
+fn sinterstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    store(ctx, args, Operation::Inter, "sinterstore")
+}
+
+fn sunionstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    store(ctx, args, Operation::Union, "sunionstore")
+}
+
+fn sdiffstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    store(ctx, args, Operation::Diff, "sdiffstore")
+}
+
+fn show(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, operation: Operation) -> Result<Outcome> {
+    let names = keys_of(args, args.remaining())?;
+    let sets = open(ctx.keys, &names)?;
+    let limits = ctx.keys.env().settings.limits;
+    if ctx.is_long(operation.steps(&sets)) {
+        drop(sets);
+        let views = ctx.keys.views(&names);
+        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+            Ok(operation.show(sets_of(&views), &limits, reply))
+        }));
+    }
+    Ok(operation.show(sets, &limits, &mut ctx.reply))
+}
+
+/// Puts the result under the key of a STORE form and replies with its length.
+fn store(
+    ctx: &mut Ctx<'_, '_>,
+    args: &mut Args<'_>,
+    operation: Operation,
+    event: &'static str,
+) -> Result<Outcome> {
+    let destination = args.key()?;
+    let names = keys_of(args, args.remaining())?;
+    let sets = open(ctx.keys, &names)?;
+    let limits = ctx.keys.env().settings.limits;
+    let result = if ctx.is_long(operation.steps(&sets)) {
+        drop(sets);
+        let make = move |views: &[View]| operation.make(sets_of(views), &limits);
+        match ctx.result_elsewhere(args, &names, make) {
+            Some(result) => result,
+            None => return Ok(Outcome::Elsewhere),
+        }
+    } else {
+        operation.make(sets, &limits)
+    };
+    let len = result.len();
+    ctx.keys.put(&destination, result, event);
+    Ok(ctx.reply.count(len))
 }
 
 fn sintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -70,8 +182,7 @@ fn sintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     if count > args.remaining() {
         return Err(CommandError::text("ERR Number of keys can't be greater than number of args"));
     }
-    let mut keys = args.clone();
-    (0..count).try_for_each(|_| args.bytes().map(drop))?;
+    let names = keys_of(args, count)?;
     let mut limit = 0;
     while let Some(word) = args.optional() {
         if !word.eq_ignore_ascii_case(b"LIMIT") {
@@ -81,64 +192,27 @@ fn sintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             .filter(|limit| *limit >= 0)
             .ok_or(CommandError::text("ERR LIMIT can't be negative"))?;
     }
-    let sets = open(ctx.keys, &mut keys, count)?;
-    let Some(mut sets) = all(sets) else { return Ok(ctx.reply.integer(0)) };
+    let sets = open(ctx.keys, &names)?;
+    if ctx.is_long(Operation::Inter.steps(&sets)) {
+        drop(sets);
+        let views = ctx.keys.views(&names);
+        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+            Ok(reply.integer(count_common(sets_of(&views), limit)))
+        }));
+    }
+    Ok(ctx.reply.integer(count_common(sets, limit)))
+}
+
+/// How many members all sets have, up to `limit` if that is not 0.
+fn count_common(sets: Sets<'_>, limit: i64) -> i64 {
     let mut found = 0;
-    set::each_common(&mut sets, |_| {
-        found += 1;
-        if found == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    Ok(ctx.reply.integer(found))
-}
-
-fn sunion(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let mut sets = existing(open(ctx.keys, args, args.remaining())?);
-    let limits = &ctx.keys.env().settings.limits;
-    Ok(reply_with(&mut ctx.reply, |show| set::each_of_any(&mut sets, limits, show)))
-}
-
-fn sdiff(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let sets = open(ctx.keys, args, args.remaining())?;
-    let Some((first, mut others)) = first_and_others(sets) else { return Ok(ctx.reply.set(0)) };
-    let limits = &ctx.keys.env().settings.limits;
-    Ok(reply_with(&mut ctx.reply, |show| set::each_only_in(first, &mut others, limits, show)))
-}
-
-/// Puts a result under the key of a STORE form and replies with its length.
-fn store(
-    ctx: &mut Ctx<'_, '_>,
-    destination: &Key<'_>,
-    result: Option<Set>,
-    event: &'static str,
-) -> Outcome {
-    let result = result.unwrap_or_default();
-    let len = result.len();
-    ctx.keys.put(destination, result, event);
-    ctx.reply.count(len)
-}
-
-fn sinterstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let destination = args.key()?;
-    let sets = all(open(ctx.keys, args, args.remaining())?);
-    let limits = &ctx.keys.env().settings.limits;
-    let common = sets.map(|mut sets| set::intersection(&mut sets, limits));
-    Ok(store(ctx, &destination, common, "sinterstore"))
-}
-
-fn sunionstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let destination = args.key()?;
-    let sets = existing(open(ctx.keys, args, args.remaining())?);
-    let all = set::union(&sets, &ctx.keys.env().settings.limits);
-    drop(sets);
-    Ok(store(ctx, &destination, Some(all), "sunionstore"))
-}
-
-fn sdiffstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let destination = args.key()?;
-    let sets = first_and_others(open(ctx.keys, args, args.remaining())?);
-    let limits = &ctx.keys.env().settings.limits;
-    let rest = sets.map(|(first, mut others)| set::difference(first, &mut others, limits));
-    Ok(store(ctx, &destination, rest, "sdiffstore"))
+    if let Some(mut sets) = all(sets) {
+        set::each_common(&mut sets, |_| {
+            found += 1;
+            if found == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+    }
+    found
 }
 
 /// A command that replies with members of its keys' sets.

@@ -7,9 +7,10 @@ use crate::ctx::{Command, Ctx};
 use crate::double::parse_f64;
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
-use crate::reply::Outcome;
+use crate::long::View;
+use crate::reply::{Outcome, Reply};
 use crate::types::set::Set;
-use crate::types::{EncodingLimits, Kind, SortedSet};
+use crate::types::{EncodingLimits, Kind, SortedSet, Value};
 use brisk_structures::ordered::Ordered;
 use std::ops::ControlFlow;
 
@@ -162,10 +163,15 @@ fn zdiffstore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn shown(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, operation: Operation) -> Result<Outcome> {
     let name = ctx.command_name();
+    let names = args.clone();
     let wanted = Wanted::parse(ctx.keys, args, operation, Form::Shown, &name)?;
-    let result = SortedSet::SkipList(Box::new(wanted.result(operation)));
-    let len = result.len();
-    Ok(wanted.show.ranks(&mut ctx.reply, &result, 0..len, false))
+    if ctx.is_long(wanted.steps(operation)) {
+        let (views, wanted) = (ctx.keys.views(&wanted.keys(names)?), wanted.without_sources());
+        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+            Ok(wanted.over(&views).show(operation, reply))
+        }));
+    }
+    Ok(wanted.show(operation, &mut ctx.reply))
 }
 
 fn stored(
@@ -176,26 +182,96 @@ fn stored(
 ) -> Result<Outcome> {
     let target = args.key()?;
     let name = ctx.command_name();
+    let names = args.clone();
     let wanted = Wanted::parse(ctx.keys, args, operation, Form::Stored, &name)?;
-    let result = wanted.result(operation);
+    let result = if ctx.is_long(wanted.steps(operation)) {
+        let (names, wanted) = (wanted.keys(names)?, wanted.without_sources());
+        let make = move |views: &[View]| wanted.over(views).stored(operation);
+        match ctx.result_elsewhere(args, &names, make) {
+            Some(result) => result,
+            None => return Ok(Outcome::Elsewhere),
+        }
+    } else {
+        wanted.stored(operation)
+    };
     let len = result.len();
-    let limits = wanted.limits;
-    ctx.keys.put(&target, SortedSet::of_result(result, &limits), event);
+    ctx.keys.put(&target, result, event);
     Ok(ctx.reply.count(len))
 }
 
 fn zintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let name = ctx.command_name();
-    let mut wanted = Wanted::parse(ctx.keys, args, Operation::Inter, Form::Counted, &name)?;
-    let limit = if wanted.limit == 0 { usize::MAX } else { wanted.limit };
-    wanted.sources.sort_by_key(Source::len);
-    let (first, others) = wanted.sources.split_first().expect("there is a key at least");
-    let mut count = 0;
-    first.each(|member, _| {
-        count += usize::from(others.iter().all(|other| other.score(member).is_some()));
-        if count < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    Ok(ctx.reply.count(count))
+    let names = args.clone();
+    let wanted = Wanted::parse(ctx.keys, args, Operation::Inter, Form::Counted, &name)?;
+    if ctx.is_long(wanted.steps(Operation::Inter)) {
+        let (views, wanted) = (ctx.keys.views(&wanted.keys(names)?), wanted.without_sources());
+        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+            Ok(reply.count(wanted.over(&views).count_common()))
+        }));
+    }
+    Ok(ctx.reply.count(wanted.count_common()))
+}
+
+impl Wanted<'_> {
+    /// About how many members are looked at or added.
+    fn steps(&self, operation: Operation) -> usize {
+        let lens = self.sources.iter().map(Source::len);
+        match operation {
+            Operation::Inter => lens.min().unwrap_or(0) * self.sources.len(),
+            Operation::Union | Operation::Diff => lens.sum(),
+        }
+    }
+
+    /// The keys of the sources, from where their number stands.
+    fn keys<'a>(&self, mut args: Args<'a>) -> Result<Vec<Key<'a>>> {
+        args.bytes()?;
+        self.sources.iter().map(|_| args.key()).collect()
+    }
+
+    /// The same for sets that are not known yet.
+    fn without_sources(&self) -> Wanted<'static> {
+        let empty = |source: &Source<'_>| Source { members: Members::None, weight: source.weight };
+        let Wanted { limits, aggregate, show, limit, .. } = *self;
+        let sources = self.sources.iter().map(empty).collect();
+        Wanted { sources, limits, aggregate, show, limit }
+    }
+
+    /// The same for the sets of these views.
+    fn over<'v>(&self, views: &'v [View]) -> Wanted<'v> {
+        let members = |view: &'v View| match view {
+            Some(Value::Set(set)) => Members::Plain(set),
+            Some(Value::SortedSet(set)) => Members::Scored(set),
+            _ => Members::None,
+        };
+        let weights = self.sources.iter().map(|source| source.weight);
+        let source = |(view, weight)| Source { members: members(view), weight };
+        let Wanted { limits, aggregate, show, limit, .. } = *self;
+        let sources = views.iter().zip(weights).map(source).collect();
+        Wanted { sources, limits, aggregate, show, limit }
+    }
+
+    fn show(&self, operation: Operation, reply: &mut Reply<'_>) -> Outcome {
+        let result = SortedSet::SkipList(Box::new(self.result(operation)));
+        let len = result.len();
+        self.show.ranks(reply, &result, 0..len, false)
+    }
+
+    fn stored(&self, operation: Operation) -> SortedSet {
+        SortedSet::of_result(self.result(operation), &self.limits)
+    }
+
+    /// How many members all sources have, as far as is wanted.
+    fn count_common(&self) -> usize {
+        let limit = if self.limit == 0 { usize::MAX } else { self.limit };
+        let sources = self.by_size();
+        let (first, others) = sources.split_first().expect("there is a key at least");
+        let mut count = 0;
+        first.each(|member, _| {
+            count += usize::from(others.iter().all(|other| other.score(member).is_some()));
+            if count < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        count
+    }
 }
 
 impl<'k> Wanted<'k> {

@@ -50,25 +50,47 @@ pub(super) struct Wanted {
 
 /// Replies with the entries of a range; large replies are written as the client takes them.
 pub(super) fn reply_range(reply: &mut Reply<'_>, entries: &Entries, wanted: &Wanted) -> Outcome {
-    let Wanted { start, end, count, .. } = *wanted;
-    let total = entries.count(start, end).min(count.unwrap_or(usize::MAX));
-    reply.array(total);
-    if total < STREAMED_MIN {
-        write_some(reply, entries, wanted, total, usize::MAX);
-        return Outcome::Replied;
-    }
-    let view = entries.clone();
-    let mut rest = (*wanted, total);
-    reply.stream(move |reply, budget| {
-        let (wanted, left) = rest;
-        match write_some(reply, &view, &wanted, left, budget) {
-            Some((wanted, left)) => {
-                rest = (wanted, left);
-                true
+    reply_ranges(reply, vec![(Vec::new(), entries.clone(), *wanted)], |_, _| ())
+}
+
+/// Replies with ranges of several streams, one behind the other, each after what `open` writes of its
+/// key.
+pub(super) fn reply_ranges(
+    reply: &mut Reply<'_>,
+    ranges: Vec<(Vec<u8>, Entries, Wanted)>,
+    open: impl Fn(&mut Reply<'_>, &[u8]) + Send + 'static,
+) -> Outcome {
+    let total = |(_, entries, wanted): &(Vec<u8>, Entries, Wanted)| {
+        let most = wanted.count.unwrap_or(usize::MAX);
+        entries.count(wanted.start, wanted.end).min(most)
+    };
+    let streamed = ranges.iter().map(total).fold(0, usize::saturating_add) >= STREAMED_MIN;
+    let mut ranges = ranges.into_iter();
+    // The stream that is being written, and what is left of its range.
+    let mut current: Option<(Entries, Wanted, usize)> = None;
+    let mut write = move |reply: &mut Reply<'_>, budget: usize| {
+        let end = reply.written().saturating_add(budget);
+        while reply.written() < end {
+            if let Some((view, wanted, left)) = current.take() {
+                let room = end - reply.written();
+                let rest = write_some(reply, &view, &wanted, left, room);
+                current = rest.map(|(wanted, left)| (view, wanted, left));
+                continue;
             }
-            None => false,
+            let Some(range) = ranges.next() else { return false };
+            let left = total(&range);
+            let (key, view, wanted) = range;
+            open(reply, &key);
+            reply.array(left);
+            current = (left > 0).then_some((view, wanted, left));
         }
-    })
+        true
+    };
+    if streamed {
+        return reply.stream(write);
+    }
+    while write(reply, usize::MAX) {}
+    Outcome::Replied
 }
 
 /// Writes up to `left` entries, but stops when about `budget` bytes are written; what remains.

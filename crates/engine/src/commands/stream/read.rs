@@ -1,6 +1,6 @@
 //! XREAD, and what it shares with XREADGROUP: the list of streams, and waiting.
 
-use super::entries::{reply_entry, reply_id};
+use super::entries::{Wanted, reply_id, reply_ranges};
 use super::id;
 use super::read_group::{Membership, read_as_consumer};
 use crate::args::Args;
@@ -70,16 +70,12 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(wait(ctx, args, &call, |at| id::word(starts[at])));
     }
     announce(&mut ctx.reply, served.len());
-    for (entries, start, key) in &served {
-        open_stream(&mut ctx.reply, key);
-        let count = call.count.unwrap_or(usize::MAX);
-        let total = entries.count(*start, StreamId::MAX).min(count);
-        ctx.reply.array(total);
-        for entry in entries.range(*start, StreamId::MAX).take(total) {
-            reply_entry(&mut ctx.reply, &entry);
-        }
-    }
-    Ok(Outcome::Replied)
+    let count = call.count;
+    let ranges = served.into_iter().map(|(entries, start, key)| {
+        let wanted = Wanted { start, end: StreamId::MAX, count, reversed: false };
+        (key.to_vec(), entries, wanted)
+    });
+    Ok(reply_ranges(&mut ctx.reply, ranges.collect(), open_stream))
 }
 
 fn xreadgroup(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -124,7 +120,8 @@ pub(super) fn wait(
         words[call.ids_at + at] = id(at);
     }
     let keys: Vec<Key<'_>> = call.streams.iter().map(|(key, _)| *key).collect();
-    ctx.wait(&words, Kind::Stream, &keys, timeout_ms, Unserved::NullArray)
+    let group = call.group.as_ref().map(|member| member.group);
+    ctx.wait_in_group(&words, Kind::Stream, &keys, group, timeout_ms, Unserved::NullArray)
 }
 
 fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {

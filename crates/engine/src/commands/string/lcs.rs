@@ -13,6 +13,8 @@ use crate::types::string::{Str, StrRef};
 
 /// Bytes per pair of positions in Redis's table of lengths.
 const CELL_BYTES: u64 = 4;
+/// Pairs of positions that count as one step: 64 are looked at with one operation.
+const CELLS_PER_STEP: usize = 6400;
 
 #[derive(Default)]
 struct Options {
@@ -31,18 +33,25 @@ fn lcs(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let a = a.as_ref().map_or(&b""[..], |value| value.as_bytes(&mut a_digits));
     let b = b.as_ref().map_or(&b""[..], |value| value.as_bytes(&mut b_digits));
     check_size(a.len(), b.len(), ctx.keys.env().settings.string_bytes_max)?;
+    if ctx.is_long(a.len() * b.len() / CELLS_PER_STEP) {
+        let (a, b) = (a.to_vec(), b.to_vec());
+        return Ok(ctx.answer_elsewhere(args, move |_, reply| Ok(answer(reply, &a, &b, &options))));
+    }
+    Ok(answer(&mut ctx.reply, a, b, &options))
+}
 
+fn answer(reply: &mut Reply<'_>, a: &[u8], b: &[u8], options: &Options) -> Outcome {
     if options.len {
-        return Ok(ctx.reply.count(common_len(a, b)));
+        return reply.count(common_len(a, b));
     }
     if options.idx {
-        return Ok(reply_matches(&mut ctx.reply, &common_matches(a, b), &options));
+        return reply_matches(reply, &common_matches(a, b), options);
     }
     let mut common = Vec::new();
     for Match { a: start, len, .. } in common_matches(a, b).iter().rev() {
         common.extend_from_slice(&a[*start..start + len]);
     }
-    Ok(ctx.reply.bulk(&common))
+    reply.bulk(&common)
 }
 
 fn open<'k>(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<Option<StrRef<'k>>> {

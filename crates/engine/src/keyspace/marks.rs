@@ -1,0 +1,25 @@
+//! Marks of slots: a bit each, in the line of memory that a look into the slot touches anyway, so
+//! that what concerns few slots costs the others one test.
+
+/// Some client waits for one of the slot's keys, present or not.
+pub(super) const WAITED_FOR: u8 = 1;
+/// Fields of its hashes may have deadlines.
+pub(super) const FIELDS_EXPIRE: u8 = 1 << 1;
+/// The same for deadlines set since the present walk over the slot began.
+pub(super) const FIELDS_EXPIRE_ANEW: u8 = 1 << 2;
+/// Both.
+pub(super) const FIELD_MARKS: u8 = FIELDS_EXPIRE | FIELDS_EXPIRE_ANEW;
+/// Some session watches one of its keys, present or not.
+pub(super) const WATCHED: u8 = 1 << 3;
+/// Commands that write wait while something is computed from its values.
+pub(super) const FROZEN: u8 = 1 << 4;
+
+const _: () = {
+    let all = [WAITED_FOR, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, WATCHED, FROZEN];
+    let (mut seen, mut at) = (0, 0);
+    while at < all.len() {
+        assert!(seen & all[at] == 0 && all[at].is_power_of_two(), "a mark is a bit of its own");
+        seen |= all[at];
+        at += 1;
+    }
+};

@@ -1,0 +1,288 @@
+//! Long commands: what takes long is computed elsewhere, from views of the values.
+//!
+//! A command with more than [`LONG_STEPS_MIN`] steps to do takes views of its values (clones that
+//! share everything with them) while it holds its slots, and says what is to be made of these. Then
+//! its slots are free, and another thread does the work ([`Long::compute`]) while the client waits.
+//!
+//! ```text
+//!  handler: views ──> Long ──compute (any thread)──> Computed ──finish──> the answer
+//!                       ^                                          │
+//!                       └───────── the sources have changed ───────┘
+//! ```
+//!
+//! A command that only reads is over with that: its answer is that of the moment of its views. One
+//! that stores is run again with what was computed ([`finish`]); it stores it if its sources are
+//! what they were, and else begins anew. From the second attempt on their slots are *frozen*:
+//! commands that write wait for it, so that the attempt does not fail again. Nothing relies on
+//! that, since what the sources are is looked at in any case.
+
+use crate::args::{Args, encode_request};
+use crate::ctx::{Blocking, Ctx};
+use crate::env::{Env, Garbage};
+use crate::error::{CommandError, Result};
+use crate::exec::{Recorded, run_held};
+use crate::keyspace::{Client, Key, Keys, Keyspace, discard_value};
+use crate::reply::{Outcome, Reply, ReplyBuffer};
+use crate::types::Value;
+use std::any::Any;
+
+/// From so many steps on a command is long. A step is what takes about 0.1 µs: an element looked up
+/// or added, a thousand bytes read. So what is not long takes about a millisecond.
+pub const LONG_STEPS_MIN: usize = 10_000;
+
+/// So often the work is done elsewhere; then at once, since transactions, which do not wait for
+/// frozen slots, could change the sources for ever.
+const ATTEMPTS_MAX: u32 = 8;
+
+/// Bytes that count as one step.
+pub const BYTES_PER_STEP: usize = 1000;
+
+/// The value of a key at some moment; `None` if there was no key. Shares all its parts.
+pub type View = Option<Value>;
+
+type Answer = dyn FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send;
+type Make = dyn FnOnce(&[View]) -> Box<dyn Any + Send> + Send;
+
+enum Work {
+    /// Writes the reply.
+    Answer(Box<Answer>),
+    /// Makes something of the views, with which the command is run again.
+    Result(Vec<View>, Box<Make>),
+}
+
+/// A command whose work is to be done elsewhere.
+pub struct Long {
+    command: Recorded,
+    client: Client,
+    work: Work,
+    attempt: u32,
+}
+
+/// What was made of views.
+pub(crate) struct Made {
+    views: Vec<View>,
+    result: Box<dyn Any + Send>,
+    attempt: u32,
+}
+
+enum Done {
+    Answer(ReplyBuffer, Result<()>),
+    Result(Made),
+}
+
+/// A command whose work is done.
+pub struct Computed {
+    command: Recorded,
+    client: Client,
+    done: Done,
+}
+
+/// What came of it.
+pub enum Finished {
+    Over(Over),
+    /// What it was made of has changed: to be computed anew.
+    Again(Long),
+}
+
+/// A command that is over.
+pub struct Over {
+    pub replies: ReplyBuffer,
+    /// How many changes it made.
+    pub dirty: u64,
+    /// What was answered, if it is an error.
+    pub error: Option<CommandError>,
+    /// Slots were frozen for it, which they are not any more.
+    pub thawed: bool,
+    command: Recorded,
+}
+
+impl Over {
+    /// Shows the words of the request.
+    pub fn with_args<R>(&self, keyspace: &Keyspace, show: impl FnOnce(&mut Args<'_>) -> R) -> R {
+        self.command.with_args(keyspace, |args, _| show(args))
+    }
+}
+
+impl Long {
+    /// Does the work. Takes as long as it takes; holds no slot longer than a step.
+    pub fn compute(self, keyspace: &Keyspace) -> Computed {
+        let Long { command, client, work, attempt } = self;
+        let done = match work {
+            Work::Answer(answer) => {
+                let mut replies = ReplyBuffer::new();
+                let answered = answer(keyspace, &mut Reply::new(&mut replies, client.protocol));
+                replies.share();
+                Done::Answer(replies, answered.map(drop))
+            }
+            Work::Result(views, make) => {
+                let result = make(&views);
+                Done::Result(Made { views, result, attempt })
+            }
+        };
+        Computed { command, client, done }
+    }
+}
+
+impl Computed {
+    /// Whether to finish it may change the data.
+    pub fn writes(&self) -> bool {
+        matches!(self.done, Done::Result(_))
+    }
+}
+
+/// Ends a command whose work is done, by the thread that `env` belongs to.
+pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
+    let Computed { command, client, done } = computed;
+    let mut replies = ReplyBuffer::new();
+    let thawed = matches!(&done, Done::Result(made) if made.attempt > 0);
+    let (dirty, error) = match done {
+        Done::Answer(written, answered) => {
+            replies = written;
+            (0, answered.err())
+        }
+        Done::Result(made) => {
+            match run_again(keyspace, env, &command, client, made, &mut replies) {
+                Ok(None) => {
+                    let long = env.long.borrow_mut().take();
+                    return Finished::Again(long.expect("the command said that it is long"));
+                }
+                Ok(Some(dirty)) => (dirty, None),
+                Err(error) => (0, Some(error)),
+            }
+        }
+    };
+    if let Some(error) = &error {
+        replies.clear();
+        Reply::new(&mut replies, client.protocol).error(error);
+    }
+    Finished::Over(Over { replies, dirty, error, thawed, command })
+}
+
+/// Runs the command with what was computed for it; `None` if it has to be computed anew, else how
+/// many changes were made.
+fn run_again(
+    keyspace: &Keyspace,
+    env: &Env,
+    command: &Recorded,
+    client: Client,
+    made: Made,
+    replies: &mut ReplyBuffer,
+) -> Result<Option<u64>> {
+    let found_before = (env.tally.hits.get(), env.tally.misses.get());
+    *env.made.borrow_mut() = Some(made);
+    let done = command.with_args(keyspace, |args, prepared| {
+        let mut keys = Keys::unlocked(keyspace, env, command.db());
+        // Holders never wait, so this ends soon.
+        while keys.hold(prepared).is_err() {
+            std::thread::yield_now();
+        }
+        keys.thaw();
+        keys.remove_expired(args.keys(), false);
+        let reply = Reply::new(replies, client.protocol);
+        run_held(&mut keys, &command.invocation(Blocking::Client(client)), args, reply)
+    });
+    if let Some(made) = env.made.borrow_mut().take() {
+        made.discard(env);
+    }
+    // The sources were counted when the command came.
+    env.tally.hits.add(found_before.0 - env.tally.hits.get());
+    env.tally.misses.add(found_before.1 - env.tally.misses.get());
+    let done = done?;
+    Ok((done.outcome != Outcome::Elsewhere).then_some(done.dirty))
+}
+
+impl Made {
+    /// Leaves it to be freed elsewhere: both may be the last of something huge.
+    fn discard(self, env: &Env) {
+        discard_views(env, self.views);
+        env.garbage.borrow_mut().push(Garbage::Other(self.result));
+    }
+}
+
+fn discard_views(env: &Env, views: Vec<View>) {
+    views.into_iter().flatten().for_each(|view| discard_value(env, view));
+}
+
+impl Ctx<'_, '_> {
+    /// Whether a command with so many steps to do is to be computed elsewhere. Never where it must be
+    /// over at once: in transactions and scripts.
+    #[inline]
+    pub fn is_long(&self, steps: usize) -> bool {
+        steps >= LONG_STEPS_MIN && matches!(self.blocking, Blocking::Client(_))
+    }
+
+    /// Lets `answer` write the reply elsewhere, from views that it owns. Only if
+    /// [`Ctx::is_long`], and for commands that change nothing.
+    pub fn answer_elsewhere(
+        &mut self,
+        args: &Args<'_>,
+        answer: impl FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send + 'static,
+    ) -> Outcome {
+        self.leave(args, Work::Answer(Box::new(answer)), 0)
+    }
+
+    /// What `make` makes of the values of `keys`, if it has been computed from them as they are now;
+    /// else it is going to be, elsewhere, and the command ends with [`Outcome::Elsewhere`], having
+    /// changed nothing. Only if [`Ctx::is_long`].
+    pub fn result_elsewhere<R: Send + 'static>(
+        &mut self,
+        args: &Args<'_>,
+        keys: &[Key<'_>],
+        make: impl FnOnce(&[View]) -> R + Send + 'static,
+    ) -> Option<R> {
+        let views = self.keys.views(keys);
+        let env = self.keys.env();
+        let mut attempt = 0;
+        if let Some(made) = env.made.borrow_mut().take() {
+            if same(&made.views, &views) {
+                discard_views(env, made.views);
+                discard_views(env, views);
+                let result = made.result.downcast::<R>();
+                return Some(*result.expect("the same command makes the same of the same"));
+            }
+            attempt = made.attempt + 1;
+            made.discard(env);
+        }
+        if attempt >= ATTEMPTS_MAX {
+            let result = make(&views);
+            discard_views(env, views);
+            return Some(result);
+        }
+        if attempt > 0 {
+            keys.iter().for_each(|key| self.keys.freeze(key.slot));
+        }
+        let make: Box<Make> = Box::new(move |views| Box::new(make(views)));
+        self.leave(args, Work::Result(views, make), attempt);
+        None
+    }
+
+    fn leave(&mut self, args: &Args<'_>, work: Work, attempt: u32) -> Outcome {
+        let Blocking::Client(client) = self.blocking else {
+            unreachable!("only what is long is computed elsewhere")
+        };
+        let words: Vec<&[u8]> = args.words().collect();
+        let command = Recorded::new(self, encode_request(&words));
+        *self.keys.env().long.borrow_mut() = Some(Long { command, client, work, attempt });
+        Outcome::Elsewhere
+    }
+}
+
+/// Whether all values are what they were.
+fn same(before: &[View], now: &[View]) -> bool {
+    let pairs = || before.iter().zip(now);
+    before.len() == now.len()
+        && pairs().all(|pair| match pair {
+            (Some(before), Some(now)) => before.is_same(now),
+            (before, now) => before.is_none() && now.is_none(),
+        })
+}
+
+impl Env {
+    /// The work that the command which just ran left to be done.
+    pub fn take_long(&self) -> Option<Long> {
+        self.long.borrow_mut().take()
+    }
+}
+
+#[cfg(test)]
+mod tests;

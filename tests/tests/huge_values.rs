@@ -1,0 +1,94 @@
+//! Huge values: they are freed behind everybody's back, and read as they were. (issue point 6)
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::Launch;
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, assert_reply, each_backend, each_config, wait_until};
+
+/// Of some hundred bytes: more than the kernel takes of a reply that nobody reads.
+const MANY: usize = 20_000;
+
+/// Puts many elements under a key, a thousand with each command.
+fn build(conn: &mut Conn, command: &str, key: &str) {
+    for start in (0..MANY).step_by(1000) {
+        let mut words = vec![command.to_owned(), key.to_owned()];
+        for i in start..start + 1000 {
+            match command {
+                "ZADD" => words.extend([i.to_string(), format!("member:{i:0100}")]),
+                "HSET" => words.extend([format!("member:{i:0100}"), format!("value:{i}")]),
+                _ => words.push(format!("member:{i:0100}")),
+            }
+        }
+        conn.call(&words);
+    }
+}
+
+fn figure(conn: &mut Conn, name: &str) -> u64 {
+    conn.info(name).parse().unwrap()
+}
+
+#[test]
+fn huge_values_are_freed_by_another_thread_however_they_go() {
+    if subject_is_redis() {
+        return; // frees most of them at once
+    }
+    each_backend(Launch::subject, |server| {
+        let mut conn = server.connect();
+        conn.cmd("SADD few a b");
+        let empty = figure(&mut conn, "used_memory");
+        for command in ["SADD", "ZADD", "HSET", "RPUSH"] {
+            for loss in [
+                "DEL big",
+                "UNLINK big",
+                "PEXPIRE big 1",
+                "RENAME other big",
+                "SET big text",
+                "SUNIONSTORE big few",
+                "COPY few big REPLACE",
+                "FLUSHALL",
+            ] {
+                conn.cmd("SET other text");
+                conn.cmd("SADD few a b");
+                build(&mut conn, command, "big");
+                let freed = figure(&mut conn, "lazyfreed_objects");
+                assert!(figure(&mut conn, "used_memory") > empty + 400_000, "{command}");
+                conn.cmd(loss);
+                wait_until(&format!("it is freed: {command}, {loss}"), || {
+                    figure(&mut conn, "lazyfreed_objects") > freed
+                        && figure(&mut conn, "lazyfree_pending_objects") == 0
+                        && figure(&mut conn, "used_memory") < empty + 400_000
+                });
+                conn.cmd("DEL big");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_reply_that_is_read_late_shows_the_value_as_it_was() {
+    each_config(|server| {
+        let [mut late, mut other] = server.connections();
+        for (change, command, read) in [
+            ("DEL big", "HSET", "HGETALL big"),
+            ("HSET big new changed", "HSET", "HVALS big"),
+            ("FLUSHALL", "SADD", "SMEMBERS big"),
+            ("ZREMRANGEBYRANK big 0 -2", "ZADD", "ZRANGE big 0 -1"),
+            ("SET big text", "RPUSH", "LRANGE big 0 -1"),
+            ("LTRIM big 5 6", "RPUSH", "LRANGE big 0 -1"),
+        ] {
+            build(&mut other, command, "big");
+            let at_once = other.cmd(read).to_string();
+            late.send(read);
+            let name = read.split(' ').next().unwrap().to_ascii_lowercase();
+            wait_until("the command has run", || {
+                other.cmd("CLIENT LIST").text().contains(&format!("cmd={name} "))
+            });
+            // Whether the change comes before the last part is written is up to the machine.
+            other.cmd(change);
+            other.cmd("SET after 1");
+            assert!(late.reply().to_string() == at_once, "{read} beside {change}");
+            assert_reply!(late, "GET after", "\"1\"");
+            other.cmd("FLUSHALL");
+        }
+    });
+}

@@ -1,0 +1,162 @@
+//! Commands that work on many elements: other clients go on, and nobody sees anything but one
+//! moment. (issue point 6)
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, assert_reply, each_config, wait_until};
+use brisk_tests::with_workers;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Enough for every command to be long.
+const MANY: usize = 50_000;
+
+/// Adds members `m<from>` and so on to a set.
+fn add(conn: &mut Conn, key: &str, from: usize, count: usize) {
+    for start in (from..from + count).step_by(1000) {
+        let mut words = vec!["SADD".to_owned(), key.to_owned()];
+        words.extend((start..(start + 1000).min(from + count)).map(|i| format!("m{i}")));
+        conn.call(&words);
+    }
+}
+
+#[test]
+fn long_commands_answer_in_their_place_of_the_pipeline() {
+    each_config(|server| {
+        let [mut conn, mut other] = server.connections();
+        add(&mut conn, "a", 0, MANY);
+        add(&mut conn, "b", MANY / 2, MANY);
+        let replies = conn.pipeline(&[
+            "SET before 1",
+            "SUNIONSTORE d a b",
+            "SCARD d",
+            "SINTERCARD 2 a b",
+            "SADD a new",
+            "SDIFFSTORE d a b",
+            "SISMEMBER d new",
+            "SORT a",
+            "SINTER a b",
+            "GET before",
+        ]);
+        let shown: Vec<String> = replies.iter().map(ToString::to_string).collect();
+        assert_eq!(shown[0], "OK");
+        assert_eq!(shown[1], format!("(integer) {}", MANY + MANY / 2));
+        assert_eq!(shown[2], shown[1]);
+        assert_eq!(shown[3], format!("(integer) {}", MANY / 2));
+        assert_eq!(shown[5], format!("(integer) {}", MANY / 2 + 1));
+        assert_eq!(shown[6], "(integer) 1");
+        assert!(shown[7].starts_with("(error) ERR One or more scores"), "{}", shown[7]);
+        assert_eq!(replies[8].elements().len(), MANY / 2);
+        assert_eq!(shown[9], "\"1\"");
+        assert_reply!(other, "EXISTS a b d", "(integer) 3");
+        conn.assert_in_step();
+    });
+}
+
+#[test]
+fn every_member_of_a_long_answer_arrives_once() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        add(&mut conn, "a", 0, MANY);
+        add(&mut conn, "b", MANY / 2, MANY);
+        let reply = conn.cmd("SUNION a b");
+        let mut members: Vec<String> = reply.elements().iter().map(|m| m.text()).collect();
+        members.sort_unstable();
+        members.dedup();
+        assert_eq!(members.len(), MANY + MANY / 2);
+        let sorted = conn.cmd("SORT a ALPHA DESC LIMIT 0 2");
+        assert_eq!(sorted.to_string(), "1) \"m9999\"\n2) \"m9998\"");
+        assert_eq!(conn.cmd("KEYS *").elements().len(), 2);
+    });
+}
+
+/// A writer adds to a source all the time. Each union must hold what was acknowledged before it was
+/// asked for, and nothing that was sent after it was answered.
+#[test]
+fn what_is_stored_is_of_one_moment_while_others_write_to_its_sources() {
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    add(&mut conn, "a", 0, MANY);
+    add(&mut conn, "b", 0, MANY);
+    let (sent, acknowledged) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut writer = server.connect();
+            while !done.load(Ordering::SeqCst) {
+                let number = sent.fetch_add(1, Ordering::SeqCst);
+                assert_eq!(writer.cmd(&format!("SADD a new{number}")).integer(), 1);
+                acknowledged.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        wait_until("the writer writes", || acknowledged.load(Ordering::SeqCst) > 0);
+        for _ in 0..10 {
+            let before = acknowledged.load(Ordering::SeqCst);
+            let stored = conn.cmd("SUNIONSTORE d a b").integer() as usize - MANY;
+            assert!(before <= stored, "{before} were there, {stored} were stored");
+            assert!(stored <= sent.load(Ordering::SeqCst));
+            assert_eq!(conn.cmd("SCARD d").integer() as usize, stored + MANY);
+        }
+        done.store(true, Ordering::SeqCst);
+    });
+    // Slots that were frozen for it are not any more.
+    assert_reply!(conn, "SADD a last", "(integer) 1");
+}
+
+#[test]
+fn what_a_client_asked_for_is_stored_although_it_is_gone() {
+    let server = with_workers(1).start();
+    let mut conn = server.connect();
+    add(&mut conn, "a", 0, MANY);
+    let mut gone = server.connect();
+    gone.send("SUNIONSTORE d a nothing");
+    wait_until("the command has arrived", || {
+        // The peer's own commands are counted: only what the other asked for matters.
+        conn.cmd("CLIENT LIST").text().contains("cmd=sunionstore")
+            || conn.cmd("EXISTS d").integer() == 1
+    });
+    drop(gone);
+    wait_until("it is stored", || conn.cmd("SCARD d").integer() as usize == MANY);
+    wait_until("the client is gone", || conn.info("connected_clients") == "1");
+}
+
+#[test]
+fn a_pause_holds_back_what_is_to_be_stored() {
+    if subject_is_redis() {
+        return; // nothing can come between a command and its end there
+    }
+    let server = with_workers(1).start();
+    let [mut conn, mut other] = server.connections();
+    add(&mut conn, "a", 0, 20 * MANY);
+    // In one batch: the pause begins while the work is done.
+    conn.send("SUNIONSTORE d a nothing");
+    other.cmd("CLIENT PAUSE 100000 WRITE");
+    let there = other.cmd("EXISTS d").integer();
+    assert!(!conn.has_reply_within(std::time::Duration::from_millis(20)) || there == 1);
+    other.cmd("CLIENT UNPAUSE");
+    assert_eq!(conn.reply().integer() as usize, 20 * MANY);
+}
+
+#[test]
+fn long_commands_are_counted_once_with_all_their_time() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        add(&mut conn, "a", 0, 4 * MANY);
+        conn.cmd("CONFIG SET slowlog-log-slower-than 2000");
+        conn.cmd("CONFIG RESETSTAT");
+        conn.cmd("SLOWLOG RESET");
+        conn.cmd("SUNIONSTORE d a nothing m1 m2");
+        conn.cmd("SORT a ALPHA LIMIT 0 1");
+        conn.cmd("SORT a LIMIT 0 1");
+        let stats = conn.cmd("INFO commandstats").text();
+        let line = |name: &str| {
+            let line = stats.lines().find(|line| line.starts_with(&format!("cmdstat_{name}:")));
+            line.unwrap_or_else(|| panic!("no {name} in {stats}")).to_owned()
+        };
+        assert!(line("sunionstore").contains("calls=1,"), "{stats}");
+        assert!(line("sort").contains("calls=2,"), "{stats}");
+        assert!(line("sort").contains("failed_calls=1"), "{stats}");
+        assert_eq!(conn.info("total_error_replies"), "1");
+        let slow = conn.cmd("SLOWLOG GET 10").to_string();
+        assert!(slow.contains("\"ALPHA\""), "{slow}");
+    });
+}

@@ -1,0 +1,85 @@
+//! Many clients that wait: how fast items are handed out to them, and what it costs when all of them
+//! vanish at once.
+
+use super::Setup;
+use super::report::{Limit, Report, Row};
+use super::sides::{Sides, ours};
+use anyhow::{Context, Result};
+use brisk_testkit::crowd::{Crowd, Way};
+use brisk_testkit::server::Server;
+use brisk_testkit::words::encode;
+use std::io::Write;
+use std::net::TcpStream;
+
+/// Clients that share the items.
+const CLIENTS: usize = 1000;
+/// Clients that vanish, few and many.
+const FEW: usize = 1_000;
+const MANY: usize = 10_000;
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Every item once and in order, or the case fails; items per second beside the peer, ours with two
+/// workers.
+pub(crate) fn blocking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let items = setup.scaled(1_000_000) as usize;
+    for way in [Way::BlPop, Way::BlMove, Way::XReadGroup] {
+        let sides = Sides::start(setup)?;
+        let two = ours(setup, 2)?.try_start().map_err(anyhow::Error::msg)?;
+        let rate = |server: &Server| -> Result<f64> {
+            Ok(Crowd::new(server, way, CLIENTS).run(items)?.per_second)
+        };
+        report.add(Row {
+            what: format!("{items} items by {way} to {CLIENTS} clients, 2 workers"),
+            unit: "per s",
+            ours: rate(&two).context("ours")?,
+            theirs: Some(rate(&sides.theirs).context("peer")?),
+            limit: Limit::RatioAtLeast(1.0),
+        });
+    }
+    vanish(setup, report)
+}
+
+/// What the server spends on each waiting client that vanishes with all others.
+fn vanish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let sides = Sides::start(setup)?;
+    for count in [FEW, MANY] {
+        let costs = sides.all().into_iter().map(|server| cost_of_vanishing(server, count));
+        let costs: Vec<(f64, f64)> = costs.collect::<Result<_>>()?;
+        report.add(Row {
+            what: format!("each of {count} waiting clients that vanish"),
+            unit: "CPU µs",
+            ours: costs[0].0,
+            theirs: costs.last().map(|cost| cost.0),
+            limit: Limit::None,
+        });
+        report.add(Row {
+            what: "RSS left by them".to_owned(),
+            unit: "MiB",
+            ours: costs[0].1,
+            theirs: costs.last().map(|cost| cost.1),
+            limit: Limit::None,
+        });
+    }
+    Ok(())
+}
+
+/// CPU time per client in µs, and memory above what there was before they came, in MiB.
+fn cost_of_vanishing(server: &Server, count: usize) -> Result<(f64, f64)> {
+    let mut control = server.connect();
+    let before = server.rss();
+    let mut waiting = Vec::with_capacity(count);
+    for _ in 0..count {
+        let mut stream = TcpStream::connect(server.address())?;
+        stream.write_all(&encode(&["BLPOP", "all", "other", "0"]))?;
+        waiting.push(stream);
+    }
+    let blocked = |control: &mut brisk_testkit::Conn| control.info("blocked_clients");
+    brisk_testkit::wait_until("all wait", || blocked(&mut control) == count.to_string());
+    let spent = server.cpu_ns();
+    drop(waiting);
+    brisk_testkit::wait_until("all are gone", || {
+        blocked(&mut control) == "0" && control.info("connected_clients") == "1"
+    });
+    let each = (server.cpu_ns() - spent) as f64 / 1000.0 / count as f64;
+    Ok((each, server.rss().saturating_sub(before) as f64 / MIB))
+}
