@@ -161,24 +161,33 @@ impl<'a> Args<'a> {
     }
 
     /// Takes the next word as a key.
-    #[inline]
+    #[inline(always)]
     pub fn key(&mut self) -> Result<Key<'a>> {
         let index = self.next;
-        let bytes = self.bytes()?;
+        if index >= self.list.len() {
+            return Err(CommandError::Syntax);
+        }
+        let bytes = self.word(index);
+        self.next += 1;
         if let Some(prepared) = self.prepared.get(self.next_prepared)
             && prepared.index as usize == index
         {
             self.next_prepared += 1;
             return Ok(Key::prepared(bytes, prepared));
         }
-        Ok(self.prepared_out_of_order(index).unwrap_or_else(|| self.hasher.key(bytes)))
+        Ok(self.key_out_of_order(index, bytes))
     }
 
     #[cold]
-    fn prepared_out_of_order(&mut self, index: usize) -> Option<Key<'a>> {
-        let at = self.prepared.iter().position(|key| key.index as usize == index)?;
-        self.next_prepared = at + 1;
-        Some(Key::prepared(self.word(index), &self.prepared[at]))
+    #[inline(never)]
+    fn key_out_of_order(&mut self, index: usize, bytes: &'a [u8]) -> Key<'a> {
+        match self.prepared.iter().position(|key| key.index as usize == index) {
+            Some(at) => {
+                self.next_prepared = at + 1;
+                Key::prepared(bytes, &self.prepared[at])
+            }
+            None => self.hasher.key(bytes),
+        }
     }
 
     /// The keys of the command, as its key specifications found them.

@@ -66,6 +66,9 @@ pub struct Batch {
     requests: Vec<Request>,
     spans: Spans,
     prepared: Vec<PreparedKey>,
+    /// Where in the data the only key of the last request stands: pipelines often repeat it, and
+    /// then hash and slot are known.
+    last_key: Range<usize>,
 }
 
 impl Batch {
@@ -74,6 +77,7 @@ impl Batch {
             requests: Vec::with_capacity(REQUESTS_MAX),
             spans: Spans::new(),
             prepared: Vec::with_capacity(REQUESTS_MAX),
+            last_key: 0..0,
         }
     }
 
@@ -102,6 +106,7 @@ impl Batch {
         self.requests.clear();
         self.spans.clear();
         self.prepared.clear();
+        self.last_key = 0..0;
         let filled = self.cut(data, max, decoder, limits, look);
         self.settle(look.database, look.participant);
         filled
@@ -162,8 +167,22 @@ impl Batch {
         {
             match row.keys {
                 KeyPlan::None => {}
-                KeyPlan::First => self.prepared.push(exec::prepare(1, &hasher.key(word(1)))),
+                KeyPlan::First => {
+                    let bytes = word(1);
+                    let known = self.prepared.last().copied();
+                    let repeated =
+                        !self.last_key.is_empty() && data[self.last_key.clone()] == *bytes;
+                    match known {
+                        Some(known) if repeated => self.prepared.push(known),
+                        _ => {
+                            self.prepared.push(exec::prepare(1, &hasher.key(bytes)));
+                            let at = list[1].offset().map_or(0, |offset| start + offset);
+                            self.last_key = at..if at > 0 { at + bytes.len() } else { 0 };
+                        }
+                    }
+                }
                 KeyPlan::Specs => {
+                    self.last_key = 0..0;
                     for spec in row.spec.keys {
                         // A count that does not fit is the handler's to complain about.
                         let _ = keyspec::find_by(spec, spans, &word, &mut |at| {
@@ -183,16 +202,23 @@ impl Batch {
     fn advance(&mut self, from: usize, database: &Database, participant: &Participant) {
         let to = self.prepared.len().min(PREFETCHED_KEYS_MAX);
         for at in from..to {
-            database.slot(self.prepared[at].slot).prefetch();
-            if let Some(at) = at.checked_sub(LAG) {
-                let key = &self.prepared[at];
+            if let Some(key) = self.new_key(at) {
+                database.slot(key.slot).prefetch();
+            }
+            if let Some(key) = at.checked_sub(LAG).and_then(|at| self.new_key(at)) {
                 database.slot(key.slot).prefetch_bucket(key.hash);
             }
-            if let Some(at) = at.checked_sub(2 * LAG) {
-                let key = &self.prepared[at];
+            if let Some(key) = at.checked_sub(2 * LAG).and_then(|at| self.new_key(at)) {
                 database.slot(key.slot).prefetch_entry(key.hash, participant);
             }
         }
+    }
+
+    /// Key `at`, unless it is the one before once more.
+    #[inline]
+    fn new_key(&self, at: usize) -> Option<&PreparedKey> {
+        let key = &self.prepared[at];
+        (at == 0 || self.prepared[at - 1].hash != key.hash).then_some(key)
     }
 
     /// Lets the last keys take their last steps. A single key is looked up at once; asking ahead

@@ -15,6 +15,7 @@
 
 use std::cmp::Ordering;
 use std::f64::consts::PI;
+use std::ops::RangeInclusive;
 
 /// Degrees that can be numbered (the square of the web Mercator projection).
 pub const LONGITUDE_MAX: f64 = 180.0;
@@ -222,6 +223,55 @@ impl Shape {
         }
     }
 
+    /// The shape around its centre, ready to look at many places.
+    #[must_use]
+    pub fn around(self, centre: Point) -> Around {
+        let everything = 0..=u32::MAX;
+        let (columns, rows) =
+            self.frame(centre).unwrap_or_else(|| (everything.clone(), everything));
+        Around { shape: self, centre, columns, rows }
+    }
+
+    /// Columns and rows of the finest grid beyond which nothing lies within the shape; `None` if it
+    /// is so large, so near to a pole or to the 180th meridian that this is not worth reckoning.
+    fn frame(self, centre: Point) -> Option<(RangeInclusive<u32>, RangeInclusive<u32>)> {
+        // A place is refused only if it is clearly too far: rounding errors are far smaller.
+        let reach = |degrees: f64| degrees * (1.0 + 1e-6) + 1e-5;
+        let (width, height) = self.halves_m();
+        if !(width <= FRAME_MAX_M && height <= FRAME_MAX_M && centre.is_valid()) {
+            return None;
+        }
+        let north = reach(height / EARTH_RADIUS_M / RADIANS_PER_DEGREE);
+        let edge = centre.latitude.abs() + north;
+        if edge > 89.0 {
+            return None;
+        }
+        // The haversine of a distance is at least that of the longitudes times the cosines of both
+        // latitudes, which are no less than at the edge.
+        let least = (edge * RADIANS_PER_DEGREE).cos();
+        let own = match self {
+            Shape::Circle { .. } => (centre.latitude * RADIANS_PER_DEGREE).cos(),
+            Shape::Box { .. } => least,
+        };
+        let half = (width / EARTH_RADIUS_M / 2.0).sin() / (own * least).sqrt();
+        if half > 0.99 {
+            return None;
+        }
+        let east = reach(2.0 * half.asin() / RADIANS_PER_DEGREE);
+        if centre.longitude.abs() + east > LONGITUDE_MAX {
+            return None;
+        }
+        let part = |at: f64, half: f64| (at + half) / (half + half) * f64::from(1u32 << STEP_MAX);
+        // Casts stop at 0.
+        let parts = |at: f64, reach: f64, half: f64| {
+            part(at - reach, half) as u32..=part(at + reach, half) as u32 + 1
+        };
+        Some((
+            parts(centre.longitude, east, LONGITUDE_MAX),
+            parts(centre.latitude, north, LATITUDE_MAX),
+        ))
+    }
+
     /// Half of width and height.
     fn halves_m(self) -> (f64, f64) {
         match self {
@@ -293,6 +343,35 @@ impl Shape {
             }
         }
         cells
+    }
+}
+
+/// Larger shapes are searched without a frame.
+const FRAME_MAX_M: f64 = 1_000_000.0;
+
+/// A shape and its centre.
+#[derive(Debug, Clone)]
+pub struct Around {
+    shape: Shape,
+    centre: Point,
+    /// In the finest grid; what lies elsewhere is not within.
+    columns: RangeInclusive<u32>,
+    rows: RangeInclusive<u32>,
+}
+
+impl Around {
+    /// The distance of the place that `number` stands for if it lies within: what
+    /// [`Shape::distance_within`] says, mostly without trigonometry if it does not.
+    #[inline]
+    #[must_use]
+    pub fn distance_of_number(&self, number: u64) -> Option<f64> {
+        // Numbers of more than 52 bits stand for places at the edge.
+        let last = (1 << STEP_MAX) - 1;
+        let (x, y) = (gather(number >> 1).min(last), gather(number).min(last));
+        if !self.columns.contains(&x) || !self.rows.contains(&y) {
+            return None;
+        }
+        self.shape.distance_within(self.centre, Point::of_number(number))
     }
 }
 
@@ -390,6 +469,42 @@ mod tests {
             );
         }
         assert!(within > 10);
+    }
+
+    #[test]
+    fn the_frame_of_a_shape_leaves_out_nothing_that_lies_within() {
+        let mut random = 5u64;
+        let mut unit = || {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 11) as f64 / (1u64 << 53) as f64
+        };
+        let (mut within, mut framed) = (0, 0);
+        for _ in 0..if cfg!(miri) { 100 } else { 200_000 } {
+            let centre =
+                Point { longitude: unit() * 360.0 - 180.0, latitude: unit() * 170.0 - 85.0 };
+            let radius_m = 10f64.powf(unit() * 7.5);
+            let shape = if unit() < 0.5 {
+                Shape::Circle { radius_m }
+            } else {
+                Shape::Box { width_m: 2.0 * radius_m, height_m: radius_m * 2.0 * unit() }
+            };
+            // Most on the edge, where a frame that is too narrow would be seen.
+            let degrees = radius_m / 111_000.0;
+            let (east, north) = (unit() * 2.0 - 1.0, unit() * 2.0 - 1.0);
+            let narrow = (centre.latitude * RADIANS_PER_DEGREE).cos();
+            let point = Point {
+                longitude: centre.longitude + east * degrees / narrow * 1.1,
+                latitude: centre.latitude + north * degrees * 1.1,
+            };
+            let number = if point.is_valid() { point.number() } else { (unit() * 1e19) as u64 };
+            let around = shape.around(centre);
+            framed += usize::from(around.rows != (0..=u32::MAX));
+            let plain = shape.distance_within(centre, Point::of_number(number));
+            // What the cells do not reach is not looked at, so it may differ only beyond them.
+            assert_eq!(around.distance_of_number(number), plain, "{centre:?} {shape:?} {number}");
+            within += usize::from(plain.is_some());
+        }
+        assert!(cfg!(miri) || within > 10_000 && framed > 100_000, "{within} {framed}");
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub mod reclaim;
 pub mod segments;
 pub mod sequence;
 pub mod sha1;
+mod shared;
 pub mod slab;
 pub mod slot;
 pub mod stream;
@@ -50,3 +51,4 @@ pub mod table;
 pub mod wheel;
 
 pub use malformed::Malformed;
+pub use shared::Shared;

@@ -137,9 +137,14 @@ impl ListPack {
     #[must_use]
     pub fn len(&self) -> usize {
         match self.count() {
-            COUNT_UNKNOWN => self.iter().count(),
+            COUNT_UNKNOWN => self.counted(),
             count => usize::from(count),
         }
+    }
+
+    #[cold]
+    fn counted(&self) -> usize {
+        self.iter().count()
     }
 
     #[inline]
@@ -284,11 +289,24 @@ impl ListPack {
     /// Adds an element behind the last. Amortised O(length of the element).
     #[inline]
     pub fn push_back<'a>(&mut self, element: impl Into<Item<'a>>) {
-        let entry = Encoded::new(element.into());
-        self.reserve(entry.len());
-        self.bytes.pop();
-        entry.append_to(&mut self.bytes);
-        self.bytes.push(END);
+        let element = element.into();
+        if let Item::Str(text) = element
+            && text.len() < SHORT_MAX
+        {
+            // One copy instead of three: head and back length have a byte each.
+            self.reserve(text.len() + 2);
+            let end = self.end();
+            self.bytes[end] = SHORT | text.len() as u8;
+            self.bytes.extend_from_slice(text);
+            self.bytes.push(text.len() as u8 + 1);
+            self.bytes.push(END);
+        } else {
+            let entry = Encoded::new(element);
+            self.reserve(entry.len());
+            self.bytes.pop();
+            entry.append_to(&mut self.bytes);
+            self.bytes.push(END);
+        }
         self.changed(1);
     }
 
@@ -338,13 +356,22 @@ impl ListPack {
             to = self.after(to);
             deleted += 1;
         }
-        self.bytes.drain(from..to);
+        self.bytes.copy_within(to.., from);
+        self.bytes.truncate(end + 1 - (to - from));
+        if self.bytes.len() <= self.bytes.capacity() / 2 {
+            self.give_back();
+        }
+        self.changed(-(deleted as isize));
+        (from < self.end()).then_some(at)
+    }
+
+    /// Shrinks the memory if a smaller size class would do by far.
+    #[cold]
+    fn give_back(&mut self) {
         let class = size_class(self.bytes.len());
         if class <= self.bytes.capacity() / 2 {
             self.bytes.shrink_to(class);
         }
-        self.changed(-(deleted as isize));
-        (from < self.end()).then_some(at)
     }
 
     /// Adds all elements of `other` behind the last. O(bytes of `other`).
@@ -434,8 +461,13 @@ impl ListPack {
     fn reserve(&mut self, added: usize) {
         let needed = self.bytes.len() + added;
         if needed > self.bytes.capacity() {
-            self.bytes.reserve_exact(size_class(needed) - self.bytes.len());
+            self.grow(needed);
         }
+    }
+
+    #[cold]
+    fn grow(&mut self, needed: usize) {
+        self.bytes.reserve_exact(size_class(needed) - self.bytes.len());
     }
 
     /// Writes an entry at `at` over the `old` bytes there.

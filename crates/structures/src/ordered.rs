@@ -1,7 +1,7 @@
 //! Members in the order of their scores: a B+tree with ranks, and an index from member to place.
 //!
 //! ```text
-//!  root: slots (first score, members below, first leaf) ---- index: trie over the member's hash
+//!  root: slots (first score and bytes, members, leaf) ------ index: trie over the member's hash
 //!        |            |                                          |
 //!      inner        inner      ... (up to 64 slots each)      segments of (hash 32, leaf number 32)
 //!      |   |        |    |                                       |
@@ -18,7 +18,7 @@
 //! not lead SCAN from a hash back to the member among many of the same score; members in an arena
 //! with numbers in the leaves would make every range a walk through scattered memory.
 //!
-//! Chunks of 16 leaves, inner nodes and index segments stand behind `Arc` and are copied when
+//! Chunks of 16 leaves, inner nodes and index segments are `Shared` and copied when
 //! written while shared: a clone costs three counters and shares everything; the first write after
 //! it copies one pointer per 16 leaves, and what lies on its path.
 //!
@@ -29,7 +29,8 @@
 //!
 //! Invariants (`check` verifies each)
 //!  1. Members ascend by (score, bytes) over all leaves; no member occurs twice; no score is NaN.
-//!  2. A slot has the score and leaf of the first member below it, and the number of all of them.
+//!  2. A slot has the score, the first bytes and the leaf of the first member below it, and the
+//!     number of all members there.
 //!  3. No leaf and no inner node but the root is empty; all leaves are equally deep.
 //!  4. The index has exactly one entry per member: its hash and the leaf that holds it. Segments
 //!     are sorted by hash, and hold what belongs under their path.
@@ -44,12 +45,12 @@ pub use tree::Lazy;
 
 use crate::entry::size_class;
 use crate::hash::HashKey;
+use crate::shared::Shared;
 use index::{Entry, Index};
 use leaf::Leaf;
 use std::ops::Range;
-use std::sync::Arc;
 use table::{LeafId, Leaves};
-use tree::{New, Node, Parts, Target};
+use tree::{New, Node, Parts, Prefix, Target};
 
 /// Longest member in bytes: a leaf holds up to three that cannot be parted, and counts in 32 bits.
 pub const MEMBER_BYTES_MAX: usize = 1 << 30;
@@ -68,7 +69,7 @@ pub(in crate::ordered) fn room_for<T>(vector: &mut Vec<T>, extra: usize) {
 pub struct Ordered {
     hash_key: HashKey,
     len: usize,
-    root: Arc<Node>,
+    root: Shared<Node>,
     leaves: Leaves,
     index: Index,
 }
@@ -80,7 +81,7 @@ impl Ordered {
         Ordered {
             hash_key,
             len: 0,
-            root: Arc::default(),
+            root: Shared::default(),
             leaves: Leaves::default(),
             index: Index::default(),
         }
@@ -139,7 +140,7 @@ impl Ordered {
     pub fn insert(&mut self, member: &[u8], score: f64) -> Option<f64> {
         assert!(!score.is_nan() && member.len() <= MEMBER_BYTES_MAX);
         let hash = self.hash(member);
-        let new = New { score, hash, member };
+        let new = New { score, hash, prefix: Prefix::of(member), member };
         let Some((id, at)) = self.find(hash, member) else {
             let leaf = self.add(&new);
             self.index.insert(Entry { hash, leaf });
@@ -157,7 +158,7 @@ impl Ordered {
         if inside && scores[at - 1] < score && score < scores[at + 1] {
             self.leaves.get_mut(id).set_score(at, score);
         } else {
-            self.take_out(Target::Member(old, member, at), 1, false);
+            self.take_out(Target::Member(old, new.prefix, member, at), 1, false);
             let leaf = self.add(&new);
             if leaf != id {
                 self.index.relocate(Entry { hash, leaf: id }, leaf);
@@ -168,17 +169,17 @@ impl Ordered {
 
     fn add(&mut self, new: &New<'_>) -> LeafId {
         let mut parts = Parts { leaves: &mut self.leaves, index: &mut self.index };
-        let (leaf, right) = Arc::make_mut(&mut self.root).insert(&mut parts, new);
+        let (leaf, right) = Shared::make_mut(&mut self.root).insert(&mut parts, new);
         if let Some(right) = right {
             let left = std::mem::take(&mut self.root);
-            self.root = Arc::new(Node::above(left, right));
+            self.root = Shared::new(Node::above(left, right));
         }
         leaf
     }
 
     fn take_out(&mut self, target: Target<'_>, max: usize, forget: bool) -> usize {
         let mut parts = Parts { leaves: &mut self.leaves, index: &mut self.index };
-        let removed = Arc::make_mut(&mut self.root).remove(&mut parts, target, max, forget);
+        let removed = Shared::make_mut(&mut self.root).remove(&mut parts, target, max, forget);
         while let Some(child) = self.root.only_child() {
             self.root = child;
         }
@@ -189,7 +190,7 @@ impl Ordered {
     pub fn remove(&mut self, member: &[u8]) -> Option<f64> {
         let (id, at) = self.find(self.hash(member), member)?;
         let score = self.leaves.get(id).score(at);
-        self.take_out(Target::Member(score, member, at), 1, true);
+        self.take_out(Target::Member(score, Prefix::of(member), member, at), 1, true);
         self.len -= 1;
         Some(score)
     }
@@ -243,6 +244,24 @@ impl Ordered {
     pub fn range(&self, ranks: Range<usize>) -> Members<'_> {
         assert!(ranks.end <= self.len);
         Members { set: self, ranks, front: None, back: None }
+    }
+
+    /// The members of these ranks, leaf by leaf.
+    ///
+    /// # Panics
+    /// If the range ends beyond the last member.
+    pub fn runs(&self, mut ranks: Range<usize>) -> impl Iterator<Item = Run<'_>> {
+        assert!(ranks.end <= self.len);
+        std::iter::from_fn(move || {
+            if ranks.is_empty() {
+                return None;
+            }
+            let (id, first) = self.root.at_rank(ranks.start);
+            let leaf = self.leaves.get(id);
+            let end = leaf.len().min(first + ranks.len());
+            ranks.start += end - first;
+            Some(Run { leaf, members: first..end })
+        })
     }
 
     /// All members in order.
@@ -313,6 +332,29 @@ impl Ordered {
         assert_eq!(members, self.len);
         assert_eq!(self.leaves.iter().count(), order.len(), "no leaf is lost");
         assert_eq!(self.index.check(), self.len);
+    }
+}
+
+/// Neighbouring members in one leaf. See [`Ordered::runs`].
+#[derive(Debug, Clone)]
+pub struct Run<'a> {
+    leaf: &'a Leaf,
+    members: Range<usize>,
+}
+
+impl<'a> Run<'a> {
+    /// The scores of the run's members.
+    #[inline]
+    #[must_use]
+    pub fn scores(&self) -> &'a [f64] {
+        &self.leaf.scores()[self.members.clone()]
+    }
+
+    /// Member `at` of the run.
+    #[inline]
+    #[must_use]
+    pub fn member(&self, at: usize) -> &'a [u8] {
+        self.leaf.member(self.members.start + at)
     }
 }
 

@@ -185,9 +185,9 @@ impl QuickList {
 
     /// Adds an element at one end. Amortised O(length).
     pub fn push(&mut self, end: End, text: &[u8]) {
-        let place = self.node_at(end);
-        if self.nodes.get(place).is_some_and(|node| self.admits(node, text.len())) {
-            self.nodes.update(place, |node| {
+        let front = end == End::Front;
+        if self.nodes.end(front).is_some_and(|node| self.admits(node, text.len())) {
+            self.nodes.update_end(front, |node| {
                 let list = node.packed_mut().expect("large elements admit no others");
                 push(list, end, text);
             });
@@ -202,22 +202,23 @@ impl QuickList {
 
     /// Takes the element at one end out, after `visit` has seen it. Amortised O(1).
     pub fn pop<R>(&mut self, end: End, visit: impl FnOnce(Item<'_>) -> R) -> Option<R> {
-        let place = self.node_at(end);
-        let node = self.nodes.get(place)?;
-        if node.len() == 1 {
-            let result = node.view().with(0, visit);
+        let front = end == End::Front;
+        if self.nodes.end(front)?.len() == 1 {
+            let place = self.node_at(end);
+            let result = self.nodes.get(place)?.view().with(0, visit);
             self.remove_node(place);
             return Some(result);
         }
-        self.nodes.update(place, |node| {
-            let list = node.packed_mut()?;
+        self.nodes.update_end(front, |node| {
+            let list = node.packed_mut().expect("large elements are alone");
             let at = match end {
-                End::Front => list.first()?,
-                End::Back => list.last()?,
+                End::Front => list.first(),
+                End::Back => list.last(),
             };
+            let at = at.expect("by 1 no node is empty");
             let result = visit(list.item(at));
             list.delete(at);
-            Some(result)
+            result
         })
     }
 
@@ -339,6 +340,7 @@ impl QuickList {
     }
 }
 
+#[inline]
 fn push(list: &mut ListPack, end: End, text: &[u8]) {
     match end {
         End::Front => list.push_front(text),

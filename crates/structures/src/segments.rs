@@ -182,13 +182,13 @@ impl Segments {
     pub fn insert(&mut self, key: &[u8], value: Option<&[u8]>, deadline: Option<u64>) -> bool {
         let hash = self.hash.hash(key);
         let place = self.place(hash);
-        match self.segment(place).find(place.tag, key) {
-            Some(slot) => {
+        match self.segment(place).locate(place.tag, key) {
+            Ok(slot) => {
                 self.segment_mut(place, deadline).replace(slot, value, deadline);
                 false
             }
-            None => {
-                self.insert_at(hash, place, key, value, deadline);
+            Err(slot) => {
+                self.insert_at(hash, place, slot, key, value, deadline);
                 true
             }
         }
@@ -199,17 +199,19 @@ impl Segments {
     pub fn add(&mut self, key: &[u8], value: Option<&[u8]>) -> bool {
         let hash = self.hash.hash(key);
         let place = self.place(hash);
-        let is_new = self.segment(place).find(place.tag, key).is_none();
-        if is_new {
-            self.insert_at(hash, place, key, value, None);
+        let found = self.segment(place).locate(place.tag, key);
+        if let Err(slot) = found {
+            self.insert_at(hash, place, slot, key, value, None);
         }
-        is_new
+        found.is_err()
     }
 
+    /// Adds a key that is not there, at the slot that `locate` gave.
     fn insert_at(
         &mut self,
         hash: u64,
         mut place: Place,
+        mut slot: usize,
         key: &[u8],
         value: Option<&[u8]>,
         deadline: Option<u64>,
@@ -217,8 +219,11 @@ impl Segments {
         while self.segment(place).len() >= SEGMENT_MAX && place.depth < DEPTH_MAX {
             self.split(place);
             place = self.place(hash);
+            slot = match self.segment(place).locate(place.tag, key) {
+                Ok(slot) | Err(slot) => slot,
+            };
         }
-        self.segment_mut(place, deadline).add(place.tag, key, value, deadline);
+        self.segment_mut(place, deadline).add(slot, place.tag, key, value, deadline);
         self.root.part_mut(place.page).len += 1;
         self.len += 1;
     }

@@ -23,7 +23,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use crate::shared::Shared;
 
 /// Children of a branch, at most. A copy of a branch stays below 2 KiB. Small in tests, so that
 /// they see deep trees.
@@ -50,7 +50,7 @@ pub struct Sequence<T> {
 
 #[derive(Debug)]
 struct Child<T> {
-    branch: Arc<Branch<T>>,
+    branch: Shared<Branch<T>>,
     parts: usize,
     elements: usize,
 }
@@ -63,19 +63,19 @@ enum Branch<T> {
 
 #[derive(Debug)]
 struct Leaf<T> {
-    part: Arc<T>,
+    part: Shared<T>,
     elements: usize,
 }
 
 impl<T> Clone for Child<T> {
     fn clone(&self) -> Self {
-        Child { branch: Arc::clone(&self.branch), ..*self }
+        Child { branch: Shared::clone(&self.branch), ..*self }
     }
 }
 
 impl<T> Clone for Leaf<T> {
     fn clone(&self) -> Self {
-        Leaf { part: Arc::clone(&self.part), ..*self }
+        Leaf { part: Shared::clone(&self.part), ..*self }
     }
 }
 
@@ -114,7 +114,7 @@ impl<T: Part> Sequence<T> {
 
     /// The part at `place`.
     #[must_use]
-    pub fn get(&self, mut place: usize) -> Option<&Arc<T>> {
+    pub fn get(&self, mut place: usize) -> Option<&Shared<T>> {
         if place >= self.root.parts {
             return None;
         }
@@ -189,10 +189,35 @@ impl<T: Part> Sequence<T> {
         self.root.update(place, change)
     }
 
+    /// The last part, or the first if `front`.
+    #[inline]
+    #[must_use]
+    pub fn end(&self, front: bool) -> Option<&T> {
+        let mut child = &self.root;
+        loop {
+            match &*child.branch {
+                Branch::Leaf(leaves) => {
+                    let leaf = if front { leaves.first() } else { leaves.last() };
+                    return leaf.map(|leaf| &*leaf.part);
+                }
+                Branch::Inner(children) => {
+                    child = if front { children.first() } else { children.last() }?;
+                }
+            }
+        }
+    }
+
+    /// Lets `change` edit the last part, or the first if `front`; `None` if there is none. Lists
+    /// change at their ends, so this way is shorter than that of [`Sequence::update`].
+    #[inline]
+    pub fn update_end<R>(&mut self, front: bool, change: impl FnOnce(&mut T) -> R) -> Option<R> {
+        (self.root.parts > 0).then(|| self.root.update_end(front, change))
+    }
+
     /// Puts a part before that at `place`, or behind the last.
     pub fn insert(&mut self, place: usize, part: T) {
         assert!(place <= self.root.parts, "callers insert between parts");
-        let leaf = Leaf { elements: part.len(), part: Arc::new(part) };
+        let leaf = Leaf { elements: part.len(), part: Shared::new(part) };
         if let Some(right) = self.root.insert(place, leaf) {
             let left = std::mem::replace(&mut self.root, Child::leaf(Vec::new()));
             self.root = Child::inner(vec![left, right]);
@@ -200,7 +225,7 @@ impl<T: Part> Sequence<T> {
     }
 
     /// Takes the part at `place` out, which must exist.
-    pub fn remove(&mut self, place: usize) -> Arc<T> {
+    pub fn remove(&mut self, place: usize) -> Shared<T> {
         assert!(place < self.root.parts, "callers name parts that exist");
         let removed = self.root.remove(place);
         loop {
@@ -219,7 +244,7 @@ impl<T: Part> Sequence<T> {
     }
 
     /// All parts in order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<T>> + ExactSizeIterator {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Shared<T>> + ExactSizeIterator {
         (0..self.root.parts).map(|place| self.get(place).expect("by 2 each place has a part"))
     }
 
@@ -255,6 +280,12 @@ fn find<T>(children: &[Child<T>], parts: usize, place: &mut usize) -> usize {
     last
 }
 
+#[inline]
+fn end_mut<C>(children: &mut [C], front: bool) -> &mut C {
+    let end = if front { children.first_mut() } else { children.last_mut() };
+    end.expect("by 1 only the root of an empty sequence has no children")
+}
+
 /// Splits a full vector for a new child at `at`: full ones stay full if filled in order.
 fn split<C>(children: &mut Vec<C>, at: usize, new: C) -> Vec<C> {
     if at == children.len() {
@@ -273,13 +304,13 @@ fn split<C>(children: &mut Vec<C>, at: usize, new: C) -> Vec<C> {
 impl<T: Part> Child<T> {
     fn leaf(leaves: Vec<Leaf<T>>) -> Child<T> {
         let elements = leaves.iter().map(|leaf| leaf.elements).sum();
-        Child { parts: leaves.len(), elements, branch: Arc::new(Branch::Leaf(leaves)) }
+        Child { parts: leaves.len(), elements, branch: Shared::new(Branch::Leaf(leaves)) }
     }
 
     fn inner(children: Vec<Child<T>>) -> Child<T> {
         let parts = children.iter().map(|child| child.parts).sum();
         let elements = children.iter().map(|child| child.elements).sum();
-        Child { parts, elements, branch: Arc::new(Branch::Inner(children)) }
+        Child { parts, elements, branch: Shared::new(Branch::Inner(children)) }
     }
 
     fn width(&self) -> usize {
@@ -291,11 +322,11 @@ impl<T: Part> Child<T> {
 
     fn update<R>(&mut self, mut place: usize, change: impl FnOnce(&mut T) -> R) -> R {
         let (before, after, result);
-        match Arc::make_mut(&mut self.branch) {
+        match Shared::make_mut(&mut self.branch) {
             Branch::Leaf(leaves) => {
                 let leaf = &mut leaves[place];
                 before = leaf.elements;
-                result = change(Arc::make_mut(&mut leaf.part));
+                result = change(Shared::make_mut(&mut leaf.part));
                 leaf.elements = leaf.part.len();
                 after = leaf.elements;
             }
@@ -310,10 +341,32 @@ impl<T: Part> Child<T> {
         result
     }
 
+    fn update_end<R>(&mut self, front: bool, change: impl FnOnce(&mut T) -> R) -> R {
+        let (before, after, result);
+        match Shared::make_mut(&mut self.branch) {
+            Branch::Leaf(leaves) => {
+                let leaf = end_mut(leaves, front);
+                before = leaf.elements;
+                let part = Shared::make_mut(&mut leaf.part);
+                result = change(part);
+                after = part.len();
+                leaf.elements = after;
+            }
+            Branch::Inner(children) => {
+                let child = end_mut(children, front);
+                before = child.elements;
+                result = child.update_end(front, change);
+                after = child.elements;
+            }
+        }
+        self.elements = self.elements - before + after;
+        result
+    }
+
     /// Inserts, and returns what then belongs to the right of this child.
     fn insert(&mut self, mut place: usize, leaf: Leaf<T>) -> Option<Child<T>> {
         let elements = leaf.elements;
-        let right = match Arc::make_mut(&mut self.branch) {
+        let right = match Shared::make_mut(&mut self.branch) {
             Branch::Leaf(leaves) if leaves.len() < FANOUT => {
                 leaves.insert(place, leaf);
                 None
@@ -340,9 +393,9 @@ impl<T: Part> Child<T> {
         right
     }
 
-    fn remove(&mut self, mut place: usize) -> Arc<T> {
+    fn remove(&mut self, mut place: usize) -> Shared<T> {
         let (removed, elements);
-        match Arc::make_mut(&mut self.branch) {
+        match Shared::make_mut(&mut self.branch) {
             Branch::Leaf(leaves) => {
                 let leaf = leaves.remove(place);
                 (removed, elements) = (leaf.part, leaf.elements);
@@ -418,7 +471,7 @@ fn tend<T: Part>(children: &mut Vec<Child<T>>, at: usize) {
     let own = &mut children[left];
     own.parts += right.parts;
     own.elements += right.elements;
-    match (Arc::make_mut(&mut own.branch), Arc::unwrap_or_clone(right.branch)) {
+    match (Shared::make_mut(&mut own.branch), Shared::unwrap_or_clone(right.branch)) {
         (Branch::Leaf(own), Branch::Leaf(more)) => own.extend(more),
         (Branch::Inner(own), Branch::Inner(more)) => own.extend(more),
         _ => unreachable!("by 1 neighbours have the same depth"),

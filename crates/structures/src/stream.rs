@@ -36,6 +36,7 @@ pub use tally::Tally;
 
 use crate::listpack::ListPack;
 use crate::malformed::Malformed;
+use crate::shared::Shared;
 use block::Block;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -295,7 +296,7 @@ impl Stream {
 
     /// How many nodes a radix tree over the blocks' first IDs would have. O(blocks).
     pub fn radix_nodes(&self) -> usize {
-        let key = |block: &Arc<Block>| {
+        let key = |block: &Shared<Block>| {
             let StreamId { ms, seq } = block.first_id();
             let mut key = [0; 16];
             key[..8].copy_from_slice(&ms.to_be_bytes());

@@ -161,6 +161,10 @@ impl List {
         elements: impl ExactSizeIterator<Item = &'w [u8]> + Clone,
         limits: &EncodingLimits,
     ) {
+        if let List::QuickList(list) = self {
+            list.set_plain_min(limits.list_plain_min);
+            return elements.for_each(|element| list.push(end, element));
+        }
         let count = elements.len();
         let bytes = elements.clone().map(<[u8]>::len).sum();
         match self.grown(bytes, count, limits) {

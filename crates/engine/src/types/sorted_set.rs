@@ -12,7 +12,7 @@ use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
 use brisk_structures::listpack::{Item, ListPack};
 use brisk_structures::ordered::{self, Ordered};
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// Members of a value that is freed at once instead of by another thread.
 const LIGHT_LEN_MAX: usize = 256;
@@ -282,6 +282,35 @@ impl SortedSet {
             SortedSet::ListPack(list) => Members::ListPack(listpack::slice(list, ranks)),
             SortedSet::SkipList(tree) => Members::SkipList(tree.range(ranks)),
         }
+    }
+
+    /// Shows those members of these ranks to `visit` whose scores `pick` admits, with what it says
+    /// of them, until it has seen enough.
+    pub fn select<'a, R>(
+        &'a self,
+        ranks: Range<usize>,
+        mut pick: impl FnMut(f64) -> Option<R>,
+        mut visit: impl FnMut(Item<'a>, f64, R) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            SortedSet::ListPack(list) => {
+                for (member, score) in listpack::slice(list, ranks) {
+                    if let Some(picked) = pick(score) {
+                        visit(member, score, picked)?;
+                    }
+                }
+            }
+            SortedSet::SkipList(tree) => {
+                for run in tree.runs(ranks) {
+                    for (at, &score) in run.scores().iter().enumerate() {
+                        if let Some(picked) = pick(score) {
+                            visit(Item::Str(run.member(at)), score, picked)?;
+                        }
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     /// Visits members with the texts of their scores, as SCAN does: about `count` from `cursor` on,

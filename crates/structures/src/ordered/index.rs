@@ -7,7 +7,7 @@
 
 use super::room_for;
 use super::table::LeafId;
-use std::sync::Arc;
+use crate::shared::Shared;
 
 /// Entries of a segment at most (unless all hash bits are used up).
 const SEGMENT_LEN_MAX: usize = 256;
@@ -25,8 +25,8 @@ pub(super) struct Entry {
 
 #[derive(Debug, Clone)]
 enum Node {
-    Segment(Arc<Vec<Entry>>),
-    Branch(Arc<Branch>),
+    Segment(Shared<Vec<Entry>>),
+    Branch(Shared<Branch>),
 }
 
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub(super) struct Index(Node);
 
 impl Default for Index {
     fn default() -> Index {
-        Index(Node::Segment(Arc::default()))
+        Index(Node::Segment(Shared::default()))
     }
 }
 
@@ -97,13 +97,13 @@ impl Index {
             }
             match node {
                 Node::Segment(segment) => {
-                    let segment = Arc::make_mut(segment);
+                    let segment = Shared::make_mut(segment);
                     let at = seek(segment, entry.hash, depth);
                     room_for(segment, 1);
                     return segment.insert(at, entry);
                 }
                 Node::Branch(branch) => {
-                    let branch = Arc::make_mut(branch);
+                    let branch = Shared::make_mut(branch);
                     branch.len += 1;
                     node = &mut branch.children[child_of(entry.hash, depth)];
                     depth += 1;
@@ -123,11 +123,11 @@ impl Index {
                 let mut all = Vec::new();
                 room_for(&mut all, branch.len);
                 gather(node, &mut all);
-                *node = Node::Segment(Arc::new(all));
+                *node = Node::Segment(Shared::new(all));
             }
             match node {
                 Node::Segment(segment) => {
-                    let segment = Arc::make_mut(segment);
+                    let segment = Shared::make_mut(segment);
                     let at = position(segment, entry, depth);
                     segment.remove(at);
                     if segment.len() * 2 < segment.capacity() {
@@ -136,7 +136,7 @@ impl Index {
                     return;
                 }
                 Node::Branch(branch) => {
-                    let branch = Arc::make_mut(branch);
+                    let branch = Shared::make_mut(branch);
                     branch.len -= 1;
                     node = &mut branch.children[child_of(entry.hash, depth)];
                     depth += 1;
@@ -152,13 +152,13 @@ impl Index {
         loop {
             match node {
                 Node::Segment(segment) => {
-                    let segment = Arc::make_mut(segment);
+                    let segment = Shared::make_mut(segment);
                     let at = position(segment, entry, depth);
                     segment[at].leaf = to;
                     return;
                 }
                 Node::Branch(branch) => {
-                    node = &mut Arc::make_mut(branch).children[child_of(entry.hash, depth)];
+                    node = &mut Shared::make_mut(branch).children[child_of(entry.hash, depth)];
                     depth += 1;
                 }
             }
@@ -197,9 +197,9 @@ fn divide(segment: &[Entry], depth: u32) -> Node {
         let mut part = Vec::new();
         room_for(&mut part, these.len() + 1);
         part.extend_from_slice(these);
-        Node::Segment(Arc::new(part))
+        Node::Segment(Shared::new(part))
     });
-    Node::Branch(Arc::new(Branch { len: segment.len(), children }))
+    Node::Branch(Shared::new(Branch { len: segment.len(), children }))
 }
 
 fn gather(node: &Node, all: &mut Vec<Entry>) {

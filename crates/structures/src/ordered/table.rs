@@ -3,7 +3,7 @@
 
 use super::leaf::Leaf;
 use super::room_for;
-use std::sync::Arc;
+use crate::shared::Shared;
 
 /// A leaf's number.
 pub(super) type LeafId = u32;
@@ -24,13 +24,13 @@ type Chunk = [Place; CHUNK_LEN];
 /// All leaves. Clones share everything.
 #[derive(Debug, Clone)]
 pub(super) struct Leaves {
-    chunks: Arc<Vec<Arc<Chunk>>>,
+    chunks: Shared<Vec<Shared<Chunk>>>,
     free: LeafId,
 }
 
 impl Default for Leaves {
     fn default() -> Leaves {
-        Leaves { chunks: Arc::default(), free: NONE }
+        Leaves { chunks: Shared::default(), free: NONE }
     }
 }
 
@@ -58,8 +58,8 @@ impl Leaves {
 
     #[inline]
     fn place_mut(&mut self, id: LeafId) -> &mut Place {
-        let chunks = Arc::make_mut(&mut self.chunks);
-        let chunk = Arc::make_mut(&mut chunks[id as usize / CHUNK_LEN]);
+        let chunks = Shared::make_mut(&mut self.chunks);
+        let chunk = Shared::make_mut(&mut chunks[id as usize / CHUNK_LEN]);
         &mut chunk[id as usize % CHUNK_LEN]
     }
 
@@ -77,7 +77,7 @@ impl Leaves {
 
     /// Adds a chunk whose places are all free.
     fn add_chunk(&mut self) {
-        let chunks = Arc::make_mut(&mut self.chunks);
+        let chunks = Shared::make_mut(&mut self.chunks);
         let first = (chunks.len() * CHUNK_LEN) as LeafId;
         let last = first + CHUNK_LEN as LeafId - 1;
         let mut ids = first..;
@@ -86,7 +86,7 @@ impl Leaves {
             Place::Free(if id == last { NONE } else { id + 1 })
         });
         room_for(chunks, 1);
-        chunks.push(Arc::new(chunk));
+        chunks.push(Shared::new(chunk));
         self.free = first;
     }
 

@@ -4,18 +4,41 @@ use super::index::{Entry, Index};
 use super::leaf::Leaf;
 use super::room_for;
 use super::table::{LeafId, Leaves};
-use std::sync::Arc;
+use crate::shared::Shared;
+use std::cmp::Ordering;
 
 /// Slots of an inner node at most.
 const SLOTS_MAX: usize = 64;
 /// A node with fewer is joined with a neighbour if the two fit well into one.
 const SLOTS_SPARSE: usize = SLOTS_MAX / 4;
 
+/// The first bytes of a member as numbers that are in order as the members are. Of members that
+/// agree in them the bytes decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct Prefix([u64; 3]);
+
+impl Prefix {
+    #[inline]
+    pub(super) fn of(member: &[u8]) -> Prefix {
+        let mut bytes = [0; 24];
+        let len = member.len().min(bytes.len());
+        bytes[..len].copy_from_slice(&member[..len]);
+        let mut words = [0; 3];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks().0) {
+            *word = u64::from_be_bytes(*bytes);
+        }
+        Prefix(words)
+    }
+}
+
 /// What an inner node knows of one child.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
     /// The score of its first member.
     score: f64,
+    /// How the first member begins: with many of the same score the search would otherwise read
+    /// three lines of a leaf for each slot it looks at.
+    prefix: Prefix,
     /// Members below it.
     len: usize,
     /// Its first leaf; on the lowest level the child itself.
@@ -26,7 +49,7 @@ struct Slot {
 pub(super) struct Node {
     slots: Vec<Slot>,
     /// One for each slot, or none on the lowest level, where children are leaves.
-    children: Vec<Arc<Node>>,
+    children: Vec<Shared<Node>>,
 }
 
 /// What leaves and index must know when members come, go and move.
@@ -40,6 +63,7 @@ pub(super) struct Parts<'a> {
 pub(super) struct New<'a> {
     pub(super) score: f64,
     pub(super) hash: u32,
+    pub(super) prefix: Prefix,
     pub(super) member: &'a [u8],
 }
 
@@ -47,7 +71,7 @@ pub(super) struct New<'a> {
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
     /// The member with this score; where it stands in its leaf is known.
-    Member(f64, &'a [u8], usize),
+    Member(f64, Prefix, &'a [u8], usize),
     Rank(usize),
 }
 
@@ -66,12 +90,12 @@ impl<'a> Lazy<'a> {
 
 impl Slot {
     fn of_leaf(id: LeafId, leaf: &Leaf) -> Slot {
-        Slot { score: leaf.score(0), len: leaf.len(), first: id }
+        let prefix = Prefix::of(leaf.member(0));
+        Slot { score: leaf.score(0), prefix, len: leaf.len(), first: id }
     }
 
     fn of_node(node: &Node) -> Slot {
-        let Slot { score, first, .. } = node.slots[0];
-        Slot { score, len: node.len(), first }
+        Slot { len: node.len(), ..node.slots[0] }
     }
 }
 
@@ -87,11 +111,16 @@ impl Node {
 
     /// The slot where (`score`, `member`) is or belongs.
     #[inline]
-    fn locate(&self, leaves: &Leaves, score: f64, member: &[u8]) -> usize {
+    fn locate(&self, leaves: &Leaves, score: f64, prefix: Prefix, member: &[u8]) -> usize {
         let lower = self.slots.partition_point(|slot| slot.score < score);
         let ties = &self.slots[lower..];
         let not_after = ties.partition_point(|slot| {
-            slot.score == score && leaves.get(slot.first).member(0) <= member
+            slot.score == score
+                && match slot.prefix.cmp(&prefix) {
+                    Ordering::Less => true,
+                    Ordering::Greater => false,
+                    Ordering::Equal => leaves.get(slot.first).member(0) <= member,
+                }
         });
         (lower + not_after).saturating_sub(1)
     }
@@ -127,8 +156,9 @@ impl Node {
     pub(super) fn rank(&self, leaves: &Leaves, score: f64, member: &[u8]) -> usize {
         let mut node = self;
         let mut rank = 0;
+        let prefix = Prefix::of(member);
         while !node.slots.is_empty() {
-            let i = node.locate(leaves, score, member);
+            let i = node.locate(leaves, score, prefix, member);
             rank += node.slots[..i].iter().map(|slot| slot.len).sum::<usize>();
             match node.children.get(i) {
                 Some(child) => node = child,
@@ -184,36 +214,44 @@ impl Node {
         if self.slots.is_empty() {
             let mut leaf = Leaf::default();
             leaf.insert(0, new.score, new.hash, new.member);
-            let slot = Slot { score: new.score, len: 1, first: parts.leaves.add(leaf) };
+            let slot = Slot {
+                score: new.score,
+                prefix: new.prefix,
+                len: 1,
+                first: parts.leaves.add(leaf),
+            };
             room_for(&mut self.slots, 1);
             self.slots.push(slot);
             return (slot.first, None);
         }
-        let i = self.locate(parts.leaves, new.score, new.member);
+        let i = self.locate(parts.leaves, new.score, new.prefix, new.member);
         let mut grown = None;
         let home = if self.is_lowest() {
-            let (home, right) = self.insert_into_leaf(i, parts, new);
+            let (home, right, at) = self.insert_into_leaf(i, parts, new);
             if let Some(id) = right {
                 room_for(&mut self.slots, 1);
                 self.slots.insert(i + 1, Slot::of_leaf(id, parts.leaves.get(id)));
                 grown = Some(i + 1);
             }
-            let id = self.slots[i].first;
-            self.slots[i] = Slot::of_leaf(id, parts.leaves.get(id));
+            let slot = &mut self.slots[i];
+            slot.len = parts.leaves.get(slot.first).len();
+            if at == 0 {
+                (slot.score, slot.prefix) = (new.score, new.prefix);
+            }
             home
         } else {
-            let child = Arc::make_mut(&mut self.children[i]);
+            let child = Shared::make_mut(&mut self.children[i]);
             let (home, right) = child.insert(parts, new);
             let first = child.slots[0];
             let slot = &mut self.slots[i];
-            (slot.score, slot.first, slot.len) = (first.score, first.first, slot.len + 1);
+            *slot = Slot { len: slot.len + 1, ..first };
             if let Some(right) = right {
                 room_for(&mut self.slots, 1);
                 room_for(&mut self.children, 1);
                 let moved = Slot::of_node(&right);
                 self.slots[i].len -= moved.len;
                 self.slots.insert(i + 1, moved);
-                self.children.insert(i + 1, Arc::new(right));
+                self.children.insert(i + 1, Shared::new(right));
                 grown = Some(i + 1);
             }
             home
@@ -222,20 +260,21 @@ impl Node {
         (home, grown.filter(|_| full).map(|at| self.split(at)))
     }
 
-    /// The leaf where the new member is, and the leaf that now stands behind that of slot `i`.
+    /// The leaf where the new member is, the leaf that now stands behind that of slot `i`, and where
+    /// the member would stand if the leaf had not been split.
     fn insert_into_leaf(
         &mut self,
         i: usize,
         parts: &mut Parts<'_>,
         new: &New<'_>,
-    ) -> (LeafId, Option<LeafId>) {
+    ) -> (LeafId, Option<LeafId>, usize) {
         let id = self.slots[i].first;
         let leaf = parts.leaves.get_mut(id);
         let (at, there) = leaf.place(new.score, new.member);
         debug_assert!(!there);
         if leaf.has_room(new.member) {
             leaf.insert(at, new.score, new.hash, new.member);
-            return (id, None);
+            return (id, None, at);
         }
         // Members that come in ascending order leave full leaves behind them.
         let appending = at == leaf.len() && i + 1 == self.slots.len();
@@ -255,7 +294,7 @@ impl Node {
                 parts.index.relocate(Entry { hash, leaf: id }, right_id);
             }
         }
-        (if goes_right { right_id } else { id }, Some(right_id))
+        (if goes_right { right_id } else { id }, Some(right_id), at)
     }
 
     /// Cuts off the right part; slot `grown` is the newest.
@@ -267,9 +306,9 @@ impl Node {
     }
 
     /// Puts a new root above this one and its right part.
-    pub(super) fn above(left: Arc<Node>, right: Node) -> Node {
+    pub(super) fn above(left: Shared<Node>, right: Node) -> Node {
         let slots = vec![Slot::of_node(&left), Slot::of_node(&right)];
-        Node { slots, children: vec![left, Arc::new(right)] }
+        Node { slots, children: vec![left, Shared::new(right)] }
     }
 
     /// Removes the member at `target` and those behind it in the same leaf, `max` at most; from the
@@ -282,7 +321,9 @@ impl Node {
         forget: bool,
     ) -> usize {
         let (i, target) = match target {
-            Target::Member(score, member, _) => (self.locate(parts.leaves, score, member), target),
+            Target::Member(score, prefix, member, _) => {
+                (self.locate(parts.leaves, score, prefix, member), target)
+            }
             Target::Rank(rank) => {
                 let (i, within) = self.locate_rank(rank);
                 (i, Target::Rank(within))
@@ -291,7 +332,7 @@ impl Node {
         if self.is_lowest() {
             return self.remove_from_leaf(i, parts, target, max, forget);
         }
-        let child = Arc::make_mut(&mut self.children[i]);
+        let child = Shared::make_mut(&mut self.children[i]);
         let removed = child.remove(parts, target, max, forget);
         if child.slots.is_empty() {
             self.slots.remove(i);
@@ -316,7 +357,7 @@ impl Node {
     ) -> usize {
         let id = self.slots[i].first;
         let leaf = parts.leaves.get_mut(id);
-        let (Target::Rank(at) | Target::Member(_, _, at)) = target;
+        let (Target::Rank(at) | Target::Member(_, _, _, at)) = target;
         let end = leaf.len().min(at.saturating_add(max));
         if forget {
             for hash in leaf.hashes().take(end).skip(at) {
@@ -329,7 +370,11 @@ impl Node {
             self.slots.remove(i);
             return end - at;
         }
-        self.slots[i] = Slot::of_leaf(id, leaf);
+        if at == 0 {
+            self.slots[i] = Slot::of_leaf(id, leaf);
+        } else {
+            self.slots[i].len = leaf.len();
+        }
         if leaf.is_sparse() {
             self.join_leaves(i, parts);
         }
@@ -371,15 +416,15 @@ impl Node {
         let gone = self.children.remove(left + 1);
         let len = self.slots.remove(left + 1).len;
         self.slots[left].len += len;
-        let into = Arc::make_mut(&mut self.children[left]);
+        let into = Shared::make_mut(&mut self.children[left]);
         into.slots.extend_from_slice(&gone.slots);
         into.children.extend_from_slice(&gone.children);
     }
 
     /// The only child, if the root has no more and so is not needed.
-    pub(super) fn only_child(&self) -> Option<Arc<Node>> {
+    pub(super) fn only_child(&self) -> Option<Shared<Node>> {
         match &self.children[..] {
-            [child] => Some(Arc::clone(child)),
+            [child] => Some(Shared::clone(child)),
             _ => None,
         }
     }
@@ -403,6 +448,7 @@ impl Node {
                 leaf.check();
                 assert!(leaf.len() > 0 && leaf.len() == slot.len);
                 assert!(leaf.score(0) == slot.score);
+                assert_eq!(slot.prefix, Prefix::of(leaf.member(0)));
                 visit(slot.first);
             }
             return 0;
@@ -412,7 +458,7 @@ impl Node {
             assert!(!child.slots.is_empty());
             let height = child.check(leaves, visit);
             let truth = Slot::of_node(child);
-            assert!(truth.score == slot.score);
+            assert!(truth.score == slot.score && truth.prefix == slot.prefix);
             assert_eq!((truth.len, truth.first), (slot.len, slot.first));
             height
         });

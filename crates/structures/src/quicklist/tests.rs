@@ -1,6 +1,7 @@
 //! Quicklists against a vector, with small nodes, compression and large elements.
 
 use super::*;
+use crate::shared::Shared;
 
 type Model = Vec<Vec<u8>>;
 
@@ -183,7 +184,7 @@ fn a_clone_shares_all_but_the_changed_node() {
     let copy = list.clone();
     list.push(End::Back, b"new");
     list.replace(0, b"new");
-    let same = list.nodes.iter().zip(copy.nodes.iter()).filter(|(a, b)| Arc::ptr_eq(a, b));
+    let same = list.nodes.iter().zip(copy.nodes.iter()).filter(|(a, b)| Shared::ptr_eq(a, b));
     assert_eq!(same.count(), 99);
     assert_eq!(copy.len(), 1000);
 }

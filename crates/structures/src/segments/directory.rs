@@ -12,17 +12,17 @@
 //! Invariants (`check`)
 //!  1. There are `1 << bits` slots; the blocks of the parts are aligned and cover all slots.
 
-use std::sync::Arc;
+use crate::shared::Shared;
 
 #[derive(Debug, Clone)]
 pub(super) struct Directory<T> {
-    slots: Vec<Option<Arc<T>>>,
+    slots: Vec<Option<Shared<T>>>,
     bits: u32,
 }
 
 impl<T: Clone> Directory<T> {
     pub(super) fn new(only: T) -> Directory<T> {
-        Directory { slots: vec![Some(Arc::new(only))], bits: 0 }
+        Directory { slots: vec![Some(Shared::new(only))], bits: 0 }
     }
 
     #[inline(always)]
@@ -63,7 +63,7 @@ impl<T: Clone> Directory<T> {
     #[inline(always)]
     pub(super) fn part_mut(&mut self, at: usize) -> &mut T {
         let part = self.slots[at].as_mut().expect("invariant 1: `locate` gave the slot");
-        Arc::make_mut(part)
+        Shared::make_mut(part)
     }
 
     pub(super) fn parts(&self) -> impl DoubleEndedIterator<Item = &T> {
@@ -92,8 +92,8 @@ impl<T: Clone> Directory<T> {
     /// Puts two halves in the place of the part at `at`, which must not be one of the longest.
     pub(super) fn split(&mut self, at: usize, (low, high): (T, T)) {
         let half = self.block(at) / 2;
-        self.slots[at] = Some(Arc::new(low));
-        self.slots[at + half] = Some(Arc::new(high));
+        self.slots[at] = Some(Shared::new(low));
+        self.slots[at + half] = Some(Shared::new(high));
     }
 
     /// Doubles the slots. O(slots).
@@ -134,14 +134,14 @@ impl<T: Clone> Directory<T> {
 
     /// Puts one part in the place of two halves.
     pub(super) fn merge(&mut self, (low, high): (usize, usize), all: T) {
-        self.slots[low] = Some(Arc::new(all));
+        self.slots[low] = Some(Shared::new(all));
         self.slots[high] = None;
     }
 
     /// Two directories over the halves of the space; there must be more than one part.
     pub(super) fn halve(&self) -> (Directory<T>, Directory<T>) {
         let (low, high) = self.slots.split_at(self.slots.len() / 2);
-        let half = |slots: &[Option<Arc<T>>]| {
+        let half = |slots: &[Option<Shared<T>>]| {
             let mut half = Directory { slots: slots.to_vec(), bits: self.bits - 1 };
             half.shrink();
             half
@@ -174,7 +174,7 @@ impl<T: Clone> Directory<T> {
 
     pub(super) fn allocated_bytes(&self) -> usize {
         let parts = self.parts().count() * (size_of::<T>() + 2 * size_of::<usize>());
-        self.slots.capacity() * size_of::<Option<Arc<T>>>() + parts
+        self.slots.capacity() * size_of::<Option<Shared<T>>>() + parts
     }
 
     /// Verifies the invariant of the file head, and that no slots are to spare.

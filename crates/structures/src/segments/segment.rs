@@ -133,19 +133,26 @@ impl Segment {
     /// The slot of `key`.
     #[inline]
     pub(super) fn find(&self, wanted: u32, key: &[u8]) -> Option<usize> {
+        self.locate(wanted, key).ok()
+    }
+
+    /// The slot of `key`, or that at which its word belongs.
+    #[inline]
+    pub(super) fn locate(&self, wanted: u32, key: &[u8]) -> Result<usize, usize> {
         let from = self.home(wanted);
-        for (i, &word) in self.index.get(from..)?.iter().enumerate() {
+        for (i, &word) in self.index[from..].iter().enumerate() {
             if tag(word) < wanted {
                 continue;
             }
             if tag(word) > wanted || word == EMPTY {
-                return None;
+                return Err(from + i);
             }
             if self.part(Layout::read(&self.arena, offset(word)).key) == key {
-                return Some(from + i);
+                return Ok(from + i);
             }
         }
-        None
+        // Only before there is any index: by 1 its last slot is empty.
+        Err(from)
     }
 
     /// What is at a slot that `find` gave.
@@ -189,9 +196,10 @@ impl Segment {
         self.iter().nth(rank).expect("a rank below the count")
     }
 
-    /// Adds a key that is not there.
+    /// Adds a key that is not there, at the slot that `locate` gave.
     pub(super) fn add(
         &mut self,
+        slot: usize,
         tag: u32,
         key: &[u8],
         value: Option<&[u8]>,
@@ -207,9 +215,10 @@ impl Segment {
             self.push_part(value);
         }
         self.count_deadline(deadline);
-        self.add_word(tag << OFFSET_BITS | at as u32);
+        self.add_word(slot, tag << OFFSET_BITS | at as u32);
     }
 
+    #[inline]
     fn count_deadline(&mut self, deadline: Option<u64>) {
         if let Some(deadline) = deadline {
             self.timed += 1;
@@ -430,8 +439,9 @@ impl Segment {
         self.dead = 0;
     }
 
-    /// Adds an entry of another segment under a new tag.
-    fn adopt(&mut self, from: &Segment, at: usize, tag: u32) {
+    /// Takes an entry of another segment over under a new tag, and returns its word, which is not
+    /// in the index yet.
+    fn adopt(&mut self, from: &Segment, at: usize, tag: u32) -> u32 {
         let old = Layout::read(&from.arena, at);
         let start = self.arena.len();
         self.arena.extend_from_slice(&from.arena[at..old.end]);
@@ -442,7 +452,7 @@ impl Segment {
             self.arena[place..place + 2].copy_from_slice(&number);
         }
         self.count_deadline(old.deadline);
-        self.add_word(tag << OFFSET_BITS | start as u32);
+        tag << OFFSET_BITS | start as u32
     }
 
     /// The two halves of a segment whose prefix has `depth` bits. O(entries), each key is hashed.
@@ -455,14 +465,18 @@ impl Segment {
             bytes[(rest >> 63) as usize] += layout.end - offset(word);
             rests.push((rest, offset(word)));
         }
-        let mut halves = (Segment::new(), Segment::new());
-        halves.0.arena.reserve_exact(size_class(bytes[0]));
-        halves.1.arena.reserve_exact(size_class(bytes[1]));
-        for (rest, at) in rests {
-            let half = if rest >> 63 == 0 { &mut halves.0 } else { &mut halves.1 };
-            half.adopt(self, at, tag_of(rest << 1));
-        }
-        halves
+        let half = |bit: u64| {
+            let mut half = Segment::new();
+            half.arena.reserve_exact(size_class(bytes[bit as usize]));
+            let mine = rests.iter().filter(|(rest, _)| rest >> 63 == bit);
+            let mut words: Vec<u32> =
+                mine.map(|&(rest, at)| half.adopt(self, at, tag_of(rest << 1))).collect();
+            // They come in the order of their old tags, which have one bit less to tell them by.
+            words.sort_unstable();
+            half.index_words(&words);
+            half
+        };
+        (half(0), half(1))
     }
 
     /// The segment that `low` and `high` are the halves of. O(entries).
@@ -470,27 +484,28 @@ impl Segment {
         let mut all = Segment::new();
         let bytes = low.arena.len() - low.dead + high.arena.len() - high.dead;
         all.arena.reserve_exact(size_class(bytes));
+        let mut words = Vec::with_capacity(low.len() + high.len());
         for (half, top) in [(low, 0), (high, 1 << (TAG_BITS - 1))] {
             for word in half.words() {
-                all.adopt(half, offset(word), top | tag(word) >> 1);
+                words.push(all.adopt(half, offset(word), top | tag(word) >> 1));
             }
         }
+        all.index_words(&words);
         all
     }
 
+    /// Adds a word at the slot that `locate` gave.
     #[inline]
-    fn add_word(&mut self, word: u32) {
+    fn add_word(&mut self, mut slot: usize, word: u32) {
         if (self.count + 1) * 8 > self.homes * 7 {
             self.rebuild_index(self.count as usize + 1);
+            slot = self.home(tag(word));
+            while self.index[slot] != EMPTY && tag(self.index[slot]) <= tag(word) {
+                slot += 1;
+            }
         }
-        let mut slot = self.home(tag(word));
-        while self.index[slot] != EMPTY && tag(self.index[slot]) <= tag(word) {
-            slot += 1;
-        }
-        let mut free = slot;
-        while self.index[free] != EMPTY {
-            free += 1;
-        }
+        let behind = self.index[slot..].iter().position(|&other| other == EMPTY);
+        let free = slot + behind.expect("by 1 the last slot is empty");
         if free + 1 == self.index.len() {
             self.index.push(EMPTY);
         }
@@ -524,12 +539,33 @@ impl Segment {
     /// An index for `count` words, at most 7 in 8 homes taken.
     #[cold]
     fn rebuild_index(&mut self, count: usize) {
+        let old = std::mem::take(&mut self.index);
+        self.prepare_index(count);
+        self.place_words(old.into_iter().filter(|&word| word != EMPTY));
+    }
+
+    /// The index of a segment that has none, of words in the order of their tags.
+    fn index_words(&mut self, words: &[u32]) {
+        if !words.is_empty() {
+            self.prepare_index(words.len());
+            self.place_words(words.iter().copied());
+            self.count = words.len() as u32;
+        }
+    }
+
+    /// An empty index with room for `count` words.
+    fn prepare_index(&mut self, count: usize) {
         let homes = count + count / 7 + 1;
         let len = size_class((homes + homes / 16 + 2) * size_of::<u32>()) / size_of::<u32>();
-        let old = std::mem::replace(&mut self.index, vec![EMPTY; len]);
+        self.index = vec![EMPTY; len];
         self.homes = (len - len / 16 - 1) as u32;
+    }
+
+    /// Puts words into the empty index, in the order of their tags.
+    #[inline]
+    fn place_words(&mut self, words: impl Iterator<Item = u32>) {
         let mut next = 0;
-        for word in old.into_iter().filter(|&word| word != EMPTY) {
+        for word in words {
             let slot = self.home(tag(word)).max(next);
             if slot + 1 >= self.index.len() {
                 self.index.push(EMPTY);

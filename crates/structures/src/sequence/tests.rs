@@ -21,6 +21,11 @@ fn random_changes_agree_with_a_vector_and_clones_do_not_notice() {
     for step in 0..if cfg!(miri) { 200 } else { 5_000u32 } {
         let growing = step / 500 % 2 == 0;
         let place = below(model.len() + 1);
+        let front = below(2) == 0;
+        let ended = list.update_end(front, |part| part.push(step));
+        let end = if front { model.first_mut() } else { model.last_mut() };
+        assert_eq!(ended.is_some(), end.is_some());
+        end.into_iter().for_each(|part| part.push(step));
         match below(10) {
             0..=2 => {
                 let part = vec![step; below(4)];

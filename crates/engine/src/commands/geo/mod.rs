@@ -42,15 +42,21 @@ impl Unit {
     }
 }
 
-/// The place of a score. Any number can be one; C turns negative ones into large numbers, and those
-/// beyond 64 bits into 0.
-fn place_of_score(score: f64) -> Point {
+/// The number that a score stands for. Any score can be one; C turns negative ones into large
+/// numbers, and those beyond 64 bits into 0.
+#[inline]
+fn number_of_score(score: f64) -> u64 {
     const BEYOND: f64 = 18_446_744_073_709_551_616.0;
-    Point::of_number(match score {
+    match score {
         ..0.0 => score as i64 as u64,
         BEYOND.. => 0,
         _ => score as u64,
-    })
+    }
+}
+
+/// The place of a score.
+fn place_of_score(score: f64) -> Point {
+    Point::of_number(number_of_score(score))
 }
 
 /// Takes a longitude and a latitude.

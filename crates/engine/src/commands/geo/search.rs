@@ -1,16 +1,18 @@
 //! What all geo searches do: read their options, find places in the cells around a centre, sort
 //! them, and answer or store them.
 
-use super::{Unit, place_of_score, point, reply_distance, reply_point};
+use super::{Unit, number_of_score, place_of_score, point, reply_distance, reply_point};
 use crate::args::Args;
 use crate::ctx::Ctx;
 use crate::double::parse_f64;
 use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
-use crate::reply::Outcome;
-use crate::types::Collection;
+use crate::reply::{Outcome, Reply};
 use crate::types::sorted_set::{AddRules, ScoreRange, SortedSet};
+use crate::types::{Collection, EncodingLimits};
 use brisk_structures::geohash::{Point, Shape};
+use brisk_structures::listpack::Item;
+use std::ops::ControlFlow;
 
 /// Which words a command understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,8 +77,8 @@ impl Wanted<'_> {
 }
 
 /// A place that was found.
-struct Found {
-    member: Vec<u8>,
+struct Found<'a> {
+    member: Item<'a>,
     /// Its number, or whatever ZADD put there.
     score: f64,
     /// In metres.
@@ -266,38 +268,38 @@ fn answer(
         Some(set) => search(set, &wanted),
         None => Vec::new(),
     };
-    match &wanted.store {
-        Some(store) => {
-            let event = match family {
-                Family::SearchStore => "geosearchstore",
-                _ => "georadiusstore",
-            };
-            keep(ctx, store, &wanted, &found, event)
-        }
-        None => Ok(tell(ctx, &wanted, &found)),
-    }
+    let Some(store) = &wanted.store else { return Ok(tell(&mut ctx.reply, &wanted, &found)) };
+    let event = match family {
+        Family::SearchStore => "geosearchstore",
+        _ => "georadiusstore",
+    };
+    let (count, set) = (found.len(), kept(&wanted, &found, &ctx.keys.env().settings.limits)?);
+    ctx.keys.put(store, set, event);
+    // Redis counts each place as a change.
+    ctx.keys.changed_all((count as u64).saturating_sub(1));
+    Ok(ctx.reply.count(count))
 }
 
 /// The places within the shape, sorted and counted as wanted.
-fn search(set: &SortedSet, wanted: &Wanted<'_>) -> Vec<Found> {
+fn search<'a>(set: &'a SortedSet, wanted: &Wanted<'_>) -> Vec<Found<'a>> {
     let (Some(centre), Some(shape)) = (wanted.centre, wanted.shape) else { return Vec::new() };
     let enough = if wanted.any { wanted.count } else { usize::MAX };
+    let around = shape.around(centre);
     let mut found = Vec::new();
-    'cells: for cell in shape.cells(centre) {
+    for cell in shape.cells(centre) {
         let range = ScoreRange {
             min: cell.first() as f64,
             min_open: false,
             max: cell.end() as f64,
             max_open: true,
         };
-        for (member, score) in set.iter(set.score_ranks(&range)) {
-            if found.len() >= enough {
-                break 'cells;
-            }
-            let place = place_of_score(score);
-            if let Some(distance) = shape.distance_within(centre, place) {
-                found.push(Found { member: member.to_vec(), score, distance });
-            }
+        let within = |score: f64| around.distance_of_number(number_of_score(score));
+        let flow = set.select(set.score_ranks(&range), within, |member, score, distance| {
+            found.push(Found { member, score, distance });
+            if found.len() < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        if flow.is_break() {
+            break;
         }
     }
     // The nearest so many are meant, unless any will do.
@@ -316,8 +318,7 @@ fn search(set: &SortedSet, wanted: &Wanted<'_>) -> Vec<Found> {
     found
 }
 
-fn tell(ctx: &mut Ctx<'_, '_>, wanted: &Wanted<'_>, found: &[Found]) -> Outcome {
-    let reply = &mut ctx.reply;
+fn tell(reply: &mut Reply<'_>, wanted: &Wanted<'_>, found: &[Found<'_>]) -> Outcome {
     let parts = [wanted.with_distance, wanted.with_number, wanted.with_point];
     let parts = parts.into_iter().filter(|part| *part).count();
     reply.array(found.len());
@@ -325,7 +326,7 @@ fn tell(ctx: &mut Ctx<'_, '_>, wanted: &Wanted<'_>, found: &[Found]) -> Outcome 
         if parts > 0 {
             reply.array(parts + 1);
         }
-        reply.bulk(&place.member);
+        reply.item(place.member);
         if wanted.with_distance {
             reply_distance(reply, place.distance / wanted.unit.0);
         }
@@ -339,25 +340,16 @@ fn tell(ctx: &mut Ctx<'_, '_>, wanted: &Wanted<'_>, found: &[Found]) -> Outcome 
     Outcome::Replied
 }
 
-/// Stores what was found; the answer is its number.
-fn keep(
-    ctx: &mut Ctx<'_, '_>,
-    store: &Key<'_>,
-    wanted: &Wanted<'_>,
-    found: &[Found],
-    event: &'static str,
-) -> Result<Outcome> {
-    let limits = &ctx.keys.env().settings.limits;
+/// What was found, as it is stored.
+fn kept(wanted: &Wanted<'_>, found: &[Found<'_>], limits: &EncodingLimits) -> Result<SortedSet> {
+    let mut digits = itoa::Buffer::new();
     let mut set = <SortedSet as Collection>::new(limits);
     for place in found {
         let score = match wanted.store_distance {
             true => place.distance / wanted.unit.0,
             false => place.score,
         };
-        set.add(&place.member, score, &AddRules::default(), limits)?;
+        set.add(place.member.text(&mut digits), score, &AddRules::default(), limits)?;
     }
-    ctx.keys.put(store, set, event);
-    // Redis counts each place as a change.
-    ctx.keys.changed_all((found.len() as u64).saturating_sub(1));
-    Ok(ctx.reply.count(found.len()))
+    Ok(set)
 }

@@ -11,7 +11,7 @@ use crate::types::list::{End, List};
 
 fn push(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome> {
     let key = args.key()?;
-    let elements = args.words().skip(2);
+    let elements = args.rest();
     let len = ctx.keys.upsert::<List, _>(&key, |list, limits| {
         let count = elements.len() as u64;
         list.push(end, elements, limits);
@@ -22,7 +22,7 @@ fn push(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome>
 
 fn push_existing(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome> {
     let key = args.key()?;
-    let elements = args.words().skip(2);
+    let elements = args.rest();
     let len = ctx.keys.update::<List, _>(&key, |list, limits| {
         let count = elements.len() as u64;
         list.push(end, elements, limits);
