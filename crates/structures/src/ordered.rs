@@ -90,7 +90,7 @@ impl Ordered {
     /// Whether one is a clone of the other and neither was changed since. O(1).
     #[must_use]
     pub fn is_same(&self, other: &Ordered) -> bool {
-        Arc::ptr_eq(&self.root, &other.root) && self.leaves.is_same(&other.leaves)
+        Shared::ptr_eq(&self.root, &other.root) && self.leaves.is_same(&other.leaves)
     }
 
     /// Number of members.

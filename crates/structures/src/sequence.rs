@@ -89,7 +89,7 @@ impl<T: Part> Sequence<T> {
     /// Whether one is a clone of the other and neither was changed since. O(1).
     #[must_use]
     pub fn is_same(&self, other: &Sequence<T>) -> bool {
-        Arc::ptr_eq(&self.root.branch, &other.root.branch)
+        Shared::ptr_eq(&self.root.branch, &other.root.branch)
     }
 
     /// Without parts.

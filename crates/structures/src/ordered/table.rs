@@ -37,7 +37,7 @@ impl Default for Leaves {
 impl Leaves {
     /// Whether both hold the very same leaves.
     pub(super) fn is_same(&self, other: &Leaves) -> bool {
-        Arc::ptr_eq(&self.chunks, &other.chunks)
+        Shared::ptr_eq(&self.chunks, &other.chunks)
     }
 
     #[inline]

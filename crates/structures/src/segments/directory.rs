@@ -165,8 +165,8 @@ impl<T: Clone> Directory<T> {
 
     /// Whether both hold the very same parts.
     pub(super) fn is_same(&self, other: &Directory<T>) -> bool {
-        let same = |(a, b): (&Option<Arc<T>>, &Option<Arc<T>>)| match (a, b) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+        let same = |(a, b): (&Option<Shared<T>>, &Option<Shared<T>>)| match (a, b) {
+            (Some(a), Some(b)) => Shared::ptr_eq(a, b),
             (a, b) => a.is_none() && b.is_none(),
         };
         self.slots.len() == other.slots.len() && self.slots.iter().zip(&other.slots).all(same)
