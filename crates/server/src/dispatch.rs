@@ -66,8 +66,12 @@ impl Core {
         }
         let mark = replies.mark();
         let result = self.run(session, row, batch.keys(request), &mut args, replies);
+        let mut pushed = false;
         let (failed, waits) = match result {
-            Ok(outcome) => (false, outcome == Outcome::Waiting),
+            Ok(outcome) => {
+                pushed = outcome == Outcome::Pushed;
+                (false, outcome == Outcome::Waiting)
+            }
             Err(CommandError::SlotBusy) => {
                 replies.truncate(mark);
                 self.stats().slot_conflicts.add(1);
@@ -86,7 +90,7 @@ impl Core {
         if self.env.has_ready() {
             self.serve_waiters();
         }
-        if !session.wants_reply() {
+        if !session.wants_reply() && !pushed {
             replies.truncate(mark);
         }
         if waits {

@@ -186,6 +186,9 @@ impl Worker {
                 return Some(data.len());
             }
             let flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
+            if self.core.has_messages() {
+                self.deliver_messages(io, Some(session));
+            }
             match flow {
                 Flow::Next => {
                     if let Some(stream) = self.replies.take_stream() {
@@ -230,6 +233,7 @@ impl Worker {
             if !more {
                 // It may hold the last reference to a huge value.
                 self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
+                self.replies.bytes_mut().append(&mut session.held);
                 return true;
             }
             if io.unsent(session.token) >= soft_limit {

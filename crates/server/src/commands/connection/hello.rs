@@ -188,7 +188,7 @@ const RESET: Command = Command {
         since: "6.2.0",
         complexity: "O(1)",
         arity: 1,
-        flags: AT_ANY_TIME,
+        flags: AT_ANY_TIME.union(Flags::WHILE_SUBSCRIBED),
         categories: Categories::CONNECTION,
         ..Spec::EMPTY
     },
@@ -200,6 +200,7 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if call.session.record.has(flag::MONITOR) {
         call.core.shared.remove_monitor(call.core.id);
     }
+    call.core.unsubscribe_all(call.session);
     let authenticated = call.core.config.security.requirepass.is_empty();
     call.session.reset(authenticated);
     call.core.env.touch.set(true);

@@ -6,6 +6,7 @@
 use super::{ADMIN, Kind, ROW};
 use crate::call::{Call, Command};
 use crate::clients::{ClientRecord, flag};
+use crate::pubsub::Space;
 use crate::session::Session;
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::ctx::full_name;
@@ -182,10 +183,12 @@ impl Writer {
         let command = self.commands.get(last).map_or("NULL", |name| name.as_ref());
         // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
         // what the kernel has not taken is the output list. Words are never copied (`argv-mem`).
+        let listens =
+            |space: Space| record.subscriptions[space.index()].load(Ordering::Relaxed);
         let written = writeln!(
             text,
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 \
-             ssub=0 multi=-1 qbuf={query} qbuf-free={} argv-mem={words} multi-mem=0 rbs=0 rbp=0 \
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
+             ssub={} multi=-1 qbuf={query} qbuf-free={} argv-mem={words} multi-mem=0 rbs=0 rbp=0 \
              obl={replies} oll={} omem={output} tot-mem={memory} events={} cmd={command} \
              user={user} redir=-1 resp={} lib-name={} lib-ver={}",
             record.id,
@@ -197,6 +200,9 @@ impl Writer {
             seconds_since(published(&record.last_active_ms)),
             flags(record),
             record.db.load(Ordering::Relaxed),
+            listens(Space::Channel),
+            listens(Space::Pattern),
+            listens(Space::ShardChannel),
             capacity.saturating_sub(query),
             u8::from(output > 0),
             events(record, output),
@@ -212,6 +218,7 @@ impl Writer {
 fn flags(record: &ClientRecord) -> String {
     const LETTERS: &[(u32, char)] = &[
         (flag::MONITOR, 'O'),
+        (flag::PUBSUB, 'P'),
         (flag::BLOCKED, 'b'),
         (flag::TRACKING, 't'),
         (flag::CLOSE_AFTER_REPLY, 'c'),
