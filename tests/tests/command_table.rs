@@ -37,6 +37,7 @@ const GROUPS: &[&str] = &[
     "hyperloglog",
     "geo",
     "stream",
+    "pubsub",
 ];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.

@@ -43,7 +43,8 @@ impl Listener {
                 assert_eq!(payload, mark);
                 return events;
             }
-            let of_key = channel.strip_prefix("__keyspace@").and_then(|rest| rest.split_once("__:"));
+            let of_key =
+                channel.strip_prefix("__keyspace@").and_then(|rest| rest.split_once("__:"));
             let (db, key) = of_key.unwrap_or_else(|| panic!("{channel} comes without its key"));
             let second = (format!("__keyevent@{db}__:{payload}"), key.to_owned());
             assert_eq!(self.next(), second);

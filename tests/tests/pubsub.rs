@@ -186,7 +186,7 @@ fn a_large_message_arrives_whole_at_everybody() {
 
 /// Publishes `count` numbered messages of publisher `who`, many at once.
 fn publish_numbers(conn: &mut Conn, who: usize, count: usize) {
-    const AT_ONCE: usize = 50;
+    const AT_ONCE: usize = 500;
     for first in (0..count).step_by(AT_ONCE) {
         let numbers = first..(first + AT_ONCE).min(count);
         let sent: String = numbers.clone().map(|n| format!("PUBLISH c {who}:{n}\r\n")).collect();
@@ -282,6 +282,35 @@ fn nobody_hears_what_was_published_before_the_subscription() {
                     assert_eq!(sub.reply().elements()[2].text(), round.to_string());
                     assert_eq!(sub.cmd("UNSUBSCRIBE c").elements()[0].text(), "unsubscribe");
                 }
+            }
+        },
+    );
+}
+
+#[test]
+fn a_worker_that_is_busy_holds_publishers_back_and_loses_nothing() {
+    const COUNT: usize = 40_000;
+    each_config_of(
+        || with_workers(2),
+        |server| {
+            let mut subs: [Conn; 4] = server.connections();
+            let mut publishers: [Conn; 4] = server.connections();
+            let mut sleepers: [Conn; 2] = server.connections();
+            for sub in &mut subs {
+                sub.cmd("SUBSCRIBE c");
+            }
+            // One after the other, so that only one worker sleeps at a time.
+            for sleeper in &mut sleepers {
+                sleeper.send("DEBUG SLEEP 0.3");
+                std::thread::scope(|scope| {
+                    for (who, conn) in publishers.iter_mut().enumerate() {
+                        scope.spawn(move || publish_numbers(conn, who, COUNT / 8));
+                    }
+                    for sub in &mut subs {
+                        scope.spawn(|| assert_in_order(sub, 4, COUNT / 8));
+                    }
+                });
+                sleeper.reply();
             }
         },
     );

@@ -193,6 +193,7 @@ impl Shared {
 
     /// Inboxes became too full, or were emptied that had been. While there is one, commands wait.
     pub fn note_full_inboxes(&self, filled: usize, emptied: usize) {
+        self.figures.congestions.fetch_add(filled as u64, Ordering::Relaxed);
         self.pubsub.note_full(filled, emptied, |on| self.arm(armed::CONGESTION, on));
     }
 

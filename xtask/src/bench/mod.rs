@@ -7,9 +7,10 @@
 //!
 //! - [`sides`]: the servers. [`load`]: redis-benchmark and our own load. [`report`]: the table.
 //! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
-//! - [`types`]: commands on collections, and what these take.
+//! - [`types`]: commands on collections, and what these take. [`pubsub`]: messages to many.
 
 mod load;
+mod pubsub;
 mod report;
 mod resources;
 mod sides;
@@ -81,6 +82,11 @@ const CASES: &[Case] = &[
         name: "commands",
         about: "commands on all types, pipelined; --only picks some by name",
         run: types::commands,
+    },
+    Case {
+        name: "pubsub",
+        about: "PUBLISH to 1,000 subscribers, with all deliveries",
+        run: pubsub::publish,
     },
     Case { name: "elements", about: "memory per element of collections", run: types::elements },
     Case {

@@ -8,7 +8,8 @@ mod server;
 use crate::call::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
-const FAMILIES: &[&[&[Command]]] = &[connection::FAMILY, pubsub::FAMILY, scripting::FAMILY, server::FAMILY];
+const FAMILIES: &[&[&[Command]]] =
+    &[connection::FAMILY, pubsub::FAMILY, scripting::FAMILY, server::FAMILY];
 
 /// All commands of this crate.
 pub fn all() -> impl Iterator<Item = &'static Command> {

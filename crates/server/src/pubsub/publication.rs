@@ -1,8 +1,8 @@
 //! A published message: encoded once, for all subscribers and both protocols.
 
 use super::Space;
-use brisk_resp::reply::encode;
 use brisk_resp::Protocol;
+use brisk_resp::reply::encode;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;

@@ -82,23 +82,15 @@ impl Topics {
     }
 
     /// Adds a subscription, which must not be there.
-    pub fn add(
-        &mut self,
-        member: Member,
-        own: &mut Subscriptions,
-        space: Space,
-        name: &Arc<[u8]>,
-    ) {
+    pub fn add(&mut self, member: Member, own: &mut Subscriptions, space: Space, name: &Arc<[u8]>) {
         let id = match self.by_name[space.index()].get(name) {
             Some(id) => *id,
             None => self.create(space, name),
         };
         let own = &mut own.topics[space.index()];
         let topic = self.topics[id as usize].as_mut().expect("named topics exist");
-        let edge = Edge {
-            among_members: topic.members.len() as u32,
-            among_topics: own.len() as u32,
-        };
+        let edge =
+            Edge { among_members: topic.members.len() as u32, among_topics: own.len() as u32 };
         topic.members.push(member);
         own.push(id);
         let before = self.edges.insert((index_of(member.token), id), edge);

@@ -75,11 +75,7 @@ impl Worker {
     /// Publishes the events that have collected, and hands all messages of the inbox to their
     /// subscribers. `current` is the session whose turn it is: what it gets follows its replies.
     #[cold]
-    pub(super) fn deliver_messages(
-        &mut self,
-        io: &mut Control,
-        mut current: Option<&mut Session>,
-    ) {
+    pub(super) fn deliver_messages(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
         if self.core.has_events() {
             self.core.publish_events();
         }

@@ -185,6 +185,10 @@ impl Worker {
             if session.is_closing() {
                 return Some(data.len());
             }
+            if session.listens && self.core.has_messages() {
+                // What was published before stands before the reply, and before UNSUBSCRIBE.
+                self.deliver_messages(io, Some(session));
+            }
             let flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
             if self.core.has_messages() {
                 self.deliver_messages(io, Some(session));

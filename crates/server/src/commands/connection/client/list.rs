@@ -183,8 +183,7 @@ impl Writer {
         let command = self.commands.get(last).map_or("NULL", |name| name.as_ref());
         // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
         // what the kernel has not taken is the output list. Words are never copied (`argv-mem`).
-        let listens =
-            |space: Space| record.subscriptions[space.index()].load(Ordering::Relaxed);
+        let listens = |space: Space| record.subscriptions[space.index()].load(Ordering::Relaxed);
         let written = writeln!(
             text,
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
