@@ -72,7 +72,7 @@ impl<'s> Audience<'s> {
 /// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones.
 pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
-    let sides = Sides::start(setup)?;
+    let sides = Sides::start_each_backend(setup)?;
     let mut audiences: Vec<Audience<'_>> =
         sides.all().into_iter().map(Audience::gather).collect::<Result<_>>()?;
     for (at_once, len, messages) in [(1, 16, 2000), (16, 16, 8000), (1, MESSAGE_BYTES_MAX, 1000)] {
@@ -87,20 +87,21 @@ pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let of = |i: usize, figure: fn(&(f64, f64)) -> f64| {
             median(&times[i].iter().map(figure).collect::<Vec<_>>())
         };
-        let what = format!("PUBLISH of {len} bytes to {SUBSCRIBERS}, P{at_once}");
         let peer = audiences.len() - 1;
         let rows: [(&str, fn(&(f64, f64)) -> f64, Limit); 2] = [
             ("CPU µs/op", |(cpu, _)| *cpu, Limit::Ratio(0.7)),
             ("µs/op", |(_, clock)| *clock, Limit::None),
         ];
-        for (unit, figure, limit) in rows {
-            report.add(Row {
-                what: what.clone(),
-                unit,
-                ours: of(0, figure),
-                theirs: Some(of(peer, figure)),
-                limit,
-            });
+        for (i, (label, _)) in sides.ours.iter().enumerate() {
+            for (unit, figure, limit) in rows {
+                report.add(Row {
+                    what: format!("{len} bytes to {SUBSCRIBERS}, P{at_once}{label}"),
+                    unit,
+                    ours: of(i, figure),
+                    theirs: Some(of(peer, figure)),
+                    limit,
+                });
+            }
         }
     }
     Ok(())

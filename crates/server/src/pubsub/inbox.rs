@@ -8,15 +8,17 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Messages in an inbox from which on all workers hold commands back until it is emptied; what one
-/// command publishes may go beyond.
-const MESSAGES_MAX: usize = 16 * 1024;
-/// The same in bytes.
+/// Deliveries (messages, each as often as it has subscribers here) from which on all workers hold
+/// commands back until the inbox is emptied: some ten milliseconds of work. What one command
+/// publishes may go beyond.
+const DELIVERIES_MAX: usize = 64 * 1024;
+/// The same in bytes of messages.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 
 #[derive(Debug, Default)]
 struct Queue {
     messages: VecDeque<Arc<Publication>>,
+    deliveries: usize,
     bytes: usize,
     /// Messages that were ever put in.
     total: u64,
@@ -43,17 +45,18 @@ pub enum Found {
 }
 
 impl Inbox {
-    /// Puts a message in.
-    pub fn push(&self, message: Arc<Publication>) -> Found {
+    /// Puts a message in that so many subscriptions of the worker get.
+    pub fn push(&self, message: Arc<Publication>, deliveries: usize) -> Found {
         let mut queue = self.lock();
-        queue.bytes += message.len();
+        queue.deliveries += deliveries;
+        queue.bytes += message.wire_bytes();
         queue.total += 1;
         queue.messages.push_back(message);
         let first = queue.messages.len() == 1;
         if first {
             self.filled.store(true, Ordering::Release);
         }
-        let full = queue.messages.len() >= MESSAGES_MAX || queue.bytes >= BYTES_MAX;
+        let full = queue.deliveries >= DELIVERIES_MAX || queue.bytes >= BYTES_MAX;
         if full && !std::mem::replace(&mut queue.full, true) {
             Found::TooMuch
         } else if first {
@@ -79,7 +82,7 @@ impl Inbox {
         debug_assert!(empty.is_empty(), "what is in it would be heard again");
         let mut queue = self.lock();
         std::mem::swap(&mut queue.messages, empty);
-        queue.bytes = 0;
+        (queue.deliveries, queue.bytes) = (0, 0);
         self.filled.store(false, Ordering::Release);
         let was_full = std::mem::take(&mut queue.full);
         (queue.total - empty.len() as u64, was_full)
@@ -104,14 +107,14 @@ mod tests {
     #[test]
     fn messages_are_numbered_throughout() {
         let inbox = Inbox::default();
-        assert_eq!(inbox.push(message(b"1")), Found::Nothing);
-        assert_eq!(inbox.push(message(b"2")), Found::Some);
+        assert_eq!(inbox.push(message(b"1"), 1), Found::Nothing);
+        assert_eq!(inbox.push(message(b"2"), 1), Found::Some);
         let mut taken = VecDeque::new();
         assert_eq!(inbox.take(&mut taken), (0, false));
         assert_eq!(taken.len(), 2);
         assert!(!inbox.is_filled());
         assert_eq!(inbox.next_number(), 2);
-        inbox.push(message(b"3"));
+        inbox.push(message(b"3"), 1);
         taken.clear();
         assert_eq!(inbox.take(&mut taken), (2, false));
     }
@@ -121,10 +124,12 @@ mod tests {
         let inbox = Inbox::default();
         let large = message(&vec![b'x'; BYTES_MAX]);
         for _ in 0..2 {
-            assert_eq!(inbox.push(message(b"")), Found::Nothing);
-            assert_eq!(inbox.push(Arc::clone(&large)), Found::TooMuch);
-            assert_eq!(inbox.push(message(b"")), Found::Some);
+            assert_eq!(inbox.push(message(b""), 1), Found::Nothing);
+            assert_eq!(inbox.push(Arc::clone(&large), 1), Found::TooMuch);
+            assert_eq!(inbox.push(message(b""), 1), Found::Some);
             assert!(inbox.take(&mut VecDeque::new()).1);
         }
+        assert_eq!(inbox.push(message(b""), DELIVERIES_MAX - 1), Found::Nothing);
+        assert_eq!(inbox.push(message(b""), 1), Found::TooMuch);
     }
 }

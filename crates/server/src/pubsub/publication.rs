@@ -55,7 +55,7 @@ impl Publication {
     }
 
     /// Its bytes on the wire.
-    pub fn len(&self) -> usize {
+    pub fn wire_bytes(&self) -> usize {
         self.wire.len()
     }
 

@@ -133,7 +133,7 @@ impl Registry {
             if *count == 0 {
                 continue;
             }
-            match self.inboxes[worker].push(Arc::clone(&message)) {
+            match self.inboxes[worker].push(Arc::clone(&message), *count as usize) {
                 Found::Nothing => published.woken.push(worker),
                 Found::Some => {}
                 Found::TooMuch => {

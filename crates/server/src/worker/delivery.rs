@@ -152,8 +152,10 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, letter: Letter<'_>
     if session.stream.is_some() {
         letter.pieces(protocol, |piece| session.held.extend_from_slice(piece));
     } else if let Some(stream) = &mut session.tls {
-        let output = io.output(token);
-        letter.pieces(protocol, |piece| stream.send(piece, output));
+        // Each call makes a record.
+        let mut whole = Vec::with_capacity(letter.head.len() + letter.message.len());
+        letter.pieces(protocol, |piece| whole.extend_from_slice(piece));
+        stream.send(&whole, io.output(token));
         io.send(token);
     } else {
         letter.append(protocol, io.output(token));
