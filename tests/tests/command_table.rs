@@ -38,6 +38,7 @@ const GROUPS: &[&str] = &[
     "geo",
     "stream",
     "transactions",
+    "pubsub",
 ];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.

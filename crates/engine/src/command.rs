@@ -228,6 +228,8 @@ bitflags! {
         const ALLOW_BUSY = 1 << 17;
         const NO_MANDATORY_KEYS = 1 << 18;
         const PROTECTED = 1 << 19;
+        /// Allowed to sessions of RESP2 that are subscribed.
+        const WHILE_SUBSCRIBED = 1 << 24;
     }
 }
 

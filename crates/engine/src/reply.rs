@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub enum Outcome {
     /// The reply is in the buffer.
     Replied,
+    /// What is in the buffer is no reply but told to every client, also one that wants no replies.
+    Pushed,
     /// There is none yet: the client waits ([`crate::Env::take_waiter`] says for what).
     Waiting,
     /// There is none yet: it is computed elsewhere ([`crate::Env::take_long`] says what).
@@ -105,6 +107,11 @@ impl ReplyBuffer {
     #[inline]
     pub fn take_stream(&mut self) -> Option<ReplyStream> {
         self.stream.take()
+    }
+
+    /// Whether something is still to be written behind the bytes.
+    pub fn has_stream(&self) -> bool {
+        self.stream.is_some()
     }
 
     /// Writes all that is still to be written: for replies that cannot be sent bit by bit.

@@ -21,6 +21,8 @@ pub mod flag {
     pub const TRACKING: u32 = 1 << 7;
     /// Its socket is not read at the moment.
     pub const STALLED: u32 = 1 << 8;
+    /// It is subscribed to something.
+    pub const PUBSUB: u32 = 1 << 16;
 }
 
 /// What others may know of a client.
@@ -49,6 +51,8 @@ pub struct ClientRecord {
     pub bytes_in: AtomicU64,
     pub bytes_out: AtomicU64,
     pub commands: AtomicU64,
+    /// Subscriptions by [`crate::pubsub::Space`].
+    pub subscriptions: [AtomicU32; 3],
     /// Somebody asked to close it; it is not listed any more.
     pub killed: AtomicBool,
     pub texts: Mutex<ClientTexts>,

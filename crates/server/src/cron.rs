@@ -132,7 +132,8 @@ impl Cron {
 
     fn expire(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
-        if !core.shared.active_expire.load(Ordering::Relaxed) || core.is_paused() {
+        let held_back = core.is_paused() || core.is_congested();
+        if !core.shared.active_expire.load(Ordering::Relaxed) || held_back {
             self.next_expire = now + EXPIRE_PERIOD_NS;
             return;
         }
@@ -171,7 +172,7 @@ impl Cron {
             let token: Token = session.token;
             let (input, output) = (session.counted_input, session.counted_output);
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
-            let exempt = session.record.has(flag::MONITOR | flag::BLOCKED)
+            let exempt = session.record.has(flag::MONITOR | flag::BLOCKED | flag::PUBSUB)
                 || session.stall == Stall::Elsewhere;
             let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
             let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;

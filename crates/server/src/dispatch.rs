@@ -72,6 +72,7 @@ impl Core {
         }
         let mark = replies.mark();
         let result = self.run(session, row, batch.keys(request), &mut args, replies);
+        let mut pushed = false;
         let (failed, waits) = match result {
             Ok(Outcome::Elsewhere) => {
                 if armed & armed::MONITOR != 0 && row.is_monitored() {
@@ -80,7 +81,10 @@ impl Core {
                 self.leave_long(session, row);
                 return Flow::Elsewhere;
             }
-            Ok(outcome) => (false, outcome == Outcome::Waiting),
+            Ok(outcome) => {
+                pushed = outcome == Outcome::Pushed;
+                (false, outcome == Outcome::Waiting)
+            }
             Err(CommandError::SlotFrozen) => {
                 replies.truncate(mark);
                 return Flow::Later(Stall::Frozen);
@@ -103,7 +107,7 @@ impl Core {
         if self.env.has_ready() {
             self.serve_waiters();
         }
-        if !session.wants_reply() {
+        if !session.wants_reply() && !pushed {
             replies.truncate(mark);
         }
         if waits {

@@ -17,6 +17,8 @@ pub struct Figures {
     pub evicted_clients: AtomicU64,
     pub unexpected_errors: AtomicU64,
     pub denied_by_auth: AtomicU64,
+    /// Times that a worker had too many published messages before it.
+    pub congestions: AtomicU64,
     /// Bytes resident, as last asked from the kernel.
     pub resident_memory: AtomicU64,
     pub cpu_process: CpuFigures,
@@ -65,13 +67,14 @@ impl Figures {
     }
 
     /// What CONFIG RESETSTAT sets to zero.
-    pub fn resettable(&self) -> [&AtomicU64; 7] {
+    pub fn resettable(&self) -> [&AtomicU64; 8] {
         [
             &self.rejected_connections,
             &self.query_limit_disconnections,
             &self.output_limit_disconnections,
             &self.evicted_clients,
             &self.unexpected_errors,
+            &self.congestions,
             &self.over_limit_ms,
             &self.over_limit_since_ms,
         ]

@@ -11,6 +11,7 @@ use crate::table::Row;
 use crate::worker::Core;
 use brisk_engine::CommandError;
 use brisk_engine::command::{Flags, InMulti};
+use brisk_engine::ctx::full_name;
 
 /// What a check says.
 pub enum Verdict {
@@ -29,16 +30,19 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("authentication", authentication),
     ("transaction", transaction),
     ("memory", memory),
+    ("subscribed", subscribed),
     ("monitor", monitor),
     ("pause", pause),
+    ("congestion", congestion),
 ];
 
 /// Whether any check may have something to say.
 #[inline]
 pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
-    armed & (armed::MAXMEMORY | armed::PAUSE | armed::MONITOR) != 0
+    armed & (armed::MAXMEMORY | armed::PAUSE | armed::MONITOR | armed::CONGESTION) != 0
         || !session.authenticated
         || session.in_transaction()
+        || session.listens
         || row.has(Flags::PROTECTED)
 }
 
@@ -114,6 +118,23 @@ fn memory(core: &mut Core, session: &Session, row: &Row) -> Verdict {
     } else {
         Verdict::Refuse(CommandError::OutOfMemory)
     }
+}
+
+fn subscribed(_: &mut Core, session: &Session, row: &Row) -> Verdict {
+    if !session.only_listens() || row.has(Flags::WHILE_SUBSCRIBED) {
+        return Verdict::Pass;
+    }
+    let text = format!(
+        "ERR Can't execute '{}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are \
+         allowed in this context",
+        full_name(row.parent, row.spec)
+    );
+    Verdict::Refuse(CommandError::text(text))
+}
+
+/// Whatever runs may publish, if only an event.
+fn congestion(core: &mut Core, _: &Session, _: &Row) -> Verdict {
+    if core.is_congested() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }
 
 /// A session that monitors is a replica to Redis, which may not look at keys.

@@ -21,6 +21,7 @@ pub mod mailbox;
 pub mod memory;
 pub mod monitor;
 pub mod pause;
+pub mod pubsub;
 pub mod quiesce;
 pub mod reconfigure;
 pub mod session;

@@ -1,6 +1,7 @@
 //! A session: one connected client, seen from inside the server.
 
 use crate::clients::{ClientRecord, flag};
+use crate::pubsub::Subscriptions;
 use crate::tls::TlsStream;
 use crate::transaction::Transaction;
 use brisk_engine::DbIndex;
@@ -66,6 +67,12 @@ pub struct Session {
     pub watches: Option<Box<Watches>>,
     /// A large reply that is being written as the client takes it.
     pub stream: Option<ReplyStream>,
+    /// Messages that arrived within that reply and follow it.
+    pub held: Vec<u8>,
+    /// What it listens to.
+    pub subscriptions: Subscriptions,
+    /// It listens to something.
+    pub listens: bool,
     /// The wait its command is in.
     pub waiter: Option<Arc<Waiter>>,
     /// The timer of that wait.
@@ -99,6 +106,9 @@ impl Session {
             transaction: None,
             watches: None,
             stream: None,
+            held: Vec::new(),
+            subscriptions: Subscriptions::default(),
+            listens: false,
             waiter: None,
             wait_timer: None,
             input: Vec::new(),
@@ -136,6 +146,12 @@ impl Session {
         self.protocol = protocol;
         let version = if protocol == Protocol::Resp3 { 3 } else { 2 };
         self.record.resp.store(version, Ordering::Relaxed);
+    }
+
+    /// Whether it may only listen: RESP2 cannot tell messages from replies.
+    #[inline]
+    pub fn only_listens(&self) -> bool {
+        self.listens && self.protocol == Protocol::Resp2
     }
 
     /// Back to what a new connection has; only what the client library said of itself stays.

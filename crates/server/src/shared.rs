@@ -7,6 +7,7 @@ use crate::log::Log;
 use crate::mailbox::{Mailbox, Message};
 use crate::monitor::Monitors;
 use crate::pause::{Pause, Paused};
+use crate::pubsub::Registry;
 use crate::quiesce::Quiesce;
 use crate::slowlog::Slowlog;
 use crate::stats::WorkerStats;
@@ -27,6 +28,8 @@ pub mod armed {
     pub const PAUSE: u32 = 1 << 1;
     /// Somebody runs MONITOR.
     pub const MONITOR: u32 = 1 << 2;
+    /// A worker has too many published messages before it.
+    pub const CONGESTION: u32 = 1 << 8;
 }
 
 /// The server, as all of its threads see it.
@@ -47,6 +50,7 @@ pub struct Shared {
     /// Bits of [`armed`].
     pub armed: AtomicU32,
     pub monitors: Monitors,
+    pub pubsub: Registry,
     pub slowlog: Slowlog,
     pub latency: Latency,
     pub pause: Pause,
@@ -100,6 +104,7 @@ impl Shared {
             stats: (0..workers).map(|_| WorkerStats::new(table.id_count())).collect(),
             armed: AtomicU32::new(0),
             monitors: Monitors::new(workers),
+            pubsub: Registry::new(workers),
             slowlog: Slowlog::default(),
             latency: Latency::default(),
             pause: Pause::default(),
@@ -186,6 +191,12 @@ impl Shared {
     /// A session of this worker gets no more lines.
     pub fn remove_monitor(&self, worker: usize) {
         self.monitors.remove(worker, || self.arm(armed::MONITOR, false));
+    }
+
+    /// Inboxes became too full, or were emptied that had been. While there is one, commands wait.
+    pub fn note_full_inboxes(&self, filled: usize, emptied: usize) {
+        self.figures.congestions.fetch_add(filled as u64, Ordering::Relaxed);
+        self.pubsub.note_full(filled, emptied, |on| self.arm(armed::CONGESTION, on));
     }
 
     /// Number of workers.

@@ -11,11 +11,13 @@
 //! | `events` | what the event loop tells it |
 //! | `turn` | executing a session's input |
 //! | `staging` | executing small requests of many sessions together |
+//! | `delivery` | published messages on their way into the output of subscribers |
 //! | `waiting` | sessions whose commands wait for keys |
 //! | `long` | sessions whose commands are computed by other threads |
 //! | `encrypted`, `monitors` | TLS sessions; sessions that watch all commands |
 
 mod core;
+mod delivery;
 mod encrypted;
 mod events;
 mod long;
@@ -31,12 +33,14 @@ use crate::batch::Batch;
 use crate::cron::Cron;
 use crate::long::Outcome;
 use crate::mailbox::Message;
+use crate::pubsub::Publication;
 use crate::session::{Session, Stall};
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
 use brisk_structures::wheel::Wheel;
 use std::collections::{HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a closing connection waits for its client to take the last replies.
@@ -71,6 +75,8 @@ pub struct Worker {
     /// When the waits of this worker's sessions are over.
     wait_timers: Wheel<Token>,
     monitors: HashSet<Token>,
+    /// Emptied, for the inbox's next messages.
+    messages: VecDeque<Arc<Publication>>,
     /// When the present round began, in ticks.
     round_began: u64,
     /// Where input is decrypted to; empty between two calls.
@@ -99,6 +105,7 @@ impl Worker {
             held_back: Vec::new(),
             wait_timers: Wheel::new(unix_ms()),
             monitors: HashSet::new(),
+            messages: VecDeque::new(),
             round_began: 0,
             plain: Vec::new(),
             participant,
@@ -148,6 +155,9 @@ impl Worker {
         }
         self.deliver_all(io);
         let wait = self.run_cron(io);
+        if self.core.has_messages() {
+            self.deliver_messages(io, None);
+        }
         let wait = self.next_wait_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
         if self.again.is_empty() { wait } else { Duration::ZERO }
     }

@@ -7,12 +7,13 @@
 //!
 //! - [`sides`]: the servers. [`load`]: redis-benchmark and our own load. [`report`]: the table.
 //! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
-//! - [`blocking`]: clients that wait.
+//! - [`blocking`]: clients that wait. [`pubsub`]: messages to many.
 //! - [`types`]: commands on collections, and what these take. [`huge`]: values of millions.
 
 mod blocking;
 mod huge;
 mod load;
+mod pubsub;
 mod report;
 mod resources;
 mod sides;
@@ -94,6 +95,11 @@ const CASES: &[Case] = &[
         name: "huge",
         about: "what others wait while values of millions go, are read or made; --part, --only",
         run: huge::huge,
+    },
+    Case {
+        name: "pubsub",
+        about: "PUBLISH to 1,000 subscribers, with all deliveries",
+        run: pubsub::publish,
     },
     Case { name: "elements", about: "memory per element of collections", run: types::elements },
     Case {

@@ -140,7 +140,10 @@ impl Keys<'_> {
         let kind = kind_byte(C::KIND, value.encoding());
         let entry = Entry::new_boxed(key.bytes, kind, Box::new(value.into_value()));
         entry.set_clock(initial_clock(env));
-        self.insert(key, entry);
+        self.place(key, entry);
+        if !existed {
+            self.announce_new(key);
+        }
         self.changed_by(key, changes, C::EVENTS, event);
     }
 

@@ -437,6 +437,12 @@ impl<'a> Keys<'a> {
 
     /// Adds an entry under a key that does not exist. Its deadline comes with it.
     pub(crate) fn insert(&mut self, key: &Key<'_>, entry: Entry) {
+        self.place(key, entry);
+        self.announce_new(key);
+    }
+
+    /// As [`Keys::insert`] in place of an entry that was just taken out: the key is not new.
+    pub(super) fn place(&mut self, key: &Key<'_>, entry: Entry) {
         debug_assert_eq!(entry.key(), key.bytes);
         if let Some(deadline) = fields::inner_deadline(&entry) {
             self.note_inside(key.slot, deadline);
@@ -454,7 +460,6 @@ impl<'a> Keys<'a> {
         guard.table_mut().insert(key.hash, entry);
         let awaited = guard.marks() & WAITED_FOR != 0;
         tally.keys.add(1);
-        self.announce_new(key);
         if awaited {
             self.signal(key);
         }
@@ -502,7 +507,7 @@ impl<'a> Keys<'a> {
         self.guard(slot).marks() & WAITED_FOR != 0
     }
 
-    fn announce_new(&self, key: &Key<'_>) {
+    pub(super) fn announce_new(&self, key: &Key<'_>) {
         if !self.env.armed.get().is_empty() {
             self.notify(key.bytes, EventClass::NEW, "new");
         }

@@ -1,6 +1,7 @@
 //! Commands that need a session or the server, family by family.
 
 mod connection;
+mod pubsub;
 mod scripting;
 mod server;
 mod transactions;
@@ -9,7 +10,7 @@ use crate::call::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
 const FAMILIES: &[&[&[Command]]] =
-    &[connection::FAMILY, scripting::FAMILY, server::FAMILY, transactions::FAMILY];
+    &[connection::FAMILY, pubsub::FAMILY, scripting::FAMILY, server::FAMILY, transactions::FAMILY];
 
 /// All commands of this crate.
 pub fn all() -> impl Iterator<Item = &'static Command> {

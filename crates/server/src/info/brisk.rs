@@ -3,6 +3,7 @@
 use super::server::backend;
 use super::{Text, View};
 use crate::stats::{Count, WorkerStats};
+use std::sync::atomic::Ordering;
 
 /// A figure of one worker: its name and where it is.
 type Figure = (&'static str, fn(&WorkerStats) -> &Count);
@@ -57,6 +58,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.ratio("requests_per_batch_mean", requests as f64 / batches.max(1) as f64);
     let max = view.shared.stats.iter().map(|stats| stats.batch_max.get()).max();
     text.number("requests_per_batch_max", max.unwrap_or(0));
+    let congestions = view.shared.figures.congestions.load(Ordering::Relaxed);
+    text.number("pubsub_congestions", congestions);
     for (id, stats) in view.shared.stats.iter().enumerate() {
         worker(text, id, stats);
     }

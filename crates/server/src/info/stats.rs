@@ -1,6 +1,7 @@
 //! INFO stats: what happened since the start or the last CONFIG RESETSTAT.
 
 use super::{Text, View};
+use crate::pubsub::Space;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
@@ -23,9 +24,10 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("sync_partial_ok", 0);
     text.number("sync_partial_err", 0);
     keys(view, text);
-    text.number("pubsub_channels", 0);
-    text.number("pubsub_patterns", 0);
-    text.number("pubsubshard_channels", 0);
+    let names = |space| view.shared.pubsub.size(space) as u64;
+    text.number("pubsub_channels", names(Space::Channel));
+    text.number("pubsub_patterns", names(Space::Pattern));
+    text.number("pubsubshard_channels", names(Space::ShardChannel));
     absent(text);
     text.number("unexpected_error_replies", load(&figures.unexpected_errors));
     text.number("total_error_replies", view.sum(|stats| &stats.error_replies));

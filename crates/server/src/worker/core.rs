@@ -5,11 +5,13 @@ use crate::config::Config;
 use crate::config::value::ClientClass;
 use crate::mailbox::{Delivery, Message};
 use crate::pause::Paused;
+use crate::pubsub::{Topics, event_classes};
 use crate::quiesce::Stillness;
 use crate::session::Session;
 use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
 use crate::table::{Row, Run};
+use brisk_engine::effect::Armed;
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::KeyHasher;
 use brisk_engine::keyspace::evict::Evictor;
@@ -46,6 +48,8 @@ pub struct Core {
     pub deliveries: VecDeque<Delivery>,
     /// Words of the present server command that nobody may see: passwords.
     pub redacted: Vec<usize>,
+    /// What sessions of this worker listen to.
+    pub topics: Topics,
     pub evictor: Evictor,
     /// The transaction that EXEC is running.
     pub unit: Option<Unit<'static>>,
@@ -53,6 +57,8 @@ pub struct Core {
     pub ran: u64,
     pub last_row: u32,
     config_generation: u64,
+    /// Unsent output that no limit for subscribers looks at.
+    pub(super) pubsub_watch_bytes: usize,
     pub(super) soft_limit: usize,
     pub(super) total_limit: u64,
     pub(super) limits: Limits,
@@ -85,11 +91,13 @@ impl Core {
             doomed: Vec::new(),
             deliveries: VecDeque::new(),
             redacted: Vec::new(),
+            topics: Topics::default(),
             evictor: Evictor::default(),
             unit: None,
             ran: 0,
             last_row: u32::MAX,
             config_generation: 0,
+            pubsub_watch_bytes: 0,
             soft_limit: usize::MAX,
             total_limit: u64::MAX,
             limits: Limits {
@@ -130,12 +138,19 @@ impl Core {
         self.env.settings = engine_settings(&config, self.shared.keyspace.hasher());
         let plain_min = self.shared.list_plain_min.load(Ordering::Relaxed);
         self.env.settings.limits.list_plain_min = plain_min;
+        let classes = event_classes(config.observe.notify);
+        self.env.settings.events = classes;
+        self.env.armed.set(if classes.is_empty() { Armed::empty() } else { Armed::NOTIFY });
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {
             0 => crate::memory::total_system() / 4,
             limit => limit,
         };
+        let limit = config.clients.output_limits[ClientClass::Pubsub as usize];
+        let bounds = [limit.hard_bytes, limit.soft_bytes, PUBSUB_WATCH_BYTES];
+        let least = bounds.into_iter().filter(|bytes| *bytes > 0).min();
+        self.pubsub_watch_bytes = least.map_or(0, |bytes| bytes as usize);
         self.latency_tracking = config.observe.latency_tracking;
         let slow_us = config.observe.slowlog_log_slower_than_us;
         let slowlog_ns = u64::try_from(slow_us).map_or(u64::MAX, |us| us.saturating_mul(1000));
@@ -167,6 +182,11 @@ impl Core {
     /// Stops all other workers, unless the transaction that runs has stopped them already.
     pub fn stop_others(&self) -> Option<Stillness<'static>> {
         self.unit.is_none().then(|| self.shared.quiesce.stop_others(self.id))
+    }
+
+    /// Whether a worker has too many published messages before it.
+    pub fn is_congested(&self) -> bool {
+        self.shared.armed.load(Ordering::Relaxed) & armed::CONGESTION != 0
     }
 
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
@@ -297,7 +317,8 @@ impl Core {
     /// Whether a client has more unsent output than `client-output-buffer-limit` lets its class
     /// have, at once or for so long.
     pub(super) fn exceeds_output_limit(&self, session: &mut Session, unsent: u64) -> bool {
-        let limit = self.config.clients.output_limits[ClientClass::Normal as usize];
+        let class = class_of(session);
+        let limit = self.config.clients.output_limits[class as usize];
         let hard = limit.hard_bytes > 0 && unsent > limit.hard_bytes;
         let soft = limit.soft_bytes > 0 && unsent > limit.soft_bytes;
         let lasting = if soft {
@@ -335,6 +356,14 @@ impl Core {
         }
     }
 }
+
+/// Which limits a session's unsent output has. Monitors count as normal, as in Redis.
+fn class_of(session: &Session) -> ClientClass {
+    if session.listens { ClientClass::Pubsub } else { ClientClass::Normal }
+}
+
+/// Unsent output of a subscriber from which on it is looked at with each message, at most.
+const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;
 
 /// Large values evicted and not yet freed, at most, before eviction waits for the thread that frees them.
 const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;

@@ -68,6 +68,7 @@ impl Handler for Worker {
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
             commands: AtomicU64::new(0),
+            subscriptions: [const { AtomicU32::new(0) }; 3],
             killed: AtomicBool::new(false),
             texts: std::sync::Mutex::default(),
             waiter: std::sync::Mutex::default(),
@@ -121,6 +122,7 @@ impl Handler for Worker {
         let Some(mut session) = self.take(token) else { return };
         self.abandon_wait(&mut session);
         session.end_transaction(&self.core.shared.keyspace);
+        self.core.unsubscribe_all(&mut session);
         if let Some(stream) = session.stream.take() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }
@@ -175,6 +177,7 @@ impl Handler for Worker {
                 Message::Unblock { token, id, how } => self.answer_unserved(io, token, id, how),
             }
         }
+        self.deliver_messages(io, None);
     }
 
     fn waiting(&mut self) {

@@ -185,7 +185,14 @@ impl Worker {
             if session.is_closing() {
                 return Some(data.len());
             }
+            if session.listens && self.core.has_messages() {
+                // What was published before stands before the reply, and before UNSUBSCRIBE.
+                self.deliver_messages(io, Some(session));
+            }
             let flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
+            if self.core.has_messages() {
+                self.deliver_messages(io, Some(session));
+            }
             match flow {
                 Flow::Next => {
                     if let Some(stream) = self.replies.take_stream() {
@@ -234,6 +241,7 @@ impl Worker {
             if !more {
                 // It may hold the last reference to a huge value.
                 self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
+                self.replies.bytes_mut().append(&mut session.held);
                 return true;
             }
             if io.unsent(session.token) >= soft_limit {

@@ -202,8 +202,13 @@ fn bitfield(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             changes += u64::from(changed);
             reply_number(reply, answer);
         }
-        // A string that only grew, because every step failed, has changed all the same.
-        Edit::new((), changes.max(u64::from(grown)), "setbit")
+        if changes > 0 {
+            Edit::new((), changes, "setbit")
+        } else {
+            // A string that only grew, because every step failed, has changed all the same, but
+            // Redis does not tell of it.
+            Edit::silent((), u64::from(grown))
+        }
     });
     Ok(Outcome::Replied)
 }

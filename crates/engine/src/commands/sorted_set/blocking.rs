@@ -28,7 +28,7 @@ fn bzpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome
         keys.push(args.key()?);
     }
     for key in &keys {
-        if ctx.keys.open::<SortedSet>(key)?.is_some() {
+        if ctx.keys.open_mut::<SortedSet>(key)?.is_some() {
             ctx.reply.array(3);
             ctx.reply.bulk(key.bytes);
             pop(ctx, key, 1, end, Shape::Inside)?;

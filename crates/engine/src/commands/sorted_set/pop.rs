@@ -45,7 +45,7 @@ fn zpop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, end: End) -> Result<Outcome>
         }
         _ => return Err(CommandError::Syntax),
     };
-    if ctx.keys.open::<SortedSet>(&key)?.is_none() || count == Some(0) {
+    if ctx.keys.open_mut::<SortedSet>(&key)?.is_none() || count == Some(0) {
         return Ok(ctx.reply.array(0));
     }
     let shape = match ctx.reply.protocol() {
@@ -95,8 +95,9 @@ impl<'a> Wanted<'a> {
     /// Pops from the first set that is there and answers; false if there is none.
     pub(super) fn pop(&self, ctx: &mut Ctx<'_, '_>) -> Result<bool> {
         for key in &self.keys {
-            if let Some(set) = ctx.keys.open::<SortedSet>(key)? {
-                let count = self.count.min(set.len());
+            if ctx.keys.open_mut::<SortedSet>(key)?.is_some() {
+                let set = ctx.keys.inspect(key).and_then(|entry| entry.get::<SortedSet>());
+                let count = self.count.min(set.map_or(0, |set| set.len()));
                 ctx.reply.array(2);
                 ctx.reply.bulk(key.bytes);
                 pop(ctx, key, count, self.end, Shape::Pairs)?;

@@ -15,6 +15,8 @@ use crate::types::stream::{Stream, StreamId};
 fn xack(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let name = args.bytes()?;
+    // Redis looks the stream up as if only to read it.
+    ctx.keys.peek(&key);
     let acknowledged = ctx.keys.update::<Stream, _>(&key, |stream, _| {
         if stream.group(name).is_none() {
             return Ok(Edit::unchanged(0));

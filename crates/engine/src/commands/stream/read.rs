@@ -58,7 +58,8 @@ fn xread(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let mut served: SmallVec<[(Entries, StreamId, &[u8]); 4]> = SmallVec::new();
     for ((key, _), start) in call.streams.iter().zip(&starts) {
-        let entry = ctx.keys.inspect(key);
+        // A second look, which Redis counts too.
+        let entry = ctx.keys.peek(key);
         if let Some(stream) = entry.and_then(|entry| entry.stream())
             && let Some(start) = start.next()
             && stream.entries().last().is_some_and(|last| last.id >= start)

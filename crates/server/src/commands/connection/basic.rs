@@ -12,7 +12,7 @@ const PING: Command = Command {
         since: "1.0.0",
         complexity: "O(1)",
         arity: -1,
-        flags: Flags::FAST,
+        flags: Flags::FAST.union(Flags::WHILE_SUBSCRIBED),
         categories: Categories::CONNECTION,
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         args: &[Arg::string("message").optional()],
@@ -26,6 +26,11 @@ fn ping(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let message = args.optional();
     if args.remaining() > 0 {
         return Err(call.wrong_arity());
+    }
+    if call.session.only_listens() {
+        call.reply.array(2);
+        call.reply.bulk(b"pong");
+        return Ok(call.reply.bulk(message.unwrap_or_default()));
     }
     Ok(match message {
         Some(message) => call.reply.bulk(message),
@@ -89,7 +94,8 @@ const QUIT: Command = Command {
             .union(Flags::STALE)
             .union(Flags::NOSCRIPT)
             .union(Flags::NO_AUTH)
-            .union(Flags::ALLOW_BUSY),
+            .union(Flags::ALLOW_BUSY)
+            .union(Flags::WHILE_SUBSCRIBED),
         categories: Categories::CONNECTION,
         in_multi: InMulti::Ends,
         ..Spec::EMPTY

@@ -188,7 +188,7 @@ const RESET: Command = Command {
         since: "6.2.0",
         complexity: "O(1)",
         arity: 1,
-        flags: AT_ANY_TIME,
+        flags: AT_ANY_TIME.union(Flags::WHILE_SUBSCRIBED),
         categories: Categories::CONNECTION,
         in_multi: InMulti::Ends,
         ..Spec::EMPTY
@@ -201,6 +201,7 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if call.session.record.has(flag::MONITOR) {
         call.core.shared.remove_monitor(call.core.id);
     }
+    call.core.unsubscribe_all(call.session);
     let authenticated = call.core.config.security.requirepass.is_empty();
     call.session.end_transaction(&call.core.shared.keyspace);
     call.session.reset(authenticated);

@@ -6,6 +6,7 @@
 use super::{ADMIN, Kind, ROW};
 use crate::call::{Call, Command};
 use crate::clients::{ClientRecord, flag};
+use crate::pubsub::Space;
 use crate::session::Session;
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::ctx::full_name;
@@ -186,10 +187,11 @@ impl Writer {
         let command = self.commands.get(last).map_or("NULL", |name| name.as_ref());
         // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
         // what the kernel has not taken is the output list. Words are never copied (`argv-mem`).
+        let listens = |space: Space| record.subscriptions[space.index()].load(Ordering::Relaxed);
         let written = writeln!(
             text,
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub=0 psub=0 \
-             ssub=0 multi={} qbuf={query} qbuf-free={} argv-mem={words} multi-mem={queued} rbs=0 rbp=0 \
+            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
+             ssub={} multi={} qbuf={query} qbuf-free={} argv-mem={words} multi-mem={queued} rbs=0 rbp=0 \
              obl={replies} oll={} omem={output} tot-mem={memory} events={} cmd={command} \
              user={user} redir=-1 resp={} lib-name={} lib-ver={}",
             record.id,
@@ -201,6 +203,9 @@ impl Writer {
             seconds_since(published(&record.last_active_ms)),
             flags(record),
             record.db.load(Ordering::Relaxed),
+            listens(Space::Channel),
+            listens(Space::Pattern),
+            listens(Space::ShardChannel),
             record.queued.load(Ordering::Relaxed),
             capacity.saturating_sub(query),
             u8::from(output > 0),
@@ -218,6 +223,7 @@ fn flags(record: &ClientRecord) -> String {
     let broken = record.watcher.get().is_some_and(|watcher| watcher.is_broken());
     let letters = [
         (record.has(flag::MONITOR), 'O'),
+        (record.has(flag::PUBSUB), 'P'),
         (record.queued.load(Ordering::Relaxed) >= 0, 'x'),
         (record.has(flag::BLOCKED), 'b'),
         (record.has(flag::TRACKING), 't'),

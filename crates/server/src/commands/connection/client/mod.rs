@@ -10,7 +10,7 @@ mod mode;
 mod pause;
 
 use crate::call::{Call, Command};
-use crate::clients::ClientRecord;
+use crate::clients::{ClientRecord, flag};
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
@@ -54,8 +54,8 @@ impl Kind {
     }
 
     /// Monitors count as normal, as in Redis.
-    fn of(_: &ClientRecord) -> Kind {
-        Kind::Normal
+    fn of(record: &ClientRecord) -> Kind {
+        if record.has(flag::PUBSUB) { Kind::PubSub } else { Kind::Normal }
     }
 }
 

@@ -1,0 +1,152 @@
+//! PUBSUB: who listens to what.
+
+use crate::call::{Call, Command};
+use crate::pubsub::Space;
+use brisk_engine::command::{Arg, Flags, Group, Spec};
+use brisk_engine::{Args, Outcome, Result};
+
+/// What the rows of subcommands start from.
+const ROW: Spec = Spec {
+    group: Group::PubSub,
+    since: "2.8.0",
+    flags: Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE),
+    ..Spec::EMPTY
+};
+
+const PUBSUB: Command = Command {
+    spec: Spec {
+        name: "pubsub",
+        group: Group::PubSub,
+        summary: "A container for commands about subscriptions.",
+        since: "2.8.0",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        ..Spec::EMPTY
+    },
+    run: |call, _| Err(call.wrong_arity()),
+    subcommands: &[CHANNELS, HELP, NUMPAT, NUMSUB, SHARDCHANNELS, SHARDNUMSUB],
+};
+
+const CHANNELS: Command = Command {
+    spec: Spec {
+        name: "channels",
+        summary: "Lists the channels that anybody listens to.",
+        complexity: "O(N) where N is the number of active channels, and assuming constant time \
+                     pattern matching (relatively short channels and patterns)",
+        arity: -2,
+        args: &[Arg::pattern("pattern").optional()],
+        ..ROW
+    },
+    run: |call, args| channels(call, args, Space::Channel),
+    subcommands: &[],
+};
+
+const SHARDCHANNELS: Command = Command {
+    spec: Spec {
+        name: "shardchannels",
+        summary: "Lists the shard channels that anybody listens to.",
+        since: "7.0.0",
+        complexity: "O(N) where N is the number of active shard channels, and assuming constant \
+                     time pattern matching (relatively short shard channels).",
+        arity: -2,
+        args: &[Arg::pattern("pattern").optional()],
+        ..ROW
+    },
+    run: |call, args| channels(call, args, Space::ShardChannel),
+    subcommands: &[],
+};
+
+fn channels(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Outcome> {
+    let pattern = args.optional();
+    if args.remaining() > 0 {
+        return Err(call.subcommand_syntax(args.word(1)));
+    }
+    let names = call.core.shared.pubsub.names(space, pattern);
+    call.reply.array(names.len());
+    for name in names {
+        call.reply.bulk(&name);
+    }
+    Ok(Outcome::Replied)
+}
+
+const NUMSUB: Command = Command {
+    spec: Spec {
+        name: "numsub",
+        summary: "Counts who listens to channels.",
+        complexity: "O(N) for the NUMSUB subcommand, where N is the number of requested channels",
+        arity: -2,
+        args: &[Arg::string("channel").optional().multiple()],
+        ..ROW
+    },
+    run: |call, args| count(call, args, Space::Channel),
+    subcommands: &[],
+};
+
+const SHARDNUMSUB: Command = Command {
+    spec: Spec {
+        name: "shardnumsub",
+        summary: "Counts who listens to shard channels.",
+        since: "7.0.0",
+        complexity: "O(N) for the SHARDNUMSUB subcommand, where N is the number of requested \
+                     shard channels",
+        arity: -2,
+        args: &[Arg::string("shardchannel").optional().multiple()],
+        ..ROW
+    },
+    run: |call, args| count(call, args, Space::ShardChannel),
+    subcommands: &[],
+};
+
+fn count(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Outcome> {
+    call.reply.array(args.remaining() * 2);
+    while let Some(channel) = args.optional() {
+        call.reply.bulk(channel);
+        call.reply.count(call.core.shared.pubsub.subscribers(space, channel));
+    }
+    Ok(Outcome::Replied)
+}
+
+const NUMPAT: Command = Command {
+    spec: Spec {
+        name: "numpat",
+        summary: "Counts the different patterns that anybody listens to.",
+        arity: 2,
+        ..ROW
+    },
+    run: |call, _| {
+        let patterns = call.core.shared.pubsub.size(Space::Pattern);
+        Ok(call.reply.count(patterns))
+    },
+    subcommands: &[],
+};
+
+const HELP: Command = Command {
+    spec: Spec {
+        name: "help",
+        summary: "Tells what the subcommands do.",
+        since: "6.2.0",
+        arity: 2,
+        flags: Flags::LOADING.union(Flags::STALE),
+        ..ROW
+    },
+    run: help,
+    subcommands: &[],
+};
+
+fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.help(&[
+        "CHANNELS [<pattern>]",
+        "    List the channels that anybody listens to, those that fit <pattern> if it is given.",
+        "NUMPAT",
+        "    Count the different patterns that anybody listens to.",
+        "NUMSUB [<channel> ...]",
+        "    Count who listens to each channel, subscribers of patterns aside.",
+        "SHARDCHANNELS [<pattern>]",
+        "    List the shard channels that anybody listens to, those that fit <pattern> if it is \
+         given.",
+        "SHARDNUMSUB [<shardchannel> ...]",
+        "    Count who listens to each shard channel.",
+    ]))
+}
+
+pub(super) const COMMANDS: &[Command] = &[PUBSUB];

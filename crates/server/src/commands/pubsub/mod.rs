@@ -1,0 +1,10 @@
+//! The pubsub group: listening to channels, and saying something on them.
+
+mod inspect;
+mod publish;
+mod subscribe;
+
+use crate::call::Command;
+
+pub(super) const FAMILY: &[&[Command]] =
+    &[inspect::COMMANDS, publish::COMMANDS, subscribe::COMMANDS];

@@ -1,0 +1,56 @@
+//! PUBLISH, SPUBLISH: a message to all who listen to a channel.
+
+use crate::call::{Call, Command};
+use crate::pubsub::Space;
+use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use brisk_engine::{Args, Outcome, Result};
+
+/// What both rows start from.
+const ROW: Spec = Spec {
+    group: Group::PubSub,
+    arity: 3,
+    flags: Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST),
+    ..Spec::EMPTY
+};
+
+const PUBLISH: Command = Command {
+    spec: Spec {
+        name: "publish",
+        summary: "Sends a message to all who listen to a channel.",
+        since: "2.0.0",
+        complexity: "O(N+M) where N is the number of clients subscribed to the receiving channel \
+                     and M is the total number of subscribed patterns (by any client).",
+        args: &[Arg::string("channel"), Arg::string("message")],
+        ..ROW
+    },
+    run: |call, args| publish(call, args, Space::Channel),
+    subcommands: &[],
+};
+
+const SPUBLISH: Command = Command {
+    spec: Spec {
+        name: "spublish",
+        summary: "Sends a message to all who listen to a shard channel.",
+        since: "7.0.0",
+        complexity: "O(N) where N is the number of clients subscribed to the receiving shard \
+                     channel.",
+        keys: &[KeySpec::at(1).with(KeyFlags::NOT_KEY)],
+        args: &[Arg::string("shardchannel"), Arg::string("message")],
+        ..ROW
+    },
+    run: |call, args| publish(call, args, Space::ShardChannel),
+    subcommands: &[],
+};
+
+/// Answers how many subscriptions the message fits.
+fn publish(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Outcome> {
+    let (channel, message) = (args.bytes()?, args.bytes()?);
+    if call.core.has_events() {
+        // Of earlier commands of the same transaction: they were first.
+        call.core.publish_events();
+    }
+    let receivers = call.core.publish(space, channel, message);
+    Ok(call.reply.count(receivers))
+}
+
+pub(super) const COMMANDS: &[Command] = &[PUBLISH, SPUBLISH];

@@ -1,0 +1,161 @@
+//! SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE and their opposites: beginning and ending to listen.
+//!
+//! Each channel is confirmed by itself, with the number of subscriptions that the client then has:
+//! channels and patterns together, shard channels by themselves. Confirmations are pushes in RESP3,
+//! and in both protocols told also to clients that want no replies.
+
+use crate::call::{Call, Command};
+use crate::pubsub::Space;
+use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use brisk_engine::{Args, Outcome, Result};
+
+/// What the rows start from.
+const ROW: Spec = Spec {
+    group: Group::PubSub,
+    since: "2.0.0",
+    flags: Flags::PUBSUB
+        .union(Flags::NOSCRIPT)
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::WHILE_SUBSCRIBED),
+    ..Spec::EMPTY
+};
+
+const SUBSCRIBE: Command = Command {
+    spec: Spec {
+        name: "subscribe",
+        summary: "Listens to channels.",
+        complexity: "O(N) where N is the number of channels to subscribe to.",
+        arity: -2,
+        args: &[Arg::string("channel").multiple()],
+        ..ROW
+    },
+    run: |call, args| subscribe(call, args, Space::Channel),
+    subcommands: &[],
+};
+
+const PSUBSCRIBE: Command = Command {
+    spec: Spec {
+        name: "psubscribe",
+        summary: "Listens to all channels that patterns fit.",
+        complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
+        arity: -2,
+        args: &[Arg::block("pattern", &[Arg::pattern("pattern")]).multiple()],
+        ..ROW
+    },
+    run: |call, args| subscribe(call, args, Space::Pattern),
+    subcommands: &[],
+};
+
+const SSUBSCRIBE: Command = Command {
+    spec: Spec {
+        name: "ssubscribe",
+        summary: "Listens to shard channels.",
+        since: "7.0.0",
+        complexity: "O(N) where N is the number of shard channels to subscribe to.",
+        arity: -2,
+        keys: &[KeySpec::range(1, -1, 1).with(KeyFlags::NOT_KEY)],
+        args: &[Arg::string("shardchannel").multiple()],
+        ..ROW
+    },
+    run: |call, args| subscribe(call, args, Space::ShardChannel),
+    subcommands: &[],
+};
+
+const UNSUBSCRIBE: Command = Command {
+    spec: Spec {
+        name: "unsubscribe",
+        summary: "Listens no more to channels, or to any.",
+        complexity: "O(N) where N is the number of clients already subscribed to a channel.",
+        arity: -1,
+        args: &[Arg::string("channel").optional().multiple()],
+        ..ROW
+    },
+    run: |call, args| unsubscribe(call, args, Space::Channel),
+    subcommands: &[],
+};
+
+const PUNSUBSCRIBE: Command = Command {
+    spec: Spec {
+        name: "punsubscribe",
+        summary: "Listens no more to the channels that patterns fit, or to any.",
+        complexity: "O(N+M) where N is the number of patterns the client is already subscribed \
+                     and M is the number of total patterns subscribed in the system (by any \
+                     client).",
+        arity: -1,
+        args: &[Arg::pattern("pattern").optional().multiple()],
+        ..ROW
+    },
+    run: |call, args| unsubscribe(call, args, Space::Pattern),
+    subcommands: &[],
+};
+
+const SUNSUBSCRIBE: Command = Command {
+    spec: Spec {
+        name: "sunsubscribe",
+        summary: "Listens no more to shard channels, or to any.",
+        since: "7.0.0",
+        complexity: "O(N) where N is the number of clients already subscribed to a shard channel.",
+        arity: -1,
+        keys: &[KeySpec::range(1, -1, 1).with(KeyFlags::NOT_KEY)],
+        args: &[Arg::string("shardchannel").optional().multiple()],
+        ..ROW
+    },
+    run: |call, args| unsubscribe(call, args, Space::ShardChannel),
+    subcommands: &[],
+};
+
+fn subscribe(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Outcome> {
+    let word = match space {
+        Space::Channel => "subscribe",
+        Space::Pattern => "psubscribe",
+        Space::ShardChannel => "ssubscribe",
+    };
+    while let Some(name) = args.optional() {
+        call.core.subscribe(call.session, space, name);
+        confirm(call, word, space, Some(name));
+    }
+    Ok(Outcome::Pushed)
+}
+
+fn unsubscribe(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Outcome> {
+    let word = match space {
+        Space::Channel => "unsubscribe",
+        Space::Pattern => "punsubscribe",
+        Space::ShardChannel => "sunsubscribe",
+    };
+    if args.remaining() == 0 {
+        let mut any = false;
+        while let Some(name) = call.core.unsubscribe_one(call.session, space) {
+            confirm(call, word, space, Some(&name));
+            any = true;
+        }
+        if !any {
+            confirm(call, word, space, None);
+        }
+    }
+    while let Some(name) = args.optional() {
+        call.core.unsubscribe(call.session, space, name);
+        confirm(call, word, space, Some(name));
+    }
+    Ok(Outcome::Pushed)
+}
+
+fn confirm(call: &mut Call<'_>, word: &str, space: Space, name: Option<&[u8]>) {
+    let own = &call.session.subscriptions;
+    let count = match space {
+        Space::Channel | Space::Pattern => own.count(Space::Channel) + own.count(Space::Pattern),
+        Space::ShardChannel => own.count(Space::ShardChannel),
+    };
+    let reply = &mut call.reply;
+    reply.push(3);
+    reply.bulk(word.as_bytes());
+    match name {
+        Some(name) => reply.bulk(name),
+        None => reply.null(),
+    };
+    reply.count(count);
+}
+
+pub(super) const COMMANDS: &[Command] =
+    &[SUBSCRIBE, PSUBSCRIBE, SSUBSCRIBE, UNSUBSCRIBE, PUNSUBSCRIBE, SUNSUBSCRIBE];

@@ -1,0 +1,107 @@
+//! Keyspace events as messages: what `notify-keyspace-events` asks for.
+
+use super::Space;
+use crate::config::notify::NotifyClasses;
+use crate::worker::Core;
+use brisk_engine::effect::EventClass;
+use std::io::Write;
+
+/// The engine's classes for the letters of the directive; empty if nothing is to be published.
+pub fn event_classes(letters: NotifyClasses) -> EventClass {
+    const PAIRS: &[(NotifyClasses, EventClass)] = &[
+        (NotifyClasses::KEYSPACE, EventClass::KEYSPACE),
+        (NotifyClasses::KEYEVENT, EventClass::KEYEVENT),
+        (NotifyClasses::GENERIC, EventClass::GENERIC),
+        (NotifyClasses::STRING, EventClass::STRING),
+        (NotifyClasses::LIST, EventClass::LIST),
+        (NotifyClasses::SET, EventClass::SET),
+        (NotifyClasses::HASH, EventClass::HASH),
+        (NotifyClasses::SORTED_SET, EventClass::SORTED_SET),
+        (NotifyClasses::EXPIRED, EventClass::EXPIRED),
+        (NotifyClasses::EVICTED, EventClass::EVICTED),
+        (NotifyClasses::STREAM, EventClass::STREAM),
+        (NotifyClasses::MISS, EventClass::KEY_MISS),
+        (NotifyClasses::MODULE, EventClass::MODULE),
+        (NotifyClasses::NEW, EventClass::NEW),
+    ];
+    let channels = EventClass::KEYSPACE | EventClass::KEYEVENT;
+    let asked = PAIRS.iter().filter(|(letter, _)| letters.intersects(*letter));
+    let classes: EventClass = asked.map(|(_, class)| *class).collect();
+    let publishes = classes.intersects(channels) && !(classes - channels).is_empty();
+    if publishes { classes } else { EventClass::empty() }
+}
+
+impl Core {
+    /// Publishes the events that have collected, in order.
+    #[cold]
+    pub fn publish_events(&mut self) {
+        let mut events = std::mem::take(&mut self.env.aftermath.borrow_mut().events);
+        let classes = self.env.settings.events;
+        let mut channel = Vec::new();
+        for event in events.drain(..) {
+            let mut publish = |kind: &str, last: &[u8], payload: &[u8]| {
+                channel.clear();
+                // Writing to a Vec does not fail.
+                let _ = write!(channel, "__{kind}@{}__:", event.db.0);
+                channel.extend_from_slice(last);
+                self.publish(Space::Channel, &channel, payload);
+            };
+            if classes.contains(EventClass::KEYSPACE) {
+                publish("keyspace", &event.key, event.name.as_bytes());
+            }
+            if classes.contains(EventClass::KEYEVENT) {
+                publish("keyevent", event.name.as_bytes(), &event.key);
+            }
+        }
+        let kept = &mut self.env.aftermath.borrow_mut().events;
+        if kept.is_empty() && events.capacity() <= EVENTS_KEPT_MAX {
+            *kept = events;
+        }
+    }
+
+    /// Sends a message to all who listen to a channel; how many subscriptions that are.
+    pub fn publish(&mut self, space: Space, channel: &[u8], payload: &[u8]) -> usize {
+        let published = self.shared.pubsub.publish(space, channel, payload);
+        // Its own inbox the worker takes right after its command.
+        for worker in published.woken.into_iter().filter(|worker| *worker != self.id) {
+            self.shared.mailboxes[worker].wake();
+        }
+        if published.filled > 0 {
+            self.shared.note_full_inboxes(published.filled, 0);
+        }
+        published.receivers
+    }
+
+    /// Whether messages wait for this worker, or events for being published.
+    #[inline]
+    pub fn has_messages(&self) -> bool {
+        self.has_events() || self.shared.pubsub.inbox(self.id).is_filled()
+    }
+
+    #[inline]
+    pub fn has_events(&self) -> bool {
+        !self.env.armed.get().is_empty() && !self.env.aftermath.borrow().events.is_empty()
+    }
+}
+
+/// A buffer for more events is given back.
+const EVENTS_KEPT_MAX: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn classes(letters: &str) -> EventClass {
+        event_classes(NotifyClasses::from_letters(letters.as_bytes()).unwrap_or_default())
+    }
+
+    #[test]
+    fn without_a_channel_or_without_a_class_nothing_is_published() {
+        for letters in ["", "K", "KE", "A", "g$", "mn"] {
+            assert_eq!(classes(letters), EventClass::empty(), "{letters}");
+        }
+        assert_eq!(classes("Ex"), EventClass::KEYEVENT | EventClass::EXPIRED);
+        assert!(!classes("KEA").intersects(EventClass::KEY_MISS | EventClass::NEW));
+        assert_eq!(classes("KEAmn"), EventClass::all());
+    }
+}

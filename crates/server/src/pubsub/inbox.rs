@@ -1,0 +1,135 @@
+//! Messages on their way to the subscribers of one worker.
+//!
+//! Filled by whoever publishes, emptied by the worker. Each message has a number; a subscription
+//! notes the number that the next one will have, so that it hears nothing older than itself.
+
+use super::Publication;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Deliveries (messages, each as often as it has subscribers here) from which on all workers hold
+/// commands back until the inbox is emptied: some ten milliseconds of work. What one command
+/// publishes may go beyond.
+const DELIVERIES_MAX: usize = 64 * 1024;
+/// The same in bytes of messages.
+const BYTES_MAX: usize = 8 * 1024 * 1024;
+
+#[derive(Debug, Default)]
+struct Queue {
+    messages: VecDeque<Arc<Publication>>,
+    deliveries: usize,
+    bytes: usize,
+    /// Messages that were ever put in.
+    total: u64,
+    /// Whether there is too much in it.
+    full: bool,
+}
+
+/// One worker's messages; on cache lines of its own, since the worker looks after each command.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Inbox {
+    queue: Mutex<Queue>,
+    /// Whether there is anything in it.
+    filled: AtomicBool,
+}
+
+/// What a message found in the inbox it was put into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    Nothing,
+    Some,
+    /// With it, there is too much.
+    TooMuch,
+}
+
+impl Inbox {
+    /// Puts a message in that so many subscriptions of the worker get.
+    pub fn push(&self, message: Arc<Publication>, deliveries: usize) -> Found {
+        let mut queue = self.lock();
+        queue.deliveries += deliveries;
+        queue.bytes += message.wire_bytes();
+        queue.total += 1;
+        queue.messages.push_back(message);
+        let first = queue.messages.len() == 1;
+        if first {
+            self.filled.store(true, Ordering::Release);
+        }
+        let full = queue.deliveries >= DELIVERIES_MAX || queue.bytes >= BYTES_MAX;
+        if full && !std::mem::replace(&mut queue.full, true) {
+            Found::TooMuch
+        } else if first {
+            Found::Nothing
+        } else {
+            Found::Some
+        }
+    }
+
+    /// The number that the next message will have.
+    pub fn next_number(&self) -> u64 {
+        self.lock().total
+    }
+
+    #[inline]
+    pub fn is_filled(&self) -> bool {
+        self.filled.load(Ordering::Acquire)
+    }
+
+    /// Exchanges the messages with `empty`; returns the number of the first, and whether there was
+    /// too much.
+    pub fn take(&self, empty: &mut VecDeque<Arc<Publication>>) -> (u64, bool) {
+        debug_assert!(empty.is_empty(), "what is in it would be heard again");
+        let mut queue = self.lock();
+        std::mem::swap(&mut queue.messages, empty);
+        (queue.deliveries, queue.bytes) = (0, 0);
+        self.filled.store(false, Ordering::Release);
+        let was_full = std::mem::take(&mut queue.full);
+        (queue.total - empty.len() as u64, was_full)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Space;
+    use super::*;
+    use smallvec::SmallVec;
+
+    fn message(payload: &[u8]) -> Arc<Publication> {
+        let none = SmallVec::new();
+        Arc::new(Publication::new(Space::Channel, b"c", payload, true, none))
+    }
+
+    #[test]
+    fn messages_are_numbered_throughout() {
+        let inbox = Inbox::default();
+        assert_eq!(inbox.push(message(b"1"), 1), Found::Nothing);
+        assert_eq!(inbox.push(message(b"2"), 1), Found::Some);
+        let mut taken = VecDeque::new();
+        assert_eq!(inbox.take(&mut taken), (0, false));
+        assert_eq!(taken.len(), 2);
+        assert!(!inbox.is_filled());
+        assert_eq!(inbox.next_number(), 2);
+        inbox.push(message(b"3"), 1);
+        taken.clear();
+        assert_eq!(inbox.take(&mut taken), (2, false));
+    }
+
+    #[test]
+    fn a_full_inbox_says_so_once_until_it_is_emptied() {
+        let inbox = Inbox::default();
+        let large = message(&vec![b'x'; BYTES_MAX]);
+        for _ in 0..2 {
+            assert_eq!(inbox.push(message(b""), 1), Found::Nothing);
+            assert_eq!(inbox.push(Arc::clone(&large), 1), Found::TooMuch);
+            assert_eq!(inbox.push(message(b""), 1), Found::Some);
+            assert!(inbox.take(&mut VecDeque::new()).1);
+        }
+        assert_eq!(inbox.push(message(b""), DELIVERIES_MAX - 1), Found::Nothing);
+        assert_eq!(inbox.push(message(b""), 1), Found::TooMuch);
+    }
+}

@@ -1,0 +1,231 @@
+//! Published messages on their way into the output of this worker's subscribers.
+//!
+//! A message goes behind what the session was sent last, and never into the middle of a reply: one
+//! that is still being written holds messages back. Messages of a round leave with one send for each
+//! connection.
+
+use super::{Core, Worker};
+use crate::clients::flag;
+use crate::pubsub::{Member, Publication, Space, Subscriptions, sigil};
+use crate::session::Session;
+use brisk_engine::ReplyBuffer;
+use brisk_reactor::{Close, Control, Output, SHARED_BYTES_MIN, Token};
+use brisk_resp::Protocol;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A message in the form that one topic's subscribers get it: a head, and a part of the message.
+#[derive(Clone, Copy)]
+struct Letter<'p> {
+    head: &'p [u8],
+    message: &'p Arc<Vec<u8>>,
+    from: usize,
+}
+
+impl<'p> Letter<'p> {
+    fn direct(message: &'p Publication) -> Letter<'p> {
+        Letter { head: &[], message: message.wire(), from: 0 }
+    }
+
+    fn by_pattern(message: &'p Publication, head: &'p [u8]) -> Letter<'p> {
+        Letter { head, message: message.wire(), from: message.tail() }
+    }
+
+    /// Calls `put` with the pieces, from the first byte on.
+    #[inline]
+    fn pieces(&self, protocol: Protocol, mut put: impl FnMut(&[u8])) {
+        let tail = &self.message[self.from..];
+        match (protocol, self.head) {
+            (Protocol::Resp2, []) => put(tail),
+            (Protocol::Resp2, head) => {
+                put(head);
+                put(tail);
+            }
+            (Protocol::Resp3, []) => {
+                put(sigil(protocol));
+                put(&tail[1..]);
+            }
+            (Protocol::Resp3, head) => {
+                put(sigil(protocol));
+                put(&head[1..]);
+                put(tail);
+            }
+        }
+    }
+
+    /// Appends it; what is large is not copied.
+    fn append(&self, protocol: Protocol, output: &mut Output) {
+        let len = self.message.len();
+        if len - self.from < SHARED_BYTES_MIN {
+            self.pieces(protocol, |piece| output.extend_from_slice(piece));
+            return;
+        }
+        let mut from = self.from;
+        output.extend_from_slice(sigil(protocol));
+        if let [_, head @ ..] = self.head {
+            output.extend_from_slice(head);
+        } else {
+            from += 1;
+        }
+        output.push_shared(Arc::clone(self.message), from..len);
+    }
+}
+
+impl Worker {
+    /// Publishes the events that have collected, and hands all messages of the inbox to their
+    /// subscribers. `current` is the session whose turn it is: what it gets follows its replies.
+    #[cold]
+    pub(super) fn deliver_messages(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
+        if self.core.has_events() {
+            self.core.publish_events();
+        }
+        let shared = self.core.shared;
+        let inbox = shared.pubsub.inbox(self.core.id);
+        if !inbox.is_filled() {
+            return;
+        }
+        let mut messages = std::mem::take(&mut self.messages);
+        let (first, was_full) = inbox.take(&mut messages);
+        if was_full {
+            shared.note_full_inboxes(0, 1);
+        }
+        for (number, message) in (first..).zip(messages.drain(..)) {
+            self.deliver_message(io, number, &message, current.as_deref_mut());
+        }
+        messages.shrink_to(MESSAGES_KEPT_MAX);
+        self.messages = messages;
+    }
+
+    fn deliver_message(
+        &mut self,
+        io: &mut Control,
+        number: u64,
+        message: &Publication,
+        mut current: Option<&mut Session>,
+    ) {
+        let Worker { core, sessions, replies, .. } = self;
+        let mut to_members = |members: &[Member], letter: Letter<'_>| {
+            for member in members.iter().filter(|member| member.since <= number) {
+                let session = match &mut current {
+                    Some(session) if session.token == member.token => {
+                        push_to_current(letter, session, replies);
+                        continue;
+                    }
+                    _ => sessions.get_mut(member.token.index()).and_then(Option::as_deref_mut),
+                };
+                if let Some(session) = session.filter(|session| session.token == member.token) {
+                    push(core, io, session, letter);
+                }
+            }
+        };
+        if message.to_channel
+            && let Some(topic) = core.topics.find(message.space, message.channel())
+        {
+            to_members(&topic.members, Letter::direct(message));
+        }
+        for pattern in &message.patterns {
+            if let Some(topic) = core.topics.find(Space::Pattern, pattern) {
+                to_members(&topic.members, Letter::by_pattern(message, &topic.head));
+            }
+        }
+    }
+}
+
+/// A buffer for more messages is given back.
+const MESSAGES_KEPT_MAX: usize = 1024;
+
+/// To the session whose turn it is: behind the replies that are made at the moment.
+fn push_to_current(letter: Letter<'_>, session: &mut Session, replies: &mut ReplyBuffer) {
+    let protocol = session.protocol;
+    if session.stream.is_some() || replies.has_stream() {
+        letter.pieces(protocol, |piece| session.held.extend_from_slice(piece));
+    } else {
+        letter.pieces(protocol, |piece| replies.bytes_mut().extend_from_slice(piece));
+    }
+}
+
+/// To any other session.
+#[inline]
+fn push(core: &Core, io: &mut Control, session: &mut Session, letter: Letter<'_>) {
+    let token = session.token;
+    let protocol = session.protocol;
+    if session.stream.is_some() {
+        letter.pieces(protocol, |piece| session.held.extend_from_slice(piece));
+    } else if let Some(stream) = &mut session.tls {
+        // Each call makes a record.
+        let mut whole = Vec::with_capacity(letter.head.len() + letter.message.len());
+        letter.pieces(protocol, |piece| whole.extend_from_slice(piece));
+        stream.send(&whole, io.output(token));
+        io.send(token);
+    } else {
+        letter.append(protocol, io.output(token));
+        io.send(token);
+    }
+    check_output(core, io, session, token);
+}
+
+/// Closes a subscriber that does not read.
+#[inline]
+fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
+    let unsent = io.unsent(token) + session.held.len();
+    if unsent >= core.pubsub_watch_bytes && !session.is_closing() {
+        if core.exceeds_output_limit(session, unsent as u64) {
+            session.close_at_once();
+            io.close(token, Close::Now);
+        }
+        core.publish_output(unsent, session);
+    }
+}
+
+impl Core {
+    /// A session begins to listen; false if it did before.
+    pub fn subscribe(&mut self, session: &mut Session, space: Space, name: &[u8]) -> bool {
+        let token = session.token;
+        if self.topics.listens(token, space, name) {
+            return false;
+        }
+        let name = self.topics.name(space, name);
+        let since = self.shared.pubsub.add(space, &name, self.id);
+        let member = Member { token, since };
+        self.topics.add(member, &mut session.subscriptions, space, &name);
+        self.note_subscriptions(session, space);
+        true
+    }
+
+    /// A session listens no more; false if it did not before.
+    pub fn unsubscribe(&mut self, session: &mut Session, space: Space, name: &[u8]) -> bool {
+        let own = &mut session.subscriptions;
+        let Some(name) = self.topics.remove(session.token, own, space, name) else { return false };
+        self.shared.pubsub.remove(space, &name, self.id);
+        self.note_subscriptions(session, space);
+        true
+    }
+
+    /// Ends the session's last subscription of this kind, and returns its name.
+    pub fn unsubscribe_one(&mut self, session: &mut Session, space: Space) -> Option<Arc<[u8]>> {
+        let name = self.topics.pop(session.token, &mut session.subscriptions, space)?;
+        self.shared.pubsub.remove(space, &name, self.id);
+        self.note_subscriptions(session, space);
+        Some(name)
+    }
+
+    /// Ends all subscriptions of a session. O(their number).
+    pub fn unsubscribe_all(&mut self, session: &mut Session) {
+        if session.listens {
+            for space in Space::ALL {
+                while self.unsubscribe_one(session, space).is_some() {}
+            }
+        }
+    }
+
+    fn note_subscriptions(&self, session: &mut Session, space: Space) {
+        let Session { subscriptions, record, listens, .. } = session;
+        let count = Subscriptions::count(subscriptions, space) as u32;
+        record.subscriptions[space.index()].store(count, Ordering::Relaxed);
+        let any = !subscriptions.is_empty();
+        if *listens != any {
+            *listens = any;
+            record.set(flag::PUBSUB, any);
+        }
+    }
+}

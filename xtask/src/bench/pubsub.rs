@@ -1,0 +1,108 @@
+//! PUBLISH to many subscribers: CPU time per message, deliveries included.
+
+use super::Setup;
+use super::report::{Limit, Report, Row, median};
+use super::sides::{Sides, load_from_here};
+use anyhow::{Context, Result, bail};
+use brisk_testkit::diff::peer::Peer;
+use brisk_testkit::server::{Server, cpu_ns};
+use brisk_testkit::words::{encode, encode_into};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Instant;
+
+const SUBSCRIBERS: usize = 1000;
+/// The longest a message of this case is, encoded.
+const MESSAGE_BYTES_MAX: usize = 8 * 1024;
+const CHANNEL: &str = "news";
+
+/// The subscribers of one server, and who publishes there.
+struct Audience<'s> {
+    server: &'s Server,
+    subscribers: Vec<TcpStream>,
+    publisher: Peer,
+}
+
+impl<'s> Audience<'s> {
+    fn gather(server: &'s Server) -> Result<Audience<'s>> {
+        let mut subscribers = Vec::with_capacity(SUBSCRIBERS);
+        for _ in 0..SUBSCRIBERS {
+            let mut subscriber = TcpStream::connect(server.address())?;
+            subscriber.write_all(&encode(&["SUBSCRIBE", CHANNEL]))?;
+            let mut confirmation = [0; b"*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n".len()];
+            subscriber.read_exact(&mut confirmation)?;
+            subscribers.push(subscriber);
+        }
+        let publisher = Peer::connect(&server.address())?;
+        Ok(Audience { server, subscribers, publisher })
+    }
+
+    /// Publishes `messages` messages, `at_once` of them in one request, every subscriber having
+    /// read before the next request. CPU time of the server and time on the clock per message, µs.
+    fn hear(&mut self, messages: u64, at_once: usize, len: usize) -> Result<(f64, f64)> {
+        let payload = "x".repeat(len);
+        let mut request = Vec::new();
+        for _ in 0..at_once {
+            encode_into(&mut request, &["PUBLISH", CHANNEL, &payload]);
+        }
+        let message = encode(&["message", CHANNEL, &payload]);
+        let mut heard = vec![0; message.len() * at_once];
+        let (begun, before) = (Instant::now(), cpu_ns(self.server.pid()));
+        for _ in (0..messages).step_by(at_once) {
+            self.publisher.send(&request)?;
+            for _ in 0..at_once {
+                let reply = self.publisher.reply().map_err(anyhow::Error::msg)?;
+                if reply != format!(":{SUBSCRIBERS}\r\n").as_bytes() {
+                    bail!("PUBLISH: {}", String::from_utf8_lossy(reply));
+                }
+            }
+            for subscriber in &mut self.subscribers {
+                subscriber.read_exact(&mut heard).context("a subscriber")?;
+            }
+        }
+        let cpu = cpu_ns(self.server.pid()) - before;
+        if !heard.chunks(message.len()).all(|one| one == message) {
+            bail!("what was heard is not what was published");
+        }
+        let per = |ns: u128| ns as f64 / 1000.0 / messages as f64;
+        Ok((per(u128::from(cpu)), per(begun.elapsed().as_nanos())))
+    }
+}
+
+/// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones.
+pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    load_from_here()?;
+    let sides = Sides::start_each_backend(setup)?;
+    let mut audiences: Vec<Audience<'_>> =
+        sides.all().into_iter().map(Audience::gather).collect::<Result<_>>()?;
+    for (at_once, len, messages) in [(1, 16, 2000), (16, 16, 8000), (1, MESSAGE_BYTES_MAX, 1000)] {
+        let messages = ((messages as f64 * setup.scale) as u64).max(100);
+        let mut times: Vec<Vec<(f64, f64)>> = audiences.iter().map(|_| Vec::new()).collect();
+        for round in 0..setup.rounds {
+            for i in 0..audiences.len() {
+                let i = (i + round) % audiences.len();
+                times[i].push(audiences[i].hear(messages, at_once, len)?);
+            }
+        }
+        let of = |i: usize, figure: fn(&(f64, f64)) -> f64| {
+            median(&times[i].iter().map(figure).collect::<Vec<_>>())
+        };
+        let peer = audiences.len() - 1;
+        let rows: [(&str, fn(&(f64, f64)) -> f64, Limit); 2] = [
+            ("CPU µs/op", |(cpu, _)| *cpu, Limit::Ratio(0.7)),
+            ("µs/op", |(_, clock)| *clock, Limit::None),
+        ];
+        for (i, (label, _)) in sides.ours.iter().enumerate() {
+            for (unit, figure, limit) in rows {
+                report.add(Row {
+                    what: format!("{len} bytes to {SUBSCRIBERS}, P{at_once}{label}"),
+                    unit,
+                    ours: of(i, figure),
+                    theirs: Some(of(peer, figure)),
+                    limit,
+                });
+            }
+        }
+    }
+    Ok(())
+}
