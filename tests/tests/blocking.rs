@@ -147,6 +147,34 @@ fn keys_of_another_type_are_passed_over() {
     });
 }
 
+/// What 7.0 answers with one text, 7.2 and we answer by running the command again.
+#[test]
+fn who_reads_in_a_group_learns_that_the_stream_is_gone() {
+    each_config(|server| {
+        let [mut waiter, mut other] = server.connections();
+        let [wrong_type, no_group] = ["WRONGTYPE", "NOGROUP"];
+        for (how, ours) in [
+            ("SET s text", wrong_type),
+            ("RENAME other s", wrong_type),
+            ("SUNIONSTORE s set", wrong_type),
+            ("DEL s", no_group),
+            ("RENAME s elsewhere", no_group),
+            ("FLUSHALL", no_group),
+        ] {
+            other.cmd("FLUSHALL");
+            other.cmd("SET other text");
+            other.cmd("SADD set member");
+            other.cmd("XGROUP CREATE s g $ MKSTREAM");
+            let read = "XREADGROUP GROUP g alice BLOCK 0 STREAMS s >";
+            block(&mut waiter, read, &mut other, 1);
+            other.cmd(how);
+            let answer = waiter.reply().to_string();
+            let expected = if subject_is_redis() { "UNBLOCKED" } else { ours };
+            assert!(answer.starts_with(&format!("(error) {expected}")), "{how}: {answer}");
+        }
+    });
+}
+
 #[test]
 fn a_key_appears_by_rename_copy_move_and_swapdb_too() {
     each_config(|server| {

@@ -156,10 +156,14 @@ impl Queue {
     }
 
     /// Whether anybody is concerned by a key of this kind, or by its end, whose group is not among
-    /// those `in_vain`. O(groups).
+    /// those `in_vain`. Who waits in a group is concerned by whatever takes the stream's place.
+    /// O(groups).
     fn concerns(&self, kind: Option<Kind>, in_vain: &[Box<[u8]>]) -> bool {
         let Some(kind) = kind else { return self.in_groups > 0 };
         let of_kind = self.of_kind[kind as usize];
+        if kind != Kind::Stream {
+            return of_kind > 0 || self.in_groups > 0;
+        }
         let done =
             |(name, count): &(Box<[u8]>, u32)| if in_vain.contains(name) { *count } else { 0 };
         of_kind > 0 && (in_vain.is_empty() || self.groups.iter().map(done).sum::<u32>() < of_kind)
@@ -227,12 +231,9 @@ impl Waiting {
         after: Option<u64>,
         in_vain: &[Box<[u8]>],
     ) -> Option<Arc<Waiter>> {
-        let concerned = |waiter: &Waiter| match kind {
-            Some(kind) => {
-                waiter.kind == kind
-                    && waiter.group.as_ref().is_none_or(|group| !in_vain.contains(group))
-            }
-            None => waiter.group.is_some(),
+        let concerned = |waiter: &Waiter| match &waiter.group {
+            Some(group) => kind != Some(Kind::Stream) || !in_vain.contains(group),
+            None => kind == Some(waiter.kind),
         };
         let late = |waiter: &Waiter| after.is_none_or(|number| waiter.number > number);
         let find = |queue: &mut Queue| {
