@@ -20,6 +20,7 @@ const INTENDED: &[(&str, &str, &str)] = &[
     ("zrank", "arguments", "has the option of later versions"),
     ("zrevrank", "arity", "has the option of later versions"),
     ("zrevrank", "arguments", "has the option of later versions"),
+    ("zscan", "arguments", "has the option NOSCORES of later versions"),
     ("memory|usage", "complexity", "sizes are known, nothing is sampled"),
 ];
 

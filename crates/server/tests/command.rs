@@ -38,6 +38,7 @@ const INTENDED: &[(&str, &str)] = &[
     ("hscan", "has NOVALUES of 7.4"),
     ("zrank", "has WITHSCORE of 7.2"),
     ("zrevrank", "has WITHSCORE of 7.2"),
+    ("zscan", "has NOSCORES of Valkey 8.0"),
 ];
 
 /// Prose about a key specification.

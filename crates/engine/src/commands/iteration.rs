@@ -51,23 +51,23 @@ pub(super) struct Step<'a> {
     pub(super) count: u64,
     /// `None`: all.
     pattern: Option<&'a [u8]>,
-    /// Whether the values of fields are wanted too.
-    pub(super) values: bool,
+    /// Whether what belongs to the elements, values or scores, is wanted too.
+    pub(super) seconds: bool,
 }
 
 impl<'a> Step<'a> {
     /// Takes the rest of the words: MATCH and COUNT, the last of each counts.
     pub(super) fn parse(args: &mut Args<'a>) -> Result<Step<'a>> {
-        Step::parse_words(args, false)
+        Step::parse_words(args, None)
     }
 
-    /// As [`Step::parse`], and NOVALUES.
-    pub(super) fn parse_of_pairs(args: &mut Args<'a>) -> Result<Step<'a>> {
-        Step::parse_words(args, true)
+    /// As [`Step::parse`], and the word that asks for the first halves of pairs alone.
+    pub(super) fn parse_of_pairs(args: &mut Args<'a>, alone: &str) -> Result<Step<'a>> {
+        Step::parse_words(args, Some(alone))
     }
 
-    fn parse_words(args: &mut Args<'a>, of_pairs: bool) -> Result<Step<'a>> {
-        let mut step = Step { count: 10, pattern: None, values: true };
+    fn parse_words(args: &mut Args<'a>, alone: Option<&str>) -> Result<Step<'a>> {
+        let mut step = Step { count: 10, pattern: None, seconds: true };
         while args.remaining() > 0 {
             if args.take("COUNT") {
                 let count = args.integer()?;
@@ -77,8 +77,8 @@ impl<'a> Step<'a> {
                 step.count = count.unsigned_abs();
             } else if args.take("MATCH") {
                 step.pattern = to_test(args.bytes()?);
-            } else if of_pairs && args.take("NOVALUES") {
-                step.values = false;
+            } else if alone.is_some_and(|word| args.take(word)) {
+                step.seconds = false;
             } else {
                 return Err(CommandError::Syntax);
             }

@@ -14,14 +14,14 @@ fn hscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let Some(hash) = ctx.keys.open::<Hash>(&key)? else {
         return Ok(iteration::answer_nothing(&mut ctx.reply));
     };
-    let step = Step::parse_of_pairs(args)?;
+    let step = Step::parse_of_pairs(args, "NOVALUES")?;
     Ok(iteration::answer(&mut ctx.reply, |reply| {
         let mut shown = 0;
         let next = hash.scan(cursor, step.count, |field, value| {
             if step.admits(field) {
                 reply.item(field);
                 shown += 1;
-                if step.values {
+                if step.seconds {
                     reply.item(value);
                     shown += 1;
                 }

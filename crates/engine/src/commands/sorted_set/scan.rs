@@ -14,15 +14,18 @@ fn zscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let Some(set) = ctx.keys.open::<SortedSet>(&key)? else {
         return Ok(iteration::answer_nothing(&mut ctx.reply));
     };
-    let step = Step::parse(args)?;
+    let step = Step::parse_of_pairs(args, "NOSCORES")?;
     let count = usize::try_from(step.count).unwrap_or(usize::MAX);
     Ok(iteration::answer(&mut ctx.reply, |reply| {
         let mut shown = 0;
         let next = set.scan(cursor, count, |member, score| {
             if step.admits(member) {
                 reply.item(member);
-                reply.bulk(score);
-                shown += 2;
+                shown += 1;
+                if step.seconds {
+                    reply.bulk(score);
+                    shown += 1;
+                }
             }
         });
         (next, shown)
@@ -45,6 +48,7 @@ const ZSCAN: Command = Command {
             Arg::integer("cursor"),
             Arg::pattern("pattern").after("MATCH").optional(),
             Arg::integer("count").after("COUNT").optional(),
+            Arg::token("noscores", "NOSCORES").since("8.0.0").optional(),
         ],
         ..Spec::EMPTY
     },

@@ -208,6 +208,8 @@ fn a_whole_scan_sees_every_member_with_its_score() {
         }
     }
     assert_eq!(seen, 300);
+    db.check("ZADD pair 1 a 2 b", "(integer) 2");
+    db.check("ZSCAN pair 0 NOSCORES", "1) \"0\"\n2) 1) \"a\"\n   2) \"b\"");
     db.check("ZSCAN nokey 0 nonsense", "1) \"0\"\n2) (empty array)");
     db.check("ZSCAN many x", "(error) ERR invalid cursor");
 }
