@@ -69,6 +69,9 @@ impl<'s> Audience<'s> {
     }
 }
 
+/// One of the two figures of a round: CPU and time per message, in µs.
+type Figure = fn(&(f64, f64)) -> f64;
+
 /// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones.
 pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
@@ -84,11 +87,11 @@ pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 times[i].push(audiences[i].hear(messages, at_once, len)?);
             }
         }
-        let of = |i: usize, figure: fn(&(f64, f64)) -> f64| {
+        let of = |i: usize, figure: Figure| {
             median(&times[i].iter().map(figure).collect::<Vec<_>>())
         };
         let peer = audiences.len() - 1;
-        let rows: [(&str, fn(&(f64, f64)) -> f64, Limit); 2] = [
+        let rows: [(&str, Figure, Limit); 2] = [
             ("CPU µs/op", |(cpu, _)| *cpu, Limit::Ratio(0.7)),
             ("µs/op", |(_, clock)| *clock, Limit::None),
         ];
