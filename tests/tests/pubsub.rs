@@ -394,7 +394,8 @@ fn a_subscriber_above_the_soft_limit_is_closed_after_its_time() {
             slow.cmd("SUBSCRIBE c");
             let message = "m".repeat(1_000_000);
             for _ in 0..20 {
-                assert_eq!(publisher.cmd(&format!("PUBLISH c {message}")).integer(), 1);
+                // On a slow machine its time is over before the last of them.
+                publisher.cmd(&format!("PUBLISH c {message}"));
             }
             wait_until("it is closed", || {
                 publisher.cmd("PUBLISH c x");
