@@ -147,6 +147,19 @@ fn keys_of_another_type_are_passed_over() {
     });
 }
 
+/// Each key is looked at once, not once for each key before it: that would take minutes.
+#[test]
+fn a_client_may_wait_for_very_many_keys() {
+    each_config(|server| {
+        let [mut waiter, mut other] = server.connections();
+        let keys: Vec<String> = (0..40_000).map(|n| format!("k{}", n % 39_000)).collect();
+        block(&mut waiter, &format!("BLPOP {} 0", keys.join(" ")), &mut other, 1);
+        other.cmd("LPUSH k38999 x");
+        assert_answer!(waiter, "1) \"k38999\"\n2) \"x\"");
+        wait_for_blocked(&mut other, 0);
+    });
+}
+
 /// What 7.0 answers with one text, 7.2 and we answer by running the command again.
 #[test]
 fn who_reads_in_a_group_learns_that_the_stream_is_gone() {

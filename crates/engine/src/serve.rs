@@ -43,7 +43,9 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(Served)) {
                     (true, 0, Some(error))
                 }
             };
-            waiter.settle(over);
+            if waiter.settle(over) {
+                waiter.note_keys(env);
+            }
             if !over && let Some(group) = &waiter.group {
                 in_vain.push(group.clone());
             }

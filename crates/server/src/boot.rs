@@ -58,6 +58,16 @@ fn say(to: &mut dyn Write, text: &str) {
     let _ = writeln!(to, "{}", text.trim_end_matches('\n'));
 }
 
+/// Has the log told of a panic as well: a process without a terminal would end without a word.
+fn tell_panics(log: &Arc<Log>) {
+    let (log, before) = (Arc::clone(log), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        before(panic);
+        let trace = std::backtrace::Backtrace::force_capture();
+        log.warning(format_args!("This is a defect of Brisk, please report it: {panic}\n{trace}"));
+    }));
+}
+
 /// Runs a server until it is told to end; the exit code.
 fn run(mut store: Store) -> Result<u8, String> {
     let config = store.current();
@@ -91,6 +101,7 @@ fn run(mut store: Store) -> Result<u8, String> {
     let config = store.current();
     let workers = config.process.threads.count();
     let log = Arc::new(log);
+    tell_panics(&log);
     let shared = share(&log, store, workers)?;
     match TlsSettings::prepare(&config, &log) {
         Ok(None) => {}

@@ -14,6 +14,7 @@ use brisk_engine::ctx::Blocking;
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::keyspace::Client;
 use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
+use brisk_structures::entry::KEY_LEN_MAX;
 use std::sync::atomic::Ordering;
 
 /// What becomes of the connection's pipeline after a request.
@@ -53,6 +54,16 @@ impl Core {
         };
         if let Some(error) = misused(row, &args) {
             return self.reject(session, Some(row), error, &args, replies);
+        }
+        // With the usual limit of words no key can be that long.
+        if self.config.clients.proto_max_bulk_len > KEY_LEN_MAX as u64
+            && batch
+                .keys(request)
+                .iter()
+                .any(|key| args.word(key.index as usize).len() > KEY_LEN_MAX)
+        {
+            let text = format!("ERR keys are limited to {KEY_LEN_MAX} bytes");
+            return self.reject(session, Some(row), CommandError::text(text), &args, replies);
         }
         let armed = shared.armed.load(Ordering::Relaxed);
         if gate::is_armed(armed, session, row) {

@@ -12,6 +12,11 @@ const OWN_FIELDS: &[(&str, &[&str])] = &[
     ("Server", &["brisk_version"]),
     // Of version 7.2.
     ("Stats", &["acl_access_denied_auth"]),
+    ("Clients", &["total_blocking_keys", "total_blocking_keys_on_nokey"]),
+    // Of version 7.4.
+    ("Stats", &["expired_subkeys"]),
+    // Our own.
+    ("Stats", &["pubsub_congestions"]),
     // Names of older versions, which tools read.
     ("Clients", &["client_longest_output_list", "client_biggest_input_buf"]),
 ];

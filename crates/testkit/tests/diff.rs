@@ -56,7 +56,7 @@ fn a_lost_write_is_found_in_the_state_even_if_no_reply_tells() {
     let table = table(&["hset"]);
     // "Ours" turns every hash of over one field into a table at once: same replies, other state.
     let liar = lying_proxy(behind.address());
-    let options = options(4, 4_000);
+    let options = options(5, 4_000);
     let found = diff::run(&table, &liar, &theirs.address(), &options, |_| {}).unwrap();
 
     let finding = found.expect("the states differ");

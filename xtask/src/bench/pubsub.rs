@@ -87,9 +87,8 @@ pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 times[i].push(audiences[i].hear(messages, at_once, len)?);
             }
         }
-        let of = |i: usize, figure: Figure| {
-            median(&times[i].iter().map(figure).collect::<Vec<_>>())
-        };
+        let of =
+            |i: usize, figure: Figure| median(&times[i].iter().map(figure).collect::<Vec<_>>());
         let peer = audiences.len() - 1;
         let rows: [(&str, Figure, Limit); 2] = [
             ("CPU µs/op", |(cpu, _)| *cpu, Limit::Ratio(0.7)),

@@ -19,6 +19,7 @@ use crate::types::Kind;
 use brisk_resp::Protocol;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -27,6 +28,9 @@ const WAITING: u8 = 0;
 /// Its command is being run again.
 const CLAIMED: u8 = 1;
 const ENDED: u8 = 2;
+/// It is claimed, and somebody else came to serve it meanwhile: who claimed it looks again at all
+/// its keys, for that one and for those behind it.
+const CLAIMED_TWICE: u8 = 3;
 
 /// The client behind a command, in the server's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +82,17 @@ impl std::fmt::Debug for Waiter {
     }
 }
 
+/// What became of a try to serve a waiter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// The caller runs its command and settles it.
+    Mine,
+    /// Another thread does, and then serves who stands behind it too.
+    Elsewhere,
+    /// Its wait is over.
+    Over,
+}
+
 struct Awaited {
     bytes: Box<[u8]>,
     slot: SlotId,
@@ -102,13 +117,32 @@ impl Waiter {
         (self.command.spec(), self.command.parent())
     }
 
-    pub(crate) fn claim(&self) -> bool {
-        self.transit(WAITING, CLAIMED).is_ok()
+    fn claim(&self) -> Claim {
+        loop {
+            match self.transit(WAITING, CLAIMED) {
+                Ok(_) => return Claim::Mine,
+                Err(ENDED) => return Claim::Over,
+                Err(_) => {}
+            }
+            match self.transit(CLAIMED, CLAIMED_TWICE) {
+                Ok(_) | Err(CLAIMED_TWICE) => return Claim::Elsewhere,
+                // It was settled in between.
+                Err(_) => {}
+            }
+        }
     }
 
-    /// Ends a claim: the wait is over, or goes on.
-    pub(crate) fn settle(&self, over: bool) {
-        self.state.store(if over { ENDED } else { WAITING }, Ordering::Release);
+    /// Ends a claim: the wait is over, or goes on. True if its keys are to be served again, since
+    /// somebody else who came to do that left it to the caller.
+    #[must_use]
+    pub(crate) fn settle(&self, over: bool) -> bool {
+        let state = self.state.swap(if over { ENDED } else { WAITING }, Ordering::AcqRel);
+        state == CLAIMED_TWICE
+    }
+
+    /// Notes all its keys as ready.
+    pub(crate) fn note_keys(&self, env: &Env) {
+        self.keys.iter().for_each(|key| env.note_ready(self.command.db(), &key.bytes));
     }
 
     fn transit(&self, from: u8, to: u8) -> Result<u8, u8> {
@@ -240,8 +274,16 @@ impl Waiting {
             if !queue.concerns(kind, in_vain) {
                 return None;
             }
-            let mut waiters = queue.waiters.iter().map(|(_, waiter)| waiter);
-            waiters.find(|waiter| late(waiter) && concerned(waiter) && waiter.claim()).cloned()
+            let waiters = queue.waiters.iter().map(|(_, waiter)| waiter);
+            for waiter in waiters.filter(|waiter| late(waiter) && concerned(waiter)) {
+                match waiter.claim() {
+                    Claim::Mine => return Some(Arc::clone(waiter)),
+                    // Nobody is served before who came first.
+                    Claim::Elsewhere => return None,
+                    Claim::Over => {}
+                }
+            }
+            None
         };
         self.queues.with(db, key.slot, key.bytes, find).flatten()
     }
@@ -290,12 +332,9 @@ impl Keys<'_> {
     /// Lets a client wait for keys, all of which this command holds.
     pub(crate) fn wait(&mut self, wish: Wish<'_>) -> Arc<Waiter> {
         let keyspace = self.keyspace();
-        let mut keys: Vec<Awaited> = Vec::with_capacity(wish.keys.len());
-        for key in wish.keys {
-            if keys.iter().all(|known| *known.bytes != *key.bytes) {
-                keys.push(Awaited { bytes: key.bytes.into(), slot: key.slot });
-            }
-        }
+        let mut known = HashSet::with_capacity(wish.keys.len());
+        let new = wish.keys.iter().filter(|key| known.insert(key.bytes));
+        let keys = new.map(|key| Awaited { bytes: key.bytes.into(), slot: key.slot }).collect();
         let waiter = Arc::new(Waiter {
             client: wish.client,
             deadline_ms: wish.deadline_ms,

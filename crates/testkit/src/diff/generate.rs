@@ -33,6 +33,10 @@ impl Call {
 /// and what another session does in between. Shrinking keeps or drops it whole.
 pub type Unit = Vec<Call>;
 
+/// Calls to look at for one that names a key. A table may have none: that of the reference tells no
+/// key specifications.
+const WATCHED_TRIES_MAX: usize = 100;
+
 /// Longest tail of repetitions of a repeatable argument in a call that wants many.
 const REPEATS_MAX: usize = 150;
 
@@ -108,20 +112,22 @@ impl<'t> Generator<'t> {
     /// One session watches a key, another one runs a command that names it, and the transaction that
     /// follows tells whether that was a change.
     fn watched_transaction(&mut self) -> Unit {
-        let (changing, watched) = loop {
+        let found = (0..WATCHED_TRIES_MAX).find_map(|_| {
             let call = self.call();
-            let Some(row) = self.table.rows.get(call.row) else { continue };
+            let row = self.table.rows.get(call.row)?;
             // What is made good unseen, and what is chosen at random, may be a change here only.
             let certain = !matches!(rules::comparison(&row.name, &call.words), How::Kind)
                 && rules::resynced(&row.name, &call.words).is_empty()
                 && rules::prelude(&row.name).is_none();
             let word = |at: usize| &call.words[at][..];
             let found = find_keys(row.spec, call.words.len(), &word).unwrap_or_default();
-            if certain && !found.is_empty() {
-                let key = word(self.random.pick(&found).index).to_vec();
-                break (call, key);
+            if !certain || found.is_empty() {
+                return None;
             }
-        };
+            let key = word(self.random.pick(&found).index).to_vec();
+            Some((call, key))
+        });
+        let Some((changing, watched)) = found else { return self.transaction() };
         let db = if self.random.percent(90) { "0" } else { "1" };
         let second = |call: Call| Call { by_second: true, ..call };
         let mut unit = vec![
