@@ -7,8 +7,9 @@
 //!
 //! - [`sides`]: the servers. [`load`]: redis-benchmark and our own load. [`report`]: the table.
 //! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
-//! - [`types`]: commands on collections, and what these take.
+//! - [`types`]: commands on collections, and what these take. [`every`]: all data commands.
 
+mod every;
 mod load;
 mod report;
 mod resources;
@@ -81,6 +82,11 @@ const CASES: &[Case] = &[
         name: "commands",
         about: "commands on all types, pipelined; --only picks some by name",
         run: types::commands,
+    },
+    Case {
+        name: "every",
+        about: "every data command on small values; --only picks one by name",
+        run: every::every,
     },
     Case { name: "elements", about: "memory per element of collections", run: types::elements },
     Case {
