@@ -52,18 +52,9 @@ impl Core {
             let error = unknown_command(&args);
             return self.reject(session, None, error, &args, replies);
         };
-        if let Some(error) = misused(row, &args) {
+        let wrong = misused(row, &args).or_else(|| self.overlong(batch.keys(request), &args));
+        if let Some(error) = wrong {
             return self.reject(session, Some(row), error, &args, replies);
-        }
-        // With the usual limit of words no key can be that long.
-        if self.config.clients.proto_max_bulk_len > KEY_LEN_MAX as u64
-            && batch
-                .keys(request)
-                .iter()
-                .any(|key| args.word(key.index as usize).len() > KEY_LEN_MAX)
-        {
-            let text = format!("ERR keys are limited to {KEY_LEN_MAX} bytes");
-            return self.reject(session, Some(row), CommandError::text(text), &args, replies);
         }
         let armed = shared.armed.load(Ordering::Relaxed);
         if gate::is_armed(armed, session, row) {
@@ -127,6 +118,15 @@ impl Core {
         }
         session.after_command();
         Flow::Next
+    }
+
+    /// A key that no entry can hold. With the usual limit of words there is none.
+    #[inline]
+    fn overlong(&self, keys: &[PreparedKey], args: &Args<'_>) -> Option<CommandError> {
+        let most = self.config.clients.proto_max_bulk_len;
+        let is_long = |key: &PreparedKey| args.word(key.index as usize).len() > KEY_LEN_MAX;
+        (most > KEY_LEN_MAX as u64 && keys.iter().any(is_long))
+            .then(|| CommandError::text(format!("ERR keys are limited to {KEY_LEN_MAX} bytes")))
     }
 
     /// Runs a command that may run.

@@ -9,8 +9,10 @@
 //! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
 //! - [`blocking`]: clients that wait. [`pubsub`]: messages to many.
 //! - [`types`]: commands on collections, and what these take. [`huge`]: values of millions.
+//! - [`every`]: all data commands.
 
 mod blocking;
+mod every;
 mod huge;
 mod load;
 mod pubsub;
@@ -100,6 +102,11 @@ const CASES: &[Case] = &[
         name: "pubsub",
         about: "PUBLISH to 1,000 subscribers, with all deliveries",
         run: pubsub::publish,
+    },
+    Case {
+        name: "every",
+        about: "every data command on small values; --only picks one by name",
+        run: every::every,
     },
     Case { name: "elements", about: "memory per element of collections", run: types::elements },
     Case {
