@@ -170,10 +170,10 @@ impl Batch {
                 KeyPlan::First => {
                     let bytes = word(1);
                     let known = self.prepared.last().copied();
-                    let repeated =
-                        !self.last_key.is_empty() && data[self.last_key.clone()] == *bytes;
                     match known {
-                        Some(known) if repeated => self.prepared.push(known),
+                        Some(known) if is_repeated(&data[self.last_key.clone()], bytes) => {
+                            self.prepared.push(known)
+                        }
                         _ => {
                             self.prepared.push(exec::prepare(1, &hasher.key(bytes)));
                             let at = list[1].offset().map_or(0, |offset| start + offset);
@@ -289,4 +289,11 @@ impl Default for Batch {
     fn default() -> Batch {
         Batch::new()
     }
+}
+
+/// Whether a key is the one before once more. Keys of one pattern differ at their ends, so most
+/// that are not the same are told apart by one comparison.
+#[inline]
+fn is_repeated(last: &[u8], key: &[u8]) -> bool {
+    !last.is_empty() && last.last_chunk::<8>() == key.last_chunk::<8>() && last == key
 }

@@ -498,8 +498,13 @@ impl<'a> Keys<'a> {
             Held::None | Held::Many(_) => self.guard(key.slot).marks(),
         };
         if marks & WATCHED != 0 {
-            self.keyspace.tell_watchers(self.db, key.bytes, self.contains(key));
+            self.tell_watchers(key);
         }
+    }
+
+    #[cold]
+    fn tell_watchers(&self, key: &Key<'_>) {
+        self.keyspace.tell_watchers(self.db, key.bytes, self.contains(key));
     }
 
     /// Whether somebody waits for a key of this slot.
@@ -711,10 +716,17 @@ impl<'a> Keys<'a> {
 
     /// After the handler: notes the command as sent if it changed something and did not say
     /// otherwise, and takes the transaction's ticket. `None` if nothing is to be propagated.
+    #[inline]
     pub(crate) fn close<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) -> Option<Ticket> {
-        if !self.env.armed.get().contains(Armed::PROPAGATE) {
-            return None;
+        if self.env.armed.get().contains(Armed::PROPAGATE) {
+            self.close_and_propagate(words)
+        } else {
+            None
         }
+    }
+
+    #[cold]
+    fn close_and_propagate<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) -> Option<Ticket> {
         let mut aftermath = self.env.aftermath.borrow_mut();
         let replaced = std::mem::take(&mut aftermath.replaced);
         if self.dirty == 0 && !replaced && !self.expired_any {
