@@ -5,13 +5,14 @@
 //! what was added since then may be drawn too rarely, but not for long.
 
 use super::keys::{after_expiry, detach, lock_patiently};
-use super::{Database, DbIndex, Keys, SLOTS, SlotId, UnixMs};
+use super::{Database, DbIndex, Keys, SlotId, UnixMs};
 use crate::env::Env;
 
 /// How many expired keys are met before a key is searched for rather than drawn.
 const EXPIRED_MAX: u32 = 100;
 
-/// Draws between two counts: a count looks at every slot, which costs as much as some hundred draws.
+/// Draws between two counts: a count looks at every slot with keys, which costs as much as some
+/// hundred draws.
 const DRAWS_PER_COUNT: u32 = 4096;
 
 /// Empty slots drawn before keys are counted again.
@@ -21,14 +22,14 @@ const EMPTY_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Spread {
     db: DbIndex,
-    /// For each slot, the keys in it and in all slots before it.
-    running_totals: Vec<u64>,
+    /// The slots that are not empty, each with the keys in it and in all slots before it.
+    running_totals: Vec<(u64, SlotId)>,
     draws_left: u32,
 }
 
 impl Spread {
     fn total(&self) -> u64 {
-        self.running_totals.last().copied().unwrap_or(0)
+        self.running_totals.last().map_or(0, |(total, _)| *total)
     }
 
     fn serves(&self, db: DbIndex, total: u64) -> bool {
@@ -40,15 +41,15 @@ impl Spread {
         self.draws_left = DRAWS_PER_COUNT;
         let mut total = 0;
         self.running_totals.clear();
-        self.running_totals.extend((0..SLOTS as u16).map(|slot| {
-            total += database.slot(SlotId::new(slot)).len() as u64;
-            total
+        self.running_totals.extend(database.occupied_from(0).map(|slot| {
+            total += database.slot(slot).len() as u64;
+            (total, slot)
         }));
     }
 
     fn slot_of(&self, number: u64) -> SlotId {
-        let slot = self.running_totals.partition_point(|total| *total <= number);
-        SlotId::new(slot as u16)
+        let at = self.running_totals.partition_point(|(total, _)| *total <= number);
+        self.running_totals[at].1
     }
 }
 

@@ -169,8 +169,8 @@ impl Evictor {
         if whole {
             let first = env.random_below(SLOTS as u64) as usize;
             let mut wanted = POOL_MAX;
-            for step in 0..SLOTS {
-                let slot = SlotId::new(((first + step) % SLOTS) as u16);
+            let before = database.occupied_from(0).take_while(|slot| slot.index() < first);
+            for slot in database.occupied_from(first).chain(before) {
                 wanted -= self.sample_slot(env, database, db, slot, wanted, usize::MAX);
                 if wanted == 0 {
                     return;

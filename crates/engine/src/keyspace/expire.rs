@@ -86,7 +86,7 @@ impl Sweeper {
             let database = keyspace.database_if_used(DbIndex(self.db));
             let any = totals.databases[self.db as usize].with_deadline > 0
                 || database.is_some_and(Database::has_inner_deadlines);
-            while any && self.slot < SLOTS {
+            while any && self.find_slot(database) {
                 let walked = self.slot_step(keyspace, env);
                 if walked != Walked::Part {
                     (self.slot, self.position) = (self.slot + self.of, 0);
@@ -101,6 +101,17 @@ impl Sweeper {
             }
             (self.db, self.slot, self.position) = (self.db + 1, self.share, 0);
         }
+    }
+
+    /// Passes by slots without keys, unless the walk is inside one; false at the end of the share.
+    fn find_slot(&mut self, database: Option<&Database>) -> bool {
+        if self.position == 0 {
+            let (share, of) = (self.share, self.of);
+            let mut occupied = database.into_iter().flat_map(|db| db.occupied_from(self.slot));
+            let next = occupied.find(|slot| slot.index() % of == share);
+            self.slot = next.map_or(SLOTS, SlotId::index);
+        }
+        self.slot < SLOTS
     }
 
     /// Walks on in the current slot.

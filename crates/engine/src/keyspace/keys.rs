@@ -4,7 +4,7 @@
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
 use super::fields;
-use super::marks::{FIELD_MARKS, FIELDS_EXPIRE, WAITED_FOR, WATCHED};
+use super::marks::{FIELD_MARKS, FIELDS_EXPIRE, OCCUPIED, WAITED_FOR, WATCHED};
 use super::tally::DatabaseTotals;
 use super::{
     Database, DbIndex, Entry, Key, Keyspace, Place, SLOTS, SlotGuard, SlotId, Stored, StoredMut,
@@ -403,8 +403,7 @@ impl<'a> Keys<'a> {
         deadline: Overwrite,
         event: &'static str,
     ) {
-        let env = self.env;
-        let db = self.db;
+        let (keyspace, env, db) = (self.keyspace, self.env, self.db);
         let guard = self.guard_mut(key.slot);
         let has_deadlines = guard.meta().with_deadline != 0;
         match guard.table_mut().find_mut(key.hash, key.bytes) {
@@ -421,6 +420,9 @@ impl<'a> Keys<'a> {
             None => {
                 let entry = string::new_entry(key.bytes, bytes);
                 entry.set_clock(initial_clock(env));
+                if guard.marks() & OCCUPIED == 0 {
+                    keyspace.database(db).note_occupied(key.slot, guard);
+                }
                 guard.table_mut().insert(key.hash, entry);
                 env.tally.database(db).keys.add(1);
                 self.announce_new(key);
@@ -449,7 +451,11 @@ impl<'a> Keys<'a> {
         }
         let deadline = entry.deadline().map(UnixMs);
         let tally = self.env.tally.database(self.db);
+        let database = self.keyspace.database(self.db);
         let guard = self.guard_mut(key.slot);
+        if guard.marks() & OCCUPIED == 0 {
+            database.note_occupied(key.slot, guard);
+        }
         if let Some(deadline) = deadline {
             let meta = guard.meta_mut();
             meta.with_deadline += 1;
@@ -761,7 +767,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Shows `visit` every slot of a database that is not empty, each locked by itself.
-    /// O(slots), and whatever `visit` does.
+    /// O(slots with keys), and whatever `visit` does.
     pub fn each_slot(
         &self,
         db: DbIndex,
@@ -769,13 +775,10 @@ impl<'a> Keys<'a> {
     ) {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return };
-        for slot in 0..SLOTS as u16 {
-            let slot = SlotId::new(slot);
-            if !database.slot(slot).is_empty() {
-                let mut guard = lock_patiently(database, slot);
-                if visit(slot, &mut guard).is_break() {
-                    return;
-                }
+        for slot in database.occupied_from(0) {
+            let mut guard = lock_patiently(database, slot);
+            if visit(slot, &mut guard).is_break() {
+                return;
             }
         }
     }
@@ -828,11 +831,14 @@ impl<'a> Keys<'a> {
         let first = usize::try_from(cursor >> POSITION_BITS).unwrap_or(SLOTS).min(SLOTS);
         let (mut seen, mut removed) = (0, false);
         let mut gone: Vec<Vec<u8>> = Vec::new();
-        for slot in first..SLOTS {
-            let id = SlotId::new(slot as u16);
+        for id in database.occupied_from(first) {
+            if id.index() != first {
+                position = 0;
+            }
             while !database.slot(id).is_empty() {
                 if seen >= count {
-                    return ((slot as u64) << POSITION_BITS | u64::from(position), removed);
+                    let slot = id.index() as u64;
+                    return (slot << POSITION_BITS | u64::from(position), removed);
                 }
                 let mut guard = lock_patiently(database, id);
                 position = guard.table().scan(position, |entry| {
@@ -855,22 +861,17 @@ impl<'a> Keys<'a> {
                     break;
                 }
             }
-            position = 0;
         }
         (0, removed)
     }
 
-    /// Takes all keys out of a database; their number. Only under quiescence. O(slots); the memory
+    /// Takes all keys out of a database; their number. Only under quiescence. O(slots with keys); the memory
     /// is freed elsewhere.
     pub fn flush(&mut self, db: DbIndex) -> u64 {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return 0 };
         let was = self.keyspace.totals().databases[db.0 as usize];
-        for slot in 0..SLOTS as u16 {
-            let id = SlotId::new(slot);
-            if database.slot(id).is_empty() {
-                continue;
-            }
+        for id in database.occupied_from(0) {
             let mut guard = lock_patiently(database, id);
             if guard.marks() & WATCHED != 0 {
                 self.keyspace.tell_watchers_of_all((db, id), self.now(), &guard, None);
@@ -889,7 +890,7 @@ impl<'a> Keys<'a> {
         was.keys
     }
 
-    /// Exchanges two databases. Only under quiescence. O(slots).
+    /// Exchanges two databases. Only under quiescence. O(slots with keys).
     pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
         self.assert_holds_nothing();
         // Exchanging a database with itself is a change too, though nothing moves.
@@ -898,11 +899,11 @@ impl<'a> Keys<'a> {
             return;
         }
         let (first, second) = (self.keyspace.database(a), self.keyspace.database(b));
-        for slot in 0..SLOTS as u16 {
-            let id = SlotId::new(slot);
-            if first.slot(id).is_empty() && second.slot(id).is_empty() {
-                continue;
-            }
+        let mut places: Vec<SlotId> =
+            first.occupied_from(0).chain(second.occupied_from(0)).collect();
+        places.sort_unstable();
+        places.dedup();
+        for id in places {
             let mut here = lock_patiently(first, id);
             let mut there = lock_patiently(second, id);
             for (db, before, after) in [(a, &here, &there), (b, &there, &here)] {
@@ -919,6 +920,8 @@ impl<'a> Keys<'a> {
             let (table, other) = (here.table_mut().take(), there.table_mut().take());
             here.table_mut().put(other);
             there.table_mut().put(table);
+            first.note_occupied(id, &mut here);
+            second.note_occupied(id, &mut there);
             self.wrote_slot(a, id);
             self.wrote_slot(b, id);
             // Who waits, waits for a key of the database of that number.
@@ -939,11 +942,11 @@ impl<'a> Keys<'a> {
 impl Keyspace {
     /// Shows `visit` all keys of a database that have not expired, slot after slot, each step of
     /// which is locked by itself. Keys that stay throughout are seen exactly once. For threads that
-    /// hold no slot. O(keys + slots).
+    /// hold no slot. O(keys + slots with keys).
     pub(crate) fn each_key(&self, db: DbIndex, now: UnixMs, mut visit: impl FnMut(EntryRef<'_>)) {
         let Some(database) = self.database_if_used(db) else { return };
-        for slot in 0..SLOTS as u16 {
-            let (id, mut position) = (SlotId::new(slot), 0);
+        for id in database.occupied_from(0) {
+            let mut position = 0;
             while !database.slot(id).is_empty() {
                 let guard = lock_patiently(database, id);
                 position = guard.table().scan(position, |entry| {

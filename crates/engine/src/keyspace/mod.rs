@@ -23,6 +23,7 @@ mod freeze;
 mod interest;
 mod keys;
 mod marks;
+mod occupied;
 mod tally;
 mod waiting;
 mod watching;
@@ -188,6 +189,7 @@ pub type StoredMut<'a> = brisk_structures::table::EntryMut<'a, Value>;
 /// One database.
 pub struct Database {
     slots: Box<[Slot]>,
+    occupied: occupied::Occupied,
     /// Fields of some hash have had deadlines. Never taken back.
     inner_deadlines: AtomicBool,
 }
@@ -196,6 +198,7 @@ impl Database {
     fn new() -> Database {
         Database {
             slots: (0..SLOTS).map(|_| Slot::new(SlotMeta::default())).collect(),
+            occupied: occupied::Occupied::new(),
             inner_deadlines: AtomicBool::new(false),
         }
     }
@@ -325,8 +328,11 @@ impl Keyspace {
         for db in 0..self.database_count() {
             let Some(database) = self.database_if_used(DbIndex(db)) else { continue };
             let (mut keys, mut deadlines) = (0, 0);
-            for slot in &database.slots {
+            for (number, slot) in database.slots.iter().enumerate() {
                 let guard = slot.try_lock().expect("check runs while nothing else does");
+                let noted = database.occupied.contains(SlotId::new(number as u16));
+                assert_eq!(guard.marks() & marks::OCCUPIED != 0, noted);
+                assert!(noted || slot.is_empty(), "a slot with keys that walks pass by");
                 guard.table().check();
                 let mut with_deadline = 0;
                 guard.table().for_each(|entry| {

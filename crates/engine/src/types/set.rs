@@ -14,6 +14,7 @@
 mod algebra;
 mod choice;
 mod dump;
+mod probe;
 #[cfg(test)]
 mod tests;
 
@@ -137,15 +138,7 @@ impl Set {
                 if pack.first().is_some_and(|first| pack.find(first, member, 0).is_some()) {
                     return false;
                 }
-                if pack.len() < limits.set_max_listpack_entries
-                    && member.len() <= limits.set_max_listpack_value
-                    && pack.has_room(1, member.len())
-                {
-                    pack.push_back(member);
-                } else {
-                    let count = pack.len() + 1;
-                    self.become_table(count, limits).add(member, None);
-                }
+                self.add_to_pack(member, limits);
                 true
             }
             Members::Ints(_) => match parse_i64(member) {
@@ -155,6 +148,35 @@ impl Set {
             Members::None => {
                 *self = Set::for_member(member, 1, limits);
                 self.add(member, limits)
+            }
+        }
+    }
+
+    /// Adds to a listpack what is not there.
+    fn add_to_pack(&mut self, member: &[u8], limits: &EncodingLimits) {
+        match &mut self.0 {
+            Members::Pack(pack)
+                if pack.len() < limits.set_max_listpack_entries
+                    && member.len() <= limits.set_max_listpack_value
+                    && pack.has_room(1, member.len()) =>
+            {
+                pack.push_back(member);
+            }
+            _ => {
+                let count = self.len() + 1;
+                self.become_table(count, limits).add(member, None);
+            }
+        }
+    }
+
+    /// Adds a member of another set that is not there. O(1) in a listpack too.
+    fn add_absent(&mut self, member: Member<'_>, limits: &EncodingLimits) {
+        match &self.0 {
+            Members::Pack(_) => {
+                self.add_to_pack(member.text(&mut itoa::Buffer::new()), limits);
+            }
+            _ => {
+                self.add_member(member, limits);
             }
         }
     }

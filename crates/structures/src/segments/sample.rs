@@ -4,6 +4,9 @@ use super::{Element, PAGE_BITS, SEGMENT_MAX, Segments};
 use crate::segments::segment::Segment;
 use std::collections::HashSet;
 
+/// Slots of a directory up to which segments are counted out rather than drawn.
+const FEW_SLOTS: usize = 16;
+
 /// Draws of a segment before the ranks are counted out.
 const DRAWS_MAX: usize = 128;
 
@@ -18,8 +21,15 @@ impl Segments {
     }
 
     fn draw(&self, below: &mut impl FnMut(u64) -> u64) -> Option<Element<'_>> {
-        if self.root.slots() == 1 && self.root.part(0).segments.slots() <= 4 {
-            return Some(self.nth(below(self.len() as u64)));
+        if self.root.slots() == 1 && self.root.part(0).segments.slots() <= FEW_SLOTS {
+            // A rank says which segment; within it any way of drawing evenly will do.
+            let mut rank = below(self.len() as u64) as usize;
+            for segment in self.root.part(0).segments.parts() {
+                if rank < segment.len() {
+                    return Some(segment.random(below));
+                }
+                rank -= segment.len();
+            }
         }
         // A segment is drawn if a page and a slot hit it, and kept with the likelihood that a place
         // in it is taken: so all places of all segments are equally likely.
@@ -76,7 +86,7 @@ impl Segments {
         if count >= self.len() {
             return self.iter().for_each(visit);
         }
-        if count <= self.segment_count() / 4 {
+        if count <= 2 * self.segment_count() {
             let mut seen = HashSet::with_capacity(count);
             while seen.len() < count {
                 if let Some(element) = self.draw(&mut below).filter(|e| seen.insert(e.key)) {

@@ -5,7 +5,7 @@ use super::values;
 use crate::reply::Reply;
 
 /// Whether `ours` is as good as `theirs`. Errors must be equal under every rule
-/// but [`How::Refused`], [`How::Younger`] and [`How::OrRange`].
+/// but [`How::Refused`], [`How::RefusedAs`], [`How::Younger`] and [`How::OrRange`].
 pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     if ours == theirs {
         return true;
@@ -20,6 +20,9 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
     if how == How::Refused {
         return ours.is_error();
     }
+    if let How::RefusedAs(text) = how {
+        return ours.is_error() && ours.text() == text;
+    }
     if how == How::Younger && theirs.is_error() {
         return true;
     }
@@ -27,7 +30,8 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
         return false;
     }
     match how {
-        How::Exact | How::Refused | How::Younger | How::OrRange(_) => false,
+        How::Exact | How::Younger | How::OrRange(_) => false,
+        How::Refused | How::RefusedAs(_) => false,
         How::Unordered => unordered(ours) == unordered(theirs),
         How::Pairs => pairs(ours) == pairs(theirs),
         How::Count => {
@@ -256,6 +260,10 @@ mod tests {
 
     #[test]
     fn times_may_be_near_but_no_deadline_is_not_near_any() {
+        let below = How::RefusedAs("ERR below");
+        assert!(same(below, b"-ERR below\r\n", b"+OK\r\n"));
+        assert!(same(below, b"-ERR below\r\n", b"-ERR above\r\n"));
+        assert!(!same(below, b"-ERR above\r\n", b"+OK\r\n"));
         assert!(same(How::Near(5), b":100\r\n", b":104\r\n"));
         assert!(!same(How::Near(5), b":100\r\n", b":106\r\n"));
         assert!(!same(How::Near(5), b":-1\r\n", b":1\r\n"));

@@ -38,6 +38,8 @@ pub enum How {
     Encoding,
     /// Equal, or we refuse.
     Refused,
+    /// Equal, or we refuse with this text.
+    RefusedAs(&'static str),
     /// Equal, or they refuse what is younger than they are.
     Younger,
     /// As the inner rule, or they find a number out of range that is none.
@@ -191,6 +193,9 @@ const LEX: &str = "members of different scores are in no order of texts, and wha
     on the random heights of a skip list";
 const LATER_FIGURES: &str = "7.2 tells one more time, and times are read by each server's clock";
 const JUDGED: &str = "7.2 judges arguments before it looks at the key";
+const STRICTER: &str = "7.2 asks for an identifier above those deleted";
+const BELOW_DELETED: &str =
+    "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id";
 const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
 
 const ERRNO: &str = "Redis asks errno, which may tell of an earlier command's number";
@@ -251,6 +256,7 @@ pub const COMPARISONS: &[Comparison] = &[
     may("xpending", How::Column(2, GAP_MS), CLOCK),
     may("xinfo|consumers", How::Grown(&["inactive"], &["idle"], EPISODE_MS), LATER_FIGURES),
     may("xinfo|stream", STREAM_INFO, LATER_FIGURES),
+    may("xsetid", How::RefusedAs(BELOW_DELETED), STRICTER),
     may("time", How::Count, CLOCK),
     may("lastsave", How::Kind, CLOCK),
     may("client|id", How::Kind, "ids count the connections a server has seen"),
@@ -352,12 +358,13 @@ pub fn newer(since: &str) -> bool {
 
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by
 /// right: members removed at random, ranges of texts, a sorted set that SORT read (Redis gives it
-/// the encoding of large ones for that, and it stays so), what SORT … STORE wrote, or did not, and
-/// streams read together by a consumer that may be new to some.
+/// the encoding of large ones for that, and it stays so), what SORT … STORE wrote, or did not,
+/// streams read together by a consumer that may be new to some, and streams that one of them refuses
+/// to give an identifier.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
     let key = words.get(1).map(Vec::as_slice);
     match name {
-        "spop" | "zremrangebylex" | "sort_ro" => key.into_iter().collect(),
+        "spop" | "zremrangebylex" | "sort_ro" | "xsetid" => key.into_iter().collect(),
         "zrangestore" if by_lex(words) => key.into_iter().collect(),
         "sort" => {
             let is_store = |pair: &&[Vec<u8>]| pair[0].eq_ignore_ascii_case(b"STORE");

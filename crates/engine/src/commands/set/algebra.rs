@@ -74,7 +74,7 @@ impl Operation {
         reply_with(reply, |show| match self {
             Operation::Inter => {
                 let Some(mut sets) = all(sets) else { return };
-                set::each_common(&mut sets, |member| {
+                set::each_common(&mut sets, limits, |member| {
                     show(member);
                     ControlFlow::Continue(())
                 });
@@ -193,21 +193,22 @@ fn sintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             .ok_or(CommandError::text("ERR LIMIT can't be negative"))?;
     }
     let sets = open(ctx.keys, &names)?;
+    let limits = ctx.keys.env().settings.limits;
     if ctx.is_long(Operation::Inter.steps(&sets)) {
         drop(sets);
         let views = ctx.keys.views(&names);
         return Ok(ctx.answer_elsewhere(args, move |_, reply| {
-            Ok(reply.integer(count_common(sets_of(&views), limit)))
+            Ok(reply.integer(count_common(sets_of(&views), &limits, limit)))
         }));
     }
-    Ok(ctx.reply.integer(count_common(sets, limit)))
+    Ok(ctx.reply.integer(count_common(sets, &limits, limit)))
 }
 
 /// How many members all sets have, up to `limit` if that is not 0.
-fn count_common(sets: Sets<'_>, limit: i64) -> i64 {
+fn count_common(sets: Sets<'_>, limits: &EncodingLimits, limit: i64) -> i64 {
     let mut found = 0;
     if let Some(mut sets) = all(sets) {
-        set::each_common(&mut sets, |_| {
+        set::each_common(&mut sets, limits, |_| {
             found += 1;
             if found == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

@@ -63,6 +63,23 @@ fn a_scan_ends_even_if_the_database_is_flushed_or_swapped() {
 }
 
 #[test]
+fn walks_pass_by_slots_that_lost_their_keys() {
+    let world = World::new();
+    (0..3000).for_each(|n| world.set(&name(n), None));
+    (10..3000).for_each(|n| assert!(world.delete(&name(n))));
+    world.keyspace.check();
+    let database = world.keyspace.database(HOME);
+    let noted =
+        || (0..SLOTS as u16).filter(|n| database.occupied.contains(SlotId::new(*n))).count();
+    let before = noted();
+    assert_each_once(&scan_all(&world, 100, |_| {}), 10);
+    assert!(noted() <= 10 && before > 1000, "{before} slots, then {}", noted());
+    world.unlocked(|keys| keys.swap(HOME, DbIndex(1)));
+    world.keyspace.check();
+    assert_eq!(scan_all(&world, 100, |_| {}).len(), 0);
+}
+
+#[test]
 fn any_number_may_be_a_cursor() {
     let world = World::new();
     (0..100).for_each(|n| world.set(&name(n), None));

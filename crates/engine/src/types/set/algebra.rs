@@ -6,28 +6,39 @@
 //! | union | of the largest set all, of the others what no set before has; with many sets, what a table of those seen does not have | all added to one set, or to a shared copy of the largest |
 //! | difference | members of the first that no other has; or a copy of the first from which all others are removed, if that is less work | the same |
 //!
-//! The encoding of a stored result is the one that Redis 7.2 comes to, though its way there may be
+//! Listpacks that are asked often are indexed first (`probe.rs`). The encoding of a stored result is the one that Redis 7.2 comes to, though its way there may be
 //! shorter: the order in which a union is built, for one, does not matter.
 
+use super::probe::Probe;
 use super::{Member, Members, Set};
 use crate::types::EncodingLimits;
 use brisk_structures::segments::Segments;
+use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
 /// Up to so many sets a union asks each of those before whether it has a member.
 const PROBED_SETS_MAX: usize = 4;
 
-/// Up to so many members a listpack is asked, which walks it.
-const PROBED_PACK_MAX: usize = 128;
-
 /// Shows the members that all of `sets` have; puts the smallest first. O(n * sets) with n the
 /// length of the smallest.
-pub fn each_common<'a>(sets: &mut [&'a Set], mut visit: impl FnMut(Member<'a>) -> ControlFlow<()>) {
+pub fn each_common<'a>(
+    sets: &mut [&'a Set],
+    limits: &EncodingLimits,
+    mut visit: impl FnMut(Member<'a>) -> ControlFlow<()>,
+) {
     sets.sort_by_key(|set| set.len());
     let Some((&smallest, others)) = sets.split_first() else { return };
+    let others: SmallVec<[Probe<'_>; 4]> = others
+        .iter()
+        .filter(|set| !std::ptr::eq(**set, smallest))
+        .map(|set| Probe::new(set, smallest.len(), limits))
+        .collect();
     let _ = smallest.try_each(|member| {
-        let is_in = |set: &&Set| std::ptr::eq(*set, smallest) || set.contains_member(member);
-        if others.iter().all(is_in) { visit(member) } else { ControlFlow::Continue(()) }
+        if others.iter().all(|set| set.contains(member)) {
+            visit(member)
+        } else {
+            ControlFlow::Continue(())
+        }
     });
 }
 
@@ -39,14 +50,14 @@ pub fn intersection(sets: &mut [&Set], limits: &EncodingLimits) -> Set {
         _ => Set::packed(),
     };
     let mut only_integers = true;
-    each_common(sets, |member| {
+    each_common(sets, limits, |member| {
         // What is no integer yet may be the text of one.
         let member = match member {
             Member::Str(text) if only_integers => Member::from(text),
             other => other,
         };
         only_integers &= matches!(member, Member::Int(_));
-        common.add_member(member, limits);
+        common.add_absent(member, limits);
         ControlFlow::Continue(())
     });
     if only_integers && common.len() <= limits.set_max_intset_entries {
@@ -62,17 +73,19 @@ pub fn each_of_any<'a>(
     mut visit: impl FnMut(Member<'a>),
 ) {
     sets.sort_by_key(|set| std::cmp::Reverse(set.len()));
-    if sets.len() <= PROBED_SETS_MAX && sets.iter().all(|set| set.is_probed_fast()) {
+    if sets.len() <= PROBED_SETS_MAX {
+        let mut before: SmallVec<[Probe<'_>; PROBED_SETS_MAX]> = SmallVec::new();
         for (index, set) in sets.iter().enumerate() {
-            let before = &sets[..index];
-            if before.iter().any(|other| std::ptr::eq(*other, *set)) {
+            if sets[..index].iter().any(|other| std::ptr::eq(*other, *set)) {
                 continue;
             }
             set.each(|member| {
-                if !before.iter().any(|other| other.contains_member(member)) {
+                if !before.iter().any(|other| other.contains(member)) {
                     visit(member);
                 }
             });
+            let later = sets[index + 1..].iter().map(|set| set.len()).sum();
+            before.push(Probe::new(set, later, limits));
         }
         return;
     }
@@ -90,6 +103,13 @@ pub fn each_of_any<'a>(
 pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
     let shared = sets.iter().filter(|set| set.stays_table(limits)).max_by_key(|set| set.len());
     let mut all = shared.map_or_else(Set::of_ints, |set| Set::clone(set));
+    if shared.is_none() && sets.iter().all(|set| !matches!(set.0, Members::Table(_))) {
+        let mut sets: SmallVec<[&Set; 8]> = sets.iter().copied().collect();
+        each_of_any(&mut sets, limits, |member| {
+            all.add_absent(member, limits);
+        });
+        return all;
+    }
     for set in sets {
         if shared.is_none_or(|shared| !std::ptr::eq(*shared, *set)) {
             set.each(|member| {
@@ -119,16 +139,23 @@ pub fn each_only_in<'a>(
         return;
     }
     if is_better_asked(first, others) {
-        each_not_in(first, others, visit);
+        each_not_in(first, others, limits, visit);
     } else {
         without(first, others, limits).each(visit);
     }
 }
 
-fn each_not_in<'a>(first: &'a Set, others: &mut [&'a Set], mut visit: impl FnMut(Member<'a>)) {
+fn each_not_in<'a>(
+    first: &'a Set,
+    others: &mut [&'a Set],
+    limits: &EncodingLimits,
+    mut visit: impl FnMut(Member<'a>),
+) {
     others.sort_by_key(|set| std::cmp::Reverse(set.len()));
+    let others: SmallVec<[Probe<'_>; 4]> =
+        others.iter().map(|set| Probe::new(set, first.len(), limits)).collect();
     first.each(|member| {
-        if !others.iter().any(|set| set.contains_member(member)) {
+        if !others.iter().any(|set| set.contains(member)) {
             visit(member);
         }
     });
@@ -155,8 +182,8 @@ pub fn difference<'a>(first: &'a Set, others: &mut [&'a Set], limits: &EncodingL
     if !is_better_asked(first, others) {
         return without(first, others, limits);
     }
-    each_not_in(first, others, |member| {
-        rest.add_member(member, limits);
+    each_not_in(first, others, limits, |member| {
+        rest.add_absent(member, limits);
     });
     rest
 }
@@ -167,11 +194,6 @@ impl Set {
     fn stays_table(&self, limits: &EncodingLimits) -> bool {
         let compact_max = limits.set_max_intset_entries.max(limits.set_max_listpack_entries);
         matches!(self.0, Members::Table(_)) && self.len() > compact_max
-    }
-
-    /// Whether asking for a member does not take long.
-    fn is_probed_fast(&self) -> bool {
-        !matches!(self.0, Members::Pack(_)) || self.len() <= PROBED_PACK_MAX
     }
 
     /// Turns a set whose members are all integers into a set of integers.

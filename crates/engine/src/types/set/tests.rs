@@ -167,7 +167,7 @@ fn algebra_is_that_of_trees() {
 
         let wanted = fold(|a, b| a & b);
         let mut shown = Vec::new();
-        each_common(&mut sets.clone(), |member| {
+        each_common(&mut sets.clone(), &limits(), |member| {
             shown.push(member.to_vec());
             ControlFlow::Continue(())
         });
