@@ -186,6 +186,12 @@ impl Block {
         BlockIter { block: self, master_fields: self.fields().0, at: self.body() }
     }
 
+    /// The live entries, the last first.
+    pub(super) fn iter_reversed(&self) -> BlockIterReversed<'_> {
+        let walk = BlockIter { block: self, master_fields: self.fields().0, at: None };
+        BlockIterReversed { walk, end: self.pack.last() }
+    }
+
     /// Where the live entry of this ID stands.
     pub(super) fn find(&self, id: StreamId) -> Option<Pos> {
         let entry = self.iter().find(|entry| entry.id >= id)?;
@@ -200,7 +206,11 @@ impl Block {
         self.pack.check();
         let counts: Vec<i64> = self.pack.iter().take(2).map(int).collect();
         assert_eq!(counts, [self.live as i64, self.deleted as i64]);
-        assert_eq!(self.iter().count(), self.live);
+        let forth: Vec<StreamId> = self.iter().map(|entry| entry.id).collect();
+        let mut back: Vec<StreamId> = self.iter_reversed().map(|entry| entry.id).collect();
+        back.reverse();
+        assert_eq!(forth.len(), self.live);
+        assert_eq!(forth, back);
         assert!(self.live > 0);
         assert!(self.iter().all(|entry| entry.id >= self.first && entry.id <= self.last_id));
     }
@@ -214,36 +224,80 @@ pub(super) struct BlockIter<'a> {
     at: Option<Pos>,
 }
 
+impl<'a> BlockIter<'a> {
+    /// The entry that begins at `at`, if it is live, and where the count of its elements stands,
+    /// which ends it.
+    fn read(&self, at: Pos) -> Option<(Option<Entry<'a>>, Pos)> {
+        let pack = &self.block.pack;
+        let flags = int(pack.item(at));
+        let ms_at = pack.next(at)?;
+        let seq_at = pack.next(ms_at)?;
+        let mut body = pack.next(seq_at)?;
+        let same_fields = flags & SAME_FIELDS != 0;
+        let mut count = self.master_fields;
+        let behind = if same_fields {
+            skip(pack, body, count)
+        } else {
+            count = int(pack.item(body)) as usize;
+            body = pack.next(body)?;
+            skip(pack, body, 2 * count)
+        };
+        let first = self.block.first;
+        let entry = (flags & DELETED == 0).then(|| Entry {
+            id: StreamId {
+                ms: first.ms.wrapping_add(int(pack.item(ms_at)) as u64),
+                seq: first.seq.wrapping_add(int(pack.item(seq_at)) as u64),
+            },
+            pack,
+            at,
+            body,
+            count,
+            same_fields,
+        });
+        Some((entry, behind))
+    }
+}
+
 impl<'a> Iterator for BlockIter<'a> {
     type Item = Entry<'a>;
 
     fn next(&mut self) -> Option<Entry<'a>> {
-        let pack = &self.block.pack;
         loop {
-            let at = self.at?;
-            let flags = int(pack.item(at));
-            let ms_at = pack.next(at)?;
-            let seq_at = pack.next(ms_at)?;
-            let mut body = pack.next(seq_at)?;
-            let same_fields = flags & SAME_FIELDS != 0;
-            let mut count = self.master_fields;
-            let behind = if same_fields {
-                skip(pack, body, count)
-            } else {
-                count = int(pack.item(body)) as usize;
-                body = pack.next(body)?;
-                skip(pack, body, 2 * count)
-            };
-            self.at = pack.next(behind);
-            if flags & DELETED != 0 {
-                continue;
+            let (entry, behind) = self.read(self.at?)?;
+            self.at = self.block.pack.next(behind);
+            if entry.is_some() {
+                return entry;
             }
-            let first = self.block.first;
-            let id = StreamId {
-                ms: first.ms.wrapping_add(int(pack.item(ms_at)) as u64),
-                seq: first.seq.wrapping_add(int(pack.item(seq_at)) as u64),
-            };
-            return Some(Entry { id, pack, at, body, count, same_fields });
+        }
+    }
+}
+
+/// Walks over the live entries of a block from the last to the first: each ends with the number of
+/// its elements, the master entry with 0.
+#[derive(Debug, Clone)]
+pub(super) struct BlockIterReversed<'a> {
+    walk: BlockIter<'a>,
+    /// The count that ends the next entry.
+    end: Option<Pos>,
+}
+
+impl<'a> Iterator for BlockIterReversed<'a> {
+    type Item = Entry<'a>;
+
+    fn next(&mut self) -> Option<Entry<'a>> {
+        let pack = &self.walk.block.pack;
+        loop {
+            let end = self.end?;
+            let elements = int(pack.item(end));
+            if elements == 0 {
+                return None;
+            }
+            let at = (0..elements).try_fold(end, |at, _| pack.prev(at))?;
+            self.end = pack.prev(at);
+            let (entry, _) = self.walk.read(at)?;
+            if entry.is_some() {
+                return entry;
+            }
         }
     }
 }

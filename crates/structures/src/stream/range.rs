@@ -1,6 +1,6 @@
 //! The entries of a stream as a value of their own, and walking over a range of them.
 
-use super::block::{Block, BlockIter, Entry};
+use super::block::{Block, BlockIter, BlockIterReversed, Entry};
 use super::id::StreamId;
 use crate::sequence::Sequence;
 
@@ -42,7 +42,7 @@ impl Entries {
     /// The same in descending order.
     pub fn range_reversed(&self, start: StreamId, end: StreamId) -> ReverseRange<'_> {
         let places = if start > end { 0 } else { self.place_of(end).map_or(0, |place| place + 1) };
-        ReverseRange { entries: self, places, block: Vec::new(), start, end }
+        ReverseRange { entries: self, places, block: None, start, end }
     }
 
     pub fn get(&self, id: StreamId) -> Option<Entry<'_>> {
@@ -116,8 +116,7 @@ pub struct ReverseRange<'a> {
     entries: &'a Entries,
     /// Blocks still to come are those before this place.
     places: usize,
-    /// The wanted entries of the current block, ascending.
-    block: Vec<Entry<'a>>,
+    block: Option<BlockIterReversed<'a>>,
     start: StreamId,
     end: StreamId,
 }
@@ -127,15 +126,17 @@ impl<'a> Iterator for ReverseRange<'a> {
 
     fn next(&mut self) -> Option<Entry<'a>> {
         loop {
-            if let Some(entry) = self.block.pop() {
-                return Some(entry);
-            }
-            self.places = self.places.checked_sub(1)?;
-            let block = self.entries.0.get(self.places)?;
-            let wanted = self.start..=self.end;
-            self.block.extend(block.iter().filter(|entry| wanted.contains(&entry.id)));
-            if block.first_id() < self.start {
-                self.places = 0;
+            match self.block.as_mut().and_then(Iterator::next) {
+                Some(entry) if entry.id < self.start => {
+                    (self.block, self.places) = (None, 0);
+                    return None;
+                }
+                Some(entry) if entry.id <= self.end => return Some(entry),
+                Some(_) => {}
+                None => {
+                    self.places = self.places.checked_sub(1)?;
+                    self.block = self.entries.0.get(self.places).map(|block| block.iter_reversed());
+                }
             }
         }
     }
