@@ -52,12 +52,9 @@ const LATER: &[(&str, &str)] = &[
     ("failover", "replicas"),
     ("lastsave", "files"),
     ("migrate", "other servers"),
-    ("psync", "replicas"),
-    ("replconf", "replicas"),
     ("replicaof", "replicas"),
     ("save", "files"),
     ("slaveof", "replicas"),
-    ("sync", "replicas"),
     ("wait", "replicas"),
 ];
 

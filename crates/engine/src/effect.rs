@@ -4,8 +4,10 @@
 //! An effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that replaying
 //! it later gives the same keyspace.
 
-use crate::keyspace::{DbIndex, SlotId};
+use crate::env::Env;
+use crate::keyspace::{DbIndex, Keyspace, SlotId, Ticket};
 use bitflags::bitflags;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 bitflags! {
     /// Who wants to hear of writes.
@@ -15,6 +17,36 @@ bitflags! {
         const PROPAGATE = 1;
         /// Keyspace events are collected.
         const NOTIFY = 1 << 1;
+    }
+}
+
+/// What is armed, for all threads alike. [`Armed::PROPAGATE`] changes only while all threads stand
+/// still, so that no command sees both.
+#[derive(Debug, Default)]
+pub struct ArmedCell(AtomicU32);
+
+impl ArmedCell {
+    #[inline(always)]
+    pub fn get(&self) -> Armed {
+        Armed::from_bits_retain(self.0.load(Ordering::Relaxed))
+    }
+
+    pub fn set(&self, armed: Armed) {
+        self.0.store(armed.bits(), Ordering::Relaxed);
+    }
+
+    /// Sets what is armed, and tells what was.
+    pub fn replace(&self, armed: Armed) -> Armed {
+        Armed::from_bits_retain(self.0.swap(armed.bits(), Ordering::Relaxed))
+    }
+
+    /// Arms or disarms `what`; the rest stays.
+    pub fn arm(&self, what: Armed, on: bool) {
+        if on {
+            self.0.fetch_or(what.bits(), Ordering::Relaxed);
+        } else {
+            self.0.fetch_and(!what.bits(), Ordering::Relaxed);
+        }
     }
 }
 
@@ -55,49 +87,78 @@ pub struct Event {
     pub key: Vec<u8>,
 }
 
-/// The effects and events of the transaction that is running.
+/// What one transaction left to be repeated elsewhere: all of it or nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Sealed {
+    /// Its place in the order of all transactions. Tickets are dense: none is taken for nothing.
+    pub ticket: Ticket,
+    pub effects: Vec<Effect>,
+}
+
+/// Propagates a command that changes no key, such as PUBLISH: as part of the transaction that is
+/// running, or as one of its own.
+pub fn propagate_beside(keyspace: &Keyspace, env: &Env, db: DbIndex, words: &[&[u8]]) {
+    if !env.armed.get().contains(Armed::PROPAGATE) {
+        return;
+    }
+    let mut aftermath = env.aftermath.borrow_mut();
+    let words = words.iter().map(|word| word.to_vec()).collect();
+    aftermath.effects.push(Effect { db, words });
+    if !aftermath.is_unit() {
+        aftermath.seal(keyspace.next_ticket());
+    }
+}
+
+/// What transactions leave behind until it is fetched.
 #[derive(Debug, Default)]
 pub struct Aftermath {
-    pub effects: Vec<Effect>,
+    /// The effects of the transaction that is running.
+    pub(crate) effects: Vec<Effect>,
+    /// Those of transactions that are done.
+    pub sealed: Vec<Sealed>,
     pub events: Vec<Event>,
     /// The running command said itself what to propagate.
     pub(crate) replaced: bool,
     /// Slots that it changed without holding them to its end: as parts of whole databases, or as one
     /// of several commands that are a unit.
     pub(crate) slots: Vec<(DbIndex, SlotId)>,
-    /// Several commands run as one unit, whose effects begin here.
-    unit: Option<usize>,
+    /// Several commands run as one unit.
+    unit: bool,
 }
 
 impl Aftermath {
     /// Forgets everything; the buffers are kept.
     pub fn clear(&mut self) {
         self.effects.clear();
+        self.sealed.clear();
         self.events.clear();
         self.replaced = false;
         self.slots.clear();
-        self.unit = None;
+        self.unit = false;
     }
 
     /// Whether the running command is one of several that share a ticket.
     pub(crate) fn is_unit(&self) -> bool {
-        self.unit.is_some()
+        self.unit
     }
 
     /// The effects of the commands that run from now on belong together.
     pub(crate) fn begin_unit(&mut self) {
-        debug_assert!(self.unit.is_none(), "a unit within a unit");
-        self.unit = Some(self.effects.len());
+        debug_assert!(!self.unit, "a unit within a unit");
+        debug_assert!(self.effects.is_empty(), "effects that were not sealed");
+        self.unit = true;
     }
 
-    /// Ends a unit: more than one effect is framed by MULTI and EXEC. False if there is none.
+    /// Ends a unit. False if it has no effects.
     pub(crate) fn end_unit(&mut self) -> bool {
-        let Some(begin) = self.unit.take() else { return false };
-        let [first, .., last] = &self.effects[begin..] else { return begin < self.effects.len() };
-        let frame = |db, word: &str| Effect { db, words: vec![word.into()] };
-        let (head, tail) = (frame(first.db, "MULTI"), frame(last.db, "EXEC"));
-        self.effects.insert(begin, head);
-        self.effects.push(tail);
-        true
+        self.unit = false;
+        !self.effects.is_empty()
+    }
+
+    /// The transaction is done; its slots are still held.
+    pub(crate) fn seal(&mut self, ticket: Ticket) {
+        let effects = std::mem::take(&mut self.effects);
+        debug_assert!(!effects.is_empty(), "a ticket for nothing");
+        self.sealed.push(Sealed { ticket, effects });
     }
 }

@@ -1,7 +1,7 @@
 //! What a thread that runs commands brings along: settings, randomness, its tally, and the places
 //! where a command's aftermath collects.
 
-use crate::effect::{Aftermath, Armed, EventClass};
+use crate::effect::{Aftermath, ArmedCell, EventClass};
 use crate::keyspace::{DbIndex, Entry, Spread, Table, Tally, UnixMs, Waiter};
 use crate::long::{Long, Made};
 use crate::random::Random;
@@ -105,7 +105,7 @@ pub struct Env {
     pub tally: Arc<Tally>,
     pub random: RefCell<Random>,
     /// Who wants to hear of writes; empty in a server without persistence, replicas and listeners.
-    pub armed: Cell<Armed>,
+    pub armed: Arc<ArmedCell>,
     pub aftermath: RefCell<Aftermath>,
     pub garbage: RefCell<Vec<Garbage>>,
     /// Keys that appeared or changed while somebody waited for them, in that order.
@@ -132,7 +132,7 @@ impl Env {
             settings: Settings::default(),
             tally,
             random: RefCell::new(random),
-            armed: Cell::default(),
+            armed: Arc::default(),
             aftermath: RefCell::default(),
             garbage: RefCell::default(),
             ready: RefCell::default(),

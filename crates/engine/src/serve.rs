@@ -28,6 +28,10 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(Served)) {
     loop {
         let Some((db, name)) = env.ready.borrow_mut().pop_front() else { return };
         let key = keyspace.hasher().key(&name);
+        // One that expired meanwhile serves nobody, and is removed when somebody asks for it.
+        if Keys::unlocked(keyspace, env, db).has_expired(&key) {
+            continue;
+        }
         let mut after = None;
         // When one member of a group finds nothing, none does.
         let mut in_vain: SmallVec<[Box<[u8]>; 2]> = SmallVec::new();

@@ -212,6 +212,8 @@ impl Db {
         let ticket = unit.finish(&self.env);
         assert_eq!(ticket.is_some(), !effects.is_empty(), "a ticket if anything is propagated");
         assert_eq!(got, replies, "{lines:?}");
+        let sealed = self.env.aftermath.borrow().sealed.len();
+        assert_eq!(sealed, usize::from(ticket.is_some()), "{lines:?}: one transaction");
         self.check_effects(&lines.join("; "), &got.join("; "), effects);
         self
     }
@@ -219,14 +221,15 @@ impl Db {
     #[track_caller]
     fn check_effects(&self, line: &str, reply: &str, want: &[&str]) {
         self.env.armed.set(Armed::empty());
-        let effects = std::mem::take(&mut self.env.aftermath.borrow_mut().effects);
+        let sealed = std::mem::take(&mut self.env.aftermath.borrow_mut().sealed);
+        assert!(self.env.aftermath.borrow().effects.is_empty(), "{line}: effects without a ticket");
         self.env.aftermath.borrow_mut().clear();
         let shown = |effect: &crate::effect::Effect| {
             let words: Vec<String> = effect.words.iter().map(|word| bare(word)).collect();
             let place = self.place(effect.db);
             format!("{place}{}", words.join(" "))
         };
-        let got: Vec<String> = effects.iter().map(shown).collect();
+        let got: Vec<String> = sealed.iter().flat_map(|one| &one.effects).map(shown).collect();
         assert!(got == want, "{line}\n got: {got:?}\nwant: {want:?}\nreply: {reply}");
     }
 

@@ -89,6 +89,7 @@ impl<'k> Unit<'k> {
             return None;
         }
         let ticket = self.keyspace.next_ticket();
+        aftermath.seal(ticket);
         for place in aftermath.slots.drain(..) {
             match self.held.as_mut().and_then(|locks| locks.at(place)) {
                 Some(guard) => guard.meta_mut().last_write = ticket,

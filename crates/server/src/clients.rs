@@ -21,6 +21,8 @@ pub mod flag {
     pub const TRACKING: u32 = 1 << 7;
     /// Its socket is not read at the moment.
     pub const STALLED: u32 = 1 << 8;
+    /// It follows the stream of changes.
+    pub const REPLICA: u32 = 1 << 9;
     /// It is subscribed to something.
     pub const PUBSUB: u32 = 1 << 16;
 }

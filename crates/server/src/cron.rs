@@ -33,6 +33,7 @@ pub struct Cron {
     next_tick: u64,
     next_expire: u64,
     next_sample: u64,
+    next_ping: u64,
     sweeper: Option<Sweeper>,
     /// Where the walk over sessions stands.
     session_cursor: usize,
@@ -104,6 +105,7 @@ impl Cron {
             publish_loop_figures(worker, io, &mut self.published);
             if self.samples_server {
                 self.sample(worker, now);
+                self.keep_replicas(worker, now);
             }
         }
         let end = clock.ns(clock.ticks());
@@ -128,6 +130,19 @@ impl Cron {
         stats.send_calls.add(now.sends - last.sends);
         (last.bytes_in, last.bytes_out) = (now.bytes_in, now.bytes_out);
         (last.receives, last.sends) = (now.receives, now.sends);
+    }
+
+    /// Tells replicas that the server lives, and stops collecting for those that are gone.
+    fn keep_replicas(&mut self, worker: &mut Worker, now: u64) {
+        let shared = worker.core.shared;
+        worker.core.disarm_feed();
+        if now >= self.next_ping && shared.feed.replica_count() > 0 {
+            let period_s = worker.core.config.replication.repl_ping_replica_period_s;
+            if self.next_ping != 0 {
+                shared.feed.ping(|worker| shared.mailboxes[worker].wake());
+            }
+            self.next_ping = now + period_s.max(1) as u64 * 1_000_000_000;
+        }
     }
 
     fn expire(&mut self, worker: &mut Worker, now: u64) {

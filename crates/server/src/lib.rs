@@ -24,6 +24,7 @@ pub mod pause;
 pub mod pubsub;
 pub mod quiesce;
 pub mod reconfigure;
+pub mod replication;
 pub mod session;
 pub mod shared;
 pub mod shutdown;

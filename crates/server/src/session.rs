@@ -2,6 +2,7 @@
 
 use crate::clients::{ClientRecord, flag};
 use crate::pubsub::Subscriptions;
+use crate::replication::replica::Replica;
 use crate::tls::TlsStream;
 use crate::transaction::Transaction;
 use brisk_engine::DbIndex;
@@ -82,6 +83,8 @@ pub struct Session {
     pub decoder: RequestDecoder,
     /// Encryption, if the connection has it.
     pub tls: Option<Box<TlsStream>>,
+    /// What it said by REPLCONF, and whether it follows the stream.
+    pub replica: Option<Box<Replica>>,
     /// The peer has shut its sending side.
     pub finished: bool,
     /// Unsent output was above the soft limit of its class since this moment, in Unix ms.
@@ -114,6 +117,7 @@ impl Session {
             input: Vec::new(),
             decoder: RequestDecoder::new(),
             tls: None,
+            replica: None,
             finished: false,
             over_soft_limit_since: None,
             counted_input: 0,

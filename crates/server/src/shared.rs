@@ -9,12 +9,14 @@ use crate::monitor::Monitors;
 use crate::pause::{Pause, Paused};
 use crate::pubsub::Registry;
 use crate::quiesce::Quiesce;
+use crate::replication::feed::Feed;
 use crate::slowlog::Slowlog;
 use crate::stats::WorkerStats;
 use crate::table::CommandTable;
 use crate::tls::TlsSettings;
 use arc_swap::ArcSwap;
 use brisk_engine::Keyspace;
+use brisk_engine::effect::ArmedCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,6 +53,9 @@ pub struct Shared {
     pub armed: AtomicU32,
     pub monitors: Monitors,
     pub pubsub: Registry,
+    pub feed: Feed,
+    /// What [`brisk_engine::Env::armed`] is for all workers.
+    pub armed_writes: Arc<ArmedCell>,
     pub slowlog: Slowlog,
     pub latency: Latency,
     pub pause: Pause,
@@ -105,6 +110,8 @@ impl Shared {
             armed: AtomicU32::new(0),
             monitors: Monitors::new(workers),
             pubsub: Registry::new(workers),
+            feed: Feed::new(workers),
+            armed_writes: Arc::default(),
             slowlog: Slowlog::default(),
             latency: Latency::default(),
             pause: Pause::default(),

@@ -10,7 +10,7 @@ use brisk_engine::snapshot::{self, Duplicate, LoadFailure, Loaded};
 use brisk_persist::LoadError;
 use brisk_persist::rdb::{RdbReader, RdbWriter};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 
 /// Writes the dataset to the file `dbfilename`. Only while no other worker runs. O(all data).
 pub(crate) fn save(core: &Core) -> io::Result<()> {
@@ -37,9 +37,14 @@ pub(crate) fn save(core: &Core) -> io::Result<()> {
 }
 
 fn write(core: &Core, path: &str) -> io::Result<()> {
+    write_to(core, File::create(path)?)?.sync_all()
+}
+
+/// Writes the dataset. Only while no other worker runs. O(all data).
+pub(crate) fn write_to<W: Write>(core: &Core, sink: W) -> io::Result<W> {
     let config = &core.config.persistence;
     let keyspace = &core.shared.keyspace;
-    let mut out = RdbWriter::new(File::create(path)?, snapshot::version(keyspace));
+    let mut out = RdbWriter::new(sink, snapshot::version(keyspace));
     if !config.rdbcompression {
         out = out.without_compression();
     }
@@ -52,7 +57,7 @@ fn write(core: &Core, path: &str) -> io::Result<()> {
     out.aux("used-mem", memory::used().to_string().as_bytes());
     out.aux("aof-base", b"0");
     snapshot::save(keyspace, &core.env, &mut out);
-    out.finish()?.sync_all()
+    out.finish()
 }
 
 /// Loads the file `dbfilename`, after `prepare`, which runs only if the file is whole. Only while

@@ -28,6 +28,7 @@ mod waiting;
 
 pub use self::core::{Core, unix_ms, unix_us};
 use self::staging::Staged;
+pub use self::turn::append;
 use self::turn::close_flushed;
 use crate::batch::Batch;
 use crate::cron::Cron;
@@ -177,6 +178,16 @@ impl Worker {
     /// The session with this index.
     pub fn session_at(&mut self, index: usize) -> Option<&mut Session> {
         self.sessions.get_mut(index)?.as_deref_mut()
+    }
+
+    /// The worker's belongings, and the session with this index.
+    pub fn core_and_session(&mut self, index: usize) -> (&Core, Option<&mut Session>) {
+        (&self.core, self.sessions.get_mut(index).and_then(Option::as_deref_mut))
+    }
+
+    /// The replies that are made at the moment.
+    pub fn replies_mut(&mut self) -> &mut ReplyBuffer {
+        &mut self.replies
     }
 
     /// Resumes sessions that CLIENT PAUSE holds, if it is over.

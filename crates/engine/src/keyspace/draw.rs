@@ -4,7 +4,7 @@
 //! It counts again after a number of draws or when the number of keys has changed by an eighth, so
 //! what was added since then may be drawn too rarely, but not for long.
 
-use super::keys::{after_expiry, detach, lock_patiently};
+use super::keys::{after_expiry, detach, lock_patiently, seal_slot};
 use super::{Database, DbIndex, Keys, SlotId, UnixMs};
 use crate::env::Env;
 
@@ -99,9 +99,9 @@ impl Keys<'_> {
             let hash = self.keyspace().hasher().hash(&key);
             let (keyspace, env) = (self.keyspace(), self.env());
             let entry = detach(keyspace, env, self.db(), &mut guard, hash, &key);
-            drop(guard);
             self.expired_any = true;
-            entry.into_iter().for_each(|entry| after_expiry(self.env(), self.db(), entry));
+            entry.into_iter().for_each(|entry| after_expiry(env, self.db(), entry));
+            seal_slot(keyspace, env, (self.db(), id), &mut guard);
         }
         // Nearly all keys are expired: the first that is not is random enough.
         let mut found = None;

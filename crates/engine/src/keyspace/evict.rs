@@ -6,7 +6,7 @@
 //! 8-bit logarithmic counter.
 
 use super::draw::draw_slot;
-use super::keys::{after_eviction, detach, lock_patiently};
+use super::keys::{after_eviction, detach, discard, lock_patiently, seal_slot};
 use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::env::{Env, EvictionPolicy};
 
@@ -271,8 +271,14 @@ fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> bool {
     }
     let entry = detach(keyspace, env, candidate.db, &mut guard, hash, &candidate.key);
     let Some(entry) = entry else { return false };
-    drop(guard);
     env.tally.evicted.add(1);
-    after_eviction(env, candidate.db, entry);
+    after_eviction(env, candidate.db, &entry);
+    seal_slot(keyspace, env, (candidate.db, candidate.slot), &mut guard);
+    drop(guard);
+    // Who makes room must see the memory come back, else he goes on evicting; unless told not to
+    // wait for it.
+    if env.settings.lazy_eviction {
+        discard(env, entry);
+    }
     true
 }

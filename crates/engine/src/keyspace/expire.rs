@@ -7,7 +7,7 @@
 //! and the cost at one look per key and second. A walk goes bucket by bucket and may stop anywhere.
 
 use super::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
-use super::keys::{after_expiry, lock_patiently};
+use super::keys::{after_expiry, lock_patiently, seal_slot};
 use super::marks::{FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, WATCHED};
 use super::{Database, DbIndex, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
@@ -137,11 +137,25 @@ impl Sweeper {
             let marks = guard.marks() & !FIELDS_EXPIRE_ANEW;
             guard.set_marks(marks);
         }
+        let walked = self.walk_slot(keyspace, env, db, &mut guard);
+        seal_slot(keyspace, env, (db, id), &mut guard);
+        walked
+    }
+
+    /// A step of the walk over a slot that is held.
+    fn walk_slot(
+        &mut self,
+        keyspace: &Keyspace,
+        env: &Env,
+        db: DbIndex,
+        guard: &mut SlotGuard<'_>,
+    ) -> Walked {
+        let now = env.now();
         let from = self.position;
-        let due_inside = self.extract_step(keyspace, env, db, &mut guard);
+        let due_inside = self.extract_step(keyspace, env, db, guard);
         for key in due_inside {
             let hash = keyspace.hasher().hash(&key);
-            if !expire_inside(keyspace, env, db, &mut guard, hash, &key, FIELDS_PER_SLICE) {
+            if !expire_inside(keyspace, env, db, guard, hash, &key, FIELDS_PER_SLICE) {
                 self.position = from;
                 return Walked::Part;
             }

@@ -751,7 +751,12 @@ impl<'a> Keys<'a> {
             }
             return None;
         }
+        if aftermath.effects.is_empty() {
+            aftermath.slots.clear();
+            return None;
+        }
         let ticket = self.keyspace.next_ticket();
+        aftermath.seal(ticket);
         self.each_held(|guard| guard.meta_mut().last_write = ticket);
         for (db, slot) in aftermath.slots.drain(..) {
             lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
@@ -800,6 +805,16 @@ impl<'a> Keys<'a> {
         let guard = lock_patiently(database, key.slot);
         let alive = |entry: Stored<'_>| entry.deadline().is_none_or(|at| UnixMs(at) > self.now());
         guard.table().find(key.hash, key.bytes).is_some_and(alive)
+    }
+
+    /// Whether a key is there but has expired, asked of a slot that is not held.
+    pub(crate) fn has_expired(&self, key: &Key<'_>) -> bool {
+        self.assert_holds_nothing();
+        let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
+        let guard = lock_patiently(database, key.slot);
+        let due = |entry: Stored<'_>| entry.deadline().is_some_and(|at| UnixMs(at) <= self.now());
+        guard.meta().earliest <= self.now()
+            && guard.table().find(key.hash, key.bytes).is_some_and(due)
     }
 
     /// As [`Keys::scan`], and removes those expired keys on the way that `concerns` admits.
@@ -856,6 +871,7 @@ impl<'a> Keys<'a> {
                     let entry = detach(self.keyspace, self.env, self.db, &mut guard, hash, &key);
                     entry.into_iter().for_each(|entry| after_expiry(self.env, self.db, entry));
                     removed = true;
+                    seal_slot(self.keyspace, self.env, (self.db, id), &mut guard);
                 }
                 if position == 0 {
                     break;
@@ -1000,6 +1016,22 @@ pub(super) fn detach(
     Some(entry)
 }
 
+/// Seals what was left by removing keys of a slot that no command holds: a transaction of its own.
+/// Within a unit it is part of that.
+pub(super) fn seal_slot(keyspace: &Keyspace, env: &Env, place: Place, guard: &mut SlotGuard<'_>) {
+    if !env.armed.get().contains(Armed::PROPAGATE) {
+        return;
+    }
+    let mut aftermath = env.aftermath.borrow_mut();
+    if aftermath.is_unit() {
+        aftermath.slots.push(place);
+    } else if !aftermath.effects.is_empty() {
+        let ticket = keyspace.next_ticket();
+        aftermath.seal(ticket);
+        guard.meta_mut().last_write = ticket;
+    }
+}
+
 /// Who waits in a group of a stream must hear that it is gone.
 pub(super) fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
     if crate::types::kind_of(entry) == Kind::Stream {
@@ -1019,16 +1051,11 @@ pub(super) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
 }
 
 /// Tells of a key that was removed to make room.
-pub(super) fn after_eviction(env: &Env, db: DbIndex, entry: Entry) {
-    note_gone(env, db, &entry);
+pub(super) fn after_eviction(env: &Env, db: DbIndex, entry: &Entry) {
+    note_gone(env, db, entry);
     if !env.armed.get().is_empty() {
         notify(env, db, entry.key(), EventClass::EVICTED, "evicted");
         propagate_removal(env, db, entry.key(), env.settings.lazy_eviction);
-    }
-    // Who makes room must see the memory come back, else he goes on evicting; unless told not to
-    // wait for it.
-    if env.settings.lazy_eviction {
-        discard(env, entry);
     }
 }
 

@@ -318,6 +318,11 @@ impl Keyspace {
         self.watching.key_count()
     }
 
+    /// The ticket of the latest transaction with effects.
+    pub fn last_ticket(&self) -> Ticket {
+        Ticket(self.tickets.load(Ordering::Relaxed))
+    }
+
     /// The next write transaction's ticket.
     pub(crate) fn next_ticket(&self) -> Ticket {
         Ticket(self.tickets.fetch_add(1, Ordering::Relaxed) + 1)

@@ -185,11 +185,11 @@ fn a_command_that_stores_is_propagated_once_as_it_was_sent() {
     let mut db = large();
     db.env().armed.set(crate::effect::Armed::PROPAGATE);
     let Err(long) = db.begin("SUNIONSTORE d a b") else { panic!("it is long") };
-    assert!(db.env().aftermath.borrow().effects.is_empty());
+    assert!(db.env().aftermath.borrow().sealed.is_empty());
     assert!(db.finish(long).is_ok());
-    let effects = std::mem::take(&mut db.env().aftermath.borrow_mut().effects);
-    let words: Vec<&[u8]> = effects[0].words.iter().map(Vec::as_slice).collect();
-    assert_eq!(effects.len(), 1);
+    let sealed = std::mem::take(&mut db.env().aftermath.borrow_mut().sealed);
+    let words: Vec<&[u8]> = sealed[0].effects[0].words.iter().map(Vec::as_slice).collect();
+    assert_eq!((sealed.len(), sealed[0].effects.len()), (1, 1));
     assert_eq!(words, [&b"SUNIONSTORE"[..], b"d", b"a", b"b"]);
 }
 

@@ -14,14 +14,14 @@ fn place(db: &Db, key: &str) -> (Place, PreparedKey) {
 }
 
 #[test]
-fn the_effects_of_a_unit_are_framed_and_share_a_ticket() {
+fn the_effects_of_a_unit_share_a_ticket() {
     let mut db = Db::new();
     db.unit(
         &["SET a 1 EX 10", "GET a", "LPUSH l x y", "RENAME l m"],
         &["OK", "\"1\"", "(integer) 2", "OK"],
-        &["MULTI", "SET a 1 PXAT 11000", "LPUSH l x y", "RENAME l m", "EXEC"],
+        &["SET a 1 PXAT 11000", "LPUSH l x y", "RENAME l m"],
     );
-    // One effect needs no frame, and none no ticket.
+    // No effects, no ticket.
     db.unit(&["GET a", "INCR a"], &["\"1\"", "(integer) 2"], &["INCR a"]);
     db.unit(&["GET a", "DEL none"], &["\"2\"", "(integer) 0"], &[]);
     db.unit(&[], &[], &[]);
@@ -39,7 +39,7 @@ fn an_error_within_a_unit_leaves_the_others_as_they_are() {
             "(error) ERR value is not an integer or out of range",
             "OK",
         ],
-        &["MULTI", "SET a x", "SET b y", "EXEC"],
+        &["SET a x", "SET b y"],
     );
 }
 
@@ -50,7 +50,7 @@ fn a_key_that_has_expired_is_removed_in_its_place_among_the_effects() {
     db.at(1500).unit(
         &["SET b 1", "GET a", "SET c 1"],
         &["OK", "(nil)", "OK"],
-        &["MULTI", "SET b 1", "DEL a", "SET c 1", "EXEC"],
+        &["SET b 1", "DEL a", "SET c 1"],
     );
 }
 

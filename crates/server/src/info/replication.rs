@@ -1,14 +1,34 @@
-//! INFO replication: a primary without replicas.
+//! INFO replication: a primary and its replicas.
 
 use super::{Text, View};
+use crate::worker::unix_ms;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.word("role", "master");
-    text.number("connected_slaves", 0);
+    let feed = &view.shared.feed;
+    let replicas = feed.members();
+    text.number("connected_slaves", replicas.len() as u64);
+    for (number, replica) in replicas.iter().enumerate() {
+        let ip = replica.ip.map(|ip| ip.to_string()).unwrap_or_default();
+        let online = replica.acked_ms > 0;
+        let lag = match replica.acked_ms {
+            0 => 0,
+            acked => unix_ms().saturating_sub(acked) / 1000,
+        };
+        text.word(
+            &format!("slave{number}"),
+            &format!(
+                "ip={ip},port={},state={},offset={},lag={lag}",
+                replica.port,
+                if online { "online" } else { "send_bulk" },
+                replica.acked
+            ),
+        );
+    }
     text.word("master_failover_state", "no-failover");
     text.word("master_replid", &view.shared.replication_id);
     text.word("master_replid2", "0000000000000000000000000000000000000000");
-    text.number("master_repl_offset", 0);
+    text.number("master_repl_offset", feed.offset());
     text.signed("second_repl_offset", -1);
     text.number("repl_backlog_active", 0);
     text.number("repl_backlog_size", view.config.replication.repl_backlog_size);

@@ -72,10 +72,23 @@ impl Core {
         published.receivers
     }
 
-    /// Whether messages wait for this worker, or events for being published.
+    /// Whether messages or a part of the stream wait for this worker, or events and effects for being
+    /// published.
     #[inline]
     pub fn has_messages(&self) -> bool {
-        self.has_events() || self.shared.pubsub.inbox(self.id).is_filled()
+        self.has_aftermath()
+            || self.shared.pubsub.inbox(self.id).is_filled()
+            || self.shared.feed.is_waiting(self.id)
+    }
+
+    /// Whether commands left something for others.
+    #[inline]
+    fn has_aftermath(&self) -> bool {
+        if self.env.armed.get().is_empty() {
+            return false;
+        }
+        let aftermath = self.env.aftermath.borrow();
+        !aftermath.events.is_empty() || !aftermath.sealed.is_empty()
     }
 
     #[inline]

@@ -7,6 +7,7 @@ use crate::mailbox::{Delivery, Message};
 use crate::pause::Paused;
 use crate::pubsub::{Topics, event_classes};
 use crate::quiesce::Stillness;
+use crate::replication::replica::Follower;
 use crate::session::Session;
 use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
@@ -50,6 +51,8 @@ pub struct Core {
     pub redacted: Vec<usize>,
     /// What sessions of this worker listen to.
     pub topics: Topics,
+    /// Sessions of this worker that are replicas.
+    pub followers: Vec<Follower>,
     pub evictor: Evictor,
     /// The transaction that EXEC is running.
     pub unit: Option<Unit<'static>>,
@@ -92,6 +95,7 @@ impl Core {
             deliveries: VecDeque::new(),
             redacted: Vec::new(),
             topics: Topics::default(),
+            followers: Vec::new(),
             evictor: Evictor::default(),
             unit: None,
             ran: 0,
@@ -108,6 +112,7 @@ impl Core {
             },
             shared,
         };
+        core.env.armed = Arc::clone(&shared.armed_writes);
         core.take_config();
         core
     }
@@ -140,7 +145,7 @@ impl Core {
         self.env.settings.limits.list_plain_min = plain_min;
         let classes = event_classes(config.observe.notify);
         self.env.settings.events = classes;
-        self.env.armed.set(if classes.is_empty() { Armed::empty() } else { Armed::NOTIFY });
+        self.env.armed.arm(Armed::NOTIFY, !classes.is_empty());
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {
@@ -181,6 +186,8 @@ impl Core {
 
     /// Stops all other workers, unless the transaction that runs has stopped them already.
     pub fn stop_others(&self) -> Option<Stillness<'static>> {
+        // Who stops everybody before this worker may is to find the stream complete.
+        self.hand_in_sealed();
         self.unit.is_none().then(|| self.shared.quiesce.stop_others(self.id))
     }
 
@@ -316,8 +323,13 @@ impl Core {
 
     /// Whether a client has more unsent output than `client-output-buffer-limit` lets its class
     /// have, at once or for so long.
-    pub(super) fn exceeds_output_limit(&self, session: &mut Session, unsent: u64) -> bool {
+    pub fn exceeds_output_limit(&self, session: &mut Session, mut unsent: u64) -> bool {
         let class = class_of(session);
+        if let Some(replica) = &mut session.replica {
+            // The snapshot may be as large as it is.
+            replica.snapshot_left = replica.snapshot_left.min(unsent);
+            unsent -= replica.snapshot_left;
+        }
         let limit = self.config.clients.output_limits[class as usize];
         let hard = limit.hard_bytes > 0 && unsent > limit.hard_bytes;
         let soft = limit.soft_bytes > 0 && unsent > limit.soft_bytes;
@@ -336,7 +348,7 @@ impl Core {
         hard || lasting
     }
 
-    pub(super) fn publish_output(&self, unsent: usize, session: &mut Session) {
+    pub fn publish_output(&self, unsent: usize, session: &mut Session) {
         let output = unsent as i64;
         if output != session.counted_output {
             let change = output - session.counted_output;
@@ -359,7 +371,13 @@ impl Core {
 
 /// Which limits a session's unsent output has. Monitors count as normal, as in Redis.
 fn class_of(session: &Session) -> ClientClass {
-    if session.listens { ClientClass::Pubsub } else { ClientClass::Normal }
+    if session.record.has(flag::REPLICA) {
+        ClientClass::Replica
+    } else if session.listens {
+        ClientClass::Pubsub
+    } else {
+        ClientClass::Normal
+    }
 }
 
 /// Unsent output of a subscriber from which on it is looked at with each message, at most.

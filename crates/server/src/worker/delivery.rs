@@ -72,14 +72,18 @@ impl<'p> Letter<'p> {
 }
 
 impl Worker {
-    /// Publishes the events that have collected, and hands all messages of the inbox to their
-    /// subscribers. `current` is the session whose turn it is: what it gets follows its replies.
+    /// Publishes the events and effects that have collected, hands all messages of the inbox to their
+    /// subscribers, and the stream to the replicas. `current` is the session whose turn it is: what it gets follows its replies.
     #[cold]
     pub(super) fn deliver_messages(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
         if self.core.has_events() {
             self.core.publish_events();
         }
+        self.core.hand_in_sealed();
         let shared = self.core.shared;
+        if shared.feed.is_waiting(self.core.id) {
+            self.deliver_stream(io, current.as_deref_mut());
+        }
         let inbox = shared.pubsub.inbox(self.core.id);
         if !inbox.is_filled() {
             return;

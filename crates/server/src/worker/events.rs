@@ -123,6 +123,7 @@ impl Handler for Worker {
         self.abandon_wait(&mut session);
         session.end_transaction(&self.core.shared.keyspace);
         self.core.unsubscribe_all(&mut session);
+        self.core.detach_replica(&session);
         if let Some(stream) = session.stream.take() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }

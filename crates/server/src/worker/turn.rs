@@ -391,7 +391,7 @@ fn hold(list: &mut Vec<Token>, token: Token, sessions: &[Option<Box<Session>>]) 
 }
 
 /// Sends bytes to a client outside of its turn.
-pub(super) fn append(io: &mut Control, session: &mut Session, bytes: &[u8]) {
+pub fn append(io: &mut Control, session: &mut Session, bytes: &[u8]) {
     let output = io.output(session.token);
     match &mut session.tls {
         Some(stream) => stream.send(bytes, output),

@@ -81,7 +81,11 @@ fn set_with_options<'a>(
         return Ok(if get { Outcome::Replied } else { ctx.reply.null() });
     }
     ctx.keys.set_string(key, value, overwrite, "set");
-    if let Overwrite::ExpireAt(deadline) = overwrite {
+    // What names the moment itself, and nothing else, goes as it came.
+    let is_canonical = matches!(ttl, Ttl::Given(TtlUnit::UnixMilliseconds, _)) && args.argc() == 5;
+    if let Overwrite::ExpireAt(deadline) = overwrite
+        && !is_canonical
+    {
         propagate_with_deadline(ctx, key, value, deadline);
     } else if get {
         // A replay needs no answer.

@@ -3,6 +3,7 @@
 use crate::call::{Call, Command};
 use crate::pubsub::Space;
 use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use brisk_engine::effect::propagate_beside;
 use brisk_engine::{Args, Outcome, Result};
 
 /// What both rows start from.
@@ -50,6 +51,10 @@ fn publish(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Out
         call.core.publish_events();
     }
     let receivers = call.core.publish(space, channel, message);
+    let name: &[u8] = if space == Space::ShardChannel { b"SPUBLISH" } else { b"PUBLISH" };
+    let core = &call.core;
+    let words = [name, channel, message];
+    propagate_beside(&core.shared.keyspace, &core.env, call.session.db, &words);
     Ok(call.reply.count(receivers))
 }
 

@@ -13,6 +13,7 @@ mod monitor;
 mod role;
 mod shutdown;
 mod slowlog;
+mod sync;
 
 use crate::call::Command;
 
@@ -27,4 +28,5 @@ pub(super) const FAMILY: &[&[Command]] = &[
     role::COMMANDS,
     shutdown::COMMANDS,
     slowlog::COMMANDS,
+    sync::COMMANDS,
 ];

@@ -4,12 +4,21 @@ use crate::call::{Call, Command};
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
 
-/// A primary without replicas: the offset of the stream is 0 as long as nothing is streamed.
+/// A primary, its place in the stream, and its replicas with theirs.
 fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     call.reply.array(3);
     call.reply.bulk(b"master");
-    call.reply.integer(0);
-    Ok(call.reply.array(0))
+    let feed = &call.core.shared.feed;
+    call.reply.integer(feed.offset() as i64);
+    let replicas: Vec<_> = feed.members().into_iter().filter(|one| one.ip.is_some()).collect();
+    let mut outcome = call.reply.array(replicas.len());
+    for replica in replicas {
+        call.reply.array(3);
+        call.reply.bulk(replica.ip.map(|ip| ip.to_string()).unwrap_or_default().as_bytes());
+        call.reply.bulk(replica.port.to_string().as_bytes());
+        outcome = call.reply.bulk(replica.acked.to_string().as_bytes());
+    }
+    Ok(outcome)
 }
 
 const ROLE: Command = Command {

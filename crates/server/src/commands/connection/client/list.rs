@@ -223,6 +223,7 @@ fn flags(record: &ClientRecord) -> String {
     let broken = record.watcher.get().is_some_and(|watcher| watcher.is_broken());
     let letters = [
         (record.has(flag::MONITOR), 'O'),
+        (record.has(flag::REPLICA), 'S'),
         (record.has(flag::PUBSUB), 'P'),
         (record.queued.load(Ordering::Relaxed) >= 0, 'x'),
         (record.has(flag::BLOCKED), 'b'),

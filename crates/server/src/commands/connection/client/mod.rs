@@ -55,7 +55,13 @@ impl Kind {
 
     /// Monitors count as normal, as in Redis.
     fn of(record: &ClientRecord) -> Kind {
-        if record.has(flag::PUBSUB) { Kind::PubSub } else { Kind::Normal }
+        if record.has(flag::REPLICA) {
+            Kind::Replica
+        } else if record.has(flag::PUBSUB) {
+            Kind::PubSub
+        } else {
+            Kind::Normal
+        }
     }
 }
 

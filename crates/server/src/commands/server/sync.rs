@@ -1,0 +1,148 @@
+//! SYNC, PSYNC and REPLCONF: a connection becomes a replica.
+//!
+//! Each synchronisation is a full one: the dataset, and from then on every change of it.
+
+use crate::call::{Call, Command};
+use brisk_engine::command::{Arg, Flags, Group, InMulti, Scope, Spec};
+use brisk_engine::number::parse_i64;
+use brisk_engine::{Args, CommandError, Outcome, Result};
+
+/// Longest address a replica may name.
+const ADDRESS_LEN_MAX: usize = 255;
+
+fn sync(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    follow(call, false)
+}
+
+/// No part of the stream is kept, so whatever a replica has seen, it begins anew.
+fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    args.bytes()?;
+    args.integer()?;
+    follow(call, true)
+}
+
+fn follow(call: &mut Call<'_>, tells_offset: bool) -> Result<Outcome> {
+    if call.session.in_transaction() {
+        return Err(CommandError::text("ERR Command not allowed inside a transaction"));
+    }
+    // A second one is not even answered, as in Redis.
+    if call.session.replica.as_ref().is_some_and(|replica| replica.follows) {
+        return Ok(Outcome::Replied);
+    }
+    let shared = call.core.shared;
+    let (snapshot, offset) = call.core.attach_replica(call.session)?;
+    shared.log.notice(format_args!(
+        "Replica {} asks for synchronization: {} bytes, stream from offset {offset}",
+        call.session.record.addr,
+        snapshot.len()
+    ));
+    if tells_offset {
+        call.reply.simple(&format!("FULLRESYNC {} {offset}", shared.replication_id));
+    }
+    Ok(call.reply.payload(snapshot))
+}
+
+fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if !args.remaining().is_multiple_of(2) {
+        return Err(CommandError::Syntax);
+    }
+    while args.remaining() > 0 {
+        let option = args.bytes()?;
+        let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
+        if is("listening-port") {
+            let port = args.integer()?;
+            call.session.replica.get_or_insert_default().port = port as u16;
+        } else if is("ip-address") {
+            let address = args.bytes()?;
+            if address.len() > ADDRESS_LEN_MAX {
+                return Err(CommandError::text(format!(
+                    "ERR REPLCONF ip-address provided by replica instance is too long: {} bytes",
+                    address.len()
+                )));
+            }
+            let ip = std::str::from_utf8(address).ok().and_then(|text| text.parse().ok());
+            call.session.replica.get_or_insert_default().ip = ip;
+        } else if is("capa") {
+            // What a replica can do beyond what is sent does not matter.
+            args.bytes()?;
+        } else if is("ack") {
+            let offset = parse_i64(args.bytes()?);
+            let follows = call.session.replica.as_ref().is_some_and(|replica| replica.follows);
+            if let Some(offset) = offset.filter(|_| follows) {
+                let (token, now) = (call.session.token, call.now().0);
+                let offset = u64::try_from(offset).unwrap_or(0);
+                call.core.shared.feed.acknowledge(token, call.core.id, offset, now);
+            }
+            return Ok(Outcome::Replied);
+        } else if is("getack") {
+            // Asked of a replica only, which this server is not.
+            args.bytes()?;
+            return Ok(Outcome::Replied);
+        } else if is("rdb-only") {
+            if !matches!(args.integer()?, 0 | 1) {
+                return Err(CommandError::text(
+                    "ERR value is out of range, must be between 0 and 1",
+                ));
+            }
+        } else {
+            let before = "ERR Unrecognized REPLCONF option: ";
+            return Err(CommandError::text_around(before, option, ""));
+        }
+    }
+    Ok(call.reply.ok())
+}
+
+const FLAGS: Flags =
+    Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::NO_MULTI).union(Flags::NOSCRIPT);
+
+const SYNC: Command = Command {
+    spec: Spec {
+        name: "sync",
+        group: Group::Server,
+        summary: "Sends the dataset, and from then on every change of it.",
+        since: "1.0.0",
+        complexity: "",
+        arity: 1,
+        flags: FLAGS,
+        in_multi: InMulti::Refuses,
+        scope: Scope::Quiescent,
+        ..Spec::EMPTY
+    },
+    run: sync,
+    subcommands: &[],
+};
+
+const PSYNC: Command = Command {
+    spec: Spec {
+        name: "psync",
+        summary: "Sends what a replica lacks, and from then on every change.",
+        since: "2.8.0",
+        arity: -3,
+        args: &[Arg::string("replicationid"), Arg::integer("offset")],
+        ..SYNC.spec
+    },
+    run: psync,
+    subcommands: &[],
+};
+
+const REPLCONF: Command = Command {
+    spec: Spec {
+        name: "replconf",
+        group: Group::Server,
+        summary: "Lets a replica tell of itself.",
+        since: "3.0.0",
+        complexity: "O(1)",
+        arity: -1,
+        flags: Flags::ADMIN
+            .union(Flags::ALLOW_BUSY)
+            .union(Flags::LOADING)
+            .union(Flags::NOSCRIPT)
+            .union(Flags::STALE),
+        syscmd: true,
+        ..Spec::EMPTY
+    },
+    run: replconf,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[SYNC, PSYNC, REPLCONF];

@@ -1,0 +1,220 @@
+//! Replicas: a connection gets the dataset and then every change of it, in one order.
+
+use brisk_testkit::reply::Reply;
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
+use brisk_tests::with_workers;
+
+/// A connection that follows the stream.
+struct Stream(Conn);
+
+impl Stream {
+    fn attach(server: &Server) -> Stream {
+        let mut conn = server.connect();
+        conn.send("SYNC");
+        // A newline now and then until the snapshot is made.
+        let head = loop {
+            let line = line_of(&mut conn);
+            if !line.is_empty() {
+                break line;
+            }
+        };
+        let len: usize = head.strip_prefix('$').expect("a length").parse().expect("a number");
+        assert_eq!(&conn.bytes(len)[..5], b"REDIS");
+        Stream(conn)
+    }
+
+    /// The next command but PING, as one line. SELECT is told without its number, since that
+    /// depends on what came before.
+    fn next(&mut self) -> String {
+        loop {
+            let line = match self.0.reply() {
+                Reply::Array(words) => words.iter().map(Reply::text).collect::<Vec<_>>().join(" "),
+                other => panic!("no command: {other:?}"),
+            };
+            if !line.eq_ignore_ascii_case("PING") {
+                return line;
+            }
+        }
+    }
+
+    #[track_caller]
+    fn expect(&mut self, lines: &[&str]) {
+        for line in lines {
+            assert_eq!(self.next().to_lowercase(), line.to_lowercase());
+        }
+    }
+}
+
+fn line_of(conn: &mut Conn) -> String {
+    let mut line = Vec::new();
+    loop {
+        match conn.bytes(1)[0] {
+            b'\n' => return String::from_utf8_lossy(&line).trim_end().to_owned(),
+            byte => line.push(byte),
+        }
+    }
+}
+
+#[test]
+fn changes_arrive_as_what_repeats_them() {
+    let server = with_workers(2).set("lazyfree-lazy-expire", "no").start();
+    let [mut one, mut two] = server.connections();
+    one.cmd("SET before 1");
+    let mut stream = Stream::attach(&server);
+    one.cmd("SET a 1");
+    one.cmd("GET a");
+    one.cmd("DEL none");
+    stream.expect(&["select 0", "set a 1"]);
+    two.cmd("SELECT 3");
+    two.cmd("INCRBYFLOAT b 0.5");
+    stream.expect(&["select 3", "set b 0.5 keepttl"]);
+    one.cmd("MULTI");
+    one.cmd("INCR a");
+    one.cmd("GET a");
+    one.cmd("RPUSH l x");
+    one.cmd("EXEC");
+    stream.expect(&["multi", "select 0", "incr a", "rpush l x", "exec"]);
+    one.cmd("SET a 1 PX 1");
+    let set = stream.next();
+    assert!(set.to_lowercase().starts_with("set a 1 pxat "), "{set}");
+    wait_until("the key to expire", || one.cmd("GET a") == Reply::Null);
+    stream.expect(&["del a"]);
+    one.cmd("PUBLISH channel message");
+    stream.expect(&["publish channel message"]);
+    one.cmd("FLUSHALL");
+    stream.expect(&["flushall"]);
+}
+
+#[test]
+fn who_waits_is_served_behind_the_command_that_serves_him() {
+    let server = with_workers(2).start();
+    let [mut one, mut two] = server.connections();
+    let mut stream = Stream::attach(&server);
+    two.send("BLMOVE l m LEFT RIGHT 0");
+    server.wait_for_info("blocked_clients", |count| count == "1");
+    one.cmd("RPUSH l x");
+    two.reply();
+    stream.expect(&["select 0", "rpush l x", "lmove l m left right"]);
+}
+
+#[test]
+fn a_snapshot_and_what_follows_do_not_overlap() {
+    let server = with_workers(2).start();
+    let [mut one, mut two] = server.connections();
+    let mut first = Stream::attach(&server);
+    for n in 0..50 {
+        one.send(&format!("SET one:{n} x"));
+        two.send(&format!("SET two:{n} x"));
+    }
+    (0..50).for_each(|_| drop((one.reply(), two.reply())));
+    let mut second = Stream::attach(&server);
+    one.cmd("SET last 1");
+    second.expect(&["select 0", "set last 1"]);
+    let mut seen = 0;
+    loop {
+        let line = first.next().to_lowercase();
+        if line == "set last 1" {
+            break;
+        }
+        seen += usize::from(line.starts_with("set "));
+    }
+    assert_eq!(seen, 100);
+}
+
+#[test]
+fn nobody_may_become_a_replica_within_a_transaction() {
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    conn.cmd("MULTI");
+    assert_reply!(conn, "SYNC", "(error) ERR Command not allowed inside a transaction");
+    conn.cmd("DISCARD");
+    assert_reply!(conn, "REPLCONF listening-port", "(error) ERR syntax error");
+    assert_reply!(conn, "REPLCONF nothing x", "(error) ERR Unrecognized REPLCONF option: nothing");
+    assert_reply!(conn, "REPLCONF listening-port 7000 capa eof", "OK");
+    assert_reply!(conn, "PSYNC ? x", "(error) ERR value is not an integer or out of range");
+}
+
+/// Values of all types, changed by several clients at once.
+const LINES: &[&str] = &[
+    "INCR counter:{n}",
+    "APPEND text:{n} {c}x{i}",
+    "SET plain:{n} {i}",
+    "SET fleeting:{n} {i} EX 1000",
+    "GETEX fleeting:{n} PERSIST",
+    "RPUSH list:{n} {c}:{i} b",
+    "LPOP list:{n}",
+    "LMOVE list:{n} list:{m} LEFT RIGHT",
+    "LTRIM list:{n} 0 20",
+    "HSET hash:{n} f{i} {c} g{c} {i}",
+    "HINCRBYFLOAT hash:{n} sum 0.25",
+    "HDEL hash:{n} f1 f2 f3",
+    "SADD set:{n} {i} m{c}",
+    "SPOP set:{n}",
+    "SMOVE set:{n} set:{m} {i}",
+    "SUNIONSTORE union:{n} set:{n} set:{m}",
+    "ZADD zset:{n} {i} m{c} {c} x{i}",
+    "ZINCRBY zset:{n} 1.5 m{c}",
+    "ZPOPMIN zset:{n}",
+    "XADD stream:{n} MAXLEN ~ 50 * f {i}",
+    "SETBIT bits:{n} {i} 1",
+    "PFADD hll:{n} {c}:{i}",
+    "GEOADD geo:{n} 13.{i} 38.{c} p{i}",
+    "RENAME plain:{n} plain:{m}",
+    "COPY text:{n} copy:{m} REPLACE",
+    "DEL copy:{n}",
+    "EXPIRE text:{n} 5000",
+    "SORT list:{n} ALPHA STORE sorted:{n}",
+];
+
+#[test]
+fn a_real_redis_follows() {
+    let server = with_workers(2).set("enable-debug-command", "yes").start();
+    let mut conn = server.connect();
+    for n in 0..1000 {
+        conn.cmd(&format!("SET first:{n} {n}"));
+    }
+    let replica = Launch::redis()
+        .set("replicaof", &format!("127.0.0.1 {}", server.port()))
+        .set("enable-debug-command", "yes")
+        .start();
+    replica.wait_for_info("master_link_status", |status| status == "up");
+    std::thread::scope(|scope| {
+        for client in 0..4u64 {
+            let server = &server;
+            scope.spawn(move || {
+                let mut conn = server.connect();
+                let mut random = brisk_testkit::random::Random::derived(7, client);
+                for i in 0..2000 {
+                    let [n, m] = [0; 2].map(|_| random.below(5).to_string());
+                    let line = random.pick(LINES).replace("{n}", &n).replace("{m}", &m);
+                    let line = line.replace("{c}", &client.to_string());
+                    let line = line.replace("{i}", &(i % 90 + 10).to_string());
+                    match random.below(20) {
+                        0 => {
+                            conn.pipeline(&["MULTI", &line, "INCR transactions", "EXEC"]);
+                        }
+                        _ => {
+                            conn.cmd(&line);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let offset = || server.info("master_repl_offset");
+    wait_until("the replica to have all", || replica.info("slave_repl_offset") == offset());
+    let digest = conn.cmd("DEBUG DIGEST").text();
+    assert_eq!(replica.connect().cmd("DEBUG DIGEST").text(), digest);
+    assert_eq!(replica.connect().cmd("DBSIZE"), conn.cmd("DBSIZE"));
+    if !subject_is_redis() {
+        let role = conn.cmd("ROLE");
+        let listed = role.elements()[2].elements()[0].elements()[1].text();
+        assert!(listed.contains(&replica.port().to_string()), "{listed}");
+        assert!(conn.info("slave0").contains("state=online"), "{}", conn.info("slave0"));
+    }
+    // When it is gone, nothing is collected any more.
+    replica.terminate();
+    server.wait_for_info("connected_slaves", |count| count == "0");
+    assert_reply!(conn, "SET after 1", "OK");
+}
