@@ -3,6 +3,7 @@
 //! Each session publishes into its own record; the registry finds records by id and by worker.
 //! Removing one is O(1). (S1)
 
+use crate::pubsub::Space;
 use brisk_engine::keyspace::{Waiter, Watcher};
 use brisk_reactor::Token;
 use std::collections::HashMap;
@@ -23,6 +24,8 @@ pub mod flag {
     pub const STALLED: u32 = 1 << 8;
     /// It is subscribed to something.
     pub const PUBSUB: u32 = 1 << 16;
+    /// The user it acts as was changed since it last looked.
+    pub const USER_CHANGED: u32 = 1 << 17;
 }
 
 /// What others may know of a client.
@@ -64,6 +67,8 @@ pub struct ClientRecord {
     pub queued_memory: AtomicU64,
     /// Whether what it watches was changed; set at the first WATCH.
     pub watcher: OnceLock<Arc<Watcher>>,
+    /// What it listens to, by [`Space`]; made at the first subscription.
+    pub topics: OnceLock<Box<Mutex<[Vec<Arc<[u8]>>; 3]>>>,
 }
 
 /// What a client said of itself.
@@ -87,6 +92,28 @@ impl ClientRecord {
     /// The wait its command is in.
     pub fn waiter(&self) -> MutexGuard<'_, Option<Arc<Waiter>>> {
         self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It begins to listen to `name`.
+    pub fn note_topic(&self, space: Space, name: &Arc<[u8]>) {
+        let topics = self.topics.get_or_init(Box::default);
+        let mut topics = topics.lock().unwrap_or_else(PoisonError::into_inner);
+        topics[space.index()].push(Arc::clone(name));
+    }
+
+    /// It no longer listens to its topic number `at`; the last takes that number.
+    pub fn forget_topic(&self, space: Space, at: usize) {
+        if let Some(topics) = self.topics.get() {
+            let mut topics = topics.lock().unwrap_or_else(PoisonError::into_inner);
+            topics[space.index()].swap_remove(at);
+        }
+    }
+
+    /// Whether `fits` is true of all that it listens to.
+    pub fn listens_only_to(&self, fits: impl Fn(Space, &[u8]) -> bool) -> bool {
+        let Some(topics) = self.topics.get() else { return true };
+        let topics = topics.lock().unwrap_or_else(PoisonError::into_inner);
+        Space::ALL.iter().all(|space| topics[space.index()].iter().all(|name| fits(*space, name)))
     }
 
     pub fn has(&self, flag: u32) -> bool {

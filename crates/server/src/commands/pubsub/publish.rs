@@ -2,13 +2,14 @@
 
 use crate::call::{Call, Command};
 use crate::pubsub::Space;
-use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Args, Outcome, Result};
 
 /// What both rows start from.
 const ROW: Spec = Spec {
     group: Group::PubSub,
     arity: 3,
+    channels: Channels::First,
     flags: Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST),
     ..Spec::EMPTY
 };

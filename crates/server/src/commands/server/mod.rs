@@ -1,5 +1,6 @@
 //! The server group: what runs the server, looks into it and measures it.
 
+mod acl;
 mod command;
 mod config;
 mod debug;
@@ -17,6 +18,7 @@ mod slowlog;
 use crate::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[
+    acl::COMMANDS,
     command::COMMANDS,
     config::COMMANDS,
     debug::COMMANDS,
