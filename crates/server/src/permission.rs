@@ -5,11 +5,11 @@
 //! user may do everything is not asked about: see [`Session::is_restricted`].
 
 use crate::acl::{
-    Account, Accounts, Context, Denied, Entry, Reason, Vocabulary, check, reads_every_key,
+    Account, Accounts, Affected, Context, Denied, Entry, Reason, Vocabulary, check, reads_every_key,
 };
 use crate::clients::{ClientRecord, flag};
 use crate::commands::describe_client;
-use crate::mailbox::Message;
+use crate::mailbox::{Message, Unblocked};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::Row;
@@ -95,15 +95,28 @@ impl Core {
     ) -> Result<(), Denied> {
         let word = |at: usize| words.word(at);
         let checked = check(&session.user, row, words.argc(), &word);
-        if let Err(denied) = &checked {
-            let object = match denied.reason {
-                Reason::Command | Reason::Auth => row.full_name().as_bytes(),
-                Reason::Key | Reason::Channel => words.word(denied.word),
-            };
-            let user = Arc::clone(&session.account);
-            self.note_denial(session, row, words, denied.reason, context, object, &user.name);
+        if let Err(denied) = checked {
+            self.note_denied(session, row, words, denied, context);
         }
         checked
+    }
+
+    /// Notes that a command was refused.
+    #[cold]
+    pub(crate) fn note_denied(
+        &mut self,
+        session: &Session,
+        row: &Row,
+        words: &Args<'_>,
+        denied: Denied,
+        context: Context,
+    ) {
+        let object = match denied.reason {
+            Reason::Command | Reason::Auth => row.full_name().as_bytes(),
+            Reason::Key | Reason::Channel => words.word(denied.word),
+        };
+        let user = &session.account.name;
+        self.note_denial(session, row, words, denied.reason, context, object, user);
     }
 
     /// The same for what a client sends; the error is the reply.
@@ -180,14 +193,32 @@ impl Core {
         self.shared.accounts.journal().add(entry, len_max);
     }
 
-    /// Closes the connections of these clients; the session's own after its reply.
-    pub fn close_clients(&mut self, session: &mut Session, clients: Vec<Arc<ClientRecord>>) {
-        for record in clients {
+    /// Users were changed by this session: connections that may not stay are closed, its own after the
+    /// reply, and commands that wait and may no longer run are answered.
+    pub fn settle_users(&mut self, session: &mut Session, affected: Affected) {
+        for (account, record) in affected.clients {
+            self.end_forbidden_wait(&account, &record);
+        }
+        for record in affected.doomed {
             if record.id == session.id() {
                 session.close_after_reply();
             } else {
                 self.close_client(&record);
             }
+        }
+    }
+
+    fn end_forbidden_wait(&self, account: &Account, record: &ClientRecord) {
+        let Some(waiter) = record.waiter().clone() else { return };
+        let Some(row) = self.shared.table.find_spec(waiter.command()) else { return };
+        let checked = waiter.with_words(&self.shared.keyspace, |words| {
+            check(&account.user(), row, words.argc(), &|at| words.word(at))
+        });
+        if let Err(denied) = checked
+            && waiter.end()
+        {
+            let (token, id, how) = (record.token, record.id, Unblocked::Forbidden(denied));
+            self.shared.mailboxes[record.worker].send(Message::Unblock { token, id, how });
         }
     }
 

@@ -1,7 +1,7 @@
 //! The command table: all rows of the engine and of this crate, found by name.
 
 use crate::call::ServerHandler;
-use brisk_engine::command::{Begin, CommandOf, Find, Flags, KeyFlags, Spec};
+use brisk_engine::command::{Begin, CommandOf, Find, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Handler, ctx};
 use std::collections::HashMap;
 
@@ -108,7 +108,7 @@ impl CommandTable {
             parent,
             run: run(command.run),
             keys: key_plan(spec),
-            looks_up_keys: spec.keys.iter().any(|keys| keys.flags.contains(KeyFlags::INCOMPLETE)),
+            looks_up_keys: spec.keys.iter().any(is_of_values),
             subcommands: command
                 .subcommands
                 .iter()
@@ -186,6 +186,15 @@ impl CommandTable {
         }
     }
 
+    /// The command with these facts, and its container. O(commands).
+    pub fn find_spec(
+        &self,
+        (spec, parent): (&'static Spec, Option<&'static Spec>),
+    ) -> Option<&Row> {
+        let name = ctx::full_name(parent, spec);
+        self.find_original(name.as_bytes())
+    }
+
     /// All commands in order of name, subcommands inside their containers.
     pub fn rows(&self) -> &[Row] {
         &self.rows
@@ -236,6 +245,11 @@ impl Row {
     pub fn is_monitored(&self) -> bool {
         !self.has(Flags::SKIP_MONITOR) && !self.has(Flags::ADMIN)
     }
+}
+
+/// Whether nothing but values tells where these keys are.
+fn is_of_values(keys: &KeySpec) -> bool {
+    matches!(keys.begin, Begin::Unknown) && keys.finder.is_none()
 }
 
 fn key_plan(spec: &Spec) -> KeyPlan {

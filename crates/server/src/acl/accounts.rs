@@ -68,18 +68,38 @@ impl Account {
         clients
     }
 
-    /// Puts a new version in force; the sessions that may not go on listening to what they do.
-    fn put(&self, user: User, all: &Clients) -> Vec<Arc<ClientRecord>> {
+    /// Puts a new version in force. Doomed are the sessions that may not go on listening to what they
+    /// do.
+    fn put(self: &Arc<Account>, user: User, all: &Clients) -> Affected {
         let before = self.user.swap(Arc::new(user));
         let user = self.user();
         let clients = self.clients(all);
         for record in &clients {
             record.set(flag::USER_CHANGED, true);
         }
-        if user.keeps_channels_of(&before) {
-            return Vec::new();
+        let mut doomed = Vec::new();
+        if !user.keeps_channels_of(&before) {
+            let ends = |record: &&Arc<ClientRecord>| !record.may_keep_listening(&user);
+            doomed.extend(clients.iter().filter(ends).cloned());
         }
-        clients.into_iter().filter(|record| !record.may_keep_listening(&user)).collect()
+        let clients = clients.into_iter().map(|record| (Arc::clone(self), record)).collect();
+        Affected { clients, doomed }
+    }
+}
+
+/// Whom a change of users concerns.
+#[derive(Debug, Default)]
+pub struct Affected {
+    /// Sessions whose users were changed.
+    pub clients: Vec<(Arc<Account>, Arc<ClientRecord>)>,
+    /// Sessions to close.
+    pub doomed: Vec<Arc<ClientRecord>>,
+}
+
+impl Affected {
+    fn join(&mut self, other: Affected) {
+        self.clients.extend(other.clients);
+        self.doomed.extend(other.doomed);
     }
 }
 
@@ -132,26 +152,26 @@ impl Accounts {
         lock(&self.journal)
     }
 
-    /// Creates a user or replaces what it may do. Returns the sessions to close, as do all that
-    /// change users; the other workers stand still.
-    pub fn set(&self, name: &[u8], user: User, all: &Clients) -> Vec<Arc<ClientRecord>> {
+    /// Creates a user or replaces what it may do. The other workers stand still, as for all that changes
+    /// users, and the caller settles what it returns (`Core::settle_users`).
+    pub fn set(&self, name: &[u8], user: User, all: &Clients) -> Affected {
         let known = self.find(name);
-        let doomed = match known {
+        let affected = match known {
             Some(account) => account.put(user, all),
             None => {
                 lock(&self.accounts).insert(name.into(), Account::new(name, user));
-                Vec::new()
+                Affected::default()
             }
         };
         self.note_default();
-        doomed
+        affected
     }
 
     /// Removes a user; `None` if there is none. The default user must not be asked for.
-    pub fn remove(&self, name: &[u8], all: &Clients) -> Option<Vec<Arc<ClientRecord>>> {
+    pub fn remove(&self, name: &[u8], all: &Clients) -> Option<Affected> {
         let account = lock(&self.accounts).remove(name)?;
         account.put(User::nobody(), all);
-        Some(account.clients(all))
+        Some(Affected { clients: Vec::new(), doomed: account.clients(all) })
     }
 
     /// Puts what an aclfile says in the place of all users, or nothing if anything is wrong with it.
@@ -162,7 +182,7 @@ impl Accounts {
         path: &Path,
         vocabulary: Vocabulary<'_>,
         all: &Clients,
-    ) -> Result<Vec<Arc<ClientRecord>>, Vec<u8>> {
+    ) -> Result<Affected, Vec<u8>> {
         let text = read(path).map_err(|error| {
             let why = os_reason(&error);
             [b"Error loading ACLs, opening file '", name, b"': ", why.as_bytes()].concat()
@@ -171,17 +191,17 @@ impl Accounts {
         Ok(self.replace(users, all))
     }
 
-    fn replace(&self, users: Users, all: &Clients) -> Vec<Arc<ClientRecord>> {
-        let mut doomed = Vec::new();
+    fn replace(&self, users: Users, all: &Clients) -> Affected {
+        let mut affected = Affected::default();
         for account in self.list() {
             if !users.contains_key(&account.name) {
-                doomed.extend(self.remove(&account.name, all).into_iter().flatten());
+                affected.join(self.remove(&account.name, all).unwrap_or_default());
             }
         }
         for (name, user) in users {
-            doomed.extend(self.set(&name, user, all));
+            affected.join(self.set(&name, user, all));
         }
-        doomed
+        affected
     }
 
     /// Writes all users into an aclfile: beside it, then in its place.

@@ -26,7 +26,7 @@ mod journal;
 mod selector;
 mod user;
 
-pub use self::accounts::{Account, Accounts};
+pub use self::accounts::{Account, Accounts, Affected};
 pub use self::check::{Denied, Reason, check, keys_of, reads_every_key};
 pub use self::journal::{Context, Entry, Journal};
 pub use self::selector::Selector;

@@ -89,6 +89,7 @@ pub const EXCLUDED: &[Excluded] = &[
     out("client|pause", ENDS),
     out("debug", ENDS),
     out("failover", ENDS),
+    out("acl*", "would change what the stream may do; compared by `access`"),
     out("monitor", FRAMES),
     out("psync", FRAMES),
     out("quit", ENDS),

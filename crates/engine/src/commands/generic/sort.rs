@@ -92,7 +92,7 @@ impl<'a> Wanted<'a> {
 fn may_look_up(denied: bool, option: &str) -> Result<()> {
     if denied {
         let text =
-            format!("ERR {option} option of SORT denied due to insufficient ACL permissions");
+            format!("ERR {option} option of SORT denied due to insufficient ACL permissions.");
         return Err(CommandError::text(text));
     }
     Ok(())

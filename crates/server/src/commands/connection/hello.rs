@@ -49,21 +49,24 @@ const HELLO: Command = Command {
     subcommands: &[],
 };
 
-/// Options work one after the other, as in Redis: what stands before a wrong one is done.
+/// All options are read first, as in Redis 7.2: with a wrong one, or a wrong password, nothing is done.
 fn hello(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let protocol = protocol_wanted(args)?;
+    let (mut login, mut name) = (None, None);
     while let Some(option) = args.optional() {
         if option.eq_ignore_ascii_case(b"AUTH") && args.remaining() >= 2 {
             call.redact(args.position());
             call.redact(args.position() + 1);
-            let (user, password) = (args.bytes()?, args.bytes()?);
-            authenticate(call, args, user, password)?;
+            login = Some((args.bytes()?, args.bytes()?));
         } else if option.eq_ignore_ascii_case(b"SETNAME") && args.remaining() >= 1 {
-            super::client::set_name(call, args.bytes()?)?;
+            name = Some(super::client::plain_name(args.bytes()?)?);
         } else {
             let before = "ERR Syntax error in HELLO option '";
             return Err(CommandError::text_around(before, option, "'"));
         }
+    }
+    if let Some((user, password)) = login {
+        authenticate(call, args, user, password)?;
     }
     if gate::must_authenticate(call.core, call.session) {
         return Err(CommandError::text(
@@ -71,6 +74,9 @@ fn hello(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
              HELLO AUTH <user> <pass> option can be used to authenticate the client and select \
              the RESP protocol version at the same time",
         ));
+    }
+    if let Some(name) = name {
+        call.session.record.edit_texts(|texts| texts.name = name);
     }
     if let Some(protocol) = protocol {
         call.session.set_protocol(protocol);

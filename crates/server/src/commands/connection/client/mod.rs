@@ -15,7 +15,7 @@ use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
 use crate::acl::DEFAULT_USER;
-pub(super) use identity::set_name;
+pub(super) use identity::plain_name;
 pub(crate) use list::describe as describe_client;
 
 /// The row that subcommands start from.

@@ -52,8 +52,8 @@ fn setuser(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             &format!("': {why}"),
         ),
     })?;
-    let doomed = shared.accounts.set(name, user, &shared.clients);
-    call.core.close_clients(call.session, doomed);
+    let affected = shared.accounts.set(name, user, &shared.clients);
+    call.core.settle_users(call.session, affected);
     Ok(call.reply.ok())
 }
 
@@ -87,8 +87,8 @@ fn deluser(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let shared = call.core.shared;
     let mut removed = 0;
     while let Some(name) = args.optional() {
-        if let Some(doomed) = shared.accounts.remove(name, &shared.clients) {
-            call.core.close_clients(call.session, doomed);
+        if let Some(affected) = shared.accounts.remove(name, &shared.clients) {
+            call.core.settle_users(call.session, affected);
             removed += 1;
         }
     }
@@ -225,8 +225,8 @@ fn load(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let path = call.core.config.path_in_dir(name);
     let vocabulary = shared.vocabulary();
     let loaded = shared.accounts.load(name.as_bytes(), &path, vocabulary, &shared.clients);
-    let doomed = loaded.map_err(|errors| CommandError::text_with("ERR ", &errors))?;
-    call.core.close_clients(call.session, doomed);
+    let affected = loaded.map_err(|errors| CommandError::text_with("ERR ", &errors))?;
+    call.core.settle_users(call.session, affected);
     Ok(call.reply.ok())
 }
 
