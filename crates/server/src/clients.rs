@@ -68,7 +68,7 @@ pub struct ClientRecord {
     /// Whether what it watches was changed; set at the first WATCH.
     pub watcher: OnceLock<Arc<Watcher>>,
     /// What it listens to, by [`Space`]; made at the first subscription.
-    pub topics: OnceLock<Box<Mutex<[Vec<Arc<[u8]>>; 3]>>>,
+    pub topics: OnceLock<Box<Mutex<TopicNames>>>,
 }
 
 /// What a client said of itself.
@@ -83,6 +83,11 @@ pub struct ClientTexts {
 impl ClientRecord {
     pub fn texts(&self) -> ClientTexts {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether it acts as the default user.
+    pub fn is_default_user(&self) -> bool {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).user.is_empty()
     }
 
     pub fn edit_texts(&self, edit: impl FnOnce(&mut ClientTexts)) {
@@ -128,6 +133,9 @@ impl ClientRecord {
         }
     }
 }
+
+/// What a client listens to, by [`Space`], in the order of its subscriptions.
+type TopicNames = [Vec<Arc<[u8]>>; 3];
 
 /// One worker's clients by id.
 type Records = HashMap<u64, Arc<ClientRecord>>;

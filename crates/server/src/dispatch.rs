@@ -68,9 +68,7 @@ impl Core {
             if session.in_transaction() && row.spec.in_multi.is_queued() {
                 return self.queue(session, row, batch.keys(request), &args, replies);
             }
-            if session.is_restricted() {
-                self.limit_lookups(session, row, &args);
-            }
+            self.limit_lookups(session, row, &args);
         }
         if row.parent.is_some() {
             args.skip_subcommand();
@@ -102,6 +100,7 @@ impl Core {
                 return Flow::Later(Stall::NextRound);
             }
             Err(error) => {
+                self.forget_limits();
                 replies.truncate(mark);
                 self.write_error(session, &error, replies);
                 (true, false)

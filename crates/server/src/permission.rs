@@ -149,10 +149,9 @@ impl Core {
         })
     }
 
-    /// Tells a command that looks up keys made of values, about to be run by a restricted session,
-    /// whether it may. Whoever runs it calls [`Core::forget_limits`] afterwards.
+    /// Tells a command that looks up keys made of values, about to be run, whether it may. Whoever runs it calls [`Core::forget_limits`] afterwards.
     pub fn limit_lookups(&mut self, session: &Session, row: &Row, words: &Args<'_>) {
-        if row.looks_up_keys {
+        if row.looks_up_keys && session.is_restricted() {
             let may = reads_every_key(&session.user, row, words.argc(), &|at| words.word(at));
             self.env.lookups_denied.set(!may);
         }
@@ -185,8 +184,12 @@ impl Core {
         };
         figure.fetch_add(1, Ordering::Relaxed);
         let len_max = usize::try_from(self.config.security.acllog_max_len).unwrap_or(0);
-        // What a transaction or a script runs is not the command that the client sent.
-        let sent = (context == Context::TopLevel || self.unit.is_none()).then_some(row);
+        // What EXEC or a script runs is not the command that the client sent.
+        let sent = match context {
+            Context::TopLevel => Some(row),
+            Context::Multi => self.unit.is_none().then_some(row),
+            Context::Script => None,
+        };
         let client =
             if len_max == 0 { String::new() } else { describe_client(self, session, words, sent) };
         let entry = Entry::new(reason, context, object, user, client, self.env.now().0);

@@ -59,7 +59,7 @@ impl Account {
     pub fn clients(&self, all: &Clients) -> Vec<Arc<ClientRecord>> {
         if self.is_default() {
             let mut clients = all.list();
-            clients.retain(|record| record.texts().user.is_empty());
+            clients.retain(|record| record.is_default_user());
             return clients;
         }
         let alive = |record: &&Arc<ClientRecord>| !record.killed.load(Ordering::Relaxed);

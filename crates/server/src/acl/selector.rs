@@ -341,8 +341,8 @@ impl Selector {
         if self.all_channels {
             return b"&*".to_vec();
         }
-        let rule = |pattern: &Box<[u8]>| [b"&", &**pattern].concat();
-        self.channels.iter().map(rule).collect::<Vec<_>>().join(&b' ')
+        let rule = |pattern: &[u8]| [b"&", pattern].concat();
+        self.channels.iter().map(|pattern| rule(pattern)).collect::<Vec<_>>().join(&b' ')
     }
 
     /// All rules, in the order that makes the same selector again.

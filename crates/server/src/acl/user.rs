@@ -240,11 +240,13 @@ impl User {
     /// Whether `self` may listen to all that `before` could, by the words of the rules.
     pub fn keeps_channels_of(&self, before: &User) -> bool {
         let all = |user: &User| user.selectors.iter().any(|selector| selector.all_channels);
-        let has = |pattern: &Box<[u8]>| {
-            self.selectors.iter().any(|selector| selector.channels.contains(pattern))
+        let has = |pattern: &[u8]| {
+            let mut known = self.selectors.iter().flat_map(|selector| &selector.channels);
+            known.any(|known| **known == *pattern)
         };
         all(self)
-            || (!all(before) && before.selectors.iter().all(|old| old.channels.iter().all(has)))
+            || (!all(before)
+                && before.selectors.iter().all(|old| old.channels.iter().all(|name| has(name))))
     }
 }
 

@@ -237,8 +237,6 @@ pub(super) const SAVE: Command = Command {
         complexity: "O(N). Where N is the number of configured users.",
         arity: 2,
         flags: ADMIN,
-        // Two at once, or a change between two users, would be a file that never was true.
-        scope: Scope::Quiescent,
         ..ROW
     },
     run: save,
