@@ -14,7 +14,6 @@ pub(super) const LOG: Command = Command {
         flags: ADMIN,
         args: &[Arg::one_of("operation", &[Arg::integer("count"), Arg::token("reset", "RESET")])
             .optional()],
-        history: &[("7.2.0", "Entries have an id, and tell when they were made and changed.")],
         ..ROW
     },
     run: log,
