@@ -44,7 +44,6 @@ const GROUPS: &[&str] = &[
 
 /// Commands of [`GROUPS`] that work on what the server does not have.
 const LATER: &[(&str, &str)] = &[
-    ("acl*", "users"),
     ("bgrewriteaof", "files"),
     ("bgsave", "files"),
     ("client|caching", "tracking"),

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::time::Instant;
 
 /// A server to compare: one we started, or one that runs already.
-enum Side {
+pub(crate) enum Side {
     Started(Server),
     Running(String),
 }
 
 impl Side {
-    fn of(text: &str) -> Result<Side> {
+    pub(crate) fn of(text: &str) -> Result<Side> {
         let program = match text {
             "brisk" => Program::Brisk,
             "redis" => Program::Redis,
@@ -31,7 +31,7 @@ impl Side {
         launch.try_start().map(Side::Started).map_err(anyhow::Error::msg)
     }
 
-    fn address(&self) -> String {
+    pub(crate) fn address(&self) -> String {
         match self {
             Side::Started(server) => server.address(),
             Side::Running(address) => address.clone(),
@@ -103,7 +103,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-fn table(options: &Options) -> Result<Table> {
+pub(crate) fn table(options: &Options) -> Result<Table> {
     let mut table = match options.text("table").unwrap_or("brisk") {
         "brisk" => {
             let mut table = Table::default();

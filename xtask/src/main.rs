@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "a command-line tool speaks on standard output")]
 
+mod access;
 mod bench;
 mod ci;
 mod diff;
@@ -19,6 +20,7 @@ cargo xtask ci [STEP …]             everything a change must pass (this is wha
 cargo xtask nightly [STEP …]        loom, miri and fuzzing, which take longer
 cargo xtask tidy                    the house rules that a program can check
 cargo xtask diff [--seed N] …       the same commands to our server and to a real Redis
+cargo xtask acl [--pairs N] …       what random users may do, judged by both servers
 cargo xtask bench <case|all> …      measurements beside a peer; `bench list` names the cases
 
 diff options:
@@ -33,6 +35,8 @@ diff options:
   --ours  redis|brisk|PATH|HOST:PORT    default brisk
   --theirs …                            default redis
   --table brisk|reference   command rows to draw from; default brisk
+acl options:
+  --seed N (1)  --pairs M (100000)  --ours, --theirs, --only, --without as for diff
 bench options:
   --rounds N (5)  --peer PROGRAM (redis-server)  --ours PROGRAM  --scale X (1.0)
 ";
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let task = words.next().unwrap_or_default();
     let result = Options::parse(words).and_then(|options| match task.as_str() {
+        "acl" => access::main(&options),
         "bench" => bench::main(&options),
         "ci" => ci::main(&options),
         "nightly" => nightly::main(&options),

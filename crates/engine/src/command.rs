@@ -38,6 +38,8 @@ pub struct Spec {
     pub categories: Categories,
     pub tips: &'static [&'static str],
     pub keys: &'static [KeySpec],
+    /// Which words are channels to publish to or to listen to.
+    pub channels: Channels,
     pub args: &'static [Arg],
     /// Pairs of version and what changed in it.
     pub history: &'static [(&'static str, &'static str)],
@@ -61,6 +63,7 @@ impl Spec {
         categories: Categories::empty(),
         tips: &[],
         keys: &[],
+        channels: Channels::None,
         args: &[],
         history: &[],
         deprecated: None,
@@ -103,6 +106,18 @@ impl Spec {
         }
         all.union(if flags.contains(Flags::FAST) { Categories::FAST } else { Categories::SLOW })
     }
+}
+
+/// Which words of a command name channels, for who may use which.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Channels {
+    None,
+    /// Word 1.
+    First,
+    /// All words from word 1 on.
+    Names,
+    /// The same; they are patterns of channels.
+    Patterns,
 }
 
 /// Which part of the keyspace a command works on, hence what is locked while it runs.

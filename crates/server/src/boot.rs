@@ -1,7 +1,9 @@
 //! From the command line to running workers, and back down.
 
+use crate::acl::{self, SetError, User, Vocabulary};
 use crate::config::args::{self, Invocation};
 use crate::config::choice::IoBackend;
+use crate::config::value::Text;
 use crate::config::{self, Config, Store, system};
 use crate::listeners::Listeners;
 use crate::log::{Log, Role};
@@ -103,6 +105,10 @@ fn run(mut store: Store) -> Result<u8, String> {
     let log = Arc::new(log);
     tell_panics(&log);
     let shared = share(&log, store, workers)?;
+    if let Err(why) = create_users(shared, &config) {
+        log.warning(format_args!("{why}"));
+        return Err(why);
+    }
     match TlsSettings::prepare(&config, &log) {
         Ok(None) => {}
         Ok(Some(settings)) => shared.tls.put(settings),
@@ -156,15 +162,7 @@ fn open_log(config: &Config) -> Result<Log, String> {
 /// What the workers share lives as long as the process.
 fn share(log: &Arc<Log>, store: Store, workers: usize) -> Result<&'static Shared, String> {
     let config = store.current();
-    let renames: Vec<(String, String)> = config
-        .security
-        .renames
-        .iter()
-        .map(|rename| {
-            let text = |text: &config::value::Text| text.to_string_lossy().into_owned();
-            (text(&rename.command), text(&rename.to))
-        })
-        .collect();
+    let renames = config.security.renamed_commands();
     let table: &'static CommandTable = Box::leak(Box::new(CommandTable::new(&renames)?));
     let (k0, k1) = (random_u64()?, random_u64()?);
     let databases = config.process.databases.clamp(1, i64::from(i32::MAX)) as u32;
@@ -183,6 +181,64 @@ fn share(log: &Arc<Log>, store: Store, workers: usize) -> Result<&'static Shared
     shared.replication_id = random_id()?;
     shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
     Ok(Box::leak(Box::new(shared)))
+}
+
+/// The users that the configuration asks for. No session is there yet.
+fn create_users(shared: &Shared, config: &Config) -> Result<(), String> {
+    let security = &config.security;
+    let (accounts, clients) = (&shared.accounts, &shared.clients);
+    accounts.set_default_password(security.requirepass.as_bytes(), clients);
+    if !security.aclfile.is_empty() && !security.users.is_empty() {
+        return Err("Configuring Brisk with users defined in the configuration file and at the \
+                    same setting an ACL file path is invalid. This setup is very likely to lead \
+                    to configuration errors and security holes, please define either an ACL file \
+                    or declare users directly in your configuration file, but not both."
+            .to_owned());
+    }
+    let vocabulary = shared.vocabulary();
+    for words in &security.users {
+        let Some((name, rules)) = words.split_first() else { continue };
+        let user = configured_user(name, rules, vocabulary)?;
+        if !user.is_enabled() {
+            shared.log.notice(format_args!(
+                "The user '{}' is disabled (there is no 'on' modifier in the user description). \
+                 Make sure this is not a configuration error.",
+                name.to_string_lossy()
+            ));
+        }
+        accounts.set(name.as_bytes(), user, clients);
+    }
+    if !security.aclfile.is_empty() {
+        let (name, path) = (security.aclfile.as_bytes(), config.path_in_dir(&security.aclfile));
+        accounts.load(name, &path, vocabulary, clients).map_err(|errors| {
+            let errors = String::from_utf8_lossy(&errors).into_owned();
+            format!("Aborting Brisk startup because of ACL errors: {errors}")
+        })?;
+    }
+    Ok(())
+}
+
+/// The user of a `user` line.
+fn configured_user(
+    name: &Text,
+    rules: &[Text],
+    vocabulary: Vocabulary<'_>,
+) -> Result<User, String> {
+    if acl::has_spaces(name.as_bytes()) {
+        return Err("Spaces not allowed in ACL usernames".to_owned());
+    }
+    let rules: Vec<&[u8]> = rules.iter().map(Text::as_bytes).collect();
+    User::new(vocabulary.channels).changed(&rules, vocabulary).map_err(|error| match error {
+        SetError::Unmatched(rule) => format!(
+            "Unmatched parenthesis in acl selector starting at '{}'.",
+            String::from_utf8_lossy(&rule)
+        ),
+        SetError::Rule(rule, why) => format!(
+            "Error loading ACL rule '{}' for the user named '{}': {why}",
+            String::from_utf8_lossy(&rule),
+            name.to_string_lossy()
+        ),
+    })
 }
 
 /// 40 random hexadecimal digits.

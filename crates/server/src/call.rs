@@ -78,6 +78,6 @@ impl Call<'_> {
 
     /// The error for a wrong number of arguments that arity alone does not catch.
     pub fn wrong_arity(&self) -> CommandError {
-        CommandError::Arity(self.row.name.clone().into())
+        CommandError::Arity(self.row.full_name().into())
     }
 }

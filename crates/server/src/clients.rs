@@ -3,6 +3,7 @@
 //! Each session publishes into its own record; the registry finds records by id and by worker.
 //! Removing one is O(1). (S1)
 
+use crate::pubsub::Space;
 use brisk_engine::keyspace::{Waiter, Watcher};
 use brisk_reactor::Token;
 use std::collections::HashMap;
@@ -25,6 +26,8 @@ pub mod flag {
     pub const REPLICA: u32 = 1 << 9;
     /// It is subscribed to something.
     pub const PUBSUB: u32 = 1 << 16;
+    /// The user it acts as was changed since it last looked.
+    pub const USER_CHANGED: u32 = 1 << 17;
 }
 
 /// What others may know of a client.
@@ -66,6 +69,8 @@ pub struct ClientRecord {
     pub queued_memory: AtomicU64,
     /// Whether what it watches was changed; set at the first WATCH.
     pub watcher: OnceLock<Arc<Watcher>>,
+    /// What it listens to, by [`Space`]; made at the first subscription.
+    pub topics: OnceLock<Box<Mutex<TopicNames>>>,
 }
 
 /// What a client said of itself.
@@ -82,6 +87,11 @@ impl ClientRecord {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Whether it acts as the default user.
+    pub fn is_default_user(&self) -> bool {
+        self.texts.lock().unwrap_or_else(PoisonError::into_inner).user.is_empty()
+    }
+
     pub fn edit_texts(&self, edit: impl FnOnce(&mut ClientTexts)) {
         edit(&mut self.texts.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -89,6 +99,28 @@ impl ClientRecord {
     /// The wait its command is in.
     pub fn waiter(&self) -> MutexGuard<'_, Option<Arc<Waiter>>> {
         self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It begins to listen to `name`.
+    pub fn note_topic(&self, space: Space, name: &Arc<[u8]>) {
+        let topics = self.topics.get_or_init(Box::default);
+        let mut topics = topics.lock().unwrap_or_else(PoisonError::into_inner);
+        topics[space.index()].push(Arc::clone(name));
+    }
+
+    /// It no longer listens to its topic number `at`; the last takes that number.
+    pub fn forget_topic(&self, space: Space, at: usize) {
+        if let Some(topics) = self.topics.get() {
+            let mut topics = topics.lock().unwrap_or_else(PoisonError::into_inner);
+            topics[space.index()].swap_remove(at);
+        }
+    }
+
+    /// Whether `fits` is true of all that it listens to.
+    pub fn listens_only_to(&self, fits: impl Fn(Space, &[u8]) -> bool) -> bool {
+        let Some(topics) = self.topics.get() else { return true };
+        let topics = topics.lock().unwrap_or_else(PoisonError::into_inner);
+        Space::ALL.iter().all(|space| topics[space.index()].iter().all(|name| fits(*space, name)))
     }
 
     pub fn has(&self, flag: u32) -> bool {
@@ -103,6 +135,9 @@ impl ClientRecord {
         }
     }
 }
+
+/// What a client listens to, by [`Space`], in the order of its subscriptions.
+type TopicNames = [Vec<Arc<[u8]>>; 3];
 
 /// One worker's clients by id.
 type Records = HashMap<u64, Arc<ClientRecord>>;

@@ -58,7 +58,7 @@ impl Core {
         }
         let armed = shared.armed.load(Ordering::Relaxed);
         if gate::is_armed(armed, session, row) {
-            match gate::ask(self, session, row) {
+            match gate::ask(self, session, row, &args) {
                 Verdict::Pass => {}
                 Verdict::Refuse(error) => {
                     return self.reject(session, Some(row), error, &args, replies);
@@ -68,6 +68,7 @@ impl Core {
             if session.in_transaction() && row.spec.in_multi.is_queued() {
                 return self.queue(session, row, batch.keys(request), &args, replies);
             }
+            self.limit_lookups(session, row, &args);
         }
         if row.parent.is_some() {
             args.skip_subcommand();
@@ -88,15 +89,18 @@ impl Core {
                 (false, outcome == Outcome::Waiting)
             }
             Err(CommandError::SlotFrozen) => {
+                self.forget_limits();
                 replies.truncate(mark);
                 return Flow::Later(Stall::Frozen);
             }
             Err(CommandError::SlotBusy) => {
+                self.forget_limits();
                 replies.truncate(mark);
                 self.stats().slot_conflicts.add(1);
                 return Flow::Later(Stall::NextRound);
             }
             Err(error) => {
+                self.forget_limits();
                 replies.truncate(mark);
                 self.write_error(session, &error, replies);
                 (true, false)
@@ -274,7 +278,7 @@ fn misused(row: &'static Row, args: &Args<'_>) -> Option<CommandError> {
     if row.spec.arity_admits(args.argc()) {
         None
     } else {
-        Some(CommandError::Arity(row.name.as_str().into()))
+        Some(CommandError::Arity(row.full_name().into()))
     }
 }
 

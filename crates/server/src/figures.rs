@@ -17,6 +17,9 @@ pub struct Figures {
     pub evicted_clients: AtomicU64,
     pub unexpected_errors: AtomicU64,
     pub denied_by_auth: AtomicU64,
+    pub denied_by_command: AtomicU64,
+    pub denied_by_key: AtomicU64,
+    pub denied_by_channel: AtomicU64,
     /// Times that a worker had too many published messages before it.
     pub congestions: AtomicU64,
     /// Bytes resident, as last asked from the kernel.

@@ -9,9 +9,9 @@ use crate::session::{Session, Stall};
 use crate::shared::armed;
 use crate::table::Row;
 use crate::worker::Core;
-use brisk_engine::CommandError;
 use brisk_engine::command::{Flags, InMulti};
 use brisk_engine::ctx::full_name;
+use brisk_engine::{Args, CommandError};
 
 /// What a check says.
 pub enum Verdict {
@@ -22,13 +22,14 @@ pub enum Verdict {
     Wait(Stall),
 }
 
-type Check = fn(&mut Core, &Session, &Row) -> Verdict;
+type Check = fn(&mut Core, &Session, &Row, &Args<'_>) -> Verdict;
 
 /// The checks by name, first to last.
 pub const CHECKS: &[(&str, Check)] = &[
     ("protected", protected),
     ("authentication", authentication),
     ("transaction", transaction),
+    ("permission", permission),
     ("memory", memory),
     ("subscribed", subscribed),
     ("monitor", monitor),
@@ -40,7 +41,7 @@ pub const CHECKS: &[(&str, Check)] = &[
 #[inline]
 pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
     armed & (armed::MAXMEMORY | armed::PAUSE | armed::MONITOR | armed::CONGESTION) != 0
-        || !session.authenticated
+        || session.is_restricted()
         || session.in_transaction()
         || session.listens
         || row.has(Flags::PROTECTED)
@@ -48,9 +49,9 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
 
 /// Asks all checks in order.
 #[cold]
-pub fn ask(core: &mut Core, session: &Session, row: &Row) -> Verdict {
+pub fn ask(core: &mut Core, session: &Session, row: &Row, args: &Args<'_>) -> Verdict {
     for (_, check) in CHECKS {
-        match check(core, session, row) {
+        match check(core, session, row, args) {
             Verdict::Pass => {}
             other => return other,
         }
@@ -59,7 +60,7 @@ pub fn ask(core: &mut Core, session: &Session, row: &Row) -> Verdict {
 }
 
 /// DEBUG and MODULE are off unless the configuration allows them.
-fn protected(core: &mut Core, session: &Session, row: &Row) -> Verdict {
+fn protected(core: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
     if !row.has(Flags::PROTECTED) {
         return Verdict::Pass;
     }
@@ -88,10 +89,10 @@ fn protected(core: &mut Core, session: &Session, row: &Row) -> Verdict {
 
 /// Whether the session must say a password before it may do anything else.
 pub fn must_authenticate(core: &Core, session: &Session) -> bool {
-    !session.authenticated && !core.config.security.requirepass.is_empty()
+    !session.authenticated && !core.shared.accounts.default_is_open()
 }
 
-fn authentication(core: &mut Core, session: &Session, row: &Row) -> Verdict {
+fn authentication(core: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
     if row.has(Flags::NO_AUTH) || !must_authenticate(core, session) {
         Verdict::Pass
     } else {
@@ -99,7 +100,7 @@ fn authentication(core: &mut Core, session: &Session, row: &Row) -> Verdict {
     }
 }
 
-fn transaction(_: &mut Core, session: &Session, row: &Row) -> Verdict {
+fn transaction(_: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
     if session.in_transaction() && row.has(Flags::NO_MULTI) {
         Verdict::Refuse(CommandError::text("ERR Command not allowed inside a transaction"))
     } else {
@@ -107,9 +108,19 @@ fn transaction(_: &mut Core, session: &Session, row: &Row) -> Verdict {
     }
 }
 
+fn permission(core: &mut Core, session: &Session, row: &Row, args: &Args<'_>) -> Verdict {
+    if !session.is_restricted() {
+        return Verdict::Pass;
+    }
+    match core.permit_client(session, row, args) {
+        Ok(()) => Verdict::Pass,
+        Err(error) => Verdict::Refuse(error),
+    }
+}
+
 /// Makes room, and refuses what needs more if there is none: also to queue anything. Nothing is
 /// evicted during a pause: the data is to stay as it is.
-fn memory(core: &mut Core, session: &Session, row: &Row) -> Verdict {
+fn memory(core: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
     let fits = core.config.memory.maxmemory == 0 || core.make_room();
     let grows_queue =
         session.in_transaction() && !matches!(row.spec.in_multi, InMulti::Ends | InMulti::Executes);
@@ -120,7 +131,7 @@ fn memory(core: &mut Core, session: &Session, row: &Row) -> Verdict {
     }
 }
 
-fn subscribed(_: &mut Core, session: &Session, row: &Row) -> Verdict {
+fn subscribed(_: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
     if !session.only_listens() || row.has(Flags::WHILE_SUBSCRIBED) {
         return Verdict::Pass;
     }
@@ -133,12 +144,12 @@ fn subscribed(_: &mut Core, session: &Session, row: &Row) -> Verdict {
 }
 
 /// Whatever runs may publish, if only an event.
-fn congestion(core: &mut Core, _: &Session, _: &Row) -> Verdict {
+fn congestion(core: &mut Core, _: &Session, _: &Row, _: &Args<'_>) -> Verdict {
     if core.is_congested() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }
 
 /// A session that monitors is a replica to Redis, which may not look at keys.
-fn monitor(_: &mut Core, session: &Session, row: &Row) -> Verdict {
+fn monitor(_: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
     let touches_keys = session.flags_of(row).intersects(Flags::WRITE.union(Flags::READONLY));
     if touches_keys && session.record.has(flag::MONITOR) {
         Verdict::Refuse(CommandError::text("ERR Replica can't interact with the keyspace"))
@@ -148,7 +159,7 @@ fn monitor(_: &mut Core, session: &Session, row: &Row) -> Verdict {
 }
 
 /// Sessions that monitor are never paused.
-fn pause(core: &mut Core, session: &Session, row: &Row) -> Verdict {
+fn pause(core: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,
         Some(Paused::Writes) => session.flags_of(row).contains(Flags::WRITE),

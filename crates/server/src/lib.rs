@@ -1,6 +1,7 @@
 //! The Brisk server: everything that needs a session, a thread, a file or the process.
 #![forbid(unsafe_code)]
 
+pub mod acl;
 pub mod background;
 pub mod batch;
 pub mod boot;
@@ -21,6 +22,7 @@ pub mod mailbox;
 pub mod memory;
 pub mod monitor;
 pub mod pause;
+pub mod permission;
 pub mod pubsub;
 pub mod quiesce;
 pub mod reconfigure;

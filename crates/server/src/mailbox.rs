@@ -1,5 +1,6 @@
 //! Messages from one worker, or from any other thread, to a worker.
 
+use crate::acl::Denied;
 use crate::listeners::Replacement;
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Token, Waker};
@@ -51,6 +52,8 @@ pub struct Delivery {
 pub enum Unblocked {
     Timeout,
     Error,
+    /// Its user may not run the command any more.
+    Forbidden(Denied),
 }
 
 #[derive(Debug, Default)]

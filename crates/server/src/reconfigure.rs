@@ -83,6 +83,10 @@ fn reserve_files(shared: &Shared, maxclients: i64) -> Result<(), Rejection> {
 pub fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
+    if new.security.requirepass != old.security.requirepass {
+        let password = new.security.requirepass.as_bytes();
+        shared.accounts.set_default_password(password, &shared.clients);
+    }
     let mailboxes = || shared.mailboxes.iter();
     if let Some(settings) = prepared.tls {
         shared.tls.put(settings);

@@ -1,5 +1,6 @@
 //! A session: one connected client, seen from inside the server.
 
+use crate::acl::{Account, User};
 use crate::clients::{ClientRecord, flag};
 use crate::pubsub::Subscriptions;
 use crate::replication::replica::Replica;
@@ -58,6 +59,12 @@ pub struct Session {
     pub db: DbIndex,
     pub protocol: Protocol,
     pub authenticated: bool,
+    /// Whom it acts as.
+    pub account: Arc<Account>,
+    /// The version of that user which it works with.
+    pub user: Arc<User>,
+    /// Its commands must be checked: it is not authenticated, or may not do everything.
+    pub restricted: bool,
     pub reply_mode: ReplyMode,
     /// Its commands leave access clocks alone (CLIENT NO-TOUCH).
     pub no_touch: bool,
@@ -96,13 +103,19 @@ pub struct Session {
 }
 
 impl Session {
-    pub fn new(record: Arc<ClientRecord>, authenticated: bool) -> Session {
+    /// A new connection, which acts as the default user.
+    pub fn new(record: Arc<ClientRecord>, default: &Arc<Account>) -> Session {
+        let user = default.user();
+        let authenticated = user.is_open();
         Session {
             token: record.token,
             record,
             db: DbIndex(0),
             protocol: Protocol::Resp2,
             authenticated,
+            account: Arc::clone(default),
+            restricted: !authenticated || !user.is_unrestricted(),
+            user,
             reply_mode: ReplyMode::On,
             no_touch: false,
             stall: Stall::None,
@@ -159,10 +172,10 @@ impl Session {
     }
 
     /// Back to what a new connection has; only what the client library said of itself stays.
-    pub fn reset(&mut self, authenticated: bool) {
+    pub fn reset(&mut self, default: &Arc<Account>) {
         self.select(DbIndex(0));
         self.set_protocol(Protocol::Resp2);
-        self.authenticated = authenticated;
+        self.act_as(default, default.user().is_open());
         self.reply_mode = ReplyMode::On;
         self.no_touch = false;
         self.record.set(flag::MONITOR | flag::NO_EVICT | flag::NO_TOUCH, false);
@@ -183,6 +196,12 @@ impl Session {
     #[inline]
     pub fn is_closing(&self) -> bool {
         self.record.has(flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP)
+    }
+
+    /// Whether it is closing, or its user was changed.
+    #[inline]
+    pub fn needs_attention(&self) -> bool {
+        self.record.has(flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP | flag::USER_CHANGED)
     }
 
     /// Whether replies to the present command are sent.

@@ -1,5 +1,6 @@
 //! What all workers share.
 
+use crate::acl::{Accounts, Vocabulary};
 use crate::clients::Clients;
 use crate::config::{Config, Store};
 use crate::latency::Latency;
@@ -47,6 +48,7 @@ pub struct Shared {
     pub store: Mutex<Store>,
     pub quiesce: Quiesce,
     pub clients: Clients,
+    pub accounts: Accounts,
     pub mailboxes: Box<[Mailbox]>,
     pub stats: Box<[WorkerStats]>,
     /// Bits of [`armed`].
@@ -96,7 +98,9 @@ impl Shared {
         run_id: String,
         started_unix_ms: u64,
     ) -> Shared {
+        let channels = config.security.acl_pubsub_default;
         Shared {
+            accounts: Accounts::new(Vocabulary { table, channels }),
             log,
             keyspace,
             table,

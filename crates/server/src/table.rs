@@ -1,7 +1,7 @@
 //! The command table: all rows of the engine and of this crate, found by name.
 
 use crate::call::ServerHandler;
-use brisk_engine::command::{Begin, CommandOf, Find, Flags, KeyFlags, Spec};
+use brisk_engine::command::{Begin, CommandOf, Find, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Handler, ctx};
 use std::collections::HashMap;
 
@@ -18,6 +18,8 @@ pub struct Row {
     pub parent: Option<&'static Spec>,
     pub run: Run,
     pub keys: KeyPlan,
+    /// It may look up keys that are made of values.
+    pub looks_up_keys: bool,
     pub subcommands: Vec<Row>,
 }
 
@@ -42,12 +44,16 @@ pub enum KeyPlan {
 
 /// Slots of the name index; a power of two, several times the number of commands.
 const INDEX_LEN: usize = 2048;
+/// Commands and subcommands, at most.
+pub const ROWS_MAX: usize = 1024;
 const NO_ROW: u16 = u16::MAX;
 
 /// All commands.
 #[derive(Debug)]
 pub struct CommandTable {
     rows: Vec<Row>,
+    /// Those that `rename-command` has removed: rules about permissions may still name them.
+    removed: Vec<Row>,
     index: Box<[u16]>,
     ids: usize,
 }
@@ -56,8 +62,12 @@ impl CommandTable {
     /// The table of all commands, with `renamed` names (`rename-command`): a new name, or an empty
     /// one that removes the command. Errors name the directive's problem.
     pub fn new(renamed: &[(String, String)]) -> Result<CommandTable, String> {
-        let mut table =
-            CommandTable { rows: Vec::new(), index: vec![NO_ROW; INDEX_LEN].into(), ids: 0 };
+        let mut table = CommandTable {
+            rows: Vec::new(),
+            removed: Vec::new(),
+            index: vec![NO_ROW; INDEX_LEN].into(),
+            ids: 0,
+        };
         for command in brisk_engine::commands::all() {
             let row = table.row(command, None, Run::Data);
             table.rows.push(row);
@@ -67,6 +77,7 @@ impl CommandTable {
             table.rows.push(row);
         }
         table.rows.sort_by(|a, b| a.name.cmp(&b.name));
+        assert!(table.ids <= ROWS_MAX, "sets of commands have a bit for each");
         table.rename(renamed)?;
         for (at, row) in table.rows.iter_mut().enumerate() {
             let name = row.name.as_bytes();
@@ -97,6 +108,7 @@ impl CommandTable {
             parent,
             run: run(command.run),
             keys: key_plan(spec),
+            looks_up_keys: spec.keys.iter().any(is_of_values),
             subcommands: command
                 .subcommands
                 .iter()
@@ -112,7 +124,8 @@ impl CommandTable {
                 return Err("No such command in rename-command".to_owned());
             };
             if to.is_empty() {
-                self.rows.remove(at);
+                let row = self.rows.remove(at);
+                self.removed.push(row);
             } else if self.rows.iter().any(|row| named(row, to)) {
                 return Err("Target command name already exists".to_owned());
             } else {
@@ -152,6 +165,34 @@ impl CommandTable {
             None => Some(row),
             Some(subcommand) => row.subcommand(subcommand),
         }
+    }
+
+    /// All commands by the names they had before `rename-command`, also those it removed, in no order.
+    pub fn original(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().chain(&self.removed)
+    }
+
+    /// The command or subcommand of a full name such as `client|list`, whatever `rename-command` made
+    /// of it. O(commands).
+    pub fn find_original(&self, name: &[u8]) -> Option<&Row> {
+        let mut words = name.split(|&byte| byte == b'|');
+        let first = words.next()?;
+        let row =
+            self.original().find(|row| row.spec.name.as_bytes().eq_ignore_ascii_case(first))?;
+        match (words.next(), words.next()) {
+            (None, _) => Some(row),
+            (Some(subcommand), None) => row.subcommand(subcommand),
+            (Some(_), Some(_)) => None,
+        }
+    }
+
+    /// The command with these facts, and its container. O(commands).
+    pub fn find_spec(
+        &self,
+        (spec, parent): (&'static Spec, Option<&'static Spec>),
+    ) -> Option<&Row> {
+        let name = ctx::full_name(parent, spec);
+        self.find_original(name.as_bytes())
     }
 
     /// All commands in order of name, subcommands inside their containers.
@@ -204,6 +245,11 @@ impl Row {
     pub fn is_monitored(&self) -> bool {
         !self.has(Flags::SKIP_MONITOR) && !self.has(Flags::ADMIN)
     }
+}
+
+/// Whether nothing but values tells where these keys are.
+fn is_of_values(keys: &KeySpec) -> bool {
+    matches!(keys.begin, Begin::Unknown) && keys.finder.is_none()
 }
 
 fn key_plan(spec: &Spec) -> KeyPlan {

@@ -265,6 +265,19 @@ impl Core {
         debug_assert_eq!(session.db, command.db, "the database that was foreseen");
         let mut args = transaction.args(command, shared.keyspace.hasher());
         let mark = replies.mark();
+        if session.has_old_user() {
+            session.renew_user();
+        }
+        if session.is_restricted() {
+            if let Err(error) = self.permit_queued(session, row, &args) {
+                self.write_error(session, &error, replies);
+                if !session.wants_reply() {
+                    replies.truncate(mark);
+                }
+                return;
+            }
+            self.limit_lookups(session, row, &args);
+        }
         let reply = Reply::new(replies, session.protocol);
         let result = match row.run {
             Run::Data(run) => {
@@ -280,6 +293,7 @@ impl Core {
                 run(&mut call, &mut args).map(|_| ())
             }
         };
+        self.forget_limits();
         if let Err(error) = &result {
             replies.truncate(mark);
             self.write_error(session, error, replies);

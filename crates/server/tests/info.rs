@@ -11,7 +11,15 @@ fn brisk() -> Launch {
 const OWN_FIELDS: &[(&str, &[&str])] = &[
     ("Server", &["brisk_version"]),
     // Of version 7.2.
-    ("Stats", &["acl_access_denied_auth"]),
+    (
+        "Stats",
+        &[
+            "acl_access_denied_auth",
+            "acl_access_denied_cmd",
+            "acl_access_denied_key",
+            "acl_access_denied_channel",
+        ],
+    ),
     ("Clients", &["total_blocking_keys", "total_blocking_keys_on_nokey"]),
     // Of version 7.4.
     ("Stats", &["expired_subkeys"]),

@@ -11,6 +11,7 @@ use super::interest::Interests;
 use super::keys::lock_patiently;
 use super::marks::WAITED_FOR;
 use super::{DbIndex, Key, Keys, Keyspace, SlotId};
+use crate::args::Args;
 use crate::command::Spec;
 use crate::env::Env;
 use crate::exec::Recorded;
@@ -115,6 +116,11 @@ impl Waiter {
     /// The command that waits, and its container.
     pub fn command(&self) -> (&'static Spec, Option<&'static Spec>) {
         (self.command.spec(), self.command.parent())
+    }
+
+    /// Shows the words of the command that waits.
+    pub fn with_words<R>(&self, keyspace: &Keyspace, show: impl FnOnce(&Args<'_>) -> R) -> R {
+        self.command.with_args(keyspace, |args, _| show(args))
     }
 
     fn claim(&self) -> Claim {

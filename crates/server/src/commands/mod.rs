@@ -7,6 +7,7 @@ mod server;
 mod transactions;
 
 use crate::call::Command;
+pub(crate) use connection::describe_client;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
 const FAMILIES: &[&[&[Command]]] =

@@ -36,9 +36,12 @@ mod words;
 pub use error::{ConfigError, FileError, Rejection, RewriteError};
 pub use file::{DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, load};
 pub use rewrite::Replacement;
-pub(crate) use special::os_reason;
+pub(crate) use rewrite::replace as replace_file;
 pub use special::{BIND_ADDRESSES_MAX, PERCENTILES_MAX, SAVE_RULES_MAX, THREADS_MAX};
+pub(crate) use special::{os_reason, plain_or_quoted};
 pub use store::{Caller, Store};
+
+pub(crate) use words::{is_blank, quote, split as split_words};
 
 use std::fmt;
 

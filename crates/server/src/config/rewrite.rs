@@ -39,7 +39,7 @@ pub(super) fn rewrite(
 }
 
 /// Puts `text` in the place of `file`: written beside it, flushed, renamed, the rename flushed.
-fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let unique = std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos());

@@ -47,7 +47,7 @@ pub(super) const BIND: Special = Special {
 };
 
 /// A word as it is if it reads back so, else in quotes.
-fn plain_or_quoted(word: &[u8]) -> String {
+pub(crate) fn plain_or_quoted(word: &[u8]) -> String {
     let plain = |b: &u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'\'' | b'\\');
     if !word.is_empty() && word.iter().all(plain) { text(word) } else { words::quote(word) }
 }

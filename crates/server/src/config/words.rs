@@ -7,7 +7,7 @@
 /// `\'`. A closing quote must be followed by a blank or the end.
 ///
 /// `None` when quotes do not close or text follows a closing quote. O(line).
-pub(super) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+pub(crate) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = line;
     loop {
@@ -26,7 +26,7 @@ pub(super) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
 }
 
 /// Blanks as C's `isspace` counts them.
-pub(super) fn is_blank(byte: u8) -> bool {
+pub(crate) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
 }
 
@@ -98,7 +98,7 @@ fn hex(digit: u8) -> u8 {
 }
 
 /// `bytes` in double quotes, printable ASCII only; `split` reads back exactly `bytes`.
-pub(super) fn quote(bytes: &[u8]) -> String {
+pub(crate) fn quote(bytes: &[u8]) -> String {
     use std::fmt::Write;
 
     let mut out = String::with_capacity(bytes.len() + 2);

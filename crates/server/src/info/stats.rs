@@ -38,8 +38,11 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("io_threaded_writes_processed", 0);
     text.number("reply_buffer_shrinks", 0);
     text.number("reply_buffer_expands", 0);
-    // A field of Redis 7.2.
+    // Fields of Redis 7.2.
     text.number("acl_access_denied_auth", load(&figures.denied_by_auth));
+    text.number("acl_access_denied_cmd", load(&figures.denied_by_command));
+    text.number("acl_access_denied_key", load(&figures.denied_by_key));
+    text.number("acl_access_denied_channel", load(&figures.denied_by_channel));
 }
 
 /// Keys that came to an end, and looks for keys.

@@ -111,25 +111,26 @@ impl Topics {
         id
     }
 
-    /// Takes a subscription away; its name if it was there.
+    /// Takes a subscription away; if it was there, its name and its number among those of the session,
+    /// which the last one has now.
     pub fn remove(
         &mut self,
         token: Token,
         own: &mut Subscriptions,
         space: Space,
         name: &[u8],
-    ) -> Option<Arc<[u8]>> {
+    ) -> Option<(Arc<[u8]>, usize)> {
         let id = *self.by_name[space.index()].get(name)?;
         self.cut(token, own, space, id)
     }
 
-    /// Takes the session's last subscription of this kind away; its name, if there was one.
+    /// Takes the session's last subscription of this kind away; its name and number, if there was one.
     pub fn pop(
         &mut self,
         token: Token,
         own: &mut Subscriptions,
         space: Space,
-    ) -> Option<Arc<[u8]>> {
+    ) -> Option<(Arc<[u8]>, usize)> {
         let id = *own.topics[space.index()].last()?;
         self.cut(token, own, space, id)
     }
@@ -140,7 +141,7 @@ impl Topics {
         own: &mut Subscriptions,
         space: Space,
         id: u32,
-    ) -> Option<Arc<[u8]>> {
+    ) -> Option<(Arc<[u8]>, usize)> {
         let own = &mut own.topics[space.index()];
         let index = index_of(token);
         let edge = self.edges.remove(&(index, id))?;
@@ -161,7 +162,7 @@ impl Topics {
             self.free.push(id);
             self.by_name[space.index()].remove(&name);
         }
-        Some(name)
+        Some((name, edge.among_topics as usize))
     }
 }
 
@@ -208,7 +209,7 @@ mod tests {
             let key = (who, space.index(), name.to_vec());
             assert_eq!(topics.listens(*token, space, &name), model.contains(&key));
             if random.below(40) == 0 {
-                while let Some(name) = topics.pop(*token, own, space) {
+                while let Some((name, _)) = topics.pop(*token, own, space) {
                     assert!(model.remove(&(who, space.index(), name.to_vec())));
                 }
             } else if model.remove(&key) {

@@ -192,6 +192,7 @@ impl Core {
         let since = self.shared.pubsub.add(space, &name, self.id);
         let member = Member { token, since };
         self.topics.add(member, &mut session.subscriptions, space, &name);
+        session.record.note_topic(space, &name);
         self.note_subscriptions(session, space);
         true
     }
@@ -199,7 +200,9 @@ impl Core {
     /// A session listens no more; false if it did not before.
     pub fn unsubscribe(&mut self, session: &mut Session, space: Space, name: &[u8]) -> bool {
         let own = &mut session.subscriptions;
-        let Some(name) = self.topics.remove(session.token, own, space, name) else { return false };
+        let removed = self.topics.remove(session.token, own, space, name);
+        let Some((name, at)) = removed else { return false };
+        session.record.forget_topic(space, at);
         self.shared.pubsub.remove(space, &name, self.id);
         self.note_subscriptions(session, space);
         true
@@ -207,7 +210,9 @@ impl Core {
 
     /// Ends the session's last subscription of this kind, and returns its name.
     pub fn unsubscribe_one(&mut self, session: &mut Session, space: Space) -> Option<Arc<[u8]>> {
-        let name = self.topics.pop(session.token, &mut session.subscriptions, space)?;
+        let own = &mut session.subscriptions;
+        let (name, at) = self.topics.pop(session.token, own, space)?;
+        session.record.forget_topic(space, at);
         self.shared.pubsub.remove(space, &name, self.id);
         self.note_subscriptions(session, space);
         Some(name)

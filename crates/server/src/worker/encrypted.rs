@@ -24,8 +24,10 @@ pub(super) fn flush(replies: &mut ReplyBuffer, stream: &mut TlsStream, output: &
 impl Worker {
     /// Whether protected mode keeps a client out.
     pub(super) fn is_stranger(&self, peer: &PeerAddr) -> bool {
-        let config = &self.core.config;
-        config.network.protected_mode && config.security.requirepass.is_empty() && !peer.is_local()
+        let core = &self.core;
+        core.config.network.protected_mode
+            && core.shared.accounts.default_account().user().needs_no_password()
+            && !peer.is_local()
     }
 
     /// The encryption of a new connection; `None` if there are no settings for it.

@@ -25,7 +25,6 @@ impl Handler for Worker {
             let why = if purpose == Purpose::Tls { "" } else { TOO_MANY_CLIENTS };
             return Accept::Refuse(why.as_bytes().into());
         }
-        let no_password = config.security.requirepass.is_empty();
         let peer = io.peer_addr(token);
         if purpose != Purpose::Tls && self.is_stranger(&peer) {
             shared.clients.retract();
@@ -75,6 +74,7 @@ impl Handler for Worker {
             queued: AtomicI64::new(-1),
             queued_memory: AtomicU64::new(0),
             watcher: std::sync::OnceLock::new(),
+            topics: std::sync::OnceLock::new(),
         });
         shared.clients.add(Arc::clone(&record));
         self.core.stats().connections_received.add(1);
@@ -82,7 +82,7 @@ impl Handler for Worker {
         if self.sessions.len() <= index {
             self.sessions.resize_with(index + 1, || None);
         }
-        let mut session = Box::new(Session::new(record, no_password));
+        let mut session = Box::new(Session::new(record, shared.accounts.default_account()));
         session.tls = tls;
         self.sessions[index] = Some(session);
         Accept::Keep
@@ -124,6 +124,7 @@ impl Handler for Worker {
         session.end_transaction(&self.core.shared.keyspace);
         self.core.unsubscribe_all(&mut session);
         self.core.detach_replica(&session);
+        session.account.leave(&session.record);
         if let Some(stream) = session.stream.take() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }

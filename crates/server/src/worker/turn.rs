@@ -182,8 +182,11 @@ impl Worker {
             let request = *self.batch.request(at);
             self.core.shared.quiesce.checkpoint(self.core.id);
             // QUIT before it, or a CLIENT KILL from anywhere: nothing more is executed.
-            if session.is_closing() {
-                return Some(data.len());
+            if session.needs_attention() {
+                if session.is_closing() {
+                    return Some(data.len());
+                }
+                session.renew_user();
             }
             if session.listens && self.core.has_messages() {
                 // What was published before stands before the reply, and before UNSUBSCRIBE.

@@ -5,11 +5,13 @@
 //! them happens, see `Waiter::end`.
 
 use super::{Core, Worker};
+use crate::acl::{Account, Context, Denied};
 use crate::mailbox::{Delivery, Message, Unblocked};
 use crate::session::{Session, Stall};
 use brisk_engine::keyspace::Waiter;
 use brisk_engine::{CommandError, Reply, serve};
 use brisk_reactor::{Control, Token};
+use std::sync::Arc;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
@@ -44,10 +46,7 @@ impl Core {
     /// A command that was counted when it began to wait has failed after all.
     fn count_failed_wait(&self, waiter: &Waiter, error: &CommandError) {
         self.count_error(error);
-        let (spec, parent) = waiter.command();
-        let name =
-            parent.map_or(spec.name.to_owned(), |parent| format!("{}|{}", parent.name, spec.name));
-        if let Some(row) = self.shared.table.find_full(name.as_bytes()) {
+        if let Some(row) = self.shared.table.find_spec(waiter.command()) {
             self.stats().commands[row.id].failed.add(1);
         }
     }
@@ -96,6 +95,7 @@ impl Worker {
         let is_it = |session: &&mut Session| session.token == token && session.id() == client;
         let Some(session) = self.session_at(token.index()).filter(is_it) else { return };
         let Some(waiter) = session.waiter.clone() else { return };
+        let account = Arc::clone(&session.account);
         self.core.shared.keyspace.forget_waiter(&waiter);
         let mut delivery = Delivery { token, client, replies: Default::default() };
         let mut reply = Reply::new(&mut delivery.replies, waiter.client.protocol);
@@ -106,8 +106,40 @@ impl Worker {
                 self.core.count_failed_wait(&waiter, &error);
                 reply.error(&error)
             }
+            Unblocked::Forbidden(denied) => {
+                let error = self.refuse_waiter(token, &waiter, &account, denied);
+                reply.error(&error)
+            }
         };
         self.deliver(io, delivery);
+    }
+
+    /// Counts and notes a command that waited until it became forbidden; the error is the answer.
+    fn refuse_waiter(
+        &mut self,
+        token: Token,
+        waiter: &Waiter,
+        account: &Account,
+        denied: Denied,
+    ) -> CommandError {
+        let shared = self.core.shared;
+        let error = match shared.table.find_spec(waiter.command()) {
+            None => CommandError::text("NOPERM"),
+            Some(row) => {
+                self.core.stats().commands[row.id].rejected.add(1);
+                let text = denied.text(&account.name, row, None);
+                if let Some(session) = self.take(token) {
+                    waiter.with_words(&shared.keyspace, |words| {
+                        let context = Context::TopLevel;
+                        self.core.note_denied(&session, row, words, denied, context);
+                    });
+                    self.put(session);
+                }
+                CommandError::text_with("NOPERM ", &text)
+            }
+        };
+        self.core.count_error(&error);
+        error
     }
 
     /// Hands a command's answer to the session that waited for it, which goes on.

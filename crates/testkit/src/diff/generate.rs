@@ -56,10 +56,24 @@ pub struct Generator<'t> {
 impl<'t> Generator<'t> {
     /// A generator over the admitted rows of `table`. Panics if there is none.
     pub fn new(table: &'t Table, random: Random) -> Generator<'t> {
+        Generator::drawing(table, random, rules::admitted)
+    }
+
+    /// A generator over all rows of `table`, for calls that are not run.
+    pub fn of_all(table: &'t Table, random: Random) -> Generator<'t> {
+        Generator::drawing(table, random, |_| true)
+    }
+
+    /// The words of one call.
+    pub fn words(&mut self) -> Vec<Vec<u8>> {
+        self.call().words
+    }
+
+    fn drawing(table: &'t Table, random: Random, admits: fn(&str) -> bool) -> Generator<'t> {
         let mut sum = 0;
         let mut drawn = Vec::new();
         for (i, row) in table.rows.iter().enumerate() {
-            if rules::admitted(&row.name) && !rules::newer(row.spec.since) {
+            if admits(&row.name) && !rules::newer(row.spec.since) {
                 sum += rules::weight(&row.name);
                 drawn.push((i, sum));
             }

@@ -4,6 +4,7 @@
 //! - [`generate`] and [`values`]: valid and nearly valid calls out of argument trees.
 //! - [`rules`]: every legitimate difference as a row with its reason; nothing is excused elsewhere.
 //! - [`settings`]: the directives a stream may change.
+//! - [`access`]: what users may do, compared by ACL DRYRUN.
 //! - [`compare`]: two replies under a rule. [`state`]: two whole keyspaces.
 //! - [`mod@reference`]: rows out of a real server's table. [`peer`]: one pipelined connection. [`shrink`]: from a failing stream to a short transcript.
 //!
@@ -18,6 +19,7 @@
 //! tolerance of their rule. What happens *at* a deadline is the matter of tests with real waiting.
 //! Blocking commands get timeouts of a millisecond: there is nobody to wake them.
 
+pub mod access;
 pub mod compare;
 pub mod generate;
 mod payloads;

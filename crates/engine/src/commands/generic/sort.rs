@@ -47,7 +47,7 @@ struct Order {
 }
 
 impl<'a> Wanted<'a> {
-    fn parse(args: &mut Args<'a>, may_store: bool) -> Result<Wanted<'a>> {
+    fn parse(args: &mut Args<'a>, may_store: bool, denied: bool) -> Result<Wanted<'a>> {
         let mut order = Order {
             descending: false,
             alpha: false,
@@ -70,9 +70,14 @@ impl<'a> Wanted<'a> {
                 store = Some(args.key()?);
             } else if args.remaining() > 1 && args.take("BY") {
                 let pattern = args.bytes()?;
-                order.as_is |= !Pattern::has_star(pattern);
+                if Pattern::has_star(pattern) {
+                    may_look_up(denied, "BY")?;
+                } else {
+                    order.as_is = true;
+                }
                 by = Some(Pattern::new(pattern));
             } else if args.remaining() > 1 && args.take("GET") {
+                may_look_up(denied, "GET")?;
                 get.push(Pattern::new(args.bytes()?));
             } else {
                 return Err(CommandError::Syntax);
@@ -81,6 +86,16 @@ impl<'a> Wanted<'a> {
         order.stored = store.is_some();
         Ok(Wanted { order, by, get, store })
     }
+}
+
+/// Keys made of elements may be any: who looks them up must be allowed to read all.
+fn may_look_up(denied: bool, option: &str) -> Result<()> {
+    if denied {
+        let text =
+            format!("ERR {option} option of SORT denied due to insufficient ACL permissions.");
+        return Err(CommandError::text(text));
+    }
+    Ok(())
 }
 
 impl Order {
@@ -327,7 +342,8 @@ impl Order {
 fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let may_store = ctx.spec.flags.contains(Flags::WRITE);
-    let Wanted { mut order, by, get, store: destination } = Wanted::parse(args, may_store)?;
+    let denied = ctx.keys.env().lookups_denied.take();
+    let Wanted { mut order, by, get, store: destination } = Wanted::parse(args, may_store, denied)?;
     // Where the order stays, or a set is stored in the order of its texts, it plays no part.
     let by = by.filter(|_| !order.as_is);
     let elements = Elements::open(ctx.keys, &key)?;

@@ -1,19 +1,14 @@
 //! HELLO, AUTH, RESET: how a connection begins, and begins anew.
 
+use crate::acl::{Context, DEFAULT_USER, Reason};
 use crate::call::{Call, Command};
 use crate::clients::flag;
-use crate::config::Config;
 use crate::gate;
 use crate::version::REDIS_VERSION;
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_resp::Protocol;
-use std::hint::black_box;
-use std::sync::atomic::Ordering;
-
-/// The user of a connection that did not name one.
-pub(super) const DEFAULT_USER: &str = "default";
 
 /// What every command of this file may do: run at any time, also for a stranger.
 const AT_ANY_TIME: Flags = Flags::NOSCRIPT
@@ -54,21 +49,24 @@ const HELLO: Command = Command {
     subcommands: &[],
 };
 
-/// Options work one after the other, as in Redis: what stands before a wrong one is done.
+/// All options are read first, as in Redis 7.2: with a wrong one, or a wrong password, nothing is done.
 fn hello(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let protocol = protocol_wanted(args)?;
+    let (mut login, mut name) = (None, None);
     while let Some(option) = args.optional() {
         if option.eq_ignore_ascii_case(b"AUTH") && args.remaining() >= 2 {
             call.redact(args.position());
             call.redact(args.position() + 1);
-            let (user, password) = (args.bytes()?, args.bytes()?);
-            authenticate(call, user, password)?;
+            login = Some((args.bytes()?, args.bytes()?));
         } else if option.eq_ignore_ascii_case(b"SETNAME") && args.remaining() >= 1 {
-            super::client::set_name(call, args.bytes()?)?;
+            name = Some(super::client::plain_name(args.bytes()?)?);
         } else {
             let before = "ERR Syntax error in HELLO option '";
             return Err(CommandError::text_around(before, option, "'"));
         }
+    }
+    if let Some((user, password)) = login {
+        authenticate(call, args, user, password)?;
     }
     if gate::must_authenticate(call.core, call.session) {
         return Err(CommandError::text(
@@ -76,6 +74,9 @@ fn hello(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
              HELLO AUTH <user> <pass> option can be used to authenticate the client and select \
              the RESP protocol version at the same time",
         ));
+    }
+    if let Some(name) = name {
+        call.session.record.edit_texts(|texts| texts.name = name);
     }
     if let Some(protocol) = protocol {
         call.session.set_protocol(protocol);
@@ -141,7 +142,7 @@ fn auth(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     args.end()?;
     let (user, password) = match second {
         Some(password) => (first, password),
-        None if call.core.config.security.requirepass.is_empty() => {
+        None if call.core.shared.accounts.default_account().user().needs_no_password() => {
             return Err(CommandError::text(
                 "ERR AUTH <password> called without any password configured for the default \
                  user. Are you sure your configuration is correct?",
@@ -149,35 +150,22 @@ fn auth(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
         None => (DEFAULT_USER.as_bytes(), first),
     };
-    authenticate(call, user, password)?;
+    authenticate(call, args, user, password)?;
     Ok(call.reply.ok())
 }
 
-/// Lets the session in, or leaves it as it was.
-fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Result<()> {
-    if may_enter(&call.core.config, user, password) {
-        call.session.authenticated = true;
+/// Lets the session in, or leaves it as it was and notes the attempt.
+fn authenticate(call: &mut Call<'_>, args: &Args<'_>, user: &[u8], password: &[u8]) -> Result<()> {
+    let account = call.core.shared.accounts.find(user);
+    let account = account.filter(|account| account.user().admits_password(password));
+    if let Some(account) = account {
+        call.session.act_as(&account, true);
         return Ok(());
     }
-    call.core.shared.figures.denied_by_auth.fetch_add(1, Ordering::Relaxed);
+    let context = if call.in_exec() { Context::Multi } else { Context::TopLevel };
+    let (session, row, object) = (&*call.session, call.row, args.word(0));
+    call.core.note_denial(session, row, args, Reason::Auth, context, object, user);
     Err(CommandError::text("WRONGPASS invalid username-password pair or user is disabled."))
-}
-
-/// Without `requirepass` the default user enters with any password.
-fn may_enter(config: &Config, user: &[u8], password: &[u8]) -> bool {
-    let secret = config.security.requirepass.as_bytes();
-    user == DEFAULT_USER.as_bytes() && (secret.is_empty() || is_same_secret(secret, password))
-}
-
-/// Compares in a time that depends on the given word only: how much of it is right cannot be
-/// measured.
-fn is_same_secret(secret: &[u8], given: &[u8]) -> bool {
-    let mut difference = u8::from(secret.len() != given.len());
-    for (at, byte) in given.iter().enumerate() {
-        let expected = secret.get(at % secret.len().max(1)).copied().unwrap_or_default();
-        difference |= black_box(byte ^ expected);
-    }
-    black_box(difference) == 0
 }
 
 const RESET: Command = Command {
@@ -202,36 +190,11 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         call.core.shared.remove_monitor(call.core.id);
     }
     call.core.unsubscribe_all(call.session);
-    let authenticated = call.core.config.security.requirepass.is_empty();
     call.session.end_transaction(&call.core.shared.keyspace);
-    call.session.reset(authenticated);
+    call.session.reset(call.core.shared.accounts.default_account());
     call.core.env.touch.set(true);
     call.reply.set_protocol(call.session.protocol);
     Ok(call.reply.simple("RESET"))
 }
 
 pub(super) const COMMANDS: &[Command] = &[HELLO, AUTH, RESET];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_the_whole_secret_is_the_secret() {
-        assert!(is_same_secret(b"secret", b"secret"));
-        for wrong in ["", "s", "secre", "secret ", "secretsecret", "Secret", "tecret"] {
-            assert!(!is_same_secret(b"secret", wrong.as_bytes()), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn without_a_password_the_default_user_enters_with_any() {
-        let mut config = Config::default();
-        assert!(may_enter(&config, b"default", b"anything"));
-        assert!(!may_enter(&config, b"other", b"anything"));
-        config.security.requirepass = b"secret"[..].into();
-        assert!(may_enter(&config, b"default", b"secret"));
-        assert!(!may_enter(&config, b"default", b"anything"));
-        assert!(!may_enter(&config, b"Default", b"secret"));
-    }
-}

@@ -5,5 +5,6 @@ mod client;
 mod hello;
 
 use crate::call::Command;
+pub(crate) use client::describe_client;
 
 pub(super) const FAMILY: &[&[Command]] = &[basic::COMMANDS, client::COMMANDS, hello::COMMANDS];

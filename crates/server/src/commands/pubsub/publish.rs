@@ -2,7 +2,7 @@
 
 use crate::call::{Call, Command};
 use crate::pubsub::Space;
-use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::effect::propagate_beside;
 use brisk_engine::{Args, Outcome, Result};
 
@@ -10,6 +10,7 @@ use brisk_engine::{Args, Outcome, Result};
 const ROW: Spec = Spec {
     group: Group::PubSub,
     arity: 3,
+    channels: Channels::First,
     flags: Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST),
     ..Spec::EMPTY
 };

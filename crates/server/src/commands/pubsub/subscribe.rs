@@ -6,7 +6,7 @@
 
 use crate::call::{Call, Command};
 use crate::pubsub::Space;
-use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Args, Outcome, Result};
 
 /// What the rows start from.
@@ -24,6 +24,7 @@ const ROW: Spec = Spec {
 const SUBSCRIBE: Command = Command {
     spec: Spec {
         name: "subscribe",
+        channels: Channels::Names,
         summary: "Listens to channels.",
         complexity: "O(N) where N is the number of channels to subscribe to.",
         arity: -2,
@@ -37,6 +38,7 @@ const SUBSCRIBE: Command = Command {
 const PSUBSCRIBE: Command = Command {
     spec: Spec {
         name: "psubscribe",
+        channels: Channels::Patterns,
         summary: "Listens to all channels that patterns fit.",
         complexity: "O(N) where N is the number of patterns the client is already subscribed to.",
         arity: -2,
@@ -50,6 +52,7 @@ const PSUBSCRIBE: Command = Command {
 const SSUBSCRIBE: Command = Command {
     spec: Spec {
         name: "ssubscribe",
+        channels: Channels::Names,
         summary: "Listens to shard channels.",
         since: "7.0.0",
         complexity: "O(N) where N is the number of shard channels to subscribe to.",

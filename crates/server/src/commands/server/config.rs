@@ -1,7 +1,7 @@
 //! CONFIG: reading, changing and saving the settings, and resetting the statistics.
 
 use crate::call::{Call, Command};
-use crate::config::{Caller, Config, Rejection, directives};
+use crate::config::{Caller, Config, Rejection, Replacement, directives};
 use crate::reconfigure::{self, Prepared};
 use crate::shared::Shared;
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
@@ -146,7 +146,12 @@ const REWRITE: Command = Command {
 
 fn rewrite(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let shared = call.core.shared;
-    let done = store(shared).rewrite(&[]);
+    let store = store(shared);
+    // Users stand in one place: the aclfile, if there is one.
+    let has_file = !store.current().security.aclfile.is_empty();
+    let lines = if has_file { Vec::new() } else { shared.accounts.config_lines() };
+    let done = store.rewrite(&[Replacement { directive: "user", lines }]);
+    drop(store);
     match done {
         Ok(()) => {
             shared.log.notice(format_args!("CONFIG REWRITE executed with success."));

@@ -1,5 +1,6 @@
 //! The server group: what runs the server, looks into it and measures it.
 
+mod acl;
 mod command;
 mod config;
 mod debug;
@@ -18,6 +19,7 @@ mod sync;
 use crate::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[
+    acl::COMMANDS,
     command::COMMANDS,
     config::COMMANDS,
     debug::COMMANDS,

@@ -44,21 +44,20 @@ pub(super) const SETNAME: Command = Command {
         ..ROW
     },
     run: |call, args| {
-        set_name(call, args.bytes()?)?;
+        let name = plain_name(args.bytes()?)?;
+        call.session.record.edit_texts(|texts| texts.name = name);
         Ok(call.reply.ok())
     },
     subcommands: &[],
 };
 
-/// Names the session; an empty name takes the old one away.
-pub(in crate::commands::connection) fn set_name(call: &mut Call<'_>, name: &[u8]) -> Result<()> {
-    let name = plain(name).ok_or_else(|| {
+/// The name of a session, if it can be one; an empty name takes the old one away.
+pub(in crate::commands::connection) fn plain_name(name: &[u8]) -> Result<String> {
+    plain(name).ok_or_else(|| {
         CommandError::text(
             "ERR Client names cannot contain spaces, newlines or special characters.",
         )
-    })?;
-    call.session.record.edit_texts(|texts| texts.name = name);
-    Ok(())
+    })
 }
 
 /// The word as text if a line of CLIENT LIST can hold it: visible ASCII only.

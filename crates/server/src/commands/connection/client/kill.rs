@@ -1,13 +1,13 @@
 //! CLIENT KILL: closing connections, one by its address or all that fit some filters.
 
 use super::{ADMIN, Kind, ROW};
+use crate::acl::Account;
 use crate::call::{Call, Command};
-use crate::clients::{ClientRecord, flag};
-use crate::mailbox::Message;
+use crate::clients::ClientRecord;
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 pub(super) const KILL: Command = Command {
     spec: Spec {
@@ -68,7 +68,7 @@ fn kill(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
         return Ok(call.reply.ok());
     }
-    let filter = Filter::of_words(args)?;
+    let filter = Filter::of_words(call, args)?;
     let killed = kill_all(call, &filter);
     Ok(call.reply.count(killed))
 }
@@ -77,7 +77,7 @@ fn kill(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 struct Filter<'a> {
     id: Option<u64>,
     kind: Option<Kind>,
-    user: Option<&'a [u8]>,
+    user: Option<Arc<Account>>,
     address: Option<&'a [u8]>,
     local_address: Option<&'a [u8]>,
     age_ms_min: u64,
@@ -95,7 +95,7 @@ impl<'a> Filter<'a> {
         spare_caller: true,
     };
 
-    fn of_words(args: &mut Args<'a>) -> Result<Filter<'a>> {
+    fn of_words(call: &Call<'_>, args: &mut Args<'a>) -> Result<Filter<'a>> {
         let mut filter = Filter::ALL;
         while let Some(option) = args.optional() {
             let value = args.bytes()?;
@@ -115,8 +115,11 @@ impl<'a> Filter<'a> {
                 b"TYPE" => filter.kind = Some(Kind::of_word(value)?),
                 b"ADDR" => filter.address = Some(value),
                 b"LADDR" => filter.local_address = Some(value),
-                b"USER" if value == super::DEFAULT_USER.as_bytes() => filter.user = Some(value),
-                b"USER" => return Err(CommandError::text_around("ERR No such user '", value, "'")),
+                b"USER" => {
+                    let no_user = || CommandError::text_around("ERR No such user '", value, "'");
+                    let account = call.core.shared.accounts.find(value);
+                    filter.user = Some(account.ok_or_else(no_user)?);
+                }
                 b"SKIPME" if value.eq_ignore_ascii_case(b"YES") => filter.spare_caller = true,
                 b"SKIPME" if value.eq_ignore_ascii_case(b"NO") => filter.spare_caller = false,
                 _ => return Err(CommandError::Syntax),
@@ -125,13 +128,19 @@ impl<'a> Filter<'a> {
         Ok(filter)
     }
 
+    /// The clients among which those to be closed are: as few as one part tells.
+    fn candidates(&self, call: &Call<'_>) -> Vec<Arc<ClientRecord>> {
+        let clients = &call.core.shared.clients;
+        match &self.user {
+            Some(account) => account.clients(clients),
+            None => clients.list(),
+        }
+    }
+
     fn admits(&self, record: &ClientRecord, caller: u64, now_ms: u64) -> bool {
         let fits = |wanted: Option<&[u8]>, is: &str| wanted.is_none_or(|w| w == is.as_bytes());
-        let user = record.texts().user;
-        let user = if user.is_empty() { super::DEFAULT_USER } else { user.as_str() };
         self.id.is_none_or(|id| id == record.id)
             && self.kind.is_none_or(|kind| kind == Kind::of(record))
-            && fits(self.user, user)
             && fits(self.address, &record.addr)
             && fits(self.local_address, &record.laddr)
             && now_ms.saturating_sub(record.created_ms) >= self.age_ms_min
@@ -150,29 +159,16 @@ fn positive(word: &[u8], no_number: &'static str, too_small: &'static str) -> Re
 fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
     let (caller, now_ms) = (call.session.id(), call.now().0);
     let mut killed = 0;
-    for record in call.core.shared.clients.list() {
+    for record in filter.candidates(call) {
         if !filter.admits(&record, caller, now_ms) {
             continue;
         }
         if record.id == caller {
             call.session.close_after_reply();
-        } else if record.killed.swap(true, Ordering::Relaxed) {
+        } else if !call.core.close_client(&record) {
             continue;
-        } else {
-            kill_other(call, &record);
         }
         killed += 1;
     }
     killed
-}
-
-/// From here on nothing more is executed for it, wherever its worker stands.
-fn kill_other(call: &mut Call<'_>, record: &ClientRecord) {
-    record.set(flag::CLOSE_ASAP, true);
-    let (token, id) = (record.token, record.id);
-    if record.worker == call.core.id {
-        call.core.doomed.push(token);
-    } else {
-        call.core.shared.mailboxes[record.worker].send(Message::Kill { token, id });
-    }
 }

@@ -8,6 +8,8 @@ use crate::call::{Call, Command};
 use crate::clients::{ClientRecord, flag};
 use crate::pubsub::Space;
 use crate::session::Session;
+use crate::table::Row;
+use crate::worker::Core;
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::ctx::full_name;
 use brisk_engine::number::parse_i64;
@@ -120,6 +122,36 @@ struct Own {
     reply_bytes: u64,
 }
 
+/// One client as CLIENT LIST shows it, without the line's end: `session`, which sent `args`. `command`
+/// is what it runs, if that is not its last command already.
+pub(crate) fn describe(
+    core: &Core,
+    session: &Session,
+    args: &Args<'_>,
+    command: Option<&Row>,
+) -> String {
+    let record = &session.record;
+    let last = record.last_command.load(Ordering::Relaxed) as usize;
+    let row = command.or_else(|| core.shared.table.all().find(|row| row.id == last));
+    let own = Own::new(record, args, 0);
+    let mut text = String::new();
+    let name = row.map_or("NULL", Row::full_name);
+    line(&mut text, record, Some(&own), core.env.now().0, name);
+    text.truncate(text.trim_end_matches('\n').len());
+    text
+}
+
+impl Own {
+    fn new(record: &ClientRecord, args: &Args<'_>, reply_bytes: u64) -> Own {
+        Own {
+            id: record.id,
+            query_bytes: args.input_len() as u64,
+            words_bytes: args.words().map(|word| word.len() as u64).sum(),
+            reply_bytes,
+        }
+    }
+}
+
 /// Writes the lines.
 struct Writer {
     own: Own,
@@ -141,12 +173,7 @@ impl Writer {
         }
         record.last_active_ms.store(call.core.env.now().0, Ordering::Relaxed);
         Writer {
-            own: Own {
-                id: record.id,
-                query_bytes: args.input_len() as u64,
-                words_bytes: args.words().map(|word| word.len() as u64).sum(),
-                reply_bytes: call.reply.buffer().len() as u64,
-            },
+            own: Own::new(record, args, call.reply.buffer().len() as u64),
             now_ms: call.core.env.now().0,
             commands,
         }
@@ -156,66 +183,67 @@ impl Writer {
         const LINE_BYTES: usize = 320;
         let mut text = String::with_capacity(records.len() * LINE_BYTES);
         for record in records {
-            self.line(&mut text, record);
+            let own = (record.id == self.own.id).then_some(&self.own);
+            let last = record.last_command.load(Ordering::Relaxed) as usize;
+            let command = self.commands.get(last).map_or("NULL", |name| name.as_ref());
+            line(&mut text, record, own, self.now_ms, command);
         }
         text
     }
+}
 
-    fn line(&self, text: &mut String, record: &ClientRecord) {
-        let own = (record.id == self.own.id).then_some(&self.own);
-        let published = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
-        let capacity = published(&record.query_capacity);
-        let query = own.map_or_else(|| published(&record.query_bytes), |own| own.query_bytes);
-        let words = own.map_or(0, |own| own.words_bytes);
-        let replies = own.map_or(0, |own| own.reply_bytes);
-        let output = published(&record.output_bytes);
-        let queued = published(&record.queued_memory);
-        let seconds_since = |moment_ms: u64| self.now_ms.saturating_sub(moment_ms) / 1000;
-        let texts = record.texts();
-        let memory = (size_of::<Session>() + size_of::<ClientRecord>()) as u64
-            + [&texts.name, &texts.lib_name, &texts.lib_version, &record.addr, &record.laddr]
-                .map(|text| text.capacity() as u64)
-                .iter()
-                .sum::<u64>()
-            + capacity.max(query)
-            + words
-            + replies
-            + queued
-            + output;
-        let user = if texts.user.is_empty() { super::DEFAULT_USER } else { &texts.user };
-        let last = record.last_command.load(Ordering::Relaxed) as usize;
-        let command = self.commands.get(last).map_or("NULL", |name| name.as_ref());
-        // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
-        // what the kernel has not taken is the output list. Words are never copied (`argv-mem`).
-        let listens = |space: Space| record.subscriptions[space.index()].load(Ordering::Relaxed);
-        let written = writeln!(
-            text,
-            "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
+/// Writes one line. `own` is what is known of the caller only.
+fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64, command: &str) {
+    let published = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
+    let capacity = published(&record.query_capacity);
+    let query = own.map_or_else(|| published(&record.query_bytes), |own| own.query_bytes);
+    let words = own.map_or(0, |own| own.words_bytes);
+    let replies = own.map_or(0, |own| own.reply_bytes);
+    let output = published(&record.output_bytes);
+    let queued = published(&record.queued_memory);
+    let seconds_since = |moment_ms: u64| now_ms.saturating_sub(moment_ms) / 1000;
+    let texts = record.texts();
+    let memory = (size_of::<Session>() + size_of::<ClientRecord>()) as u64
+        + [&texts.name, &texts.lib_name, &texts.lib_version, &record.addr, &record.laddr]
+            .map(|text| text.capacity() as u64)
+            .iter()
+            .sum::<u64>()
+        + capacity.max(query)
+        + words
+        + replies
+        + queued
+        + output;
+    let user = if texts.user.is_empty() { super::DEFAULT_USER } else { &texts.user };
+    // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
+    // what the kernel has not taken is the output list. Words are never copied (`argv-mem`).
+    let listens = |space: Space| record.subscriptions[space.index()].load(Ordering::Relaxed);
+    let written = writeln!(
+        text,
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
              ssub={} multi={} qbuf={query} qbuf-free={} argv-mem={words} multi-mem={queued} rbs=0 rbp=0 \
              obl={replies} oll={} omem={output} tot-mem={memory} events={} cmd={command} \
              user={user} redir=-1 resp={} lib-name={} lib-ver={}",
-            record.id,
-            record.addr,
-            record.laddr,
-            record.fd,
-            texts.name,
-            seconds_since(record.created_ms),
-            seconds_since(published(&record.last_active_ms)),
-            flags(record),
-            record.db.load(Ordering::Relaxed),
-            listens(Space::Channel),
-            listens(Space::Pattern),
-            listens(Space::ShardChannel),
-            record.queued.load(Ordering::Relaxed),
-            capacity.saturating_sub(query),
-            u8::from(output > 0),
-            events(record, output),
-            record.resp.load(Ordering::Relaxed),
-            texts.lib_name,
-            texts.lib_version,
-        );
-        debug_assert!(written.is_ok(), "writing to a String does not fail");
-    }
+        record.id,
+        record.addr,
+        record.laddr,
+        record.fd,
+        texts.name,
+        seconds_since(record.created_ms),
+        seconds_since(published(&record.last_active_ms)),
+        flags(record),
+        record.db.load(Ordering::Relaxed),
+        listens(Space::Channel),
+        listens(Space::Pattern),
+        listens(Space::ShardChannel),
+        record.queued.load(Ordering::Relaxed),
+        capacity.saturating_sub(query),
+        u8::from(output > 0),
+        events(record, output),
+        record.resp.load(Ordering::Relaxed),
+        texts.lib_name,
+        texts.lib_version,
+    );
+    debug_assert!(written.is_ok(), "writing to a String does not fail");
 }
 
 /// The letters of the flags, in Redis's order.

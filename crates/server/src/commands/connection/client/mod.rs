@@ -14,8 +14,9 @@ use crate::clients::{ClientRecord, flag};
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
-use super::hello::DEFAULT_USER;
-pub(super) use identity::set_name;
+use crate::acl::DEFAULT_USER;
+pub(super) use identity::plain_name;
+pub(crate) use list::describe as describe_client;
 
 /// The row that subcommands start from.
 const ROW: Spec = Spec {
