@@ -4,7 +4,7 @@
 //! An effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that replaying
 //! it later gives the same keyspace.
 
-use crate::keyspace::{DbIndex, SlotId};
+use crate::keyspace::{DbIndex, Invalidation, KeyName, SlotId};
 use bitflags::bitflags;
 
 bitflags! {
@@ -15,6 +15,12 @@ bitflags! {
         const PROPAGATE = 1;
         /// Keyspace events are collected.
         const NOTIFY = 1 << 1;
+        /// The client whose commands run caches what it reads.
+        const REMEMBER = 1 << 2;
+        /// Clients are to be told that what they cached is no longer true.
+        const TOLD = 1 << 3;
+        /// Keys were changed of which prefixes are to hear.
+        const BROADCAST = 1 << 4;
     }
 }
 
@@ -60,6 +66,11 @@ pub struct Event {
 pub struct Aftermath {
     pub effects: Vec<Effect>,
     pub events: Vec<Event>,
+    /// What clients may not trust any more that cached it.
+    pub invalidations: Vec<Invalidation>,
+    /// Changed keys, and the client that changed each (0 for none): for those who listen to
+    /// prefixes.
+    pub changed: Vec<(KeyName, u64)>,
     /// The running command said itself what to propagate.
     pub(crate) replaced: bool,
     /// Slots that it changed without holding them to its end: as parts of whole databases, or as one
@@ -74,6 +85,8 @@ impl Aftermath {
     pub fn clear(&mut self) {
         self.effects.clear();
         self.events.clear();
+        self.invalidations.clear();
+        self.changed.clear();
         self.replaced = false;
         self.slots.clear();
         self.unit = None;

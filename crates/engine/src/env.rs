@@ -2,7 +2,7 @@
 //! where a command's aftermath collects.
 
 use crate::effect::{Aftermath, Armed, EventClass};
-use crate::keyspace::{DbIndex, Entry, Spread, Table, Tally, UnixMs, Waiter};
+use crate::keyspace::{DbIndex, Entry, Reader, Spread, Table, Tally, UnixMs, Waiter};
 use crate::long::{Long, Made};
 use crate::random::Random;
 use crate::reply::ReplyStream;
@@ -118,6 +118,10 @@ pub struct Env {
     pub(crate) made: RefCell<Option<Made>>,
     /// Whether reads leave a trace in access clocks (CLIENT NO-TOUCH).
     pub touch: Cell<bool>,
+    /// The client whose commands run; 0 if none.
+    pub client: Cell<u64>,
+    /// The same as a reader, for [`Armed::REMEMBER`].
+    pub reader: Cell<Reader>,
     /// Seconds of the recency clock, 24 bits.
     pub(crate) recency: Cell<u32>,
     /// How the keys of a database lie, for drawing some.
@@ -140,6 +144,8 @@ impl Env {
             long: RefCell::default(),
             made: RefCell::default(),
             touch: Cell::new(true),
+            client: Cell::new(0),
+            reader: Cell::default(),
             recency: Cell::new(0),
             spread: RefCell::default(),
             now: Cell::default(),
@@ -151,6 +157,14 @@ impl Env {
         if self.now.replace(now) != now {
             self.recency.set(crate::keyspace::evict::recency_clock(now));
         }
+    }
+
+    /// Sets or clears bits of [`Env::armed`].
+    #[inline]
+    pub fn arm(&self, bits: Armed, on: bool) {
+        let mut armed = self.armed.get();
+        armed.set(bits, on);
+        self.armed.set(armed);
     }
 
     #[inline]

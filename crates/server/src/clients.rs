@@ -21,6 +21,10 @@ pub mod flag {
     pub const TRACKING: u32 = 1 << 7;
     /// Its socket is not read at the moment.
     pub const STALLED: u32 = 1 << 8;
+    /// The client that its invalidations are redirected to is gone.
+    pub const TRACKING_BROKEN: u32 = 1 << 9;
+    /// It tracks prefixes.
+    pub const TRACKING_BROADCAST: u32 = 1 << 10;
     /// It is subscribed to something.
     pub const PUBSUB: u32 = 1 << 16;
 }
@@ -43,6 +47,8 @@ pub struct ClientRecord {
     pub last_active_ms: AtomicU64,
     pub db: AtomicU32,
     pub resp: AtomicU8,
+    /// The client that its invalidations go to; 0 for itself, -1 if it does not track.
+    pub redirect: AtomicI64,
     /// Row id of the last command; `u32::MAX` before the first.
     pub last_command: AtomicU32,
     pub query_bytes: AtomicU64,

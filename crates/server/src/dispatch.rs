@@ -11,6 +11,7 @@ use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::Scope;
 use brisk_engine::ctx::Blocking;
+use brisk_engine::effect::Armed;
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::keyspace::Client;
 use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
@@ -27,6 +28,8 @@ pub enum Flow {
     Elsewhere,
     /// The request was not run; run it again when this is over.
     Later(Stall),
+    /// It was not run: by making room for it, keys went that the session is to hear of before.
+    Told,
 }
 
 /// Bytes of unknown words that an error repeats.
@@ -64,6 +67,9 @@ impl Core {
                     return self.reject(session, Some(row), error, &args, replies);
                 }
                 Verdict::Wait(stall) => return Flow::Later(stall),
+            }
+            if session.tracker.is_some() && self.must_tell_before() {
+                return Flow::Told;
             }
             if session.in_transaction() && row.spec.in_multi.is_queued() {
                 return self.queue(session, row, batch.keys(request), &args, replies);
@@ -118,6 +124,14 @@ impl Core {
         }
         session.after_command();
         Flow::Next
+    }
+
+    /// Whether invalidations wait for being sent before the present command, and were not before.
+    #[cold]
+    fn must_tell_before(&mut self) -> bool {
+        let told = std::mem::take(&mut self.told);
+        self.told = !told && self.env.armed.get().contains(Armed::TOLD);
+        self.told
     }
 
     /// A key that no entry can hold. With the usual limit of words there is none.

@@ -32,6 +32,7 @@ mod snapshot;
 pub mod stats;
 pub mod table;
 pub mod tls;
+pub mod tracking;
 pub mod transaction;
 pub mod version;
 pub mod worker;

@@ -3,6 +3,7 @@
 use crate::clients::{ClientRecord, flag};
 use crate::pubsub::Subscriptions;
 use crate::tls::TlsStream;
+use crate::tracking::Tracker;
 use crate::transaction::Transaction;
 use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Waiter, Watches};
@@ -73,6 +74,10 @@ pub struct Session {
     pub subscriptions: Subscriptions,
     /// It listens to something.
     pub listens: bool,
+    /// How it tracks the keys it reads.
+    pub tracker: Option<Box<Tracker>>,
+    /// It listens or tracks: others may have a message for it at any time.
+    pub hears: bool,
     /// The wait its command is in.
     pub waiter: Option<Arc<Waiter>>,
     /// The timer of that wait.
@@ -109,6 +114,8 @@ impl Session {
             held: Vec::new(),
             subscriptions: Subscriptions::default(),
             listens: false,
+            tracker: None,
+            hears: false,
             waiter: None,
             wait_timer: None,
             input: Vec::new(),

@@ -13,6 +13,7 @@ use crate::slowlog::Slowlog;
 use crate::stats::WorkerStats;
 use crate::table::CommandTable;
 use crate::tls::TlsSettings;
+use crate::tracking::Prefixes;
 use arc_swap::ArcSwap;
 use brisk_engine::Keyspace;
 use std::collections::HashMap;
@@ -51,6 +52,8 @@ pub struct Shared {
     pub armed: AtomicU32,
     pub monitors: Monitors,
     pub pubsub: Registry,
+    /// Prefixes of keys that clients are told of.
+    pub prefixes: Prefixes,
     pub slowlog: Slowlog,
     pub latency: Latency,
     pub pause: Pause,
@@ -105,6 +108,7 @@ impl Shared {
             armed: AtomicU32::new(0),
             monitors: Monitors::new(workers),
             pubsub: Registry::new(workers),
+            prefixes: Prefixes::new(workers),
             slowlog: Slowlog::default(),
             latency: Latency::default(),
             pause: Pause::default(),

@@ -13,9 +13,13 @@ pub(super) const FIELD_MARKS: u8 = FIELDS_EXPIRE | FIELDS_EXPIRE_ANEW;
 pub(super) const WATCHED: u8 = 1 << 3;
 /// Commands that write wait while something is computed from its values.
 pub(super) const FROZEN: u8 = 1 << 4;
+/// Clients cache keys: the table of who may have which is to be asked (see `tracking`).
+pub(super) const TRACKED: u8 = 1 << 5;
+/// Somebody may want to know that a key changes.
+pub(super) const CONCERNED: u8 = WATCHED | TRACKED;
 
 const _: () = {
-    let all = [WAITED_FOR, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, WATCHED, FROZEN];
+    let all = [WAITED_FOR, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, WATCHED, FROZEN, TRACKED];
     let (mut seen, mut at) = (0, 0);
     while at < all.len() {
         assert!(seen & all[at] == 0 && all[at].is_power_of_two(), "a mark is a bit of its own");

@@ -10,8 +10,9 @@
 
 use super::interest::Interests;
 use super::keys::lock_patiently;
-use super::marks::WATCHED;
+use super::marks::{TRACKED, WATCHED};
 use super::{DbIndex, Key, Keys, Keyspace, Place, SlotGuard, SlotId, UnixMs};
+use crate::env::Env;
 use brisk_structures::crc16::key_slot;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
@@ -152,10 +153,26 @@ impl Keyspace {
         self.watching.with(db, watched.slot, key, stale).unwrap_or(false)
     }
 
-    /// Tells the watchers of a key in a marked slot, which is held, that it was changed; or, if it
-    /// is not there any more, removed.
+    /// Tells who watches or caches a key of a slot with these marks, which is held, that it was
+    /// changed; or, if it is not there any more, removed.
     #[cold]
-    pub(super) fn tell_watchers(&self, db: DbIndex, key: &[u8], exists: bool) {
+    pub(super) fn tell_concerned(
+        &self,
+        env: &Env,
+        db: DbIndex,
+        key: &Key<'_>,
+        marks: u8,
+        exists: bool,
+    ) {
+        if marks & WATCHED != 0 {
+            self.tell_watchers(db, key.bytes, exists);
+        }
+        if marks & TRACKED != 0 {
+            self.tracking.changed(env, key);
+        }
+    }
+
+    fn tell_watchers(&self, db: DbIndex, key: &[u8], exists: bool) {
         let slot = SlotId::new(key_slot(key));
         self.watching.with(db, slot, key, |queue| {
             for_each(queue, |watch| {

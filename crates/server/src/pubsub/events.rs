@@ -1,6 +1,7 @@
 //! Keyspace events as messages: what `notify-keyspace-events` asks for.
 
-use super::Space;
+use super::inbox::Found;
+use super::{Mail, Space};
 use crate::config::notify::NotifyClasses;
 use crate::worker::Core;
 use brisk_engine::effect::EventClass;
@@ -72,15 +73,30 @@ impl Core {
         published.receivers
     }
 
-    /// Whether messages wait for this worker, or events for being published.
-    #[inline]
-    pub fn has_messages(&self) -> bool {
-        self.has_events() || self.shared.pubsub.inbox(self.id).is_filled()
+    /// Puts a message that so many sessions of a worker get into its inbox.
+    pub fn send_mail(&self, worker: usize, mail: Mail, deliveries: usize) {
+        let found = self.shared.pubsub.inbox(worker).push(mail, deliveries);
+        if found != Found::Some && worker != self.id {
+            self.shared.mailboxes[worker].wake();
+        }
+        if found == Found::TooMuch {
+            self.shared.note_full_inboxes(1, 0);
+        }
     }
 
+    /// Whether messages wait for this worker, or events and invalidations for being sent.
     #[inline]
-    pub fn has_events(&self) -> bool {
-        !self.env.armed.get().is_empty() && !self.env.aftermath.borrow().events.is_empty()
+    pub fn has_messages(&self) -> bool {
+        self.has_news() || self.shared.pubsub.inbox(self.id).is_filled()
+    }
+
+    /// Whether events or invalidations wait for being sent.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        !self.env.armed.get().is_empty() && {
+            let aftermath = self.env.aftermath.borrow();
+            !aftermath.events.is_empty() || !aftermath.invalidations.is_empty()
+        }
     }
 }
 

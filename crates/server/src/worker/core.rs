@@ -11,6 +11,7 @@ use crate::session::Session;
 use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
 use crate::table::{Row, Run};
+use crate::tracking::Listeners;
 use brisk_engine::effect::Armed;
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::KeyHasher;
@@ -50,6 +51,10 @@ pub struct Core {
     pub redacted: Vec<usize>,
     /// What sessions of this worker listen to.
     pub topics: Topics,
+    /// Sessions of this worker that track keys.
+    pub listeners: Listeners,
+    /// The present request was put off once so that its session heard of evicted keys before.
+    pub told: bool,
     pub evictor: Evictor,
     /// The transaction that EXEC is running.
     pub unit: Option<Unit<'static>>,
@@ -92,6 +97,8 @@ impl Core {
             deliveries: VecDeque::new(),
             redacted: Vec::new(),
             topics: Topics::default(),
+            listeners: Listeners::default(),
+            told: false,
             evictor: Evictor::default(),
             unit: None,
             ran: 0,
@@ -140,7 +147,10 @@ impl Core {
         self.env.settings.limits.list_plain_min = plain_min;
         let classes = event_classes(config.observe.notify);
         self.env.settings.events = classes;
-        self.env.armed.set(if classes.is_empty() { Armed::empty() } else { Armed::NOTIFY });
+        self.env.arm(Armed::NOTIFY, !classes.is_empty());
+        let tracking = self.shared.keyspace.tracking();
+        tracking.set_keys_max(usize::try_from(config.clients.tracking_table_max_keys).unwrap_or(0));
+        tracking.trim(&self.env, TRACKED_KEYS_TRIMMED);
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {
@@ -364,6 +374,9 @@ fn class_of(session: &Session) -> ClientClass {
 
 /// Unsent output of a subscriber from which on it is looked at with each message, at most.
 const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;
+
+/// Keys that are forgotten at once when `tracking-table-max-keys` is lowered; the rest goes bit by bit.
+const TRACKED_KEYS_TRIMMED: usize = 128;
 
 /// Large values evicted and not yet freed, at most, before eviction waits for the thread that frees them.
 const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;

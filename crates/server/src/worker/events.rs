@@ -61,6 +61,7 @@ impl Handler for Worker {
             last_active_ms: AtomicU64::new(now),
             db: AtomicU32::new(0),
             resp: AtomicU8::new(2),
+            redirect: AtomicI64::new(-1),
             last_command: AtomicU32::new(u32::MAX),
             query_bytes: AtomicU64::new(0),
             query_capacity: AtomicU64::new(0),
@@ -106,6 +107,7 @@ impl Handler for Worker {
         self.after_turn(io, &mut session);
         self.put(session);
         self.close_doomed(io);
+        self.end_of_turns(io);
     }
 
     fn finished(&mut self, io: &mut Control, token: Token) {
@@ -123,6 +125,7 @@ impl Handler for Worker {
         self.abandon_wait(&mut session);
         session.end_transaction(&self.core.shared.keyspace);
         self.core.unsubscribe_all(&mut session);
+        self.core.end_tracking(&mut session);
         if let Some(stream) = session.stream.take() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }
@@ -150,6 +153,7 @@ impl Handler for Worker {
         self.core.refresh_config();
         self.core.read_clocks();
         self.go_on(io, token, Stall::Output);
+        self.end_of_turns(io);
     }
 
     fn woken(&mut self, io: &mut Control) {
@@ -178,6 +182,7 @@ impl Handler for Worker {
             }
         }
         self.deliver_messages(io, None);
+        self.end_of_turns(io);
     }
 
     fn waiting(&mut self) {
@@ -196,6 +201,7 @@ impl Handler for Worker {
         self.staged.open = false;
         self.run_staged(io);
         self.deliver_all(io);
+        self.end_of_turns(io);
         self.cron.publish_traffic(self.core.stats(), io.counters());
         self.participant.quiescent();
     }

@@ -11,6 +11,8 @@ use crate::clients::flag;
 use crate::dispatch::Flow;
 use crate::gate;
 use crate::session::{Session, Stall};
+use crate::table::Row;
+use brisk_engine::command::Flags;
 use brisk_engine::env::Garbage;
 use brisk_reactor::{Close, Control, Token};
 use brisk_resp::Limits;
@@ -110,10 +112,22 @@ impl Worker {
         io: &mut Control,
         session: &mut Session,
         data: &[u8],
+        cut: Cut,
+    ) -> usize {
+        self.core.act_for(session);
+        let used = self.execute_on(io, session, data, cut);
+        self.core.act_for_nobody();
+        used
+    }
+
+    fn execute_on(
+        &mut self,
+        io: &mut Control,
+        session: &mut Session,
+        data: &[u8],
         mut cut: Cut,
     ) -> usize {
         let begin = self.core.last_ticks;
-        self.core.env.touch.set(!session.no_touch);
         let mut at = 0;
         loop {
             let before = self.core.last_ticks;
@@ -185,15 +199,24 @@ impl Worker {
             if session.is_closing() {
                 return Some(data.len());
             }
-            if session.listens && self.core.has_messages() {
-                // What was published before stands before the reply, and before UNSUBSCRIBE.
-                self.deliver_messages(io, Some(session));
+            if session.hears {
+                self.hear_before(io, session);
             }
-            let flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
-            if self.core.has_messages() {
+            let mut flow =
+                self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
+            if flow == Flow::Told {
                 self.deliver_messages(io, Some(session));
+                flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
+            }
+            if self.core.has_messages() {
+                self.hear_after(io, session, flow);
+            }
+            if session.tracker.is_some() && !matches!(flow, Flow::Later(_)) {
+                let keeps = |row: &Row| row.has(Flags::KEEPS_CACHING);
+                session.end_caching(request.row.is_some_and(keeps));
             }
             match flow {
+                Flow::Told => debug_assert!(false, "told twice before one command"),
                 Flow::Next => {
                     if let Some(stream) = self.replies.take_stream() {
                         session.stream = Some(stream);
@@ -227,6 +250,27 @@ impl Worker {
             }
         }
         None
+    }
+
+    /// What came before a command stands before its reply, and before UNSUBSCRIBE.
+    #[cold]
+    fn hear_before(&mut self, io: &mut Control, session: &mut Session) {
+        if self.core.has_messages() {
+            self.deliver_messages(io, Some(session));
+        }
+        if session.tracker.is_some() {
+            self.core.remember_for(session);
+        }
+    }
+
+    /// What comes of a command stands behind its reply.
+    #[cold]
+    fn hear_after(&mut self, io: &mut Control, session: &mut Session, flow: Flow) {
+        if flow == Flow::Elsewhere {
+            // The reply is still to come.
+            session.stall = Stall::Elsewhere;
+        }
+        self.deliver_messages(io, Some(session));
     }
 
     /// Writes on at a large reply until it is done (true) or its client has enough to read: then the

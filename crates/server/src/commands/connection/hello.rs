@@ -202,6 +202,7 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         call.core.shared.remove_monitor(call.core.id);
     }
     call.core.unsubscribe_all(call.session);
+    call.core.end_tracking(call.session);
     let authenticated = call.core.config.security.requirepass.is_empty();
     call.session.end_transaction(&call.core.shared.keyspace);
     call.session.reset(authenticated);

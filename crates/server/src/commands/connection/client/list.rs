@@ -193,7 +193,7 @@ impl Writer {
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
              ssub={} multi={} qbuf={query} qbuf-free={} argv-mem={words} multi-mem={queued} rbs=0 rbp=0 \
              obl={replies} oll={} omem={output} tot-mem={memory} events={} cmd={command} \
-             user={user} redir=-1 resp={} lib-name={} lib-ver={}",
+             user={user} redir={} resp={} lib-name={} lib-ver={}",
             record.id,
             record.addr,
             record.laddr,
@@ -210,6 +210,7 @@ impl Writer {
             capacity.saturating_sub(query),
             u8::from(output > 0),
             events(record, output),
+            record.redirect.load(Ordering::Relaxed),
             record.resp.load(Ordering::Relaxed),
             texts.lib_name,
             texts.lib_version,
@@ -227,6 +228,8 @@ fn flags(record: &ClientRecord) -> String {
         (record.queued.load(Ordering::Relaxed) >= 0, 'x'),
         (record.has(flag::BLOCKED), 'b'),
         (record.has(flag::TRACKING), 't'),
+        (record.has(flag::TRACKING_BROKEN), 'R'),
+        (record.has(flag::TRACKING_BROADCAST), 'B'),
         (broken, 'd'),
         (record.has(flag::CLOSE_AFTER_REPLY), 'c'),
         (record.has(flag::CLOSE_ASAP), 'A'),
