@@ -47,8 +47,6 @@ const LATER: &[(&str, &str)] = &[
     ("acl*", "users"),
     ("bgrewriteaof", "files"),
     ("bgsave", "files"),
-    ("client|caching", "tracking"),
-    ("client|tracking", "tracking"),
     ("failover", "replicas"),
     ("lastsave", "files"),
     ("migrate", "other servers"),

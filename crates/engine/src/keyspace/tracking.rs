@@ -188,7 +188,8 @@ impl Tracking {
         for step in 0..SHARDS {
             let removed = lock(&self.shards[(random + step) % SHARDS]).remove_any(random / SHARDS);
             if let Some(tracked) = removed {
-                self.tell_readers(env, tracked);
+                // Not even who made the table grow may miss that its key is not tracked any more.
+                self.tell_readers(env, tracked, 0);
                 return;
             }
         }
@@ -203,18 +204,18 @@ impl Tracking {
         }
         if self.by_slot[key.slot.index()].load(Ordering::Relaxed) != 0 {
             let removed = self.shard(key.slot).remove(key.hash, key.bytes);
-            removed.into_iter().for_each(|tracked| self.tell_readers(env, tracked));
+            let by = env.client.get();
+            removed.into_iter().for_each(|tracked| self.tell_readers(env, tracked, by));
         }
     }
 
     /// Notes what has left the table for being told.
-    fn tell_readers(&self, env: &Env, tracked: Tracked) {
+    fn tell_readers(&self, env: &Env, tracked: Tracked, by: u64) {
         let Tracked { name, readers, .. } = tracked;
         let slot = brisk_structures::crc16::key_slot(&name);
         self.by_slot[usize::from(slot)].fetch_sub(1, Ordering::Relaxed);
         self.keys.fetch_sub(1, Ordering::Relaxed);
         self.items.fetch_sub(readers.len(), Ordering::Relaxed);
-        let by = env.client.get();
         let told = Invalidation::Key { name, readers: readers.into_list(), by };
         env.aftermath.borrow_mut().invalidations.push(told);
         env.arm(Armed::TOLD, true);
