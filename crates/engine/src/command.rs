@@ -231,7 +231,7 @@ bitflags! {
         /// Allowed to sessions of RESP2 that are subscribed.
         const WHILE_SUBSCRIBED = 1 << 24;
         /// It does not use up what CLIENT CACHING said of the next command.
-        const KEEPS_CACHING = 1 << 25;
+        const KEEPS_CACHING = 1 << 27;
     }
 }
 

@@ -71,7 +71,7 @@ pub(crate) fn run_held(
         None
     } else {
         if spec.flags.contains(Flags::READONLY) {
-            args.keys().for_each(|key| keys.remember(&key));
+            keys.remember_all(args);
         }
         keys.close(args.words())
     };

@@ -35,4 +35,5 @@ pub mod tls;
 pub mod tracking;
 pub mod transaction;
 pub mod version;
+pub mod weights;
 pub mod worker;

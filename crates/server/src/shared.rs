@@ -14,6 +14,7 @@ use crate::stats::WorkerStats;
 use crate::table::CommandTable;
 use crate::tls::TlsSettings;
 use crate::tracking::Prefixes;
+use crate::weights::Weights;
 use arc_swap::ArcSwap;
 use brisk_engine::Keyspace;
 use std::collections::HashMap;
@@ -46,6 +47,8 @@ pub struct Shared {
     pub store: Mutex<Store>,
     pub quiesce: Quiesce,
     pub clients: Clients,
+    /// The memory that clients take.
+    pub weights: Weights,
     pub mailboxes: Box<[Mailbox]>,
     pub stats: Box<[WorkerStats]>,
     /// Bits of [`armed`].
@@ -103,6 +106,7 @@ impl Shared {
             store: Mutex::new(store),
             quiesce: Quiesce::new(workers),
             clients: Clients::new(workers),
+            weights: Weights::new(workers),
             mailboxes: (0..workers).map(|_| Mailbox::default()).collect(),
             stats: (0..workers).map(|_| WorkerStats::new(table.id_count())).collect(),
             armed: AtomicU32::new(0),

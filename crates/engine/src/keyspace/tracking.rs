@@ -20,6 +20,7 @@ mod table;
 use self::table::{Table, Tracked};
 use super::marks::TRACKED;
 use super::{Key, Keys, Keyspace, SLOTS, SlotId, lock_patiently};
+use crate::args::Args;
 use crate::effect::Armed;
 use crate::env::{Env, Garbage};
 use smallvec::SmallVec;
@@ -156,9 +157,12 @@ impl Tracking {
     /// The client that runs commands in `env` may have this key now, whose slot is held.
     #[inline]
     fn remember(&self, env: &Env, key: &Key<'_>) {
-        let mut shard = self.shard(key.slot);
+        let (mut shard, reader) = (self.shard(key.slot), env.reader.get());
+        if shard.has(key.hash, key.bytes, reader) {
+            return;
+        }
         let is_gone = |reader| self.is_gone(reader);
-        let (change, is_new) = shard.add(key.hash, key.bytes, env.reader.get(), is_gone);
+        let (change, is_new) = shard.add(key.hash, key.bytes, reader, is_gone);
         // Counted before anybody can take it out again.
         if change.added + change.dropped > 0 {
             self.items.fetch_add(change.added, Ordering::Relaxed);
@@ -266,6 +270,14 @@ impl Keys<'_> {
         let env = self.env();
         if env.armed.get().contains(Armed::REMEMBER) {
             self.keyspace().tracking.remember(env, key);
+        }
+    }
+
+    /// [`Keys::remember`] of all keys of a command.
+    #[inline(never)]
+    pub(crate) fn remember_all(&self, args: &Args<'_>) {
+        if self.env().armed.get().contains(Armed::REMEMBER) {
+            args.each_key(|key| self.keyspace().tracking.remember(self.env(), &key));
         }
     }
 

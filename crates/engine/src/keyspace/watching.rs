@@ -59,6 +59,8 @@ pub(super) type Watching = Interests<List<Watch>>;
 pub struct Watches {
     watcher: Arc<Watcher>,
     keys: HashMap<(DbIndex, Box<[u8]>), Watched>,
+    /// Bytes of their names.
+    name_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -69,12 +71,19 @@ struct Watched {
 
 impl Watches {
     pub fn new(watcher: Arc<Watcher>) -> Watches {
-        Watches { watcher, keys: HashMap::new() }
+        Watches { watcher, keys: HashMap::new(), name_bytes: 0 }
     }
 
     /// How many keys are watched.
     pub fn len(&self) -> usize {
         self.keys.len()
+    }
+
+    /// Bytes of memory, an estimate for the queues of the keys. O(1).
+    pub fn memory(&self) -> usize {
+        const KEY_BYTES: usize =
+            2 * size_of::<((DbIndex, Box<[u8]>), Watched)>() + size_of::<Watch>();
+        self.keys.len() * KEY_BYTES + 2 * self.name_bytes
     }
 
     pub fn is_empty(&self) -> bool {
@@ -107,6 +116,7 @@ impl Keys<'_> {
             let place =
                 keyspace.watching.join(db, key.slot, key.bytes, |queue| queue.push_back(watch));
             vacant.insert(Watched { slot: key.slot, place });
+            watches.name_bytes += key.bytes.len();
             self.mark(key.slot, WATCHED);
         }
     }
@@ -127,6 +137,7 @@ impl Keyspace {
             }
         }
         watches.keys.shrink_to_fit();
+        watches.name_bytes = 0;
         watches.watcher.0.store(INTACT, Ordering::Relaxed);
     }
 

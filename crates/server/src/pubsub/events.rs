@@ -4,7 +4,7 @@ use super::inbox::Found;
 use super::{Mail, Space};
 use crate::config::notify::NotifyClasses;
 use crate::worker::Core;
-use brisk_engine::effect::EventClass;
+use brisk_engine::effect::{Armed, EventClass};
 use std::io::Write;
 
 /// The engine's classes for the letters of the directive; empty if nothing is to be published.
@@ -93,7 +93,7 @@ impl Core {
     /// Whether events or invalidations wait for being sent.
     #[inline]
     pub fn has_news(&self) -> bool {
-        !self.env.armed.get().is_empty() && {
+        self.env.armed.get().intersects(Armed::NOTIFY | Armed::TOLD) && {
             let aftermath = self.env.aftermath.borrow();
             !aftermath.events.is_empty() || !aftermath.invalidations.is_empty()
         }

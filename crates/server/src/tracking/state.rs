@@ -155,16 +155,4 @@ impl Session {
         let redirect = tracker.map_or(-1, |t| t.redirect as i64);
         self.record.redirect.store(redirect, Ordering::Relaxed);
     }
-
-    /// After a command, which may have been CLIENT itself: CLIENT CACHING is about one command or
-    /// one transaction.
-    pub fn end_caching(&mut self, is_client: bool) {
-        let in_transaction = self.in_transaction();
-        if let Some(tracker) = &mut self.tracker
-            && !is_client
-            && !in_transaction
-        {
-            tracker.caching = false;
-        }
-    }
 }

@@ -62,6 +62,8 @@ pub struct Core {
     pub ran: u64,
     pub last_row: u32,
     config_generation: u64,
+    /// `maxmemory-clients` in bytes; 0 for no limit.
+    client_limit: u64,
     /// Unsent output that no limit for subscribers looks at.
     pub(super) pubsub_watch_bytes: usize,
     pub(super) soft_limit: usize,
@@ -104,6 +106,7 @@ impl Core {
             ran: 0,
             last_row: u32::MAX,
             config_generation: 0,
+            client_limit: 0,
             pubsub_watch_bytes: 0,
             soft_limit: usize::MAX,
             total_limit: u64::MAX,
@@ -167,6 +170,9 @@ impl Core {
         let monitor_ms = config.observe.latency_monitor_threshold_ms;
         let monitor_ns = if monitor_ms > 0 { monitor_ms as u64 * 1_000_000 } else { u64::MAX };
         self.slow_ns = slowlog_ns.min(monitor_ns);
+        let limit = config.clients.maxmemory_clients.limit(config.memory.maxmemory);
+        self.client_limit = limit.unwrap_or(0);
+        self.evict_clients();
     }
 
     /// Reads the clocks at the beginning of a batch.
@@ -344,6 +350,40 @@ impl Core {
             figures.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
         }
         hard || lasting
+    }
+
+    /// Weighs a session if something has changed, and evicts clients if all together take too much.
+    #[inline]
+    pub fn weigh(&self, unsent: usize, session: &mut Session) {
+        let bytes = session.memory(unsent);
+        if bytes != session.weight {
+            let grows = bytes > session.weight;
+            session.weight = bytes;
+            self.shared.weights.weigh(&session.record, bytes);
+            if grows && self.client_limit != 0 {
+                self.evict_clients();
+            }
+        }
+    }
+
+    /// Closes the largest clients while all together take more than `maxmemory-clients`.
+    #[cold]
+    pub fn evict_clients(&self) {
+        let shared = self.shared;
+        while self.client_limit != 0 && shared.weights.evictable() > self.client_limit {
+            let Some(record) = shared.weights.take_largest() else { return };
+            shared.figures.evicted_clients.fetch_add(1, Ordering::Relaxed);
+            shared.log.notice(format_args!(
+                "Evicting client {} from {}: it holds {} bytes",
+                record.id,
+                record.addr,
+                record.weight.bytes()
+            ));
+            // Nothing more is executed for it, wherever its worker stands.
+            record.set(flag::CLOSE_ASAP, true);
+            let (token, id) = (record.token, record.id);
+            shared.mailboxes[record.worker].send(Message::Kill { token, id });
+        }
     }
 
     pub(super) fn publish_output(&self, unsent: usize, session: &mut Session) {

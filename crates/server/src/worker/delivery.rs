@@ -179,6 +179,7 @@ fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Tok
             io.close(token, Close::Now);
         }
         core.publish_output(unsent, session);
+        core.weigh(unsent, session);
     }
 }
 

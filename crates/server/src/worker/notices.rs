@@ -5,7 +5,6 @@
 //! may have read what is no longer true.
 
 use super::{Core, Worker};
-use crate::clients::flag;
 use crate::session::{Session, Stall};
 use crate::tracking::{Broadcast, HEAD_RESP2, HEAD_RESP3, Mode, Notice, redirection_broken};
 use brisk_engine::ReplyBuffer;
@@ -218,10 +217,13 @@ fn send(
 /// above the limit of all clients together if it has none.
 fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
     let unsent = io.unsent(token) + session.held.len();
-    let too_much = unsent as u64 > core.total_limit
-        || unsent >= core.pubsub_watch_bytes && core.exceeds_output_limit(session, unsent as u64);
-    if too_much && !session.record.has(flag::CLOSE_ASAP) {
+    if unsent < core.pubsub_watch_bytes || session.is_closing() {
+        return;
+    }
+    if unsent as u64 > core.total_limit || core.exceeds_output_limit(session, unsent as u64) {
         session.close_at_once();
         io.close(token, Close::Now);
     }
+    core.publish_output(unsent, session);
+    core.weigh(unsent, session);
 }

@@ -199,21 +199,23 @@ impl Worker {
             if session.is_closing() {
                 return Some(data.len());
             }
-            if session.hears {
-                self.hear_before(io, session);
-            }
-            let mut flow =
-                self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
-            if flow == Flow::Told {
+            if session.hears && self.core.has_messages() {
+                // What came before a command stands before its reply, and before UNSUBSCRIBE.
                 self.deliver_messages(io, Some(session));
-                flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
             }
+            let flow = loop {
+                let flow =
+                    self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
+                if flow != Flow::Told {
+                    break flow;
+                }
+                self.deliver_messages(io, Some(session));
+            };
             if self.core.has_messages() {
                 self.hear_after(io, session, flow);
             }
-            if session.tracker.is_some() && !matches!(flow, Flow::Later(_)) {
-                let keeps = |row: &Row| row.has(Flags::KEEPS_CACHING);
-                session.end_caching(request.row.is_some_and(keeps));
+            if session.tracker.as_ref().is_some_and(|tracker| tracker.caching) {
+                self.end_caching(session, request.row, flow);
             }
             match flow {
                 Flow::Told => debug_assert!(false, "told twice before one command"),
@@ -252,13 +254,14 @@ impl Worker {
         None
     }
 
-    /// What came before a command stands before its reply, and before UNSUBSCRIBE.
+    /// CLIENT CACHING is about the next command or transaction that is not CLIENT itself.
     #[cold]
-    fn hear_before(&mut self, io: &mut Control, session: &mut Session) {
-        if self.core.has_messages() {
-            self.deliver_messages(io, Some(session));
-        }
-        if session.tracker.is_some() {
+    fn end_caching(&self, session: &mut Session, row: Option<&Row>, flow: Flow) {
+        let keeps = row.is_some_and(|row| row.has(Flags::KEEPS_CACHING));
+        if let Some(tracker) = &mut session.tracker
+            && !(keeps || session.transaction.is_some() || matches!(flow, Flow::Later(_)))
+        {
+            tracker.caching = false;
             self.core.remember_for(session);
         }
     }
@@ -383,6 +386,8 @@ impl Worker {
             io.close(token, Close::Now);
         }
         if self.core.exceeds_output_limit(session, io.unsent(token) as u64) {
+            // As in Redis, what was too much is not sent.
+            io.output(token).clear();
             io.close(token, Close::Now);
         }
         self.publish(unsent, session);
@@ -395,6 +400,7 @@ impl Worker {
         };
         let unsent = io.unsent(session.token);
         self.core.publish_output(unsent, session);
+        self.core.weigh(unsent, session);
         if self.core.exceeds_output_limit(session, unsent as u64) {
             io.close(session.token, Close::Now);
         }
@@ -404,6 +410,7 @@ impl Worker {
     pub(super) fn publish(&self, unsent: usize, session: &mut Session) {
         let stats = self.core.stats();
         self.core.publish_output(unsent, session);
+        self.core.weigh(unsent, session);
         let input = session.input.len() as i64;
         if input != session.counted_input {
             stats.input_bytes.fetch_add(input - session.counted_input, Ordering::Relaxed);

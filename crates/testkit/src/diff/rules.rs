@@ -112,6 +112,7 @@ pub const EXCLUDED: &[Excluded] = &[
     out("multi", "comes with its EXEC, as one unit of the generator"),
     out("pfdebug", "shows internals"),
     out("pfselftest", "takes seconds"),
+    out("client|tracking", "its messages come between replies; sessions of their own compare them"),
     out("eval*", SCRIPTS),
     out("fcall*", SCRIPTS),
     out("function*", SCRIPTS),

@@ -122,9 +122,19 @@ impl Table {
         }
     }
 
+    /// Whether the reader is known to have the key. O(1).
+    #[inline]
+    pub(super) fn has(&self, hash: u64, key: &[u8], reader: Reader) -> bool {
+        self.find(hash, key).is_some_and(|at| {
+            match &self.entries[place_in(self.index[at])].readers {
+                Readers::Few(list) => list.contains(&reader),
+                Readers::Many(set, _) => set.contains(&reader),
+            }
+        })
+    }
+
     /// Adds a reader of a key; how many readers more there are, and whether the key is new.
     /// Amortised O(1).
-    #[inline]
     pub(super) fn add(
         &mut self,
         hash: u64,

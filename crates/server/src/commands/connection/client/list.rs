@@ -7,7 +7,6 @@ use super::{ADMIN, Kind, ROW};
 use crate::call::{Call, Command};
 use crate::clients::{ClientRecord, flag};
 use crate::pubsub::Space;
-use crate::session::Session;
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::ctx::full_name;
 use brisk_engine::number::parse_i64;
@@ -172,16 +171,8 @@ impl Writer {
         let queued = published(&record.queued_memory);
         let seconds_since = |moment_ms: u64| self.now_ms.saturating_sub(moment_ms) / 1000;
         let texts = record.texts();
-        let memory = (size_of::<Session>() + size_of::<ClientRecord>()) as u64
-            + [&texts.name, &texts.lib_name, &texts.lib_version, &record.addr, &record.laddr]
-                .map(|text| text.capacity() as u64)
-                .iter()
-                .sum::<u64>()
-            + capacity.max(query)
-            + words
-            + replies
-            + queued
-            + output;
+        let own_bytes = own.map_or(0, |own| own.query_bytes.saturating_sub(capacity));
+        let memory = record.weight.bytes() + own_bytes + words + replies;
         let user = if texts.user.is_empty() { super::DEFAULT_USER } else { &texts.user };
         let last = record.last_command.load(Ordering::Relaxed) as usize;
         let command = self.commands.get(last).map_or("NULL", |name| name.as_ref());

@@ -59,7 +59,10 @@ pub(super) const NO_EVICT: Command = Command {
 
 fn no_evict(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let on = on_or_off(args.bytes()?)?;
-    call.session.record.set(flag::NO_EVICT, on);
+    let record = &call.session.record;
+    record.set(flag::NO_EVICT, on);
+    call.core.shared.weights.weigh(record, record.weight.bytes());
+    call.core.evict_clients();
     Ok(call.reply.ok())
 }
 
