@@ -46,8 +46,6 @@ const GROUPS: &[&str] = &[
 const LATER: &[(&str, &str)] = &[
     ("bgrewriteaof", "files"),
     ("bgsave", "files"),
-    ("client|caching", "tracking"),
-    ("client|tracking", "tracking"),
     ("failover", "replicas"),
     ("lastsave", "files"),
     ("migrate", "other servers"),

@@ -196,6 +196,14 @@ impl<'a> Args<'a> {
         self.prepared.iter().map(move |key| Key::prepared(this.word(key.index as usize), key))
     }
 
+    /// Shows `visit` the keys of the command, as its key specifications found them.
+    #[inline]
+    pub fn each_key(&self, mut visit: impl FnMut(Key<'a>)) {
+        for prepared in self.prepared {
+            visit(Key::prepared(self.word(prepared.index as usize), prepared));
+        }
+    }
+
     /// Nothing may be left.
     #[inline]
     pub fn end(&self) -> Result<()> {

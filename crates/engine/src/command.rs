@@ -245,6 +245,8 @@ bitflags! {
         const PROTECTED = 1 << 19;
         /// Allowed to sessions of RESP2 that are subscribed.
         const WHILE_SUBSCRIBED = 1 << 24;
+        /// It does not use up what CLIENT CACHING said of the next command.
+        const KEEPS_CACHING = 1 << 27;
     }
 }
 

@@ -5,8 +5,10 @@
 //! it later gives the same keyspace.
 
 use crate::env::Env;
-use crate::keyspace::{DbIndex, Keyspace, SlotId, Ticket};
+use crate::keyspace::{DbIndex, Invalidation, KeyName, Keyspace, SlotId, Ticket};
 use bitflags::bitflags;
+use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 bitflags! {
@@ -17,36 +19,55 @@ bitflags! {
         const PROPAGATE = 1;
         /// Keyspace events are collected.
         const NOTIFY = 1 << 1;
+        /// The client whose commands run caches what it reads.
+        const REMEMBER = 1 << 2;
+        /// Clients are to be told that what they cached is no longer true.
+        const TOLD = 1 << 3;
+        /// Keys were changed of which prefixes are to hear.
+        const BROADCAST = 1 << 4;
     }
 }
 
-/// What is armed, for all threads alike. [`Armed::PROPAGATE`] changes only while all threads stand
-/// still, so that no command sees both.
+/// What is armed for a thread. [`Armed::PROPAGATE`] is for all threads alike and changes only while
+/// they stand still, so that no command sees both; the rest is the thread's own.
 #[derive(Debug, Default)]
-pub struct ArmedCell(AtomicU32);
+pub struct ArmedCell {
+    own: Cell<Armed>,
+    all: Arc<AtomicU32>,
+}
 
 impl ArmedCell {
+    /// Shares what is for all threads with the others that were given the same `all`.
+    pub fn share(&mut self, all: &Arc<AtomicU32>) {
+        self.all = Arc::clone(all);
+    }
+
     #[inline(always)]
     pub fn get(&self) -> Armed {
-        Armed::from_bits_retain(self.0.load(Ordering::Relaxed))
+        self.own.get() | Armed::from_bits_retain(self.all.load(Ordering::Relaxed))
     }
 
     pub fn set(&self, armed: Armed) {
-        self.0.store(armed.bits(), Ordering::Relaxed);
+        self.own.set(armed - Armed::PROPAGATE);
+        self.all.store((armed & Armed::PROPAGATE).bits(), Ordering::Relaxed);
     }
 
     /// Sets what is armed, and tells what was.
     pub fn replace(&self, armed: Armed) -> Armed {
-        Armed::from_bits_retain(self.0.swap(armed.bits(), Ordering::Relaxed))
+        let before = self.get();
+        self.set(armed);
+        before
     }
 
     /// Arms or disarms `what`; the rest stays.
+    #[inline]
     pub fn arm(&self, what: Armed, on: bool) {
-        if on {
-            self.0.fetch_or(what.bits(), Ordering::Relaxed);
-        } else {
-            self.0.fetch_and(!what.bits(), Ordering::Relaxed);
+        if what.contains(Armed::PROPAGATE) {
+            self.all.store(if on { Armed::PROPAGATE.bits() } else { 0 }, Ordering::Relaxed);
         }
+        let mut own = self.own.get();
+        own.set(what - Armed::PROPAGATE, on);
+        self.own.set(own);
     }
 }
 
@@ -117,6 +138,11 @@ pub struct Aftermath {
     /// Those of transactions that are done.
     pub sealed: Vec<Sealed>,
     pub events: Vec<Event>,
+    /// What clients may not trust any more that cached it.
+    pub invalidations: Vec<Invalidation>,
+    /// Changed keys, and the client that changed each (0 for none): for those who listen to
+    /// prefixes.
+    pub changed: Vec<(KeyName, u64)>,
     /// The running command said itself what to propagate.
     pub(crate) replaced: bool,
     /// Slots that it changed without holding them to its end: as parts of whole databases, or as one
@@ -132,6 +158,8 @@ impl Aftermath {
         self.effects.clear();
         self.sealed.clear();
         self.events.clear();
+        self.invalidations.clear();
+        self.changed.clear();
         self.replaced = false;
         self.slots.clear();
         self.unit = false;

@@ -1,8 +1,8 @@
 //! What a thread that runs commands brings along: settings, randomness, its tally, and the places
 //! where a command's aftermath collects.
 
-use crate::effect::{Aftermath, ArmedCell, EventClass};
-use crate::keyspace::{DbIndex, Entry, Spread, Table, Tally, UnixMs, Waiter};
+use crate::effect::{Aftermath, Armed, ArmedCell, EventClass};
+use crate::keyspace::{DbIndex, Entry, Reader, Spread, Table, Tally, UnixMs, Waiter};
 use crate::long::{Long, Made};
 use crate::random::Random;
 use crate::reply::ReplyStream;
@@ -105,7 +105,7 @@ pub struct Env {
     pub tally: Arc<Tally>,
     pub random: RefCell<Random>,
     /// Who wants to hear of writes; empty in a server without persistence, replicas and listeners.
-    pub armed: Arc<ArmedCell>,
+    pub armed: ArmedCell,
     pub aftermath: RefCell<Aftermath>,
     pub garbage: RefCell<Vec<Garbage>>,
     /// Keys that appeared or changed while somebody waited for them, in that order.
@@ -120,6 +120,10 @@ pub struct Env {
     pub touch: Cell<bool>,
     /// Keys that are made of values (SORT BY and GET) must not be looked up.
     pub lookups_denied: Cell<bool>,
+    /// The client whose commands run; 0 if none.
+    pub client: Cell<u64>,
+    /// The same as a reader, for [`Armed::REMEMBER`].
+    pub reader: Cell<Reader>,
     /// Seconds of the recency clock, 24 bits.
     pub(crate) recency: Cell<u32>,
     /// How the keys of a database lie, for drawing some.
@@ -134,7 +138,7 @@ impl Env {
             settings: Settings::default(),
             tally,
             random: RefCell::new(random),
-            armed: Arc::default(),
+            armed: ArmedCell::default(),
             aftermath: RefCell::default(),
             garbage: RefCell::default(),
             ready: RefCell::default(),
@@ -143,6 +147,8 @@ impl Env {
             made: RefCell::default(),
             touch: Cell::new(true),
             lookups_denied: Cell::new(false),
+            client: Cell::new(0),
+            reader: Cell::default(),
             recency: Cell::new(0),
             spread: RefCell::default(),
             now: Cell::default(),
@@ -154,6 +160,12 @@ impl Env {
         if self.now.replace(now) != now {
             self.recency.set(crate::keyspace::evict::recency_clock(now));
         }
+    }
+
+    /// Sets or clears bits of [`Env::armed`].
+    #[inline]
+    pub fn arm(&self, bits: Armed, on: bool) {
+        self.armed.arm(bits, on);
     }
 
     #[inline]

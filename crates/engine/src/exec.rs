@@ -67,7 +67,14 @@ pub(crate) fn run_held(
 ) -> Result<Done> {
     let Invocation { spec, parent, run, blocking, .. } = *call;
     let result = run(&mut Ctx { keys, reply, spec, parent, run, blocking }, args);
-    let ticket = keys.close(args.words());
+    let ticket = if keys.env().armed.get().is_empty() {
+        None
+    } else {
+        if spec.flags.contains(Flags::READONLY) {
+            keys.remember_all(args);
+        }
+        keys.close(args.words())
+    };
     let dirty = keys.dirty();
     result.map(|outcome| Done { outcome, dirty, ticket })
 }

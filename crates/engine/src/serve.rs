@@ -5,6 +5,7 @@
 //! command runs, so that no timeout and no second thread can end the same wait.
 
 use crate::ctx::Blocking;
+use crate::effect::Armed;
 use crate::env::Env;
 use crate::error::{CommandError, Result};
 use crate::exec::{self, Done};
@@ -76,6 +77,14 @@ fn run_again(
         }
         keys.remove_expired(args.keys(), false);
         let reply = Reply::new(replies, waiter.client.protocol);
-        exec::run_held(&mut keys, &command.invocation(Blocking::Again), args, reply)
+        // What it changes its own client did, and not whoever made the key ready.
+        let server = env.client.replace(waiter.client.id);
+        let remembers = env.armed.get().contains(Armed::REMEMBER);
+        env.arm(Armed::REMEMBER, false);
+        let invocation = command.invocation(Blocking::Again);
+        let result = exec::run_held(&mut keys, &invocation, args, reply);
+        env.arm(Armed::REMEMBER, remembers);
+        env.client.set(server);
+        result
     })
 }

@@ -4,6 +4,7 @@
 //! Removing one is O(1). (S1)
 
 use crate::pubsub::Space;
+use crate::weights::Weight;
 use brisk_engine::keyspace::{Waiter, Watcher};
 use brisk_reactor::Token;
 use std::collections::HashMap;
@@ -24,6 +25,10 @@ pub mod flag {
     pub const STALLED: u32 = 1 << 8;
     /// It follows the stream of changes.
     pub const REPLICA: u32 = 1 << 9;
+    /// The client that its invalidations are redirected to is gone.
+    pub const TRACKING_BROKEN: u32 = 1 << 10;
+    /// It tracks prefixes.
+    pub const TRACKING_BROADCAST: u32 = 1 << 11;
     /// It is subscribed to something.
     pub const PUBSUB: u32 = 1 << 16;
     /// The user it acts as was changed since it last looked.
@@ -48,6 +53,8 @@ pub struct ClientRecord {
     pub last_active_ms: AtomicU64,
     pub db: AtomicU32,
     pub resp: AtomicU8,
+    /// The client that its invalidations go to; 0 for itself, -1 if it does not track.
+    pub redirect: AtomicI64,
     /// Row id of the last command; `u32::MAX` before the first.
     pub last_command: AtomicU32,
     pub query_bytes: AtomicU64,
@@ -61,6 +68,10 @@ pub struct ClientRecord {
     /// Somebody asked to close it; it is not listed any more.
     pub killed: AtomicBool,
     pub texts: Mutex<ClientTexts>,
+    /// Their bytes.
+    pub text_bytes: AtomicU64,
+    /// The memory it takes.
+    pub weight: Weight,
     /// The wait its command is in.
     pub waiter: Mutex<Option<Arc<Waiter>>>,
     /// Commands queued since MULTI; -1 outside of a transaction.
@@ -83,6 +94,52 @@ pub struct ClientTexts {
 }
 
 impl ClientRecord {
+    /// Of a connection that was just accepted at `now_ms`; `unix` if on a Unix socket.
+    #[expect(clippy::too_many_arguments, reason = "each is a fact of the connection")]
+    pub fn new(
+        id: u64,
+        worker: usize,
+        token: Token,
+        fd: i32,
+        local: bool,
+        unix: bool,
+        (addr, laddr): (String, String),
+        now_ms: u64,
+    ) -> ClientRecord {
+        ClientRecord {
+            id,
+            worker,
+            token,
+            fd,
+            local,
+            addr,
+            laddr,
+            created_ms: now_ms,
+            flags: AtomicU32::new(if unix { flag::UNIX_SOCKET } else { 0 }),
+            last_active_ms: AtomicU64::new(now_ms),
+            db: AtomicU32::new(0),
+            resp: AtomicU8::new(2),
+            redirect: AtomicI64::new(-1),
+            last_command: AtomicU32::new(u32::MAX),
+            query_bytes: AtomicU64::new(0),
+            query_capacity: AtomicU64::new(0),
+            output_bytes: AtomicU64::new(0),
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            commands: AtomicU64::new(0),
+            subscriptions: [const { AtomicU32::new(0) }; 3],
+            killed: AtomicBool::new(false),
+            texts: Mutex::default(),
+            text_bytes: AtomicU64::new(0),
+            weight: Weight::default(),
+            waiter: Mutex::default(),
+            queued: AtomicI64::new(-1),
+            queued_memory: AtomicU64::new(0),
+            watcher: OnceLock::new(),
+            topics: OnceLock::new(),
+        }
+    }
+
     pub fn texts(&self) -> ClientTexts {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -93,7 +150,11 @@ impl ClientRecord {
     }
 
     pub fn edit_texts(&self, edit: impl FnOnce(&mut ClientTexts)) {
-        edit(&mut self.texts.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        edit(&mut texts);
+        let ClientTexts { name, lib_name, lib_version, user } = &*texts;
+        let bytes: usize = [name, lib_name, lib_version, user].map(String::capacity).iter().sum();
+        self.text_bytes.store(bytes as u64, Ordering::Relaxed);
     }
 
     /// The wait its command is in.
@@ -233,5 +294,18 @@ impl Clients {
 
     fn map(&self, worker: usize) -> MutexGuard<'_, Records> {
         self.workers[worker].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Records for tests.
+#[cfg(test)]
+pub mod testing {
+    use super::*;
+
+    /// A client of a worker.
+    pub fn record(id: u64, worker: usize) -> Arc<ClientRecord> {
+        let addresses = (format!("127.0.0.1:{id}"), "127.0.0.1:6379".to_owned());
+        let token = Token::from_u64(id);
+        Arc::new(ClientRecord::new(id, worker, token, -1, true, false, addresses, 0))
     }
 }

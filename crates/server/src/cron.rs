@@ -35,6 +35,8 @@ pub struct Cron {
     next_sample: u64,
     next_ping: u64,
     sweeper: Option<Sweeper>,
+    /// Tracked keys to forget with the next tick if there are too many.
+    trim_step: usize,
     /// Where the walk over sessions stands.
     session_cursor: usize,
     /// The event loop's counters that INFO has seen.
@@ -98,6 +100,7 @@ impl Cron {
             self.sessions(worker, io);
             // What CONFIG SET maxmemory left, and what clients' buffers took.
             worker.core.make_room();
+            self.trim_tracking(worker);
         }
         if now >= self.next_sample {
             self.next_sample = now + SAMPLE_PERIOD_NS;
@@ -166,6 +169,15 @@ impl Cron {
             Swept::All => now + EXPIRE_PERIOD_NS,
             Swept::Part => now + ns + EXPIRE_PAUSE_NS / effort,
         };
+    }
+
+    /// Forgets tracked keys above the limit, twice as many with each tick that does not suffice.
+    fn trim_tracking(&mut self, worker: &Worker) {
+        const STEP_MIN: usize = 128;
+        const STEP_MAX: usize = 16 * 1024;
+        let (env, tracking) = (&worker.core.env, worker.core.shared.keyspace.tracking());
+        let step = self.trim_step.clamp(STEP_MIN, STEP_MAX);
+        self.trim_step = if tracking.trim(env, step) { 0 } else { step * 2 };
     }
 
     /// Looks at a share of the sessions, all of them once a second: idle ones, and ones that take

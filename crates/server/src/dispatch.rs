@@ -11,6 +11,7 @@ use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::Scope;
 use brisk_engine::ctx::Blocking;
+use brisk_engine::effect::Armed;
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::keyspace::Client;
 use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
@@ -27,6 +28,8 @@ pub enum Flow {
     Elsewhere,
     /// The request was not run; run it again when this is over.
     Later(Stall),
+    /// It was not run: by making room for it, keys went that the session is to hear of before.
+    Told,
 }
 
 /// Bytes of unknown words that an error repeats.
@@ -65,6 +68,9 @@ impl Core {
                 }
                 Verdict::Wait(stall) => return Flow::Later(stall),
             }
+            if session.tracker.is_some() && self.must_tell_before() {
+                return Flow::Told;
+            }
             if session.in_transaction() && row.spec.in_multi.is_queued() {
                 return self.queue(session, row, batch.keys(request), &args, replies);
             }
@@ -88,20 +94,12 @@ impl Core {
                 pushed = outcome == Outcome::Pushed;
                 (false, outcome == Outcome::Waiting)
             }
-            Err(CommandError::SlotFrozen) => {
-                self.forget_limits();
-                replies.truncate(mark);
-                return Flow::Later(Stall::Frozen);
-            }
-            Err(CommandError::SlotBusy) => {
-                self.forget_limits();
-                replies.truncate(mark);
-                self.stats().slot_conflicts.add(1);
-                return Flow::Later(Stall::NextRound);
-            }
             Err(error) => {
                 self.forget_limits();
                 replies.truncate(mark);
+                if let Some(stall) = self.postponed(&error) {
+                    return Flow::Later(stall);
+                }
                 self.write_error(session, &error, replies);
                 (true, false)
             }
@@ -122,6 +120,27 @@ impl Core {
         }
         session.after_command();
         Flow::Next
+    }
+
+    /// Why a command is to be run again later, if that is what its error says.
+    #[cold]
+    fn postponed(&self, error: &CommandError) -> Option<Stall> {
+        match error {
+            CommandError::SlotFrozen => Some(Stall::Frozen),
+            CommandError::SlotBusy => {
+                self.stats().slot_conflicts.add(1);
+                Some(Stall::NextRound)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether invalidations wait for being sent before the present command, and were not before.
+    #[cold]
+    fn must_tell_before(&mut self) -> bool {
+        let told = std::mem::take(&mut self.told);
+        self.told = !told && self.env.armed.get().contains(Armed::TOLD);
+        self.told
     }
 
     /// A key that no entry can hold. With the usual limit of words there is none.

@@ -35,6 +35,8 @@ mod snapshot;
 pub mod stats;
 pub mod table;
 pub mod tls;
+pub mod tracking;
 pub mod transaction;
 pub mod version;
+pub mod weights;
 pub mod worker;

@@ -1,9 +1,6 @@
 //! How much memory the process uses, and what it got it from.
 
-use crate::clients::ClientRecord;
-use crate::session::Session;
 use crate::shared::Shared;
-use crate::stats::WorkerStats;
 use crate::worker::Core;
 use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Keys, SLOTS, Slot};
@@ -46,12 +43,7 @@ pub const DATABASE_BYTES: u64 = (SLOTS * size_of::<Slot>()) as u64;
 
 /// Bytes that sessions take with their input and output. O(workers).
 pub fn of_clients(shared: &Shared) -> u64 {
-    let held = |stats: &WorkerStats| {
-        stats.output_bytes.load(Ordering::Relaxed) + stats.input_bytes.load(Ordering::Relaxed)
-    };
-    let buffers: i64 = shared.stats.iter().map(held).sum();
-    let per_client = (size_of::<Session>() + size_of::<ClientRecord>()) as u64;
-    buffers.max(0) as u64 + shared.clients.count() * per_client
+    shared.weights.total()
 }
 
 /// What memory is used for, in bytes.

@@ -2,9 +2,10 @@
 
 use crate::acl::{Account, User};
 use crate::clients::{ClientRecord, flag};
-use crate::pubsub::Subscriptions;
+use crate::pubsub::{Space, Subscriptions};
 use crate::replication::replica::Replica;
 use crate::tls::TlsStream;
+use crate::tracking::Tracker;
 use crate::transaction::Transaction;
 use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Waiter, Watches};
@@ -81,6 +82,10 @@ pub struct Session {
     pub subscriptions: Subscriptions,
     /// It listens to something.
     pub listens: bool,
+    /// How it tracks the keys it reads.
+    pub tracker: Option<Box<Tracker>>,
+    /// It listens or tracks: others may have a message for it at any time.
+    pub hears: bool,
     /// The wait its command is in.
     pub waiter: Option<Arc<Waiter>>,
     /// The timer of that wait.
@@ -100,6 +105,8 @@ pub struct Session {
     pub counted_input: i64,
     /// Output bytes this session has in the worker's sum.
     pub counted_output: i64,
+    /// Bytes of memory it had when it was weighed last.
+    pub weight: u64,
 }
 
 impl Session {
@@ -125,6 +132,8 @@ impl Session {
             held: Vec::new(),
             subscriptions: Subscriptions::default(),
             listens: false,
+            tracker: None,
+            hears: false,
             waiter: None,
             wait_timer: None,
             input: Vec::new(),
@@ -135,6 +144,7 @@ impl Session {
             over_soft_limit_since: None,
             counted_input: 0,
             counted_output: 0,
+            weight: 0,
         }
     }
 
@@ -147,6 +157,35 @@ impl Session {
     pub fn unexecuted_bytes(&self) -> u64 {
         let queued = self.transaction.as_ref().map_or(0, |transaction| transaction.words_bytes());
         (self.input.len() + queued) as u64
+    }
+
+    /// Bytes of memory it takes with `unsent` bytes of output: exact for buffers and texts, an
+    /// estimate for entries of tables. O(1).
+    #[inline]
+    pub fn memory(&self, unsent: usize) -> u64 {
+        let own = size_of::<Session>() + size_of::<ClientRecord>();
+        let texts = self.record.addr.capacity()
+            + self.record.laddr.capacity()
+            + self.record.text_bytes.load(Ordering::Relaxed) as usize;
+        let buffers = self.input.capacity() + self.held.capacity() + unsent;
+        let extras = self.transaction.is_some() || self.watches.is_some() || self.hears;
+        let extras = if extras { self.memory_of_extras() } else { 0 };
+        (own + texts + buffers + extras) as u64
+    }
+
+    #[cold]
+    fn memory_of_extras(&self) -> usize {
+        /// A place in the list of a topic and one in that of the session, and an edge.
+        const SUBSCRIPTION_BYTES: usize = 64;
+        /// A node's share and the prefix, in the session and in the table of its worker.
+        const PREFIX_BYTES: usize = 96;
+        let subscriptions =
+            Space::ALL.map(|space| self.subscriptions.count(space)).iter().sum::<usize>();
+        let prefixes = self.tracker.as_ref().map_or(0, |tracker| tracker.prefixes.len());
+        self.transaction.as_ref().map_or(0, |transaction| transaction.memory())
+            + self.watches.as_ref().map_or(0, |watches| watches.memory())
+            + subscriptions * SUBSCRIPTION_BYTES
+            + prefixes * PREFIX_BYTES
     }
 
     pub fn id(&self) -> u64 {

@@ -15,9 +15,10 @@ use crate::slowlog::Slowlog;
 use crate::stats::WorkerStats;
 use crate::table::CommandTable;
 use crate::tls::TlsSettings;
+use crate::tracking::Prefixes;
+use crate::weights::Weights;
 use arc_swap::ArcSwap;
 use brisk_engine::Keyspace;
-use brisk_engine::effect::ArmedCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,6 +50,8 @@ pub struct Shared {
     pub quiesce: Quiesce,
     pub clients: Clients,
     pub accounts: Accounts,
+    /// The memory that clients take.
+    pub weights: Weights,
     pub mailboxes: Box<[Mailbox]>,
     pub stats: Box<[WorkerStats]>,
     /// Bits of [`armed`].
@@ -56,8 +59,10 @@ pub struct Shared {
     pub monitors: Monitors,
     pub pubsub: Registry,
     pub feed: Feed,
-    /// What [`brisk_engine::Env::armed`] is for all workers.
-    pub armed_writes: Arc<ArmedCell>,
+    /// What [`brisk_engine::Env::armed`] is for all workers alike.
+    pub armed_for_all: Arc<AtomicU32>,
+    /// Prefixes of keys that clients are told of.
+    pub prefixes: Prefixes,
     pub slowlog: Slowlog,
     pub latency: Latency,
     pub pause: Pause,
@@ -109,13 +114,15 @@ impl Shared {
             store: Mutex::new(store),
             quiesce: Quiesce::new(workers),
             clients: Clients::new(workers),
+            weights: Weights::new(workers),
             mailboxes: (0..workers).map(|_| Mailbox::default()).collect(),
             stats: (0..workers).map(|_| WorkerStats::new(table.id_count())).collect(),
             armed: AtomicU32::new(0),
             monitors: Monitors::new(workers),
             pubsub: Registry::new(workers),
             feed: Feed::new(workers),
-            armed_writes: Arc::default(),
+            armed_for_all: Arc::default(),
+            prefixes: Prefixes::new(workers),
             slowlog: Slowlog::default(),
             latency: Latency::default(),
             pause: Pause::default(),

@@ -12,6 +12,7 @@
 //! | `turn` | executing a session's input |
 //! | `staging` | executing small requests of many sessions together |
 //! | `delivery` | published messages on their way into the output of subscribers |
+//! | `notices` | the same for messages of client-side caching |
 //! | `waiting` | sessions whose commands wait for keys |
 //! | `long` | sessions whose commands are computed by other threads |
 //! | `encrypted`, `monitors` | TLS sessions; sessions that watch all commands |
@@ -22,6 +23,7 @@ mod encrypted;
 mod events;
 mod long;
 mod monitors;
+mod notices;
 mod staging;
 mod turn;
 mod waiting;
@@ -34,14 +36,13 @@ use crate::batch::Batch;
 use crate::cron::Cron;
 use crate::long::Outcome;
 use crate::mailbox::Message;
-use crate::pubsub::Publication;
+use crate::pubsub::Mail;
 use crate::session::{Session, Stall};
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
 use brisk_structures::wheel::Wheel;
 use std::collections::{HashSet, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a closing connection waits for its client to take the last replies.
@@ -77,7 +78,7 @@ pub struct Worker {
     wait_timers: Wheel<Token>,
     monitors: HashSet<Token>,
     /// Emptied, for the inbox's next messages.
-    messages: VecDeque<Arc<Publication>>,
+    messages: VecDeque<Mail>,
     /// When the present round began, in ticks.
     round_began: u64,
     /// Where input is decrypted to; empty between two calls.
@@ -159,6 +160,7 @@ impl Worker {
         if self.core.has_messages() {
             self.deliver_messages(io, None);
         }
+        self.end_of_turns(io);
         let wait = self.next_wait_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
         if self.again.is_empty() { wait } else { Duration::ZERO }
     }

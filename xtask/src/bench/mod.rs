@@ -9,7 +9,7 @@
 //! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
 //! - [`blocking`]: clients that wait. [`pubsub`]: messages to many.
 //! - [`types`]: commands on collections, and what these take. [`huge`]: values of millions.
-//! - [`every`]: all data commands.
+//! - [`tracking`]: client-side caching. [`every`]: all data commands.
 
 mod blocking;
 mod every;
@@ -20,6 +20,7 @@ mod report;
 mod resources;
 mod sides;
 mod throughput;
+mod tracking;
 mod types;
 
 use crate::options::Options;
@@ -102,6 +103,11 @@ const CASES: &[Case] = &[
         name: "pubsub",
         about: "PUBLISH to 1,000 subscribers, with all deliveries",
         run: pubsub::publish,
+    },
+    Case {
+        name: "tracking",
+        about: "GET and SET with client-side caching on, beside the same without",
+        run: tracking::tracking,
     },
     Case {
         name: "every",

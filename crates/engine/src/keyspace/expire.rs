@@ -8,7 +8,7 @@
 
 use super::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
 use super::keys::{after_expiry, lock_patiently, seal_slot};
-use super::marks::{FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, WATCHED};
+use super::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW};
 use super::{Database, DbIndex, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
 
@@ -218,7 +218,7 @@ impl Sweeper {
         (self.earliest, self.fields_expire) = (earliest, fields_expire);
         let tally = env.tally.database(db);
         let fields_marked = guard.marks() & FIELDS_EXPIRE != 0;
-        let watched = guard.marks() & WATCHED != 0;
+        let marks = guard.marks();
         let meta = guard.meta_mut();
         for entry in gone {
             let deadline = entry.deadline().unwrap_or(0);
@@ -226,8 +226,9 @@ impl Sweeper {
             tally.keys.add(-1);
             tally.with_deadline.add(-1);
             tally.deadlines_ms.add((deadline as i64).wrapping_neg());
-            if watched {
-                keyspace.tell_watchers(db, entry.key(), false);
+            if marks & CONCERNED != 0 {
+                let key = keyspace.hasher().key(entry.key());
+                keyspace.tell_concerned(env, db, &key, marks, false);
             }
             after_expiry(env, db, entry);
         }

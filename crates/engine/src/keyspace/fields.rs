@@ -8,7 +8,7 @@
 //! found nothing.
 
 use super::keys::{Keys, detach, discard, note_gone, notify};
-use super::marks::{FIELD_MARKS, FIELDS_EXPIRE, WATCHED};
+use super::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE};
 use super::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::effect::{Armed, Effect, EventClass};
 use crate::env::Env;
@@ -88,8 +88,11 @@ pub(super) fn expire_inside(
         Some((done, hash.is_empty()))
     });
     let Some((done, is_empty)) = found else { return true };
-    if count > 0 && guard.marks() & WATCHED != 0 {
-        keyspace.tell_watchers(db, key, true);
+    let marks = guard.marks();
+    if count > 0 && marks & CONCERNED != 0 {
+        let key = keyspace.hasher().key(key);
+        keyspace.tell_concerned(env, db, &key, marks, true);
+        super::tracking::nobody_changed(env, key.bytes);
     }
     env.tally.expired_fields.add(count);
     if count > 0 && !armed.is_empty() {

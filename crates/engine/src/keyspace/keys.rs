@@ -4,7 +4,7 @@
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
 use super::fields;
-use super::marks::{FIELD_MARKS, FIELDS_EXPIRE, OCCUPIED, WAITED_FOR, WATCHED};
+use super::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE, OCCUPIED, WAITED_FOR, WATCHED};
 use super::tally::DatabaseTotals;
 use super::{
     Database, DbIndex, Entry, Key, Keyspace, Place, SLOTS, SlotGuard, SlotId, Stored, StoredMut,
@@ -16,6 +16,7 @@ use crate::env::{Env, Garbage};
 use crate::error::{CommandError, Result};
 use crate::types::string::{self, Str};
 use crate::types::{Kind, Type, Value};
+use brisk_structures::crc16::key_slot;
 use smallvec::SmallVec;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -496,21 +497,22 @@ impl<'a> Keys<'a> {
         guard.set_marks(marks);
     }
 
-    /// Tells who watches a key that it was changed.
+    /// Tells who watches or caches a key that it was changed.
     #[inline]
     fn disturb(&self, key: &Key<'_>) {
         let marks = match &self.held {
             Held::One(_, guard) => guard.marks(),
             Held::None | Held::Many(_) => self.guard(key.slot).marks(),
         };
-        if marks & WATCHED != 0 {
-            self.tell_watchers(key);
+        if marks & CONCERNED != 0 {
+            self.tell_concerned(key, marks);
         }
     }
 
     #[cold]
-    fn tell_watchers(&self, key: &Key<'_>) {
-        self.keyspace.tell_watchers(self.db, key.bytes, self.contains(key));
+    fn tell_concerned(&self, key: &Key<'_>, marks: u8) {
+        let exists = marks & WATCHED != 0 && self.contains(key);
+        self.keyspace.tell_concerned(self.env, self.db, key, marks, exists);
     }
 
     /// Whether somebody waits for a key of this slot.
@@ -998,8 +1000,10 @@ pub(super) fn detach(
     key: &[u8],
 ) -> Option<Entry> {
     let entry = guard.table_mut().remove(hash, key)?;
-    if guard.marks() & WATCHED != 0 {
-        keyspace.tell_watchers(db, key, false);
+    let marks = guard.marks();
+    if marks & CONCERNED != 0 {
+        let key = Key { bytes: key, slot: SlotId::new(key_slot(key)), hash };
+        keyspace.tell_concerned(env, db, &key, marks, false);
     }
     let tally = env.tally.database(db);
     tally.keys.add(-1);
@@ -1044,6 +1048,7 @@ pub(super) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
     env.tally.expired.add(1);
     note_gone(env, db, &entry);
     if !env.armed.get().is_empty() {
+        super::tracking::nobody_changed(env, entry.key());
         notify(env, db, entry.key(), EventClass::EXPIRED, "expired");
         propagate_removal(env, db, entry.key(), env.settings.lazy_expire);
     }
@@ -1054,6 +1059,7 @@ pub(super) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
 pub(super) fn after_eviction(env: &Env, db: DbIndex, entry: &Entry) {
     note_gone(env, db, entry);
     if !env.armed.get().is_empty() {
+        super::tracking::nobody_changed(env, entry.key());
         notify(env, db, entry.key(), EventClass::EVICTED, "evicted");
         propagate_removal(env, db, entry.key(), env.settings.lazy_eviction);
     }

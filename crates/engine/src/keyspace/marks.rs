@@ -15,9 +15,13 @@ pub(super) const WATCHED: u8 = 1 << 3;
 pub(super) const FROZEN: u8 = 1 << 4;
 /// The database knows that the slot may hold keys.
 pub(super) const OCCUPIED: u8 = 1 << 5;
+/// Clients cache keys: the table of who may have which is to be asked (see `tracking`).
+pub(super) const TRACKED: u8 = 1 << 6;
+/// Somebody may want to know that a key changes.
+pub(super) const CONCERNED: u8 = WATCHED | TRACKED;
 
 const _: () = {
-    let all = [WAITED_FOR, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, WATCHED, FROZEN, OCCUPIED];
+    let all = [WAITED_FOR, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, WATCHED, FROZEN, OCCUPIED, TRACKED];
     let (mut seen, mut at) = (0, 0);
     while at < all.len() {
         assert!(seen & all[at] == 0 && all[at].is_power_of_two(), "a mark is a bit of its own");

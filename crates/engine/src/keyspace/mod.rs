@@ -25,6 +25,7 @@ mod keys;
 mod marks;
 mod occupied;
 mod tally;
+mod tracking;
 mod waiting;
 mod watching;
 
@@ -35,6 +36,7 @@ pub use keys::{Keys, Overwrite};
 pub(crate) use keys::{Locks, lock_patiently};
 use tally::{Count, DatabaseTally};
 pub use tally::{Tally, Totals};
+pub use tracking::{Invalidation, KeyName, Reader, Tracking};
 pub(crate) use waiting::Wish;
 pub use waiting::{Client, Unserved, Waiter};
 pub use watching::{Watcher, Watches};
@@ -195,9 +197,16 @@ pub struct Database {
 }
 
 impl Database {
-    fn new() -> Database {
+    /// An empty one, each of its slots with these marks.
+    fn new(marks: u8) -> Database {
+        let slot = |_| {
+            let slot = Slot::new(SlotMeta::default());
+            slot.try_lock().expect("nobody else knows of it").set_marks(marks);
+            slot
+        };
+        let slots = (0..SLOTS).map(slot).collect();
         Database {
-            slots: (0..SLOTS).map(|_| Slot::new(SlotMeta::default())).collect(),
+            slots,
             occupied: occupied::Occupied::new(),
             inner_deadlines: AtomicBool::new(false),
         }
@@ -233,6 +242,7 @@ pub struct Keyspace {
     tickets: AtomicU64,
     waiting: waiting::Waiting,
     watching: watching::Watching,
+    tracking: Tracking,
 }
 
 impl Keyspace {
@@ -245,6 +255,7 @@ impl Keyspace {
             tickets: AtomicU64::new(0),
             waiting: waiting::Waiting::new(),
             watching: watching::Watching::new(),
+            tracking: Tracking::new(),
         }
     }
 
@@ -261,7 +272,16 @@ impl Keyspace {
     /// The database; `db` must be below [`Keyspace::database_count`].
     #[inline]
     pub fn database(&self, db: DbIndex) -> &Database {
-        self.databases[db.0 as usize].get_or_init(Database::new)
+        match self.databases[db.0 as usize].get() {
+            Some(database) => database,
+            None => self.open_database(db),
+        }
+    }
+
+    #[cold]
+    fn open_database(&self, db: DbIndex) -> &Database {
+        self.tracking
+            .opening(|marks| self.databases[db.0 as usize].get_or_init(|| Database::new(marks())))
     }
 
     /// The database if it was ever used.
@@ -311,6 +331,11 @@ impl Keyspace {
         let sum = |db| tallies.iter().map(|tally| of(tally.database(db)).get()).sum::<i64>();
         found.clear();
         found.extend((0..self.database_count()).map(DbIndex).filter(|db| sum(*db) > 0));
+    }
+
+    /// Who caches which keys.
+    pub fn tracking(&self) -> &Tracking {
+        &self.tracking
     }
 
     /// How many keys are watched. O(slots with watched keys).

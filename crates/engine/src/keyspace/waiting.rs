@@ -113,6 +113,11 @@ impl Waiter {
         }
     }
 
+    /// Whether the wait is over, and the answer under way.
+    pub fn is_over(&self) -> bool {
+        self.state.load(Ordering::Acquire) == ENDED
+    }
+
     /// The command that waits, and its container.
     pub fn command(&self) -> (&'static Spec, Option<&'static Spec>) {
         (self.command.spec(), self.command.parent())

@@ -10,8 +10,9 @@
 
 use super::interest::Interests;
 use super::keys::lock_patiently;
-use super::marks::WATCHED;
+use super::marks::{TRACKED, WATCHED};
 use super::{DbIndex, Key, Keys, Keyspace, Place, SlotGuard, SlotId, UnixMs};
+use crate::env::Env;
 use brisk_structures::crc16::key_slot;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
@@ -58,6 +59,8 @@ pub(super) type Watching = Interests<List<Watch>>;
 pub struct Watches {
     watcher: Arc<Watcher>,
     keys: HashMap<(DbIndex, Box<[u8]>), Watched>,
+    /// Bytes of their names.
+    name_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -68,12 +71,19 @@ struct Watched {
 
 impl Watches {
     pub fn new(watcher: Arc<Watcher>) -> Watches {
-        Watches { watcher, keys: HashMap::new() }
+        Watches { watcher, keys: HashMap::new(), name_bytes: 0 }
     }
 
     /// How many keys are watched.
     pub fn len(&self) -> usize {
         self.keys.len()
+    }
+
+    /// Bytes of memory, an estimate for the queues of the keys. O(1).
+    pub fn memory(&self) -> usize {
+        const KEY_BYTES: usize =
+            2 * size_of::<((DbIndex, Box<[u8]>), Watched)>() + size_of::<Watch>();
+        self.keys.len() * KEY_BYTES + 2 * self.name_bytes
     }
 
     pub fn is_empty(&self) -> bool {
@@ -106,6 +116,7 @@ impl Keys<'_> {
             let place =
                 keyspace.watching.join(db, key.slot, key.bytes, |queue| queue.push_back(watch));
             vacant.insert(Watched { slot: key.slot, place });
+            watches.name_bytes += key.bytes.len();
             self.mark(key.slot, WATCHED);
         }
     }
@@ -126,6 +137,7 @@ impl Keyspace {
             }
         }
         watches.keys.shrink_to_fit();
+        watches.name_bytes = 0;
         watches.watcher.0.store(INTACT, Ordering::Relaxed);
     }
 
@@ -152,10 +164,26 @@ impl Keyspace {
         self.watching.with(db, watched.slot, key, stale).unwrap_or(false)
     }
 
-    /// Tells the watchers of a key in a marked slot, which is held, that it was changed; or, if it
-    /// is not there any more, removed.
+    /// Tells who watches or caches a key of a slot with these marks, which is held, that it was
+    /// changed; or, if it is not there any more, removed.
     #[cold]
-    pub(super) fn tell_watchers(&self, db: DbIndex, key: &[u8], exists: bool) {
+    pub(super) fn tell_concerned(
+        &self,
+        env: &Env,
+        db: DbIndex,
+        key: &Key<'_>,
+        marks: u8,
+        exists: bool,
+    ) {
+        if marks & WATCHED != 0 {
+            self.tell_watchers(db, key.bytes, exists);
+        }
+        if marks & TRACKED != 0 {
+            self.tracking.changed(env, key);
+        }
+    }
+
+    fn tell_watchers(&self, db: DbIndex, key: &[u8], exists: bool) {
         let slot = SlotId::new(key_slot(key));
         self.watching.with(db, slot, key, |queue| {
             for_each(queue, |watch| {

@@ -20,7 +20,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("client_longest_output_list", output.div_ceil(OUTPUT_ELEMENT_BYTES));
     text.number("client_biggest_input_buf", input);
     text.number("blocked_clients", view.shared.clients.blocked());
-    text.number("tracking_clients", 0);
+    let tracking = view.shared.keyspace.tracking();
+    text.number("tracking_clients", tracking.client_count() as u64);
     text.number("clients_in_timeout_table", 0);
     let keyspace = &view.shared.keyspace;
     text.number("total_blocking_keys", keyspace.awaited_keys() as u64);

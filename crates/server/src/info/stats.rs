@@ -29,6 +29,10 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("pubsub_patterns", names(Space::Pattern));
     text.number("pubsubshard_channels", names(Space::ShardChannel));
     absent(text);
+    let tracking = view.shared.keyspace.tracking();
+    text.number("tracking_total_keys", tracking.key_count() as u64);
+    text.number("tracking_total_items", tracking.item_count() as u64);
+    text.number("tracking_total_prefixes", view.shared.prefixes.len() as u64);
     text.number("unexpected_error_replies", load(&figures.unexpected_errors));
     text.number("total_error_replies", view.sum(|stats| &stats.error_replies));
     text.number("dump_payload_sanitizations", 0);
@@ -66,7 +70,7 @@ fn keys(view: &View<'_>, text: &mut Text) {
     text.number("keyspace_misses", totals.misses);
 }
 
-/// Forks, migration, defragmentation, tracking: nothing of it happens.
+/// Forks, migration, defragmentation: nothing of it happens.
 fn absent(text: &mut Text) {
     for name in [
         "latest_fork_usec",
@@ -79,9 +83,6 @@ fn absent(text: &mut Text) {
         "active_defrag_key_misses",
         "total_active_defrag_time",
         "current_active_defrag_time",
-        "tracking_total_keys",
-        "tracking_total_items",
-        "tracking_total_prefixes",
     ] {
         text.number(name, 0);
     }

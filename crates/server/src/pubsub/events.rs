@@ -1,9 +1,10 @@
 //! Keyspace events as messages: what `notify-keyspace-events` asks for.
 
-use super::Space;
+use super::inbox::Found;
+use super::{Mail, Space};
 use crate::config::notify::NotifyClasses;
 use crate::worker::Core;
-use brisk_engine::effect::EventClass;
+use brisk_engine::effect::{Armed, EventClass};
 use std::io::Write;
 
 /// The engine's classes for the letters of the directive; empty if nothing is to be published.
@@ -72,28 +73,41 @@ impl Core {
         published.receivers
     }
 
-    /// Whether messages or a part of the stream wait for this worker, or events and effects for being
-    /// published.
+    /// Puts a message that so many sessions of a worker get into its inbox.
+    pub fn send_mail(&self, worker: usize, mail: Mail, deliveries: usize) {
+        let found = self.shared.pubsub.inbox(worker).push(mail, deliveries);
+        if found != Found::Some && worker != self.id {
+            self.shared.mailboxes[worker].wake();
+        }
+        if found == Found::TooMuch {
+            self.shared.note_full_inboxes(1, 0);
+        }
+    }
+
+    /// Whether messages or a part of the stream wait for this worker, or events, invalidations and
+    /// effects for being sent.
     #[inline]
     pub fn has_messages(&self) -> bool {
-        self.has_aftermath()
+        self.has_news()
             || self.shared.pubsub.inbox(self.id).is_filled()
             || self.shared.feed.is_waiting(self.id)
+            || self.has_sealed()
     }
 
-    /// Whether commands left something for others.
+    /// Whether transactions left something for the stream.
     #[inline]
-    fn has_aftermath(&self) -> bool {
-        if self.env.armed.get().is_empty() {
-            return false;
+    fn has_sealed(&self) -> bool {
+        self.env.armed.get().contains(Armed::PROPAGATE)
+            && !self.env.aftermath.borrow().sealed.is_empty()
+    }
+
+    /// Whether events or invalidations wait for being sent.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.env.armed.get().intersects(Armed::NOTIFY | Armed::TOLD) && {
+            let aftermath = self.env.aftermath.borrow();
+            !aftermath.events.is_empty() || !aftermath.invalidations.is_empty()
         }
-        let aftermath = self.env.aftermath.borrow();
-        !aftermath.events.is_empty() || !aftermath.sealed.is_empty()
-    }
-
-    #[inline]
-    pub fn has_events(&self) -> bool {
-        !self.env.armed.get().is_empty() && !self.env.aftermath.borrow().events.is_empty()
     }
 }
 

@@ -1,9 +1,11 @@
-//! Messages on their way to the subscribers of one worker.
+//! Messages on their way to the sessions of one worker: published ones, and those of client-side
+//! caching.
 //!
 //! Filled by whoever publishes, emptied by the worker. Each message has a number; a subscription
 //! notes the number that the next one will have, so that it hears nothing older than itself.
 
 use super::Publication;
+use crate::tracking::Notice;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,9 +17,25 @@ const DELIVERIES_MAX: usize = 64 * 1024;
 /// The same in bytes of messages.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// What a worker is to deliver.
+#[derive(Debug)]
+pub enum Mail {
+    Published(Arc<Publication>),
+    Notice(Notice),
+}
+
+impl Mail {
+    fn bytes(&self) -> usize {
+        match self {
+            Mail::Published(message) => message.wire_bytes(),
+            Mail::Notice(notice) => notice.bytes(),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct Queue {
-    messages: VecDeque<Arc<Publication>>,
+    messages: VecDeque<Mail>,
     deliveries: usize,
     bytes: usize,
     /// Messages that were ever put in.
@@ -45,11 +63,11 @@ pub enum Found {
 }
 
 impl Inbox {
-    /// Puts a message in that so many subscriptions of the worker get.
-    pub fn push(&self, message: Arc<Publication>, deliveries: usize) -> Found {
+    /// Puts a message in that so many sessions of the worker get.
+    pub fn push(&self, message: Mail, deliveries: usize) -> Found {
         let mut queue = self.lock();
         queue.deliveries += deliveries;
-        queue.bytes += message.wire_bytes();
+        queue.bytes += message.bytes();
         queue.total += 1;
         queue.messages.push_back(message);
         let first = queue.messages.len() == 1;
@@ -78,7 +96,7 @@ impl Inbox {
 
     /// Exchanges the messages with `empty`; returns the number of the first, and whether there was
     /// too much.
-    pub fn take(&self, empty: &mut VecDeque<Arc<Publication>>) -> (u64, bool) {
+    pub fn take(&self, empty: &mut VecDeque<Mail>) -> (u64, bool) {
         debug_assert!(empty.is_empty(), "what is in it would be heard again");
         let mut queue = self.lock();
         std::mem::swap(&mut queue.messages, empty);
@@ -99,9 +117,9 @@ mod tests {
     use super::*;
     use smallvec::SmallVec;
 
-    fn message(payload: &[u8]) -> Arc<Publication> {
+    fn message(payload: &[u8]) -> Mail {
         let none = SmallVec::new();
-        Arc::new(Publication::new(Space::Channel, b"c", payload, true, none))
+        Mail::Published(Arc::new(Publication::new(Space::Channel, b"c", payload, true, none)))
     }
 
     #[test]
@@ -122,10 +140,10 @@ mod tests {
     #[test]
     fn a_full_inbox_says_so_once_until_it_is_emptied() {
         let inbox = Inbox::default();
-        let large = message(&vec![b'x'; BYTES_MAX]);
+        let large = || message(&vec![b'x'; BYTES_MAX]);
         for _ in 0..2 {
             assert_eq!(inbox.push(message(b""), 1), Found::Nothing);
-            assert_eq!(inbox.push(Arc::clone(&large), 1), Found::TooMuch);
+            assert_eq!(inbox.push(large(), 1), Found::TooMuch);
             assert_eq!(inbox.push(message(b""), 1), Found::Some);
             assert!(inbox.take(&mut VecDeque::new()).1);
         }

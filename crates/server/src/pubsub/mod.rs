@@ -24,7 +24,7 @@ mod registry;
 mod topics;
 
 pub use self::events::event_classes;
-pub use self::inbox::Inbox;
+pub use self::inbox::{Inbox, Mail};
 pub use self::publication::{Publication, sigil};
 pub use self::registry::{Published, Registry};
 pub use self::topics::{Member, Subscriptions, Topics};

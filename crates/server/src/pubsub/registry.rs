@@ -6,7 +6,7 @@
 //! Locks are taken in the order patterns, shard, inbox.
 
 use super::inbox::Found;
-use super::{Inbox, Publication, Space};
+use super::{Inbox, Mail, Publication, Space};
 use brisk_engine::glob::{self, Case};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -133,7 +133,8 @@ impl Registry {
             if *count == 0 {
                 continue;
             }
-            match self.inboxes[worker].push(Arc::clone(&message), *count as usize) {
+            let mail = Mail::Published(Arc::clone(&message));
+            match self.inboxes[worker].push(mail, *count as usize) {
                 Found::Nothing => published.woken.push(worker),
                 Found::Some => {}
                 Found::TooMuch => {

@@ -12,6 +12,7 @@ use crate::session::Session;
 use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
 use crate::table::{Row, Run};
+use crate::tracking::Listeners;
 use brisk_engine::effect::Armed;
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::KeyHasher;
@@ -53,6 +54,10 @@ pub struct Core {
     pub topics: Topics,
     /// Sessions of this worker that are replicas.
     pub followers: Vec<Follower>,
+    /// Sessions of this worker that track keys.
+    pub listeners: Listeners,
+    /// The present request was put off once so that its session heard of evicted keys before.
+    pub told: bool,
     pub evictor: Evictor,
     /// The transaction that EXEC is running.
     pub unit: Option<Unit<'static>>,
@@ -60,6 +65,8 @@ pub struct Core {
     pub ran: u64,
     pub last_row: u32,
     config_generation: u64,
+    /// `maxmemory-clients` in bytes; 0 for no limit.
+    client_limit: u64,
     /// Unsent output that no limit for subscribers looks at.
     pub(super) pubsub_watch_bytes: usize,
     pub(super) soft_limit: usize,
@@ -96,11 +103,14 @@ impl Core {
             redacted: Vec::new(),
             topics: Topics::default(),
             followers: Vec::new(),
+            listeners: Listeners::default(),
+            told: false,
             evictor: Evictor::default(),
             unit: None,
             ran: 0,
             last_row: u32::MAX,
             config_generation: 0,
+            client_limit: 0,
             pubsub_watch_bytes: 0,
             soft_limit: usize::MAX,
             total_limit: u64::MAX,
@@ -112,7 +122,7 @@ impl Core {
             },
             shared,
         };
-        core.env.armed = Arc::clone(&shared.armed_writes);
+        core.env.armed.share(&shared.armed_for_all);
         core.take_config();
         core
     }
@@ -146,6 +156,9 @@ impl Core {
         let classes = event_classes(config.observe.notify);
         self.env.settings.events = classes;
         self.env.armed.arm(Armed::NOTIFY, !classes.is_empty());
+        let tracking = self.shared.keyspace.tracking();
+        tracking.set_keys_max(usize::try_from(config.clients.tracking_table_max_keys).unwrap_or(0));
+        tracking.trim(&self.env, TRACKED_KEYS_TRIMMED);
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {
@@ -162,6 +175,9 @@ impl Core {
         let monitor_ms = config.observe.latency_monitor_threshold_ms;
         let monitor_ns = if monitor_ms > 0 { monitor_ms as u64 * 1_000_000 } else { u64::MAX };
         self.slow_ns = slowlog_ns.min(monitor_ns);
+        let limit = config.clients.maxmemory_clients.limit(config.memory.maxmemory);
+        self.client_limit = limit.unwrap_or(0);
+        self.evict_clients();
     }
 
     /// Reads the clocks at the beginning of a batch.
@@ -348,6 +364,40 @@ impl Core {
         hard || lasting
     }
 
+    /// Weighs a session if something has changed, and evicts clients if all together take too much.
+    #[inline]
+    pub fn weigh(&self, unsent: usize, session: &mut Session) {
+        let bytes = session.memory(unsent);
+        if bytes != session.weight {
+            let grows = bytes > session.weight;
+            session.weight = bytes;
+            self.shared.weights.weigh(&session.record, bytes);
+            if grows && self.client_limit != 0 {
+                self.evict_clients();
+            }
+        }
+    }
+
+    /// Closes the largest clients while all together take more than `maxmemory-clients`.
+    #[cold]
+    pub fn evict_clients(&self) {
+        let shared = self.shared;
+        while self.client_limit != 0 && shared.weights.evictable() > self.client_limit {
+            let Some(record) = shared.weights.take_largest() else { return };
+            shared.figures.evicted_clients.fetch_add(1, Ordering::Relaxed);
+            shared.log.notice(format_args!(
+                "Evicting client {} from {}: it holds {} bytes",
+                record.id,
+                record.addr,
+                record.weight.bytes()
+            ));
+            // Nothing more is executed for it, wherever its worker stands.
+            record.set(flag::CLOSE_ASAP, true);
+            let (token, id) = (record.token, record.id);
+            shared.mailboxes[record.worker].send(Message::Kill { token, id });
+        }
+    }
+
     pub fn publish_output(&self, unsent: usize, session: &mut Session) {
         let output = unsent as i64;
         if output != session.counted_output {
@@ -382,6 +432,9 @@ fn class_of(session: &Session) -> ClientClass {
 
 /// Unsent output of a subscriber from which on it is looked at with each message, at most.
 const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;
+
+/// Keys that are forgotten at once when `tracking-table-max-keys` is lowered; the rest goes bit by bit.
+const TRACKED_KEYS_TRIMMED: usize = 128;
 
 /// Large values evicted and not yet freed, at most, before eviction waits for the thread that frees them.
 const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;

@@ -6,7 +6,7 @@
 
 use super::{Core, Worker};
 use crate::clients::flag;
-use crate::pubsub::{Member, Publication, Space, Subscriptions, sigil};
+use crate::pubsub::{Mail, Member, Publication, Space, Subscriptions, sigil};
 use crate::session::Session;
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Close, Control, Output, SHARED_BYTES_MIN, Token};
@@ -73,11 +73,13 @@ impl<'p> Letter<'p> {
 
 impl Worker {
     /// Publishes the events and effects that have collected, hands all messages of the inbox to their
-    /// subscribers, and the stream to the replicas. `current` is the session whose turn it is: what it gets follows its replies.
+    /// subscribers, and the stream to the replicas. `current` is the session whose turn it is: what
+    /// it gets follows its replies.
     #[cold]
     pub(super) fn deliver_messages(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
-        if self.core.has_events() {
+        if self.core.has_news() {
             self.core.publish_events();
+            self.core.send_invalidations();
         }
         self.core.hand_in_sealed();
         let shared = self.core.shared;
@@ -93,8 +95,12 @@ impl Worker {
         if was_full {
             shared.note_full_inboxes(0, 1);
         }
-        for (number, message) in (first..).zip(messages.drain(..)) {
-            self.deliver_message(io, number, &message, current.as_deref_mut());
+        for (number, mail) in (first..).zip(messages.drain(..)) {
+            let current = current.as_deref_mut();
+            match mail {
+                Mail::Published(message) => self.deliver_message(io, number, &message, current),
+                Mail::Notice(notice) => self.deliver_notice(io, &notice, current),
+            }
         }
         messages.shrink_to(MESSAGES_KEPT_MAX);
         self.messages = messages;
@@ -178,6 +184,7 @@ fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Tok
             io.close(token, Close::Now);
         }
         core.publish_output(unsent, session);
+        core.weigh(unsent, session);
     }
 }
 
@@ -235,6 +242,7 @@ impl Core {
         if *listens != any {
             *listens = any;
             record.set(flag::PUBSUB, any);
+            session.note_hearing();
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::session::{Session, Stall};
 use brisk_engine::env::Garbage;
 use brisk_reactor::{Accept, Close, CloseReason, Control, Handler, Token};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 const TOO_MANY_CLIENTS: &str = "-ERR max number of clients reached\r\n";
 
@@ -46,36 +46,17 @@ impl Handler for Worker {
         } else {
             (peer.to_string(), io.accepted_at(token, listener).to_string())
         };
-        let now = unix_ms();
-        let record = Arc::new(ClientRecord {
-            id: shared.clients.next_id(),
-            worker: self.core.id,
+        let fd = io.fd(token).map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd));
+        let record = Arc::new(ClientRecord::new(
+            shared.clients.next_id(),
+            self.core.id,
             token,
-            fd: io.fd(token).map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd)),
-            local: peer.is_local(),
-            addr,
-            laddr,
-            created_ms: now,
-            flags: AtomicU32::new(if unix { flag::UNIX_SOCKET } else { 0 }),
-            last_active_ms: AtomicU64::new(now),
-            db: AtomicU32::new(0),
-            resp: AtomicU8::new(2),
-            last_command: AtomicU32::new(u32::MAX),
-            query_bytes: AtomicU64::new(0),
-            query_capacity: AtomicU64::new(0),
-            output_bytes: AtomicU64::new(0),
-            bytes_in: AtomicU64::new(0),
-            bytes_out: AtomicU64::new(0),
-            commands: AtomicU64::new(0),
-            subscriptions: [const { AtomicU32::new(0) }; 3],
-            killed: AtomicBool::new(false),
-            texts: std::sync::Mutex::default(),
-            waiter: std::sync::Mutex::default(),
-            queued: AtomicI64::new(-1),
-            queued_memory: AtomicU64::new(0),
-            watcher: std::sync::OnceLock::new(),
-            topics: std::sync::OnceLock::new(),
-        });
+            fd,
+            peer.is_local(),
+            unix,
+            (addr, laddr),
+            unix_ms(),
+        ));
         shared.clients.add(Arc::clone(&record));
         self.core.stats().connections_received.add(1);
         let index = token.index();
@@ -84,6 +65,7 @@ impl Handler for Worker {
         }
         let mut session = Box::new(Session::new(record, shared.accounts.default_account()));
         session.tls = tls;
+        self.core.weigh(0, &mut session);
         self.sessions[index] = Some(session);
         Accept::Keep
     }
@@ -106,6 +88,7 @@ impl Handler for Worker {
         self.after_turn(io, &mut session);
         self.put(session);
         self.close_doomed(io);
+        self.end_of_turns(io);
     }
 
     fn finished(&mut self, io: &mut Control, token: Token) {
@@ -125,6 +108,7 @@ impl Handler for Worker {
         self.core.unsubscribe_all(&mut session);
         self.core.detach_replica(&session);
         session.account.leave(&session.record);
+        self.core.end_tracking(&mut session);
         if let Some(stream) = session.stream.take() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }
@@ -136,6 +120,7 @@ impl Handler for Worker {
         }
         self.monitors.remove(&token);
         self.core.shared.clients.set_blocked(&session.record, false);
+        self.core.shared.weights.forget(&session.record);
         self.core.shared.clients.remove(self.core.id, session.id());
     }
 
@@ -152,6 +137,7 @@ impl Handler for Worker {
         self.core.refresh_config();
         self.core.read_clocks();
         self.go_on(io, token, Stall::Output);
+        self.end_of_turns(io);
     }
 
     fn woken(&mut self, io: &mut Control) {
@@ -180,6 +166,7 @@ impl Handler for Worker {
             }
         }
         self.deliver_messages(io, None);
+        self.end_of_turns(io);
     }
 
     fn waiting(&mut self) {
@@ -198,6 +185,7 @@ impl Handler for Worker {
         self.staged.open = false;
         self.run_staged(io);
         self.deliver_all(io);
+        self.end_of_turns(io);
         self.cron.publish_traffic(self.core.stats(), io.counters());
         self.participant.quiescent();
     }

@@ -108,6 +108,7 @@ impl Worker {
         (self.staged.connections, self.staged.bytes) = (connections, bytes);
         self.staged.batches = batches;
         self.close_doomed(io);
+        self.end_of_turns(io);
     }
 
     fn look_ahead(&self, connections: &[(Token, Range<usize>)], batches: &[Batch]) {

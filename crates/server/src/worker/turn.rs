@@ -11,6 +11,8 @@ use crate::clients::flag;
 use crate::dispatch::Flow;
 use crate::gate;
 use crate::session::{Session, Stall};
+use crate::table::Row;
+use brisk_engine::command::Flags;
 use brisk_engine::env::Garbage;
 use brisk_reactor::{Close, Control, Token};
 use brisk_resp::Limits;
@@ -110,10 +112,22 @@ impl Worker {
         io: &mut Control,
         session: &mut Session,
         data: &[u8],
+        cut: Cut,
+    ) -> usize {
+        self.core.act_for(session);
+        let used = self.execute_on(io, session, data, cut);
+        self.core.act_for_nobody();
+        used
+    }
+
+    fn execute_on(
+        &mut self,
+        io: &mut Control,
+        session: &mut Session,
+        data: &[u8],
         mut cut: Cut,
     ) -> usize {
         let begin = self.core.last_ticks;
-        self.core.env.touch.set(!session.no_touch);
         let mut at = 0;
         loop {
             let before = self.core.last_ticks;
@@ -188,15 +202,26 @@ impl Worker {
                 }
                 session.renew_user();
             }
-            if session.listens && self.core.has_messages() {
-                // What was published before stands before the reply, and before UNSUBSCRIBE.
+            if session.hears && self.core.has_messages() {
+                // What came before a command stands before its reply, and before UNSUBSCRIBE.
                 self.deliver_messages(io, Some(session));
             }
-            let flow = self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
-            if self.core.has_messages() {
+            let flow = loop {
+                let flow =
+                    self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
+                if flow != Flow::Told {
+                    break flow;
+                }
                 self.deliver_messages(io, Some(session));
+            };
+            if self.core.has_messages() {
+                self.hear_after(io, session, flow);
+            }
+            if session.tracker.as_ref().is_some_and(|tracker| tracker.caching) {
+                self.end_caching(session, request.row, flow);
             }
             match flow {
+                Flow::Told => debug_assert!(false, "told twice before one command"),
                 Flow::Next => {
                     if let Some(stream) = self.replies.take_stream() {
                         session.stream = Some(stream);
@@ -230,6 +255,28 @@ impl Worker {
             }
         }
         None
+    }
+
+    /// CLIENT CACHING is about the next command or transaction that is not CLIENT itself.
+    #[cold]
+    fn end_caching(&self, session: &mut Session, row: Option<&Row>, flow: Flow) {
+        let keeps = row.is_some_and(|row| row.has(Flags::KEEPS_CACHING));
+        if let Some(tracker) = &mut session.tracker
+            && !(keeps || session.transaction.is_some() || matches!(flow, Flow::Later(_)))
+        {
+            tracker.caching = false;
+            self.core.remember_for(session);
+        }
+    }
+
+    /// What comes of a command stands behind its reply.
+    #[cold]
+    fn hear_after(&mut self, io: &mut Control, session: &mut Session, flow: Flow) {
+        if flow == Flow::Elsewhere {
+            // The reply is still to come.
+            session.stall = Stall::Elsewhere;
+        }
+        self.deliver_messages(io, Some(session));
     }
 
     /// Writes on at a large reply until it is done (true) or its client has enough to read: then the
@@ -342,6 +389,8 @@ impl Worker {
             io.close(token, Close::Now);
         }
         if self.core.exceeds_output_limit(session, io.unsent(token) as u64) {
+            // As in Redis, what was too much is not sent.
+            io.output(token).clear();
             io.close(token, Close::Now);
         }
         self.publish(unsent, session);
@@ -354,6 +403,7 @@ impl Worker {
         };
         let unsent = io.unsent(session.token);
         self.core.publish_output(unsent, session);
+        self.core.weigh(unsent, session);
         if self.core.exceeds_output_limit(session, unsent as u64) {
             io.close(session.token, Close::Now);
         }
@@ -363,6 +413,7 @@ impl Worker {
     pub(super) fn publish(&self, unsent: usize, session: &mut Session) {
         let stats = self.core.stats();
         self.core.publish_output(unsent, session);
+        self.core.weigh(unsent, session);
         let input = session.input.len() as i64;
         if input != session.counted_input {
             stats.input_bytes.fetch_add(input - session.counted_input, Ordering::Relaxed);

@@ -159,6 +159,9 @@ impl Worker {
         } else {
             self.discard_answer(delivery);
         }
+        if session.stream.is_none() {
+            self.replies.bytes_mut().append(&mut session.held);
+        }
         session.after_command();
         self.put(session);
         self.go_on(io, token, stall);

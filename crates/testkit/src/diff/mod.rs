@@ -5,6 +5,7 @@
 //! - [`rules`]: every legitimate difference as a row with its reason; nothing is excused elsewhere.
 //! - [`settings`]: the directives a stream may change.
 //! - [`access`]: what users may do, compared by ACL DRYRUN.
+//! - [`audience`]: who hears of changed keys, and what.
 //! - [`compare`]: two replies under a rule. [`state`]: two whole keyspaces.
 //! - [`mod@reference`]: rows out of a real server's table. [`peer`]: one pipelined connection. [`shrink`]: from a failing stream to a short transcript.
 //!
@@ -20,6 +21,7 @@
 //! Blocking commands get timeouts of a millisecond: there is nobody to wake them.
 
 pub mod access;
+pub mod audience;
 pub mod compare;
 pub mod generate;
 mod payloads;
@@ -35,6 +37,7 @@ pub mod values;
 use crate::random::Random;
 use crate::words::{encode, encode_into, line};
 use anyhow::{Context, Result};
+use audience::Audience;
 use generate::{Call, Generator, Unit};
 use peer::Peer;
 use settings::Thresholds;
@@ -184,6 +187,8 @@ impl Arena<'_> {
     pub fn first_difference(&mut self, units: &[Unit]) -> Result<Option<(usize, Difference)>> {
         let mut ours = self.sessions(self.ours).context("our server")?;
         let mut theirs = self.sessions(self.theirs).context("their server")?;
+        let mut our_audience = Audience::gather(self.ours, &mut ours[0]).context("our server")?;
+        let mut their_audience = Audience::gather(self.theirs, &mut theirs[0])?;
         let calls: Vec<&Call> = units.iter().flatten().collect();
         let mut bytes = Vec::with_capacity(BATCH_BYTES_MAX);
         let mut done = 0;
@@ -216,6 +221,10 @@ impl Arena<'_> {
                     drain(theirs);
                     return Ok(Some((index, difference)));
                 }
+            }
+            if let Some(difference) = audience::difference(&mut our_audience, &mut their_audience)?
+            {
+                return Ok(Some((end - 1, difference)));
             }
             done = end;
         }

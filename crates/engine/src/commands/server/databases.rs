@@ -37,6 +37,7 @@ fn flush(
         let removed = ctx.keys.flush(db);
         ctx.keys.changed_all(removed);
     }
+    ctx.keys.invalidate_all();
     // Said even if there was nothing to remove here: a replica may have kept something.
     ctx.keys.propagate(|| args.words().map(<[u8]>::to_vec).collect());
     Ok(ctx.reply.ok())

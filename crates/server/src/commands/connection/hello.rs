@@ -190,6 +190,7 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         call.core.shared.remove_monitor(call.core.id);
     }
     call.core.unsubscribe_all(call.session);
+    call.core.end_tracking(call.session);
     call.session.end_transaction(&call.core.shared.keyspace);
     call.session.reset(call.core.shared.accounts.default_account());
     call.core.env.touch.set(true);

@@ -47,7 +47,7 @@ const SPUBLISH: Command = Command {
 /// Answers how many subscriptions the message fits.
 fn publish(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Outcome> {
     let (channel, message) = (args.bytes()?, args.bytes()?);
-    if call.core.has_events() {
+    if call.core.has_news() {
         // Of earlier commands of the same transaction: they were first.
         call.core.publish_events();
     }

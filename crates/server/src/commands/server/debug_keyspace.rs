@@ -90,6 +90,9 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
         for db in (0..keyspace.database_count()).map(DbIndex).filter(|_| flush) {
             keys.flush(db);
         }
+        if flush {
+            keys.invalidate_all();
+        }
     };
     let loaded = snapshot::load(core, duplicate, empty);
     drop(still);

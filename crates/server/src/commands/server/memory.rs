@@ -11,23 +11,28 @@ const TABLE_BYTES_PER_KEY: usize = size_of::<u64>();
 
 fn usage(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
-    while args.remaining() > 0 {
-        if !args.take("SAMPLES") || args.remaining() == 0 {
-            return Err(CommandError::Syntax);
-        }
-        // Sizes are known exactly, so it does not matter how many elements would be looked at.
-        if args.integer()? < 0 {
-            return Err(CommandError::Syntax);
-        }
-    }
+    let options = take_samples(args);
     let db = call.session.db;
     let bytes = call.with_keys(db, |keys| {
+        // Wrong options come after the key was looked at.
+        keys.remember(&key);
+        options?;
         Ok(keys.inspect(&key).map(|entry| entry.allocated_bytes() + TABLE_BYTES_PER_KEY))
     })?;
     Ok(match bytes {
         Some(bytes) => call.reply.count(bytes),
         None => call.reply.null(),
     })
+}
+
+/// Sizes are known exactly, so it does not matter how many elements would be looked at.
+fn take_samples(args: &mut Args<'_>) -> Result<()> {
+    while args.remaining() > 0 {
+        if !args.take("SAMPLES") || args.remaining() == 0 || args.integer()? < 0 {
+            return Err(CommandError::Syntax);
+        }
+    }
+    Ok(())
 }
 
 fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {

@@ -54,8 +54,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (1 << 20, SIZE_MAX),
         field!(clients.proto_max_bulk_len),
     ),
-    Directive::new("maxmemory-clients", "0", Kind::MemoryShare(field!(clients.maxmemory_clients)))
-        .planned(),
+    Directive::new("maxmemory-clients", "0", Kind::MemoryShare(field!(clients.maxmemory_clients))),
     Directive::integer(
         "tracking-table-max-keys",
         "1000000",

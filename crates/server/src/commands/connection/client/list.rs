@@ -203,16 +203,8 @@ fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64
     let queued = published(&record.queued_memory);
     let seconds_since = |moment_ms: u64| now_ms.saturating_sub(moment_ms) / 1000;
     let texts = record.texts();
-    let memory = (size_of::<Session>() + size_of::<ClientRecord>()) as u64
-        + [&texts.name, &texts.lib_name, &texts.lib_version, &record.addr, &record.laddr]
-            .map(|text| text.capacity() as u64)
-            .iter()
-            .sum::<u64>()
-        + capacity.max(query)
-        + words
-        + replies
-        + queued
-        + output;
+    let own_bytes = own.map_or(0, |own| own.query_bytes.saturating_sub(capacity));
+    let memory = record.weight.bytes() + own_bytes + words + replies;
     let user = if texts.user.is_empty() { super::DEFAULT_USER } else { &texts.user };
     // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
     // what the kernel has not taken is the output list. Words are never copied (`argv-mem`).
@@ -222,7 +214,7 @@ fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
              ssub={} multi={} qbuf={query} qbuf-free={} argv-mem={words} multi-mem={queued} rbs=0 rbp=0 \
              obl={replies} oll={} omem={output} tot-mem={memory} events={} cmd={command} \
-             user={user} redir=-1 resp={} lib-name={} lib-ver={}",
+             user={user} redir={} resp={} lib-name={} lib-ver={}",
         record.id,
         record.addr,
         record.laddr,
@@ -239,6 +231,7 @@ fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64
         capacity.saturating_sub(query),
         u8::from(output > 0),
         events(record, output),
+        record.redirect.load(Ordering::Relaxed),
         record.resp.load(Ordering::Relaxed),
         texts.lib_name,
         texts.lib_version,
@@ -256,6 +249,8 @@ fn flags(record: &ClientRecord) -> String {
         (record.queued.load(Ordering::Relaxed) >= 0, 'x'),
         (record.has(flag::BLOCKED), 'b'),
         (record.has(flag::TRACKING), 't'),
+        (record.has(flag::TRACKING_BROKEN), 'R'),
+        (record.has(flag::TRACKING_BROADCAST), 'B'),
         (broken, 'd'),
         (record.has(flag::CLOSE_AFTER_REPLY), 'c'),
         (record.has(flag::CLOSE_ASAP), 'A'),

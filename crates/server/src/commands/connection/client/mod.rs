@@ -1,13 +1,14 @@
 //! CLIENT: what a connection is told of itself and of others, and what it may do to them.
 //!
 //! `identity` names connections, `list` shows them, `kill` closes them, `pause` holds them back,
-//! `mode` changes how the caller's own commands work.
+//! `mode` changes how the caller's own commands work, `tracking` is about client-side caching.
 
 mod identity;
 mod kill;
 mod list;
 mod mode;
 mod pause;
+mod tracking;
 
 use crate::call::{Call, Command};
 use crate::clients::{ClientRecord, flag};
@@ -21,7 +22,7 @@ pub(crate) use list::describe as describe_client;
 /// The row that subcommands start from.
 const ROW: Spec = Spec {
     group: Group::Connection,
-    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE),
+    flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::KEEPS_CACHING),
     categories: Categories::CONNECTION,
     ..Spec::EMPTY
 };
@@ -89,8 +90,9 @@ const CLIENT: Command = Command {
     },
     run: |call, _| Err(call.wrong_arity()),
     subcommands: &[
+        tracking::CACHING,
         identity::GETNAME,
-        mode::GETREDIR,
+        tracking::GETREDIR,
         HELP,
         identity::ID,
         list::INFO,
@@ -102,7 +104,8 @@ const CLIENT: Command = Command {
         mode::REPLY,
         identity::SETINFO,
         identity::SETNAME,
-        mode::TRACKINGINFO,
+        tracking::TRACKING,
+        tracking::TRACKINGINFO,
         pause::UNBLOCK,
         pause::UNPAUSE,
     ],
@@ -114,7 +117,7 @@ const HELP: Command = Command {
         summary: "Tells what the subcommands do.",
         since: "5.0.0",
         arity: 2,
-        flags: Flags::LOADING.union(Flags::STALE),
+        flags: Flags::LOADING.union(Flags::STALE).union(Flags::KEEPS_CACHING),
         ..ROW
     },
     run: help,
@@ -123,6 +126,8 @@ const HELP: Command = Command {
 
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
+        "CACHING (YES|NO)",
+        "    Whether the keys of the next command are tracked, in modes OPTIN and OPTOUT.",
         "GETREDIR",
         "    Tell the client id that invalidations go to.",
         "GETNAME",
@@ -167,6 +172,9 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "    Name this connection.",
         "UNBLOCK <clientid> [TIMEOUT|ERROR]",
         "    End the wait of a blocked client.",
+        "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+        "         [OPTIN] [OPTOUT] [NOLOOP]",
+        "    Whether this connection is told when keys change that it has read.",
         "TRACKINGINFO",
         "    Tell how client-side caching is set for this connection.",
         "NO-EVICT (ON|OFF)",

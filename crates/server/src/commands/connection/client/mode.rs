@@ -1,4 +1,4 @@
-//! CLIENT REPLY, NO-EVICT, NO-TOUCH, GETREDIR, TRACKINGINFO: how the caller's own commands work.
+//! CLIENT REPLY, NO-EVICT, NO-TOUCH: how the caller's own commands work.
 
 use super::{ADMIN, ROW, on_or_off};
 use crate::call::{Call, Command};
@@ -59,7 +59,10 @@ pub(super) const NO_EVICT: Command = Command {
 
 fn no_evict(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let on = on_or_off(args.bytes()?)?;
-    call.session.record.set(flag::NO_EVICT, on);
+    let record = &call.session.record;
+    record.set(flag::NO_EVICT, on);
+    call.core.shared.weights.weigh(record, record.weight.bytes());
+    call.core.evict_clients();
     Ok(call.reply.ok())
 }
 
@@ -83,42 +86,4 @@ fn no_touch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     // The worker looks at the session once per batch; this one has begun.
     call.core.env.touch.set(!on);
     Ok(call.reply.ok())
-}
-
-pub(super) const GETREDIR: Command = Command {
-    spec: Spec {
-        name: "getredir",
-        summary: "Tells the client id that invalidations for this connection go to.",
-        since: "6.0.0",
-        arity: 2,
-        ..ROW
-    },
-    // Nothing is tracked: what Redis answers then.
-    run: |call, _| Ok(call.reply.integer(-1)),
-    subcommands: &[],
-};
-
-pub(super) const TRACKINGINFO: Command = Command {
-    spec: Spec {
-        name: "trackinginfo",
-        summary: "Tells how client-side caching is set for the connection.",
-        since: "6.2.0",
-        arity: 2,
-        ..ROW
-    },
-    run: tracking_info,
-    subcommands: &[],
-};
-
-/// Nothing is tracked, and the answer says so.
-fn tracking_info(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let reply = &mut call.reply;
-    reply.map(3);
-    reply.bulk(b"flags");
-    reply.set(1);
-    reply.bulk(b"off");
-    reply.bulk(b"redirect");
-    reply.integer(-1);
-    reply.bulk(b"prefixes");
-    Ok(reply.array(0))
 }

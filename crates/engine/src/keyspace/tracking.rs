@@ -1,0 +1,309 @@
+//! Client-side caching: which clients may hold which keys, and who is to be told of changes.
+//!
+//! ```text
+//!  read ──> remember ──> shard of the key's slot ──> key ──> readers
+//!  write ─> changed ───> slot has no such keys? done : key and its readers leave the table and are
+//!                        noted in the aftermath, from where the server tells them
+//! ```
+//!
+//! Keys are remembered by name, whatever database they were read in, as Redis does. A key is
+//! remembered while its slot is held that it was read in, so no change goes by unnoticed. Readers
+//! are told once and then forgotten, until they read the key again. A reader that goes away leaves
+//! its number behind; whoever is to be told then is not found.
+//!
+//! Until a client tracks for the first time slots have no mark and writes pay nothing. From then on
+//! all slots of all databases are marked for good, and a write to a slot without tracked keys looks
+//! at one counter.
+
+mod table;
+
+use self::table::{Table, Tracked};
+use super::marks::TRACKED;
+use super::{Key, Keys, Keyspace, SLOTS, SlotId, lock_patiently};
+use crate::args::Args;
+use crate::effect::Armed;
+use crate::env::{Env, Garbage};
+use smallvec::SmallVec;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+
+const SHARDS: usize = 256;
+
+/// A key's name; usual ones need no allocation.
+pub type KeyName = SmallVec<[u8; 24]>;
+
+/// A client that remembers what it read: its worker and its id in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Reader(u64);
+
+impl Reader {
+    const CLIENT_BITS: u32 = 48;
+
+    pub fn new(worker: usize, client: u64) -> Reader {
+        debug_assert!(client >> Self::CLIENT_BITS == 0, "ids are counted from 1");
+        Reader((worker as u64) << Self::CLIENT_BITS | client)
+    }
+
+    pub fn worker(self) -> usize {
+        (self.0 >> Self::CLIENT_BITS) as usize
+    }
+
+    pub fn client(self) -> u64 {
+        self.0 & ((1 << Self::CLIENT_BITS) - 1)
+    }
+}
+
+/// Something that clients may have cached is no longer true.
+#[derive(Debug)]
+pub enum Invalidation {
+    /// A key was changed, or is not remembered any more.
+    Key {
+        name: KeyName,
+        readers: SmallVec<[Reader; 2]>,
+        /// The client on whose behalf; 0 for none.
+        by: u64,
+    },
+    /// Databases were flushed: nothing is true.
+    All { by: u64 },
+}
+
+/// All tracked keys, and the clients that track.
+#[derive(Debug)]
+pub struct Tracking {
+    shards: Box<[Mutex<Table>]>,
+    /// Tracked keys by slot.
+    by_slot: Box<[AtomicU32]>,
+    keys: AtomicUsize,
+    items: AtomicUsize,
+    /// `tracking-table-max-keys`; 0 for no limit.
+    keys_max: AtomicUsize,
+    /// Somebody listens to prefixes of keys.
+    broadcasts: AtomicBool,
+    /// The clients that track.
+    clients: RwLock<HashSet<u64>>,
+    /// Slots of new databases are marked.
+    marks: AtomicBool,
+    /// Databases that are being made.
+    opening: AtomicUsize,
+    /// Held by whoever marks all slots; true when they are.
+    all_marked: Mutex<bool>,
+}
+
+impl Tracking {
+    pub(super) fn new() -> Tracking {
+        Tracking {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            by_slot: (0..SLOTS).map(|_| AtomicU32::new(0)).collect(),
+            keys: AtomicUsize::new(0),
+            items: AtomicUsize::new(0),
+            keys_max: AtomicUsize::new(0),
+            broadcasts: AtomicBool::new(false),
+            clients: RwLock::default(),
+            marks: AtomicBool::new(false),
+            opening: AtomicUsize::new(0),
+            all_marked: Mutex::default(),
+        }
+    }
+
+    /// Makes a database with the marks that its slots have to have.
+    pub(super) fn opening<R>(&self, open: impl FnOnce(&dyn Fn() -> u8) -> R) -> R {
+        self.opening.fetch_add(1, Ordering::SeqCst);
+        let opened = open(&|| if self.marks.load(Ordering::SeqCst) { TRACKED } else { 0 });
+        self.opening.fetch_sub(1, Ordering::SeqCst);
+        opened
+    }
+
+    fn shard(&self, slot: SlotId) -> MutexGuard<'_, Table> {
+        lock(&self.shards[slot.index() % SHARDS])
+    }
+
+    /// Clients that track. O(1).
+    pub fn client_count(&self) -> usize {
+        self.clients.read().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Keys that somebody may have cached. O(1).
+    pub fn key_count(&self) -> usize {
+        self.keys.load(Ordering::Relaxed)
+    }
+
+    /// The readers of all keys. O(1).
+    pub fn item_count(&self) -> usize {
+        self.items.load(Ordering::Relaxed)
+    }
+
+    /// How many keys may be remembered, 0 for any number. What is above stays until
+    /// [`Tracking::trim`].
+    pub fn set_keys_max(&self, max: usize) {
+        self.keys_max.store(max, Ordering::Relaxed);
+    }
+
+    /// Whether somebody listens to prefixes: then changed keys collect in the aftermath.
+    pub fn set_broadcasts(&self, on: bool) {
+        self.broadcasts.store(on, Ordering::SeqCst);
+    }
+
+    /// A client does not track any more. What is remembered of it stays until it is met. O(1).
+    pub fn leave(&self, client: u64) {
+        self.clients.write().unwrap_or_else(PoisonError::into_inner).remove(&client);
+    }
+
+    fn is_gone(&self, reader: Reader) -> bool {
+        let clients = self.clients.read().unwrap_or_else(PoisonError::into_inner);
+        !clients.contains(&reader.client())
+    }
+
+    /// The client that runs commands in `env` may have this key now, whose slot is held.
+    #[inline]
+    fn remember(&self, env: &Env, key: &Key<'_>) {
+        let (mut shard, reader) = (self.shard(key.slot), env.reader.get());
+        if shard.has(key.hash, key.bytes, reader) {
+            return;
+        }
+        let is_gone = |reader| self.is_gone(reader);
+        let (change, is_new) = shard.add(key.hash, key.bytes, reader, is_gone);
+        // Counted before anybody can take it out again.
+        if change.added + change.dropped > 0 {
+            self.items.fetch_add(change.added, Ordering::Relaxed);
+            self.items.fetch_sub(change.dropped, Ordering::Relaxed);
+        }
+        if is_new {
+            self.by_slot[key.slot.index()].fetch_add(1, Ordering::Relaxed);
+            self.keys.fetch_add(1, Ordering::Relaxed);
+            drop(shard);
+            self.trim(env, 1);
+        }
+    }
+
+    /// Forgets random keys, at most `most`, while there are too many, and has their readers told.
+    /// False if there still are. O(`most` x shards that are empty).
+    #[inline]
+    pub fn trim(&self, env: &Env, most: usize) -> bool {
+        let max = self.keys_max.load(Ordering::Relaxed);
+        let fits = || max == 0 || self.keys.load(Ordering::Relaxed) <= max;
+        (0..most).take_while(|_| !fits()).for_each(|_| self.forget_any(env));
+        fits()
+    }
+
+    #[cold]
+    fn forget_any(&self, env: &Env) {
+        let random = env.random_below(1 << 48) as usize;
+        for step in 0..SHARDS {
+            let removed = lock(&self.shards[(random + step) % SHARDS]).remove_any(random / SHARDS);
+            if let Some(tracked) = removed {
+                // Not even who made the table grow may miss that its key is not tracked any more.
+                self.tell_readers(env, tracked, 0);
+                return;
+            }
+        }
+    }
+
+    /// A key was changed whose slot is held and marked: who may have it is to be told.
+    pub(super) fn changed(&self, env: &Env, key: &Key<'_>) {
+        if self.broadcasts.load(Ordering::Relaxed) {
+            let changed = (KeyName::from_slice(key.bytes), env.client.get());
+            env.aftermath.borrow_mut().changed.push(changed);
+            env.arm(Armed::BROADCAST, true);
+        }
+        if self.by_slot[key.slot.index()].load(Ordering::Relaxed) != 0 {
+            let removed = self.shard(key.slot).remove(key.hash, key.bytes);
+            let by = env.client.get();
+            removed.into_iter().for_each(|tracked| self.tell_readers(env, tracked, by));
+        }
+    }
+
+    /// Notes what has left the table for being told.
+    fn tell_readers(&self, env: &Env, tracked: Tracked, by: u64) {
+        let Tracked { name, readers, .. } = tracked;
+        let slot = brisk_structures::crc16::key_slot(&name);
+        self.by_slot[usize::from(slot)].fetch_sub(1, Ordering::Relaxed);
+        self.keys.fetch_sub(1, Ordering::Relaxed);
+        self.items.fetch_sub(readers.len(), Ordering::Relaxed);
+        let told = Invalidation::Key { name, readers: readers.into_list(), by };
+        env.aftermath.borrow_mut().invalidations.push(told);
+        env.arm(Armed::TOLD, true);
+    }
+
+    /// Forgets all keys. Only under quiescence.
+    fn clear(&self, env: &Env) {
+        if self.key_count() > 0 {
+            let tables: Vec<Table> =
+                self.shards.iter().map(|shard| std::mem::take(&mut *lock(shard))).collect();
+            env.garbage.borrow_mut().push(Garbage::Other(Box::new(tables)));
+            self.by_slot.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+            self.keys.store(0, Ordering::Relaxed);
+            self.items.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Keyspace {
+    /// A client tracks from now on. The first time O(slots): the caller holds no slot.
+    pub fn begin_tracking(&self, client: u64) {
+        let tracking = &self.tracking;
+        tracking.clients.write().unwrap_or_else(PoisonError::into_inner).insert(client);
+        let mut all_marked = lock(&tracking.all_marked);
+        if std::mem::replace(&mut *all_marked, true) {
+            return;
+        }
+        tracking.marks.store(true, Ordering::SeqCst);
+        // Who began to make a database before that may not have seen it.
+        while tracking.opening.load(Ordering::SeqCst) != 0 {
+            std::thread::yield_now();
+        }
+        for database in self.databases.iter().filter_map(|database| database.get()) {
+            for slot in 0..SLOTS as u16 {
+                let mut guard = lock_patiently(database, SlotId::new(slot));
+                let marks = guard.marks() | TRACKED;
+                guard.set_marks(marks);
+            }
+        }
+    }
+}
+
+impl Keys<'_> {
+    /// If the client that runs the command caches what it reads, it may have this key from now on,
+    /// which is held.
+    #[inline]
+    pub fn remember(&self, key: &Key<'_>) {
+        let env = self.env();
+        if env.armed.get().contains(Armed::REMEMBER) {
+            self.keyspace().tracking.remember(env, key);
+        }
+    }
+
+    /// [`Keys::remember`] of all keys of a command.
+    #[inline(never)]
+    pub(crate) fn remember_all(&self, args: &Args<'_>) {
+        if self.env().armed.get().contains(Armed::REMEMBER) {
+            args.each_key(|key| self.keyspace().tracking.remember(self.env(), &key));
+        }
+    }
+
+    /// Whole databases were flushed: nothing that anybody has cached is true any more. Only under
+    /// quiescence.
+    pub fn invalidate_all(&self) {
+        let (env, tracking) = (self.env(), &self.keyspace().tracking);
+        tracking.clear(env);
+        if tracking.client_count() > 0 {
+            let by = env.client.get();
+            env.aftermath.borrow_mut().invalidations.push(Invalidation::All { by });
+            env.arm(Armed::TOLD, true);
+        }
+    }
+}
+
+/// The change of `key` that was noted last happened without any client's doing.
+pub(super) fn nobody_changed(env: &Env, key: &[u8]) {
+    if env.armed.get().contains(Armed::BROADCAST)
+        && let Some((last, by)) = env.aftermath.borrow_mut().changed.last_mut()
+        && last.as_slice() == key
+    {
+        *by = 0;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

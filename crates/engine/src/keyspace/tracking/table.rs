@@ -1,0 +1,292 @@
+//! One shard of the tracking table: keys, and for each the readers that may have it.
+//!
+//! Entries stand side by side, so that a random one is found at once; an index of tagged places, by
+//! linear probing, finds them by their hash. A key and two readers fit into the line of an entry.
+
+use super::{KeyName, Reader};
+use smallvec::SmallVec;
+use std::collections::HashSet;
+
+/// Readers of a key from which on they are kept in a set.
+const LISTED_MAX: usize = 32;
+/// The smallest index.
+const INDEX_MIN: usize = 8;
+
+/// The readers of one key, none twice.
+#[derive(Debug)]
+pub(super) enum Readers {
+    Few(SmallVec<[Reader; 2]>),
+    /// With the number at which those that are gone are looked for.
+    Many(HashSet<Reader>, usize),
+}
+
+impl Readers {
+    /// True if the reader was not among them. O(1). Who is gone, as `is_gone` says, may be left out.
+    fn add(&mut self, reader: Reader, is_gone: impl Fn(Reader) -> bool) -> Change {
+        match self {
+            Readers::Few(list) => {
+                if list.contains(&reader) {
+                    return Change { added: 0, dropped: 0 };
+                }
+                list.push(reader);
+                if list.len() > LISTED_MAX {
+                    let before = list.len();
+                    let all: HashSet<Reader> = list.drain(..).filter(|r| !is_gone(*r)).collect();
+                    let (dropped, prune_at) = (before - all.len(), 2 * all.len().max(LISTED_MAX));
+                    *self = Readers::Many(all, prune_at);
+                    return Change { added: 1, dropped };
+                }
+                Change { added: 1, dropped: 0 }
+            }
+            Readers::Many(set, prune_at) => {
+                let added = usize::from(set.insert(reader));
+                let mut dropped = 0;
+                if set.len() >= *prune_at {
+                    let before = set.len();
+                    set.retain(|reader| !is_gone(*reader));
+                    dropped = before - set.len();
+                    *prune_at = 2 * set.len().max(LISTED_MAX);
+                }
+                Change { added, dropped }
+            }
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Readers::Few(list) => list.len(),
+            Readers::Many(set, _) => set.len(),
+        }
+    }
+
+    pub(super) fn into_list(self) -> SmallVec<[Reader; 2]> {
+        match self {
+            Readers::Few(list) => list,
+            Readers::Many(set, _) => set.into_iter().collect(),
+        }
+    }
+}
+
+/// By how much the number of readers changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) added: usize,
+    pub(super) dropped: usize,
+}
+
+/// A key that readers may have.
+#[derive(Debug)]
+pub(super) struct Tracked {
+    hash: u64,
+    pub(super) name: KeyName,
+    pub(super) readers: Readers,
+}
+
+/// Tag above, place + 1 below; 0 is free.
+type Mark = u64;
+
+const fn mark_of(hash: u64, place: usize) -> Mark {
+    (hash >> 32) << 32 | (place as u64 + 1)
+}
+
+const fn place_in(mark: Mark) -> usize {
+    (mark as u32 - 1) as usize
+}
+
+/// One shard.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    entries: Vec<Tracked>,
+    /// A power of two of marks, at most three quarters in use; empty at first.
+    index: Vec<Mark>,
+}
+
+impl Table {
+    /// Where in the index the key stands.
+    #[inline]
+    fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
+        let mask = self.index.len().checked_sub(1)?;
+        let mut at = hash as usize & mask;
+        loop {
+            let mark = self.index[at];
+            if mark == 0 {
+                return None;
+            }
+            if mark >> 32 == hash >> 32 {
+                let entry = &self.entries[place_in(mark)];
+                if entry.hash == hash && entry.name.as_slice() == key {
+                    return Some(at);
+                }
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    /// Whether the reader is known to have the key. O(1).
+    #[inline]
+    pub(super) fn has(&self, hash: u64, key: &[u8], reader: Reader) -> bool {
+        self.find(hash, key).is_some_and(|at| {
+            match &self.entries[place_in(self.index[at])].readers {
+                Readers::Few(list) => list.contains(&reader),
+                Readers::Many(set, _) => set.contains(&reader),
+            }
+        })
+    }
+
+    /// Adds a reader of a key; how many readers more there are, and whether the key is new.
+    /// Amortised O(1).
+    pub(super) fn add(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        reader: Reader,
+        is_gone: impl Fn(Reader) -> bool,
+    ) -> (Change, bool) {
+        if let Some(at) = self.find(hash, key) {
+            let place = place_in(self.index[at]);
+            return (self.entries[place].readers.add(reader, is_gone), false);
+        }
+        if (self.entries.len() + 1) * 4 > self.index.len() * 3 {
+            self.grow();
+        }
+        let name = KeyName::from_slice(key);
+        let readers = Readers::Few(SmallVec::from_slice(&[reader]));
+        self.entries.push(Tracked { hash, name, readers });
+        self.note(hash, self.entries.len() - 1);
+        (Change { added: 1, dropped: 0 }, true)
+    }
+
+    /// Takes a key out. O(1).
+    pub(super) fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Tracked> {
+        let at = self.find(hash, key)?;
+        Some(self.take(at))
+    }
+
+    /// Takes the entry at `place` modulo their number out; `None` if there are none.
+    pub(super) fn remove_any(&mut self, place: usize) -> Option<Tracked> {
+        let place = place.checked_rem(self.entries.len())?;
+        let entry = &self.entries[place];
+        let at = self.find(entry.hash, &entry.name)?;
+        Some(self.take(at))
+    }
+
+    /// Takes out what the index has at `at`.
+    fn take(&mut self, at: usize) -> Tracked {
+        let place = place_in(self.index[at]);
+        self.free(at);
+        let removed = self.entries.swap_remove(place);
+        // The last entry has moved into the gap.
+        if let Some(moved) = self.entries.get(place) {
+            let old = mark_of(moved.hash, self.entries.len());
+            let mask = self.index.len() - 1;
+            let mut at = moved.hash as usize & mask;
+            while self.index[at] != old {
+                at = (at + 1) & mask;
+            }
+            self.index[at] = mark_of(moved.hash, place);
+        }
+        if self.entries.len() * 8 < self.index.len() && self.index.len() > INDEX_MIN {
+            self.entries.shrink_to(self.entries.len() * 2);
+            self.rebuild(self.index.len() / 2);
+        }
+        removed
+    }
+
+    /// Frees a place of the index; those behind it that would not be found move up.
+    fn free(&mut self, mut gap: usize) {
+        let mask = self.index.len() - 1;
+        let mut at = gap;
+        loop {
+            at = (at + 1) & mask;
+            let mark = self.index[at];
+            if mark == 0 {
+                break;
+            }
+            let home = self.entries[place_in(mark)].hash as usize & mask;
+            // Whether the gap lies between the mark's home and where it stands.
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(gap) & mask) {
+                self.index[gap] = mark;
+                gap = at;
+            }
+        }
+        self.index[gap] = 0;
+    }
+
+    fn note(&mut self, hash: u64, place: usize) {
+        let mask = self.index.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.index[at] != 0 {
+            at = (at + 1) & mask;
+        }
+        self.index[at] = mark_of(hash, place);
+    }
+
+    fn grow(&mut self) {
+        self.rebuild((self.index.len() * 2).max(INDEX_MIN));
+    }
+
+    fn rebuild(&mut self, len: usize) {
+        self.index = vec![0; len];
+        for place in 0..self.entries.len() {
+            self.note(self.entries[place].hash, place);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn reader(id: u64) -> Reader {
+        Reader::new(1, id)
+    }
+
+    /// The table against a map, with hashes of which many are alike.
+    #[test]
+    fn a_table_knows_what_a_map_knows() {
+        let (mut table, mut model) = (Table::default(), BTreeMap::<Vec<u8>, BTreeSet<u64>>::new());
+        let mut state = 1u64;
+        for step in 0..20_000u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step);
+            let number = (state >> 40) % 300;
+            let key = format!("key {number}").into_bytes();
+            let hash = number % 7 << 32 | number % 50;
+            match (state >> 20) % 8 {
+                0..4 => {
+                    let id = state >> 30 & 3;
+                    let (change, is_new) = table.add(hash, &key, reader(id), |_| false);
+                    assert_eq!(is_new, !model.contains_key(&key));
+                    let added = model.entry(key).or_default().insert(id);
+                    assert_eq!(change, Change { added: usize::from(added), dropped: 0 });
+                }
+                4..7 => {
+                    let removed = table.remove(hash, &key).map(|entry| entry.readers.len());
+                    assert_eq!(removed, model.remove(&key).map(|ids| ids.len()));
+                }
+                _ => {
+                    let removed = table.remove_any(state as usize).map(|entry| entry.name);
+                    assert_eq!(removed.is_some(), !model.is_empty());
+                    removed.into_iter().for_each(|name| {
+                        assert!(model.remove(name.as_slice()).is_some());
+                    });
+                }
+            }
+            assert_eq!(table.entries.len(), model.len());
+        }
+    }
+
+    #[test]
+    fn readers_that_are_gone_do_not_pile_up() {
+        let mut table = Table::default();
+        let mut items = 0;
+        for id in 1..100_000 {
+            let (change, _) = table.add(1, b"hot", reader(id), |reader| reader.client() + 5 < id);
+            items = items + change.added - change.dropped;
+            assert!(items <= 4 * LISTED_MAX, "{items}");
+        }
+        let entry = table.remove(1, b"hot").unwrap();
+        assert_eq!(entry.readers.len(), items);
+        assert!(entry.readers.into_list().contains(&reader(99_999)));
+    }
+}

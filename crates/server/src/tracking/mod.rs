@@ -1,0 +1,25 @@
+//! Client-side caching: sessions that are told when what they read is no longer true.
+//!
+//! ```text
+//!  engine: a remembered key changes ──> Invalidation ──┐
+//!  engine: a key changes ──> Prefixes: who listens? ───┼──> Inbox of the tracker's worker
+//!                                                      │       ├─ its own connection
+//!                                                      │       └─ Inbox of the worker it redirects to
+//! ```
+//!
+//! | file | about |
+//! |---|---|
+//! | `prefixes` | who listens to prefixes of keys, by worker |
+//! | `state` | a session begins to track, and ends it |
+//! | `notice` | messages, and how the engine's invalidations become some |
+//!
+//! `worker/notices.rs` hands messages to sessions. Which keys clients may have is known to the
+//! engine (`keyspace/tracking.rs`).
+
+mod notice;
+mod prefixes;
+mod state;
+
+pub use self::notice::{Broadcast, HEAD_RESP2, HEAD_RESP3, Notice, redirection_broken};
+pub use self::prefixes::Prefixes;
+pub use self::state::{Listeners, Mode, Tracker};

@@ -1,0 +1,200 @@
+//! What clients take: the memory of each, kept by size, so that the largest is found in O(1) when all
+//! together take more than `maxmemory-clients`.
+//!
+//! ```text
+//!  class 0: below 32 KiB   class 1: below 64 KiB   …   class 18: 4 GiB and more
+//! ```
+//!
+//! A worker weighs its own sessions when their turn is over and something has changed. Whoever finds
+//! the sum too large takes clients out of the highest class of all workers; within a class any may
+//! be taken, as in Redis. A client that was taken is not weighed any more, so no memory is counted
+//! twice on its way out.
+
+use crate::clients::{ClientRecord, flag};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Clients below 2^15 bytes are all alike.
+const SMALLEST_LOG: u32 = 15;
+const CLASSES: usize = 19;
+/// The class of a client that is not to be evicted.
+const NONE: u8 = u8::MAX;
+
+fn class_of(bytes: u64) -> u8 {
+    let log = u64::BITS - bytes.leading_zeros();
+    (log.saturating_sub(SMALLEST_LOG) as usize).min(CLASSES - 1) as u8
+}
+
+/// Where a client stands. Changed under the lock of its worker's classes only.
+#[derive(Debug)]
+pub struct Weight {
+    bytes: AtomicI64,
+    /// Class above, place in it below.
+    place: AtomicI64,
+}
+
+impl Default for Weight {
+    fn default() -> Weight {
+        Weight { bytes: AtomicI64::new(0), place: AtomicI64::new(place(NONE, 0)) }
+    }
+}
+
+const fn place(class: u8, at: usize) -> i64 {
+    (class as i64) << 32 | at as i64
+}
+
+impl Weight {
+    /// Bytes as last weighed.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    fn class(&self) -> u8 {
+        (self.place.load(Ordering::Relaxed) >> 32) as u8
+    }
+
+    fn at(&self) -> usize {
+        self.place.load(Ordering::Relaxed) as u32 as usize
+    }
+}
+
+type Classes = [Vec<Arc<ClientRecord>>; CLASSES];
+
+/// One worker's clients.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Scale {
+    classes: Mutex<Classes>,
+    total: AtomicI64,
+    evictable: AtomicI64,
+}
+
+impl Scale {
+    fn lock(&self) -> MutexGuard<'_, Classes> {
+        self.classes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, classes: &mut Classes, record: &Arc<ClientRecord>, class: u8) {
+        let list = &mut classes[usize::from(class)];
+        record.weight.place.store(place(class, list.len()), Ordering::Relaxed);
+        list.push(Arc::clone(record));
+    }
+
+    fn take(&self, classes: &mut Classes, record: &ClientRecord) {
+        let (class, at) = (record.weight.class(), record.weight.at());
+        if class != NONE {
+            let list = &mut classes[usize::from(class)];
+            list.swap_remove(at);
+            if let Some(moved) = list.get(at) {
+                moved.weight.place.store(place(class, at), Ordering::Relaxed);
+            }
+            record.weight.place.store(place(NONE, 0), Ordering::Relaxed);
+        }
+    }
+
+    fn weigh(&self, record: &Arc<ClientRecord>, bytes: u64, evictable: bool) {
+        let mut classes = self.lock();
+        let bytes = bytes as i64;
+        let before = record.weight.bytes.swap(bytes, Ordering::Relaxed);
+        self.total.fetch_add(bytes - before, Ordering::Relaxed);
+        let was = record.weight.class();
+        let class = if evictable { class_of(bytes as u64) } else { NONE };
+        let counted = |class: u8, bytes: i64| if class == NONE { 0 } else { bytes };
+        let change = counted(class, bytes) - counted(was, before);
+        self.evictable.fetch_add(change, Ordering::Relaxed);
+        if class != was {
+            self.take(&mut classes, record);
+            if class != NONE {
+                self.put(&mut classes, record, class);
+            }
+        }
+    }
+}
+
+/// All clients by size.
+#[derive(Debug)]
+pub struct Weights {
+    workers: Box<[Scale]>,
+}
+
+impl Weights {
+    /// For `workers` workers.
+    pub fn new(workers: usize) -> Weights {
+        Weights { workers: (0..workers).map(|_| Scale::default()).collect() }
+    }
+
+    /// Bytes that all clients take. O(workers).
+    pub fn total(&self) -> u64 {
+        let sum: i64 = self.workers.iter().map(|own| own.total.load(Ordering::Relaxed)).sum();
+        sum.max(0) as u64
+    }
+
+    /// Bytes of those that may be evicted. O(workers).
+    pub fn evictable(&self) -> u64 {
+        let sum: i64 = self.workers.iter().map(|own| own.evictable.load(Ordering::Relaxed)).sum();
+        sum.max(0) as u64
+    }
+
+    /// A client takes so many bytes now. O(1).
+    pub fn weigh(&self, record: &Arc<ClientRecord>, bytes: u64) {
+        let evictable = !record.has(flag::NO_EVICT) && !record.killed.load(Ordering::Relaxed);
+        self.workers[record.worker].weigh(record, bytes, evictable);
+    }
+
+    /// A client is gone. O(1).
+    pub fn forget(&self, record: &Arc<ClientRecord>) {
+        self.workers[record.worker].weigh(record, 0, false);
+    }
+
+    /// Takes one of the largest clients out of those that may be evicted, to be killed.
+    /// O(workers x classes).
+    pub fn take_largest(&self) -> Option<Arc<ClientRecord>> {
+        let highest = |own: &Scale| own.lock().iter().rposition(|list| !list.is_empty());
+        let own = self.workers.iter().max_by_key(|own| highest(own))?;
+        let mut classes = own.lock();
+        let record = classes.iter().rev().find_map(|list| list.last()).cloned()?;
+        record.killed.store(true, Ordering::Relaxed);
+        own.take(&mut classes, &record);
+        let bytes = record.weight.bytes.load(Ordering::Relaxed);
+        own.evictable.fetch_sub(bytes, Ordering::Relaxed);
+        Some(record)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clients::testing::record;
+
+    #[test]
+    fn the_largest_of_all_workers_is_taken_first() {
+        let weights = Weights::new(2);
+        let sizes = [(1, 0, 40_000), (2, 1, 90_000), (3, 0, 1_000_000), (4, 1, 100)];
+        let records: Vec<_> = sizes.iter().map(|(id, worker, _)| record(*id, *worker)).collect();
+        for (record, (_, _, bytes)) in records.iter().zip(sizes) {
+            weights.weigh(record, 10);
+            weights.weigh(record, bytes);
+        }
+        assert_eq!((weights.total(), weights.evictable()), (1_130_100, 1_130_100));
+        records[1].set(flag::NO_EVICT, true);
+        weights.weigh(&records[1], 2_000_000);
+        assert_eq!((weights.total(), weights.evictable()), (3_040_100, 1_040_100));
+        let taken: Vec<u64> =
+            std::iter::from_fn(|| weights.take_largest()).map(|record| record.id).collect();
+        assert_eq!(taken, [3, 1, 4]);
+        assert_eq!((weights.total(), weights.evictable()), (3_040_100, 0));
+        // It is not evicted twice.
+        weights.weigh(&records[0], 50_000);
+        assert!(weights.take_largest().is_none());
+        records.iter().for_each(|record| weights.forget(record));
+        assert_eq!(weights.total(), 0);
+    }
+
+    #[test]
+    fn classes_are_powers_of_two() {
+        for (bytes, class) in [(0, 0), (32_767, 0), (32_768, 1), (65_535, 1), (65_536, 2)] {
+            assert_eq!(class_of(bytes), class, "{bytes}");
+        }
+        assert_eq!((class_of((1 << 33) - 1), class_of(u64::MAX)), (18, 18));
+    }
+}

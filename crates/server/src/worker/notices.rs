@@ -1,0 +1,229 @@
+//! Messages of client-side caching on their way into the output of sessions.
+//!
+//! They take the places of published messages: behind the reply of the command that runs, never into
+//! a reply, and behind the answer of a command that another thread computes or has served, since it
+//! may have read what is no longer true.
+
+use super::{Core, Worker};
+use crate::session::{Session, Stall};
+use crate::tracking::{Broadcast, HEAD_RESP2, HEAD_RESP3, Mode, Notice, redirection_broken};
+use brisk_engine::ReplyBuffer;
+use brisk_engine::effect::Armed;
+use brisk_engine::keyspace::Reader;
+use brisk_reactor::{Close, Control, Token};
+use brisk_resp::Protocol;
+use std::sync::Arc;
+
+/// What is true of nothing, on the wire.
+const NULL_RESP3: &[u8] = b"_\r\n";
+const NULL_RESP2: &[u8] = b"$-1\r\n";
+
+/// Where sessions are found while messages are handed out.
+struct Office<'w> {
+    core: &'w mut Core,
+    sessions: &'w mut [Option<Box<Session>>],
+    replies: &'w mut ReplyBuffer,
+    /// The session whose turn it is, which is not among the others.
+    current: Option<&'w mut Session>,
+}
+
+impl Worker {
+    pub(super) fn deliver_notice(
+        &mut self,
+        io: &mut Control,
+        notice: &Notice,
+        current: Option<&mut Session>,
+    ) {
+        let Worker { core, sessions, replies, .. } = self;
+        let mut office = Office { core, sessions, replies, current };
+        match notice {
+            Notice::Keys { clients, keys, by } => {
+                for client in clients {
+                    office.tell_reader(io, *client, keys, *by);
+                }
+            }
+            Notice::All { .. } => office.tell_all(io),
+            Notice::Broadcast(broadcast) => office.broadcast(io, broadcast),
+            Notice::Redirected { to, of, keys } => office.pass_on(io, *to, *of, keys),
+            Notice::Unreachable { of } => office.break_redirection(io, *of),
+        }
+    }
+
+    /// At the end of what the event loop asked for: tells of changes to who listens to prefixes.
+    #[inline]
+    pub(super) fn end_of_turns(&mut self, io: &mut Control) {
+        if self.core.env.armed.get().intersects(Armed::BROADCAST | Armed::TOLD) {
+            self.core.send_broadcasts();
+            self.deliver_messages(io, None);
+        }
+    }
+}
+
+impl Office<'_> {
+    /// Lets `act` have a session, with the replies it is being made if it is its turn.
+    fn with<R>(
+        &mut self,
+        token: Token,
+        act: impl FnOnce(&Core, &mut Session, Option<&mut ReplyBuffer>) -> R,
+    ) -> Option<R> {
+        match &mut self.current {
+            Some(session) if session.token == token => {
+                Some(act(self.core, session, Some(self.replies)))
+            }
+            _ => {
+                let session = self.sessions.get_mut(token.index())?.as_deref_mut()?;
+                (session.token == token).then(|| act(self.core, session, None))
+            }
+        }
+    }
+
+    fn tell_reader(&mut self, io: &mut Control, client: u64, keys: &Arc<Vec<u8>>, by: u64) {
+        let Some(&token) = self.core.listeners.clients.get(&client) else { return };
+        let concerned = self.with(token, |_, session, _| {
+            let tracker = session.tracker.as_deref();
+            tracker.is_some_and(|t| t.mode != Mode::Broadcast && !(t.noloop && by == client))
+        });
+        if concerned == Some(true) {
+            self.tell(io, token, keys);
+        }
+    }
+
+    fn tell_all(&mut self, io: &mut Control) {
+        let tokens: Vec<Token> = self.core.listeners.clients.values().copied().collect();
+        let (resp3, resp2) = (Arc::new(NULL_RESP3.to_vec()), Arc::new(NULL_RESP2.to_vec()));
+        for token in tokens {
+            let protocol = self.with(token, |_, session, _| session.protocol);
+            let null = if protocol == Some(Protocol::Resp3) { &resp3 } else { &resp2 };
+            self.tell(io, token, null);
+        }
+    }
+
+    fn broadcast(&mut self, io: &mut Control, broadcast: &Broadcast) {
+        let listeners = self.core.listeners.prefixes.get(&broadcast.prefix);
+        let tokens: Vec<Token> = listeners.into_iter().flatten().copied().collect();
+        for token in tokens {
+            let keys = self.with(token, |_, session, _| {
+                let noloop = session.tracker.as_ref().is_some_and(|tracker| tracker.noloop);
+                if noloop {
+                    broadcast.without(session.id())
+                } else {
+                    Some(Arc::clone(&broadcast.all))
+                }
+            });
+            if let Some(keys) = keys.flatten() {
+                self.tell(io, token, &keys);
+            }
+        }
+    }
+
+    /// Tells a session that tracks, or the one it redirects to.
+    fn tell(&mut self, io: &mut Control, token: Token, keys: &Arc<Vec<u8>>) {
+        let redirected = self.with(token, |core, session, replies| {
+            let redirect = session.tracker.as_ref().map_or(0, |tracker| tracker.redirect);
+            if redirect == 0 {
+                send_keys(core, io, session, replies, keys, false);
+            }
+            (redirect, Reader::new(core.id, session.id()))
+        });
+        if let Some((to, of)) = redirected.filter(|(to, _)| *to != 0) {
+            match self.core.shared.clients.find(to) {
+                None => self.break_redirection(io, of.client()),
+                Some(record) if record.worker == self.core.id => self.pass_on(io, to, of, keys),
+                Some(record) => {
+                    let notice = Notice::Redirected { to, of, keys: Arc::clone(keys) };
+                    self.core.send_notice(record.worker, notice, 1);
+                }
+            }
+        }
+    }
+
+    /// To client `to` of this worker, which client `of` redirects to.
+    fn pass_on(&mut self, io: &mut Control, to: u64, of: Reader, keys: &Arc<Vec<u8>>) {
+        let record = self.core.shared.clients.find(to);
+        let sent = record.and_then(|record| {
+            self.with(record.token, |core, session, replies| {
+                send_keys(core, io, session, replies, keys, true);
+            })
+        });
+        if sent.is_none() {
+            if of.worker() == self.core.id {
+                self.break_redirection(io, of.client());
+            } else {
+                let notice = Notice::Unreachable { of: of.client() };
+                self.core.send_notice(of.worker(), notice, 1);
+            }
+        }
+    }
+
+    /// The client that client `of` of this worker redirects to is gone.
+    fn break_redirection(&mut self, io: &mut Control, of: u64) {
+        let Some(&token) = self.core.listeners.clients.get(&of) else { return };
+        self.with(token, |core, session, replies| {
+            let Some(tracker) = &mut session.tracker else { return };
+            tracker.broken = true;
+            let wire = redirection_broken(tracker.redirect);
+            session.publish_tracking();
+            if session.protocol == Protocol::Resp3 {
+                send(core, io, session, replies, &[&wire]);
+            }
+        });
+    }
+}
+
+/// Sends keys in the form that the session can tell from replies; if there is none, nothing.
+fn send_keys(
+    core: &Core,
+    io: &mut Control,
+    session: &mut Session,
+    replies: Option<&mut ReplyBuffer>,
+    keys: &[u8],
+    redirected: bool,
+) {
+    if session.protocol == Protocol::Resp3 {
+        send(core, io, session, replies, &[HEAD_RESP3, keys]);
+    } else if redirected && session.listens {
+        send(core, io, session, replies, &[HEAD_RESP2, keys]);
+    }
+}
+
+fn send(
+    core: &Core,
+    io: &mut Control,
+    session: &mut Session,
+    replies: Option<&mut ReplyBuffer>,
+    pieces: &[&[u8]],
+) {
+    let token = session.token;
+    let answered_later = session.stream.is_some()
+        || session.stall == Stall::Elsewhere
+        || session.waiter.as_ref().is_some_and(|waiter| waiter.is_over())
+        || replies.as_ref().is_some_and(|replies| replies.has_stream());
+    if answered_later {
+        pieces.iter().for_each(|piece| session.held.extend_from_slice(piece));
+    } else if let Some(replies) = replies {
+        pieces.iter().for_each(|piece| replies.bytes_mut().extend_from_slice(piece));
+    } else if let Some(stream) = &mut session.tls {
+        stream.send(&pieces.concat(), io.output(token));
+        io.send(token);
+    } else {
+        let output = io.output(token);
+        pieces.iter().for_each(|piece| output.extend_from_slice(piece));
+        io.send(token);
+    }
+    check_output(core, io, session, token);
+}
+
+/// Closes a session that does not take what it did not ask for: above the limit of its class, or
+/// above the limit of all clients together if it has none.
+fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
+    let unsent = io.unsent(token) + session.held.len();
+    if unsent < core.pubsub_watch_bytes || session.is_closing() {
+        return;
+    }
+    if unsent as u64 > core.total_limit || core.exceeds_output_limit(session, unsent as u64) {
+        session.close_at_once();
+        io.close(token, Close::Now);
+    }
+    core.publish_output(unsent, session);
+    core.weigh(unsent, session);
+}
