@@ -1,0 +1,147 @@
+//! The `#!lua` line at the head of scripts and libraries: engine, name, flags.
+
+use bitflags::bitflags;
+
+bitflags! {
+    /// What a script says of itself.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub struct ScriptFlags: u32 {
+        const NO_WRITES = 1;
+        const ALLOW_OOM = 1 << 1;
+        const ALLOW_STALE = 1 << 2;
+        const NO_CLUSTER = 1 << 3;
+        const ALLOW_CROSS_SLOT_KEYS = 1 << 4;
+        /// It says nothing of itself: what its commands need decides as they come.
+        const COMPATIBLE = 1 << 5;
+    }
+}
+
+/// The flags by their names, in the order in which they are listed.
+pub const FLAGS: &[(ScriptFlags, &str)] = &[
+    (ScriptFlags::NO_WRITES, "no-writes"),
+    (ScriptFlags::ALLOW_OOM, "allow-oom"),
+    (ScriptFlags::ALLOW_STALE, "allow-stale"),
+    (ScriptFlags::NO_CLUSTER, "no-cluster"),
+    (ScriptFlags::ALLOW_CROSS_SLOT_KEYS, "allow-cross-slot-keys"),
+];
+
+/// A script's flags, and how long its first line is if that is a header: it is no Lua.
+///
+/// # Errors
+/// The text for the client, without a code word.
+pub fn of_script(source: &[u8]) -> Result<(ScriptFlags, usize), Vec<u8>> {
+    if !source.starts_with(b"#!") {
+        return Ok((ScriptFlags::COMPATIBLE, 0));
+    }
+    let Some(end) = source.iter().position(|byte| *byte == b'\n') else {
+        return Err(b"Invalid script shebang".to_vec());
+    };
+    let mut parts = words(&source[..end]);
+    let engine = parts.next().ok_or_else(|| b"Invalid engine in script shebang".to_vec())?;
+    if engine != b"#!lua" {
+        return Err([b"Unexpected engine in script shebang: ", engine].concat());
+    }
+    let mut flags = ScriptFlags::empty();
+    for part in parts {
+        let Some(list) = part.strip_prefix(b"flags=") else {
+            return Err([b"Unknown lua shebang option: ", part].concat());
+        };
+        for word in list.split(|byte| *byte == b',').filter(|_| !list.is_empty()) {
+            let Some((flag, _)) = FLAGS.iter().find(|(_, name)| name.as_bytes() == word) else {
+                return Err([b"Unexpected flag in script shebang: ", word].concat());
+            };
+            flags |= *flag;
+        }
+    }
+    Ok((flags, end))
+}
+
+/// What a library says of itself.
+#[derive(Debug, PartialEq, Eq)]
+pub struct LibraryHeader<'a> {
+    pub engine: &'a [u8],
+    pub name: &'a [u8],
+    /// How long the first line is, which is no Lua.
+    pub len: usize,
+}
+
+/// The header of a library.
+///
+/// # Errors
+/// The text for the client, without a code word.
+pub fn of_library(code: &[u8]) -> Result<LibraryHeader<'_>, Vec<u8>> {
+    let Some(after) = code.strip_prefix(b"#!") else {
+        return Err(b"Missing library metadata".to_vec());
+    };
+    let Some(end) = after.iter().position(|byte| *byte == b'\n') else {
+        return Err(b"Invalid library metadata".to_vec());
+    };
+    let mut parts = words(&code[..end + 2]);
+    let engine = parts.next().map(|word| &word[2..]).unwrap_or_default();
+    let mut name = None;
+    for part in parts {
+        let prefix = part.get(..5).filter(|prefix| prefix.eq_ignore_ascii_case(b"name="));
+        if prefix.is_none() {
+            return Err([b"Invalid metadata value given: ", part].concat());
+        }
+        if name.replace(&part[5..]).is_some() {
+            let text = b"Invalid metadata value, name argument was given multiple times";
+            return Err(text.to_vec());
+        }
+    }
+    let name = name.ok_or_else(|| b"Library name was not given".to_vec())?;
+    if name.is_empty() || !name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_') {
+        let text =
+            b"Library names can only contain letters, numbers, or underscores(_) and must be \
+                     at least one character long";
+        return Err(text.to_vec());
+    }
+    Ok(LibraryHeader { engine, name, len: end + 2 })
+}
+
+fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn script(source: &str) -> Result<(ScriptFlags, usize), String> {
+        of_script(source.as_bytes()).map_err(|text| String::from_utf8(text).unwrap())
+    }
+
+    #[test]
+    fn scripts_say_their_flags_in_the_first_line() {
+        assert_eq!(script("return 1"), Ok((ScriptFlags::COMPATIBLE, 0)));
+        assert_eq!(script("#!lua\nreturn 1"), Ok((ScriptFlags::empty(), 5)));
+        let flags = ScriptFlags::NO_WRITES | ScriptFlags::ALLOW_STALE;
+        assert_eq!(script("#!lua flags=no-writes,allow-stale\n"), Ok((flags, 33)));
+    }
+
+    #[test]
+    fn wrong_headers_are_refused_in_the_words_of_redis() {
+        for (source, text) in [
+            ("#!lua", "Invalid script shebang"),
+            ("#!foo\n", "Unexpected engine in script shebang: #!foo"),
+            ("#!lua flags=bar\n", "Unexpected flag in script shebang: bar"),
+            ("#!lua bar=1\n", "Unknown lua shebang option: bar=1"),
+        ] {
+            assert_eq!(script(source), Err(text.to_owned()), "{source}");
+        }
+    }
+
+    #[test]
+    fn libraries_have_an_engine_and_a_name() {
+        let header = of_library(b"#!lua name=lib\ncode").unwrap();
+        assert_eq!(header, LibraryHeader { engine: b"lua", name: b"lib", len: 14 });
+        for (code, text) in [
+            ("x", "Missing library metadata"),
+            ("#!lua name=a", "Invalid library metadata"),
+            ("#!lua\n", "Library name was not given"),
+            ("#!lua foo=a\n", "Invalid metadata value given: foo=a"),
+        ] {
+            assert_eq!(of_library(code.as_bytes()).unwrap_err(), text.as_bytes(), "{code}");
+        }
+    }
+}
