@@ -230,6 +230,10 @@ bitflags! {
         const PROTECTED = 1 << 19;
         /// Allowed to sessions of RESP2 that are subscribed.
         const WHILE_SUBSCRIBED = 1 << 24;
+        /// Not a write, but others may have to repeat it.
+        const MAY_REPLICATE = 1 << 25;
+        /// What it does depends on the script that it runs.
+        const RUNS_SCRIPT = 1 << 26;
     }
 }
 

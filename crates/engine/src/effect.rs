@@ -79,6 +79,13 @@ impl Aftermath {
         self.unit = None;
     }
 
+    /// Puts what others left before what is there.
+    pub(crate) fn put_before(&mut self, mut others: Aftermath) {
+        others.effects.append(&mut self.effects);
+        others.events.append(&mut self.events);
+        (self.effects, self.events) = (others.effects, others.events);
+    }
+
     /// Whether the running command is one of several that share a ticket.
     pub(crate) fn is_unit(&self) -> bool {
         self.unit.is_some()

@@ -24,6 +24,7 @@ pub mod pause;
 pub mod pubsub;
 pub mod quiesce;
 pub mod reconfigure;
+pub mod script;
 pub mod session;
 pub mod shared;
 pub mod shutdown;

@@ -9,7 +9,11 @@ use brisk_engine::{Args, Outcome, Result};
 const ROW: Spec = Spec {
     group: Group::PubSub,
     arity: 3,
-    flags: Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST),
+    flags: Flags::PUBSUB
+        .union(Flags::MAY_REPLICATE)
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST),
     ..Spec::EMPTY
 };
 

@@ -57,7 +57,7 @@ fn serialized_len(string: &StrRef<'_>) -> usize {
 
 pub(super) fn digest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let shared = &call.core.shared;
-    let still = call.core.stop_others();
+    let still = call.core.stop_others()?;
     let keys = Keys::unlocked(&shared.keyspace, &call.core.env, call.session.db);
     let digest = Digest::of_dataset(&keys);
     drop(still);
@@ -80,7 +80,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
         }
     }
     let core = &*call.core;
-    let still = core.stop_others();
+    let still = core.stop_others()?;
     if save && snapshot::save(core).is_err() {
         return Err(CommandError::text("ERR"));
     }
