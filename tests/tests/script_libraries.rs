@@ -97,6 +97,12 @@ impl Pair {
         assert!(theirs.contains(": "), "{expression}: {theirs}");
         self.compared += 1;
         if ours != theirs && self.differences.len() < TOLD_MAX {
+            let same = ours.bytes().zip(theirs.bytes()).take_while(|(a, b)| a == b).count();
+            let cut = |text: &str| {
+                text.chars().skip(same.saturating_sub(80)).take(240).collect::<String>()
+            };
+            let expression: String = expression.chars().take(400).collect();
+            let (ours, theirs) = (cut(&ours), cut(&theirs));
             self.differences.push(format!("{expression}\n  ours   {ours}\n  theirs {theirs}"));
         }
     }
@@ -147,7 +153,8 @@ fn number(random: &mut Random) -> String {
         8 => random.below(1 << 30) as f64 / 10f64.powi(random.below(20) as i32),
         _ => random.bits() as i32 as f64,
     };
-    if double.is_finite() { format!("({double:e})") } else { "(1.5)".to_owned() }
+    // Lua 5.1 cannot tell a constant -0 from a constant 0.
+    if double.is_finite() && double != 0.0 { format!("({double:e})") } else { "(1.5)".to_owned() }
 }
 
 /// A random value as an expression; without `wide`, maps have one key.
@@ -170,9 +177,12 @@ fn value(random: &mut Random, depth: usize, wide: bool) -> String {
             let pairs: Vec<_> = (0..len)
                 .map(|_| {
                     let key = match random.below(3) {
+                        // Beyond an `int`, the order of keys decides what Redis takes for an array.
+                        0 if wide => format!("{}.5", random.below(1 << 20)),
                         0 => number(random),
                         1 => random.below(14).to_string(),
-                        _ => literal(&bytes(random, 8)),
+                        // In JSON, a string of digits would be the same key as a number.
+                        _ => literal(&[bytes(random, 8).as_slice(), b"_"].concat()),
                     };
                     format!("[{key}]={}", value(random, depth - 1, wide))
                 })
@@ -199,7 +209,7 @@ fn random_values_are_encoded_alike() {
         ));
         pair.compare(&format!("cmsgpack.pack({flat})"));
         pair.compare(&format!("cmsgpack.unpack(cmsgpack.pack({wide}, {flat}))"));
-        pair.compare(&format!("tostring({}) and struct.pack('s', {})", 1, number(&mut random)));
+        pair.compare(&format!("struct.pack('s', {})", number(&mut random)));
     }
     pair.finish(RANDOM_EACH * 6);
 }

@@ -36,6 +36,9 @@ pub(super) fn unpack(lua: &Lua, bytes: &[u8], limit: i64, offset: i64) -> Outcom
         results.push_back(value);
     }
     if !all {
+        if SLOTS_AT_START + results.len() + 1 > STACK_SLOTS_MAX {
+            return Err(Failure::raised("stack overflow (in function mp_unpack_full)"));
+        }
         let left = unpacker.rest.len();
         let next = if left == 0 { -1.0 } else { (len - left) as f64 };
         results.push_front(Value::Number(next));
@@ -69,6 +72,10 @@ impl<'a> Unpacker<'a> {
         let mut slots = slots;
         loop {
             let begun = self.begin(slots)?;
+            if matches!(begun, Begun::Array(_)) && slots + TABLE_SLOTS > STACK_SLOTS_MAX {
+                let text = "stack overflow (in function mp_decode_to_lua_array)";
+                return Err(Failure::raised(text));
+            }
             let table = |len: u32| {
                 // More than the bytes that are left cannot come, nor is more than a page worth it.
                 let capacity = (len as usize).min(self.rest.len()).min(64);
