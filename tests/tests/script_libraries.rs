@@ -80,7 +80,13 @@ impl Pair {
         let server = Launch::redis().start();
         let ours = Lua::new();
         install_all(&ours).unwrap();
-        Pair { ours, theirs: server.connect(), _server: server, differences: Vec::new(), compared: 0 }
+        Pair {
+            ours,
+            theirs: server.connect(),
+            _server: server,
+            differences: Vec::new(),
+            compared: 0,
+        }
     }
 
     fn ours(&self, script: &str) -> String {
@@ -109,7 +115,11 @@ impl Pair {
 
     fn finish(self, at_least: usize) {
         let told = self.differences.join("\n");
-        assert!(self.differences.is_empty(), "{} differences or more:\n{told}", self.differences.len());
+        assert!(
+            self.differences.is_empty(),
+            "{} differences or more:\n{told}",
+            self.differences.len()
+        );
         assert!(self.compared >= at_least, "only {} expressions", self.compared);
     }
 }
@@ -217,10 +227,46 @@ fn random_values_are_encoded_alike() {
 #[test]
 fn random_texts_are_decoded_alike() {
     const PIECES: &[&str] = &[
-        "[", "]", "{", "}", ",", ":", "\"a\"", "\"", "1", "-", "0x1F", "1e5", ".5", "nan", "-inf",
-        "Infinity", "null", "true", "false", "fals", " ", "\n", "\\", "\\u0041", "\"\\ud83d\\ude00\"",
-        "\"\\udc00\"", "\"\\n\\/\\q\"", "\"k\":", "[1,2,[3]]", "{\"a\":{\"b\":[]}}", "+1", "01", "\0",
-        "1.5E-3", "\u{e9}", "\"\u{e9}\u{7f}\"", "/", "1e400", "0x1.8p3", "123456789012345678901234567890",
+        "[",
+        "]",
+        "{",
+        "}",
+        ",",
+        ":",
+        "\"a\"",
+        "\"",
+        "1",
+        "-",
+        "0x1F",
+        "1e5",
+        ".5",
+        "nan",
+        "-inf",
+        "Infinity",
+        "null",
+        "true",
+        "false",
+        "fals",
+        " ",
+        "\n",
+        "\\",
+        "\\u0041",
+        "\"\\ud83d\\ude00\"",
+        "\"\\udc00\"",
+        "\"\\n\\/\\q\"",
+        "\"k\":",
+        "[1,2,[3]]",
+        "{\"a\":{\"b\":[]}}",
+        "+1",
+        "01",
+        "\0",
+        "1.5E-3",
+        "\u{e9}",
+        "\"\u{e9}\u{7f}\"",
+        "/",
+        "1e400",
+        "0x1.8p3",
+        "123456789012345678901234567890",
     ];
     let mut pair = Pair::new();
     let mut random = Random::new(0x16);
@@ -245,7 +291,8 @@ fn random_texts_are_decoded_alike() {
 
 #[test]
 fn random_messages_are_unpacked_alike() {
-    const STARTS: &[u8] = b"\x00\x7f\x80\x81\x82\x90\x91\x93\xa0\xa2\xc0\xc1\xc2\xc3\xc4\xca\xcb\xcc\
+    const STARTS: &[u8] =
+        b"\x00\x7f\x80\x81\x82\x90\x91\x93\xa0\xa2\xc0\xc1\xc2\xc3\xc4\xca\xcb\xcc\
         \xcd\xce\xcf\xd0\xd1\xd2\xd3\xd4\xd9\xda\xdb\xdc\xdd\xde\xdf\xe0\xff\x01\x02\x01\x00\x00";
     let mut pair = Pair::new();
     let mut random = Random::new(0x17);
@@ -265,13 +312,14 @@ fn random_messages_are_unpacked_alike() {
 
 fn format(random: &mut Random) -> String {
     const LETTERS: &[&str] = &[
-        "b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "c", "x", "c0", "c3", "i3", "I5",
-        "i8", "I8", "i16", "I9", "i1", "I2", "i0", "I32", "<", ">", "!", "!1", "!2", "!4", "!16", " ",
+        "b", "B", "h", "H", "l", "L", "T", "i", "I", "f", "d", "s", "c", "x", "c0", "c3", "i3",
+        "I5", "i8", "I8", "i16", "I9", "i1", "I2", "i0", "I32", "<", ">", "!", "!1", "!2", "!4",
+        "!16", " ",
     ];
-    const ODD: &[&str] = &["i33", "!3", "!0", "z", "A", "9", "=", "c99999999999", "\u{e9}", "\0b", "-"];
-    let letters = (0..random.below(8)).map(|_| {
-        if random.percent(2) { *random.pick(ODD) } else { *random.pick(LETTERS) }
-    });
+    const ODD: &[&str] =
+        &["i33", "!3", "!0", "z", "A", "9", "=", "c99999999999", "\u{e9}", "\0b", "-"];
+    let letters = (0..random.below(8))
+        .map(|_| if random.percent(2) { *random.pick(ODD) } else { *random.pick(LETTERS) });
     letters.collect()
 }
 
@@ -302,8 +350,8 @@ fn random_structs_are_packed_and_unpacked_alike() {
 #[test]
 fn random_bits_are_combined_alike() {
     const FUNCTIONS: &[&str] = &[
-        "tobit", "tohex", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol", "ror",
-        "bswap",
+        "tobit", "tohex", "bnot", "band", "bor", "bxor", "lshift", "rshift", "arshift", "rol",
+        "ror", "bswap",
     ];
     let mut pair = Pair::new();
     let mut random = Random::new(0x19);

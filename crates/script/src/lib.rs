@@ -4,5 +4,6 @@
 //! - [`fuzzing`]: foreign bytes into everything in these libraries that decodes.
 #![forbid(unsafe_code)]
 
+#[doc(hidden)]
 pub mod fuzzing;
 pub mod libraries;

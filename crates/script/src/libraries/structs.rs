@@ -189,8 +189,7 @@ fn missing(args: &Args, position: usize, error: Failure) -> Failure {
 
 /// Bytes beyond the eighth are zero, for negative numbers too.
 fn write_integer(out: &mut Vec<u8>, number: f64, size: usize, big_endian: bool) {
-    let value =
-        if number < 0.0 { truncated(number) as u64 } else { truncated_unsigned(number) };
+    let value = if number < 0.0 { truncated(number) as u64 } else { truncated_unsigned(number) };
     let mut bytes = [0; INTEGER_BYTES_MAX];
     bytes[..8].copy_from_slice(&value.to_le_bytes());
     let bytes = &mut bytes[..size];
@@ -202,11 +201,8 @@ fn write_integer(out: &mut Vec<u8>, number: f64, size: usize, big_endian: bool) 
 
 fn read_integer(bytes: &[u8], big_endian: bool, signed: bool) -> f64 {
     let join = |value: u64, &byte: &u8| value << 8 | u64::from(byte);
-    let value = if big_endian {
-        bytes.iter().fold(0, join)
-    } else {
-        bytes.iter().rev().fold(0, join)
-    };
+    let value =
+        if big_endian { bytes.iter().fold(0, join) } else { bytes.iter().rev().fold(0, join) };
     if !signed {
         return value as f64;
     }

@@ -21,7 +21,8 @@ pub(super) fn decode(lua: &Lua, config: &Config, text: &[u8]) -> Outcome {
     if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
         return Err(Failure::raised("JSON parser does not support UTF-16 or UTF-32"));
     }
-    let scanner = Scanner { text, at: 0, strict: !config.decode_invalid_numbers, unescaped: vec![] };
+    let scanner =
+        Scanner { text, at: 0, strict: !config.decode_invalid_numbers, unescaped: vec![] };
     let depth_max = config.decode_max_depth as usize;
     let mut parser = Parser { lua, scanner, depth_max, open: Vec::new(), slots: SLOTS_AT_START };
     let value = parser.document()?;

@@ -54,9 +54,17 @@ struct Unpacker<'a> {
 
 /// A table with the number of elements it still lacks, which is not zero.
 enum Open {
-    Array { table: Table, len: usize, left: u32 },
+    Array {
+        table: Table,
+        len: usize,
+        left: u32,
+    },
     /// The key is nil as long as it has not been read.
-    Map { table: Table, key: Option<Value>, left: u32 },
+    Map {
+        table: Table,
+        key: Option<Value>,
+        left: u32,
+    },
 }
 
 /// What a first byte begins.
@@ -215,9 +223,7 @@ fn missing() -> Failure {
 fn set(table: &Table, key: Value, value: Value) -> Result<(), Failure> {
     match &key {
         Value::Nil => Err(Failure::Unplaced("table index is nil")),
-        Value::Number(number) if number.is_nan() => {
-            Err(Failure::Unplaced("table index is NaN"))
-        }
+        Value::Number(number) if number.is_nan() => Err(Failure::Unplaced("table index is NaN")),
         _ => Ok(table.raw_set(key, value)?),
     }
 }
