@@ -28,6 +28,8 @@
 #![forbid(unsafe_code)]
 
 mod api;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod header;
 mod host;
 mod interpreter;
