@@ -36,15 +36,15 @@ pub fn of_script(source: &[u8]) -> Result<(ScriptFlags, usize), Vec<u8>> {
     let Some(end) = source.iter().position(|byte| *byte == b'\n') else {
         return Err(b"Invalid script shebang".to_vec());
     };
-    let mut parts = words(&source[..end]);
-    let engine = parts.next().ok_or_else(|| b"Invalid engine in script shebang".to_vec())?;
+    let parts = words(&source[..end]).ok_or_else(|| b"Invalid engine in script shebang".to_vec())?;
+    let (engine, parts) = (&parts[0], &parts[1..]);
     if engine != b"#!lua" {
-        return Err([b"Unexpected engine in script shebang: ", engine].concat());
+        return Err([b"Unexpected engine in script shebang: ", &engine[..]].concat());
     }
     let mut flags = ScriptFlags::empty();
     for part in parts {
         let Some(list) = part.strip_prefix(b"flags=") else {
-            return Err([b"Unknown lua shebang option: ", part].concat());
+            return Err([b"Unknown lua shebang option: ", &part[..]].concat());
         };
         for word in list.split(|byte| *byte == b',').filter(|_| !list.is_empty()) {
             let Some((flag, _)) = FLAGS.iter().find(|(_, name)| name.as_bytes() == word) else {
@@ -58,9 +58,9 @@ pub fn of_script(source: &[u8]) -> Result<(ScriptFlags, usize), Vec<u8>> {
 
 /// What a library says of itself.
 #[derive(Debug, PartialEq, Eq)]
-pub struct LibraryHeader<'a> {
-    pub engine: &'a [u8],
-    pub name: &'a [u8],
+pub struct LibraryHeader {
+    pub engine: Vec<u8>,
+    pub name: Vec<u8>,
     /// How long the first line is, which is no Lua.
     pub len: usize,
 }
@@ -69,22 +69,22 @@ pub struct LibraryHeader<'a> {
 ///
 /// # Errors
 /// The text for the client, without a code word.
-pub fn of_library(code: &[u8]) -> Result<LibraryHeader<'_>, Vec<u8>> {
+pub fn of_library(code: &[u8]) -> Result<LibraryHeader, Vec<u8>> {
     let Some(after) = code.strip_prefix(b"#!") else {
         return Err(b"Missing library metadata".to_vec());
     };
     let Some(end) = after.iter().position(|byte| *byte == b'\n') else {
         return Err(b"Invalid library metadata".to_vec());
     };
-    let mut parts = words(&code[..end + 2]);
-    let engine = parts.next().map(|word| &word[2..]).unwrap_or_default();
+    let parts = words(&code[..end + 2]).ok_or_else(|| b"Invalid library metadata".to_vec())?;
+    let engine = parts[0].get(2..).unwrap_or_default().to_vec();
     let mut name = None;
-    for part in parts {
+    for part in &parts[1..] {
         let prefix = part.get(..5).filter(|prefix| prefix.eq_ignore_ascii_case(b"name="));
         if prefix.is_none() {
-            return Err([b"Invalid metadata value given: ", part].concat());
+            return Err([b"Invalid metadata value given: ", &part[..]].concat());
         }
-        if name.replace(&part[5..]).is_some() {
+        if name.replace(part[5..].to_vec()).is_some() {
             let text = b"Invalid metadata value, name argument was given multiple times";
             return Err(text.to_vec());
         }
@@ -99,8 +99,25 @@ pub fn of_library(code: &[u8]) -> Result<LibraryHeader<'_>, Vec<u8>> {
     Ok(LibraryHeader { engine, name, len: end + 2 })
 }
 
-fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty())
+/// The words of a line. A word may hold quotes, which are left out, and white space within them.
+fn words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut words = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut quote = None;
+    for &byte in line {
+        match quote {
+            Some(open) if byte == open => quote = None,
+            Some(_) => word.get_or_insert_default().push(byte),
+            None if matches!(byte, b'"' | b'\'') => {
+                quote = Some(byte);
+                word.get_or_insert_default();
+            }
+            None if byte.is_ascii_whitespace() => words.extend(word.take()),
+            None => word.get_or_insert_default().push(byte),
+        }
+    }
+    words.extend(word);
+    (quote.is_none() && !words.is_empty()).then_some(words)
 }
 
 #[cfg(test)]
@@ -134,7 +151,7 @@ mod tests {
     #[test]
     fn libraries_have_an_engine_and_a_name() {
         let header = of_library(b"#!lua name=lib\ncode").unwrap();
-        assert_eq!(header, LibraryHeader { engine: b"lua", name: b"lib", len: 14 });
+        assert_eq!(header, LibraryHeader { engine: b"lua".to_vec(), name: b"lib".to_vec(), len: 14 });
         for (code, text) in [
             ("x", "Missing library metadata"),
             ("#!lua name=a", "Invalid library metadata"),

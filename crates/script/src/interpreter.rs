@@ -125,6 +125,8 @@ pub struct Interpreter {
     lua: Lua,
     runner: Function,
     load_library: Function,
+    /// What libraries find as globals.
+    library_environment: Table,
     /// The coroutine that scripts run in.
     thread: Thread,
     state: Rc<State>,
@@ -160,7 +162,8 @@ impl Interpreter {
         libraries::install_all(&lua)?;
         let host = api::host_table(&lua, &state, version)?;
         let prelude = lua.load(PRELUDE).set_name("@brisk").set_mode(ChunkMode::Text);
-        let (runner, load_library): (Function, Function) = prelude.call(host)?;
+        let (runner, load_library, library_environment): (Function, Function, Table) =
+            prelude.call(host)?;
         lua.globals().set_safeenv(true);
         let thread = lua.create_thread(runner.clone())?;
         let steps = Rc::clone(&state);
@@ -170,7 +173,16 @@ impl Interpreter {
             .set_debug_level(1)
             .set_mutable_globals(["KEYS", "ARGV"]);
         let collect_above = COLLECTED_BYTES_MIN;
-        Ok(Interpreter { lua, runner, load_library, thread, state, compiler, collect_above })
+        Ok(Interpreter {
+            lua,
+            runner,
+            load_library,
+            library_environment,
+            thread,
+            state,
+            compiler,
+            collect_above,
+        })
     }
 
     /// Bytes of memory that scripts take.
@@ -185,11 +197,19 @@ impl Interpreter {
     /// The text of the compiler, with the line.
     pub fn compile(&self, source: &[u8], header_len: usize) -> std::result::Result<Script, String> {
         let source = [b"local KEYS,ARGV=... ", &source[header_len..]].concat();
-        self.compile_named(source, "@user_script")
+        self.compile_named(source, "@user_script", None)
     }
 
-    fn compile_named(&self, source: Vec<u8>, name: &str) -> std::result::Result<Script, String> {
-        let chunk = self.lua.load(source).set_name(name).set_mode(ChunkMode::Text);
+    fn compile_named(
+        &self,
+        source: Vec<u8>,
+        name: &str,
+        environment: Option<&Table>,
+    ) -> std::result::Result<Script, String> {
+        let mut chunk = self.lua.load(source).set_name(name).set_mode(ChunkMode::Text);
+        if let Some(environment) = environment {
+            chunk = chunk.set_environment(environment.clone());
+        }
         let compiled = chunk.set_compiler(self.compiler.clone()).into_function();
         compiled.map(Script).map_err(|error| compile_error(&error))
     }
@@ -204,7 +224,11 @@ impl Interpreter {
         header_len: usize,
     ) -> std::result::Result<Vec<Registered>, Vec<u8>> {
         let library = self
-            .compile_named(code[header_len..].to_vec(), "@user_function")
+            .compile_named(
+                code[header_len..].to_vec(),
+                "@user_function",
+                Some(&self.library_environment),
+            )
             .map_err(|text| format!("Error compiling function: {text}").into_bytes())?;
         self.begin();
         let failed = |text: &[u8]| [b"Error registering functions: ", text].concat();

@@ -96,7 +96,9 @@ impl Core {
         if !row.spec.arity_admits(words.len()) || row.is_container() {
             return Err("Wrong number of args calling Redis command from script".into());
         }
-        if row.has(Flags::NOSCRIPT) {
+        // Blocking ones do not block here.
+        let refused = row.has(Flags::NOSCRIPT) && !row.has(Flags::BLOCKING);
+        if refused && !self.shared.scripting.all_commands.load(Ordering::Relaxed) {
             return Err("This Redis command is not allowed from script".into());
         }
         if !self.script_user_may(session, row, words) {

@@ -126,6 +126,7 @@ pub fn evaluate(
     // The command has taken all this time.
     core.last_ticks = began;
     desk.end();
+    machine.publish_memory();
     if desk.roamed.get() {
         target.roams.store(true, Ordering::Relaxed);
     }

@@ -8,7 +8,7 @@
 
 use crate::shared::{Shared, armed};
 use brisk_engine::keyspace::Place;
-use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -97,6 +97,8 @@ pub struct SlowScript {
 pub struct Scripting {
     pub running: Box<[Running]>,
     slow: Mutex<Vec<SlowScript>>,
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call any command.
+    pub all_commands: AtomicBool,
     /// Bytes that the workers' interpreters take.
     pub interpreter_bytes: Box<[AtomicUsize]>,
 }
@@ -106,12 +108,19 @@ impl Scripting {
         Scripting {
             running: (0..workers).map(|_| Running::default()).collect(),
             slow: Mutex::default(),
+            all_commands: AtomicBool::new(false),
             interpreter_bytes: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<SlowScript>> {
         self.slow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes that all interpreters take.
+    pub fn interpreter_bytes(&self) -> u64 {
+        let bytes = |bytes: &AtomicUsize| bytes.load(Ordering::Relaxed) as u64;
+        self.interpreter_bytes.iter().map(bytes).sum()
     }
 
     /// Whether a script of another worker is slow.

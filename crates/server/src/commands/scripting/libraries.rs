@@ -19,7 +19,7 @@ fn make(call: &mut Call<'_>, code: &[u8]) -> Result<Library> {
     let fail = |text: Vec<u8>| error_with(b"ERR ", &text);
     let header = header::of_library(code).map_err(fail)?;
     if !header.engine.eq_ignore_ascii_case(b"lua") {
-        return Err(fail([b"Engine '", header.engine, b"' not found"].concat()));
+        return Err(fail([b"Engine '", &header.engine[..], b"' not found"].concat()));
     }
     let machine = call.core.machine()?;
     if call.core.parked.is_some() {
@@ -39,7 +39,7 @@ fn make(call: &mut Call<'_>, code: &[u8]) -> Result<Library> {
     });
     let library = Library {
         id: call.core.shared.libraries.new_id(),
-        name: header.name.to_vec(),
+        name: header.name,
         code: code.into(),
         header_len: header.len,
         functions: functions.collect(),
@@ -59,9 +59,10 @@ pub(super) fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
     let code = args.bytes().map_err(|_| CommandError::text("ERR Function code is missing"))?;
     if let Ok(header) = header::of_library(code)
         && !replace
-        && call.core.shared.libraries.now().libraries.contains_key(header.name)
+        && header.engine.eq_ignore_ascii_case(b"lua")
+        && call.core.shared.libraries.now().libraries.contains_key(&header.name)
     {
-        return Err(error_with(b"ERR Library '", &[header.name, b"' already exists"].concat()));
+        return Err(error_with(b"ERR Library '", &[&header.name[..], b"' already exists"].concat()));
     }
     let library = make(call, code)?;
     let name = library.name.clone();
@@ -94,8 +95,19 @@ pub(super) fn restore(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcom
             _ => "ERR failed loading the given functions payload",
         })
     })?;
+    restore_sources(call, sources.iter(), policy)?;
+    call.core.stats().changes.add(1);
+    Ok(call.reply.ok())
+}
+
+/// Puts libraries in force that are given by their code.
+pub(in crate::commands) fn restore_sources<'a>(
+    call: &mut Call<'_>,
+    sources: impl Iterator<Item = &'a [u8]>,
+    policy: Policy,
+) -> Result<()> {
     let mut libraries: Vec<Arc<Library>> = Vec::new();
-    for code in sources.iter() {
+    for code in sources {
         let library = make(call, code)?;
         let same = |known: &Arc<Library>| known.name == library.name;
         if libraries.iter().any(same) {
@@ -105,9 +117,7 @@ pub(super) fn restore(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcom
         libraries.push(Arc::new(library));
     }
     let restored = call.core.shared.libraries.restore(&libraries, policy);
-    restored.map_err(|text| error_with(b"ERR ", &text))?;
-    call.core.stats().changes.add(1);
-    Ok(call.reply.ok())
+    restored.map_err(|text| error_with(b"ERR ", &text))
 }
 
 pub(super) fn dump(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {

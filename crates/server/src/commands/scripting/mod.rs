@@ -3,7 +3,7 @@
 
 mod eval;
 mod function;
-mod libraries;
+pub(super) mod libraries;
 mod script;
 
 use crate::call::{Call, Command};
