@@ -118,6 +118,8 @@ pub struct Env {
     pub(crate) made: RefCell<Option<Made>>,
     /// Whether reads leave a trace in access clocks (CLIENT NO-TOUCH).
     pub touch: Cell<bool>,
+    /// A script runs the commands.
+    pub in_script: Cell<bool>,
     /// Seconds of the recency clock, 24 bits.
     pub(crate) recency: Cell<u32>,
     /// How the keys of a database lie, for drawing some.
@@ -174,6 +176,7 @@ impl Env {
             long: RefCell::default(),
             made: RefCell::default(),
             touch: Cell::new(true),
+            in_script: Cell::new(false),
             recency: Cell::new(0),
             spread: RefCell::default(),
             now: Cell::default(),

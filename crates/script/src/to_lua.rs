@@ -7,6 +7,7 @@
 //! | `+`, `-` | `{ok=…}`, `{err=…}` |
 //! | `*` | table; null is `false` |
 //! | `_`, `#`, `,`, `(` | `nil`, boolean, `{double=…}`, `{big_number=…}` |
+//! | `|` | the value behind the attributes |
 //! | `%`, `~`, `=` | `{map=…}`, `{set=…}`, `{verbatim_string={string=…, format=…}}` |
 
 use mlua::{Lua, Result, Value};
@@ -90,6 +91,12 @@ impl<'a> Reader<'a> {
             b'%' => self.map(),
             b'~' => self.set(),
             b'=' => self.verbatim(),
+            b'|' => {
+                for _ in 0..2 * self.number().max(0) {
+                    self.value()?;
+                }
+                self.value()
+            }
             _ => Ok(Value::Nil),
         }
     }

@@ -234,7 +234,9 @@ impl Core {
         error: &CommandError,
         replies: &mut ReplyBuffer,
     ) {
-        self.count_error(error);
+        if !matches!(error, CommandError::Reported(_)) {
+            self.count_error(error);
+        }
         Reply::new(replies, session.protocol).error(error);
     }
 

@@ -181,6 +181,7 @@ impl Core {
         }
         let mut replies = desk.replies.take();
         let reply = Reply::new(&mut replies, session.protocol);
+        self.env.in_script.set(true);
         let result = match row.run {
             Run::Data(run) => {
                 let (spec, parent, db) = (row.spec, row.parent, session.db);
@@ -195,6 +196,7 @@ impl Core {
                 run(&mut call, &mut args).map(|_| ())
             }
         };
+        self.env.in_script.set(false);
         match &result {
             Ok(()) => {
                 replies.finish();

@@ -21,9 +21,10 @@ use std::time::{Duration, Instant};
 const SLICE_NS: u64 = 2_000_000;
 /// How long the code of a library may run when it is loaded.
 const LOAD_NS_MAX: u64 = 500_000_000;
-/// How long past its slice a script that has not written may stay where it cannot be suspended: in a
-/// function that `string.gsub` or `table.sort` calls.
+/// How long past its slice, and how many questions, a script that has not written may stay where it
+/// cannot be suspended: in a function that `string.gsub` or `table.sort` calls.
 const UNSUSPENDED_NS_MAX: u64 = 1_000_000_000;
+const UNSUSPENDED_QUESTIONS_MAX: u32 = 1000;
 
 /// What a slow script may touch.
 #[derive(Debug, Clone)]
@@ -60,6 +61,8 @@ pub(super) struct Desk {
     pub(super) loading: Cell<bool>,
     began_ticks: Cell<u64>,
     slice_ends_ns: Cell<u64>,
+    /// Questions since the slice was over.
+    unsuspended: Cell<u32>,
 }
 
 impl Desk {
@@ -82,6 +85,7 @@ impl Desk {
             loading: Cell::new(false),
             began_ticks: Cell::new(0),
             slice_ends_ns: Cell::new(u64::MAX),
+            unsuspended: Cell::new(0),
         }
     }
 
@@ -93,11 +97,13 @@ impl Desk {
         }
         self.began_ticks.set(self.ticks());
         self.slice_ends_ns.set(u64::MAX);
+        self.unsuspended.set(0);
     }
 
     /// A slow script gets another slice.
     pub(super) fn begin_slice(&self) {
         self.slice_ends_ns.set(self.elapsed_ns() + SLICE_NS);
+        self.unsuspended.set(0);
     }
 
     /// The code of a library is run.
@@ -141,7 +147,9 @@ impl Desk {
         if over == 0 && elapsed < self.slice_ends_ns.get() || !self.parkable.get() {
             return Pace::GoOn;
         }
-        if over > UNSUSPENDED_NS_MAX && !self.acted.get() {
+        self.unsuspended.set(self.unsuspended.get() + 1);
+        let often = self.unsuspended.get() > UNSUSPENDED_QUESTIONS_MAX;
+        if often && over > UNSUSPENDED_NS_MAX && !self.acted.get() {
             self.killed.set(true);
             return Pace::Stop;
         }

@@ -133,16 +133,7 @@ pub fn evaluate(
     if !in_exec {
         core.end_unit();
     }
-    let verdict = core.verdict(machine, ended, target.name);
-    match verdict {
-        Ok(None) => Ok(Outcome::Replied),
-        Ok(Some(text)) => {
-            // The error was counted when the command failed.
-            brisk_resp::reply::encode::error(call.reply.buffer().bytes_mut(), &text);
-            Ok(Outcome::Replied)
-        }
-        Err(error) => Err(error),
-    }
+    core.verdict(machine, ended, target.name, call.reply.buffer()).map(|()| Outcome::Replied)
 }
 
 /// Takes `.1` of the words.
@@ -214,21 +205,36 @@ impl Core {
         if let Some(unit) = self.unit.take() {
             unit.finish(&self.env);
         }
+        self.unit_began_us = None;
         if self.slow.take().is_some() {
             self.shared.end_slow(self.id);
         }
         self.still = None;
     }
 
-    /// What the client hears: nothing more, an error that was counted before, or one that was not.
-    fn verdict(&mut self, machine: &Machine, ended: Ended, name: &[u8]) -> Result<Option<Vec<u8>>> {
+    /// What the client hears besides the reply.
+    fn verdict(
+        &self,
+        machine: &Machine,
+        ended: Ended,
+        name: &[u8],
+        reply: &mut ReplyBuffer,
+    ) -> Result<()> {
         let desk = &machine.desk;
         match ended {
-            Ended::Replied | Ended::Suspended => Ok(None),
+            Ended::Replied | Ended::Suspended => Ok(()),
             Ended::Failed(failure) => {
-                let counted = failure.counted;
+                let (returned, counted) = (failure.at.is_none(), failure.counted);
                 let text = whole_text(failure, name);
-                if counted { Ok(Some(text)) } else { Err(error_with(b"", &text)) }
+                if !counted {
+                    return Err(error_with(b"", &text));
+                }
+                if !returned {
+                    return Err(CommandError::Reported(text.into()));
+                }
+                // What a script returns is its reply, even if it is the error of a command.
+                brisk_resp::reply::encode::error(reply.bytes_mut(), &text);
+                Ok(())
             }
             Ended::Stopped if desk.abandoned.get() => Err(CommandError::SlotBusy),
             Ended::Stopped => {
@@ -306,16 +312,14 @@ impl Core {
         desk.end();
         self.end_unit();
         self.env.join(aside);
-        let verdict = self.verdict(&machine, ended, &name);
+        let verdict = self.verdict(&machine, ended, &name, &mut replies);
         let failed = verdict.is_err();
         session.protocol = protocol;
-        match verdict {
-            Ok(None) => {}
-            Ok(Some(text)) => brisk_resp::reply::encode::error(replies.bytes_mut(), &text),
-            Err(error) => {
+        if let Err(error) = verdict {
+            if !matches!(error, CommandError::Reported(_)) {
                 self.count_error(&error);
-                Reply::new(&mut replies, protocol).error(&error);
             }
+            Reply::new(&mut replies, protocol).error(&error);
         }
         let record = std::sync::Arc::clone(&session.record);
         request.with_args(self, |core, args| core.book(&record, row, failed, ns, args));

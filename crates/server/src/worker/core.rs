@@ -56,6 +56,8 @@ pub struct Core {
     pub evictor: Evictor,
     /// The transaction that EXEC, or a script, is running.
     pub unit: Option<Unit<'static>>,
+    /// The moment that TIME tells within it, once it was asked.
+    pub unit_began_us: Option<u64>,
     /// All others stand still for it.
     pub still: Option<Stillness<'static>>,
     /// It has been running for long, and others keep away from this.
@@ -105,6 +107,7 @@ impl Core {
             topics: Topics::default(),
             evictor: Evictor::default(),
             unit: None,
+            unit_began_us: None,
             still: None,
             slow: None,
             parked: None,
