@@ -133,7 +133,7 @@ pub fn evaluate(
     if !in_exec {
         core.end_unit();
     }
-    core.verdict(machine, ended, target.name, call.reply.buffer()).map(|()| Outcome::Replied)
+    core.verdict(machine, ended, target.name).map(|()| Outcome::Replied)
 }
 
 /// Takes `.1` of the words.
@@ -218,23 +218,14 @@ impl Core {
         machine: &Machine,
         ended: Ended,
         name: &[u8],
-        reply: &mut ReplyBuffer,
     ) -> Result<()> {
         let desk = &machine.desk;
         match ended {
             Ended::Replied | Ended::Suspended => Ok(()),
             Ended::Failed(failure) => {
-                let (returned, counted) = (failure.at.is_none(), failure.counted);
+                let counted = failure.counted;
                 let text = whole_text(failure, name);
-                if !counted {
-                    return Err(error_with(b"", &text));
-                }
-                if !returned {
-                    return Err(CommandError::Reported(text.into()));
-                }
-                // What a script returns is its reply, even if it is the error of a command.
-                brisk_resp::reply::encode::error(reply.bytes_mut(), &text);
-                Ok(())
+                Err(if counted { CommandError::Reported(text.into()) } else { error_with(b"", &text) })
             }
             Ended::Stopped if desk.abandoned.get() => Err(CommandError::SlotBusy),
             Ended::Stopped => {
@@ -312,7 +303,7 @@ impl Core {
         desk.end();
         self.end_unit();
         self.env.join(aside);
-        let verdict = self.verdict(&machine, ended, &name, &mut replies);
+        let verdict = self.verdict(&machine, ended, &name);
         let failed = verdict.is_err();
         session.protocol = protocol;
         if let Err(error) = verdict {
