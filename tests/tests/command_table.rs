@@ -40,6 +40,7 @@ const GROUPS: &[&str] = &[
     "stream",
     "transactions",
     "pubsub",
+    "scripting",
 ];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.

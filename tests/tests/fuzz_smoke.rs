@@ -119,3 +119,8 @@ fn dump_payloads_survive() {
 fn rdb_files_survive() {
     smoke("rdb_file", brisk_persist::fuzzing::fuzz_file);
 }
+
+#[test]
+fn script_libraries_survive() {
+    smoke("script_libraries", brisk_script::fuzzing::fuzz_libraries);
+}

@@ -247,6 +247,10 @@ bitflags! {
         const WHILE_SUBSCRIBED = 1 << 24;
         /// It does not use up what CLIENT CACHING said of the next command.
         const KEEPS_CACHING = 1 << 27;
+        /// Not a write, but others may have to repeat it.
+        const MAY_REPLICATE = 1 << 25;
+        /// What it does depends on the script that it runs.
+        const RUNS_SCRIPT = 1 << 26;
     }
 }
 

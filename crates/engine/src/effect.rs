@@ -165,6 +165,16 @@ impl Aftermath {
         self.unit = false;
     }
 
+    /// Puts what others left before what is there.
+    pub(crate) fn put_before(&mut self, mut others: Aftermath) {
+        debug_assert!(self.effects.is_empty() && others.effects.is_empty(), "not sealed");
+        others.sealed.append(&mut self.sealed);
+        others.events.append(&mut self.events);
+        others.invalidations.append(&mut self.invalidations);
+        others.changed.append(&mut self.changed);
+        *self = others;
+    }
+
     /// Whether the running command is one of several that share a ticket.
     pub(crate) fn is_unit(&self) -> bool {
         self.unit

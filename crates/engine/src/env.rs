@@ -124,6 +124,8 @@ pub struct Env {
     pub client: Cell<u64>,
     /// The same as a reader, for [`Armed::REMEMBER`].
     pub reader: Cell<Reader>,
+    /// A script runs the commands.
+    pub in_script: Cell<bool>,
     /// Seconds of the recency clock, 24 bits.
     pub(crate) recency: Cell<u32>,
     /// How the keys of a database lie, for drawing some.
@@ -132,7 +134,41 @@ pub struct Env {
     now: Cell<UnixMs>,
 }
 
+/// What commands of a unit have left so far, and the moment they see: put aside while commands run
+/// that are none of it.
+#[derive(Default)]
+pub struct Aside {
+    aftermath: Aftermath,
+    ready: VecDeque<(DbIndex, Box<[u8]>)>,
+    now: UnixMs,
+}
+
+impl Aside {
+    /// Sets the moment that they see.
+    pub fn set_now(&mut self, now: UnixMs) {
+        self.now = now;
+    }
+}
+
 impl Env {
+    /// Exchanges what is there with what was put aside.
+    pub fn exchange(&self, aside: &mut Aside) {
+        std::mem::swap(&mut *self.aftermath.borrow_mut(), &mut aside.aftermath);
+        std::mem::swap(&mut *self.ready.borrow_mut(), &mut aside.ready);
+        let now = self.now();
+        self.set_now(std::mem::replace(&mut aside.now, now));
+    }
+
+    /// Puts what was put aside before what is there; its moment is the present one again.
+    pub fn join(&self, mut aside: Aside) {
+        self.aftermath.borrow_mut().put_before(std::mem::take(&mut aside.aftermath));
+        let mut ready = self.ready.borrow_mut();
+        aside.ready.append(&mut ready);
+        *ready = std::mem::take(&mut aside.ready);
+        drop(ready);
+        self.set_now(aside.now);
+    }
+
     pub fn new(tally: Arc<Tally>, random: Random) -> Env {
         Env {
             settings: Settings::default(),
@@ -149,6 +185,7 @@ impl Env {
             lookups_denied: Cell::new(false),
             client: Cell::new(0),
             reader: Cell::default(),
+            in_script: Cell::new(false),
             recency: Cell::new(0),
             spread: RefCell::default(),
             now: Cell::default(),

@@ -51,6 +51,9 @@ pub enum CommandError {
     /// As [`CommandError::Text`], quoting a client's word that is no UTF-8.
     #[error("{}", String::from_utf8_lossy(.0))]
     Bytes(Box<[u8]>),
+    /// As [`CommandError::Bytes`], of a command that this one ran: it was counted then.
+    #[error("{}", String::from_utf8_lossy(.0))]
+    Reported(Box<[u8]>),
     /// Not for the wire: a slot was held by another thread, nothing was changed, run it again.
     #[error("ERR internal: slot busy")]
     SlotBusy,
@@ -92,7 +95,7 @@ impl CommandError {
     /// The text for the wire: what `Display` shows, but every byte of a client's word as it came.
     pub fn wire(&self) -> Cow<'_, [u8]> {
         match self {
-            CommandError::Bytes(text) => Cow::Borrowed(text),
+            CommandError::Bytes(text) | CommandError::Reported(text) => Cow::Borrowed(text),
             CommandError::Text(text) => Cow::Borrowed(text.as_bytes()),
             other => Cow::Owned(other.to_string().into_bytes()),
         }

@@ -9,7 +9,7 @@ use crate::effect::Armed;
 use crate::env::Env;
 use crate::error::{CommandError, Result};
 use crate::exec::{self, Done};
-use crate::keyspace::{Keys, Keyspace, Waiter};
+use crate::keyspace::{Keys, Keyspace, Waiter, have_patience};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -71,9 +71,8 @@ fn run_again(
     let command = &waiter.command;
     command.with_args(keyspace, |args, prepared| {
         let mut keys = Keys::unlocked(keyspace, env, command.db());
-        // Holders never wait, so this ends soon.
         while keys.hold(prepared).is_err() {
-            std::thread::yield_now();
+            have_patience();
         }
         keys.remove_expired(args.keys(), false);
         let reply = Reply::new(replies, waiter.client.protocol);

@@ -83,13 +83,21 @@ pub struct Loaded {
 
 /// Reads a file to its end without keeping anything: whether [`load`] will find it whole.
 /// O(file).
-pub fn verify<R: Read>(mut reader: RdbReader<R>, databases: u32) -> Result<(), LoadFailure> {
+pub fn verify<R: Read>(
+    mut reader: RdbReader<R>,
+    databases: u32,
+) -> Result<Vec<Vec<u8>>, LoadFailure> {
+    let mut functions = Vec::new();
     while let Some(event) = reader.next_event()? {
-        if let Event::SelectDb(number) = event {
-            database(number, databases)?;
+        match event {
+            Event::SelectDb(number) => {
+                database(number, databases)?;
+            }
+            Event::Function(source) => functions.push(source),
+            _ => {}
         }
     }
-    Ok(())
+    Ok(functions)
 }
 
 /// Loads a file's keys. Nobody is told of them: they are no changes. What was read before a failure

@@ -47,6 +47,27 @@ impl<'k> Unit<'k> {
         watches.settle() && !expired
     }
 
+    /// Whether a command that uses these keys can run.
+    pub fn holds(&mut self, db: DbIndex, keys: &[PreparedKey]) -> bool {
+        self.held.as_mut().is_none_or(|locks| keys.iter().all(|key| locks.has((db, key.slot))))
+    }
+
+    /// The slots that it holds, in ascending order.
+    pub fn places(&self) -> Vec<Place> {
+        self.held.as_ref().map(Locks::places).unwrap_or_default()
+    }
+
+    /// Whether its commands may do anything.
+    pub fn is_alone(&self) -> bool {
+        self.held.is_none()
+    }
+
+    /// Gives its slots free. From now on nobody else may touch what its commands touch, by other
+    /// means: all other threads stand still, or keep away from it.
+    pub fn release(&mut self) {
+        self.held = None;
+    }
+
     /// Runs one command, like [`exec::run`].
     pub fn run(
         &mut self,
@@ -72,7 +93,10 @@ impl<'k> Unit<'k> {
     ) -> Result<R> {
         let mut keys = Keys::unlocked(self.keyspace, env, db);
         let Some(locks) = &mut self.held else {
-            keys.hold(prepared)?;
+            // Whoever may run beside it holds a slot for a moment only.
+            while keys.hold(prepared).is_err() {
+                std::thread::yield_now();
+            }
             return action(&mut keys);
         };
         let lent = locks.lend_to(&mut keys, prepared);

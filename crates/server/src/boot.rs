@@ -307,6 +307,7 @@ fn set_up(
         *name = reactor.backend_name();
     }
     shared.mailboxes[id].connect(reactor.waker());
+    brisk_engine::keyspace::while_waiting(move || shared.quiesce.checkpoint(id));
     let participant = Participant::register().ok_or("too many threads")?;
     let core = Core::new(shared, id, seed);
     let mut purposes = Vec::new();

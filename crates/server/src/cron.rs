@@ -106,6 +106,7 @@ impl Cron {
             self.next_sample = now + SAMPLE_PERIOD_NS;
             self.publish_traffic(worker.core.stats(), io.counters());
             publish_loop_figures(worker, io, &mut self.published);
+            worker.core.forget_flushed();
             if self.samples_server {
                 self.sample(worker, now);
                 self.keep_replicas(worker, now);

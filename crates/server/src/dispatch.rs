@@ -3,13 +3,13 @@
 use crate::batch::{Batch, Request};
 use crate::call::Call;
 use crate::clients::ClientRecord;
-use crate::gate::{self, Verdict};
+use crate::gate::{self, Asked, Verdict};
 use crate::session::{Session, Stall};
 use crate::shared::armed;
 use crate::table::{Row, Run};
 use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
-use brisk_engine::command::Scope;
+use brisk_engine::command::{Flags, Scope};
 use brisk_engine::ctx::Blocking;
 use brisk_engine::effect::Armed;
 use brisk_engine::exec::{self, Invocation};
@@ -61,7 +61,8 @@ impl Core {
         }
         let armed = shared.armed.load(Ordering::Relaxed);
         if gate::is_armed(armed, session, row) {
-            match gate::ask(self, session, row, &args) {
+            let asked = self.asked(session, row, batch.keys(request), &args);
+            match gate::ask(self, session, row, &asked) {
                 Verdict::Pass => {}
                 Verdict::Refuse(error) => {
                     return self.reject(session, Some(row), error, &args, replies);
@@ -143,6 +144,24 @@ impl Core {
         self.told
     }
 
+    /// What the gate is told of a request.
+    #[cold]
+    fn asked<'a>(
+        &mut self,
+        session: &Session,
+        row: &Row,
+        keys: &'a [PreparedKey],
+        args: &'a Args<'_>,
+    ) -> Asked<'a> {
+        let flags = session.flags_of(row);
+        let flags = if row.has(Flags::RUNS_SCRIPT) {
+            self.flags_of_script(flags, row, args)
+        } else {
+            flags
+        };
+        Asked { flags, keys, words: args }
+    }
+
     /// A key that no entry can hold. With the usual limit of words there is none.
     #[inline]
     fn overlong(&self, keys: &[PreparedKey], args: &Args<'_>) -> Option<CommandError> {
@@ -164,7 +183,10 @@ impl Core {
     ) -> Result<Outcome> {
         let shared = self.shared;
         let reply = Reply::new(replies, session.protocol);
-        let still = (row.spec.scope == Scope::Quiescent).then(|| self.stop_others());
+        let still = match row.spec.scope {
+            Scope::Quiescent => self.stop_others()?,
+            _ => None,
+        };
         let outcome = match row.run {
             Run::Data(run) => {
                 let client = Client {
@@ -235,7 +257,9 @@ impl Core {
         error: &CommandError,
         replies: &mut ReplyBuffer,
     ) {
-        self.count_error(error);
+        if !matches!(error, CommandError::Reported(_)) {
+            self.count_error(error);
+        }
         Reply::new(replies, session.protocol).error(error);
     }
 

@@ -9,9 +9,11 @@ use crate::session::{Session, Stall};
 use crate::shared::armed;
 use crate::table::Row;
 use crate::worker::Core;
-use brisk_engine::command::{Flags, InMulti};
+use brisk_engine::args::PreparedKey;
+use brisk_engine::command::{Flags, InMulti, Scope};
 use brisk_engine::ctx::full_name;
 use brisk_engine::{Args, CommandError};
+use std::sync::atomic::Ordering;
 
 /// What a check says.
 pub enum Verdict {
@@ -22,7 +24,15 @@ pub enum Verdict {
     Wait(Stall),
 }
 
-type Check = fn(&mut Core, &Session, &Row, &Args<'_>) -> Verdict;
+/// What is known of the request.
+pub struct Asked<'a> {
+    /// The flags of the command as it is asked for: those of what EXEC runs, or of a script.
+    pub flags: Flags,
+    pub keys: &'a [PreparedKey],
+    pub words: &'a Args<'a>,
+}
+
+type Check = fn(&mut Core, &Session, &Row, &Asked<'_>) -> Verdict;
 
 /// The checks by name, first to last.
 pub const CHECKS: &[(&str, Check)] = &[
@@ -32,6 +42,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("permission", permission),
     ("memory", memory),
     ("subscribed", subscribed),
+    ("busy", busy),
     ("monitor", monitor),
     ("pause", pause),
     ("congestion", congestion),
@@ -40,7 +51,8 @@ pub const CHECKS: &[(&str, Check)] = &[
 /// Whether any check may have something to say.
 #[inline]
 pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
-    armed & (armed::MAXMEMORY | armed::PAUSE | armed::MONITOR | armed::CONGESTION) != 0
+    armed & (armed::MAXMEMORY | armed::PAUSE | armed::MONITOR | armed::CONGESTION | armed::BUSY)
+        != 0
         || session.is_restricted()
         || session.in_transaction()
         || session.listens
@@ -49,9 +61,9 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
 
 /// Asks all checks in order.
 #[cold]
-pub fn ask(core: &mut Core, session: &Session, row: &Row, args: &Args<'_>) -> Verdict {
+pub fn ask(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
     for (_, check) in CHECKS {
-        match check(core, session, row, args) {
+        match check(core, session, row, asked) {
             Verdict::Pass => {}
             other => return other,
         }
@@ -60,7 +72,7 @@ pub fn ask(core: &mut Core, session: &Session, row: &Row, args: &Args<'_>) -> Ve
 }
 
 /// DEBUG and MODULE are off unless the configuration allows them.
-fn protected(core: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
+fn protected(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
     if !row.has(Flags::PROTECTED) {
         return Verdict::Pass;
     }
@@ -92,7 +104,7 @@ pub fn must_authenticate(core: &Core, session: &Session) -> bool {
     !session.authenticated && !core.shared.accounts.default_is_open()
 }
 
-fn authentication(core: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
+fn authentication(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
     if row.has(Flags::NO_AUTH) || !must_authenticate(core, session) {
         Verdict::Pass
     } else {
@@ -100,7 +112,7 @@ fn authentication(core: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -
     }
 }
 
-fn transaction(_: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
+fn transaction(_: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
     if session.in_transaction() && row.has(Flags::NO_MULTI) {
         Verdict::Refuse(CommandError::text("ERR Command not allowed inside a transaction"))
     } else {
@@ -108,11 +120,11 @@ fn transaction(_: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verd
     }
 }
 
-fn permission(core: &mut Core, session: &Session, row: &Row, args: &Args<'_>) -> Verdict {
+fn permission(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
     if !session.is_restricted() {
         return Verdict::Pass;
     }
-    match core.permit_client(session, row, args) {
+    match core.permit_client(session, row, asked.words) {
         Ok(()) => Verdict::Pass,
         Err(error) => Verdict::Refuse(error),
     }
@@ -120,18 +132,18 @@ fn permission(core: &mut Core, session: &Session, row: &Row, args: &Args<'_>) ->
 
 /// Makes room, and refuses what needs more if there is none: also to queue anything. Nothing is
 /// evicted during a pause: the data is to stay as it is.
-fn memory(core: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
+fn memory(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
     let fits = core.config.memory.maxmemory == 0 || core.make_room();
     let grows_queue =
         session.in_transaction() && !matches!(row.spec.in_multi, InMulti::Ends | InMulti::Executes);
-    if fits || !(grows_queue || session.flags_of(row).contains(Flags::DENYOOM)) {
+    if fits || !(grows_queue || asked.flags.contains(Flags::DENYOOM)) {
         Verdict::Pass
     } else {
         Verdict::Refuse(CommandError::OutOfMemory)
     }
 }
 
-fn subscribed(_: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
+fn subscribed(_: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
     if !session.only_listens() || row.has(Flags::WHILE_SUBSCRIBED) {
         return Verdict::Pass;
     }
@@ -143,14 +155,37 @@ fn subscribed(_: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdi
     Verdict::Refuse(CommandError::text(text))
 }
 
+/// Keeps away from what a slow script works on.
+fn busy(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
+    if core.shared.armed.load(Ordering::Relaxed) & armed::BUSY == 0 {
+        return Verdict::Pass;
+    }
+    let scripting = &core.shared.scripting;
+    let refusal = match &session.transaction {
+        Some(transaction) if row.spec.in_multi == InMulti::Executes => {
+            let watched = session.watches.iter().flat_map(|watches| watches.places());
+            let places = transaction.places(watched).filter(|places| !places.is_empty());
+            let mut places = places.map(Vec::into_iter);
+            scripting.refusal(places.as_mut().map(|places| places as _))
+        }
+        _ if row.has(Flags::ALLOW_BUSY) => None,
+        _ if asked.keys.is_empty() || row.spec.scope != Scope::Keys => scripting.refusal(None),
+        _ => {
+            let mut places = asked.keys.iter().map(|key| (session.db, key.slot));
+            scripting.refusal(Some(&mut places))
+        }
+    };
+    refusal.map_or(Verdict::Pass, |text| Verdict::Refuse(CommandError::text(text)))
+}
+
 /// Whatever runs may publish, if only an event.
-fn congestion(core: &mut Core, _: &Session, _: &Row, _: &Args<'_>) -> Verdict {
+fn congestion(core: &mut Core, _: &Session, _: &Row, _: &Asked<'_>) -> Verdict {
     if core.is_congested() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }
 
 /// A session that monitors is a replica to Redis, which may not look at keys.
-fn monitor(_: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
-    let touches_keys = session.flags_of(row).intersects(Flags::WRITE.union(Flags::READONLY));
+fn monitor(_: &mut Core, session: &Session, _: &Row, asked: &Asked<'_>) -> Verdict {
+    let touches_keys = asked.flags.intersects(Flags::WRITE.union(Flags::READONLY));
     if touches_keys && session.record.has(flag::MONITOR) {
         Verdict::Refuse(CommandError::text("ERR Replica can't interact with the keyspace"))
     } else {
@@ -159,10 +194,10 @@ fn monitor(_: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict 
 }
 
 /// Sessions that monitor are never paused.
-fn pause(core: &mut Core, session: &Session, row: &Row, _: &Args<'_>) -> Verdict {
+fn pause(core: &mut Core, session: &Session, _: &Row, asked: &Asked<'_>) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,
-        Some(Paused::Writes) => session.flags_of(row).contains(Flags::WRITE),
+        Some(Paused::Writes) => asked.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)),
         None => false,
     };
     if waits && !session.record.has(flag::MONITOR) {

@@ -27,6 +27,7 @@ pub mod pubsub;
 pub mod quiesce;
 pub mod reconfigure;
 pub mod replication;
+pub mod script;
 pub mod session;
 pub mod shared;
 pub mod shutdown;

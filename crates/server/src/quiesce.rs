@@ -10,7 +10,10 @@
 //!     before it looks at states, both with a sequentially consistent fence in between: one of them
 //!     sees the other.
 //!  3. Whoever waits, for a stop to end or for the right to stop others, is IDLE: two quiescers
-//!     cannot wait for each other.
+//!     cannot wait for each other. The one exception stops others amid a unit: it does not count as
+//!     idle, so nobody else can have stopped all, and who tries gives way to it.
+//!  4. While something refuses stillness (a script that takes long), nobody gets it, and who waits for
+//!     it gives up. Only such a script itself may still stop the others amid its unit.
 
 #[cfg(loom)]
 use loom::sync::{
@@ -31,11 +34,19 @@ const RUNNING: u8 = 1;
 pub struct Quiesce {
     requested: AtomicBool,
     workers: Box<[WorkerState]>,
-    /// Held by the quiescer for as long as the others stand still.
-    turn: Mutex<()>,
-    /// Guards nothing but the waiting itself.
-    gate: Mutex<()>,
+    gate: Mutex<Gate>,
     changed: Condvar,
+}
+
+/// Who may stop others.
+#[derive(Default)]
+struct Gate {
+    /// Somebody has, or tries to.
+    taken: bool,
+    /// Somebody wants to amid a unit.
+    amid: bool,
+    /// How many refuse stillness.
+    refusing: usize,
 }
 
 /// One worker's state, on a cache line of its own.
@@ -46,7 +57,7 @@ struct WorkerState(AtomicU8);
 pub struct Stillness<'a> {
     quiesce: &'a Quiesce,
     worker: usize,
-    turn: Option<MutexGuard<'a, ()>>,
+    amid: bool,
 }
 
 impl Quiesce {
@@ -55,8 +66,7 @@ impl Quiesce {
         Quiesce {
             requested: AtomicBool::new(false),
             workers: (0..workers).map(|_| WorkerState(AtomicU8::new(IDLE))).collect(),
-            turn: Mutex::new(()),
-            gate: Mutex::new(()),
+            gate: Mutex::new(Gate::default()),
             changed: Condvar::new(),
         }
     }
@@ -100,7 +110,7 @@ impl Quiesce {
             let mut gate = lock(&self.gate);
             self.changed.notify_all();
             while self.requested.load(Ordering::Acquire) {
-                gate = self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner);
+                gate = self.wait(gate);
             }
             drop(gate);
             if !self.is_stopped_after(worker, RUNNING) {
@@ -114,31 +124,96 @@ impl Quiesce {
         self.changed.notify_all();
     }
 
-    /// Stops all other workers; `worker` is the caller, who is running. Takes as long as the
-    /// longest command that is being executed.
-    pub fn stop_others(&self, worker: usize) -> Stillness<'_> {
+    fn wait<'g>(&self, gate: MutexGuard<'g, Gate>) -> MutexGuard<'g, Gate> {
+        self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops all other workers; `worker` is the caller, who is running and holds nothing. Takes as
+    /// long as the longest command that is being executed. `None` while stillness is refused.
+    pub fn stop_others(&self, worker: usize) -> Option<Stillness<'_>> {
         self.leave(worker);
-        let turn = lock(&self.turn);
+        let mut gate = lock(&self.gate);
+        loop {
+            if gate.refusing > 0 {
+                drop(gate);
+                self.enter(worker);
+                return None;
+            }
+            if gate.taken || gate.amid {
+                gate = self.wait(gate);
+                continue;
+            }
+            self.request(&mut gate);
+            while !self.all_idle_but(None) && gate.refusing == 0 && !gate.amid {
+                gate = self.wait(gate);
+            }
+            if gate.refusing == 0 && !gate.amid {
+                return Some(Stillness { quiesce: self, worker, amid: false });
+            }
+            self.give_back(&mut gate);
+        }
+    }
+
+    /// The same for a worker in the middle of a unit, whose slots it keeps. `None` if another does
+    /// so at the same time.
+    pub fn stop_others_amid(&self, worker: usize) -> Option<Stillness<'_>> {
+        let mut gate = lock(&self.gate);
+        if gate.amid {
+            return None;
+        }
+        gate.amid = true;
+        self.changed.notify_all();
+        while gate.taken {
+            gate = self.wait(gate);
+        }
+        self.request(&mut gate);
+        while !self.all_idle_but(Some(worker)) {
+            gate = self.wait(gate);
+        }
+        Some(Stillness { quiesce: self, worker, amid: true })
+    }
+
+    /// From now on nobody gets stillness.
+    pub fn refuse(&self) {
+        lock(&self.gate).refusing += 1;
+        self.announce();
+    }
+
+    /// Ends what [`Quiesce::refuse`] began.
+    pub fn admit(&self) {
+        lock(&self.gate).refusing -= 1;
+        self.announce();
+    }
+
+    fn request(&self, gate: &mut Gate) {
+        gate.taken = true;
         self.requested.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
-        let mut gate = lock(&self.gate);
-        let still = |state: &WorkerState| state.0.load(Ordering::Acquire) == IDLE;
-        while !self.workers.iter().all(still) {
-            gate = self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner);
-        }
-        drop(gate);
-        Stillness { quiesce: self, worker, turn: Some(turn) }
+    }
+
+    fn give_back(&self, gate: &mut Gate) {
+        gate.taken = false;
+        self.requested.store(false, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    fn all_idle_but(&self, running: Option<usize>) -> bool {
+        let mut states = self.workers.iter().enumerate();
+        states.all(|(id, state)| Some(id) == running || state.0.load(Ordering::Acquire) == IDLE)
     }
 }
 
 impl Drop for Stillness<'_> {
     fn drop(&mut self) {
         let quiesce = self.quiesce;
-        quiesce.requested.store(false, Ordering::Release);
-        quiesce.announce();
-        // The next quiescer may go on; this worker is idle and enters like any other.
-        self.turn = None;
-        quiesce.enter(self.worker);
+        let mut gate = lock(&quiesce.gate);
+        gate.amid &= !self.amid;
+        quiesce.give_back(&mut gate);
+        drop(gate);
+        if !self.amid {
+            // This worker is idle and enters like any other.
+            quiesce.enter(self.worker);
+        }
     }
 }
 
@@ -170,7 +245,7 @@ mod tests {
                             quiesce.checkpoint(worker);
                         }
                         if round % 10 == worker as u64 {
-                            let still = quiesce.stop_others(worker);
+                            let still = quiesce.stop_others(worker).expect("nobody refuses");
                             for _ in 0..100 {
                                 assert_eq!(executing.load(Ordering::SeqCst), 0);
                             }
@@ -204,7 +279,7 @@ mod loom_tests {
                 quiesce.enter(worker);
                 executing.fetch_add(1, Ordering::SeqCst);
                 executing.fetch_sub(1, Ordering::SeqCst);
-                let still = quiesce.stop_others(worker);
+                let still = quiesce.stop_others(worker).expect("nobody refuses");
                 assert_eq!(executing.load(Ordering::SeqCst), 0);
                 drop(still);
                 quiesce.leave(worker);

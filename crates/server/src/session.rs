@@ -148,6 +148,18 @@ impl Session {
         }
     }
 
+    /// What runs commands of a session while its client's own goes other ways: the same client, user
+    /// and database.
+    pub fn standing_for(session: &Session) -> Session {
+        Session {
+            db: session.db,
+            authenticated: session.authenticated,
+            user: Arc::clone(&session.user),
+            restricted: session.restricted,
+            ..Session::new(Arc::clone(&session.record), &session.account)
+        }
+    }
+
     /// Whether the client is on this machine.
     pub fn is_local(&self) -> bool {
         self.record.local

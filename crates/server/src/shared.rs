@@ -34,6 +34,8 @@ pub mod armed {
     pub const MONITOR: u32 = 1 << 2;
     /// A worker has too many published messages before it.
     pub const CONGESTION: u32 = 1 << 8;
+    /// A script takes long.
+    pub const BUSY: u32 = 1 << 12;
 }
 
 /// The server, as all of its threads see it.
@@ -69,6 +71,9 @@ pub struct Shared {
     /// Error replies by code word.
     pub errors: Mutex<HashMap<String, u64>>,
     pub long: crate::long::LongWork,
+    pub scripts: crate::script::cache::Scripts,
+    pub libraries: crate::script::libraries::Libraries,
+    pub scripting: crate::script::slow::Scripting,
     pub background: crate::background::Background,
     pub started: Instant,
     pub started_unix_ms: u64,
@@ -129,6 +134,9 @@ impl Shared {
             errors: Mutex::default(),
             background: crate::background::Background::default(),
             long: crate::long::LongWork::default(),
+            scripts: Default::default(),
+            libraries: Default::default(),
+            scripting: crate::script::slow::Scripting::new(workers),
             started: Instant::now(),
             started_unix_ms,
             run_id,

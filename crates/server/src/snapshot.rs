@@ -56,20 +56,21 @@ pub(crate) fn write_to<W: Write>(core: &Core, sink: W) -> io::Result<W> {
     out.aux("ctime", (core.env.now().0 / 1000).to_string().as_bytes());
     out.aux("used-mem", memory::used().to_string().as_bytes());
     out.aux("aof-base", b"0");
+    for library in core.shared.libraries.now().libraries.values() {
+        out.function(&library.code);
+    }
     snapshot::save(keyspace, &core.env, &mut out);
     out.finish()
 }
 
-/// Loads the file `dbfilename`, after `prepare`, which runs only if the file is whole. Only while
-/// no other worker runs. O(file).
-pub(crate) fn load(
-    core: &Core,
-    duplicate: Duplicate,
-    prepare: impl FnOnce(),
-) -> Result<Loaded, LoadFailure> {
+/// Sees whether the file `dbfilename` is whole; the sources of its libraries of functions. O(file).
+pub(crate) fn verify(core: &Core) -> Result<Vec<Vec<u8>>, LoadFailure> {
+    snapshot::verify(open(core)?, core.shared.keyspace.database_count())
+}
+
+/// Loads the keys of the file `dbfilename`. Only while no other worker runs. O(file).
+pub(crate) fn load(core: &Core, duplicate: Duplicate) -> Result<Loaded, LoadFailure> {
     let keyspace = &core.shared.keyspace;
-    snapshot::verify(open(core)?, keyspace.database_count())?;
-    prepare();
     snapshot::load(keyspace, &core.env, open(core)?, duplicate)
 }
 

@@ -135,7 +135,7 @@ impl Transaction {
     }
 
     /// The slots of all commands and of what is watched; `None` if not all are known, or too many.
-    fn places(&self, watched: impl Iterator<Item = Place>) -> Option<Vec<Place>> {
+    pub fn places(&self, watched: impl Iterator<Item = Place>) -> Option<Vec<Place>> {
         if self.roams {
             return None;
         }
@@ -219,9 +219,11 @@ impl Core {
         }
         let watched = session.watches.iter().flat_map(|watches| watches.places());
         let places = transaction.places(watched);
-        let still = places.is_none().then(|| self.stop_others());
         let unit = match places {
-            None => Ok(Unit::alone(&shared.keyspace, &self.env)),
+            None => self.stop_others().map(|still| {
+                self.still = still;
+                Unit::alone(&shared.keyspace, &self.env)
+            }),
             Some(places) => Unit::holding(&shared.keyspace, &self.env, places),
         };
         let mut unit = match unit {
@@ -242,12 +244,11 @@ impl Core {
             }
             // EXEC has taken all this time.
             self.last_ticks = began;
-            self.unit.take().map(|unit| unit.finish(&self.env));
         } else {
-            unit.finish(&self.env);
+            self.unit = Some(unit);
             reply.null_array();
         }
-        drop(still);
+        self.end_unit();
         session.end_transaction(&shared.keyspace);
         Ok(Outcome::Replied)
     }

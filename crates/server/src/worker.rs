@@ -15,6 +15,7 @@
 //! | `notices` | the same for messages of client-side caching |
 //! | `waiting` | sessions whose commands wait for keys |
 //! | `long` | sessions whose commands are computed by other threads |
+//! | `script` | a script that takes long |
 //! | `encrypted`, `monitors` | TLS sessions; sessions that watch all commands |
 
 mod core;
@@ -24,6 +25,7 @@ mod events;
 mod long;
 mod monitors;
 mod notices;
+mod script;
 mod staging;
 mod turn;
 mod waiting;
@@ -150,6 +152,7 @@ impl Worker {
                 break;
             }
         }
+        self.go_on_with_script(io);
         self.end_late_waits(io);
         if self.core.env.has_ready() {
             // The expiry cycle, or the end of a pause, left some.
@@ -162,7 +165,8 @@ impl Worker {
         }
         self.end_of_turns(io);
         let wait = self.next_wait_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
-        if self.again.is_empty() { wait } else { Duration::ZERO }
+        let idle = self.again.is_empty() && self.core.parked.is_none();
+        if idle { wait } else { Duration::ZERO }
     }
 
     fn run_cron(&mut self, io: &mut Control) -> Duration {

@@ -32,6 +32,7 @@ pub mod geohash;
 pub mod hash;
 pub mod hyperloglog;
 pub mod intset;
+pub mod lent;
 pub mod list;
 pub mod listpack;
 pub mod lzf;

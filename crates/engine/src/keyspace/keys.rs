@@ -18,8 +18,10 @@ use crate::types::string::{self, Str};
 use crate::types::{Kind, Type, Value};
 use brisk_structures::crc16::key_slot;
 use smallvec::SmallVec;
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 
 /// How often a held lock is looked at again before the command is put off: a few microseconds,
 /// longer than most commands hold a slot.
@@ -58,6 +60,16 @@ impl<'k> Locks<'k> {
     pub(crate) fn at(&mut self, place: Place) -> Option<&mut SlotGuard<'k>> {
         let at = self.guards.binary_search_by_key(&place, |(held, _)| *held).ok()?;
         self.guards[at].1.as_mut()
+    }
+
+    /// All places, in ascending order.
+    pub(crate) fn places(&self) -> Vec<Place> {
+        self.guards.iter().map(|(place, _)| *place).collect()
+    }
+
+    /// Whether a place is held.
+    pub(crate) fn has(&self, place: Place) -> bool {
+        self.guards.binary_search_by_key(&place, |(held, _)| *held).is_ok()
     }
 
     fn lend(&mut self, place: Place) -> Result<SlotGuard<'k>> {
@@ -980,14 +992,35 @@ impl Keyspace {
     }
 }
 
-/// Locks a slot that no command of this thread holds. Holders never wait, so this ends soon.
+/// Locks a slot that no command of this thread holds. Who holds it waits for nobody, or only for
+/// threads that [`have_patience`].
 pub(crate) fn lock_patiently(database: &Database, id: SlotId) -> SlotGuard<'_> {
     loop {
         if let Some(guard) = database.slot(id).lock_spin(SPIN_ROUNDS) {
             return guard;
         }
-        std::thread::yield_now();
+        have_patience();
     }
+}
+
+thread_local! {
+    static WHILE_WAITING: Cell<Option<Rc<dyn Fn()>>> = const { Cell::new(None) };
+}
+
+/// Has `action` called again and again whenever this thread waits for a slot, which it does while it
+/// holds none: it may stand still then.
+pub fn while_waiting(action: impl Fn() + 'static) {
+    WHILE_WAITING.set(Some(Rc::new(action)));
+}
+
+/// Lets others run while a slot is not free.
+#[cold]
+pub(crate) fn have_patience() {
+    if let Some(action) = WHILE_WAITING.take() {
+        action();
+        WHILE_WAITING.set(Some(action));
+    }
+    std::thread::yield_now();
 }
 
 /// Takes an entry out of a locked slot and keeps the books.

@@ -2,7 +2,7 @@
 
 mod connection;
 mod pubsub;
-mod scripting;
+pub(crate) mod scripting;
 mod server;
 mod transactions;
 

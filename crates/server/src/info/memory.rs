@@ -41,7 +41,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let system = total_system();
     text.number("total_system_memory", system);
     text.human("total_system_memory_human", system);
-    scripting(text);
+    scripting(view, text);
     let max = view.config.memory.maxmemory;
     text.number("maxmemory", max);
     text.human("maxmemory_human", max);
@@ -70,21 +70,26 @@ fn tables(view: &View<'_>) -> u64 {
         .sum()
 }
 
-/// There are no interpreters, scripts and functions yet: they take nothing.
-fn scripting(text: &mut Text) {
-    text.number("used_memory_lua", 0);
-    text.number("used_memory_vm_eval", 0);
-    text.human("used_memory_lua_human", 0);
-    text.number("used_memory_scripts_eval", 0);
-    text.number("number_of_cached_scripts", 0);
-    text.number("number_of_functions", 0);
-    text.number("number_of_libraries", 0);
+/// Scripts and functions share the interpreters: what these take stands with the scripts.
+fn scripting(view: &View<'_>, text: &mut Text) {
+    let shared = view.shared;
+    let interpreters = shared.scripting.interpreter_bytes();
+    let (scripts, script_bytes, _) = shared.scripts.figures();
+    let libraries = shared.libraries.now();
+    let function_bytes = libraries.bytes();
+    text.number("used_memory_lua", interpreters);
+    text.number("used_memory_vm_eval", interpreters);
+    text.human("used_memory_lua_human", interpreters);
+    text.number("used_memory_scripts_eval", script_bytes);
+    text.number("number_of_cached_scripts", scripts);
+    text.number("number_of_functions", libraries.function_count() as u64);
+    text.number("number_of_libraries", libraries.libraries.len() as u64);
     text.number("used_memory_vm_functions", 0);
-    text.number("used_memory_vm_total", 0);
-    text.human("used_memory_vm_total_human", 0);
-    text.number("used_memory_functions", 0);
-    text.number("used_memory_scripts", 0);
-    text.human("used_memory_scripts_human", 0);
+    text.number("used_memory_vm_total", interpreters);
+    text.human("used_memory_vm_total_human", interpreters);
+    text.number("used_memory_functions", function_bytes);
+    text.number("used_memory_scripts", script_bytes + function_bytes);
+    text.human("used_memory_scripts_human", script_bytes + function_bytes);
 }
 
 fn fragmentation(text: &mut Text, used: u64, rss: u64) {

@@ -107,7 +107,8 @@ impl Core {
         let armed = &self.env.armed;
         let is_idle = || self.shared.feed.replica_count() == 0;
         if armed.get().contains(Armed::PROPAGATE) && is_idle() {
-            let still = self.stop_others();
+            // While a script takes long it is put off.
+            let Ok(still) = self.stop_others() else { return };
             if is_idle() {
                 armed.arm(Armed::PROPAGATE, false);
             }

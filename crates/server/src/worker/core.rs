@@ -8,6 +8,8 @@ use crate::pause::Paused;
 use crate::pubsub::{Topics, event_classes};
 use crate::quiesce::Stillness;
 use crate::replication::replica::Follower;
+use crate::script::machine::Machine;
+use crate::script::{Parked, Reach};
 use crate::session::Session;
 use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
@@ -20,10 +22,11 @@ use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::types::EncodingLimits;
 use brisk_engine::unit::Unit;
-use brisk_engine::{Args, Env, Settings, UnixMs};
+use brisk_engine::{Args, CommandError, Env, Result, Settings, UnixMs};
 use brisk_reactor::{Clock, Token};
 use brisk_resp::Limits;
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -59,8 +62,18 @@ pub struct Core {
     /// The present request was put off once so that its session heard of evicted keys before.
     pub told: bool,
     pub evictor: Evictor,
-    /// The transaction that EXEC is running.
+    /// The transaction that EXEC, or a script, is running.
     pub unit: Option<Unit<'static>>,
+    /// The moment that TIME tells within it, once it was asked.
+    pub unit_began_us: Option<u64>,
+    /// All others stand still for it.
+    pub still: Option<Stillness<'static>>,
+    /// It has been running for long, and others keep away from this.
+    pub slow: Option<Reach>,
+    /// A slow script between two slices.
+    pub parked: Option<Box<Parked>>,
+    /// Where scripts run; made for the first one.
+    pub machine: Option<Rc<Machine>>,
     /// Commands that ran since the batch's figures were noted, and the last one's row.
     pub ran: u64,
     pub last_row: u32,
@@ -107,6 +120,11 @@ impl Core {
             told: false,
             evictor: Evictor::default(),
             unit: None,
+            unit_began_us: None,
+            still: None,
+            slow: None,
+            parked: None,
+            machine: None,
             ran: 0,
             last_row: u32::MAX,
             config_generation: 0,
@@ -195,16 +213,25 @@ impl Core {
         self.shared.pause_in_force(self.env.now().0).map(|(what, _)| what)
     }
 
-    /// Whether the data is to stay as it is, but for commands that may write.
+    /// Whether the data is to stay as it is, but for commands that may write: during CLIENT PAUSE, and
+    /// while others keep away from a slow script.
     pub fn is_paused(&self) -> bool {
         self.pause_in_force().is_some()
+            || self.shared.armed.load(Ordering::Relaxed) & armed::BUSY != 0
     }
 
     /// Stops all other workers, unless the transaction that runs has stopped them already.
-    pub fn stop_others(&self) -> Option<Stillness<'static>> {
+    ///
+    /// # Errors
+    /// [`CommandError::SlotBusy`] while a script takes long: it cannot be stopped.
+    pub fn stop_others(&self) -> Result<Option<Stillness<'static>>> {
+        if self.unit.is_some() {
+            return Ok(None);
+        }
         // Who stops everybody before this worker may is to find the stream complete.
         self.hand_in_sealed();
-        self.unit.is_none().then(|| self.shared.quiesce.stop_others(self.id))
+        let still = self.shared.quiesce.stop_others(self.id);
+        still.map(Some).ok_or(CommandError::SlotBusy)
     }
 
     /// Whether a worker has too many published messages before it.
@@ -326,8 +353,18 @@ impl Core {
         } else {
             record.addr.clone()
         };
+        self.tell_monitors_as(&client, session, row, words);
+    }
+
+    /// The same for a command that a script called.
+    #[cold]
+    pub fn tell_monitors_of_script(&mut self, session: &Session, row: &Row, words: &Args<'_>) {
+        self.tell_monitors_as("lua", session, row, words);
+    }
+
+    fn tell_monitors_as(&mut self, client: &str, session: &Session, row: &Row, words: &Args<'_>) {
         let shown = self.shown_words(row, words).into_iter();
-        let line: Arc<[u8]> = crate::monitor::line(unix_us(), session.db.0, &client, shown).into();
+        let line: Arc<[u8]> = crate::monitor::line(unix_us(), session.db.0, client, shown).into();
         for (worker, mailbox) in self.shared.mailboxes.iter().enumerate() {
             if self.shared.monitors.at(worker) {
                 mailbox.send(Message::MonitorLine(Arc::clone(&line)));

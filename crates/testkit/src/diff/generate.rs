@@ -40,6 +40,17 @@ const WATCHED_TRIES_MAX: usize = 100;
 /// Longest tail of repetitions of a repeatable argument in a call that wants many.
 const REPEATS_MAX: usize = 150;
 
+/// Scripts that run the command in ARGV. The order of maps differs between interpreters, so in RESP3
+/// only the kinds of replies are compared.
+const SCRIPTS: &[&str] = &[
+    "return redis.call(unpack(ARGV))",
+    "return redis.pcall(unpack(ARGV))",
+    "local r = redis.pcall(unpack(ARGV)) return {type(r), r}",
+    "redis.setresp(3) return type(redis.pcall(unpack(ARGV)))",
+    "local ok, r = pcall(redis.call, unpack(ARGV)) return {ok, type(r), r}",
+    "local r = redis.call(unpack(ARGV)) if type(r) == 'table' then return #r end return r",
+];
+
 /// Makes the stream of one episode.
 #[derive(Debug)]
 pub struct Generator<'t> {
@@ -50,6 +61,8 @@ pub struct Generator<'t> {
     plain: Vec<usize>,
     /// Whether the table has MULTI and EXEC.
     transactions: bool,
+    /// Whether it has EVAL and SCRIPT.
+    scripts: bool,
     random: Random,
 }
 
@@ -88,7 +101,8 @@ impl<'t> Generator<'t> {
             |&i: &usize| !contains(&table.rows[i]) && !rules::newer(table.rows[i].spec.since);
         let plain = (0..table.rows.len()).filter(plain).collect();
         let transactions = has("multi") && has("exec");
-        Generator { table, drawn, plain, transactions, random }
+        let scripts = has("eval") && has("script|load");
+        Generator { table, drawn, plain, transactions, scripts, random }
     }
 
     /// Units of at least `commands` commands together.
@@ -99,6 +113,7 @@ impl<'t> Generator<'t> {
             let unit = match self.random.below(100) {
                 0 if self.transactions => self.transaction(),
                 1 if self.transactions => self.watched_transaction(),
+                2 | 3 if self.scripts => self.script(),
                 _ => vec![self.call()],
             };
             made += unit.len();
@@ -121,6 +136,42 @@ impl<'t> Generator<'t> {
         let last = if self.random.percent(85) { "exec" } else { "discard" };
         unit.push(self.fixed(last, &[]));
         unit
+    }
+
+    /// A script that runs a command whose keys it declares, by its text or by its digest.
+    fn script(&mut self) -> Unit {
+        let Some(call) = (0..WATCHED_TRIES_MAX).find_map(|_| {
+            let call = self.call();
+            let row = self.table.rows.get(call.row)?;
+            let fits = rules::comparison(&row.name, &call.words) == How::Exact
+                && rules::prelude(&row.name).is_none()
+                && call.resync(&row.name).is_none()
+                // Since 7.2 they run in scripts.
+                && !row.spec.flags.contains(Flags::BLOCKING);
+            fits.then_some(call)
+        }) else {
+            return vec![self.call()];
+        };
+        let source = self.random.pick(SCRIPTS).as_bytes().to_vec();
+        let word = |at: usize| &call.words[at][..];
+        let spec = self.table.rows[call.row].spec;
+        let found = find_keys(spec, call.words.len(), &word).unwrap_or_default();
+        let keys: Vec<&[u8]> = found.iter().map(|key| word(key.index)).collect();
+        let count = keys.len().to_string();
+        let mut arguments: Vec<&[u8]> = vec![&source, count.as_bytes()];
+        arguments.extend(keys);
+        arguments.extend(call.words.iter().map(Vec::as_slice));
+        if self.random.percent(50) {
+            return vec![self.fixed("eval", &arguments)];
+        }
+        let digest: String = brisk_structures::sha1::sha1(&source)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        arguments[0] = digest.as_bytes();
+        let mut load = self.fixed("script|load", &[&source]);
+        load.words.splice(..1, [b"SCRIPT".to_vec(), b"LOAD".to_vec()]);
+        vec![load, self.fixed("evalsha", &arguments)]
     }
 
     /// One session watches a key, another one runs a command that names it, and the transaction that

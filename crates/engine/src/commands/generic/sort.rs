@@ -44,6 +44,8 @@ struct Order {
     /// Below 0 for all.
     count: i64,
     stored: bool,
+    /// It must not depend on the order of a hash table.
+    reproducible: bool,
 }
 
 impl<'a> Wanted<'a> {
@@ -55,6 +57,7 @@ impl<'a> Wanted<'a> {
             offset: 0,
             count: -1,
             stored: false,
+            reproducible: false,
         };
         let (mut by, mut get, mut store) = (None, SmallVec::new(), None);
         while args.remaining() > 0 {
@@ -206,8 +209,7 @@ impl<'k> Elements<'k> {
                 }
             }
             Elements::Set(set) => {
-                if order.as_is && order.stored {
-                    // What is stored must not depend on the order of a hash table.
+                if order.as_is && order.reproducible {
                     (order.as_is, order.alpha) = (false, true);
                 }
                 set.each(|member| texts.push_member(member));
@@ -344,6 +346,8 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let may_store = ctx.spec.flags.contains(Flags::WRITE);
     let denied = ctx.keys.env().lookups_denied.take();
     let Wanted { mut order, by, get, store: destination } = Wanted::parse(args, may_store, denied)?;
+    // So it is for what is stored, and for what a script goes by.
+    order.reproducible = order.stored || ctx.keys.env().in_script.get();
     // Where the order stays, or a set is stored in the order of its texts, it plays no part.
     let by = by.filter(|_| !order.as_is);
     let elements = Elements::open(ctx.keys, &key)?;

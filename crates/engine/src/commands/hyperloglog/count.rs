@@ -163,7 +163,7 @@ const PFCOUNT: Command = Command {
         since: "2.8.9",
         complexity: "O(1) with a very small average constant time when called with a single key. O(N) with N being the number of keys, and much bigger constant times, when called with multiple keys.",
         arity: -2,
-        flags: Flags::READONLY,
+        flags: Flags::READONLY.union(Flags::MAY_REPLICATE),
         keys: &[KeySpec::range(1, -1, 1).read_write(KeyFlags::ACCESS)],
         args: &[Arg::key("key").multiple()],
         ..Spec::EMPTY

@@ -11,7 +11,11 @@ const ROW: Spec = Spec {
     group: Group::PubSub,
     arity: 3,
     channels: Channels::First,
-    flags: Flags::PUBSUB.union(Flags::LOADING).union(Flags::STALE).union(Flags::FAST),
+    flags: Flags::PUBSUB
+        .union(Flags::MAY_REPLICATE)
+        .union(Flags::LOADING)
+        .union(Flags::STALE)
+        .union(Flags::FAST),
     ..Spec::EMPTY
 };
 

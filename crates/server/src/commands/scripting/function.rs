@@ -1,73 +1,184 @@
-//! FUNCTION: the libraries of functions.
+//! FUNCTION: the libraries of functions. What the subcommands do is in `libraries`.
 
+use super::{ROW, libraries};
 use crate::call::{Call, Command};
-use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
-use brisk_engine::{Args, CommandError, Outcome, Result};
-
-fn flush(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    if args.remaining() > 1 {
-        return Err(call.subcommand_syntax(args.word(1)));
-    }
-    if args.remaining() == 1 && !(args.take("SYNC") || args.take("ASYNC")) {
-        return Err(CommandError::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
-    }
-    Ok(call.reply.ok())
-}
+use brisk_engine::command::{Arg, Categories, Flags, Spec};
+use brisk_engine::{Args, Outcome, Result};
 
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
+        "DELETE <library name>",
+        "    Remove a library.",
+        "DUMP",
+        "    Answer a payload of all libraries for RESTORE.",
         "FLUSH [ASYNC|SYNC]",
         "    Remove all libraries: while the client waits (SYNC) or in the background (ASYNC).",
+        "KILL",
+        "    End the functions that take long and have written nothing.",
+        "LIST [LIBRARYNAME pattern] [WITHCODE]",
+        "    Tell of each library its name, engine, functions and, if asked for, its code.",
+        "LOAD [REPLACE] <code>",
+        "    Add a library, in place of one of its name if REPLACE is given.",
+        "RESTORE <payload> [FLUSH|APPEND|REPLACE]",
+        "    Add the libraries of a payload: to those that are there (APPEND, the default), in place \
+         of those of the same names (REPLACE), or of all (FLUSH).",
+        "STATS",
+        "    Tell which function takes long at the moment, and how many there are.",
     ]))
 }
+
+const CHANGES: Flags = Flags::NOSCRIPT.union(Flags::WRITE);
+const CHANGE_TIPS: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
+
+/// The row that the subcommands start from.
+const SUB: Spec = Spec { since: "7.0.0", arity: 2, ..ROW };
+
+const DELETE: Command = Command {
+    spec: Spec {
+        name: "delete",
+        summary: "Removes a library.",
+        arity: 3,
+        flags: CHANGES,
+        tips: CHANGE_TIPS,
+        args: &[Arg::string("library-name")],
+        ..SUB
+    },
+    run: libraries::delete,
+    subcommands: &[],
+};
+
+const DUMP: Command = Command {
+    spec: Spec {
+        name: "dump",
+        summary: "Answers a payload of all libraries.",
+        complexity: "O(N) where N is the number of functions",
+        ..SUB
+    },
+    run: libraries::dump,
+    subcommands: &[],
+};
 
 const FLUSH: Command = Command {
     spec: Spec {
         name: "flush",
-        group: Group::Scripting,
         summary: "Removes all libraries of functions.",
-        since: "7.0.0",
-        complexity: "O(N) with N functions",
+        complexity: "O(N) where N is the number of functions deleted",
         arity: -2,
-        flags: Flags::NOSCRIPT.union(Flags::WRITE),
-        categories: Categories::SCRIPTING,
-        tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
+        flags: CHANGES,
+        tips: CHANGE_TIPS,
         args: &[Arg::one_of("async", &[Arg::token("async", "ASYNC"), Arg::token("sync", "SYNC")])
             .optional()],
-        ..Spec::EMPTY
+        ..SUB
     },
-    run: flush,
+    run: libraries::flush,
     subcommands: &[],
 };
 
 const HELP: Command = Command {
     spec: Spec {
         name: "help",
-        group: Group::Scripting,
         summary: "Explains the subcommands.",
-        since: "7.0.0",
-        complexity: "O(1)",
-        arity: 2,
         flags: Flags::LOADING.union(Flags::STALE),
-        categories: Categories::SCRIPTING,
-        ..Spec::EMPTY
+        ..SUB
     },
     run: help,
+    subcommands: &[],
+};
+
+const KILL: Command = Command {
+    spec: Spec {
+        name: "kill",
+        summary: "Ends functions that take long and have written nothing.",
+        flags: Flags::NOSCRIPT.union(Flags::ALLOW_BUSY),
+        tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
+        ..SUB
+    },
+    run: |call, _| super::kill(call, false),
+    subcommands: &[],
+};
+
+const LIST: Command = Command {
+    spec: Spec {
+        name: "list",
+        summary: "Tells about libraries and their functions.",
+        complexity: "O(N) where N is the number of functions",
+        arity: -2,
+        tips: &["nondeterministic_output_order"],
+        args: &[
+            Arg::string("library-name-pattern").after("LIBRARYNAME").optional(),
+            Arg::token("withcode", "WITHCODE").optional(),
+        ],
+        ..SUB
+    },
+    run: libraries::list,
+    subcommands: &[],
+};
+
+const LOAD: Command = Command {
+    spec: Spec {
+        name: "load",
+        summary: "Adds a library.",
+        complexity: "O(1) (considering compilation time is redundant)",
+        arity: -3,
+        flags: CHANGES.union(Flags::DENYOOM),
+        tips: CHANGE_TIPS,
+        args: &[Arg::token("replace", "REPLACE").optional(), Arg::string("function-code")],
+        ..SUB
+    },
+    run: libraries::load,
+    subcommands: &[],
+};
+
+const RESTORE: Command = Command {
+    spec: Spec {
+        name: "restore",
+        summary: "Adds the libraries of a payload.",
+        complexity: "O(N) where N is the number of functions on the payload",
+        arity: -3,
+        flags: CHANGES.union(Flags::DENYOOM),
+        tips: CHANGE_TIPS,
+        args: &[
+            Arg::string("serialized-value"),
+            Arg::one_of(
+                "policy",
+                &[
+                    Arg::token("flush", "FLUSH"),
+                    Arg::token("append", "APPEND"),
+                    Arg::token("replace", "REPLACE"),
+                ],
+            )
+            .optional(),
+        ],
+        ..SUB
+    },
+    run: libraries::restore,
+    subcommands: &[],
+};
+
+const STATS: Command = Command {
+    spec: Spec {
+        name: "stats",
+        summary: "Tells which function runs for long, and how many there are.",
+        flags: Flags::NOSCRIPT.union(Flags::ALLOW_BUSY),
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+        ..SUB
+    },
+    run: libraries::stats,
     subcommands: &[],
 };
 
 const FUNCTION: Command = Command {
     spec: Spec {
         name: "function",
-        group: Group::Scripting,
         summary: "Manages the libraries of functions.",
-        since: "7.0.0",
         complexity: "Depends on subcommand.",
         arity: -2,
-        ..Spec::EMPTY
+        flags: Flags::empty(),
+        categories: Categories::empty(),
+        ..SUB
     },
     run: help,
-    subcommands: &[FLUSH, HELP],
+    subcommands: &[DELETE, DUMP, FLUSH, HELP, KILL, LIST, LOAD, RESTORE, STATS],
 };
 
 pub(super) const COMMANDS: &[Command] = &[FUNCTION];

@@ -1,7 +1,37 @@
-//! The scripting group. No function can be created yet, so FUNCTION FLUSH has nothing to remove.
+//! The scripting group: EVAL and its relatives, SCRIPT, FUNCTION, FCALL. How scripts run is in
+//! `crate::script`.
 
+mod eval;
 mod function;
+pub(super) mod libraries;
+mod script;
 
-use crate::call::Command;
+use crate::call::{Call, Command};
+use crate::script::slow::{Kill, busy};
+use brisk_engine::command::{Categories, Flags, Group, Spec};
+use brisk_engine::{CommandError, Outcome, Result};
 
-pub(super) const FAMILY: &[&[Command]] = &[function::COMMANDS];
+pub(super) const FAMILY: &[&[Command]] =
+    &[eval::COMMANDS, function::COMMANDS, libraries::COMMANDS, script::COMMANDS];
+
+/// The row that others start from.
+const ROW: Spec = Spec {
+    group: Group::Scripting,
+    flags: Flags::NOSCRIPT,
+    categories: Categories::SCRIPTING,
+    ..Spec::EMPTY
+};
+
+/// SCRIPT KILL, FUNCTION KILL.
+fn kill(call: &mut Call<'_>, wants_eval: bool) -> Result<Outcome> {
+    match call.core.shared.scripting.kill(wants_eval) {
+        Kill::Killed => Ok(call.reply.ok()),
+        Kill::Nothing => Err(CommandError::text("NOTBUSY No scripts in execution right now.")),
+        Kill::OtherKind => Err(CommandError::text(busy(!wants_eval))),
+        Kill::Unkillable => Err(CommandError::text(
+            "UNKILLABLE Sorry the script already executed write commands against the dataset. You \
+             can either wait the script termination or kill the server in a hard way using the \
+             SHUTDOWN NOSAVE command.",
+        )),
+    }
+}

@@ -26,6 +26,7 @@ const SUBCOMMANDS: &[Sub] = &[
     ("LOG", 1..=1, log),
     ("OBJECT", 1..=1, debug_keyspace::object),
     ("PAUSE-CRON", 1..=1, pause_cron),
+    ("SET-DISABLE-DENY-SCRIPTS", 1..=1, allow_all_in_scripts),
     ("POPULATE", 1..=3, debug_keyspace::populate),
     ("PROTOCOL", 1..=1, debug_protocol::protocol),
     ("QUICKLIST-PACKED-THRESHOLD", 1..=1, quicklist_packed_threshold),
@@ -88,6 +89,10 @@ fn pause_cron(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     flip(call, args, |shared| &shared.cron_paused)
 }
 
+fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    flip(call, args, |shared| &shared.scripting.all_commands)
+}
+
 /// For switches of mechanisms that this server does not have.
 fn switch_nothing(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
@@ -147,6 +152,8 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "    Write the message to the log.",
         "OBJECT <key>",
         "    How a value is stored.",
+        "SET-DISABLE-DENY-SCRIPTS <0|1>",
+        "    Let scripts call commands that are refused to them.",
         "PAUSE-CRON <0|1>",
         "    Let the timers of all workers rest, expiry included.",
         "POPULATE <count> [<prefix>] [<size>]",

@@ -1,6 +1,8 @@
 //! Those subcommands of DEBUG that look at keys, or make some.
 
 use crate::call::Call;
+use crate::commands::scripting::libraries;
+use crate::script::libraries::Policy;
 use crate::snapshot;
 use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
@@ -57,7 +59,7 @@ fn serialized_len(string: &StrRef<'_>) -> usize {
 
 pub(super) fn digest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let shared = &call.core.shared;
-    let still = call.core.stop_others();
+    let still = call.core.stop_others()?;
     let keys = Keys::unlocked(&shared.keyspace, &call.core.env, call.session.db);
     let digest = Digest::of_dataset(&keys);
     drop(still);
@@ -79,12 +81,21 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
             return Err(CommandError::text(text));
         }
     }
-    let core = &*call.core;
-    let still = core.stop_others();
-    if save && snapshot::save(core).is_err() {
+    let still = call.core.stop_others()?;
+    if save && snapshot::save(call.core).is_err() {
         return Err(CommandError::text("ERR"));
     }
-    let empty = || {
+    let policy = match duplicate {
+        Duplicate::Replace => Policy::Replace,
+        Duplicate::Refuse if flush => Policy::Flush,
+        Duplicate::Refuse => Policy::Append,
+    };
+    let loaded = snapshot::verify(call.core).map_err(|failure| failure.to_string());
+    let loaded = loaded.and_then(|functions| {
+        let restored =
+            libraries::restore_sources(call, functions.iter().map(Vec::as_slice), policy);
+        restored.map_err(|error| error.to_string())?;
+        let core = &*call.core;
         let keyspace = &core.shared.keyspace;
         let mut keys = Keys::unlocked(keyspace, &core.env, call.session.db);
         for db in (0..keyspace.database_count()).map(DbIndex).filter(|_| flush) {
@@ -93,16 +104,17 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
         if flush {
             keys.invalidate_all();
         }
-    };
-    let loaded = snapshot::load(core, duplicate, empty);
+        snapshot::load(core, duplicate).map_err(|failure| failure.to_string())
+    });
     drop(still);
+    let log = &call.core.shared.log;
     match loaded {
         Ok(_) => {
-            core.shared.log.notice(format_args!("DB reloaded by DEBUG RELOAD"));
+            log.notice(format_args!("DB reloaded by DEBUG RELOAD"));
             Ok(call.reply.ok())
         }
         Err(failure) => {
-            core.shared.log.warning(format_args!("The snapshot was not loaded: {failure}"));
+            log.warning(format_args!("The snapshot was not loaded: {failure}"));
             let text = "ERR Error trying to load the RDB dump, check server logs.";
             Err(CommandError::text(text))
         }

@@ -47,7 +47,11 @@ const TIME: Command = Command {
 };
 
 fn time(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let us = crate::worker::unix_us();
+    let mut us = crate::worker::unix_us();
+    if call.core.unit.is_some() {
+        // All commands of a transaction or a script see one moment.
+        us = *call.core.unit_began_us.get_or_insert(us);
+    }
     call.reply.array(2);
     call.reply.bulk_integer((us / 1_000_000) as i64);
     Ok(call.reply.bulk_integer((us % 1_000_000) as i64))

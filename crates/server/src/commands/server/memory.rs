@@ -53,8 +53,9 @@ fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     put("clients.normal", usage.clients);
     put("cluster.links", 0);
     put("aof.buffer", 0);
-    put("lua.caches", 0);
-    put("functions.caches", 0);
+    let shared = call.core.shared;
+    put("lua.caches", shared.scripts.figures().1 + shared.scripting.interpreter_bytes());
+    put("functions.caches", shared.libraries.now().bytes());
     for (db, table_bytes) in &usage.databases {
         reply.bulk(format!("db.{}", db.0).as_bytes());
         reply.map(3);

@@ -1,0 +1,274 @@
+//! The functions behind `redis.*`, `math.random` and `loadstring`, as `prelude.luau` gets them.
+//!
+//! Those that may fail return the value and, after it, whether it is an error: an error that is
+//! raised here would reach a script as another kind of value than Redis's tables.
+
+use crate::header::FLAGS;
+use crate::host::{Called, Words};
+use crate::interpreter::{State, Version, stopped};
+use crate::libraries;
+use crate::random::Random;
+use crate::to_lua::convert;
+use brisk_resp::Protocol;
+use brisk_resp::reply::encode;
+use brisk_structures::sha1::sha1;
+use mlua::chunk::ChunkMode;
+use mlua::{Lua, MultiValue, Result, Table, Value};
+use std::rc::Rc;
+
+/// A value, and `true` if it is an error to raise.
+type Answer = (Value, Option<bool>);
+
+const LOG_LEVEL_MAX: f64 = 3.0;
+
+/// What the prelude is given.
+pub(crate) fn host_table(lua: &Lua, state: &Rc<State>, version: &Version) -> Result<Table> {
+    let host = lua.create_table()?;
+    let set = |name: &str, run: fn(&Lua, &State, MultiValue) -> Result<Answer>| {
+        let state = Rc::clone(state);
+        host.raw_set(name, lua.create_function(move |lua, args| run(lua, &state, args))?)
+    };
+    set("call", call)?;
+    set("log", log)?;
+    set("sha1hex", sha1hex)?;
+    set("setresp", setresp)?;
+    set("set_repl", set_repl)?;
+    set("acl_check_cmd", acl_check_cmd)?;
+    let random_state = Rc::clone(state);
+    host.raw_set(
+        "random",
+        lua.create_function(move |_, args: MultiValue| random(&random_state, &args))?,
+    )?;
+    let seed_state = Rc::clone(state);
+    host.raw_set(
+        "randomseed",
+        lua.create_function(move |_, seed: f64| {
+            seed_state.random.set(Random::seeded(seed as i64 as i32));
+            Ok(())
+        })?,
+    )?;
+    host.raw_set("loadstring", lua.create_function(loadstring)?)?;
+    host.raw_set("libraries", libraries::NAMES)?;
+    let flags = lua.create_table()?;
+    for (flag, name) in FLAGS {
+        flags.raw_set(*name, flag.bits())?;
+    }
+    host.raw_set("flags", flags)?;
+    host.raw_set("constants", constants(lua, version)?)?;
+    Ok(host)
+}
+
+fn constants(lua: &Lua, version: &Version) -> Result<Table> {
+    let table = lua.create_table()?;
+    for (name, value) in [
+        ("LOG_DEBUG", 0),
+        ("LOG_VERBOSE", 1),
+        ("LOG_NOTICE", 2),
+        ("LOG_WARNING", 3),
+        ("REPL_NONE", 0),
+        ("REPL_AOF", 1),
+        ("REPL_SLAVE", 2),
+        ("REPL_REPLICA", 2),
+        ("REPL_ALL", 3),
+    ] {
+        table.raw_set(name, value)?;
+    }
+    table.raw_set("REDIS_VERSION", version.redis)?;
+    table.raw_set("REDIS_VERSION_NUM", version.redis_number)?;
+    table.raw_set("SERVER_NAME", version.name)?;
+    table.raw_set("SERVER_VERSION", version.own)?;
+    table.raw_set("SERVER_VERSION_NUM", version.own_number)?;
+    Ok(table)
+}
+
+/// `{err=…}` for a text that goes without its code word if that is `ERR`, else behind a `-`.
+fn refused(lua: &Lua, text: &str) -> Result<Table> {
+    let table = lua.create_table_with_capacity(0, 2)?;
+    match text.strip_prefix('-') {
+        Some(whole) => table.raw_set("err", whole)?,
+        None => table.raw_set("err", format!("ERR {text}"))?,
+    }
+    Ok(table)
+}
+
+fn raise(lua: &Lua, text: &str) -> Result<Answer> {
+    Ok((Value::Table(refused(lua, text)?), Some(true)))
+}
+
+/// Puts the words of a command together. An error text if they are none.
+fn collect(words: &mut Words, args: &MultiValue) -> std::result::Result<(), &'static str> {
+    words.clear();
+    if args.is_empty() {
+        return Err("Please specify at least one argument for this redis lib call");
+    }
+    for arg in args {
+        match arg {
+            Value::String(text) => words.push(&text.as_bytes()),
+            Value::Integer(number) => words.push(itoa::Buffer::new().format(*number).as_bytes()),
+            Value::Number(number) => {
+                let mut text = Vec::with_capacity(24);
+                encode::double_text(&mut text, *number);
+                words.push(&text);
+            }
+            _ => return Err("Lua redis lib command arguments must be strings or integers"),
+        }
+    }
+    Ok(())
+}
+
+fn call(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
+    if state.stop.get() {
+        return Err(stopped());
+    }
+    let (Ok(mut words), Ok(mut reply)) =
+        (state.words.try_borrow_mut(), state.reply.try_borrow_mut())
+    else {
+        return raise(lua, "recursive call of redis.call");
+    };
+    if let Err(text) = collect(&mut words, &args) {
+        return raise(lua, text);
+    }
+    reply.clear();
+    match state.host.call(&words, state.protocol.get(), &mut reply) {
+        Called::Replied => {
+            let converted = convert(lua, &reply)?;
+            if reply.capacity() > State::REPLY_KEPT_MAX {
+                *reply = Vec::new();
+            }
+            Ok((converted.value, converted.is_error.then_some(true)))
+        }
+        Called::Refused(text) => {
+            let table = refused(lua, &text)?;
+            table.raw_set("ignore_error_stats_update", true)?;
+            Ok((Value::Table(table), Some(true)))
+        }
+        Called::Abandoned => {
+            state.stop.set(true);
+            Err(stopped())
+        }
+    }
+}
+
+fn log(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
+    if args.len() < 2 {
+        return raise(lua, "redis.log() requires two arguments or more.");
+    }
+    let level = args.front().and_then(|level| lua.coerce_number(level.clone()).ok().flatten());
+    let Some(level) = level else {
+        return raise(lua, "First argument must be a number (log level).");
+    };
+    if !(0.0..LOG_LEVEL_MAX + 1.0).contains(&level) {
+        return raise(lua, "Invalid debug level.");
+    }
+    let level = level as u8;
+    if state.host.logs(level) {
+        let mut line = Vec::new();
+        for (at, arg) in args.iter().skip(1).enumerate() {
+            if let Some(text) = lua.coerce_string(arg.clone())? {
+                if at > 0 {
+                    line.push(b' ');
+                }
+                line.extend_from_slice(&text.as_bytes());
+            }
+        }
+        state.host.log(level, &line);
+    }
+    Ok((Value::Nil, None))
+}
+
+fn sha1hex(lua: &Lua, _: &State, args: MultiValue) -> Result<Answer> {
+    if args.len() != 1 {
+        return raise(lua, "wrong number of arguments");
+    }
+    let text = lua.coerce_string(args[0].clone())?;
+    let digest = sha1(&text.as_ref().map(|text| text.as_bytes().to_vec()).unwrap_or_default());
+    let mut hex = String::with_capacity(2 * digest.len());
+    for byte in digest {
+        hex.push_str(&format!("{byte:02x}"));
+    }
+    Ok((Value::String(lua.create_string(hex)?), None))
+}
+
+fn setresp(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
+    if args.len() != 1 {
+        return raise(lua, "redis.setresp() requires one argument.");
+    }
+    let version = lua.coerce_number(args[0].clone())?;
+    state.protocol.set(match version {
+        Some(2.0) => Protocol::Resp2,
+        Some(3.0) => Protocol::Resp3,
+        _ => return raise(lua, "RESP version must be 2 or 3."),
+    });
+    Ok((Value::Nil, None))
+}
+
+/// Every effect is propagated whatever the script asks for: what it could leave out would be missing
+/// elsewhere. The argument is judged as in Redis.
+fn set_repl(lua: &Lua, _: &State, args: MultiValue) -> Result<Answer> {
+    const REPL_ALL: i64 = 3;
+    if args.len() != 1 {
+        return raise(lua, "redis.set_repl() requires two arguments.");
+    }
+    let flags = lua.coerce_number(args[0].clone())?.unwrap_or(0.0) as i64;
+    if flags & !REPL_ALL != 0 {
+        let text = "Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.";
+        return raise(lua, text);
+    }
+    Ok((Value::Nil, None))
+}
+
+fn acl_check_cmd(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
+    let Ok(mut words) = state.words.try_borrow_mut() else {
+        return raise(lua, "recursive call of redis.acl_check_cmd");
+    };
+    if let Err(text) = collect(&mut words, &args) {
+        return raise(lua, text);
+    }
+    match state.host.may_call(&words) {
+        Some(allowed) => Ok((Value::Boolean(allowed), None)),
+        None => raise(lua, "Invalid command passed to redis.acl_check_cmd()"),
+    }
+}
+
+/// `math.random` with none, one or two bounds.
+fn random(state: &State, args: &MultiValue) -> Result<f64> {
+    let mut random = state.random.get();
+    let fraction = random.fraction();
+    state.random.set(random);
+    let bound = |at: usize| match args.get(at) {
+        Some(Value::Integer(number)) => Ok(*number as f64),
+        Some(Value::Number(number)) => Ok(number.floor()),
+        _ => {
+            let text = format!("bad argument #{} to 'random' (number expected)", at + 1);
+            Err(mlua::Error::runtime(text))
+        }
+    };
+    let (low, high) = match args.len() {
+        0 => return Ok(fraction),
+        1 => (1.0, bound(0)?),
+        2 => (bound(0)?, bound(1)?),
+        _ => return Err(mlua::Error::runtime("wrong number of arguments")),
+    };
+    if low > high {
+        let text = format!("bad argument #{} to 'random' (interval is empty)", args.len());
+        return Err(mlua::Error::runtime(text));
+    }
+    Ok((fraction * (high - low + 1.0)).floor() + low)
+}
+
+/// Compiles source text; never bytecode, which is not verified.
+fn loadstring(
+    lua: &Lua,
+    (source, name): (mlua::LuaString, Option<mlua::LuaString>),
+) -> Result<(Value, Option<String>)> {
+    let source = source.as_bytes().to_vec();
+    let name = name.map_or_else(
+        || String::from_utf8_lossy(&source).into_owned(),
+        |name| name.to_string_lossy(),
+    );
+    let chunk = lua.load(source).set_name(name).set_mode(ChunkMode::Text);
+    match chunk.into_function() {
+        Ok(function) => Ok((Value::Function(function), None)),
+        Err(error) => Ok((Value::Nil, Some(crate::interpreter::compile_error(&error)))),
+    }
+}

@@ -1,0 +1,408 @@
+//! Compiling, running, suspending and stopping scripts.
+//!
+//! All scripts of an interpreter run in one coroutine, whose body is `runner` of the prelude: it is
+//! resumed with a script, and yields when the script has ended. An interrupt yields as well, which
+//! suspends the script. A script that was stopped takes the coroutine with it; the next gets another.
+
+use crate::api;
+use crate::header::ScriptFlags;
+use crate::host::{Host, Pace, Words};
+use crate::libraries;
+use crate::random::Random;
+use crate::to_reply::{self, Dialect};
+use brisk_resp::Protocol;
+use mlua::chunk::{ChunkMode, Compiler};
+use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Thread, Value, VmState};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Memory that one interpreter may take, in bytes. What needs more ends with an error.
+pub const MEMORY_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Below this the collector is left to itself; above, garbage is collected when it has doubled.
+const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
+/// Steps (calls, returns, turns of loops) between two questions to the host.
+const STEPS_PER_QUESTION: u32 = 64;
+/// Bytes of an error's text, at most.
+const ERROR_BYTES_MAX: usize = 4096;
+
+const PRELUDE: &str = include_str!("prelude.luau");
+
+/// What scripts can learn about the server.
+#[derive(Debug, Clone, Copy)]
+pub struct Version {
+    /// The version of Redis whose behaviour this is, and the same as `0x00MMmmpp`.
+    pub redis: &'static str,
+    pub redis_number: u32,
+    pub name: &'static str,
+    pub own: &'static str,
+    pub own_number: u32,
+}
+
+/// What the functions of a script share with their interpreter.
+pub(crate) struct State {
+    pub(crate) host: Rc<dyn Host>,
+    /// The script is to run no further step.
+    pub(crate) stop: Cell<bool>,
+    steps: Cell<u32>,
+    /// The protocol that the script chose for replies.
+    pub(crate) protocol: Cell<Protocol>,
+    pub(crate) random: Cell<Random>,
+    /// Kept for the next command.
+    pub(crate) words: RefCell<Words>,
+    pub(crate) reply: RefCell<Vec<u8>>,
+}
+
+impl State {
+    /// A larger buffer is given back.
+    pub(crate) const REPLY_KEPT_MAX: usize = 64 * 1024;
+
+    /// Called by the machine at every step.
+    fn step(&self) -> Result<VmState> {
+        if self.stop.get() {
+            return Err(stopped());
+        }
+        let steps = self.steps.get() + 1;
+        if steps < STEPS_PER_QUESTION {
+            self.steps.set(steps);
+            return Ok(VmState::Continue);
+        }
+        self.steps.set(0);
+        match self.host.pace() {
+            Pace::GoOn => Ok(VmState::Continue),
+            Pace::Suspend => Ok(VmState::Yield),
+            Pace::Stop => {
+                self.stop.set(true);
+                Err(stopped())
+            }
+        }
+    }
+}
+
+/// The error that ends a script which was stopped; nobody reads it.
+pub(crate) fn stopped() -> mlua::Error {
+    mlua::Error::runtime("script stopped")
+}
+
+/// A compiled script or function.
+#[derive(Debug, Clone)]
+pub struct Script(Function);
+
+/// A function that a library registered.
+#[derive(Debug)]
+pub struct Registered {
+    pub name: Vec<u8>,
+    pub description: Option<Vec<u8>>,
+    pub flags: ScriptFlags,
+    pub function: Script,
+}
+
+/// Why a script failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The whole text, code word included.
+    pub text: Vec<u8>,
+    /// Where: `@user_script` and the line.
+    pub at: Option<(Vec<u8>, i64)>,
+    /// It is the error of a command and was counted when that ran.
+    pub counted: bool,
+}
+
+/// How a run of a script ended, if it did.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Its reply is in the buffer.
+    Replied,
+    /// It returned an error reply, or failed.
+    Failed(Failure),
+    /// The host stopped it.
+    Stopped,
+    /// It is suspended; [`Interpreter::go_on`] lets it go on.
+    Suspended,
+}
+
+/// A machine for scripts.
+pub struct Interpreter {
+    lua: Lua,
+    runner: Function,
+    load_library: Function,
+    /// What libraries find as globals.
+    library_environment: Table,
+    /// The coroutine that scripts run in.
+    thread: Thread,
+    state: Rc<State>,
+    compiler: Compiler,
+    /// Garbage is collected when this is exceeded after a script.
+    collect_above: usize,
+}
+
+impl Interpreter {
+    /// An interpreter whose scripts act through `host`.
+    ///
+    /// # Errors
+    /// If there is not enough memory.
+    pub fn new(host: Rc<dyn Host>, version: &Version) -> Result<Interpreter> {
+        let std = StdLib::COROUTINE
+            | StdLib::TABLE
+            | StdLib::STRING
+            | StdLib::MATH
+            | StdLib::BIT
+            | StdLib::OS
+            | StdLib::DEBUG;
+        let lua = Lua::new_with(std, LuaOptions::new())?;
+        lua.set_memory_limit(MEMORY_BYTES_MAX)?;
+        let state = Rc::new(State {
+            host,
+            stop: Cell::new(false),
+            steps: Cell::new(0),
+            protocol: Cell::new(Protocol::Resp2),
+            random: Cell::default(),
+            words: RefCell::default(),
+            reply: RefCell::default(),
+        });
+        libraries::install_all(&lua)?;
+        let host = api::host_table(&lua, &state, version)?;
+        let prelude = lua.load(PRELUDE).set_name("@brisk").set_mode(ChunkMode::Text);
+        let (runner, load_library, library_environment): (Function, Function, Table) =
+            prelude.call(host)?;
+        lua.globals().set_safeenv(true);
+        let thread = lua.create_thread(runner.clone())?;
+        let steps = Rc::clone(&state);
+        lua.set_interrupt(move |_| steps.step());
+        let compiler = Compiler::new()
+            .set_optimization_level(1)
+            .set_debug_level(1)
+            .set_mutable_globals(["KEYS", "ARGV"]);
+        let collect_above = COLLECTED_BYTES_MIN;
+        Ok(Interpreter {
+            lua,
+            runner,
+            load_library,
+            library_environment,
+            thread,
+            state,
+            compiler,
+            collect_above,
+        })
+    }
+
+    /// Bytes of memory that scripts take.
+    pub fn memory(&self) -> usize {
+        self.lua.used_memory()
+    }
+
+    /// Compiles a script whose header of `header_len` bytes is left out. KEYS and ARGV are its
+    /// parameters, which costs less than looking them up; they are globals as well.
+    ///
+    /// # Errors
+    /// The text of the compiler, with the line.
+    pub fn compile(&self, source: &[u8], header_len: usize) -> std::result::Result<Script, String> {
+        let source = [b"local KEYS,ARGV=... ", &source[header_len..]].concat();
+        self.compile_named(source, "@user_script", None)
+    }
+
+    fn compile_named(
+        &self,
+        source: Vec<u8>,
+        name: &str,
+        environment: Option<&Table>,
+    ) -> std::result::Result<Script, String> {
+        let mut chunk = self.lua.load(source).set_name(name).set_mode(ChunkMode::Text);
+        if let Some(environment) = environment {
+            chunk = chunk.set_environment(environment.clone());
+        }
+        let compiled = chunk.set_compiler(self.compiler.clone()).into_function();
+        compiled.map(Script).map_err(|error| compile_error(&error))
+    }
+
+    /// Compiles a library, runs it, and gives the functions that it registered.
+    ///
+    /// # Errors
+    /// A text for the client, without its code word.
+    pub fn load_library(
+        &mut self,
+        code: &[u8],
+        header_len: usize,
+    ) -> std::result::Result<Vec<Registered>, Vec<u8>> {
+        let library = self
+            .compile_named(
+                code[header_len..].to_vec(),
+                "@user_function",
+                Some(&self.library_environment),
+            )
+            .map_err(|text| format!("Error compiling function: {text}").into_bytes())?;
+        self.begin();
+        let failed = |text: &[u8]| [b"Error registering functions: ", text].concat();
+        let loaded: Result<(bool, Value)> = self.load_library.call(library.0);
+        let result = match loaded {
+            _ if self.state.stop.get() => Err(failed(b"ERR FUNCTION LOAD timeout")),
+            Ok((true, Value::Table(list))) => {
+                registered(&list).map_err(|error| failed(error.to_string().as_bytes()))
+            }
+            Ok((_, value)) => Err(failed(&failure(&value).text)),
+            Err(error) => Err(failed(first_line(&error).as_bytes())),
+        };
+        self.settle();
+        result
+    }
+
+    /// Runs a script from its start. `is_eval`: KEYS and ARGV are globals. The reply for a client
+    /// that speaks `protocol` is appended to `out`.
+    pub fn run<'a>(
+        &mut self,
+        script: &Script,
+        is_eval: bool,
+        keys: impl ExactSizeIterator<Item = &'a [u8]>,
+        argv: impl ExactSizeIterator<Item = &'a [u8]>,
+        protocol: Protocol,
+        out: &mut Vec<u8>,
+    ) -> Ended {
+        self.begin();
+        let resumed = self.words(keys).and_then(|keys| {
+            let argv = self.words(argv)?;
+            self.thread.resume((is_eval, &script.0, keys, argv))
+        });
+        self.ended(resumed, protocol, out)
+    }
+
+    /// Lets a suspended script go on.
+    pub fn go_on(&mut self, protocol: Protocol, out: &mut Vec<u8>) -> Ended {
+        let resumed = self.thread.resume(());
+        self.ended(resumed, protocol, out)
+    }
+
+    /// Ends a suspended script.
+    pub fn abandon(&mut self) {
+        self.state.stop.set(true);
+        self.settle();
+    }
+
+    fn begin(&mut self) {
+        let state = &self.state;
+        state.stop.set(false);
+        state.steps.set(0);
+        state.protocol.set(Protocol::Resp2);
+    }
+
+    fn words<'a>(&self, words: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Table> {
+        let table = self.lua.create_table_with_capacity(words.len(), 0)?;
+        for (at, word) in words.enumerate() {
+            table.raw_set(at + 1, self.lua.create_string(word)?)?;
+        }
+        Ok(table)
+    }
+
+    /// What a yield of the coroutine means: a boolean and a value at the end of a script, nothing if
+    /// it was suspended.
+    fn ended(
+        &mut self,
+        resumed: Result<(Option<bool>, Value)>,
+        protocol: Protocol,
+        out: &mut Vec<u8>,
+    ) -> Ended {
+        let ended = match resumed {
+            _ if self.state.stop.get() => Ended::Stopped,
+            Ok((None, _)) => return Ended::Suspended,
+            Ok((Some(true), value)) => self.reply(&value, protocol, out),
+            Ok((Some(false), value)) => Ended::Failed(failure(&value)),
+            Err(error) => Ended::Failed(plain_failure(first_line(&error).as_bytes())),
+        };
+        self.settle();
+        ended
+    }
+
+    fn reply(&self, value: &Value, protocol: Protocol, out: &mut Vec<u8>) -> Ended {
+        if let Value::Table(table) = value
+            && let Ok(Value::String(_)) = table.raw_get::<Value>("err")
+        {
+            return Ended::Failed(Failure { at: None, ..failure(value) });
+        }
+        let dialect = Dialect { client: protocol, script: self.state.protocol.get() };
+        let begin = out.len();
+        match to_reply::encode(value, dialect, out) {
+            Ok(()) => Ended::Replied,
+            Err(error) => {
+                out.truncate(begin);
+                Ended::Failed(plain_failure(first_line(&error).as_bytes()))
+            }
+        }
+    }
+
+    /// After a script: what it left is made good.
+    fn settle(&mut self) {
+        let was_stopped = self.state.stop.replace(false);
+        if was_stopped || !self.thread.is_resumable() {
+            // The body begins anew; if there is no memory for it, the next script says so.
+            if let Ok(thread) = self.lua.create_thread(self.runner.clone()) {
+                self.thread = thread;
+            }
+        }
+        if self.lua.used_memory() > self.collect_above {
+            let _ = self.lua.gc_collect();
+            self.collect_above = COLLECTED_BYTES_MIN.max(2 * self.lua.used_memory());
+        }
+    }
+}
+
+/// The functions in the list that `register_function` made.
+fn registered(list: &Table) -> Result<Vec<Registered>> {
+    let mut functions = Vec::new();
+    for entry in list.sequence_values::<Table>() {
+        let entry = entry?;
+        let bytes = |text: mlua::LuaString| text.as_bytes().to_vec();
+        functions.push(Registered {
+            name: bytes(entry.raw_get("name")?),
+            description: entry.raw_get::<Option<mlua::LuaString>>("description")?.map(bytes),
+            flags: ScriptFlags::from_bits_truncate(entry.raw_get("flags")?),
+            function: Script(entry.raw_get("callback")?),
+        });
+    }
+    Ok(functions)
+}
+
+fn plain_failure(text: &[u8]) -> Failure {
+    Failure { text: [b"ERR ", text].concat(), at: None, counted: false }
+}
+
+/// What the error value of a script says.
+fn failure(value: &Value) -> Failure {
+    let Value::Table(table) = value else {
+        let text = match value {
+            Value::String(text) => text.as_bytes().to_vec(),
+            Value::Error(error) => first_line(error).into_bytes(),
+            other => other.to_string().unwrap_or_default().into_bytes(),
+        };
+        return plain_failure(&text);
+    };
+    let text = |name: &str| match table.raw_get::<Value>(name) {
+        Ok(Value::String(text)) => Some(text.as_bytes().to_vec()),
+        Ok(Value::Integer(number)) => Some(number.to_string().into_bytes()),
+        _ => None,
+    };
+    let mut whole = text("err").unwrap_or_else(|| b"ERR unknown error".to_vec());
+    whole.truncate(ERROR_BYTES_MAX);
+    let line = text("line").and_then(|line| String::from_utf8(line).ok()?.parse().ok());
+    let counted =
+        matches!(table.raw_get::<Value>("ignore_error_stats_update"), Ok(Value::Boolean(true)));
+    Failure { text: whole, at: text("source").zip(line), counted }
+}
+
+/// What the compiler complains about.
+pub(crate) fn compile_error(error: &mlua::Error) -> String {
+    match error {
+        mlua::Error::SyntaxError { message, .. } => message.clone(),
+        other => first_line(other),
+    }
+}
+
+/// An error without the trace of calls below it.
+fn first_line(error: &mlua::Error) -> String {
+    let text = match error {
+        mlua::Error::RuntimeError(text) | mlua::Error::MemoryError(text) => text.clone(),
+        mlua::Error::CallbackError { cause, .. } => return first_line(cause),
+        other => other.to_string(),
+    };
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+//! Scripts against a host that echoes.
+
+use super::*;
+use crate::host::Called;
+use std::time::{Duration, Instant};
+
+/// Answers `echo`, `fail` and `null`; suspends and stops scripts as it is told.
+#[derive(Default)]
+struct Desk {
+    pace: Cell<Option<Pace>>,
+    log: RefCell<Vec<u8>>,
+    asked: Cell<u32>,
+}
+
+impl Host for Desk {
+    fn call(&self, words: &Words, protocol: Protocol, reply: &mut Vec<u8>) -> Called {
+        use brisk_resp::reply::encode;
+        let list = words.spans.as_slice();
+        let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
+        match word(0) {
+            b"echo" => encode::bulk(reply, word(1)),
+            b"fail" => encode::error(reply, b"WRONGTYPE it is wrong"),
+            b"null" => encode::null(reply, protocol),
+            b"raw" => reply.extend_from_slice(word(1)),
+            b"abandon" => return Called::Abandoned,
+            _ => return Called::Refused("Unknown Redis command called from script".into()),
+        }
+        Called::Replied
+    }
+    fn may_call(&self, _: &Words) -> Option<bool> {
+        Some(true)
+    }
+    fn logs(&self, level: u8) -> bool {
+        level >= 2
+    }
+    fn log(&self, _: u8, line: &[u8]) {
+        self.log.borrow_mut().extend_from_slice(line);
+    }
+    fn pace(&self) -> Pace {
+        self.asked.set(self.asked.get() + 1);
+        self.pace.get().unwrap_or(Pace::GoOn)
+    }
+}
+
+const VERSION: Version = Version {
+    redis: "7.2.4",
+    redis_number: 0x0007_0204,
+    name: "brisk",
+    own: "0.1.0",
+    own_number: 0x100,
+};
+
+struct Bench {
+    desk: Rc<Desk>,
+    machine: Interpreter,
+}
+
+fn bench() -> Bench {
+    let desk = Rc::new(Desk::default());
+    let machine = Interpreter::new(Rc::clone(&desk) as Rc<dyn Host>, &VERSION).unwrap();
+    Bench { desk, machine }
+}
+
+impl Bench {
+    fn run(&mut self, source: &str, keys: &[&str], argv: &[&str]) -> (Ended, String) {
+        let script = self.machine.compile(source.as_bytes(), 0).unwrap();
+        let mut out = Vec::new();
+        let keys = keys.iter().map(|key| key.as_bytes());
+        let argv = argv.iter().map(|word| word.as_bytes());
+        let ended = self.machine.run(&script, true, keys, argv, Protocol::Resp2, &mut out);
+        (ended, String::from_utf8_lossy(&out).into_owned())
+    }
+
+    fn reply(&mut self, source: &str) -> String {
+        let (ended, out) = self.run(source, &["k1", "k2"], &["a1"]);
+        match ended {
+            Ended::Replied => out,
+            Ended::Failed(failure) => {
+                let text = String::from_utf8_lossy(&failure.text).into_owned();
+                match failure.at {
+                    Some((source, line)) => {
+                        format!("-{text} at {}:{line}", String::from_utf8_lossy(&source))
+                    }
+                    None => format!("-{text}"),
+                }
+            }
+            other => format!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn values_become_replies() {
+    let mut bench = bench();
+    for (source, reply) in [
+        ("return 1", ":1\r\n"),
+        ("return 3.99", ":3\r\n"),
+        ("return -3.99", ":-3\r\n"),
+        ("return 'x'", "$1\r\nx\r\n"),
+        ("return true", ":1\r\n"),
+        ("return false", "$-1\r\n"),
+        ("return nil", "$-1\r\n"),
+        ("return {1,'a',{2}}", "*3\r\n:1\r\n$1\r\na\r\n*1\r\n:2\r\n"),
+        ("return {1,2,nil,4}", "*2\r\n:1\r\n:2\r\n"),
+        ("return {ok='fine'}", "+fine\r\n"),
+        ("return {err='bad'}", "-bad"),
+        ("return {double=1.5}", "$3\r\n1.5\r\n"),
+        ("return {map={a=1}}", "*2\r\n$1\r\na\r\n:1\r\n"),
+        ("return {big_number='12'}", "$2\r\n12\r\n"),
+        ("return redis.status_reply('x')", "+x\r\n"),
+        ("return redis.error_reply('My Err')", "-My Err"),
+        ("return redis.error_reply('My')", "-ERR My"),
+        ("return KEYS[1]..ARGV[1]..#KEYS", "$5\r\nk1a12\r\n"),
+        ("return loadstring('return KEYS[2]')()", "$2\r\nk2\r\n"),
+        ("return redis.sha1hex('')", "$40\r\nda39a3ee5e6b4b0d3255bfef95601890afd80709\r\n"),
+        ("return math.random(100)", ":40\r\n"),
+        ("return redis.call('echo', 1.5)", "$3\r\n1.5\r\n"),
+        ("return redis.call('echo', 3)", "$1\r\n3\r\n"),
+        ("return type(redis.call('null'))", "$7\r\nboolean\r\n"),
+        ("redis.setresp(3) return type(redis.call('null'))", "$3\r\nnil\r\n"),
+        ("return redis.pcall('fail').err", "$21\r\nWRONGTYPE it is wrong\r\n"),
+    ] {
+        assert_eq!(bench.reply(source), reply, "{source}");
+    }
+}
+
+#[test]
+fn errors_say_where_they_happened() {
+    let mut bench = bench();
+    for (source, reply) in [
+        ("error('x')", "-ERR user_script:1: x at @user_script:1"),
+        ("\nerror('x',0)", "-ERR x at @user_script:2"),
+        ("error({err='My Err'})", "-My Err at @user_script:1"),
+        ("\n\nreturn redis.call('fail')", "-WRONGTYPE it is wrong at @user_script:3"),
+        (
+            "return redis.call('nope')",
+            "-ERR Unknown Redis command called from script at @user_script:1",
+        ),
+        (
+            "return redis.call()",
+            "-ERR Please specify at least one argument for this redis lib call at @user_script:1",
+        ),
+        (
+            "return redis.call({})",
+            "-ERR Lua redis lib command arguments must be strings or integers at @user_script:1",
+        ),
+        (
+            "return zzz",
+            "-ERR user_script:1: Script attempted to access nonexistent global variable 'zzz' at \
+             @user_script:1",
+        ),
+        ("a = 1", "-ERR user_script:1: Attempt to modify a readonly table at @user_script:1"),
+        (
+            "redis.call = 1",
+            "-ERR user_script:1: Attempt to modify a readonly table at @user_script:1",
+        ),
+    ] {
+        assert_eq!(bench.reply(source), reply, "{source}");
+    }
+}
+
+#[test]
+fn nothing_that_scripts_share_can_be_changed() {
+    let mut bench = bench();
+    for attempt in [
+        "string.format = 1",
+        "getmetatable('').__index = 1",
+        "setmetatable(_G, {})",
+        "rawset(_G, 'x', 1)",
+        "_G.x = 1",
+        "getmetatable(_G).__index = nil",
+        "table.insert(redis, 1)",
+        "redis.register_function = 1",
+    ] {
+        let reply = bench.reply(attempt);
+        assert!(reply.contains("readonly table"), "{attempt}: {reply}");
+    }
+    assert_eq!(bench.reply("return type(io)"), bench.reply("return type(io)"));
+    for absent in ["io", "require", "dofile", "print", "debug", "getfenv", "setfenv", "newproxy"] {
+        let reply = bench.reply(&format!("return {absent}"));
+        assert!(reply.contains("nonexistent global variable"), "{absent}: {reply}");
+    }
+}
+
+#[test]
+fn a_script_is_suspended_and_goes_on() {
+    let mut bench = bench();
+    bench.desk.pace.set(Some(Pace::Suspend));
+    let source = "local n = 0 for i = 1, 1000 do n = n + 1 end return n";
+    let script = bench.machine.compile(source.as_bytes(), 0).unwrap();
+    let mut out = Vec::new();
+    let none = || std::iter::empty::<&[u8]>();
+    let mut ended = bench.machine.run(&script, true, none(), none(), Protocol::Resp2, &mut out);
+    let mut times = 0;
+    while ended == Ended::Suspended {
+        times += 1;
+        ended = bench.machine.go_on(Protocol::Resp2, &mut out);
+    }
+    assert!(times > 5, "{times}");
+    assert_eq!((ended, out), (Ended::Replied, b":1000\r\n".to_vec()));
+}
+
+#[test]
+fn suspension_reaches_through_the_coroutines_of_a_script() {
+    let mut bench = bench();
+    bench.desk.pace.set(Some(Pace::Suspend));
+    let source = "local co = coroutine.wrap(function(a) for i = 1, 500 do a = a + 1 end \
+                  a = coroutine.yield(a) for i = 1, 500 do a = a + 1 end return a end) \
+                  return {co(1), co(1000)}";
+    let script = bench.machine.compile(source.as_bytes(), 0).unwrap();
+    let mut out = Vec::new();
+    let none = || std::iter::empty::<&[u8]>();
+    let mut ended = bench.machine.run(&script, true, none(), none(), Protocol::Resp2, &mut out);
+    while ended == Ended::Suspended {
+        ended = bench.machine.go_on(Protocol::Resp2, &mut out);
+    }
+    assert_eq!((ended, out), (Ended::Replied, b"*2\r\n:501\r\n:1500\r\n".to_vec()));
+}
+
+#[test]
+fn an_error_after_a_suspension_still_says_where() {
+    let mut bench = bench();
+    bench.desk.pace.set(Some(Pace::Suspend));
+    let source = "for i = 1, 500 do end\nerror('late')";
+    let script = bench.machine.compile(source.as_bytes(), 0).unwrap();
+    let mut out = Vec::new();
+    let none = || std::iter::empty::<&[u8]>();
+    let mut ended = bench.machine.run(&script, true, none(), none(), Protocol::Resp2, &mut out);
+    while ended == Ended::Suspended {
+        ended = bench.machine.go_on(Protocol::Resp2, &mut out);
+    }
+    let Ended::Failed(failure) = ended else { panic!("{ended:?}") };
+    assert_eq!(failure.text, b"ERR user_script:2: late");
+    assert_eq!(failure.at, Some((b"@user_script".to_vec(), 2)));
+}
+
+#[test]
+fn a_stopped_script_runs_no_further_whatever_it_catches() {
+    let mut bench = bench();
+    bench.desk.pace.set(Some(Pace::Stop));
+    for source in [
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "while true do pcall(pcall, function() while true do end end) end",
+        "local co = coroutine.wrap(function() while true do end end) co()",
+        "return string.gsub(string.rep('a', 1000), '.', function() while true do end end)",
+        "local t = {} for i = 1, 100 do t[i] = i end \
+         table.sort(t, function() while true do end end)",
+        "return string.rep('a', 100000):find(string.rep('a?', 10000) .. string.rep('a', 100000))",
+    ] {
+        let begin = Instant::now();
+        let (ended, _) = bench.run(source, &[], &[]);
+        assert!(
+            ended == Ended::Stopped || matches!(ended, Ended::Failed(_)),
+            "{source}: {ended:?}"
+        );
+        assert!(begin.elapsed() < Duration::from_secs(20), "{source}");
+    }
+    bench.desk.pace.set(None);
+    assert_eq!(bench.reply("return 1"), ":1\r\n");
+}
+
+#[test]
+fn an_abandoned_script_is_gone() {
+    let mut bench = bench();
+    let (ended, _) = bench.run("pcall(redis.call, 'abandon') redis.call('echo', 1)", &[], &[]);
+    assert_eq!(ended, Ended::Stopped);
+    assert_eq!(bench.reply("return redis.call('echo', 'x')"), "$1\r\nx\r\n");
+}
+
+#[test]
+fn a_script_that_allocates_without_end_fails_and_its_memory_comes_back() {
+    let mut bench = bench();
+    for source in [
+        "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 1000) .. i end",
+        "local s = 'x' for i = 1, 64 do s = s .. s end",
+        "local t = {} while true do pcall(function() while true do t[#t+1] = {1} end end) \
+         error('done') end",
+        "return string.rep('x', 900000000)",
+    ] {
+        let (ended, _) = bench.run(source, &[], &[]);
+        assert!(matches!(ended, Ended::Failed(_)), "{source}: {ended:?}");
+        let _ = bench.run("return 1", &[], &[]);
+        bench.machine.lua.gc_collect().unwrap();
+        assert!(bench.machine.memory() < 4 << 20, "{source}: {}", bench.machine.memory());
+    }
+}
+
+#[test]
+fn recursion_is_bounded() {
+    let mut bench = bench();
+    let reply = bench.reply("local function f() return 1 + f() end return f()");
+    assert!(reply.contains("stack overflow"), "{reply}");
+    let reply = bench.reply("local a = {} a[1] = a return a");
+    assert!(reply.ends_with("-ERR reached lua stack limit\r\n"), "{}", reply.len());
+}
+
+#[test]
+fn libraries_register_functions() {
+    let mut bench = bench();
+    let code = b"#!lua name=l\nlocal function f(keys, argv) return {keys[1], argv[1]} end\n\
+                 redis.register_function('f', f)\n\
+                 redis.register_function{function_name='g', callback=f, flags={'no-writes'}, \
+                 description='d'}";
+    let functions = bench.machine.load_library(code, 12).unwrap();
+    let names: Vec<&[u8]> = functions.iter().map(|f| f.name.as_slice()).collect();
+    assert_eq!(names, [b"f", b"g"]);
+    assert_eq!(functions[1].flags, ScriptFlags::NO_WRITES);
+    let mut out = Vec::new();
+    let one = |word: &'static [u8]| std::iter::once(word);
+    let ended = bench.machine.run(
+        &functions[0].function,
+        false,
+        one(b"k"),
+        one(b"a"),
+        Protocol::Resp2,
+        &mut out,
+    );
+    assert_eq!((ended, out), (Ended::Replied, b"*2\r\n$1\r\nk\r\n$1\r\na\r\n".to_vec()));
+    for (code, text) in [
+        ("redis.call('echo', 1)", "nonexistent global variable 'call'"),
+        ("redis.setresp(3)", "nonexistent global variable 'setresp'"),
+        ("redis.register_function('f', 1)", "second argument to redis.register_function must be a"),
+        ("redis.register_function('f-x', function() end)", "Library names can only contain"),
+        ("return pairs", "nonexistent global variable 'pairs'"),
+        ("foo(", "Error compiling function: user_function:1:"),
+    ] {
+        let error = bench.machine.load_library(code.as_bytes(), 0).unwrap_err();
+        let error = String::from_utf8_lossy(&error).into_owned();
+        assert!(error.contains(text), "{code}: {error}");
+    }
+    let reply = bench.reply("redis.register_function('f', function() end)");
+    assert!(reply.contains("attempt to call a nil value"), "{reply}");
+}

@@ -1,0 +1,235 @@
+//! How a library's function gets its arguments, and how it raises errors.
+//!
+//! An error of a Rust function would reach the script as a userdata. Scripts expect a string that
+//! begins with the caller's place, `user_script:1: `. So a function answers with its error as a
+//! first result, and a closure in Luau around it (`GUARD`) raises that.
+
+use super::number::{format_number, parse_number, truncated};
+use mlua::{BorrowedBytes, Function, Lua, MaybeSend, MultiValue, Table, Value};
+use std::ops::Deref;
+
+/// Makes a function that raises what the given one answers first, unless that is nil.
+const GUARD: &str = "
+local error = error
+local function finish(failure, ...)
+    if failure ~= nil then
+        error(failure, 0)
+    end
+    return ...
+end
+return function(raw)
+    return function(...)
+        return finish(raw(...))
+    end
+end";
+
+/// Where the guard is kept, so that scripts cannot reach it.
+const GUARD_KEY: &str = "brisk.libraries.guard";
+
+/// Whose place an error names: 0 is the Rust function, 1 the guard around it, 2 its caller.
+const CALLER_LEVEL: usize = 2;
+
+/// Why a function did not return.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// A text that the caller's place is put before.
+    Raised(Vec<u8>),
+    /// A text that stands alone.
+    Unplaced(&'static str),
+    /// What is wrong with the argument of that position, from 1.
+    Argument(usize, Vec<u8>),
+    /// The interpreter's own, out of memory above all.
+    Lua(mlua::Error),
+}
+
+impl Failure {
+    pub(super) fn raised(text: impl Into<Vec<u8>>) -> Failure {
+        Failure::Raised(text.into())
+    }
+
+    pub(super) fn argument(position: usize, text: impl Into<Vec<u8>>) -> Failure {
+        Failure::Argument(position, text.into())
+    }
+
+    /// A result that has become longer than it may.
+    pub(super) fn too_long() -> Failure {
+        Failure::raised(format!("the result is longer than {} bytes", super::RESULT_BYTES_MAX))
+    }
+}
+
+impl From<mlua::Error> for Failure {
+    fn from(error: mlua::Error) -> Failure {
+        Failure::Lua(error)
+    }
+}
+
+/// What a function returns.
+pub(super) type Outcome = Result<MultiValue, Failure>;
+
+/// A single result.
+pub(super) fn one(value: Value) -> MultiValue {
+    MultiValue::from_iter([value])
+}
+
+/// A string as the single result.
+pub(super) fn string(lua: &Lua, bytes: &[u8]) -> Outcome {
+    Ok(one(Value::String(lua.create_string(bytes)?)))
+}
+
+/// The type's name as Lua writes it.
+pub(super) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Integer(_) | Value::Number(_) => "number",
+        Value::LightUserData(_) | Value::Error(_) | Value::Other(_) => "userdata",
+        other => other.type_name(),
+    }
+}
+
+/// The number in a value that is one.
+pub(super) fn as_number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Number(number) => Some(*number),
+        Value::Integer(integer) => Some(*integer as f64),
+        _ => None,
+    }
+}
+
+/// The number in a value that is one, or a string that reads as one.
+pub(super) fn to_number(value: &Value) -> Option<f64> {
+    match value {
+        Value::String(text) => parse_number(&text.as_bytes()),
+        other => as_number(other),
+    }
+}
+
+/// The bytes of a string argument, or of a number's text.
+pub(super) enum Text {
+    Lua(BorrowedBytes),
+    Number(String),
+}
+
+impl Deref for Text {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Text::Lua(bytes) => bytes,
+            Text::Number(text) => text.as_bytes(),
+        }
+    }
+}
+
+/// The arguments of a call, counted from 1.
+pub(super) struct Args(pub(super) MultiValue);
+
+impl Args {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn get(&self, position: usize) -> Option<&Value> {
+        self.0.get(position - 1)
+    }
+
+    /// Whether the argument is missing or nil.
+    pub(super) fn is_nil(&self, position: usize) -> bool {
+        self.get(position).is_none_or(Value::is_nil)
+    }
+
+    fn wrong_type(&self, position: usize, wanted: &str) -> Failure {
+        let got = self.get(position).map_or("no value", type_name);
+        Failure::argument(position, format!("{wanted} expected, got {got}"))
+    }
+
+    pub(super) fn number(&self, position: usize) -> Result<f64, Failure> {
+        let number = self.get(position).and_then(to_number);
+        number.ok_or_else(|| self.wrong_type(position, "number"))
+    }
+
+    /// A number without its fraction; the smallest integer if it is beyond all.
+    pub(super) fn integer(&self, position: usize) -> Result<i64, Failure> {
+        Ok(truncated(self.number(position)?))
+    }
+
+    pub(super) fn integer_or(&self, position: usize, default: i64) -> Result<i64, Failure> {
+        if self.is_nil(position) { Ok(default) } else { self.integer(position) }
+    }
+
+    pub(super) fn text(&self, position: usize) -> Result<Text, Failure> {
+        match self.get(position) {
+            Some(Value::String(text)) => Ok(Text::Lua(text.as_bytes())),
+            Some(value) => match as_number(value) {
+                Some(number) => Ok(Text::Number(format_number(number))),
+                None => Err(self.wrong_type(position, "string")),
+            },
+            None => Err(self.wrong_type(position, "string")),
+        }
+    }
+}
+
+/// A table of functions in the making.
+pub(super) struct Library<'a> {
+    lua: &'a Lua,
+    pub(super) table: Table,
+    guard: Function,
+}
+
+impl<'a> Library<'a> {
+    pub(super) fn new(lua: &'a Lua) -> mlua::Result<Library<'a>> {
+        let guard = match lua.named_registry_value::<Option<Function>>(GUARD_KEY)? {
+            Some(guard) => guard,
+            None => {
+                let guard: Function = lua.load(GUARD).set_name("=libraries").eval()?;
+                lua.set_named_registry_value(GUARD_KEY, &guard)?;
+                guard
+            }
+        };
+        Ok(Library { lua, table: lua.create_table()?, guard })
+    }
+
+    /// Adds a function.
+    pub(super) fn function(
+        &self,
+        name: &'static str,
+        body: impl Fn(&Lua, Args) -> Outcome + MaybeSend + 'static,
+    ) -> mlua::Result<()> {
+        let raw = self.lua.create_function(move |lua, arguments: MultiValue| {
+            match body(lua, Args(arguments)) {
+                Ok(mut results) => {
+                    results.push_front(Value::Nil);
+                    Ok(results)
+                }
+                Err(failure) => raise(lua, name, failure).map(one),
+            }
+        })?;
+        self.table.raw_set(name, self.guard.call::<Function>(raw)?)
+    }
+
+    /// Makes the table a global.
+    pub(super) fn install(self, name: &str) -> mlua::Result<()> {
+        self.lua.globals().raw_set(name, self.table)
+    }
+}
+
+/// The string that the guard raises.
+fn raise(lua: &Lua, name: &str, failure: Failure) -> mlua::Result<Value> {
+    let caller = lua.inspect_stack(CALLER_LEVEL, |frame| {
+        let source = frame.source();
+        let native = source.what == "C";
+        let line = frame.current_line().filter(|_| !native);
+        let file = source.short_src.unwrap_or_default();
+        (native, line.map(|line| format!("{file}:{line}: ")).unwrap_or_default())
+    });
+    let (native, place) = caller.unwrap_or_default();
+    let text = match failure {
+        Failure::Lua(error) => return Err(error),
+        Failure::Unplaced(text) => text.into(),
+        Failure::Raised(text) => [place.into_bytes(), text].concat(),
+        Failure::Argument(position, text) => {
+            let name = if native { "?" } else { name };
+            let start = format!("{place}bad argument #{position} to '{name}' (");
+            [start.into_bytes(), text, b")".to_vec()].concat()
+        }
+    };
+    Ok(Value::String(lua.create_string(text)?))
+}

@@ -1,0 +1,131 @@
+//! From the value that a script returns to the reply that its client gets.
+
+use brisk_resp::Protocol;
+use brisk_resp::reply::encode::{self, Aggregate};
+use mlua::{Result, Table, Value};
+
+/// How deep tables may be nested; what is deeper becomes an error within the reply.
+const DEPTH_MAX: usize = 1000;
+
+/// How values look on the wire.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Dialect {
+    /// The client's protocol.
+    pub(crate) client: Protocol,
+    /// The one that the script chose with `redis.setresp`: in that of RESP2, `false` is null.
+    pub(crate) script: Protocol,
+}
+
+/// Appends the reply.
+pub(crate) fn encode(value: &Value, dialect: Dialect, out: &mut Vec<u8>) -> Result<()> {
+    encode_at(value, dialect, out, 0)
+}
+
+fn encode_at(value: &Value, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
+    match value {
+        Value::String(text) => encode::bulk(out, &text.as_bytes()),
+        Value::Integer(number) => encode::integer(out, *number),
+        Value::Number(number) => encode::integer(out, truncated(*number)),
+        Value::Boolean(truth) => match dialect.script {
+            Protocol::Resp3 => encode::boolean(out, dialect.client, *truth),
+            Protocol::Resp2 if *truth => encode::integer(out, 1),
+            Protocol::Resp2 => encode::null(out, dialect.client),
+        },
+        Value::Table(_) if depth >= DEPTH_MAX => encode::error(out, b"ERR reached lua stack limit"),
+        Value::Table(table) => return encode_table(table, dialect, out, depth + 1),
+        _ => encode::null(out, dialect.client),
+    }
+    Ok(())
+}
+
+/// As C converts a double to an integer of 64 bits.
+fn truncated(number: f64) -> i64 {
+    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }
+}
+
+fn encode_table(table: &Table, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
+    let Dialect { client, .. } = dialect;
+    if encode_named(table, dialect, out, depth)? {
+        return Ok(());
+    }
+    let begin = out.len();
+    let mut count = 0;
+    loop {
+        let element: Value = table.raw_get(count + 1)?;
+        if element.is_nil() {
+            break;
+        }
+        encode_at(&element, dialect, out, depth)?;
+        count += 1;
+    }
+    encode::insert_aggregate(out, begin, client, Aggregate::Array, count);
+    Ok(())
+}
+
+/// Writes a table with a field that has a meaning; false if it has none.
+fn encode_named(table: &Table, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<bool> {
+    let Dialect { client, .. } = dialect;
+    let field = |name: &str| table.raw_get::<Value>(name);
+    if let Value::String(text) = field("err")? {
+        encode::error(out, &text.as_bytes());
+    } else if let Value::String(text) = field("ok")? {
+        encode::simple(out, &text.as_bytes());
+    } else if let Some(number) = as_number(&field("double")?) {
+        encode::double(out, client, number);
+    } else if let Value::String(digits) = field("big_number")? {
+        let digits: Vec<u8> =
+            digits.as_bytes().iter().map(|byte| without_line_end(*byte)).collect();
+        encode::big_number(out, client, &digits);
+    } else if encode_verbatim(&field("verbatim_string")?, client, out)? {
+        // It is written.
+    } else if let Value::Table(map) = field("map")? {
+        let begin = out.len();
+        let mut pairs = 0;
+        for pair in map.pairs::<Value, Value>() {
+            let (key, value) = pair?;
+            encode_at(&key, dialect, out, depth)?;
+            encode_at(&value, dialect, out, depth)?;
+            pairs += 1;
+        }
+        encode::insert_aggregate(out, begin, client, Aggregate::Map, pairs);
+    } else if let Value::Table(set) = field("set")? {
+        let begin = out.len();
+        let mut members = 0;
+        for pair in set.pairs::<Value, Value>() {
+            encode_at(&pair?.0, dialect, out, depth)?;
+            members += 1;
+        }
+        encode::insert_aggregate(out, begin, client, Aggregate::Set, members);
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+fn encode_verbatim(value: &Value, client: Protocol, out: &mut Vec<u8>) -> Result<bool> {
+    let Value::Table(table) = value else { return Ok(false) };
+    let (Value::String(format), Value::String(text)) =
+        (table.raw_get::<Value>("format")?, table.raw_get::<Value>("string")?)
+    else {
+        return Ok(false);
+    };
+    let mut letters = *b"   ";
+    for (to, from) in letters.iter_mut().zip(format.as_bytes().iter()) {
+        *to = *from;
+    }
+    encode::verbatim(out, client, letters, &text.as_bytes());
+    Ok(true)
+}
+
+fn as_number(value: &Value) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Number(number) => Some(*number),
+        _ => None,
+    }
+}
+
+fn without_line_end(byte: u8) -> u8 {
+    if matches!(byte, b'\r' | b'\n') { b' ' } else { byte }
+}

@@ -1,0 +1,218 @@
+//! EVAL, EVALSHA, FCALL and their read-only forms.
+
+use super::ROW;
+use crate::call::{Call, Command};
+use crate::script::cache::{self, Scripts};
+use crate::script::machine::Machine;
+use crate::script::run::{self, Target, evaluate, key_count};
+use crate::table::Row;
+use crate::worker::Core;
+use brisk_engine::command::{Arg, Flags, KeyFlags, KeySpec, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use std::rc::Rc;
+
+/// Where the script, its digest or the function's name stands.
+const WHAT_AT: usize = 1;
+
+const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
+
+/// What a command runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Source,
+    Digest,
+    Name,
+}
+
+impl By {
+    fn of(spec: &Spec) -> By {
+        match spec.args.first().map(|arg| arg.name) {
+            Some("sha1") => By::Digest,
+            Some("function") => By::Name,
+            _ => By::Source,
+        }
+    }
+}
+
+fn run(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let read_only = call.row.has(Flags::READONLY);
+    if By::of(call.row.spec) == By::Name {
+        return call_function(call, args, read_only);
+    }
+    let by_digest = By::of(call.row.spec) == By::Digest;
+    let digest = by_digest.then(|| cache::digest_from(args.word(WHAT_AT)));
+    if digest == Some(None) {
+        return Err(CommandError::text(NO_SCRIPT));
+    }
+    let keys = key_count(args, "ERR value is not an integer or out of range")?;
+    let machine: Rc<Machine> = call.core.machine()?;
+    if call.core.parked.is_some() {
+        return Err(call.core.parked_error());
+    }
+    let entry = match digest.flatten() {
+        Some(digest) => machine.script(&digest)?.ok_or_else(|| CommandError::text(NO_SCRIPT))?,
+        None => machine.script_from(args.word(WHAT_AT), false)?,
+    };
+    let script = &entry.script;
+    script.note_use();
+    let target = Target {
+        code: &entry.code,
+        flags: script.flags,
+        roams: &script.roams,
+        name: &script.digest,
+        is_eval: true,
+    };
+    evaluate(call, &machine, &target, args, keys, read_only)
+}
+
+fn call_function(call: &mut Call<'_>, args: &mut Args<'_>, read_only: bool) -> Result<Outcome> {
+    let set = call.core.shared.libraries.now();
+    let Some((library, function)) = set.function(args.word(WHAT_AT)) else {
+        return Err(CommandError::text("ERR Function not found"));
+    };
+    let keys = key_count(args, "ERR Bad number of keys provided")?;
+    let machine = call.core.machine()?;
+    if call.core.parked.is_some() {
+        return Err(call.core.parked_error());
+    }
+    let code = machine.function(library, &function.name)?;
+    let target = Target {
+        code: &code,
+        flags: function.flags,
+        roams: &function.roams,
+        name: &function.name,
+        is_eval: false,
+    };
+    evaluate(call, &machine, &target, args, keys, read_only)
+}
+
+impl Core {
+    /// The flags of a command that runs a script, if the script says some itself.
+    pub(crate) fn flags_of_script(&self, flags: Flags, row: &Row, args: &Args<'_>) -> Flags {
+        let word = args.word(WHAT_AT);
+        let own = match By::of(row.spec) {
+            By::Name => self.shared.libraries.now().function(word).map(|(_, f)| f.flags),
+            By::Digest => {
+                let script = cache::digest_from(word).and_then(|d| self.shared.scripts.find(&d));
+                script.map(|script| script.flags)
+            }
+            By::Source => Scripts::flags_in(word),
+        };
+        own.map_or(flags, |own| run::flags_of_command(flags, own))
+    }
+}
+
+/// What all rows start from.
+const RUNS: Spec = Spec {
+    arity: -3,
+    flags: Flags::NOSCRIPT
+        .union(Flags::SKIP_MONITOR)
+        .union(Flags::STALE)
+        .union(Flags::NO_MANDATORY_KEYS)
+        .union(Flags::MOVABLEKEYS)
+        .union(Flags::MAY_REPLICATE)
+        .union(Flags::RUNS_SCRIPT),
+    complexity: "Depends on the script that is executed.",
+    keys: &[KeySpec::counted(2)
+        .read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))
+        .noted("what becomes of the keys is up to the script, so the most is assumed")],
+    ..ROW
+};
+
+/// What the read-only ones start from.
+const READS: Spec = Spec {
+    flags: Flags::NOSCRIPT
+        .union(Flags::SKIP_MONITOR)
+        .union(Flags::STALE)
+        .union(Flags::NO_MANDATORY_KEYS)
+        .union(Flags::MOVABLEKEYS)
+        .union(Flags::READONLY)
+        .union(Flags::RUNS_SCRIPT),
+    since: "7.0.0",
+    keys: &[KeySpec::counted(2)
+        .read_only(KeyFlags::ACCESS)
+        .noted("what becomes of the keys is up to the script, so the most is assumed")],
+    ..RUNS
+};
+
+const fn behind(first: Arg) -> [Arg; 4] {
+    [
+        first,
+        Arg::integer("numkeys"),
+        Arg::key("key").optional().multiple(),
+        Arg::string("arg").optional().multiple(),
+    ]
+}
+
+const SOURCE: &[Arg] = &behind(Arg::string("script"));
+const DIGEST: &[Arg] = &behind(Arg::string("sha1"));
+const NAME: &[Arg] = &behind(Arg::string("function"));
+
+const EVAL: Command = Command {
+    spec: Spec { name: "eval", summary: "Runs a script.", since: "2.6.0", args: SOURCE, ..RUNS },
+    run,
+    subcommands: &[],
+};
+
+const EVAL_RO: Command = Command {
+    spec: Spec {
+        name: "eval_ro",
+        summary: "Runs a script that only reads.",
+        args: SOURCE,
+        ..READS
+    },
+    run,
+    subcommands: &[],
+};
+
+const EVALSHA: Command = Command {
+    spec: Spec {
+        name: "evalsha",
+        summary: "Runs a script that is known, by its SHA1 digest.",
+        since: "2.6.0",
+        keys: &[KeySpec::counted(2).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
+        args: DIGEST,
+        ..RUNS
+    },
+    run,
+    subcommands: &[],
+};
+
+const EVALSHA_RO: Command = Command {
+    spec: Spec {
+        name: "evalsha_ro",
+        summary: "Runs a script that is known and only reads, by its SHA1 digest.",
+        keys: &[KeySpec::counted(2).read_only(KeyFlags::ACCESS)],
+        args: DIGEST,
+        ..READS
+    },
+    run,
+    subcommands: &[],
+};
+
+const FCALL: Command = Command {
+    spec: Spec {
+        name: "fcall",
+        summary: "Runs a function of a library.",
+        since: "7.0.0",
+        complexity: "Depends on the function that is executed.",
+        args: NAME,
+        ..RUNS
+    },
+    run,
+    subcommands: &[],
+};
+
+const FCALL_RO: Command = Command {
+    spec: Spec {
+        name: "fcall_ro",
+        summary: "Runs a function of a library that only reads.",
+        complexity: "Depends on the function that is executed.",
+        args: NAME,
+        ..READS
+    },
+    run,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[EVAL, EVAL_RO, EVALSHA, EVALSHA_RO, FCALL, FCALL_RO];

@@ -1,0 +1,243 @@
+//! What FUNCTION's subcommands do with libraries: LOAD, DUMP, RESTORE, LIST, STATS, DELETE, FLUSH.
+
+use crate::call::{Call, Command};
+use crate::script::libraries::{Function, Library, Policy};
+use crate::script::machine::error_with;
+use brisk_engine::env::Garbage;
+use brisk_engine::{Args, CommandError, Outcome, Result, glob};
+use brisk_persist::LoadError;
+use brisk_persist::rdb::dump;
+use brisk_script::header::{self, FLAGS};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// The rows are in `function`.
+pub(super) const COMMANDS: &[Command] = &[];
+
+/// Compiles and runs the code of a library. It is not in force yet.
+fn make(call: &mut Call<'_>, code: &[u8]) -> Result<Library> {
+    let fail = |text: Vec<u8>| error_with(b"ERR ", &text);
+    let header = header::of_library(code).map_err(fail)?;
+    if !header.engine.eq_ignore_ascii_case(b"lua") {
+        return Err(fail([b"Engine '", &header.engine[..], b"' not found"].concat()));
+    }
+    let machine = call.core.machine()?;
+    if call.core.parked.is_some() {
+        return Err(call.core.parked_error());
+    }
+    let registered = machine.run_library(code, header.len).map_err(fail)?;
+    if registered.is_empty() {
+        return Err(CommandError::text("ERR No functions registered"));
+    }
+    let functions = registered.iter().map(|function| {
+        Arc::new(Function {
+            name: function.name.clone(),
+            description: function.description.clone(),
+            flags: function.flags,
+            roams: AtomicBool::new(false),
+        })
+    });
+    let library = Library {
+        id: call.core.shared.libraries.new_id(),
+        name: header.name,
+        code: code.into(),
+        header_len: header.len,
+        functions: functions.collect(),
+    };
+    machine.keep_functions(library.id, registered);
+    Ok(library)
+}
+
+pub(super) fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let mut replace = false;
+    while args.remaining() > 1 {
+        if !args.take("REPLACE") {
+            return Err(error_with(b"ERR Unknown option given: ", args.bytes()?));
+        }
+        replace = true;
+    }
+    let code = args.bytes().map_err(|_| CommandError::text("ERR Function code is missing"))?;
+    if let Ok(header) = header::of_library(code)
+        && !replace
+        && header.engine.eq_ignore_ascii_case(b"lua")
+        && call.core.shared.libraries.now().libraries.contains_key(&header.name)
+    {
+        return Err(error_with(
+            b"ERR Library '",
+            &[&header.name[..], b"' already exists"].concat(),
+        ));
+    }
+    let library = make(call, code)?;
+    let name = library.name.clone();
+    let loaded = call.core.shared.libraries.load(library, replace);
+    loaded.map_err(|text| error_with(b"ERR ", &text))?;
+    call.core.stats().changes.add(1);
+    Ok(call.reply.bulk(&name))
+}
+
+pub(super) fn restore(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if args.remaining() > 2 {
+        return Err(call.subcommand_syntax(args.word(1)));
+    }
+    let payload = args.bytes()?;
+    let policy = if args.remaining() == 0 || args.take("APPEND") {
+        Policy::Append
+    } else if args.take("REPLACE") {
+        Policy::Replace
+    } else if args.take("FLUSH") {
+        Policy::Flush
+    } else {
+        return Err(CommandError::text(
+            "ERR Wrong restore policy given, value should be either FLUSH, APPEND or REPLACE.",
+        ));
+    };
+    let sources = dump::read_functions(payload).map_err(|error| {
+        CommandError::text(match error {
+            LoadError::Footer => "ERR DUMP payload version or checksum are wrong",
+            LoadError::UnknownType { .. } => "ERR given type is not a function",
+            _ => "ERR failed loading the given functions payload",
+        })
+    })?;
+    restore_sources(call, sources.iter(), policy)?;
+    call.core.stats().changes.add(1);
+    Ok(call.reply.ok())
+}
+
+/// Puts libraries in force that are given by their code.
+pub(in crate::commands) fn restore_sources<'a>(
+    call: &mut Call<'_>,
+    sources: impl Iterator<Item = &'a [u8]>,
+    policy: Policy,
+) -> Result<()> {
+    let mut libraries: Vec<Arc<Library>> = Vec::new();
+    for code in sources {
+        let library = make(call, code)?;
+        let same = |known: &Arc<Library>| known.name == library.name;
+        if libraries.iter().any(same) {
+            let text = [b"Library '", &library.name[..], b"' already exists"].concat();
+            return Err(error_with(b"ERR ", &text));
+        }
+        libraries.push(Arc::new(library));
+    }
+    let restored = call.core.shared.libraries.restore(&libraries, policy);
+    restored.map_err(|text| error_with(b"ERR ", &text))
+}
+
+pub(super) fn dump(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let set = call.core.shared.libraries.now();
+    let payload = dump::write_functions(set.libraries.values().map(|library| &library.code[..]));
+    Ok(call.reply.bulk(&payload))
+}
+
+pub(super) fn delete(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if !call.core.shared.libraries.delete(args.bytes()?) {
+        return Err(CommandError::text("ERR Library not found"));
+    }
+    call.core.stats().changes.add(1);
+    call.core.forget_flushed();
+    Ok(call.reply.ok())
+}
+
+pub(super) fn flush(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if args.remaining() > 1 {
+        return Err(call.subcommand_syntax(args.word(1)));
+    }
+    let sync = args.take("SYNC");
+    if !sync && !args.take("ASYNC") && args.remaining() > 0 {
+        return Err(CommandError::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
+    }
+    let flushed = call.core.shared.libraries.flush();
+    call.core.forget_flushed();
+    call.core.stats().changes.add(1);
+    if !sync {
+        call.core.env.garbage.borrow_mut().push(Garbage::Other(Box::new(flushed)));
+    }
+    Ok(call.reply.ok())
+}
+
+pub(super) fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let (mut with_code, mut pattern) = (false, None);
+    while args.remaining() > 0 {
+        if !with_code && args.take("WITHCODE") {
+            with_code = true;
+        } else if pattern.is_none() && args.take("LIBRARYNAME") {
+            let missing = "ERR library name argument was not given";
+            pattern = Some(args.bytes().map_err(|_| CommandError::text(missing))?);
+        } else {
+            return Err(error_with(b"ERR Unknown argument ", args.bytes()?));
+        }
+    }
+    let set = call.core.shared.libraries.now();
+    let wanted = |library: &&Arc<Library>| {
+        pattern.is_none_or(|pattern| glob::matches(pattern, &library.name, glob::Case::Ignored))
+    };
+    let libraries: Vec<&Arc<Library>> = set.libraries.values().filter(wanted).collect();
+    let reply = &mut call.reply;
+    reply.array(libraries.len());
+    for library in libraries {
+        reply.map(if with_code { 4 } else { 3 });
+        reply.bulk(b"library_name");
+        reply.bulk(&library.name);
+        reply.bulk(b"engine");
+        reply.bulk(b"LUA");
+        reply.bulk(b"functions");
+        reply.array(library.functions.len());
+        for function in &library.functions {
+            reply.map(3);
+            reply.bulk(b"name");
+            reply.bulk(&function.name);
+            reply.bulk(b"description");
+            match &function.description {
+                Some(text) => reply.bulk(text),
+                None => reply.null(),
+            };
+            reply.bulk(b"flags");
+            let flags = || FLAGS.iter().filter(|(flag, _)| function.flags.contains(*flag));
+            reply.set(flags().count());
+            for (_, name) in flags() {
+                reply.simple(name);
+            }
+        }
+        if with_code {
+            reply.bulk(b"library_code");
+            reply.bulk(&library.code);
+        }
+    }
+    Ok(Outcome::Replied)
+}
+
+pub(super) fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let shared = call.core.shared;
+    let reply = &mut call.reply;
+    shared.scripting.with_slowest(|script| {
+        if script.is_some_and(|script| script.is_eval) {
+            return Err(CommandError::text(crate::script::slow::busy(true)));
+        }
+        reply.map(2);
+        reply.bulk(b"running_script");
+        let Some(script) = script else {
+            reply.null();
+            return Ok(());
+        };
+        reply.map(3);
+        reply.bulk(b"name");
+        reply.bulk(&script.name);
+        reply.bulk(b"command");
+        reply.array(script.command.len());
+        for word in &script.command {
+            reply.bulk(word);
+        }
+        reply.bulk(b"duration_ms");
+        reply.integer(script.began.elapsed().as_millis() as i64);
+        Ok(())
+    })?;
+    let set = shared.libraries.now();
+    reply.bulk(b"engines");
+    reply.map(1);
+    reply.bulk(b"LUA");
+    reply.map(2);
+    reply.bulk(b"libraries_count");
+    reply.count(set.libraries.len());
+    reply.bulk(b"functions_count");
+    Ok(reply.count(set.function_count()))
+}

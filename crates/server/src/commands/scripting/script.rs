@@ -1,0 +1,176 @@
+//! SCRIPT: the scripts that EVALSHA finds.
+
+use super::ROW;
+use crate::call::{Call, Command};
+use crate::script::cache;
+use brisk_engine::command::{Arg, Flags, Spec};
+use brisk_engine::env::Garbage;
+use brisk_engine::{Args, CommandError, Outcome, Result};
+
+fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let source = args.bytes()?;
+    let machine = call.core.machine()?;
+    if call.core.parked.is_some() {
+        return Err(call.core.parked_error());
+    }
+    let entry = machine.script_from(source, true)?;
+    Ok(call.reply.bulk(&entry.script.digest))
+}
+
+fn exists(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    call.reply.array(args.remaining());
+    let scripts = &call.core.shared.scripts;
+    for word in args.rest() {
+        let known = cache::digest_from(word).is_some_and(|digest| scripts.find(&digest).is_some());
+        call.reply.integer(known.into());
+    }
+    Ok(Outcome::Replied)
+}
+
+fn flush(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let asked = args.remaining();
+    let sync = asked == 1 && args.take("SYNC");
+    let known = sync || asked == 0 || (asked == 1 && args.take("ASYNC"));
+    if !known {
+        return Err(CommandError::text("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
+    }
+    let flushed = call.core.shared.scripts.flush();
+    call.core.forget_flushed();
+    if !sync {
+        call.core.env.garbage.borrow_mut().push(Garbage::Other(Box::new(flushed)));
+    }
+    Ok(call.reply.ok())
+}
+
+fn debug(_: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let known = ["YES", "SYNC", "NO"].into_iter().any(|mode| args.take(mode));
+    if !known {
+        return Err(CommandError::text("ERR Use SCRIPT DEBUG YES/SYNC/NO"));
+    }
+    Err(CommandError::text("ERR this server has no debugger for scripts"))
+}
+
+fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.help(&[
+        "DEBUG (YES|SYNC|NO)",
+        "    There is no debugger: an error.",
+        "EXISTS <sha1> [<sha1> ...]",
+        "    Say of each digest whether there is such a script.",
+        "FLUSH [ASYNC|SYNC]",
+        "    Forget all scripts: while the client waits (SYNC) or in the background (ASYNC).",
+        "KILL",
+        "    End the scripts that take long and have written nothing.",
+        "LOAD <script>",
+        "    Keep a script without running it, and answer its digest.",
+    ]))
+}
+
+const LOAD: Command = Command {
+    spec: Spec {
+        name: "load",
+        summary: "Keeps a script for EVALSHA.",
+        complexity: "O(N) with N being the length in bytes of the script body.",
+        since: "2.6.0",
+        arity: 3,
+        flags: Flags::NOSCRIPT.union(Flags::STALE),
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        args: &[Arg::string("script")],
+        ..ROW
+    },
+    run: load,
+    subcommands: &[],
+};
+
+const EXISTS: Command = Command {
+    spec: Spec {
+        name: "exists",
+        summary: "Says which scripts are known.",
+        complexity: "O(N) with N being the number of scripts to check (so checking a single script \
+                     is an O(1) operation).",
+        since: "2.6.0",
+        arity: -3,
+        tips: &["request_policy:all_shards", "response_policy:agg_logical_and"],
+        args: &[Arg::string("sha1").multiple()],
+        ..ROW
+    },
+    run: exists,
+    subcommands: &[],
+};
+
+const FLUSH: Command = Command {
+    spec: Spec {
+        name: "flush",
+        summary: "Forgets all scripts.",
+        complexity: "O(N) with N being the number of scripts in cache",
+        since: "2.6.0",
+        arity: -2,
+        tips: &["request_policy:all_nodes", "response_policy:all_succeeded"],
+        args: &[Arg::one_of("async", &[Arg::token("async", "ASYNC"), Arg::token("sync", "SYNC")])
+            .since("6.2.0")
+            .optional()],
+        history: &[("6.2.0", "Added the `ASYNC` and `SYNC` flushing mode modifiers.")],
+        ..ROW
+    },
+    run: flush,
+    subcommands: &[],
+};
+
+const KILL: Command = Command {
+    spec: Spec {
+        name: "kill",
+        summary: "Ends scripts that take long and have written nothing.",
+        since: "2.6.0",
+        arity: 2,
+        flags: Flags::NOSCRIPT.union(Flags::ALLOW_BUSY),
+        tips: &["request_policy:all_shards", "response_policy:one_succeeded"],
+        ..ROW
+    },
+    run: |call, _| super::kill(call, true),
+    subcommands: &[],
+};
+
+const DEBUG: Command = Command {
+    spec: Spec {
+        name: "debug",
+        summary: "There is no debugger for scripts.",
+        since: "3.2.0",
+        arity: 3,
+        args: &[Arg::one_of(
+            "mode",
+            &[Arg::token("yes", "YES"), Arg::token("sync", "SYNC"), Arg::token("no", "NO")],
+        )],
+        ..ROW
+    },
+    run: debug,
+    subcommands: &[],
+};
+
+const HELP: Command = Command {
+    spec: Spec {
+        name: "help",
+        summary: "Explains the subcommands.",
+        since: "5.0.0",
+        arity: 2,
+        flags: Flags::LOADING.union(Flags::STALE),
+        ..ROW
+    },
+    run: help,
+    subcommands: &[],
+};
+
+const SCRIPT: Command = Command {
+    spec: Spec {
+        name: "script",
+        summary: "Manages the scripts that EVALSHA runs.",
+        since: "2.6.0",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        flags: Flags::empty(),
+        categories: brisk_engine::command::Categories::empty(),
+        ..ROW
+    },
+    run: help,
+    subcommands: &[DEBUG, EXISTS, FLUSH, HELP, KILL, LOAD],
+};
+
+pub(super) const COMMANDS: &[Command] = &[SCRIPT];

@@ -1,0 +1,220 @@
+//! The scripts that EVALSHA finds.
+//!
+//! A script that SCRIPT LOAD brought stays until SCRIPT FLUSH; of those that only EVAL brought, so
+//! many are kept. The workers compile them when they first need them, each for itself.
+
+use brisk_script::header::{self, ScriptFlags};
+use brisk_structures::sha1::sha1;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Scripts that are kept though nobody loaded them, at most.
+pub const EVALUATED_MAX: usize = 500;
+
+/// A script's name: the hexadecimal digits of the SHA1 of its text, in lower case.
+pub type Digest = [u8; 40];
+
+/// A script.
+#[derive(Debug)]
+pub struct Script {
+    pub digest: Digest,
+    pub source: Box<[u8]>,
+    pub flags: ScriptFlags,
+    /// The first line is no Lua, up to here.
+    pub header_len: usize,
+    /// It has used keys that it did not declare: it begins with everybody else standing still.
+    pub roams: AtomicBool,
+    /// It is kept only as long as there is room.
+    evictable: AtomicBool,
+    /// It ran since it was last looked at for eviction.
+    used: AtomicBool,
+    /// It was flushed or evicted: who still holds it must not run it.
+    gone: AtomicBool,
+}
+
+impl Script {
+    /// Whether it may still be run by its digest.
+    #[inline]
+    pub fn is_known(&self) -> bool {
+        !self.gone.load(Ordering::Relaxed)
+    }
+
+    /// It is about to run.
+    #[inline]
+    pub fn note_use(&self) {
+        if !self.used.load(Ordering::Relaxed) {
+            self.used.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// All scripts.
+#[derive(Debug, Default)]
+pub struct Scripts {
+    known: Mutex<Known>,
+    /// Grows with each flush.
+    generation: AtomicU64,
+    evicted: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    by_digest: HashMap<Digest, Arc<Script>>,
+    /// Those that may be evicted, and perhaps some that were loaded since.
+    evictable: VecDeque<Arc<Script>>,
+    bytes: u64,
+}
+
+impl Scripts {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The script of this digest.
+    pub fn find(&self, digest: &Digest) -> Option<Arc<Script>> {
+        self.lock().by_digest.get(digest).cloned()
+    }
+
+    /// A script by its text, if its header is one; it is not kept.
+    ///
+    /// # Errors
+    /// What is wrong with the header.
+    pub fn read(source: &[u8], digest: Digest) -> Result<Arc<Script>, Vec<u8>> {
+        let (flags, header_len) = header::of_script(source)?;
+        Ok(Arc::new(Script {
+            digest,
+            source: source.into(),
+            flags,
+            header_len,
+            roams: AtomicBool::new(false),
+            evictable: AtomicBool::new(true),
+            used: AtomicBool::new(false),
+            gone: AtomicBool::new(false),
+        }))
+    }
+
+    /// The flags in the header of a text, if it has a good one.
+    pub fn flags_in(source: &[u8]) -> Option<ScriptFlags> {
+        header::of_script(source).ok().map(|(flags, _)| flags)
+    }
+
+    /// Keeps a script, if it is not kept already; `loaded`: until it is flushed. The one to use.
+    pub fn keep(&self, script: Arc<Script>, loaded: bool) -> Arc<Script> {
+        let mut known = self.lock();
+        let script = match known.by_digest.get(&script.digest) {
+            Some(script) => Arc::clone(script),
+            None => {
+                known.bytes += bytes_of(&script);
+                known.by_digest.insert(script.digest, Arc::clone(&script));
+                if !loaded {
+                    known.evictable.push_back(Arc::clone(&script));
+                    self.make_room(&mut known);
+                }
+                script
+            }
+        };
+        if loaded {
+            script.evictable.store(false, Ordering::Relaxed);
+        }
+        script
+    }
+
+    /// Evicts the script that has gone unused for longest, as far as one bit each tells.
+    fn make_room(&self, known: &mut Known) {
+        while known.evictable.len() > EVALUATED_MAX {
+            let Some(script) = known.evictable.pop_front() else { return };
+            if !script.evictable.load(Ordering::Relaxed) {
+                continue;
+            }
+            if script.used.swap(false, Ordering::Relaxed) {
+                known.evictable.push_back(script);
+                continue;
+            }
+            script.gone.store(true, Ordering::Relaxed);
+            known.bytes -= bytes_of(&script);
+            known.by_digest.remove(&script.digest);
+            self.evicted.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets all scripts; what the workers have compiled goes when they next look.
+    pub fn flush(&self) -> Vec<Arc<Script>> {
+        let known = std::mem::take(&mut *self.lock());
+        self.generation.fetch_add(1, Ordering::Release);
+        let scripts: Vec<Arc<Script>> = known.by_digest.into_values().collect();
+        scripts.iter().for_each(|script| script.gone.store(true, Ordering::Relaxed));
+        scripts
+    }
+
+    /// Tells flushes apart.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// How many there are, the bytes they take, and how many were evicted.
+    pub fn figures(&self) -> (u64, u64, u64) {
+        let known = self.lock();
+        (known.by_digest.len() as u64, known.bytes, self.evicted.load(Ordering::Relaxed))
+    }
+}
+
+fn bytes_of(script: &Script) -> u64 {
+    (size_of::<Script>() + script.source.len()) as u64
+}
+
+/// The digest of a text.
+pub fn digest_of(source: &[u8]) -> Digest {
+    let mut digits = [0; 40];
+    for (byte, pair) in sha1(source).iter().zip(digits.chunks_exact_mut(2)) {
+        pair[0] = HEX[usize::from(byte >> 4)];
+        pair[1] = HEX[usize::from(byte & 15)];
+    }
+    digits
+}
+
+const HEX: [u8; 16] = *b"0123456789abcdef";
+
+/// A word as a digest; in any case of letters.
+pub fn digest_from(word: &[u8]) -> Option<Digest> {
+    let mut digest: Digest = word.try_into().ok()?;
+    digest.make_ascii_lowercase();
+    Some(digest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keep(scripts: &Scripts, source: &str, loaded: bool) -> Arc<Script> {
+        let digest = digest_of(source.as_bytes());
+        scripts.keep(Scripts::read(source.as_bytes(), digest).unwrap(), loaded)
+    }
+
+    #[test]
+    fn scripts_that_were_only_evaluated_make_room_for_others() {
+        let scripts = Scripts::default();
+        let loaded = keep(&scripts, "return 'loaded'", true);
+        let late = keep(&scripts, "return 'loaded late'", false);
+        keep(&scripts, "return 'loaded late'", true);
+        let used = keep(&scripts, "return 'used'", false);
+        let first = keep(&scripts, "return 'first'", false);
+        for number in 0..EVALUATED_MAX {
+            used.note_use();
+            keep(&scripts, &format!("return {number}"), false);
+        }
+        assert!(loaded.is_known() && late.is_known() && used.is_known());
+        assert!(!first.is_known() && scripts.find(&first.digest).is_none());
+        assert_eq!(scripts.figures().0 as usize, EVALUATED_MAX + 2);
+        scripts.flush();
+        assert!(!loaded.is_known());
+        assert_eq!(scripts.figures().1, 0);
+    }
+
+    #[test]
+    fn a_digest_is_the_sha1_in_hexadecimal() {
+        assert_eq!(&digest_of(b""), b"da39a3ee5e6b4b0d3255bfef95601890afd80709");
+        assert_eq!(digest_from(b"DA39A3EE5E6B4B0D3255BFEF95601890AFD80709"), Some(digest_of(b"")));
+        assert_eq!(digest_from(b"short"), None);
+    }
+}

@@ -1,0 +1,266 @@
+//! A command that a script calls.
+
+use super::desk::{Desk, Reach};
+use crate::acl::{Context, Denied, check};
+use crate::call::Call;
+use crate::session::Session;
+use crate::shared::armed;
+use crate::table::{Row, Run};
+use crate::worker::Core;
+use brisk_engine::args::PreparedKey;
+use brisk_engine::command::{Flags, Scope};
+use brisk_engine::ctx::Blocking;
+use brisk_engine::exec::{self, Invocation};
+use brisk_engine::{Args, CommandError, DbIndex, Reply, keyspec};
+use brisk_resp::Protocol;
+use brisk_script::{Called, Words};
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
+
+type Keys = SmallVec<[PreparedKey; 4]>;
+
+impl Core {
+    /// The row of what a script wants to run.
+    pub(super) fn row_of_script(&self, words: &Words) -> Option<&'static Row> {
+        let list = words.spans.as_slice();
+        let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
+        let row = self.shared.table.find(word(0))?;
+        if row.is_container() && list.len() > 1 {
+            return row.subcommand(word(1));
+        }
+        Some(row)
+    }
+
+    /// Whether the user of the session for which a script runs may run this command: the one place
+    /// where a script's commands are judged by access control.
+    pub(super) fn permit_script(
+        &self,
+        session: &Session,
+        row: &Row,
+        words: &Words,
+    ) -> Result<(), Denied> {
+        let list = words.spans.as_slice();
+        let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
+        check(&session.user, row, list.len(), &word)
+    }
+
+    /// The error for a script whose command is not allowed to its user, which is noted.
+    #[cold]
+    fn refuse_script(
+        &mut self,
+        session: &Session,
+        row: &Row,
+        words: &Words,
+        denied: Denied,
+    ) -> String {
+        let text = denied.text(&session.account.name, row, None);
+        let hasher = self.shared.keyspace.hasher();
+        let list = words.spans.as_slice();
+        let args = Args::new(&words.bytes, &words.spans, list, &[], hasher);
+        self.note_denied(session, row, &args, denied, Context::Script);
+        format!("ACL failure in script: {}", String::from_utf8_lossy(&text))
+    }
+
+    /// Runs a command for a script; its reply goes to `out`.
+    pub(super) fn call_from_script(
+        &mut self,
+        session: &mut Session,
+        desk: &Desk,
+        words: &Words,
+        protocol: Protocol,
+        out: &mut Vec<u8>,
+    ) -> Called {
+        let row = self.row_of_script(words);
+        if let Err(text) = self.admit_from_script(session, desk, row, words) {
+            if let Some(row) = row {
+                self.stats().commands[row.id].rejected.add(1);
+            }
+            let code = text.strip_prefix('-').unwrap_or("ERR");
+            self.stats().error_replies.add(1);
+            self.shared.count_error(code);
+            return Called::Refused(text);
+        }
+        let Some(row) = row else { return Called::Replied };
+        let keys = self.keys_of_script(row, words);
+        if !self.covers(session.db, &keys, row.spec.scope) {
+            desk.roamed.set(true);
+            if !self.widen() {
+                if !desk.acted.get() {
+                    desk.abandoned.set(true);
+                    return Called::Abandoned;
+                }
+                return Called::Refused(undeclared(&keys, words));
+            }
+        }
+        if row.has(Flags::WRITE) {
+            if !self.shared.scripting.running[self.id].begin_writing() {
+                desk.killed.set(true);
+                return Called::Abandoned;
+            }
+            desk.wrote.set(true);
+            desk.acted.set(true);
+        }
+        if matches!(row.run, Run::Server(_)) {
+            desk.acted.set(true);
+        }
+        session.protocol = protocol;
+        self.run_from_script(session, desk, row, &keys, words, out);
+        Called::Replied
+    }
+
+    /// The checks that a command of a script passes, in the order that clients can see.
+    fn admit_from_script(
+        &mut self,
+        session: &Session,
+        desk: &Desk,
+        row: Option<&'static Row>,
+        words: &Words,
+    ) -> Result<(), String> {
+        let Some(row) = row else { return Err("Unknown Redis command called from script".into()) };
+        if !row.spec.arity_admits(words.len()) || row.is_container() {
+            return Err("Wrong number of args calling Redis command from script".into());
+        }
+        // Blocking ones do not block here.
+        let refused = row.has(Flags::NOSCRIPT) && !row.has(Flags::BLOCKING);
+        if refused && !self.shared.scripting.all_commands.load(Ordering::Relaxed) {
+            return Err("This Redis command is not allowed from script".into());
+        }
+        if session.is_restricted()
+            && let Err(denied) = self.permit_script(session, row, words)
+        {
+            return Err(self.refuse_script(session, row, words, denied));
+        }
+        if desk.read_only.get()
+            && row.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
+        {
+            return Err("Write commands are not allowed from read-only scripts.".into());
+        }
+        if desk.lacks_memory.get() && !desk.wrote.get() && row.has(Flags::DENYOOM) {
+            return Err(format!("-{}", CommandError::OutOfMemory));
+        }
+        Ok(())
+    }
+
+    fn keys_of_script(&self, row: &Row, words: &Words) -> Keys {
+        let list = words.spans.as_slice();
+        let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
+        let hasher = self.shared.keyspace.hasher();
+        let mut keys = Keys::new();
+        for spec in row.spec.keys {
+            // A count that does not fit is the handler's to complain about.
+            let _ = keyspec::find_by(spec, list.len(), &word, &mut |at| {
+                keys.push(exec::prepare(at, &hasher.key(word(at))));
+            });
+        }
+        keys
+    }
+
+    /// Whether the unit may run a command on these keys.
+    fn covers(&mut self, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
+        match (&self.slow, &mut self.unit) {
+            (Some(Reach::Everything), _) => true,
+            (Some(Reach::Places(places)), _) => {
+                let held = |key: &PreparedKey| places.binary_search(&(db, key.slot)).is_ok();
+                scope == Scope::Keys && keys.iter().all(held)
+            }
+            (None, Some(unit)) if unit.is_alone() => true,
+            (None, Some(unit)) => scope == Scope::Keys && unit.holds(db, keys),
+            (None, None) => false,
+        }
+    }
+
+    /// Lets the unit that runs touch anything, by making everybody else stand still. False if another
+    /// script is in the way.
+    #[cold]
+    fn widen(&mut self) -> bool {
+        let shared = self.shared;
+        let Some(still) = shared.quiesce.stop_others_amid(self.id) else { return false };
+        if shared.scripting.others_are_slow(self.id) {
+            return false;
+        }
+        if self.slow.is_some() {
+            shared.widen_slow(self.id);
+            self.slow = Some(Reach::Everything);
+            return true;
+        }
+        let Some(unit) = &mut self.unit else { return false };
+        unit.release();
+        self.still = Some(still);
+        true
+    }
+
+    fn run_from_script(
+        &mut self,
+        session: &mut Session,
+        desk: &Desk,
+        row: &'static Row,
+        keys: &[PreparedKey],
+        words: &Words,
+        out: &mut Vec<u8>,
+    ) {
+        let shared = self.shared;
+        let list = words.spans.as_slice();
+        let hasher = shared.keyspace.hasher();
+        let mut args = Args::new(&words.bytes, &words.spans, list, keys, hasher);
+        if row.parent.is_some() {
+            args.skip_subcommand();
+        }
+        let mut replies = desk.replies.take();
+        let reply = Reply::new(&mut replies, session.protocol);
+        self.env.in_script.set(true);
+        self.limit_lookups(session, row, &args);
+        let result = match row.run {
+            Run::Data(run) => {
+                let (spec, parent, db) = (row.spec, row.parent, session.db);
+                let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
+                let unit = self.unit.as_mut().expect("a script runs within a unit");
+                let done = unit.run(&self.env, &call, keys, &mut args, reply);
+                done.map(|done| self.stats().changes.add(done.dirty))
+            }
+            Run::Server(run) => {
+                self.redacted.clear();
+                let mut call = Call { core: self, session, reply, row, prepared: keys };
+                run(&mut call, &mut args).map(|_| ())
+            }
+        };
+        self.env.in_script.set(false);
+        self.forget_limits();
+        match &result {
+            Ok(()) => {
+                replies.finish();
+                if replies.has_shared() {
+                    let gathered = std::cell::RefCell::new(out);
+                    replies.drain(
+                        |bytes| gathered.borrow_mut().extend_from_slice(bytes),
+                        |data| gathered.borrow_mut().extend_from_slice(&data),
+                    );
+                } else {
+                    std::mem::swap(out, replies.bytes_mut());
+                }
+            }
+            Err(error) => {
+                self.count_error(error);
+                brisk_resp::reply::encode::error(out, &error.wire());
+            }
+        }
+        replies.clear();
+        desk.replies.replace(replies);
+        self.account(session, row, result.is_err(), &args);
+        if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
+            self.tell_monitors_of_script(session, row, &args);
+        }
+        // They are words of this command, not of the script's.
+        self.redacted.clear();
+    }
+}
+
+/// The error of a script that has acted and cannot go on.
+fn undeclared(keys: &[PreparedKey], words: &Words) -> String {
+    let list = words.spans.as_slice();
+    let at = keys.first().map_or(0, |key| key.index as usize);
+    let word = String::from_utf8_lossy(words.spans.bytes(&words.bytes, list[at])).into_owned();
+    format!(
+        "Script used '{word}', which it did not declare, after it had acted, while another script \
+         did the same"
+    )
+}

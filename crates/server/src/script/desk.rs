@@ -1,0 +1,285 @@
+//! The present run of a worker's interpreter: what is true of it, and the host that it acts through.
+
+use super::slow::SlowScript;
+use crate::log::Level;
+use crate::session::Session;
+use crate::shared::Shared;
+use crate::table::Row;
+use crate::worker::Core;
+use brisk_engine::env::Aside;
+use brisk_engine::keyspace::Place;
+use brisk_engine::unit::Unit;
+use brisk_engine::{Args, ReplyBuffer};
+use brisk_resp::{Protocol, Spans};
+use brisk_script::{Called, Host, Pace, Words};
+use brisk_structures::lent::Lent;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How long a slow script runs before its worker turns to others again.
+const SLICE_NS: u64 = 2_000_000;
+/// How long the code of a library may run when it is loaded.
+const LOAD_NS_MAX: u64 = 500_000_000;
+/// How long past its slice, and how many questions, a script that has not written may stay where it
+/// cannot be suspended: in a function that `string.gsub` or `table.sort` calls.
+const UNSUSPENDED_NS_MAX: u64 = 1_000_000_000;
+const UNSUSPENDED_QUESTIONS_MAX: u32 = 1000;
+
+/// What a slow script may touch.
+#[derive(Debug, Clone)]
+pub enum Reach {
+    Everything,
+    /// In ascending order.
+    Places(Rc<[Place]>),
+}
+
+/// The host of a worker's interpreter.
+pub(super) struct Desk {
+    shared: &'static Shared,
+    worker: usize,
+    /// Present while the interpreter runs.
+    pub(super) core: Lent<Core>,
+    pub(super) session: Lent<Session>,
+    /// What commands answer, before it is read.
+    pub(super) replies: RefCell<ReplyBuffer>,
+    pub(super) is_eval: Cell<bool>,
+    pub(super) read_only: Cell<bool>,
+    /// Memory was short when the script began, and it does not say that it may take more.
+    pub(super) lacks_memory: Cell<bool>,
+    /// It has changed data.
+    pub(super) wrote: Cell<bool>,
+    /// It has done something that others can see; it cannot be forgotten any more.
+    pub(super) acted: Cell<bool>,
+    /// It can be suspended.
+    pub(super) parkable: Cell<bool>,
+    /// It could not go on and has done nothing yet.
+    pub(super) abandoned: Cell<bool>,
+    pub(super) killed: Cell<bool>,
+    /// It used keys that it did not declare.
+    pub(super) roamed: Cell<bool>,
+    pub(super) loading: Cell<bool>,
+    began_ticks: Cell<u64>,
+    slice_ends_ns: Cell<u64>,
+    /// Questions since the slice was over.
+    unsuspended: Cell<u32>,
+}
+
+impl Desk {
+    pub(super) fn new(shared: &'static Shared, worker: usize) -> Desk {
+        Desk {
+            shared,
+            worker,
+            core: Lent::nothing(),
+            session: Lent::nothing(),
+            replies: RefCell::default(),
+            is_eval: Cell::new(true),
+            read_only: Cell::new(false),
+            lacks_memory: Cell::new(false),
+            wrote: Cell::new(false),
+            acted: Cell::new(false),
+            parkable: Cell::new(false),
+            abandoned: Cell::new(false),
+            killed: Cell::new(false),
+            roamed: Cell::new(false),
+            loading: Cell::new(false),
+            began_ticks: Cell::new(0),
+            slice_ends_ns: Cell::new(u64::MAX),
+            unsuspended: Cell::new(0),
+        }
+    }
+
+    /// A script begins; what is said about it otherwise has been set.
+    pub(super) fn begin(&self) {
+        self.shared.scripting.running[self.worker].begin(self.is_eval.get());
+        for flag in [&self.wrote, &self.abandoned, &self.killed, &self.roamed, &self.loading] {
+            flag.set(false);
+        }
+        self.began_ticks.set(self.ticks());
+        self.slice_ends_ns.set(u64::MAX);
+        self.unsuspended.set(0);
+    }
+
+    /// A slow script gets another slice.
+    pub(super) fn begin_slice(&self) {
+        self.slice_ends_ns.set(self.elapsed_ns() + SLICE_NS);
+        self.unsuspended.set(0);
+    }
+
+    /// The code of a library is run.
+    pub(super) fn begin_loading(&self) {
+        self.loading.set(true);
+        self.began_ticks.set(self.ticks());
+    }
+
+    /// A script has ended.
+    pub(super) fn end(&self) {
+        self.shared.scripting.running[self.worker].end();
+    }
+
+    fn ticks(&self) -> u64 {
+        brisk_reactor::clock().ticks()
+    }
+
+    /// How long the script runs.
+    pub(super) fn elapsed_ns(&self) -> u64 {
+        let clock = brisk_reactor::clock();
+        clock.ns(clock.ticks().wrapping_sub(self.began_ticks.get()))
+    }
+
+    fn threshold_ns(&self, core: &Core) -> u64 {
+        match core.config.process.busy_reply_threshold_ms {
+            0 => u64::MAX,
+            ms => (ms.max(0) as u64).saturating_mul(1_000_000),
+        }
+    }
+
+    /// What becomes of a script that has become slow, or goes on being so.
+    fn pace_of(&self, core: &mut Core) -> Pace {
+        let elapsed = self.elapsed_ns();
+        if core.slow.is_none() {
+            if elapsed < self.threshold_ns(core) || !self.become_slow(core, elapsed) {
+                return Pace::GoOn;
+            }
+            self.slice_ends_ns.set(elapsed);
+        }
+        let over = elapsed.saturating_sub(self.slice_ends_ns.get());
+        if over == 0 && elapsed < self.slice_ends_ns.get() || !self.parkable.get() {
+            return Pace::GoOn;
+        }
+        self.unsuspended.set(self.unsuspended.get() + 1);
+        let often = self.unsuspended.get() > UNSUSPENDED_QUESTIONS_MAX;
+        if often && over > UNSUSPENDED_NS_MAX && !self.acted.get() {
+            self.killed.set(true);
+            return Pace::Stop;
+        }
+        Pace::Suspend
+    }
+
+    /// From now on the gate keeps others away from what the script touches, and they go on with
+    /// everything else. False if that is not possible at this moment.
+    fn become_slow(&self, core: &mut Core, elapsed_ns: u64) -> bool {
+        let Some(unit) = &mut core.unit else { return false };
+        let mut still = None;
+        let mut places = None;
+        if !unit.is_alone() {
+            still = self.shared.quiesce.stop_others_amid(self.worker);
+            if still.is_none() {
+                return false;
+            }
+            // A script that declares nothing may touch anything.
+            places = Some(unit.places()).filter(|places| !places.is_empty());
+            unit.release();
+        }
+        core.slow = Some(match &places {
+            None => Reach::Everything,
+            Some(places) => Reach::Places(places.as_slice().into()),
+        });
+        self.shared.begin_slow(SlowScript {
+            worker: self.worker,
+            is_eval: self.is_eval.get(),
+            name: Vec::new(),
+            command: Vec::new(),
+            began: Instant::now() - Duration::from_nanos(elapsed_ns),
+            places,
+        });
+        drop(still);
+        core.still = None;
+        true
+    }
+}
+
+impl Host for Desk {
+    fn call(&self, words: &Words, protocol: Protocol, reply: &mut Vec<u8>) -> Called {
+        let called = self.core.with(|core| {
+            self.session
+                .with(|session| core.call_from_script(session, self, words, protocol, reply))
+        });
+        let outside = "redis.call/pcall can only be called inside a script invocation";
+        called.flatten().unwrap_or_else(|| Called::Refused(outside.to_owned()))
+    }
+
+    fn may_call(&self, words: &Words) -> Option<bool> {
+        let judged = self.core.with(|core| {
+            self.session.with(|session| {
+                let row = core.row_of_script(words)?;
+                Some(core.permit_script(session, row, words).is_ok())
+            })
+        });
+        judged.flatten().flatten()
+    }
+
+    fn logs(&self, level: u8) -> bool {
+        self.shared.log.is_on(level_of(level))
+    }
+
+    fn log(&self, level: u8, line: &[u8]) {
+        let line = String::from_utf8_lossy(line);
+        self.shared.log.write(level_of(level), format_args!("{line}"));
+    }
+
+    fn pace(&self) -> Pace {
+        if self.loading.get() {
+            return if self.elapsed_ns() > LOAD_NS_MAX { Pace::Stop } else { Pace::GoOn };
+        }
+        if self.shared.scripting.running[self.worker].is_killed() || self.shared.shutdown.is_asked()
+        {
+            self.killed.set(true);
+            return Pace::Stop;
+        }
+        self.core.with(|core| self.pace_of(core)).unwrap_or(Pace::GoOn)
+    }
+}
+
+/// The levels of `redis.log`.
+fn level_of(level: u8) -> Level {
+    match level {
+        0 => Level::Debug,
+        1 => Level::Verbose,
+        2 => Level::Notice,
+        _ => Level::Warning,
+    }
+}
+
+/// A slow script between two slices.
+pub struct Parked {
+    pub(super) unit: Unit<'static>,
+    /// What its commands have left so far.
+    pub(super) aside: Aside,
+    /// What its commands see as their session; the client may be gone.
+    pub(super) session: Box<Session>,
+    pub(super) row: &'static Row,
+    pub(super) name: Vec<u8>,
+    pub(super) protocol: Protocol,
+    pub(super) request: Request,
+    /// How long it has run in its slices.
+    pub(super) ns: u64,
+}
+
+/// The words of a request, kept.
+#[derive(Default)]
+pub(super) struct Request {
+    bytes: Vec<u8>,
+    spans: Spans,
+}
+
+impl Request {
+    pub(super) fn of(args: &Args<'_>) -> Request {
+        let mut request = Request::default();
+        for word in args.words() {
+            request.spans.push(request.bytes.len(), word.len());
+            request.bytes.extend_from_slice(word);
+        }
+        request
+    }
+
+    pub(super) fn with_args<R>(
+        &self,
+        core: &mut Core,
+        show: impl FnOnce(&mut Core, &Args<'_>) -> R,
+    ) -> R {
+        let hasher = core.shared.keyspace.hasher();
+        let args = Args::new(&self.bytes, &self.spans, self.spans.as_slice(), &[], hasher);
+        show(core, &args)
+    }
+}

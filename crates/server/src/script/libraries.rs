@@ -1,0 +1,231 @@
+//! The libraries of functions.
+//!
+//! All workers see one set of libraries, which is replaced as a whole: so a library is there with all
+//! its functions, or not at all. A worker runs a library's code in its own interpreter when it first
+//! needs one of its functions; which functions there are was found out when it was loaded.
+
+use arc_swap::ArcSwap;
+use brisk_script::header::ScriptFlags;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A library.
+#[derive(Debug)]
+pub struct Library {
+    /// Never used again for another.
+    pub id: u64,
+    pub name: Vec<u8>,
+    pub code: Box<[u8]>,
+    /// The first line is no Lua, up to here.
+    pub header_len: usize,
+    /// In the order in which they were registered.
+    pub functions: Vec<Arc<Function>>,
+}
+
+/// A function of a library.
+#[derive(Debug)]
+pub struct Function {
+    pub name: Vec<u8>,
+    pub description: Option<Vec<u8>>,
+    pub flags: ScriptFlags,
+    /// It has used keys that it did not declare: it begins with everybody else standing still.
+    pub roams: AtomicBool,
+}
+
+/// All libraries at one moment.
+#[derive(Debug, Default)]
+pub struct Set {
+    pub libraries: BTreeMap<Vec<u8>, Arc<Library>>,
+    /// By name in lower case.
+    functions: HashMap<Vec<u8>, (Arc<Library>, Arc<Function>)>,
+}
+
+/// What becomes of libraries that are there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    Append,
+    Replace,
+    Flush,
+}
+
+impl Set {
+    /// The function of this name, in any case.
+    pub fn function(&self, name: &[u8]) -> Option<&(Arc<Library>, Arc<Function>)> {
+        self.functions.get(name).or_else(|| self.functions.get(&name.to_ascii_lowercase()))
+    }
+
+    /// How many functions there are.
+    pub fn function_count(&self) -> usize {
+        self.functions.len()
+    }
+
+    /// Bytes that libraries take, roughly.
+    pub fn bytes(&self) -> u64 {
+        let of_function = |function: &Arc<Function>| {
+            let description = function.description.as_ref().map_or(0, Vec::len);
+            size_of::<Function>() + 2 * function.name.len() + description
+        };
+        let of_library = |library: &Arc<Library>| {
+            let functions: usize = library.functions.iter().map(of_function).sum();
+            size_of::<Library>() + library.name.len() + library.code.len() + functions
+        };
+        self.libraries.values().map(|library| of_library(library) as u64).sum()
+    }
+
+    fn remove(&mut self, name: &[u8]) -> Option<Arc<Library>> {
+        let library = self.libraries.remove(name)?;
+        for function in &library.functions {
+            self.functions.remove(&function.name.to_ascii_lowercase());
+        }
+        Some(library)
+    }
+
+    /// Adds libraries, or says why that is not possible.
+    fn add(&mut self, new: &[Arc<Library>]) -> Result<(), Vec<u8>> {
+        for library in new {
+            for function in &library.functions {
+                let entry = (Arc::clone(library), Arc::clone(function));
+                if self.functions.insert(function.name.to_ascii_lowercase(), entry).is_some() {
+                    return Err([b"Function ", &function.name[..], b" already exists"].concat());
+                }
+            }
+            self.libraries.insert(library.name.clone(), Arc::clone(library));
+        }
+        Ok(())
+    }
+
+    fn copy(&self) -> Set {
+        Set { libraries: self.libraries.clone(), functions: self.functions.clone() }
+    }
+}
+
+/// The libraries in force.
+#[derive(Debug, Default)]
+pub struct Libraries {
+    set: ArcSwap<Set>,
+    /// Held while the set is replaced.
+    changing: Mutex<()>,
+    generation: AtomicU64,
+    next_id: AtomicU64,
+}
+
+impl Libraries {
+    /// The libraries at this moment.
+    pub fn now(&self) -> Arc<Set> {
+        self.set.load_full()
+    }
+
+    /// Tells sets apart.
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    /// A number for a new library.
+    pub fn new_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Adds a library that was loaded, in place of one of its name if `replace`.
+    ///
+    /// # Errors
+    /// A text without its code word.
+    pub fn load(&self, library: Library, replace: bool) -> Result<(), Vec<u8>> {
+        let library = Arc::new(library);
+        self.change(|set| {
+            if set.remove(&library.name).is_some() && !replace {
+                return Err([b"Library '", &library.name[..], b"' already exists"].concat());
+            }
+            set.add(&[library])
+        })
+    }
+
+    /// Adds the libraries of a payload.
+    ///
+    /// # Errors
+    /// A text without its code word.
+    pub fn restore(&self, new: &[Arc<Library>], policy: Policy) -> Result<(), Vec<u8>> {
+        self.change(|set| {
+            if policy == Policy::Flush {
+                *set = Set::default();
+            }
+            for library in new {
+                if set.remove(&library.name).is_some() && policy == Policy::Append {
+                    return Err([b"Library ", &library.name[..], b" already exists"].concat());
+                }
+            }
+            set.add(new)
+        })
+    }
+
+    /// Removes a library; false if there is none.
+    pub fn delete(&self, name: &[u8]) -> bool {
+        self.change(|set| set.remove(name).map(|_| ()).ok_or(Vec::new())).is_ok()
+    }
+
+    /// Removes all libraries.
+    pub fn flush(&self) -> Arc<Set> {
+        let before = self.now();
+        let _ = self.change(|set| {
+            *set = Set::default();
+            Ok(())
+        });
+        before
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Set) -> Result<(), Vec<u8>>) -> Result<(), Vec<u8>> {
+        let _guard: MutexGuard<'_, ()> =
+            self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut set = self.set.load().copy();
+        change(&mut set)?;
+        self.set.store(Arc::new(set));
+        self.generation.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn library(libraries: &Libraries, name: &str, functions: &[&str]) -> Library {
+        let function = |name: &&str| {
+            Arc::new(Function {
+                name: name.as_bytes().to_vec(),
+                description: None,
+                flags: ScriptFlags::empty(),
+                roams: AtomicBool::new(false),
+            })
+        };
+        Library {
+            id: libraries.new_id(),
+            name: name.as_bytes().to_vec(),
+            code: Box::default(),
+            header_len: 0,
+            functions: functions.iter().map(function).collect(),
+        }
+    }
+
+    #[test]
+    fn a_change_that_fails_leaves_everything_as_it_was() {
+        let all = Libraries::default();
+        all.load(library(&all, "a", &["f", "g"]), false).unwrap();
+        all.load(library(&all, "b", &["h"]), false).unwrap();
+        let text = |result: Result<(), Vec<u8>>| String::from_utf8(result.unwrap_err()).unwrap();
+        assert_eq!(text(all.load(library(&all, "a", &["x"]), false)), "Library 'a' already exists");
+        assert_eq!(
+            text(all.load(library(&all, "a", &["x", "H"]), true)),
+            "Function H already exists"
+        );
+        let new = [Arc::new(library(&all, "c", &["y"])), Arc::new(library(&all, "b", &["z"]))];
+        assert_eq!(text(all.restore(&new, Policy::Append)), "Library b already exists");
+        assert_eq!(all.now().function_count(), 3);
+        assert!(all.now().function(b"F").is_some() && all.now().function(b"y").is_none());
+        all.restore(&new, Policy::Replace).unwrap();
+        assert_eq!(all.now().function_count(), 4);
+        assert!(all.delete(b"a") && !all.delete(b"a"));
+        assert!(all.now().function(b"f").is_none());
+        all.restore(&new[..1], Policy::Flush).unwrap();
+        assert_eq!(all.now().libraries.len(), 1);
+    }
+}

@@ -1,0 +1,215 @@
+//! Scripts that run, and those that take long.
+//!
+//! A script that has run for `busy-reply-threshold` is *slow*. Until then it kept others away by the
+//! slots it held, or by everybody standing still. Both would keep whole workers waiting, so when it
+//! becomes slow it is put on a list here, a bit is armed, and its locks are given back: from then on
+//! the gate keeps others away. Who asks for one of its keys, or for anything that does not name keys,
+//! hears BUSY; commands on other keys are served, and so are the few that the row says are allowed.
+
+use crate::shared::{Shared, armed};
+use brisk_engine::keyspace::Place;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+const RUNNING: u8 = 1;
+const EVAL: u8 = 1 << 1;
+const WROTE: u8 = 1 << 2;
+const KILLED: u8 = 1 << 3;
+
+/// What others can see of the script that a worker runs.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub struct Running(AtomicU8);
+
+impl Running {
+    /// A script begins.
+    #[inline]
+    pub fn begin(&self, is_eval: bool) {
+        self.0.store(RUNNING | if is_eval { EVAL } else { 0 }, Ordering::Relaxed);
+    }
+
+    /// It has ended.
+    #[inline]
+    pub fn end(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// It is about to write. False if somebody has killed it: then it must not.
+    #[inline]
+    pub fn begin_writing(&self) -> bool {
+        let before = self.0.fetch_or(WROTE, Ordering::SeqCst);
+        before & KILLED == 0
+    }
+
+    /// Somebody has killed it.
+    #[inline]
+    pub fn is_killed(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & KILLED != 0
+    }
+
+    fn kill(&self, wants_eval: bool) -> Kill {
+        let mut state = self.0.load(Ordering::SeqCst);
+        loop {
+            if state & RUNNING == 0 {
+                return Kill::Nothing;
+            }
+            if state & WROTE != 0 {
+                return Kill::Unkillable;
+            }
+            if (state & EVAL != 0) != wants_eval {
+                return Kill::OtherKind;
+            }
+            let swap = (Ordering::SeqCst, Ordering::SeqCst);
+            match self.0.compare_exchange(state, state | KILLED, swap.0, swap.1) {
+                Ok(_) => return Kill::Killed,
+                Err(now) => state = now,
+            }
+        }
+    }
+}
+
+/// What SCRIPT KILL or FUNCTION KILL achieved; what comes later counts for more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kill {
+    Nothing,
+    OtherKind,
+    Unkillable,
+    Killed,
+}
+
+/// A script that takes long.
+#[derive(Debug)]
+pub struct SlowScript {
+    pub worker: usize,
+    pub is_eval: bool,
+    /// The digest, or the function's name.
+    pub name: Vec<u8>,
+    /// The words of the command.
+    pub command: Vec<Vec<u8>>,
+    pub began: Instant,
+    /// What it may touch, in ascending order; `None` for everything.
+    pub places: Option<Vec<Place>>,
+}
+
+/// What the workers run.
+#[derive(Debug)]
+pub struct Scripting {
+    pub running: Box<[Running]>,
+    slow: Mutex<Vec<SlowScript>>,
+    /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call any command.
+    pub all_commands: AtomicBool,
+    /// Bytes that the workers' interpreters take.
+    pub interpreter_bytes: Box<[AtomicUsize]>,
+}
+
+impl Scripting {
+    pub fn new(workers: usize) -> Scripting {
+        Scripting {
+            running: (0..workers).map(|_| Running::default()).collect(),
+            slow: Mutex::default(),
+            all_commands: AtomicBool::new(false),
+            interpreter_bytes: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<SlowScript>> {
+        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes that all interpreters take.
+    pub fn interpreter_bytes(&self) -> u64 {
+        let bytes = |bytes: &AtomicUsize| bytes.load(Ordering::Relaxed) as u64;
+        self.interpreter_bytes.iter().map(bytes).sum()
+    }
+
+    /// Whether a script of another worker is slow.
+    pub fn others_are_slow(&self, worker: usize) -> bool {
+        self.lock().iter().any(|script| script.worker != worker)
+    }
+
+    /// Shows the script that has been slow for longest.
+    pub fn with_slowest<R>(&self, show: impl FnOnce(Option<&SlowScript>) -> R) -> R {
+        show(self.lock().first())
+    }
+
+    /// What FUNCTION STATS tells of a slow script; how many milliseconds it has run.
+    pub fn describe(&self, worker: usize, name: &[u8], command: Vec<Vec<u8>>) -> u64 {
+        let mut slow = self.lock();
+        let Some(script) = slow.iter_mut().find(|script| script.worker == worker) else { return 0 };
+        script.name = name.to_vec();
+        script.command = command;
+        script.began.elapsed().as_millis() as u64
+    }
+
+    /// What somebody hears who must keep away: `places` is what they ask for, `None` if that cannot
+    /// be said.
+    pub fn refusal(&self, places: Option<&mut dyn Iterator<Item = Place>>) -> Option<&'static str> {
+        let slow = self.lock();
+        let refuse = |script: &SlowScript| Some(busy(script.is_eval));
+        let Some(wanted) = places else { return slow.first().and_then(refuse) };
+        if let Some(script) = slow.iter().find(|script| script.places.is_none()) {
+            return refuse(script);
+        }
+        for place in wanted {
+            let holds = |script: &&SlowScript| {
+                script.places.as_ref().is_some_and(|held| held.binary_search(&place).is_ok())
+            };
+            if let Some(script) = slow.iter().find(holds) {
+                return refuse(script);
+            }
+        }
+        None
+    }
+
+    /// Ends scripts that have not written: the slow ones if there are any, else those that run.
+    pub fn kill(&self, wants_eval: bool) -> Kill {
+        let slow: Vec<usize> = self.lock().iter().map(|script| script.worker).collect();
+        let all = 0..self.running.len();
+        let workers: Vec<usize> = if slow.is_empty() { all.collect() } else { slow };
+        let kill = |worker: usize| self.running[worker].kill(wants_eval);
+        workers.into_iter().map(kill).max().unwrap_or(Kill::Nothing)
+    }
+}
+
+/// The error for who must keep away.
+pub fn busy(is_eval: bool) -> &'static str {
+    if is_eval {
+        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
+    } else {
+        "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
+    }
+}
+
+impl Shared {
+    /// A script has become slow. The caller sees to it that nobody is in the middle of a command that
+    /// it concerns.
+    pub fn begin_slow(&self, script: SlowScript) {
+        let scripting = &self.scripting;
+        let mut slow = scripting.lock();
+        slow.push(script);
+        self.arm(armed::BUSY, true);
+        drop(slow);
+        self.quiesce.refuse();
+    }
+
+    /// A slow script may now touch anything. The caller sees to it as for [`Shared::begin_slow`].
+    pub fn widen_slow(&self, worker: usize) {
+        let mut slow = self.scripting.lock();
+        slow.iter_mut().filter(|script| script.worker == worker).for_each(|s| s.places = None);
+    }
+
+    /// A slow script has ended: what it held back may go on.
+    pub fn end_slow(&self, worker: usize) {
+        let mut slow = self.scripting.lock();
+        slow.retain(|script| script.worker != worker);
+        if slow.is_empty() {
+            self.arm(armed::BUSY, false);
+        }
+        drop(slow);
+        self.quiesce.admit();
+        for mailbox in &self.mailboxes {
+            mailbox.send(crate::mailbox::Message::Unpause);
+        }
+    }
+}

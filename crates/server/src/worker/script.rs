@@ -1,0 +1,35 @@
+//! A slow script of this worker: between two of its slices the worker turns to its sessions.
+
+use super::{Core, Worker};
+use crate::script::slow::busy;
+use brisk_engine::CommandError;
+use brisk_reactor::Control;
+
+impl Worker {
+    /// Lets the script go on for a slice, if there is one.
+    pub(super) fn go_on_with_script(&mut self, io: &mut Control) {
+        if self.core.parked.is_none() {
+            return;
+        }
+        self.core.shared.quiesce.checkpoint(self.core.id);
+        if let Some(delivery) = self.core.go_on_with_script() {
+            self.deliver(io, delivery);
+        }
+        self.core.free_garbage();
+    }
+}
+
+impl Core {
+    /// What is answered to who wants to run another script meanwhile.
+    pub(crate) fn parked_error(&self) -> CommandError {
+        CommandError::text(busy(self.is_parked_eval()))
+    }
+
+    /// Lets the interpreter forget what was flushed.
+    pub(crate) fn forget_flushed(&mut self) {
+        if let Some(machine) = &self.machine {
+            machine.refresh();
+            machine.publish_memory();
+        }
+    }
+}

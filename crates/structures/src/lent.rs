@@ -1,0 +1,89 @@
+//! A place where a value is lent for a while: code that cannot be handed a reference, such as a
+//! function that an interpreter keeps, finds it there while its owner waits.
+//!
+//! ```text
+//!  owner: lend(&mut value, || run)          callback, somewhere below run: with(|value| …)
+//! ```
+//!
+//! Invariants
+//!  1. The pointer is present only while [`Lent::lend`] runs, which holds the exclusive borrow that it
+//!     was made from and does not use it.
+//!  2. It is absent while [`Lent::with`] has made a reference of it, so there is one at a time.
+//!  3. `Cell` and `NonNull` keep the place on one thread, where 1 and 2 follow from the order of calls.
+
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// A place for one borrowed value. O(1) everywhere.
+#[derive(Debug)]
+pub struct Lent<T>(Cell<Option<NonNull<T>>>);
+
+impl<T> Lent<T> {
+    /// A place with nothing in it.
+    pub const fn nothing() -> Lent<T> {
+        Lent(Cell::new(None))
+    }
+
+    /// Lends `value` while `during` runs.
+    #[inline]
+    pub fn lend<R>(&self, value: &mut T, during: impl FnOnce() -> R) -> R {
+        let before = self.0.replace(Some(NonNull::from(value)));
+        let _back = PutBack { place: self, pointer: before };
+        during()
+    }
+
+    /// Shows what is lent; `None` if nothing is, or if it is being shown already.
+    #[inline]
+    pub fn with<R>(&self, action: impl FnOnce(&mut T) -> R) -> Option<R> {
+        let mut pointer = self.0.take()?;
+        let _back = PutBack { place: self, pointer: Some(pointer) };
+        // SAFETY: 1, 2: made from a borrow that is still held and not used meanwhile, and there is
+        // no other reference of it until `_back` is dropped, after `action`.
+        Some(action(unsafe { pointer.as_mut() }))
+    }
+}
+
+/// Restores the place, also when a panic passes.
+struct PutBack<'a, T> {
+    place: &'a Lent<T>,
+    pointer: Option<NonNull<T>>,
+}
+
+impl<T> Drop for PutBack<'_, T> {
+    fn drop(&mut self) {
+        self.place.0.set(self.pointer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Lent;
+
+    #[test]
+    fn a_value_is_there_while_it_is_lent_and_seen_once_at_a_time() {
+        let place = Lent::nothing();
+        assert_eq!(place.with(|n: &mut u32| *n), None);
+        let mut value = 1;
+        place.lend(&mut value, || {
+            assert_eq!(place.with(|n| std::mem::replace(n, 2)), Some(1));
+            let nested = place.with(|n| (*n, place.with(|n| *n)));
+            assert_eq!(nested, Some((2, None)));
+            let mut inner = 7;
+            place.lend(&mut inner, || assert_eq!(place.with(|n| *n), Some(7)));
+            assert_eq!(place.with(|n| *n), Some(2));
+        });
+        assert_eq!(value, 2);
+        assert_eq!(place.with(|n| *n), None);
+    }
+
+    #[test]
+    fn a_panic_takes_the_value_out_of_the_place() {
+        let place = Lent::nothing();
+        let mut value = 1;
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            place.lend(&mut value, || place.with(|n: &mut i32| assert_eq!(*n, 2)));
+        }));
+        assert!(caught.is_err());
+        assert_eq!(place.with(|n| *n), None);
+    }
+}

@@ -1,0 +1,465 @@
+//! Scripts and functions over sockets: what they return, what they may do, what others see of them,
+//! and what becomes of those that take long.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::reply::Reply;
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Launch, Server, assert_reply, each_config, wait_until};
+use brisk_tests::with_workers;
+use std::time::Duration;
+
+const BUSY: &str = "(error) BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
+                    SHUTDOWN NOSAVE.";
+
+/// EVAL of `source` with `keys` of the words as keys.
+#[track_caller]
+fn eval(conn: &mut Conn, source: &str, keys: usize, words: &[&str]) -> Reply {
+    let keys = keys.to_string();
+    let mut request = vec!["EVAL", source, &keys];
+    request.extend(words);
+    conn.call(&request)
+}
+
+/// A script that another connection runs until it is stopped. The server says when it is slow.
+fn run_slow(server: &Server, conn: &mut Conn, source: &str, key: Option<&str>) {
+    let words = match key {
+        Some(key) => format!("EVAL \"{source}\" 1 {key}"),
+        None => format!("EVAL \"{source}\" 0"),
+    };
+    conn.send(&words);
+    let mut probe = server.connect();
+    wait_until("the script is slow", || probe.cmd("PING").to_string() == BUSY);
+}
+
+#[test]
+fn a_script_gets_its_keys_and_arguments_and_calls_commands() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let source = "return {KEYS[1], ARGV[1], redis.call('SET', KEYS[1], ARGV[1]), \
+                      redis.call('GET', KEYS[1]), #KEYS, #ARGV}";
+        let reply = eval(&mut conn, source, 1, &["k", "v"]).to_string();
+        assert_eq!(reply, "1) \"k\"\n2) \"v\"\n3) OK\n4) \"v\"\n5) (integer) 1\n6) (integer) 1");
+        assert_reply!(conn, "GET k", "\"v\"");
+        for (line, reply) in [
+            ("EVAL 'return 1' x", "(error) ERR value is not an integer or out of range"),
+            ("EVAL 'return 1' -1", "(error) ERR Number of keys can't be negative"),
+            (
+                "EVAL 'return 1' 1",
+                "(error) ERR Number of keys can't be greater than number of args",
+            ),
+            ("EVALSHA short 0", "(error) NOSCRIPT No matching script. Please use EVAL."),
+            ("FCALL nofunction 0", "(error) ERR Function not found"),
+            ("SCRIPT FLUSH NOW", "(error) ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
+            ("SCRIPT KILL", "(error) NOTBUSY No scripts in execution right now."),
+            ("FUNCTION KILL", "(error) NOTBUSY No scripts in execution right now."),
+        ] {
+            assert_reply!(conn, line, reply);
+        }
+    });
+}
+
+#[test]
+fn errors_name_the_script_and_the_line() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        conn.cmd("SET text x");
+        for (source, reply) in [
+            ("\nreturn redis.call('INCR', KEYS[1])", "ERR value is not an integer or out of range"),
+            (
+                "return redis.call('LPUSH', KEYS[1], 1)",
+                "WRONGTYPE Operation against a key holding \
+              the wrong kind of value",
+            ),
+            ("error('broken')", "ERR user_script:1: broken"),
+            ("error({err='OWN error'})", "OWN error"),
+            ("return redis.call('BLAH')", "ERR Unknown Redis command called from script"),
+            (
+                "return redis.call('GET')",
+                "ERR Wrong number of args calling Redis command from script",
+            ),
+            (
+                "return redis.call('EVAL', '', 0)",
+                "ERR This Redis command is not allowed from script",
+            ),
+        ] {
+            let digest = conn.call(&["SCRIPT", "LOAD", source]).to_string();
+            let digest = digest.trim_matches('"');
+            let line = if source.starts_with('\n') { 2 } else { 1 };
+            let expected = format!("(error) {reply} script: {digest}, on @user_script:{line}.");
+            assert_eq!(eval(&mut conn, source, 1, &["text"]).to_string(), expected);
+        }
+        let reply = eval(&mut conn, "return {err='MINE is returned'}", 0, &[]).to_string();
+        assert_eq!(reply, "(error) MINE is returned");
+        let reply = eval(&mut conn, "local ok = pcall(redis.call, 'BLAH') return ok", 0, &[]);
+        assert_eq!(reply.to_string(), "(nil)");
+    });
+}
+
+#[test]
+fn scripts_are_found_by_their_digest_until_they_are_flushed() {
+    each_config(|server| {
+        let [mut conn, mut other] = server.connections();
+        let digest = conn.call(&["SCRIPT", "LOAD", "return ARGV[1]"]).text();
+        let upper = digest.to_uppercase();
+        assert_reply!(other, &format!("EVALSHA {digest} 0 a"), "\"a\"");
+        assert_reply!(other, &format!("EVALSHA {upper} 0 b"), "\"b\"");
+        assert_reply!(
+            other,
+            &format!("SCRIPT EXISTS {digest} x"),
+            "1) (integer) 1\n2) (integer) 0"
+        );
+        assert_reply!(conn, "SCRIPT FLUSH", "OK");
+        let gone = "(error) NOSCRIPT No matching script. Please use EVAL.";
+        assert_reply!(other, &format!("EVALSHA {digest} 0 a"), gone);
+        assert_reply!(conn, &format!("EVALSHA {digest} 0 a"), gone);
+        assert_reply!(conn, "EVAL 'return ARGV[1]' 0 c", "\"c\"");
+        assert_reply!(other, &format!("EVALSHA_RO {digest} 0 d"), "\"d\"");
+    });
+}
+
+#[test]
+fn read_only_scripts_write_nothing() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let text = "ERR Write commands are not allowed from read-only scripts.";
+        for line in [
+            "EVAL_RO \"return redis.call('SET', KEYS[1], 1)\" 1 k",
+            "EVAL \"#!lua flags=no-writes\\nreturn redis.call('SET', KEYS[1], 1)\" 1 k",
+            "EVAL_RO \"return redis.call('PUBLISH', 'c', 1)\" 0",
+        ] {
+            let reply = conn.cmd(line).to_string();
+            assert!(reply.starts_with(&format!("(error) {text}")), "{line}: {reply}");
+        }
+        assert_reply!(conn, "EXISTS k", "(integer) 0");
+        assert_reply!(
+            conn,
+            "EVAL_RO \"#!lua\\nreturn 1\" 0",
+            "(error) ERR Can not execute a script with write flag using *_ro command."
+        );
+    });
+}
+
+#[test]
+fn what_a_script_selects_and_speaks_is_its_own() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let source = "redis.setresp(3) redis.call('SELECT', 9) redis.call('SET', KEYS[1], 1) \
+                      return redis.call('HGETALL', 'none')";
+        let reply = eval(&mut conn, source, 1, &["k"]).to_string();
+        assert!(reply == "(empty array)" || reply == "(empty hash)", "{reply}");
+        assert_reply!(conn, "EXISTS k", "(integer) 0");
+        conn.cmd("SELECT 9");
+        assert_reply!(conn, "EXISTS k", "(integer) 1");
+    });
+}
+
+/// Keys that a script does not declare are used as correctly: nobody sees it half done.
+#[test]
+fn scripts_are_atomic_whatever_they_declare() {
+    const TURNS: usize = 400;
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    conn.cmd("MSET a 0 b 0");
+    // Undeclared, partly declared after a write, declared.
+    let sources = [
+        ("redis.call('INCR', 'a') redis.call('INCR', 'b') return 1", 0),
+        ("redis.call('INCR', KEYS[1]) redis.call('INCR', 'b') return 1", 1),
+        ("redis.call('INCR', KEYS[1]) redis.call('INCR', KEYS[2]) return 1", 2),
+    ];
+    std::thread::scope(|scope| {
+        for (source, keys) in sources {
+            let server = &server;
+            scope.spawn(move || {
+                let mut conn = server.connect();
+                for _ in 0..TURNS {
+                    let reply = eval(&mut conn, source, keys, &["a", "b"][..keys]).to_string();
+                    // Two that both went beyond their keys after a write, for the first time.
+                    let collided = reply.contains("did not declare");
+                    assert!(reply == "(integer) 1" || collided, "{reply}");
+                    assert!(!collided, "{reply}");
+                }
+            });
+        }
+        let server = &server;
+        scope.spawn(move || {
+            let mut conn = server.connect();
+            for _ in 0..TURNS {
+                let both = conn.cmd("MGET a b");
+                let both = both.elements();
+                assert_eq!(both[0].text(), both[1].text());
+            }
+        });
+    });
+    let total = (3 * TURNS).to_string();
+    assert_reply!(conn, "MGET a b", format!("1) \"{total}\"\n2) \"{total}\""));
+}
+
+#[test]
+fn scripts_run_within_transactions() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "MULTI", "OK");
+        for line in [
+            "SET k 1",
+            "EVAL \"return redis.call('INCR', KEYS[1])\" 1 k",
+            "EVAL \"return redis.call('INCRBY', 'other', 5)\" 0",
+            "EVAL \"error('x')\" 0",
+            "GET k",
+        ] {
+            assert_reply!(conn, line, "QUEUED");
+        }
+        let reply = conn.cmd("EXEC").to_string();
+        let lines: Vec<&str> = reply.lines().collect();
+        assert_eq!(lines[..3], ["1) OK", "2) (integer) 2", "3) (integer) 5"]);
+        assert!(lines[3].contains("user_script:1: x script:"), "{reply}");
+        assert_eq!(lines[4], "5) \"2\"");
+    });
+}
+
+#[test]
+fn commands_that_wait_do_not_wait_in_a_script() {
+    each_config(|server| {
+        if subject_is_redis() {
+            // Of 7.0, which refuses them.
+            return;
+        }
+        let mut conn = server.connect();
+        let source = "return redis.call('BLPOP', KEYS[1], 0)";
+        assert_eq!(eval(&mut conn, source, 1, &["none"]).to_string(), "(nil)");
+        conn.cmd("RPUSH some x");
+        let reply = eval(&mut conn, source, 1, &["some"]).to_string();
+        assert_eq!(reply, "1) \"some\"\n2) \"x\"");
+    });
+}
+
+#[test]
+fn monitors_see_a_script_and_then_its_commands() {
+    let server = Launch::subject().start();
+    let [mut conn, mut monitor] = server.connections();
+    assert_reply!(monitor, "MONITOR", "OK");
+    eval(&mut conn, "return redis.call('SET', KEYS[1], 1)", 1, &["k"]);
+    let first = monitor.reply().to_string();
+    let second = monitor.reply().to_string();
+    assert!(first.contains("\"EVAL\""), "{first}");
+    assert!(second.contains("[0 lua] \"SET\" \"k\" \"1\""), "{second}");
+}
+
+#[test]
+fn a_runaway_script_is_killed_and_others_are_answered_meanwhile() {
+    for workers in [1, 2] {
+        let server = with_workers(workers).set("busy-reply-threshold", "50").start();
+        let [mut runner, mut conn, mut other] = server.connections();
+        run_slow(&server, &mut runner, "while true do end", None);
+        assert_reply!(conn, "GET k", BUSY);
+        assert_reply!(conn, "FUNCTION KILL", BUSY);
+        assert_reply!(conn, "MULTI", "OK");
+        assert_reply!(conn, "SET k 1", BUSY);
+        let aborted = "(error) EXECABORT Transaction discarded because of previous errors.";
+        let refused = conn.cmd("EXEC").to_string();
+        assert!(refused == aborted || refused.contains("BUSY"), "{refused}");
+        assert_reply!(other, "SCRIPT KILL", "OK");
+        let end = runner.reply().to_string();
+        assert!(end.contains("Script killed by user with SCRIPT KILL..."), "{end}");
+        wait_until("the server serves again", || conn.cmd("PING").to_string() == "PONG");
+        assert_reply!(runner, "EVAL 'return 1' 0", "(integer) 1");
+        assert_reply!(other, "SCRIPT KILL", "(error) NOTBUSY No scripts in execution right now.");
+    }
+}
+
+#[test]
+fn a_script_that_catches_everything_is_killed_as_well() {
+    let server = with_workers(1).set("busy-reply-threshold", "50").start();
+    let [mut runner, mut conn] = server.connections();
+    for source in [
+        "while true do pcall(function() while true do end end) end",
+        "local c = coroutine.wrap(function() while true do end end) c()",
+    ] {
+        run_slow(&server, &mut runner, source, None);
+        assert_reply!(conn, "SCRIPT KILL", "OK");
+        assert!(runner.reply().to_string().starts_with("(error) ERR"), "{source}");
+        wait_until("the server serves again", || conn.cmd("PING").to_string() == "PONG");
+    }
+}
+
+#[test]
+fn a_script_that_wrote_is_not_killed_and_ends_with_the_server() {
+    for workers in [1, 2] {
+        let mut server = with_workers(workers).set("busy-reply-threshold", "50").start();
+        let [mut runner, mut conn] = server.connections();
+        run_slow(
+            &server,
+            &mut runner,
+            "redis.call('SET', KEYS[1], 1) while true do end",
+            Some("k"),
+        );
+        let reply = conn.cmd("SCRIPT KILL").to_string();
+        assert!(
+            reply.starts_with("(error) UNKILLABLE Sorry the script already executed"),
+            "{reply}"
+        );
+        assert_reply!(conn, "GET k", BUSY);
+        conn.send("SHUTDOWN NOSAVE");
+        wait_until("the server has ended", || !server.is_running());
+    }
+}
+
+/// Unlike Redis, commands on keys that a slow script does not use are answered.
+#[test]
+fn keys_that_a_slow_script_does_not_declare_are_served() {
+    if subject_is_redis() {
+        return;
+    }
+    for workers in [1, 2] {
+        let server = with_workers(workers).set("busy-reply-threshold", "50").start();
+        let [mut runner, mut conn, mut waiter] = server.connections();
+        conn.cmd("SET other x");
+        let source = "redis.call('INCR', KEYS[1]) \
+                      while redis.call('INCR', KEYS[1]) < 300000 do end return 'done'";
+        run_slow(&server, &mut runner, source, Some("mine"));
+        assert_reply!(conn, "GET other", "\"x\"");
+        assert_reply!(conn, "INCR others", "(integer) 1");
+        assert_reply!(conn, "INCR mine", BUSY);
+        assert_reply!(conn, "KEYS *", BUSY);
+        assert_reply!(conn, "FLUSHALL", BUSY);
+        waiter.send("BLPOP list 0");
+        conn.send("LPUSH list x");
+        assert_eq!(runner.reply().to_string(), "\"done\"");
+        assert_eq!(conn.reply().to_string(), "(integer) 1");
+        assert_eq!(waiter.reply().to_string(), "1) \"list\"\n2) \"x\"");
+        assert_reply!(conn, "GET mine", "\"300000\"");
+        assert_reply!(conn, "DBSIZE", "(integer) 3");
+    }
+}
+
+#[test]
+fn a_client_that_leaves_does_not_stop_its_script() {
+    let server = with_workers(1).set("busy-reply-threshold", "20").start();
+    let mut conn = server.connect();
+    {
+        let mut runner = server.connect();
+        let source = "for i = 1, 100000 do redis.call('INCR', KEYS[1]) end";
+        run_slow(&server, &mut runner, source, Some("n"));
+    }
+    wait_until("the script has ended", || conn.cmd("GET n").to_string() == "\"100000\"");
+}
+
+#[test]
+fn a_script_that_takes_all_memory_fails_and_gives_it_back() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = with_workers(1).start();
+    let mut conn = server.connect();
+    let source = "local t = {} for i = 1, 1e9 do t[i] = string.rep('x', 100000) .. i end";
+    let reply = eval(&mut conn, source, 0, &[]).to_string();
+    assert!(reply.contains("not enough memory"), "{reply}");
+    let used = || server.info("used_memory_lua").parse::<u64>().unwrap();
+    assert_reply!(conn, "EVAL 'return 1' 0", "(integer) 1");
+    wait_until("the memory is back", || used() < 16 << 20);
+}
+
+fn payload_of(conn: &mut Conn) -> Vec<u8> {
+    match conn.cmd("FUNCTION DUMP") {
+        Reply::Bulk(bytes) => bytes,
+        other => panic!("{other}"),
+    }
+}
+
+const LIBRARY: &str = "#!lua name=lib\nlocal function get(keys) return redis.call('GET', keys[1]) end\n\
+                       redis.register_function('get', get)\n\
+                       redis.register_function{function_name='set', description='sets', \
+                       callback=function(keys, args) return redis.call('SET', keys[1], args[1]) end}\n\
+                       redis.register_function{function_name='peek', callback=get, \
+                       flags={'no-writes'}}";
+
+#[test]
+fn functions_are_loaded_called_listed_and_removed() {
+    each_config(|server| {
+        let [mut conn, mut other] = server.connections();
+        assert_eq!(conn.call(&["FUNCTION", "LOAD", LIBRARY]).text(), "lib");
+        let again = conn.call(&["FUNCTION", "LOAD", LIBRARY]).to_string();
+        assert_eq!(again, "(error) ERR Library 'lib' already exists");
+        assert_eq!(conn.call(&["FUNCTION", "LOAD", "REPLACE", LIBRARY]).text(), "lib");
+        assert_reply!(other, "FCALL set 1 k v", "OK");
+        assert_reply!(other, "FCALL GET 1 k", "\"v\"");
+        assert_reply!(other, "FCALL_RO peek 1 k", "\"v\"");
+        let text = "(error) ERR Can not execute a script with write flag using *_ro command.";
+        assert_reply!(other, "FCALL_RO get 1 k", text);
+        assert_eq!(other.cmd("FUNCTION LIST LIBRARYNAME L*").elements().len(), 1);
+        assert_eq!(other.cmd("FUNCTION LIST LIBRARYNAME x* WITHCODE").elements().len(), 0);
+        let payload = payload_of(&mut other);
+        assert_reply!(conn, "FUNCTION DELETE lib", "OK");
+        assert_reply!(conn, "FUNCTION DELETE lib", "(error) ERR Library not found");
+        assert_reply!(other, "FCALL get 1 k", "(error) ERR Function not found");
+        let restore = |conn: &mut Conn, policy: &[&str]| {
+            let mut words = vec![b"FUNCTION".to_vec(), b"RESTORE".to_vec(), payload.clone()];
+            words.extend(policy.iter().map(|word| word.as_bytes().to_vec()));
+            conn.call(&words).to_string()
+        };
+        assert_eq!(restore(&mut conn, &[]), "OK");
+        assert_eq!(restore(&mut conn, &[]), "(error) ERR Library lib already exists");
+        assert_eq!(restore(&mut conn, &["REPLACE"]), "OK");
+        assert_eq!(restore(&mut conn, &["FLUSH"]), "OK");
+        assert_reply!(other, "FCALL get 1 k", "\"v\"");
+        assert_reply!(conn, "FUNCTION FLUSH", "OK");
+        assert_reply!(other, "FCALL get 1 k", "(error) ERR Function not found");
+    });
+}
+
+#[test]
+fn a_payload_of_functions_goes_to_redis_and_back() {
+    let (ours, theirs) = (Launch::subject().start(), Launch::redis().start());
+    let (mut ours, mut theirs) = (ours.connect(), theirs.connect());
+    ours.call(&["FUNCTION", "LOAD", LIBRARY]);
+    let payload = payload_of(&mut ours);
+    let restored = theirs.call(&[b"FUNCTION".as_slice(), b"RESTORE", &payload]);
+    assert_eq!(restored.to_string(), "OK");
+    let back = payload_of(&mut theirs);
+    let restored = ours.call(&[b"FUNCTION".as_slice(), b"RESTORE", &back, b"FLUSH"]);
+    assert_eq!(restored.to_string(), "OK");
+    let list = "FUNCTION LIST WITHCODE";
+    let sorted = |conn: &mut Conn| {
+        let reply = conn.cmd(list).to_string();
+        let mut lines: Vec<String> = reply.lines().map(|line| line.trim().to_owned()).collect();
+        lines.sort();
+        lines.len()
+    };
+    assert_eq!(sorted(&mut ours), sorted(&mut theirs));
+}
+
+#[test]
+fn a_slow_function_is_shown_and_killed() {
+    let server = with_workers(2).set("busy-reply-threshold", "50").start();
+    let [mut runner, mut conn] = server.connections();
+    let code =
+        "#!lua name=slow\nredis.register_function('forever', function() while true do end end)";
+    conn.call(&["FUNCTION", "LOAD", code]);
+    runner.send("FCALL forever 0");
+    let busy = "(error) BUSY Redis is busy running a script. You can only call FUNCTION KILL or \
+                SHUTDOWN NOSAVE.";
+    wait_until("the function is slow", || conn.cmd("PING").to_string() == busy);
+    let stats = conn.cmd("FUNCTION STATS").to_string();
+    assert!(stats.contains("forever"), "{stats}");
+    assert_reply!(conn, "SCRIPT KILL", busy);
+    assert_reply!(conn, "FUNCTION KILL", "OK");
+    assert!(runner.has_reply_within(Duration::from_secs(10)));
+    assert!(runner.reply().to_string().contains("killed by user"));
+    wait_until("the server serves again", || conn.cmd("PING").to_string() == "PONG");
+}
+
+#[test]
+fn scripts_obey_maxmemory() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        conn.cmd("CONFIG SET maxmemory 1");
+        let set = "return redis.call('SET', KEYS[1], 1)";
+        let reply = eval(&mut conn, set, 1, &["k"]).to_string();
+        assert!(reply.starts_with("(error) OOM command not allowed"), "{reply}");
+        let allowed = format!("#!lua flags=allow-oom\n{set}");
+        assert_eq!(eval(&mut conn, &allowed, 1, &["k"]).to_string(), "OK");
+        let reply = eval(&mut conn, "#!lua\nreturn 1", 0, &[]).to_string();
+        assert!(reply.starts_with("(error) OOM "), "{reply}");
+        assert_eq!(eval(&mut conn, "return redis.call('GET', KEYS[1])", 1, &["k"]).text(), "1");
+        conn.cmd("CONFIG SET maxmemory 0");
+    });
+}
