@@ -236,6 +236,10 @@ fn a_renamed_command_has_its_new_name_and_rules_its_old_one() {
     let text =
         "rename-command get fetch\nrename-command flushall \"\"\nrename-command config cfg\n";
     let file = dir.write("server.conf", text);
+    {
+        let (_server, mut conn) = FromFile::start(&file, &port);
+        assert_reply!(conn, "CFG REWRITE", "OK");
+    }
     let (_server, mut conn) = FromFile::start(&file, &port);
     assert_reply!(conn, "FETCH k", "(nil)");
     let unknown = "(error) ERR unknown command 'GET', with args beginning with: 'k' ";

@@ -217,6 +217,9 @@ fn keys_need_what_the_command_does_with_them() {
         ("sort r:k store w:k", "ok".to_owned()),
         ("bitfield r:k get u8 0", "ok".to_owned()),
         ("bitfield r:k set u8 0 1", no_key("r:k")),
+        // Keys that Redis overlooks.
+        ("sort r:k store store asc", no_key("store")),
+        ("pfmerge other", no_key("other")),
         // Metadata only: any permission will do.
         ("exists w:k", "ok".to_owned()),
         ("ping", "ok".to_owned()),

@@ -62,8 +62,14 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::file_only("user", user).immutable(),
 ];
 
+/// Most `rename-command` lines: more than there are commands. Each is judged with all before it.
+const RENAMES_MAX: usize = 512;
+
 fn rename_command(config: &mut Config, words: &[Vec<u8>]) -> Result<(), Refusal> {
     let [command, to] = words else { return Err(BAD_DIRECTIVE.into()) };
+    if config.security.renames.len() >= RENAMES_MAX {
+        return Err(format!("more than {RENAMES_MAX} commands are renamed").into());
+    }
     let (command, to) = (Text::from(command.as_slice()), Text::from(to.as_slice()));
     config.security.renames.push(Rename { command, to });
     CommandTable::new(&config.security.renamed_commands())?;
