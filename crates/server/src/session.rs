@@ -85,6 +85,8 @@ pub struct Session {
     /// Bytes received and not yet executed, from the start of a request.
     pub input: Vec<u8>,
     pub decoder: RequestDecoder,
+    /// Bytes that the request at the end of the input lacks, at least.
+    pub missing: usize,
     /// Encryption, if the connection has it.
     pub tls: Option<Box<TlsStream>>,
     /// The peer has shut its sending side.
@@ -122,6 +124,7 @@ impl Session {
             wait_timer: None,
             input: Vec::new(),
             decoder: RequestDecoder::new(),
+            missing: 0,
             tls: None,
             finished: false,
             over_soft_limit_since: None,

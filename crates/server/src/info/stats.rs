@@ -42,7 +42,11 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("io_threaded_writes_processed", 0);
     text.number("reply_buffer_shrinks", 0);
     text.number("reply_buffer_expands", 0);
-    // A field of Redis 7.2.
+    // Fields of Redis 7.2.
+    let by_input = load(&figures.query_limit_disconnections);
+    text.number("client_query_buffer_limit_disconnections", by_input);
+    let by_output = load(&figures.output_limit_disconnections);
+    text.number("client_output_buffer_limit_disconnections", by_output);
     text.number("acl_access_denied_auth", load(&figures.denied_by_auth));
 }
 

@@ -8,6 +8,9 @@ type Counts = Box<[u32]>;
 /// By length, since a key has one prefix of each length.
 type Table = BTreeMap<usize, HashMap<Box<[u8]>, Counts>>;
 
+/// Keys with what is known of each.
+type Keys<'k, V> = Vec<(&'k [u8], V)>;
+
 /// All prefixes that anybody listens to.
 #[derive(Debug)]
 pub struct Prefixes {
@@ -65,7 +68,7 @@ impl Prefixes {
         mut show: impl FnMut(&[u8], &[(&[u8], V)], &[u32]),
     ) {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        let mut matched: BTreeMap<&[u8], (Vec<(&[u8], V)>, &Counts)> = BTreeMap::new();
+        let mut matched: BTreeMap<&[u8], (Keys<'_, V>, &Counts)> = BTreeMap::new();
         for (key, value) in keys {
             let key = key.as_ref();
             for (len, names) in table.range(..=key.len()) {

@@ -146,11 +146,17 @@ fn positive(word: &[u8], no_number: &'static str, too_small: &'static str) -> Re
     number.ok_or_else(|| CommandError::text(too_small))
 }
 
-/// Closes what the filter admits, and tells how many. The caller gets its reply before.
+/// Closes what the filter admits, and tells how many. The caller gets its reply before. O(workers) for
+/// one id, else O(clients).
 fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
     let (caller, now_ms) = (call.session.id(), call.now().0);
     let mut killed = 0;
-    for record in call.core.shared.clients.list() {
+    let clients = &call.core.shared.clients;
+    let candidates = match filter.id {
+        Some(id) => clients.find(id).into_iter().collect(),
+        None => clients.all(),
+    };
+    for record in candidates {
         if !filter.admits(&record, caller, now_ms) {
             continue;
         }
