@@ -18,8 +18,8 @@ use std::collections::BTreeSet;
 pub struct Audience {
     all: Peer,
     reader: Peer,
-    /// Keys that have expired.
-    expired: BTreeSet<String>,
+    /// Keys that have expired, or of which the servers may tell differently for another reason.
+    excused: BTreeSet<String>,
 }
 
 impl Audience {
@@ -39,7 +39,7 @@ impl Audience {
         all.ask(&["PSUBSCRIBE", "__keyevent@*__:expired"])?;
         expect_ok(all.ask(&["CLIENT", "TRACKING", "ON", "BCAST"])?)?;
         expect_ok(session.ask(&["CLIENT", "TRACKING", "ON", "REDIRECT", id])?)?;
-        Ok(Audience { all, reader, expired: BTreeSet::new() })
+        Ok(Audience { all, reader, excused: BTreeSet::new() })
     }
 }
 
@@ -53,13 +53,13 @@ pub fn difference(ours: &mut Audience, theirs: &mut Audience) -> Result<Option<D
     mine.dedup();
     other.dedup();
     let (read, read_there) = (ours.changed_reads()?, theirs.changed_reads()?);
-    let alive = |keys: Vec<String>| -> Vec<String> {
-        let expired = |key: &String| ours.expired.contains(key) || theirs.expired.contains(key);
-        keys.into_iter().filter(|key| !expired(key)).collect()
+    let judged = |keys: Vec<String>| -> Vec<String> {
+        let excused = |key: &String| ours.excused.contains(key) || theirs.excused.contains(key);
+        keys.into_iter().filter(|key| !excused(key)).collect()
     };
     let questions = [
-        ("which keys were changed", alive(mine), alive(other)),
-        ("which read keys were changed", alive(read), alive(read_there)),
+        ("which keys were changed", judged(mine), judged(other)),
+        ("which read keys were changed", judged(read), judged(read_there)),
     ];
     let found = questions.into_iter().find(|(_, ours, theirs)| ours != theirs);
     Ok(found.map(|(what, ours, theirs)| Difference {
@@ -71,17 +71,22 @@ pub fn difference(ours: &mut Audience, theirs: &mut Audience) -> Result<Option<D
 }
 
 impl Audience {
+    /// From now on the servers may tell differently of this key.
+    pub fn excuse(&mut self, key: &[u8]) {
+        self.excused.insert(Reply::Bulk(key.to_vec()).to_string());
+    }
+
     fn changed(&mut self) -> Result<Vec<String>> {
-        heard(&mut self.all, &mut self.expired)
+        heard(&mut self.all, &mut self.excused)
     }
 
     fn changed_reads(&mut self) -> Result<Vec<String>> {
-        heard(&mut self.reader, &mut self.expired)
+        heard(&mut self.reader, &mut self.excused)
     }
 }
 
-/// All keys of all messages since the last call, in order; those of events go to `expired`.
-fn heard(peer: &mut Peer, expired: &mut BTreeSet<String>) -> Result<Vec<String>> {
+/// All keys of all messages since the last call, in order; those of events go to `excused`.
+fn heard(peer: &mut Peer, excused: &mut BTreeSet<String>) -> Result<Vec<String>> {
     peer.send(b"PING\r\n")?;
     let mut keys = Vec::new();
     loop {
@@ -90,7 +95,7 @@ fn heard(peer: &mut Peer, expired: &mut BTreeSet<String>) -> Result<Vec<String>>
         match &parts[..] {
             [_, Reply::Array(named)] => keys.extend(named.iter().map(Reply::to_string)),
             [_, null] => keys.push(null.to_string()),
-            event => expired.extend(event.last().map(Reply::to_string)),
+            event => excused.extend(event.last().map(Reply::to_string)),
         }
     }
     keys.sort();
