@@ -358,6 +358,8 @@ fn who_redirects_hears_when_nobody_is_there() {
     // A client of RESP2 that does not listen cannot be told.
     cacher.read("GET k");
     other.cmd("SET k 1");
+    // From worker to worker: what is redirected passes the one of who tracks.
+    cacher.conn.assert_in_step();
     ear.assert_in_step();
     ear.hello(3);
     cacher.read("GET k");
