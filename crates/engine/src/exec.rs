@@ -95,6 +95,17 @@ impl Recorded {
         Recorded { spec, parent, run, db: ctx.keys.db(), request }
     }
 
+    /// A command of another crate, whose request is kept for being shown.
+    pub(crate) fn unrepeatable(
+        spec: &'static Spec,
+        parent: Option<&'static Spec>,
+        db: DbIndex,
+        request: Vec<u8>,
+    ) -> Recorded {
+        let run: Handler = |ctx, _| Err(ctx.wrong_arity());
+        Recorded { spec, parent, run, db, request }
+    }
+
     pub(crate) fn spec(&self) -> &'static Spec {
         self.spec
     }

@@ -17,11 +17,12 @@
 //! that, since what the sources are is looked at in any case.
 
 use crate::args::{Args, encode_request};
+use crate::command::Spec;
 use crate::ctx::{Blocking, Ctx};
 use crate::env::{Env, Garbage};
 use crate::error::{CommandError, Result};
 use crate::exec::{Recorded, run_held};
-use crate::keyspace::{Client, Key, Keys, Keyspace, discard_value};
+use crate::keyspace::{Client, DbIndex, Key, Keys, Keyspace, discard_value};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::types::Value;
 use std::any::Any;
@@ -104,6 +105,20 @@ impl Over {
 }
 
 impl Long {
+    /// What `answer` writes, for a command that is none of this crate's and touches no keys: the
+    /// request is `words`, in database `db`.
+    pub fn answer<W: AsRef<[u8]>>(
+        (spec, parent): (&'static Spec, Option<&'static Spec>),
+        db: DbIndex,
+        words: &[W],
+        client: Client,
+        answer: impl FnOnce(&mut Reply<'_>) -> Outcome + Send + 'static,
+    ) -> Long {
+        let command = Recorded::unrepeatable(spec, parent, db, encode_request(words));
+        let answer: Box<Answer> = Box::new(move |_, reply| Ok(answer(reply)));
+        Long { command, client, work: Work::Answer(answer), attempt: 0 }
+    }
+
     /// Does the work. Takes as long as it takes; holds no slot longer than a step.
     pub fn compute(self, keyspace: &Keyspace) -> Computed {
         let Long { command, client, work, attempt } = self;
@@ -278,6 +293,11 @@ fn same(before: &[View], now: &[View]) -> bool {
 }
 
 impl Env {
+    /// Leaves work to be done elsewhere; the command ends with [`Outcome::Elsewhere`].
+    pub fn leave_long(&self, long: Long) {
+        *self.long.borrow_mut() = Some(long);
+    }
+
     /// The work that the command which just ran left to be done.
     pub fn take_long(&self) -> Option<Long> {
         self.long.borrow_mut().take()

@@ -5,7 +5,7 @@ use crate::session::Session;
 use crate::table::Row;
 use crate::worker::Core;
 use brisk_engine::args::{Args, PreparedKey};
-use brisk_engine::keyspace::{DbIndex, Keys};
+use brisk_engine::keyspace::{Client, DbIndex, Keys};
 use brisk_engine::{CommandError, Outcome, Reply, Result, UnixMs};
 
 /// The function of a command that needs the session or the server.
@@ -43,6 +43,16 @@ impl Call<'_> {
         let keyspace = &self.core.shared.keyspace;
         let mut keys = Keys::lock(keyspace, &self.core.env, db, self.prepared)?;
         action(&mut keys)
+    }
+
+    /// The caller, for commands whose answer comes later.
+    pub fn client(&self) -> Client {
+        Client {
+            worker: self.core.id,
+            token: self.session.token.to_u64(),
+            id: self.session.id(),
+            protocol: self.session.protocol,
+        }
     }
 
     /// Whether the command is run by EXEC, which wants a reply to each.

@@ -212,6 +212,8 @@ pub struct Clients {
     count: AtomicI64,
     /// Clients that wait inside a command or for the end of CLIENT PAUSE.
     blocked: AtomicI64,
+    /// Clients that are subscribed to something.
+    subscribed: AtomicI64,
 }
 
 impl Clients {
@@ -221,6 +223,7 @@ impl Clients {
             next_id: AtomicU64::new(1),
             count: AtomicI64::new(0),
             blocked: AtomicI64::new(0),
+            subscribed: AtomicI64::new(0),
         }
     }
 
@@ -260,6 +263,17 @@ impl Clients {
         }
     }
 
+    /// Marks a client as subscribed to something, or not, which it was not, or was. O(1).
+    pub fn set_subscribed(&self, record: &ClientRecord, on: bool) {
+        record.set(flag::PUBSUB, on);
+        self.subscribed.fetch_add(if on { 1 } else { -1 }, Ordering::Relaxed);
+    }
+
+    /// Subscribed clients. O(1).
+    pub fn subscribed(&self) -> u64 {
+        self.subscribed.load(Ordering::Relaxed).max(0) as u64
+    }
+
     /// Blocked clients. O(1).
     pub fn blocked(&self) -> u64 {
         self.blocked.load(Ordering::Relaxed).max(0) as u64
@@ -281,14 +295,20 @@ impl Clients {
         found.filter(|record| !record.killed.load(Ordering::Relaxed))
     }
 
-    /// All clients that are not being killed, in order of id. O(clients).
+    /// All clients that are not being killed, in order of id. O(clients log clients).
     pub fn list(&self) -> Vec<Arc<ClientRecord>> {
+        let mut all = self.all();
+        all.sort_unstable_by_key(|record| record.id);
+        all
+    }
+
+    /// All clients that are not being killed, in no order. O(clients).
+    pub fn all(&self) -> Vec<Arc<ClientRecord>> {
         let mut all = Vec::new();
         for worker in 0..self.workers.len() {
             let alive = |record: &&Arc<ClientRecord>| !record.killed.load(Ordering::Relaxed);
             all.extend(self.map(worker).values().filter(alive).cloned());
         }
-        all.sort_unstable_by_key(|record| record.id);
         all
     }
 

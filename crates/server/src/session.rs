@@ -93,6 +93,8 @@ pub struct Session {
     /// Bytes received and not yet executed, from the start of a request.
     pub input: Vec<u8>,
     pub decoder: RequestDecoder,
+    /// Bytes that the request at the end of the input lacks, at least.
+    pub missing: usize,
     /// Encryption, if the connection has it.
     pub tls: Option<Box<TlsStream>>,
     /// What it said by REPLCONF, and whether it follows the stream.
@@ -138,6 +140,7 @@ impl Session {
             wait_timer: None,
             input: Vec::new(),
             decoder: RequestDecoder::new(),
+            missing: 0,
             tls: None,
             replica: None,
             finished: false,

@@ -44,7 +44,7 @@ pub use watching::{Watcher, Watches};
 use crate::types::Value;
 use brisk_structures::crc16::key_slot;
 use brisk_structures::hash::HashKey;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Slots per database; fixed by the cluster protocol.
@@ -242,6 +242,8 @@ pub struct Keyspace {
     tickets: AtomicU64,
     waiting: waiting::Waiting,
     watching: watching::Watching,
+    /// Sessions that watch keys.
+    watching_clients: AtomicUsize,
     tracking: Tracking,
 }
 
@@ -255,6 +257,7 @@ impl Keyspace {
             tickets: AtomicU64::new(0),
             waiting: waiting::Waiting::new(),
             watching: watching::Watching::new(),
+            watching_clients: AtomicUsize::new(0),
             tracking: Tracking::new(),
         }
     }
@@ -346,6 +349,11 @@ impl Keyspace {
     /// The ticket of the latest transaction with effects.
     pub fn last_ticket(&self) -> Ticket {
         Ticket(self.tickets.load(Ordering::Relaxed))
+    }
+
+    /// How many sessions watch keys. O(1).
+    pub fn watching_clients(&self) -> usize {
+        self.watching_clients.load(Ordering::Relaxed)
     }
 
     /// The next write transaction's ticket.

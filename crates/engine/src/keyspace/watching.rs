@@ -117,6 +117,9 @@ impl Keys<'_> {
                 keyspace.watching.join(db, key.slot, key.bytes, |queue| queue.push_back(watch));
             vacant.insert(Watched { slot: key.slot, place });
             watches.name_bytes += key.bytes.len();
+            if watches.keys.len() == 1 {
+                keyspace.watching_clients.fetch_add(1, Ordering::Relaxed);
+            }
             self.mark(key.slot, WATCHED);
         }
     }
@@ -125,6 +128,9 @@ impl Keys<'_> {
 impl Keyspace {
     /// Ends all watches of a session, whose slots the caller does not hold. O(watched keys).
     pub fn unwatch(&self, watches: &mut Watches) {
+        if !watches.is_empty() {
+            self.watching_clients.fetch_sub(1, Ordering::Relaxed);
+        }
         for ((db, key), watched) in watches.keys.drain() {
             let mut guard = lock_patiently(self.database(db), watched.slot);
             let last = self.watching.leave(db, watched.slot, &key, |queue| {

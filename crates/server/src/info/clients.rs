@@ -21,6 +21,10 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("client_biggest_input_buf", input);
     text.number("blocked_clients", view.shared.clients.blocked());
     let tracking = view.shared.keyspace.tracking();
+    // Fields of later versions.
+    text.number("pubsub_clients", view.shared.clients.subscribed());
+    text.number("watching_clients", view.shared.keyspace.watching_clients() as u64);
+    text.number("total_watched_keys", view.shared.keyspace.watched_keys() as u64);
     text.number("tracking_clients", tracking.client_count() as u64);
     text.number("clients_in_timeout_table", 0);
     let keyspace = &view.shared.keyspace;

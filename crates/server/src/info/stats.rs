@@ -43,6 +43,10 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("reply_buffer_shrinks", 0);
     text.number("reply_buffer_expands", 0);
     // Fields of Redis 7.2.
+    let by_input = load(&figures.query_limit_disconnections);
+    text.number("client_query_buffer_limit_disconnections", by_input);
+    let by_output = load(&figures.output_limit_disconnections);
+    text.number("client_output_buffer_limit_disconnections", by_output);
     text.number("acl_access_denied_auth", load(&figures.denied_by_auth));
     text.number("acl_access_denied_cmd", load(&figures.denied_by_command));
     text.number("acl_access_denied_key", load(&figures.denied_by_key));

@@ -8,6 +8,9 @@ type Counts = Box<[u32]>;
 /// By length, since a key has one prefix of each length.
 type Table = BTreeMap<usize, HashMap<Box<[u8]>, Counts>>;
 
+/// Keys with what is known of each.
+type Keys<'k, V> = Vec<(&'k [u8], V)>;
+
 /// All prefixes that anybody listens to.
 #[derive(Debug)]
 pub struct Prefixes {
@@ -16,7 +19,7 @@ pub struct Prefixes {
 }
 
 /// Keys that begin with one prefix, and who listens to it.
-type Matched<'k, V> = (Vec<(&'k [u8], V)>, &'k Counts);
+type Matched<'k, V> = (Keys<'k, V>, &'k Counts);
 
 impl Prefixes {
     /// For `workers` workers.

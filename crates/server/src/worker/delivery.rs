@@ -5,7 +5,6 @@
 //! connection.
 
 use super::{Core, Worker};
-use crate::clients::flag;
 use crate::pubsub::{Mail, Member, Publication, Space, Subscriptions, sigil};
 use crate::session::Session;
 use brisk_engine::ReplyBuffer;
@@ -241,7 +240,7 @@ impl Core {
         let any = !subscriptions.is_empty();
         if *listens != any {
             *listens = any;
-            record.set(flag::PUBSUB, any);
+            self.shared.clients.set_subscribed(record, any);
             session.note_hearing();
         }
     }

@@ -47,6 +47,7 @@ impl Worker {
         } else if session.input.is_empty() {
             let used = self.execute(io, session, bytes);
             if used < bytes.len() {
+                make_room(&mut session.input, bytes.len() - used, session.missing);
                 session.input.extend_from_slice(&bytes[used..]);
             }
         } else {
@@ -69,6 +70,7 @@ impl Worker {
             }
         } else {
             input.drain(..used);
+            make_room(&mut input, 0, session.missing);
             session.input = input;
         }
     }
@@ -128,6 +130,7 @@ impl Worker {
         mut cut: Cut,
     ) -> usize {
         let begin = self.core.last_ticks;
+        session.missing = 0;
         let mut at = 0;
         loop {
             let before = self.core.last_ticks;
@@ -141,7 +144,7 @@ impl Worker {
             match cut.stop {
                 Stop::Full => {}
                 Stop::NeedMore(missing) => {
-                    session.input.reserve(missing.min(RESERVE_MAX));
+                    session.missing = missing;
                     return at;
                 }
                 Stop::Broken(error) => {
@@ -429,6 +432,16 @@ impl Worker {
         while let Some(token) = self.core.doomed.pop() {
             io.close(token, Close::Now);
         }
+    }
+}
+
+/// Makes room in an input for `held` bytes and for those that are missing for the present request:
+/// exactly, if they are few enough to be believed.
+fn make_room(input: &mut Vec<u8>, held: usize, missing: usize) {
+    if missing <= RESERVE_MAX {
+        input.reserve_exact(held + missing);
+    } else {
+        input.reserve(held + RESERVE_MAX);
     }
 }
 

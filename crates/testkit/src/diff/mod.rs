@@ -222,6 +222,11 @@ impl Arena<'_> {
                     return Ok(Some((index, difference)));
                 }
             }
+            for call in &calls[done..end] {
+                if rules::tells_otherwise(self.name(call)) {
+                    call.words.iter().for_each(|word| our_audience.excuse(word));
+                }
+            }
             if let Some(difference) = audience::difference(&mut our_audience, &mut their_audience)?
             {
                 return Ok(Some((end - 1, difference)));

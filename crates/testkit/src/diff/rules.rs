@@ -619,6 +619,15 @@ fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
     }
 }
 
+/// Commands that tell those who cache otherwise than Redis, each with its reason.
+const TOLD_OTHERWISE: &[(&str, &str)] =
+    &[("bitfield", "a string that only grew has changed, which Redis does not tell")];
+
+/// Whether who caches the keys of a command may hear otherwise of them.
+pub fn tells_otherwise(name: &str) -> bool {
+    TOLD_OTHERWISE.iter().any(|(command, _)| *command == name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -251,7 +251,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step);
             let number = (state >> 40) % 300;
             let key = format!("key {number}").into_bytes();
-            let hash = number % 7 << 32 | number % 50;
+            let hash = ((number % 7) << 32) | (number % 50);
             match (state >> 20) % 8 {
                 0..4 => {
                     let id = state >> 30 & 3;

@@ -131,9 +131,10 @@ impl<'a> Filter<'a> {
     /// The clients among which those to be closed are: as few as one part tells.
     fn candidates(&self, call: &Call<'_>) -> Vec<Arc<ClientRecord>> {
         let clients = &call.core.shared.clients;
-        match &self.user {
-            Some(account) => account.clients(clients),
-            None => clients.list(),
+        match (self.id, &self.user) {
+            (_, Some(account)) => account.clients(clients),
+            (Some(id), None) => clients.find(id).into_iter().collect(),
+            (None, None) => clients.all(),
         }
     }
 
@@ -155,7 +156,8 @@ fn positive(word: &[u8], no_number: &'static str, too_small: &'static str) -> Re
     number.ok_or_else(|| CommandError::text(too_small))
 }
 
-/// Closes what the filter admits, and tells how many. The caller gets its reply before.
+/// Closes what the filter admits, and tells how many. The caller gets its reply before. O(workers) for
+/// one id, else O(clients).
 fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
     let (caller, now_ms) = (call.session.id(), call.now().0);
     let mut killed = 0;

@@ -5,13 +5,14 @@
 
 use super::{ADMIN, Kind, ROW};
 use crate::call::{Call, Command};
-use crate::clients::{ClientRecord, flag};
+use crate::clients::{ClientRecord, Clients, flag};
 use crate::pubsub::Space;
 use crate::session::Session;
 use crate::table::Row;
 use crate::worker::Core;
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::ctx::full_name;
+use brisk_engine::long::Long;
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use std::borrow::Cow;
@@ -82,33 +83,71 @@ pub(super) const LIST: Command = Command {
     subcommands: &[],
 };
 
+/// Lines that are written at once; of more clients another thread writes, for it takes some
+/// microseconds each.
+const LINES_AT_ONCE_MAX: u64 = 256;
+
 fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let selected = select(call, &mut args.clone())?;
-    let text = Writer::new(call, args).lines(&selected);
-    Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
+    let selection = Selection::of_words(&mut args.clone())?;
+    let writer = Writer::new(call, args);
+    let shared = call.core.shared;
+    if call.in_exec() || selection.is_short() || shared.clients.count() <= LINES_AT_ONCE_MAX {
+        let text = writer.lines(&selection.find(&shared.clients));
+        return Ok(call.reply.verbatim(*b"txt", text.as_bytes()));
+    }
+    let client = call.client();
+    let words: Vec<&[u8]> = args.words().collect();
+    let row = (call.row.spec, call.row.parent);
+    let long = Long::answer(row, call.session.db, &words, client, move |reply| {
+        let text = writer.lines(&selection.find(&shared.clients));
+        reply.verbatim(*b"txt", text.as_bytes())
+    });
+    call.core.env.leave_long(long);
+    Ok(Outcome::Elsewhere)
 }
 
 /// The clients that the command's options ask for.
-fn select(call: &Call<'_>, args: &mut Args<'_>) -> Result<Vec<Arc<ClientRecord>>> {
-    let clients = &call.core.shared.clients;
-    if args.remaining() == 0 {
-        return Ok(clients.list());
+enum Selection {
+    All,
+    Kind(Kind),
+    Ids(Vec<u64>),
+}
+
+impl Selection {
+    fn of_words(args: &mut Args<'_>) -> Result<Selection> {
+        if args.remaining() == 0 {
+            return Ok(Selection::All);
+        }
+        if args.remaining() == 2 && args.take("TYPE") {
+            return Ok(Selection::Kind(Kind::of_word(args.bytes()?)?));
+        }
+        if args.remaining() < 2 || !args.take("ID") {
+            return Err(CommandError::Syntax);
+        }
+        let mut ids = Vec::new();
+        while let Some(word) = args.optional() {
+            let id = parse_i64(word).ok_or_else(|| CommandError::text("ERR Invalid client ID"))?;
+            ids.extend(u64::try_from(id));
+        }
+        Ok(Selection::Ids(ids))
     }
-    if args.remaining() == 2 && args.take("TYPE") {
-        let kind = Kind::of_word(args.bytes()?)?;
-        let mut all = clients.list();
-        all.retain(|record| Kind::of(record) == kind);
-        return Ok(all);
+
+    fn is_short(&self) -> bool {
+        matches!(self, Selection::Ids(ids) if ids.len() as u64 <= LINES_AT_ONCE_MAX)
     }
-    if args.remaining() < 2 || !args.take("ID") {
-        return Err(CommandError::Syntax);
+
+    /// O(clients), but for ids O(ids x workers).
+    fn find(&self, clients: &Clients) -> Vec<Arc<ClientRecord>> {
+        match self {
+            Selection::All => clients.list(),
+            Selection::Kind(kind) => {
+                let mut all = clients.list();
+                all.retain(|record| Kind::of(record) == *kind);
+                all
+            }
+            Selection::Ids(ids) => ids.iter().filter_map(|id| clients.find(*id)).collect(),
+        }
     }
-    let mut found = Vec::new();
-    while let Some(word) = args.optional() {
-        let id = parse_i64(word).ok_or_else(|| CommandError::text("ERR Invalid client ID"))?;
-        found.extend(u64::try_from(id).ok().and_then(|id| clients.find(id)));
-    }
-    Ok(found)
 }
 
 /// What is known of the caller only.

@@ -17,7 +17,7 @@ pub(super) const TRACKING: Command = Command {
         args: &[
             Arg::one_of("status", &[Arg::token("on", "ON"), Arg::token("off", "OFF")]),
             Arg::integer("client-id").after("REDIRECT").optional(),
-            Arg::string("prefix").after("PREFIX").optional().multiple_token(),
+            Arg::string("prefix").after("PREFIX").optional().multiple().multiple_token(),
             Arg::token("bcast", "BCAST").optional(),
             Arg::token("optin", "OPTIN").optional(),
             Arg::token("optout", "OPTOUT").optional(),
