@@ -38,15 +38,15 @@ fn a_script_gets_its_keys_and_arguments_and_calls_commands() {
         let source = "return {KEYS[1], ARGV[1], redis.call('SET', KEYS[1], ARGV[1]), \
                       redis.call('GET', KEYS[1]), #KEYS, #ARGV}";
         let reply = eval(&mut conn, source, 1, &["k", "v"]).to_string();
-        assert_eq!(
-            reply,
-            "1) \"k\"\n2) \"v\"\n3) OK\n4) \"v\"\n5) (integer) 1\n6) (integer) 1"
-        );
+        assert_eq!(reply, "1) \"k\"\n2) \"v\"\n3) OK\n4) \"v\"\n5) (integer) 1\n6) (integer) 1");
         assert_reply!(conn, "GET k", "\"v\"");
         for (line, reply) in [
             ("EVAL 'return 1' x", "(error) ERR value is not an integer or out of range"),
             ("EVAL 'return 1' -1", "(error) ERR Number of keys can't be negative"),
-            ("EVAL 'return 1' 1", "(error) ERR Number of keys can't be greater than number of args"),
+            (
+                "EVAL 'return 1' 1",
+                "(error) ERR Number of keys can't be greater than number of args",
+            ),
             ("EVALSHA short 0", "(error) NOSCRIPT No matching script. Please use EVAL."),
             ("FCALL nofunction 0", "(error) ERR Function not found"),
             ("SCRIPT FLUSH NOW", "(error) ERR SCRIPT FLUSH only support SYNC|ASYNC option"),
@@ -65,19 +65,27 @@ fn errors_name_the_script_and_the_line() {
         conn.cmd("SET text x");
         for (source, reply) in [
             ("\nreturn redis.call('INCR', KEYS[1])", "ERR value is not an integer or out of range"),
-            ("return redis.call('LPUSH', KEYS[1], 1)", "WRONGTYPE Operation against a key holding \
-              the wrong kind of value"),
+            (
+                "return redis.call('LPUSH', KEYS[1], 1)",
+                "WRONGTYPE Operation against a key holding \
+              the wrong kind of value",
+            ),
             ("error('broken')", "ERR user_script:1: broken"),
             ("error({err='OWN error'})", "OWN error"),
             ("return redis.call('BLAH')", "ERR Unknown Redis command called from script"),
-            ("return redis.call('GET')", "ERR Wrong number of args calling Redis command from script"),
-            ("return redis.call('EVAL', '', 0)", "ERR This Redis command is not allowed from script"),
+            (
+                "return redis.call('GET')",
+                "ERR Wrong number of args calling Redis command from script",
+            ),
+            (
+                "return redis.call('EVAL', '', 0)",
+                "ERR This Redis command is not allowed from script",
+            ),
         ] {
             let digest = conn.call(&["SCRIPT", "LOAD", source]).to_string();
             let digest = digest.trim_matches('"');
             let line = if source.starts_with('\n') { 2 } else { 1 };
-            let expected =
-                format!("(error) {reply} script: {digest}, on @user_script:{line}.");
+            let expected = format!("(error) {reply} script: {digest}, on @user_script:{line}.");
             assert_eq!(eval(&mut conn, source, 1, &["text"]).to_string(), expected);
         }
         let reply = eval(&mut conn, "return {err='MINE is returned'}", 0, &[]).to_string();
@@ -95,7 +103,11 @@ fn scripts_are_found_by_their_digest_until_they_are_flushed() {
         let upper = digest.to_uppercase();
         assert_reply!(other, &format!("EVALSHA {digest} 0 a"), "\"a\"");
         assert_reply!(other, &format!("EVALSHA {upper} 0 b"), "\"b\"");
-        assert_reply!(other, &format!("SCRIPT EXISTS {digest} x"), "1) (integer) 1\n2) (integer) 0");
+        assert_reply!(
+            other,
+            &format!("SCRIPT EXISTS {digest} x"),
+            "1) (integer) 1\n2) (integer) 0"
+        );
         assert_reply!(conn, "SCRIPT FLUSH", "OK");
         let gone = "(error) NOSCRIPT No matching script. Please use EVAL.";
         assert_reply!(other, &format!("EVALSHA {digest} 0 a"), gone);
@@ -274,9 +286,17 @@ fn a_script_that_wrote_is_not_killed_and_ends_with_the_server() {
     for workers in [1, 2] {
         let mut server = with_workers(workers).set("busy-reply-threshold", "50").start();
         let [mut runner, mut conn] = server.connections();
-        run_slow(&server, &mut runner, "redis.call('SET', KEYS[1], 1) while true do end", Some("k"));
+        run_slow(
+            &server,
+            &mut runner,
+            "redis.call('SET', KEYS[1], 1) while true do end",
+            Some("k"),
+        );
         let reply = conn.cmd("SCRIPT KILL").to_string();
-        assert!(reply.starts_with("(error) UNKILLABLE Sorry the script already executed"), "{reply}");
+        assert!(
+            reply.starts_with("(error) UNKILLABLE Sorry the script already executed"),
+            "{reply}"
+        );
         assert_reply!(conn, "GET k", BUSY);
         conn.send("SHUTDOWN NOSAVE");
         wait_until("the server has ended", || !server.is_running());
@@ -411,7 +431,8 @@ fn a_payload_of_functions_goes_to_redis_and_back() {
 fn a_slow_function_is_shown_and_killed() {
     let server = with_workers(2).set("busy-reply-threshold", "50").start();
     let [mut runner, mut conn] = server.connections();
-    let code = "#!lua name=slow\nredis.register_function('forever', function() while true do end end)";
+    let code =
+        "#!lua name=slow\nredis.register_function('forever', function() while true do end end)";
     conn.call(&["FUNCTION", "LOAD", code]);
     runner.send("FCALL forever 0");
     let busy = "(error) BUSY Redis is busy running a script. You can only call FUNCTION KILL or \

@@ -36,7 +36,8 @@ pub fn of_script(source: &[u8]) -> Result<(ScriptFlags, usize), Vec<u8>> {
     let Some(end) = source.iter().position(|byte| *byte == b'\n') else {
         return Err(b"Invalid script shebang".to_vec());
     };
-    let parts = words(&source[..end]).ok_or_else(|| b"Invalid engine in script shebang".to_vec())?;
+    let parts =
+        words(&source[..end]).ok_or_else(|| b"Invalid engine in script shebang".to_vec())?;
     let (engine, parts) = (&parts[0], &parts[1..]);
     if engine != b"#!lua" {
         return Err([b"Unexpected engine in script shebang: ", &engine[..]].concat());
@@ -151,7 +152,10 @@ mod tests {
     #[test]
     fn libraries_have_an_engine_and_a_name() {
         let header = of_library(b"#!lua name=lib\ncode").unwrap();
-        assert_eq!(header, LibraryHeader { engine: b"lua".to_vec(), name: b"lib".to_vec(), len: 14 });
+        assert_eq!(
+            header,
+            LibraryHeader { engine: b"lua".to_vec(), name: b"lib".to_vec(), len: 14 }
+        );
         for (code, text) in [
             ("x", "Missing library metadata"),
             ("#!lua name=a", "Invalid library metadata"),

@@ -213,19 +213,18 @@ impl Core {
     }
 
     /// What the client hears besides the reply.
-    fn verdict(
-        &self,
-        machine: &Machine,
-        ended: Ended,
-        name: &[u8],
-    ) -> Result<()> {
+    fn verdict(&self, machine: &Machine, ended: Ended, name: &[u8]) -> Result<()> {
         let desk = &machine.desk;
         match ended {
             Ended::Replied | Ended::Suspended => Ok(()),
             Ended::Failed(failure) => {
                 let counted = failure.counted;
                 let text = whole_text(failure, name);
-                Err(if counted { CommandError::Reported(text.into()) } else { error_with(b"", &text) })
+                Err(if counted {
+                    CommandError::Reported(text.into())
+                } else {
+                    error_with(b"", &text)
+                })
             }
             Ended::Stopped if desk.abandoned.get() => Err(CommandError::SlotBusy),
             Ended::Stopped => {

@@ -150,8 +150,10 @@ impl<'t> Generator<'t> {
         if self.random.percent(50) {
             return vec![self.fixed("eval", &arguments)];
         }
-        let digest: String =
-            brisk_structures::sha1::sha1(&source).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest: String = brisk_structures::sha1::sha1(&source)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         arguments[0] = digest.as_bytes();
         let mut load = self.fixed("script|load", &[&source]);
         load.words.splice(..1, [b"SCRIPT".to_vec(), b"LOAD".to_vec()]);

@@ -62,7 +62,10 @@ pub(super) fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
         && header.engine.eq_ignore_ascii_case(b"lua")
         && call.core.shared.libraries.now().libraries.contains_key(&header.name)
     {
-        return Err(error_with(b"ERR Library '", &[&header.name[..], b"' already exists"].concat()));
+        return Err(error_with(
+            b"ERR Library '",
+            &[&header.name[..], b"' already exists"].concat(),
+        ));
     }
     let library = make(call, code)?;
     let name = library.name.clone();
