@@ -118,6 +118,10 @@ fn values_become_replies() {
         ("return redis.call('echo', 3)", "$1\r\n3\r\n"),
         ("return type(redis.call('null'))", "$7\r\nboolean\r\n"),
         ("redis.setresp(3) return type(redis.call('null'))", "$3\r\nnil\r\n"),
+        (
+            "local ok, why = pcall(redis.call, 'fail') return why",
+            "$21\r\nWRONGTYPE it is wrong\r\n",
+        ),
         ("return redis.pcall('fail').err", "$21\r\nWRONGTYPE it is wrong\r\n"),
     ] {
         assert_eq!(bench.reply(source), reply, "{source}");

@@ -8,7 +8,7 @@ use crate::shared::armed;
 use crate::table::{Row, Run};
 use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
-use brisk_engine::command::{Flags, Scope};
+use brisk_engine::command::{Flags, Group, Scope};
 use brisk_engine::ctx::Blocking;
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::{Args, CommandError, DbIndex, Reply, keyspec};
@@ -122,7 +122,11 @@ impl Core {
         }
         // Blocking ones do not block here.
         let refused = row.has(Flags::NOSCRIPT) && !row.has(Flags::BLOCKING);
-        if refused && !self.shared.scripting.all_commands.load(Ordering::Relaxed) {
+        // What runs units or listens cannot run within a unit.
+        let never =
+            matches!(row.spec.group, Group::Scripting | Group::Transactions | Group::PubSub);
+        let all = self.shared.scripting.all_commands.load(Ordering::Relaxed);
+        if refused && (never || !all) {
             return Err("This Redis command is not allowed from script".into());
         }
         if session.is_restricted()

@@ -244,6 +244,8 @@ fn level_of(level: u8) -> Level {
 /// A slow script between two slices.
 pub struct Parked {
     pub(super) unit: Unit<'static>,
+    pub(super) slow: Option<Reach>,
+    pub(super) began_us: Option<u64>,
     /// What its commands have left so far.
     pub(super) aside: Aside,
     /// What its commands see as their session; the client may be gone.

@@ -85,7 +85,14 @@ pub fn evaluate(
     }
     let allows_oom =
         !compatible && target.flags.intersects(ScriptFlags::ALLOW_OOM | ScriptFlags::NO_WRITES);
-    let lacks_memory = !allows_oom && core.config.memory.maxmemory != 0 && !core.make_room();
+    let in_exec = core.unit.is_some();
+    let max = core.config.memory.maxmemory;
+    // Within a transaction nothing is evicted: it holds slots.
+    let is_short = |core: &mut Core| match in_exec {
+        true => crate::memory::used() > max,
+        false => !core.make_room(),
+    };
+    let lacks_memory = !allows_oom && max != 0 && is_short(core);
     if lacks_memory && !compatible {
         let text = "OOM allow-oom flag is not set on the script, can not run it when used memory > \
                     'maxmemory'";
@@ -94,7 +101,6 @@ pub fn evaluate(
     if core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
         core.tell_monitors(call.session, call.row, args);
     }
-    let in_exec = core.unit.is_some();
     if !in_exec {
         core.begin_script_unit(call.session, call.prepared, target)?;
     }
@@ -259,6 +265,8 @@ impl Core {
         self.env.exchange(&mut aside);
         Box::new(Parked {
             unit: self.unit.take().expect("a script runs within a unit"),
+            slow: self.slow.take(),
+            began_us: self.unit_began_us.take(),
             aside,
             session: own,
             row,
@@ -275,8 +283,10 @@ impl Core {
         let machine = Rc::clone(self.machine.as_ref()?);
         self.read_clocks();
         self.env.exchange(&mut parked.aside);
-        let Parked { unit, aside, mut session, row, name, protocol, request, ns } = *parked;
+        let Parked { unit, slow, began_us, aside, mut session, row, name, protocol, request, ns } =
+            *parked;
         self.unit = Some(unit);
+        (self.slow, self.unit_began_us) = (slow, began_us);
         self.act_for(&session);
         let desk = &machine.desk;
         desk.begin_slice();
@@ -296,7 +306,9 @@ impl Core {
             let mut aside = aside;
             self.env.exchange(&mut aside);
             let unit = self.unit.take()?;
-            let parked = Parked { unit, aside, session, row, name, protocol, request, ns };
+            let (slow, began_us) = (self.slow.take(), self.unit_began_us.take());
+            let parked =
+                Parked { unit, slow, began_us, aside, session, row, name, protocol, request, ns };
             self.parked = Some(Box::new(parked));
             return None;
         }
