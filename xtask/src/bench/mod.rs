@@ -56,6 +56,7 @@ const CASES: &[Case] = &[
         about: "PING GET SET MSET at P1, P16, P100, 50 clients",
         run: throughput::matrix,
     },
+    Case { name: "script", about: "EVALSHA of GET and SET at P16", run: throughput::script },
     Case { name: "bare", about: "PING beside the bare event loop", run: throughput::bare },
     Case { name: "kept", about: "GET with 8,000 clients kept alive", run: throughput::kept },
     Case {

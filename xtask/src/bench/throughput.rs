@@ -104,6 +104,21 @@ pub(crate) fn matrix(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     compare(setup, &sides, "MSET(10) P100", &run, Limit::Ratio(0.3), report)
 }
 
+/// EVALSHA of a script that reads and writes the key it declares.
+pub(crate) fn script(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    const SOURCE: &str = "redis.call('GET', KEYS[1]) return redis.call('SET', KEYS[1], ARGV[1])";
+    let sides = Sides::start(setup)?;
+    let mut digest = String::new();
+    for server in sides.all() {
+        fill(server, 0, KEYS, 3)?;
+        digest = server.connect().call(&["SCRIPT", "LOAD", SOURCE]).text();
+    }
+    let command: &[&str] = &["EVALSHA", &digest, "1", KEY, "xxx"];
+    let operations = setup.scaled(800_000);
+    let run = Run { command, operations, clients: 50, pipeline: 16, keep_alive: true, keys: KEYS };
+    compare(setup, &sides, "EVALSHA of GET and SET P16", &run, Limit::Ratio(0.7), report)
+}
+
 /// PING beside the event loop that does nothing else: what parsing and dispatch cost.
 pub(crate) fn bare(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
