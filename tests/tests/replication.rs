@@ -211,7 +211,8 @@ fn a_real_redis_follows() {
         let role = conn.cmd("ROLE");
         let listed = role.elements()[2].elements()[0].elements()[1].text();
         assert!(listed.contains(&replica.port().to_string()), "{listed}");
-        assert!(conn.info("slave0").contains("state=online"), "{}", conn.info("slave0"));
+        // It tells once a second how far it is.
+        wait_until("its word", || conn.info("slave0").contains("state=online"));
     }
     // When it is gone, nothing is collected any more.
     replica.terminate();

@@ -96,6 +96,10 @@ fn relay(client: TcpStream, server: TcpStream) {
     let (mut from_server, mut to_client) = (server, client);
     std::thread::spawn(move || {
         each_frame(&mut from_server, |frame| {
+            if frame.starts_with(b">") {
+                // Nobody asked for it.
+                return to_client.write_all(frame);
+            }
             let name = names.lock().unwrap().pop_front().unwrap_or_default();
             let length = std::str::from_utf8(frame).ok().and_then(|f| f.trim().strip_prefix(':'));
             match length.and_then(|n| n.parse::<i64>().ok()) {

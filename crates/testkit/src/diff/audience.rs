@@ -87,7 +87,7 @@ impl Audience {
 
 /// All keys of all messages since the last call, in order; those of events go to `excused`.
 fn heard(peer: &mut Peer, excused: &mut BTreeSet<String>) -> Result<Vec<String>> {
-    peer.send(b"PING\r\n")?;
+    peer.send(b"*1\r\n$4\r\nPING\r\n")?;
     let mut keys = Vec::new();
     loop {
         let frame = peer.reply().map_err(anyhow::Error::msg)?;
