@@ -14,7 +14,7 @@ use std::fmt::Write;
 use std::fs;
 
 /// Random expressions of each kind.
-const RANDOM_EACH: usize = 1_500;
+const RANDOM_EACH: usize = 500;
 
 /// Differences told before the test ends.
 const TOLD_MAX: usize = 20;

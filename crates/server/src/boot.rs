@@ -61,12 +61,19 @@ fn say(to: &mut dyn Write, text: &str) {
 }
 
 /// Has the log told of a panic as well: a process without a terminal would end without a word.
+///
+/// A panic is a defect of ours. A release build ends at once, so that whoever watches it starts
+/// another, instead of going on without a worker or with a value half changed; unwinding exists for
+/// the interpreter of scripts only.
 fn tell_panics(log: &Arc<Log>) {
     let (log, before) = (Arc::clone(log), std::panic::take_hook());
     std::panic::set_hook(Box::new(move |panic| {
         before(panic);
         let trace = std::backtrace::Backtrace::force_capture();
         log.warning(format_args!("This is a defect of Brisk, please report it: {panic}\n{trace}"));
+        if cfg!(not(debug_assertions)) {
+            std::process::abort();
+        }
     }));
 }
 

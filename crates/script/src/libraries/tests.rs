@@ -124,13 +124,16 @@ fn memory_that_is_refused_is_an_error() {
             "{script}: {error}"
         );
     }
+    lua.gc_collect().unwrap();
     assert_eq!(run(&lua, "return cjson.encode({1})"), "[1]");
 }
 
 #[test]
 fn many_tables_in_one_object_are_written() {
     let lua = lua();
+    // More than are collected at once, at two levels.
     let script = "local t = {} for i = 1, 60000 do t['k' .. i] = {} end\n\
+                  local inner = {} for i = 1, 20000 do inner['k' .. i] = {} end t.k30000 = inner\n\
                   local text = cjson.encode(t) local count = 0\n\
                   for _ in pairs(cjson.decode(text)) do count = count + 1 end\n\
                   return tostring(count)";

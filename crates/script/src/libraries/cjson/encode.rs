@@ -7,7 +7,7 @@ use super::{Config, InvalidNumbers};
 use crate::libraries::call::{Failure, Outcome, as_number, string, type_name};
 use crate::libraries::number::write_number;
 use crate::libraries::{RESULT_BYTES_MAX, STACK_SLOTS_MAX};
-use mlua::{Lua, LuaString, Table, Value};
+use mlua::{Function, Lua, LuaString, Table, Value};
 use std::vec;
 
 /// The longest that a byte becomes: `\u0000`.
@@ -17,8 +17,20 @@ const ESCAPE_BYTES_MAX: usize = 6;
 const SLOTS_AT_START: usize = 1;
 const SLOTS_NEEDED: usize = 3;
 
-pub(super) fn encode(lua: &Lua, config: &Config, value: &Value) -> Outcome {
-    let mut encoder = Encoder { config, out: Vec::new(), open: Vec::new(), slots: SLOTS_AT_START };
+/// How many pairs of open objects are collected. The interpreter cannot give out more than about a
+/// million references, and each pair takes two.
+const COLLECTED_MAX: usize = 10_000;
+
+/// Writes `value`; `next` is Lua's own function of that name.
+pub(super) fn encode(lua: &Lua, next: &Function, config: &Config, value: &Value) -> Outcome {
+    let mut encoder = Encoder {
+        config,
+        next,
+        out: Vec::new(),
+        open: Vec::new(),
+        collected: 0,
+        slots: SLOTS_AT_START,
+    };
     encoder.value(value)?;
     while encoder.step()? {}
     string(lua, &encoder.out)
@@ -26,8 +38,11 @@ pub(super) fn encode(lua: &Lua, config: &Config, value: &Value) -> Outcome {
 
 struct Encoder<'a> {
     config: &'a Config,
+    next: &'a Function,
     out: Vec<u8>,
     open: Vec<Open>,
+    /// How many pairs `open` holds.
+    collected: usize,
     /// How many slots the original's stack would hold.
     slots: usize,
 }
@@ -36,8 +51,8 @@ struct Encoder<'a> {
 enum Open {
     /// Elements from `next` to `len`.
     Array { table: Table, next: usize, len: usize },
-    /// Pairs with whether one has been written before.
-    Object { rest: vec::IntoIter<(Value, Value)>, comma: bool },
+    /// The pairs that were collected, and the last key of those if more follow it.
+    Object { rest: vec::IntoIter<(Value, Value)>, after: Option<(Table, Value)>, comma: bool },
 }
 
 /// What a table is, seen from its keys.
@@ -60,22 +75,31 @@ impl Encoder<'_> {
                 *next += 1;
                 self.value(&value)?;
             }
-            Some(Open::Object { rest, comma }) if !rest.as_slice().is_empty() => {
-                let comma = std::mem::replace(comma, true);
-                if let Some((key, value)) = rest.next() {
-                    self.key(comma, &key)?;
-                    self.value(&value)?;
-                }
-            }
             Some(Open::Array { .. }) => {
                 self.out.push(b']');
                 self.slots -= 1;
                 self.open.pop();
             }
-            Some(Open::Object { .. }) => {
-                self.out.push(b'}');
-                self.slots -= 2;
-                self.open.pop();
+            Some(Open::Object { rest, after, comma }) => {
+                let pair = match rest.next() {
+                    Some(pair) => {
+                        self.collected -= 1;
+                        Some(pair)
+                    }
+                    None => following(self.next, after)?,
+                };
+                let comma = std::mem::replace(comma, true);
+                match pair {
+                    Some((key, value)) => {
+                        self.key(comma, &key)?;
+                        self.value(&value)?;
+                    }
+                    None => {
+                        self.out.push(b'}');
+                        self.slots -= 2;
+                        self.open.pop();
+                    }
+                }
             }
         }
         Ok(true)
@@ -254,12 +278,14 @@ impl Encoder<'_> {
 
     fn object(&mut self, table: &Table) -> Result<(), Failure> {
         let mut rest = Vec::new();
-        let (mut comma, mut failed) = (false, None);
+        let (mut comma, mut failed, mut full) = (false, None, false);
         self.out.push(b'{');
         let walked = table.for_each(|key: Value, value: Value| {
             if !rest.is_empty() || value.is_table() {
                 rest.push((key, value));
-                return Ok(());
+                // One is always collected, so that the others can be found behind it.
+                full = self.collected + rest.len() >= COLLECTED_MAX;
+                return if full { Err(STOP) } else { Ok(()) };
             }
             let written = self.key(comma, &key).and_then(|()| self.scalar(&value));
             comma = true;
@@ -271,15 +297,34 @@ impl Encoder<'_> {
         if let Some(failure) = failed {
             return Err(failure);
         }
-        walked?;
+        if !full {
+            walked?;
+        }
         if rest.is_empty() {
             self.out.push(b'}');
-        } else {
-            self.slots += 2;
-            self.open.push(Open::Object { rest: rest.into_iter(), comma });
+            return Ok(());
         }
+        let last = rest.last().filter(|_| full).map(|(key, _)| key.clone());
+        let after = last.map(|key| (table.clone(), key));
+        self.slots += 2;
+        self.collected += rest.len();
+        self.open.push(Open::Object { rest: rest.into_iter(), after, comma });
         Ok(())
     }
+}
+
+/// The pair behind the one whose key `after` holds, which moves on to it.
+fn following(
+    next: &Function,
+    after: &mut Option<(Table, Value)>,
+) -> mlua::Result<Option<(Value, Value)>> {
+    let Some((table, key)) = after else { return Ok(None) };
+    let (found, value): (Value, Value) = next.call((&*table, &*key))?;
+    if found.is_nil() {
+        return Ok(None);
+    }
+    key.clone_from(&found);
+    Ok(Some((found, value)))
 }
 
 /// Ends a walk over a table early; never seen outside.
