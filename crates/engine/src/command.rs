@@ -38,6 +38,8 @@ pub struct Spec {
     pub categories: Categories,
     pub tips: &'static [&'static str],
     pub keys: &'static [KeySpec],
+    /// Which words name elements of the first key's value.
+    pub elements: Elements,
     /// Which words are channels to publish to or to listen to.
     pub channels: Channels,
     pub args: &'static [Arg],
@@ -63,6 +65,7 @@ impl Spec {
         categories: Categories::empty(),
         tips: &[],
         keys: &[],
+        elements: Elements::NONE,
         channels: Channels::None,
         args: &[],
         history: &[],
@@ -339,6 +342,37 @@ impl Categories {
 pub struct Deprecated {
     pub since: &'static str,
     pub replaced_by: &'static str,
+}
+
+/// Where a request names elements (fields, members) of the value of its first key: what is looked
+/// up ahead when many are asked for. A hint; a word that is something else costs a vain look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Elements {
+    /// The word of the first element; 0 if there are none.
+    pub first: u16,
+    /// From one to the next; 0 if there is only one.
+    pub step: u16,
+}
+
+impl Elements {
+    pub const NONE: Elements = Elements { first: 0, step: 0 };
+    /// Only the word after the key.
+    pub const ONE: Elements = Elements { first: 2, step: 0 };
+    /// All words after the key.
+    pub const ALL: Elements = Elements { first: 2, step: 1 };
+
+    #[inline]
+    pub const fn is_none(self) -> bool {
+        self.first == 0
+    }
+
+    /// The words of the elements, in a request of `argc` words.
+    #[inline]
+    pub fn words(self, argc: usize) -> impl Iterator<Item = usize> {
+        let (first, step) = (usize::from(self.first), usize::from(self.step));
+        let end = if step == 0 { argc.min(first + 1) } else { argc };
+        (first..end).step_by(step.max(1))
+    }
 }
 
 /// Where keys stand among the arguments, and what the command does with them.

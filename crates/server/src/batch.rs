@@ -25,6 +25,10 @@ pub const REQUESTS_MAX: usize = 32;
 const LAG: usize = 8;
 /// Keys prefetched for one batch; more would push each other out of the cache.
 const PREFETCHED_KEYS_MAX: usize = 512;
+/// Elements of one value that are asked for together.
+const ELEMENTS_MAX: usize = 64;
+/// Fewer are not worth a look-up of their key.
+const ELEMENTS_MIN: usize = 4;
 /// Cutting ahead ends when this many words are at hand.
 const WORDS_MAX: usize = 4096;
 
@@ -252,6 +256,61 @@ impl Batch {
         for key in self.prepared.iter().take(LAG) {
             database.slot(key.slot).prefetch_entry(key.hash, participant);
         }
+    }
+
+    /// Asks for what looking up the elements that request `at` names will read, and those that the
+    /// requests behind it name if they are about the same key. Returns the request up to which that
+    /// is done.
+    #[inline]
+    pub fn ask_elements(&self, at: usize, data: &[u8], database: &Database) -> usize {
+        let Some((first, key)) = self.names_elements(at) else { return at + 1 };
+        let behind = at + 1..self.requests.len();
+        let same = |at: &usize| self.names_elements(*at).is_some_and(|(_, k)| k.hash == key.hash);
+        let end = behind.take_while(same).last().map_or(at + 1, |last| last + 1);
+        if end == at + 1 && first.spans < ELEMENTS_MIN {
+            return end;
+        }
+        self.ask_elements_of(at..end, key, data, database)
+    }
+
+    /// The request and its key, if it names elements of the key's value.
+    #[inline]
+    fn names_elements(&self, at: usize) -> Option<(&Request, &PreparedKey)> {
+        let request = &self.requests[at];
+        let named = request.row.is_some_and(|row| !row.spec.elements.is_none());
+        (named && request.keys == 1).then(|| (request, &self.prepared[request.first_key]))
+    }
+
+    fn ask_elements_of(
+        &self,
+        requests: Range<usize>,
+        key: &PreparedKey,
+        data: &[u8],
+        database: &Database,
+    ) -> usize {
+        let mut elements: [&[u8]; ELEMENTS_MAX] = [&[]; ELEMENTS_MAX];
+        let mut count = 0;
+        let mut end = requests.start;
+        let word = |request: &Request, at: usize| {
+            self.spans.bytes(&data[request.start..], self.list(request)[at])
+        };
+        for request in &self.requests[requests.clone()] {
+            let Some(row) = request.row else { break };
+            let words = row.spec.elements.words(request.spans);
+            for (place, at) in elements[count..].iter_mut().zip(words) {
+                *place = word(request, at);
+                count += 1;
+            }
+            end += 1;
+            if count == ELEMENTS_MAX {
+                break;
+            }
+        }
+        if count >= ELEMENTS_MIN {
+            let name = word(&self.requests[requests.start], key.index as usize);
+            database.prefetch_elements(name, key, &elements[..count]);
+        }
+        end
     }
 
     /// The keys of a request.

@@ -1,4 +1,4 @@
-//! One function: ask the processor for a cache line, without reading it.
+//! Asks the processor for cache lines, without reading them.
 
 /// Hints that the line at `address` will be read soon. Any address is allowed, mapped or not:
 /// the instruction never faults and reads nothing the program could observe.
@@ -21,5 +21,27 @@ pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     {
         let _ = address;
+    }
+}
+
+/// What a cache line holds, in bytes.
+const LINE: usize = 64;
+
+/// Asks for the lines of a value of which the address is known, but nothing was read yet.
+#[inline(always)]
+pub(crate) fn prefetch_value<T>(value: *const T) {
+    let start: *const u8 = value.cast();
+    for offset in (0..size_of::<T>()).step_by(LINE) {
+        prefetch(start.wrapping_add(offset));
+    }
+    prefetch(start.wrapping_add(size_of::<T>().saturating_sub(1)));
+}
+
+/// Asks for the first lines of a slice, at most `max`.
+#[inline(always)]
+pub(crate) fn prefetch_slice<T>(slice: &[T], max: usize) {
+    let start: *const u8 = slice.as_ptr().cast();
+    for offset in (0..size_of_val(slice)).step_by(LINE).take(max) {
+        prefetch(start.wrapping_add(offset));
     }
 }

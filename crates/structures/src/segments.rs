@@ -25,6 +25,7 @@
 //! memory 6 to 9 bytes per element besides the bytes of key and value. Keys and values of more
 //! than 512 bytes have an allocation of their own, which clones share.
 
+mod ahead;
 mod codec;
 mod directory;
 mod sample;

@@ -13,6 +13,7 @@
 //! Expired keys: when a slot is locked for a command and its earliest deadline has passed, the keys
 //! of that command are checked and removed first. Handlers therefore never see an expired key.
 
+mod ahead;
 mod collections;
 mod draw;
 pub mod entry;

@@ -118,6 +118,13 @@ fn text<'a>(element: &Element<'a>) -> Text<'a> {
 }
 
 impl Hash {
+    /// Asks for what looking up these fields will read. O(fields).
+    pub(crate) fn prefetch(&self, fields: &[&[u8]]) {
+        if let Fields::Table(table) = &self.0 {
+            table.prefetch(fields);
+        }
+    }
+
     /// Number of fields. O(1).
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "collections have it from their trait")]

@@ -129,6 +129,13 @@ impl Set {
         }
     }
 
+    /// Asks for what looking up these members will read. O(members).
+    pub(crate) fn prefetch(&self, members: &[&[u8]]) {
+        if let Members::Table(table) = &self.0 {
+            table.prefetch(members);
+        }
+    }
+
     /// Adds `member`; false if it was there. O(1) in a table, else O(n).
     #[inline]
     pub fn add(&mut self, member: &[u8], limits: &EncodingLimits) -> bool {

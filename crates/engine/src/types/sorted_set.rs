@@ -115,6 +115,13 @@ impl SortedSet {
         self.len() == 0
     }
 
+    /// Asks for what looking up these members will read. O(members).
+    pub(crate) fn prefetch(&self, members: &[&[u8]]) {
+        if let SortedSet::SkipList(tree) = self {
+            tree.prefetch(members);
+        }
+    }
+
     /// O(1), but O(n) in a listpack.
     #[must_use]
     pub fn score(&self, member: &[u8]) -> Option<f64> {

@@ -195,8 +195,14 @@ impl Worker {
     ) -> Option<usize> {
         let soft_limit = self.core.soft_limit();
         let flush_at = soft_limit.min(FLUSH_BYTES);
+        // The request up to which the elements that it names were asked for.
+        let mut asked = 0;
         for at in 0..self.batch.len() {
             let request = *self.batch.request(at);
+            if at >= asked {
+                let database = self.core.shared.keyspace.database(session.db);
+                asked = self.batch.ask_elements(at, data, database);
+            }
             self.core.shared.quiesce.checkpoint(self.core.id);
             // QUIT before it, or a CLIENT KILL from anywhere: nothing more is executed.
             if session.needs_attention() {

@@ -7,6 +7,7 @@
 
 use super::room_for;
 use super::table::LeafId;
+use crate::prefetch::prefetch;
 use crate::shared::Shared;
 
 /// Entries of a segment at most (unless all hash bits are used up).
@@ -52,11 +53,18 @@ fn child_of(hash: u32, depth: u32) -> usize {
     (hash << (depth * BITS) >> (32 - BITS)) as usize
 }
 
+/// Where `hash` would stand if the hashes of a segment, `depth` levels below the root, were spread
+/// quite evenly.
+#[inline]
+fn start(segment: &[Entry], hash: u32, depth: u32) -> usize {
+    let below = u64::from(hash.checked_shl(depth * BITS).unwrap_or(0));
+    ((below * segment.len() as u64) >> 32) as usize
+}
+
 /// The first entry whose hash is `hash` or more, in a segment `depth` levels below the root.
 #[inline]
 fn seek(segment: &[Entry], hash: u32, depth: u32) -> usize {
-    let below = u64::from(hash.checked_shl(depth * BITS).unwrap_or(0));
-    let mut at = ((below * segment.len() as u64) >> 32) as usize;
+    let mut at = start(segment, hash, depth);
     while at > 0 && segment[at - 1].hash >= hash {
         at -= 1;
     }
@@ -67,19 +75,34 @@ fn seek(segment: &[Entry], hash: u32, depth: u32) -> usize {
 }
 
 impl Index {
+    /// The segment where entries with this hash belong, and how many levels below the root. Reads
+    /// the branches above it only.
+    #[inline]
+    pub(super) fn segment_of(&self, hash: u32) -> (&Vec<Entry>, u32) {
+        let mut node = &self.0;
+        let mut depth = 0;
+        loop {
+            match node {
+                Node::Segment(segment) => return (segment, depth),
+                Node::Branch(branch) => {
+                    node = &branch.children[child_of(hash, depth)];
+                    depth += 1;
+                }
+            }
+        }
+    }
+
+    /// Asks for the place of the segment of `hash` where a search for it begins.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u32) {
+        let (segment, depth) = self.segment_of(hash);
+        prefetch(segment.as_ptr().wrapping_add(start(segment, hash, depth)));
+    }
+
     /// The leaves of all members with this hash.
     #[inline]
     pub(super) fn find(&self, hash: u32) -> impl Iterator<Item = LeafId> {
-        let mut node = &self.0;
-        let mut depth = 0;
-        while let Node::Branch(branch) = node {
-            node = &branch.children[child_of(hash, depth)];
-            depth += 1;
-        }
-        let segment = match node {
-            Node::Segment(segment) => &segment[..],
-            Node::Branch(_) => &[],
-        };
+        let (segment, depth) = self.segment_of(hash);
         let at = seek(segment, hash, depth);
         segment[at..].iter().take_while(move |entry| entry.hash == hash).map(|entry| entry.leaf)
     }

@@ -1,6 +1,7 @@
 //! Leaves: members in order, packed into three allocations.
 
 use super::room_for;
+use crate::prefetch::prefetch_slice;
 
 /// Members of a leaf at most.
 pub(super) const LEAF_LEN_MAX: usize = 64;
@@ -31,6 +32,14 @@ impl Leaf {
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.scores.len()
+    }
+
+    /// Asks for what a search in the leaf reads, of each kind at most so many lines.
+    #[inline]
+    pub(super) fn prefetch(&self, lines: usize) {
+        prefetch_slice(&self.marks, lines);
+        prefetch_slice(&self.scores, lines);
+        prefetch_slice(&self.bytes, lines);
     }
 
     pub(super) fn bytes_len(&self) -> usize {

@@ -3,6 +3,7 @@
 
 use super::leaf::Leaf;
 use super::room_for;
+use crate::prefetch::prefetch_value;
 use crate::shared::Shared;
 
 /// A leaf's number.
@@ -46,6 +47,13 @@ impl Leaves {
             Place::Used(leaf) => leaf,
             Place::Free(_) => unreachable!("a reference to a leaf that is gone"),
         }
+    }
+
+    /// Asks for the leaf, without reading it.
+    #[inline]
+    pub(super) fn prefetch(&self, id: LeafId) {
+        let chunk: *const Place = std::ptr::from_ref(&*self.chunks[id as usize / CHUNK_LEN]).cast();
+        prefetch_value(chunk.wrapping_add(id as usize % CHUNK_LEN));
     }
 
     #[inline]

@@ -22,6 +22,7 @@
 
 use super::codec::{Head, INLINE_MAX, Layout, Part, arena_len};
 use crate::hash::HashKey;
+use crate::prefetch::prefetch;
 use std::sync::Arc;
 
 /// Bits of a tag; a word has the others for the offset.
@@ -153,6 +154,24 @@ impl Segment {
         }
         // Only before there is any index: by 1 its last slot is empty.
         Err(from)
+    }
+
+    /// Asks for the word at which a search for this tag begins; reads the segment's head.
+    #[inline]
+    pub(super) fn prefetch_word(&self, wanted: u32) {
+        if let Some(word) = self.index.get(self.home(wanted)) {
+            prefetch(word);
+        }
+    }
+
+    /// Asks for the entry that a search for this tag reads first, or for the end of the arena,
+    /// where a new one would lie; reads the index.
+    #[inline]
+    pub(super) fn prefetch_entry(&self, wanted: u32) {
+        let words = self.index.get(self.home(wanted)..).unwrap_or_default();
+        let at = words.iter().find(|word| tag(**word) >= wanted).copied();
+        let at = at.filter(|word| tag(*word) == wanted && *word != EMPTY);
+        prefetch(self.arena.as_ptr().wrapping_add(at.map_or(self.arena.len(), offset)));
     }
 
     /// What is at a slot that `find` gave.

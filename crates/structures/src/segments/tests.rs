@@ -149,6 +149,8 @@ fn random_operations_agree_with_a_model() {
             scan = scan.step(&map, &model);
             assert_eq!(map.len(), model.len());
             let probe = key(&mut random, keys);
+            // A hint, wherever the key belongs and whether it is there or not.
+            map.prefetch(&[&probe[..]; 40][..step % 40]);
             assert_eq!(map.get(&probe).map(stored), model.get(&probe).cloned());
             let earliest = model.values().filter_map(|stored| stored.1).min();
             assert!(earliest >= map.soonest() || earliest.is_none());

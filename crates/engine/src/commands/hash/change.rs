@@ -1,7 +1,7 @@
 //! HSET, HMSET, HSETNX: give fields values.
 
 use crate::args::Args;
-use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Deprecated, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::Result;
 use crate::reply::Outcome;
@@ -62,6 +62,7 @@ const HSET: Command = Command {
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
+        elements: Elements { first: 2, step: 2 },
         args: &[Arg::key("key"), PAIRS],
         history: &[("4.0.0", "Several fields can be set at once.")],
         ..Spec::EMPTY
@@ -80,6 +81,7 @@ const HMSET: Command = Command {
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
+        elements: Elements { first: 2, step: 2 },
         args: &[Arg::key("key"), PAIRS],
         deprecated: Some(Deprecated {
             since: "4.0.0",
@@ -101,6 +103,7 @@ const HSETNX: Command = Command {
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],
+        elements: Elements::ONE,
         args: &[Arg::key("key"), Arg::string("field"), Arg::string("value")],
         ..Spec::EMPTY
     },

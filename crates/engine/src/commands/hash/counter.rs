@@ -1,7 +1,7 @@
 //! HINCRBY, HINCRBYFLOAT: fields that are numbers.
 
 use crate::args::Args;
-use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
 use crate::long_double::LongDouble;
@@ -62,6 +62,7 @@ const HINCRBY: Command = Command {
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
+        elements: Elements::ONE,
         args: &[Arg::key("key"), Arg::string("field"), Arg::integer("increment")],
         ..Spec::EMPTY
     },
@@ -79,6 +80,7 @@ const HINCRBYFLOAT: Command = Command {
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
+        elements: Elements::ONE,
         args: &[Arg::key("key"), Arg::string("field"), Arg::double("increment")],
         ..Spec::EMPTY
     },

@@ -1,7 +1,7 @@
 //! HGET, HMGET, HEXISTS, HSTRLEN, HLEN, HGETALL, HKEYS, HVALS: look at fields.
 
 use crate::args::Args;
-use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::Result;
 use crate::reply::{Outcome, Reply};
@@ -125,6 +125,7 @@ const READ_FIELD: Spec = Spec {
     arity: 3,
     flags: Flags::READONLY.union(Flags::FAST),
     keys: &[KeySpec::at(1).read_only(KeyFlags::empty())],
+    elements: Elements::ONE,
     args: &[Arg::key("key"), Arg::string("field")],
     ..Spec::EMPTY
 };
@@ -164,6 +165,7 @@ const HMGET: Command = Command {
         complexity: "O(N) in the number of fields that are asked for.",
         arity: -3,
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        elements: Elements::ALL,
         args: &[Arg::key("key"), Arg::string("field").multiple()],
         ..READ_FIELD
     },

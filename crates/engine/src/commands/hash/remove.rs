@@ -2,7 +2,7 @@
 
 use super::deadline::FieldList;
 use crate::args::Args;
-use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::Result;
 use crate::reply::Outcome;
@@ -69,6 +69,7 @@ const HDEL: Command = Command {
         arity: -3,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],
+        elements: Elements::ALL,
         args: &[Arg::key("key"), Arg::string("field").multiple()],
         history: &[("2.4.0", "Several fields can be removed at once.")],
         ..Spec::EMPTY

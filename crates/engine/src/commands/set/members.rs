@@ -1,7 +1,7 @@
 //! SADD, SREM, SMOVE, SISMEMBER, SMISMEMBER, SCARD, SMEMBERS: members of one set.
 
 use crate::args::Args;
-use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
@@ -125,6 +125,7 @@ const SADD: Command = Command {
         arity: -3,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::INSERT)],
+        elements: Elements::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
         history: &[("2.4.0", "Takes several members.")],
         ..Spec::EMPTY
@@ -142,6 +143,7 @@ const SREM: Command = Command {
         arity: -3,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],
+        elements: Elements::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
         history: &[("2.4.0", "Takes several members.")],
         ..Spec::EMPTY
@@ -178,6 +180,7 @@ const SISMEMBER: Command = Command {
         arity: 3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::empty())],
+        elements: Elements::ONE,
         args: &[Arg::key("key"), Arg::string("member")],
         ..Spec::EMPTY
     },
@@ -195,6 +198,7 @@ const SMISMEMBER: Command = Command {
         arity: -3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        elements: Elements::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
         ..Spec::EMPTY
     },

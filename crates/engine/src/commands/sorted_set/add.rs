@@ -1,7 +1,7 @@
 //! ZADD, ZINCRBY: members get scores.
 
 use crate::args::Args;
-use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::double::parse_f64;
 use crate::error::{CommandError, Result};
@@ -118,6 +118,7 @@ const ZADD: Command = Command {
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
+        elements: Elements { first: 3, step: 2 },
         args: &[
             Arg::key("key"),
             Arg::one_of("condition", &[Arg::token("nx", "NX"), Arg::token("xx", "XX")])
@@ -151,6 +152,7 @@ const ZINCRBY: Command = Command {
         arity: 4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))],
+        elements: Elements { first: 3, step: 0 },
         args: &[Arg::key("key"), Arg::integer("increment"), Arg::string("member")],
         ..Spec::EMPTY
     },

@@ -1,7 +1,7 @@
 //! ZCARD, ZSCORE, ZMSCORE, ZRANK, ZREVRANK, ZCOUNT, ZLEXCOUNT: figures of sorted sets and members.
 
 use crate::args::Args;
-use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::Result;
 use crate::reply::Outcome;
@@ -114,6 +114,7 @@ const ZSCORE: Command = Command {
         arity: 3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        elements: Elements::ONE,
         args: &[Arg::key("key"), Arg::string("member")],
         ..Spec::EMPTY
     },
@@ -131,6 +132,7 @@ const ZMSCORE: Command = Command {
         arity: -3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        elements: Elements::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
         ..Spec::EMPTY
     },
@@ -148,6 +150,7 @@ const ZRANK: Command = Command {
         arity: -3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        elements: Elements::ONE,
         args: &[
             Arg::key("key"),
             Arg::string("member"),
@@ -170,6 +173,7 @@ const ZREVRANK: Command = Command {
         arity: -3,
         flags: Flags::READONLY.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_only(KeyFlags::ACCESS)],
+        elements: Elements::ONE,
         args: &[
             Arg::key("key"),
             Arg::string("member"),

@@ -1,7 +1,7 @@
 //! ZREM, ZREMRANGEBYRANK, ZREMRANGEBYSCORE, ZREMRANGEBYLEX: members go.
 
 use crate::args::Args;
-use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
+use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::Result;
 use crate::keyspace::Key;
@@ -70,6 +70,7 @@ const ZREM: Command = Command {
         arity: -3,
         flags: Flags::WRITE.union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::DELETE)],
+        elements: Elements::ALL,
         args: &[Arg::key("key"), Arg::string("member").multiple()],
         history: &[("2.4.0", "Takes several members.")],
         ..Spec::EMPTY
