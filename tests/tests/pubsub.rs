@@ -184,6 +184,27 @@ fn a_large_message_arrives_whole_at_everybody() {
     });
 }
 
+#[test]
+fn messages_that_fill_an_inbox_hold_commands_back_only_until_it_is_emptied() {
+    // Each alone is as much as may wait for a worker.
+    const LEN: usize = 8 * 1024 * 1024;
+    let server = with_workers(2).start();
+    let mut subs: [Conn; 2] = server.connections();
+    for sub in &mut subs {
+        sub.cmd("SUBSCRIBE huge");
+    }
+    let mut publishers: [Conn; 2] = server.connections();
+    let message = vec![b'm'; LEN];
+    for turn in 0..10 {
+        let publisher = &mut publishers[turn % 2];
+        assert_eq!(publisher.call(&[b"PUBLISH".as_slice(), b"huge", &message]).integer(), 2);
+        for sub in &mut subs {
+            assert_eq!(sub.reply().elements()[2].text().len(), LEN);
+        }
+        assert_reply!(publisher, "PING", "PONG");
+    }
+}
+
 /// Publishes `count` numbered messages of publisher `who`, many at once.
 fn publish_numbers(conn: &mut Conn, who: usize, count: usize) {
     const AT_ONCE: usize = 500;

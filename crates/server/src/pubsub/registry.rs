@@ -31,8 +31,9 @@ pub struct Registry {
     /// Different names by [`Space`].
     sizes: [AtomicUsize; 3],
     inboxes: Box<[Inbox]>,
-    /// Inboxes with too much in them.
-    full: Mutex<usize>,
+    /// Inboxes with too much in them; for a moment less than none, when one is emptied before it
+    /// was counted.
+    full: Mutex<isize>,
 }
 
 /// What became of a message.
@@ -149,7 +150,7 @@ impl Registry {
     pub fn note_full(&self, filled: usize, emptied: usize, change: impl FnOnce(bool)) {
         let mut full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
         let before = *full > 0;
-        *full = (*full + filled).saturating_sub(emptied);
+        *full += filled as isize - emptied as isize;
         let now = *full > 0;
         if before != now {
             change(now);
