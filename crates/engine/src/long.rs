@@ -22,7 +22,7 @@ use crate::ctx::{Blocking, Ctx};
 use crate::env::{Env, Garbage};
 use crate::error::{CommandError, Result};
 use crate::exec::{Recorded, run_held};
-use crate::keyspace::{Client, DbIndex, Key, Keys, Keyspace, discard_value};
+use crate::keyspace::{Client, DbIndex, Key, Keys, Keyspace, discard_value, have_patience};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::types::Value;
 use std::any::Any;
@@ -187,9 +187,8 @@ fn run_again(
     *env.made.borrow_mut() = Some(made);
     let done = command.with_args(keyspace, |args, prepared| {
         let mut keys = Keys::unlocked(keyspace, env, command.db());
-        // Holders never wait, so this ends soon.
         while keys.hold(prepared).is_err() {
-            std::thread::yield_now();
+            have_patience();
         }
         keys.thaw();
         keys.remove_expired(args.keys(), false);

@@ -2,7 +2,7 @@
 //!
 //! The thread that made a key ready does this right after its command or transaction, each waiter's
 //! command being a unit of its own with its own locks and effects. A waiter is claimed while its
-//! command runs, so that no timeout and no second thread can end the same wait.
+//! command runs, so that no timeout can end the same wait.
 
 use crate::ctx::Blocking;
 use crate::effect::Armed;
@@ -39,40 +39,42 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(Served)) {
         while let Some(waiter) = keyspace.next_waiter(db, &key, after, &in_vain) {
             after = Some(waiter.number);
             let mut replies = ReplyBuffer::new();
-            let (over, dirty, error) = match run_again(keyspace, env, &waiter, &mut replies) {
-                Ok(Done { outcome: Outcome::Waiting, .. }) => (false, 0, None),
-                Ok(done) => (true, done.dirty, None),
+            let Some(result) = run_again(keyspace, env, &waiter, &mut replies) else { continue };
+            let (dirty, error) = match result {
+                Ok(Done { outcome: Outcome::Waiting, .. }) => {
+                    in_vain.extend(waiter.group.clone());
+                    continue;
+                }
+                Ok(done) => (done.dirty, None),
                 Err(error) => {
                     replies.clear();
                     Reply::new(&mut replies, waiter.client.protocol).error(&error);
-                    (true, 0, Some(error))
+                    (0, Some(error))
                 }
             };
-            if waiter.settle(over) {
-                waiter.note_keys(env);
-            }
-            if !over && let Some(group) = &waiter.group {
-                in_vain.push(group.clone());
-            }
-            if over {
-                keyspace.forget_waiter(&waiter);
-                deliver(Served { waiter, replies, dirty, error });
-            }
+            keyspace.forget_waiter(&waiter);
+            deliver(Served { waiter, replies, dirty, error });
         }
     }
 }
 
+/// Runs the waiter's command, with all its slots held from before it is claimed until it is settled:
+/// a second thread that comes to serve it, or who is behind it, waits for the slots. `None` if its
+/// wait had ended before.
 fn run_again(
     keyspace: &Keyspace,
     env: &Env,
     waiter: &Waiter,
     replies: &mut ReplyBuffer,
-) -> Result<Done> {
+) -> Option<Result<Done>> {
     let command = &waiter.command;
     command.with_args(keyspace, |args, prepared| {
         let mut keys = Keys::unlocked(keyspace, env, command.db());
         while keys.hold(prepared).is_err() {
             have_patience();
+        }
+        if !waiter.claim() {
+            return None;
         }
         keys.remove_expired(args.keys(), false);
         let reply = Reply::new(replies, waiter.client.protocol);
@@ -84,6 +86,7 @@ fn run_again(
         let result = exec::run_held(&mut keys, &invocation, args, reply);
         env.arm(Armed::REMEMBER, remembers);
         env.client.set(server);
-        result
+        waiter.settle(!matches!(&result, Ok(Done { outcome: Outcome::Waiting, .. })));
+        Some(result)
     })
 }

@@ -4,8 +4,8 @@
 //! slots, so nothing can happen in between. Whoever makes a key appear in a marked slot notes it as
 //! ready ([`Env::ready`]); [`crate::serve`] then runs the waiters' commands again, oldest first.
 //!
-//! Who ends a wait: the one that moves the waiter's state out of [`WAITING`]. He removes it from
-//! all its queues (see `interest`), O(1) each.
+//! Who ends a wait: the one that moves the waiter's state to [`ENDED`]. He removes it from all its
+//! queues (see `interest`), O(1) each.
 
 use super::interest::Interests;
 use super::keys::lock_patiently;
@@ -26,12 +26,11 @@ use std::sync::{Arc, OnceLock};
 
 /// States of a waiter.
 const WAITING: u8 = 0;
-/// Its command is being run again.
+/// Its command is being run again. Only who holds the slots of all its keys claims it, and settles
+/// it before giving them back: who holds one of them never sees a claim of somebody else's, and
+/// nobody waits for anything between the two.
 const CLAIMED: u8 = 1;
 const ENDED: u8 = 2;
-/// It is claimed, and somebody else came to serve it meanwhile: who claimed it looks again at all
-/// its keys, for that one and for those behind it.
-const CLAIMED_TWICE: u8 = 3;
 
 /// The client behind a command, in the server's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,17 +82,6 @@ impl std::fmt::Debug for Waiter {
     }
 }
 
-/// What became of a try to serve a waiter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Claim {
-    /// The caller runs its command and settles it.
-    Mine,
-    /// Another thread does, and then serves who stands behind it too.
-    Elsewhere,
-    /// Its wait is over.
-    Over,
-}
-
 struct Awaited {
     bytes: Box<[u8]>,
     slot: SlotId,
@@ -107,7 +95,7 @@ impl Waiter {
             match self.transit(WAITING, ENDED) {
                 Ok(_) => return true,
                 Err(ENDED) => return false,
-                // Its command is being run again, which takes microseconds.
+                // Its command is being run again by somebody who waits for nothing meanwhile.
                 Err(_) => std::thread::yield_now(),
             }
         }
@@ -128,32 +116,16 @@ impl Waiter {
         self.command.with_args(keyspace, |args, _| show(args))
     }
 
-    fn claim(&self) -> Claim {
-        loop {
-            match self.transit(WAITING, CLAIMED) {
-                Ok(_) => return Claim::Mine,
-                Err(ENDED) => return Claim::Over,
-                Err(_) => {}
-            }
-            match self.transit(CLAIMED, CLAIMED_TWICE) {
-                Ok(_) | Err(CLAIMED_TWICE) => return Claim::Elsewhere,
-                // It was settled in between.
-                Err(_) => {}
-            }
-        }
-    }
-
-    /// Ends a claim: the wait is over, or goes on. True if its keys are to be served again, since
-    /// somebody else who came to do that left it to the caller.
+    /// Takes the right to run its command again; the caller holds the slots of all its keys. False
+    /// if the wait is over.
     #[must_use]
-    pub(crate) fn settle(&self, over: bool) -> bool {
-        let state = self.state.swap(if over { ENDED } else { WAITING }, Ordering::AcqRel);
-        state == CLAIMED_TWICE
+    pub(crate) fn claim(&self) -> bool {
+        self.transit(WAITING, CLAIMED).is_ok()
     }
 
-    /// Notes all its keys as ready.
-    pub(crate) fn note_keys(&self, env: &Env) {
-        self.keys.iter().for_each(|key| env.note_ready(self.command.db(), &key.bytes));
+    /// Ends a claim: the wait is over, or goes on.
+    pub(crate) fn settle(&self, over: bool) {
+        self.state.store(if over { ENDED } else { WAITING }, Ordering::Release);
     }
 
     fn transit(&self, from: u8, to: u8) -> Result<u8, u8> {
@@ -265,10 +237,10 @@ impl Waiting {
         self.queues.with(db, slot, key, |_| ()).is_some()
     }
 
-    /// Claims the oldest waiter that came after number `after` and that is concerned by a key of
-    /// this kind, or by its end. O(1) if nobody is, else O(waiters passed over). `in_vain`: groups
-    /// for which there is nothing.
-    fn claim(
+    /// The oldest waiter that came after number `after` and that is concerned by a key of this kind,
+    /// or by its end. O(1) if nobody is, else O(waiters passed over). `in_vain`: groups for which
+    /// there is nothing.
+    fn oldest(
         &self,
         db: DbIndex,
         key: &Key<'_>,
@@ -285,16 +257,8 @@ impl Waiting {
             if !queue.concerns(kind, in_vain) {
                 return None;
             }
-            let waiters = queue.waiters.iter().map(|(_, waiter)| waiter);
-            for waiter in waiters.filter(|waiter| late(waiter) && concerned(waiter)) {
-                match waiter.claim() {
-                    Claim::Mine => return Some(Arc::clone(waiter)),
-                    // Nobody is served before who came first.
-                    Claim::Elsewhere => return None,
-                    Claim::Over => {}
-                }
-            }
-            None
+            let mut waiters = queue.waiters.iter().map(|(_, waiter)| waiter);
+            waiters.find(|waiter| late(waiter) && !waiter.is_over() && concerned(waiter)).cloned()
         };
         self.queues.with(db, key.slot, key.bytes, find).flatten()
     }
@@ -335,7 +299,7 @@ impl Keyspace {
         let guard = lock_patiently(self.database(db), key.slot);
         let kind =
             guard.table().find(key.hash, key.bytes).map(|entry| crate::types::kind_of(&entry));
-        self.waiting.claim(db, key, kind, after, in_vain)
+        self.waiting.oldest(db, key, kind, after, in_vain)
     }
 }
 
