@@ -101,6 +101,29 @@ fn select_within_a_transaction_is_for_what_follows() {
 }
 
 #[test]
+fn a_select_that_is_refused_leaves_what_follows_in_its_database() {
+    each_config(|server| {
+        let mut admin = server.connect();
+        admin.cmd("ACL SETUSER bob on nopass ~* +@all -select");
+        let mut conn = server.connect();
+        queue(&mut conn, &["AUTH bob x", "SELECT 1", "SET k bob", "GET k"]);
+        let answer = "1) OK\n2) (error) NOPERM this user has no permissions to run the 'select' \
+                      command\n3) OK\n4) \"bob\"";
+        assert_reply!(conn, "EXEC", answer);
+        assert_reply!(admin, "GET k", "\"bob\"");
+        // The same if the right is lost while the commands wait.
+        let mut conn = server.connect();
+        admin.cmd("ACL SETUSER ann on nopass ~* +@all");
+        conn.cmd("AUTH ann x");
+        queue(&mut conn, &["SELECT 1", "SET k ann", "GET k"]);
+        admin.cmd("ACL SETUSER ann -select");
+        let answer = "1) (error) NOPERM this user has no permissions to run the 'select' \
+                      command\n2) OK\n3) \"ann\"";
+        assert_reply!(conn, "EXEC", answer);
+    });
+}
+
+#[test]
 fn commands_that_reach_beyond_their_keys_are_part_of_transactions_too() {
     each_config(|server| {
         let mut conn = server.connect();

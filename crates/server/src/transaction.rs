@@ -38,6 +38,9 @@ pub struct Transaction {
     roams: bool,
     /// A command was refused: EXEC will be, too.
     refused: bool,
+    /// Some command selects a database, some command may change the user.
+    selects: bool,
+    changes_user: bool,
     /// The database that the next command will work in.
     db: DbIndex,
 }
@@ -63,6 +66,8 @@ impl Transaction {
             flags: Flags::empty(),
             roams: false,
             refused: false,
+            selects: false,
+            changes_user: false,
             db,
         }
     }
@@ -113,6 +118,8 @@ impl Transaction {
         self.commands.push(Queued { row, db, first_byte, first_span, spans, first_key, keys });
         self.flags |= spec.flags;
         self.roams |= spec.scope != Scope::Keys;
+        self.selects |= spec.in_multi == InMulti::Selects;
+        self.changes_user |= spec.flags.contains(Flags::NO_AUTH);
         if spec.in_multi == InMulti::Selects
             && let Ok(db) = args.clone().db(keyspace.database_count())
         {
@@ -217,8 +224,14 @@ impl Core {
             let text = "EXECABORT Transaction discarded because of previous errors.";
             return Err(CommandError::text(text));
         }
+        if session.has_old_user() {
+            session.renew_user();
+        }
+        // A SELECT that is refused would leave the commands behind it with slots of another database.
+        let may_be_refused = session.is_restricted() || transaction.changes_user;
+        let is_certain = !(transaction.selects && may_be_refused);
         let watched = session.watches.iter().flat_map(|watches| watches.places());
-        let places = transaction.places(watched);
+        let places = is_certain.then(|| transaction.places(watched)).flatten();
         let unit = match places {
             None => self.stop_others().map(|still| {
                 self.still = still;
@@ -263,7 +276,6 @@ impl Core {
     ) {
         let shared = self.shared;
         let (row, prepared) = (command.row, transaction.keys(command));
-        debug_assert_eq!(session.db, command.db, "the database that was foreseen");
         let mut args = transaction.args(command, shared.keyspace.hasher());
         let mark = replies.mark();
         if session.has_old_user() {
