@@ -5,8 +5,8 @@ use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 use brisk_tests::with_workers;
 
-/// A connection that follows the stream.
-struct Stream(Conn);
+/// A connection that follows the stream, and the first bytes of the snapshot it began with.
+struct Stream(Conn, String);
 
 impl Stream {
     fn attach(server: &Server) -> Stream {
@@ -20,8 +20,8 @@ impl Stream {
             }
         };
         let len: usize = head.strip_prefix('$').expect("a length").parse().expect("a number");
-        assert_eq!(&conn.bytes(len)[..5], b"REDIS");
-        Stream(conn)
+        let magic = String::from_utf8_lossy(&conn.bytes(len)[..9]).into_owned();
+        Stream(conn, magic)
     }
 
     /// The next command but PING, as one line. SELECT is told without its number, since that
@@ -84,6 +84,63 @@ fn changes_arrive_as_what_repeats_them() {
     stream.expect(&["publish channel message"]);
     one.cmd("FLUSHALL");
     stream.expect(&["flushall"]);
+}
+
+#[test]
+fn a_replica_is_no_ordinary_client() {
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    let mut stream = Stream::attach(&server);
+    assert_reply!(stream.0, "GET key", "(error) ERR Replica can't interact with the keyspace");
+    // Idle as an ordinary client that is closed for it, it stays.
+    let mut idle = server.connect();
+    conn.cmd("CONFIG SET timeout 1");
+    assert_eq!(idle.read_to_end(), b"");
+    let mut conn = server.connect();
+    conn.cmd("SET after 1");
+    stream.expect(&["select 0", "set after 1"]);
+    assert_eq!(conn.info("connected_slaves"), "1");
+    assert_eq!(conn.info("sync_full"), "1");
+}
+
+#[test]
+fn a_snapshot_has_the_version_that_its_values_need() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    conn.cmd("HSET h f v g w");
+    assert_eq!(Stream::attach(&server).1, "REDIS0010");
+    conn.cmd("HEXPIRE h 1000 FIELDS 1 f");
+    assert_eq!(Stream::attach(&server).1, "REDIS0012");
+    conn.cmd("HPERSIST h FIELDS 1 f");
+    assert_eq!(Stream::attach(&server).1, "REDIS0010");
+}
+
+#[test]
+fn what_waits_for_a_replica_evicts_nothing() {
+    let server = with_workers(2).set("maxmemory-policy", "allkeys-lru").start();
+    let mut conn = server.connect();
+    for n in 0..2000 {
+        conn.call(&["SET", &format!("key:{n}"), &"x".repeat(10_000)]);
+    }
+    let used: u64 = conn.info("used_memory").parse().expect("a number");
+    conn.cmd(&format!("CONFIG SET maxmemory {}", used + 4_000_000));
+    // Its snapshot, of 20 MB, is not read.
+    let mut replica = server.connect();
+    replica.send("SYNC");
+    server.wait_for_info("connected_slaves", |count| count == "1");
+    conn.cmd("SET one 1");
+    assert_reply!(conn, "DBSIZE", "(integer) 2001");
+    assert_eq!(conn.info("evicted_keys"), "0");
+    // Nor is it evicted itself, while an ordinary client of that size is.
+    conn.cmd("CONFIG SET maxmemory-clients 1mb");
+    let mut greedy = server.connect();
+    greedy.send_raw(b"*2\r\n$4\r\nECHO\r\n$3000000\r\n");
+    greedy.send_raw(&[b'x'; 2_000_000]);
+    wait_until("the client to be evicted", || conn.info("evicted_clients") == "1");
+    assert_eq!(conn.info("connected_slaves"), "1");
 }
 
 #[test]

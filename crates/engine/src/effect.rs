@@ -126,7 +126,7 @@ pub fn propagate_beside(keyspace: &Keyspace, env: &Env, db: DbIndex, words: &[&[
     let words = words.iter().map(|word| word.to_vec()).collect();
     aftermath.effects.push(Effect { db, words });
     if !aftermath.is_unit() {
-        aftermath.seal(keyspace.next_ticket());
+        env.sealed.borrow_mut().push(aftermath.seal(keyspace.next_ticket()));
     }
 }
 
@@ -135,8 +135,6 @@ pub fn propagate_beside(keyspace: &Keyspace, env: &Env, db: DbIndex, words: &[&[
 pub struct Aftermath {
     /// The effects of the transaction that is running.
     pub(crate) effects: Vec<Effect>,
-    /// Those of transactions that are done.
-    pub sealed: Vec<Sealed>,
     pub events: Vec<Event>,
     /// What clients may not trust any more that cached it.
     pub invalidations: Vec<Invalidation>,
@@ -156,7 +154,6 @@ impl Aftermath {
     /// Forgets everything; the buffers are kept.
     pub fn clear(&mut self) {
         self.effects.clear();
-        self.sealed.clear();
         self.events.clear();
         self.invalidations.clear();
         self.changed.clear();
@@ -168,7 +165,6 @@ impl Aftermath {
     /// Puts what others left before what is there.
     pub(crate) fn put_before(&mut self, mut others: Aftermath) {
         debug_assert!(self.effects.is_empty() && others.effects.is_empty(), "not sealed");
-        others.sealed.append(&mut self.sealed);
         others.events.append(&mut self.events);
         others.invalidations.append(&mut self.invalidations);
         others.changed.append(&mut self.changed);
@@ -194,9 +190,10 @@ impl Aftermath {
     }
 
     /// The transaction is done; its slots are still held.
-    pub(crate) fn seal(&mut self, ticket: Ticket) {
+    #[must_use]
+    pub(crate) fn seal(&mut self, ticket: Ticket) -> Sealed {
         let effects = std::mem::take(&mut self.effects);
         debug_assert!(!effects.is_empty(), "a ticket for nothing");
-        self.sealed.push(Sealed { ticket, effects });
+        Sealed { ticket, effects }
     }
 }

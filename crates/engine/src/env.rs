@@ -1,7 +1,7 @@
 //! What a thread that runs commands brings along: settings, randomness, its tally, and the places
 //! where a command's aftermath collects.
 
-use crate::effect::{Aftermath, Armed, ArmedCell, EventClass};
+use crate::effect::{Aftermath, Armed, ArmedCell, EventClass, Sealed};
 use crate::keyspace::{DbIndex, Entry, Reader, Spread, Table, Tally, UnixMs, Waiter};
 use crate::long::{Long, Made};
 use crate::random::Random;
@@ -10,6 +10,7 @@ use crate::types::{EncodingLimits, Value};
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The settings that commands depend on.
@@ -107,6 +108,9 @@ pub struct Env {
     /// Who wants to hear of writes; empty in a server without persistence, replicas and listeners.
     pub armed: ArmedCell,
     pub aftermath: RefCell<Aftermath>,
+    /// What transactions that are done are to be repeated as. Also in the hands of what this thread
+    /// does while it waits: a ticket that is taken must not wait with it.
+    pub sealed: Rc<RefCell<Vec<Sealed>>>,
     pub garbage: RefCell<Vec<Garbage>>,
     /// Keys that appeared or changed while somebody waited for them, in that order.
     pub(crate) ready: RefCell<VecDeque<(DbIndex, Box<[u8]>)>>,
@@ -176,6 +180,7 @@ impl Env {
             random: RefCell::new(random),
             armed: ArmedCell::default(),
             aftermath: RefCell::default(),
+            sealed: Rc::default(),
             garbage: RefCell::default(),
             ready: RefCell::default(),
             waiter: RefCell::default(),

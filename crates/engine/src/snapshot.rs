@@ -5,16 +5,26 @@ use crate::env::Env;
 use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, UnixMs, evict};
 use crate::types::dump::{Dumpable, entry_of};
 use brisk_persist::LoadError;
-use brisk_persist::rdb::{Entry, Event, Notes, RdbReader, RdbWriter, VERSION, VERSION_FIELD_TTL};
+use brisk_persist::rdb::{Entry, Event, Notes, RdbReader, RdbWriter, VERSION, version_of_kind};
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
 /// The version of the file that [`save`] writes: later than usual only if fields of hashes have
-/// deadlines. O(databases).
+/// deadlines. O(databases) if none ever had, else O(keys of the slots where some had).
 #[must_use]
-pub fn version(keyspace: &Keyspace) -> u32 {
-    let any = (0..keyspace.database_count()).map(DbIndex).any(|db| keyspace.field_deadlines(db));
-    if any { VERSION_FIELD_TTL } else { VERSION }
+pub fn version(keyspace: &Keyspace, env: &Env) -> u32 {
+    let keys = Keys::unlocked(keyspace, env, DbIndex::default());
+    let mut latest = VERSION;
+    let databases = (0..keyspace.database_count()).map(DbIndex);
+    for db in databases.filter(|db| keyspace.field_deadlines(*db)) {
+        keys.each_slot_of_field_deadlines(db, |slot| {
+            slot.table().for_each(|stored| {
+                let kind = Dumpable::of_entry(&EntryRef(stored)).kind();
+                latest = latest.max(version_of_kind(kind));
+            });
+        });
+    }
+    latest
 }
 
 /// Writes all databases, expired keys that are still there included. O(all data).

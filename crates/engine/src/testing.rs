@@ -212,7 +212,7 @@ impl Db {
         let ticket = unit.finish(&self.env);
         assert_eq!(ticket.is_some(), !effects.is_empty(), "a ticket if anything is propagated");
         assert_eq!(got, replies, "{lines:?}");
-        let sealed = self.env.aftermath.borrow().sealed.len();
+        let sealed = self.env.sealed.borrow().len();
         assert_eq!(sealed, usize::from(ticket.is_some()), "{lines:?}: one transaction");
         self.check_effects(&lines.join("; "), &got.join("; "), effects);
         self
@@ -221,7 +221,7 @@ impl Db {
     #[track_caller]
     fn check_effects(&self, line: &str, reply: &str, want: &[&str]) {
         self.env.armed.set(Armed::empty());
-        let sealed = std::mem::take(&mut self.env.aftermath.borrow_mut().sealed);
+        let sealed = std::mem::take(&mut *self.env.sealed.borrow_mut());
         assert!(self.env.aftermath.borrow().effects.is_empty(), "{line}: effects without a ticket");
         self.env.aftermath.borrow_mut().clear();
         let shown = |effect: &crate::effect::Effect| {

@@ -113,8 +113,10 @@ impl<'k> Unit<'k> {
             return None;
         }
         let ticket = self.keyspace.next_ticket();
-        aftermath.seal(ticket);
-        for place in aftermath.slots.drain(..) {
+        env.sealed.borrow_mut().push(aftermath.seal(ticket));
+        let slots = std::mem::take(&mut aftermath.slots);
+        drop(aftermath);
+        for place in slots {
             match self.held.as_mut().and_then(|locks| locks.at(place)) {
                 Some(guard) => guard.meta_mut().last_write = ticket,
                 None => {

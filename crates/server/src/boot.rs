@@ -7,6 +7,7 @@ use crate::config::value::Text;
 use crate::config::{self, Config, Store, system};
 use crate::listeners::Listeners;
 use crate::log::{Log, Role};
+use crate::replication::replica::hand_in;
 use crate::shared::Shared;
 use crate::table::CommandTable;
 use crate::tls::TlsSettings;
@@ -18,6 +19,7 @@ use brisk_structures::reclaim::Participant;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 
@@ -314,9 +316,13 @@ fn set_up(
         *name = reactor.backend_name();
     }
     shared.mailboxes[id].connect(reactor.waker());
-    brisk_engine::keyspace::while_waiting(move || shared.quiesce.checkpoint(id));
     let participant = Participant::register().ok_or("too many threads")?;
     let core = Core::new(shared, id, seed);
+    let sealed = Rc::clone(&core.env.sealed);
+    brisk_engine::keyspace::while_waiting(move || {
+        hand_in(shared, id, &sealed);
+        shared.quiesce.checkpoint(id);
+    });
     let mut purposes = Vec::new();
     for (purpose, listener) in listeners {
         let index = reactor.listen(listener).map_err(|error| format!("cannot listen: {error}"))?;

@@ -200,8 +200,9 @@ impl Cron {
             let token: Token = session.token;
             let (input, output) = (session.counted_input, session.counted_output);
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
-            let exempt = session.record.has(flag::MONITOR | flag::BLOCKED | flag::PUBSUB)
-                || session.stall == Stall::Elsewhere;
+            let exempt =
+                session.record.has(flag::MONITOR | flag::REPLICA | flag::BLOCKED | flag::PUBSUB)
+                    || session.stall == Stall::Elsewhere;
             let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
             let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;
             if late || (timeout_ms > 0 && idle > timeout_ms && !exempt) {

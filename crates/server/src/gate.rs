@@ -56,6 +56,7 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
         || session.is_restricted()
         || session.in_transaction()
         || session.listens
+        || session.replica.is_some()
         || row.has(Flags::PROTECTED)
 }
 
@@ -183,24 +184,24 @@ fn congestion(core: &mut Core, _: &Session, _: &Row, _: &Asked<'_>) -> Verdict {
     if core.is_congested() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }
 
-/// A session that monitors is a replica to Redis, which may not look at keys.
+/// Replicas, and sessions that monitor, which are replicas to Redis, may not look at keys.
 fn monitor(_: &mut Core, session: &Session, _: &Row, asked: &Asked<'_>) -> Verdict {
     let touches_keys = asked.flags.intersects(Flags::WRITE.union(Flags::READONLY));
-    if touches_keys && session.record.has(flag::MONITOR) {
+    if touches_keys && session.record.has(flag::MONITOR | flag::REPLICA) {
         Verdict::Refuse(CommandError::text("ERR Replica can't interact with the keyspace"))
     } else {
         Verdict::Pass
     }
 }
 
-/// Sessions that monitor are never paused.
+/// Replicas and sessions that monitor are never paused.
 fn pause(core: &mut Core, session: &Session, _: &Row, asked: &Asked<'_>) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,
         Some(Paused::Writes) => asked.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)),
         None => false,
     };
-    if waits && !session.record.has(flag::MONITOR) {
+    if waits && !session.record.has(flag::MONITOR | flag::REPLICA) {
         Verdict::Wait(Stall::Paused)
     } else {
         Verdict::Pass

@@ -44,7 +44,7 @@ fn write(core: &Core, path: &str) -> io::Result<()> {
 pub(crate) fn write_to<W: Write>(core: &Core, sink: W) -> io::Result<W> {
     let config = &core.config.persistence;
     let keyspace = &core.shared.keyspace;
-    let mut out = RdbWriter::new(sink, snapshot::version(keyspace));
+    let mut out = RdbWriter::new(sink, snapshot::version(keyspace, &core.env));
     if !config.rdbcompression {
         out = out.without_compression();
     }

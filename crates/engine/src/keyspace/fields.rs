@@ -15,6 +15,7 @@ use crate::env::Env;
 use crate::types::hash::Hash;
 use crate::types::{Collection, Kind, kind_of};
 use brisk_structures::entry::ValueRef;
+use std::ops::ControlFlow;
 
 /// Fields that one command, or one step of the expiry cycle, removes from a hash at once.
 pub(super) const FIELDS_PER_SLICE: usize = 2000;
@@ -41,6 +42,21 @@ impl Keys<'_> {
         self.mark(slot, FIELD_MARKS);
         self.slot_mut(slot).meta_mut().note(deadline);
         self.keyspace().database(self.db()).note_inner_deadlines();
+    }
+
+    /// Shows `visit` the slots of a database in which fields may have deadlines, each locked by
+    /// itself. O(slots with keys).
+    pub(crate) fn each_slot_of_field_deadlines(
+        &self,
+        db: DbIndex,
+        mut visit: impl FnMut(&SlotGuard<'_>),
+    ) {
+        self.each_slot(db, |_, slot| {
+            if slot.marks() & FIELDS_EXPIRE != 0 {
+                visit(slot);
+            }
+            ControlFlow::Continue(())
+        });
     }
 
     /// Removes what is due inside the value of `key`, about `limit` things; false if more are.

@@ -217,6 +217,14 @@ impl<'a> Keys<'a> {
         Ok(())
     }
 
+    /// The same, however long another thread holds the slot. The command holds no other.
+    pub fn lock_also_patiently(&mut self, db: DbIndex, key: &Key<'_>) {
+        self.assert_holds_nothing();
+        while self.lock_also(db, key).is_err() {
+            have_patience();
+        }
+    }
+
     /// Runs `action` with `db` as the selected database.
     pub fn in_db<R>(&mut self, db: DbIndex, action: impl FnOnce(&mut Keys<'a>) -> R) -> R {
         let home = std::mem::replace(&mut self.db, db);
@@ -770,9 +778,11 @@ impl<'a> Keys<'a> {
             return None;
         }
         let ticket = self.keyspace.next_ticket();
-        aftermath.seal(ticket);
+        self.env.sealed.borrow_mut().push(aftermath.seal(ticket));
+        let slots = std::mem::take(&mut aftermath.slots);
+        drop(aftermath);
         self.each_held(|guard| guard.meta_mut().last_write = ticket);
-        for (db, slot) in aftermath.slots.drain(..) {
+        for (db, slot) in slots {
             lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
         }
         Some(ticket)
@@ -1064,7 +1074,7 @@ pub(super) fn seal_slot(keyspace: &Keyspace, env: &Env, place: Place, guard: &mu
         aftermath.slots.push(place);
     } else if !aftermath.effects.is_empty() {
         let ticket = keyspace.next_ticket();
-        aftermath.seal(ticket);
+        env.sealed.borrow_mut().push(aftermath.seal(ticket));
         guard.meta_mut().last_write = ticket;
     }
 }

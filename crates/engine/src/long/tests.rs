@@ -185,9 +185,9 @@ fn a_command_that_stores_is_propagated_once_as_it_was_sent() {
     let mut db = large();
     db.env().armed.set(crate::effect::Armed::PROPAGATE);
     let Err(long) = db.begin("SUNIONSTORE d a b") else { panic!("it is long") };
-    assert!(db.env().aftermath.borrow().sealed.is_empty());
+    assert!(db.env().sealed.borrow().is_empty());
     assert!(db.finish(long).is_ok());
-    let sealed = std::mem::take(&mut db.env().aftermath.borrow_mut().sealed);
+    let sealed = std::mem::take(&mut *db.env().sealed.borrow_mut());
     let words: Vec<&[u8]> = sealed[0].effects[0].words.iter().map(Vec::as_slice).collect();
     assert_eq!((sealed.len(), sealed[0].effects.len()), (1, 1));
     assert_eq!(words, [&b"SUNIONSTORE"[..], b"d", b"a", b"b"]);

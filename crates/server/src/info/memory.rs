@@ -47,7 +47,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.human("maxmemory_human", max);
     text.word("maxmemory_policy", view.config.memory.maxmemory_policy.word());
     fragmentation(text, used, rss);
-    text.number("mem_not_counted_for_evict", 0);
+    text.number("mem_not_counted_for_evict", view.shared.feed.buffered());
     text.number("mem_replication_backlog", 0);
     text.number("mem_total_replication_buffers", 0);
     text.number("mem_clients_slaves", 0);

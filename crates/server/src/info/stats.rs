@@ -20,7 +20,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.ratio("instantaneous_input_repl_kbps", 0.0);
     text.ratio("instantaneous_output_repl_kbps", 0.0);
     text.number("rejected_connections", load(&figures.rejected_connections));
-    text.number("sync_full", 0);
+    text.number("sync_full", view.shared.feed.synchronisations());
     text.number("sync_partial_ok", 0);
     text.number("sync_partial_err", 0);
     keys(view, text);

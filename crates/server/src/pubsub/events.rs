@@ -97,8 +97,7 @@ impl Core {
     /// Whether transactions left something for the stream.
     #[inline]
     fn has_sealed(&self) -> bool {
-        self.env.armed.get().contains(Armed::PROPAGATE)
-            && !self.env.aftermath.borrow().sealed.is_empty()
+        self.env.armed.get().contains(Armed::PROPAGATE) && !self.env.sealed.borrow().is_empty()
     }
 
     /// Whether events or invalidations wait for being sent.

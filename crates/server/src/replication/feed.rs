@@ -19,7 +19,7 @@ use brisk_reactor::Token;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Bytes of the stream that a worker has not fetched yet, at most; beyond it its replicas are
@@ -46,13 +46,18 @@ pub struct Feed {
     /// Bytes of the stream so far.
     offset: AtomicU64,
     replicas: AtomicUsize,
+    /// How often a replica was sent a snapshot.
+    synchronisations: AtomicU64,
+    /// Bytes of snapshots in memory.
+    snapshots: AtomicI64,
 }
 
 #[derive(Default)]
 struct State {
     /// The ticket that comes next.
     next: u64,
-    /// Transactions whose turn has not come. At most what workers seal between two looks.
+    /// Transactions whose turn has not come. At most what workers seal between two looks, since who
+    /// waits hands in before.
     early: BTreeMap<u64, Vec<Effect>>,
     /// The database of the last command.
     db: Option<DbIndex>,
@@ -94,6 +99,8 @@ impl Feed {
             outboxes: (0..workers).map(|_| Outbox::default()).collect(),
             offset: AtomicU64::new(0),
             replicas: AtomicUsize::new(0),
+            synchronisations: AtomicU64::new(0),
+            snapshots: AtomicI64::new(0),
         }
     }
 
@@ -105,6 +112,22 @@ impl Feed {
     /// How many sessions follow.
     pub fn replica_count(&self) -> usize {
         self.replicas.load(Ordering::Relaxed)
+    }
+
+    /// How often a replica was sent a snapshot.
+    pub fn synchronisations(&self) -> u64 {
+        self.synchronisations.load(Ordering::Relaxed)
+    }
+
+    /// Snapshots take so many bytes of memory more.
+    pub fn note_snapshots(&self, change: i64) {
+        self.snapshots.fetch_add(change, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory that wait to be sent to replicas. O(workers).
+    pub fn buffered(&self) -> u64 {
+        let waiting = self.outboxes.iter().map(|outbox| outbox.len.load(Ordering::Relaxed) as u64);
+        self.snapshots.load(Ordering::Relaxed).max(0).cast_unsigned() + waiting.sum::<u64>()
     }
 
     /// A session follows from here on; the stream's offset. Only while all other workers stand
@@ -119,6 +142,7 @@ impl Feed {
         // Whoever comes now does not know the database.
         state.db = None;
         state.members.push(member);
+        self.synchronisations.fetch_add(1, Ordering::Relaxed);
         self.replicas.store(state.members.len(), Ordering::Relaxed);
         self.offset()
     }

@@ -3,11 +3,13 @@
 use super::feed::{Member, Part};
 use crate::clients::flag;
 use crate::session::Session;
+use crate::shared::Shared;
 use crate::snapshot;
 use crate::worker::{Core, Worker, append};
-use brisk_engine::effect::Armed;
+use brisk_engine::effect::{Armed, Sealed};
 use brisk_engine::{CommandError, ReplyBuffer, Result};
 use brisk_reactor::{Close, Control, Token};
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,6 +25,8 @@ pub struct Replica {
     pub follows: bool,
     /// Bytes of the snapshot that are not sent yet: no limit of output counts them.
     pub snapshot_left: u64,
+    /// Bytes of memory that the snapshot takes until all of it is sent.
+    snapshot_held: u64,
 }
 
 /// A session of a worker that follows the stream from an offset on.
@@ -49,6 +53,22 @@ impl Write for Bounded {
     }
 }
 
+/// Hands what transactions of a worker left to the stream. A worker that has to wait amid its work
+/// does it before: others may follow with later tickets, or make a snapshot, while it stands still.
+pub fn hand_in(shared: &Shared, id: usize, sealed: &RefCell<Vec<Sealed>>) {
+    let mut sealed = sealed.borrow_mut();
+    if sealed.is_empty() {
+        return;
+    }
+    // Its own outbox the worker looks at right after its command.
+    let wake = |worker: usize| {
+        if worker != id {
+            shared.mailboxes[worker].wake();
+        }
+    };
+    shared.feed.submit(sealed.drain(..), wake);
+}
+
 impl Core {
     /// Makes a session a replica: the dataset as it is now, and the offset of the stream from which
     /// it gets what follows. Only while all other workers stand still. O(all data).
@@ -62,6 +82,8 @@ impl Core {
         let replica = session.replica.get_or_insert_default();
         replica.follows = true;
         replica.snapshot_left = bytes.len() as u64;
+        replica.snapshot_held = bytes.len() as u64;
+        self.shared.feed.note_snapshots(replica.snapshot_held.cast_signed());
         session.record.set(flag::REPLICA, true);
         let peer = session.record.addr.rsplit_once(':').and_then(|(ip, _)| ip.parse().ok());
         let member = Member {
@@ -79,27 +101,27 @@ impl Core {
     }
 
     /// A session that is gone follows no more.
-    pub fn detach_replica(&mut self, session: &Session) {
-        if session.replica.as_ref().is_some_and(|replica| replica.follows) {
+    pub fn detach_replica(&mut self, session: &mut Session) {
+        if let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows) {
+            self.note_snapshot_left(replica, 0);
             self.followers.retain(|follower| follower.token != session.token);
             self.shared.feed.detach(session.token, self.id);
+        }
+    }
+
+    /// So much of a snapshot may still be unsent at most.
+    pub fn note_snapshot_left(&self, replica: &mut Replica, most: u64) {
+        replica.snapshot_left = replica.snapshot_left.min(most);
+        if replica.snapshot_left == 0 {
+            let held = std::mem::take(&mut replica.snapshot_held);
+            self.shared.feed.note_snapshots(-held.cast_signed());
         }
     }
 
     /// Hands what transactions left to the stream.
     #[cold]
     pub fn hand_in_sealed(&self) {
-        let mut aftermath = self.env.aftermath.borrow_mut();
-        if aftermath.sealed.is_empty() {
-            return;
-        }
-        // Its own outbox the worker looks at right after its command.
-        let wake = |worker: usize| {
-            if worker != self.id {
-                self.shared.mailboxes[worker].wake();
-            }
-        };
-        self.shared.feed.submit(aftermath.sealed.drain(..), wake);
+        hand_in(self.shared, self.id, &self.env.sealed);
     }
 
     /// Stops collecting effects if nobody wants them any more.
@@ -139,7 +161,11 @@ impl Worker {
                 }
                 _ => {
                     let Some(session) = self.session_at(token.index()) else { continue };
-                    append(io, session, news);
+                    if session.stream.is_some() {
+                        session.held.extend_from_slice(news);
+                    } else {
+                        append(io, session, news);
+                    }
                     self.check_replica(io, token);
                 }
             }

@@ -239,12 +239,22 @@ impl Core {
         self.shared.armed.load(Ordering::Relaxed) & armed::CONGESTION != 0
     }
 
+    /// Bytes that count for `maxmemory`: all but what waits for replicas, which eviction would only
+    /// make more.
+    pub fn counted_memory(&self) -> u64 {
+        crate::memory::used().saturating_sub(self.shared.feed.buffered())
+    }
+
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
     pub fn make_room(&mut self) -> bool {
         let max = self.config.memory.maxmemory;
-        // During CLIENT PAUSE the data is to stay as it is.
-        if max == 0 || crate::memory::used() <= max || self.is_paused() {
+        if max == 0 || self.counted_memory() <= max {
             return true;
+        }
+        // The data is to stay as it is: during CLIENT PAUSE that goes before the limit, while a
+        // script takes long it does not.
+        if self.is_paused() {
+            return self.pause_in_force().is_some();
         }
         let begin = self.clock.ticks();
         let budget_ns = eviction_budget_ns(self.config.memory.maxmemory_eviction_tenacity);
@@ -254,7 +264,7 @@ impl Core {
                 break;
             }
             self.free_garbage();
-            fits = crate::memory::used() <= max;
+            fits = self.counted_memory() <= max;
             if fits {
                 break;
             }
@@ -380,7 +390,7 @@ impl Core {
         let class = class_of(session);
         if let Some(replica) = &mut session.replica {
             // The snapshot may be as large as it is.
-            replica.snapshot_left = replica.snapshot_left.min(unsent);
+            self.note_snapshot_left(replica, unsent);
             unsent -= replica.snapshot_left;
         }
         let limit = self.config.clients.output_limits[class as usize];

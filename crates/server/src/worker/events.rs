@@ -106,7 +106,7 @@ impl Handler for Worker {
         self.abandon_wait(&mut session);
         session.end_transaction(&self.core.shared.keyspace);
         self.core.unsubscribe_all(&mut session);
-        self.core.detach_replica(&session);
+        self.core.detach_replica(&mut session);
         session.account.leave(&session.record);
         self.core.end_tracking(&mut session);
         if let Some(stream) = session.stream.take() {

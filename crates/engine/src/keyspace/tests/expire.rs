@@ -165,9 +165,8 @@ fn every_key_that_goes_by_itself_is_a_transaction_of_its_own() {
     let world = World::new();
     world.env.armed.set(Armed::PROPAGATE);
     let take = || -> Vec<Sealed> {
-        let mut aftermath = world.env.aftermath.borrow_mut();
-        assert!(aftermath.effects.is_empty(), "effects without a ticket");
-        std::mem::take(&mut aftermath.sealed)
+        assert!(world.env.aftermath.borrow().effects.is_empty(), "effects without a ticket");
+        std::mem::take(&mut *world.env.sealed.borrow_mut())
     };
     let fill = || {
         world.env.set_now(UnixMs(1000));
