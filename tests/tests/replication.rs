@@ -104,6 +104,18 @@ fn a_replica_is_no_ordinary_client() {
 }
 
 #[test]
+fn a_replica_that_is_silent_is_closed() {
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    conn.cmd("CONFIG SET repl-timeout 1");
+    let mut replica = server.connect();
+    replica.send("PSYNC ? -1");
+    // Its stream ends, instead of waiting for it for ever.
+    assert!(replica.read_to_end().starts_with(b"+FULLRESYNC "));
+    server.wait_for_info("connected_slaves", |count| count == "0");
+}
+
+#[test]
 fn a_snapshot_has_the_version_that_its_values_need() {
     if subject_is_redis() {
         return;

@@ -21,8 +21,10 @@ use crate::command::Spec;
 use crate::ctx::{Blocking, Ctx};
 use crate::env::{Env, Garbage};
 use crate::error::{CommandError, Result};
-use crate::exec::{Recorded, run_held};
-use crate::keyspace::{Client, DbIndex, Key, Keys, Keyspace, discard_value, have_patience};
+use crate::exec::{self, Recorded, run_held};
+use crate::keyspace::{
+    Client, DbIndex, Key, Keys, Keyspace, discard_value, have_patience, must_give_way,
+};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::types::Value;
 use std::any::Any;
@@ -83,6 +85,8 @@ pub enum Finished {
     Over(Over),
     /// What it was made of has changed: to be computed anew.
     Again(Long),
+    /// The data is to stay as it is for now.
+    Later(Computed),
 }
 
 /// A command that is over.
@@ -157,12 +161,15 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
         }
         Done::Result(made) => {
             match run_again(keyspace, env, &command, client, made, &mut replies) {
-                Ok(None) => {
+                Attempt::Later(made) => {
+                    return Finished::Later(Computed { command, client, done: Done::Result(made) });
+                }
+                Attempt::Over(Ok(None)) => {
                     let long = env.long.borrow_mut().take();
                     return Finished::Again(long.expect("the command said that it is long"));
                 }
-                Ok(Some(dirty)) => (dirty, None),
-                Err(error) => (0, Some(error)),
+                Attempt::Over(Ok(Some(dirty))) => (dirty, None),
+                Attempt::Over(Err(error)) => (0, Some(error)),
             }
         }
     };
@@ -173,8 +180,15 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
     Finished::Over(Over { replies, dirty, error, thawed, command })
 }
 
-/// Runs the command with what was computed for it; `None` if it has to be computed anew, else how
-/// many changes were made.
+/// What came of running a command with what was computed for it.
+enum Attempt {
+    /// Nothing yet: the data is to stay as it is.
+    Later(Made),
+    /// How many changes were made; `None` if it has to be computed anew.
+    Over(Result<Option<u64>>),
+}
+
+/// Runs the command with what was computed for it.
 fn run_again(
     keyspace: &Keyspace,
     env: &Env,
@@ -182,27 +196,35 @@ fn run_again(
     client: Client,
     made: Made,
     replies: &mut ReplyBuffer,
-) -> Result<Option<u64>> {
+) -> Attempt {
     let found_before = (env.tally.hits.get(), env.tally.misses.get());
-    *env.made.borrow_mut() = Some(made);
+    let mut made = Some(made);
     let done = command.with_args(keyspace, |args, prepared| {
         let mut keys = Keys::unlocked(keyspace, env, command.db());
         while keys.hold(prepared).is_err() {
             have_patience();
         }
+        if must_give_way() {
+            return None;
+        }
+        env.made.replace(made.take());
         keys.thaw();
         keys.remove_expired(args.keys(), false);
         let reply = Reply::new(replies, client.protocol);
-        run_held(&mut keys, &command.invocation(Blocking::Client(client)), args, reply)
+        Some(run_held(&mut keys, &command.invocation(Blocking::Client(client)), args, reply))
     });
+    let done = match (done, made) {
+        (Some(done), _) => done,
+        (None, made) => return Attempt::Later(made.expect("it was not used")),
+    };
     if let Some(made) = env.made.borrow_mut().take() {
         made.discard(env);
     }
     // The sources were counted when the command came.
     env.tally.hits.add(found_before.0 - env.tally.hits.get());
     env.tally.misses.add(found_before.1 - env.tally.misses.get());
-    let done = done?;
-    Ok((done.outcome != Outcome::Elsewhere).then_some(done.dirty))
+    let over = |done: exec::Done| (done.outcome != Outcome::Elsewhere).then_some(done.dirty);
+    Attempt::Over(done.map(over))
 }
 
 impl Made {

@@ -9,7 +9,7 @@ use crate::effect::Armed;
 use crate::env::Env;
 use crate::error::{CommandError, Result};
 use crate::exec::{self, Done};
-use crate::keyspace::{Keys, Keyspace, Waiter, have_patience};
+use crate::keyspace::{Keys, Keyspace, Waiter, have_patience, must_give_way};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -39,7 +39,14 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(Served)) {
         while let Some(waiter) = keyspace.next_waiter(db, &key, after, &in_vain) {
             after = Some(waiter.number);
             let mut replies = ReplyBuffer::new();
-            let Some(result) = run_again(keyspace, env, &waiter, &mut replies) else { continue };
+            let result = match run_again(keyspace, env, &waiter, &mut replies) {
+                Run::Over => continue,
+                Run::Later => {
+                    env.ready.borrow_mut().push_front((db, name));
+                    return;
+                }
+                Run::Done(result) => result,
+            };
             let (dirty, error) = match result {
                 Ok(Done { outcome: Outcome::Waiting, .. }) => {
                     in_vain.extend(waiter.group.clone());
@@ -58,23 +65,29 @@ pub fn serve(keyspace: &Keyspace, env: &Env, mut deliver: impl FnMut(Served)) {
     }
 }
 
+/// What came of running a waiter's command.
+enum Run {
+    /// The wait had ended before.
+    Over,
+    /// The data is to stay as it is for now.
+    Later,
+    Done(Result<Done>),
+}
+
 /// Runs the waiter's command, with all its slots held from before it is claimed until it is settled:
-/// a second thread that comes to serve it, or who is behind it, waits for the slots. `None` if its
-/// wait had ended before.
-fn run_again(
-    keyspace: &Keyspace,
-    env: &Env,
-    waiter: &Waiter,
-    replies: &mut ReplyBuffer,
-) -> Option<Result<Done>> {
+/// a second thread that comes to serve it, or who is behind it, waits for the slots.
+fn run_again(keyspace: &Keyspace, env: &Env, waiter: &Waiter, replies: &mut ReplyBuffer) -> Run {
     let command = &waiter.command;
     command.with_args(keyspace, |args, prepared| {
         let mut keys = Keys::unlocked(keyspace, env, command.db());
         while keys.hold(prepared).is_err() {
             have_patience();
         }
+        if must_give_way() {
+            return Run::Later;
+        }
         if !waiter.claim() {
-            return None;
+            return Run::Over;
         }
         keys.remove_expired(args.keys(), false);
         let reply = Reply::new(replies, waiter.client.protocol);
@@ -87,6 +100,6 @@ fn run_again(
         env.arm(Armed::REMEMBER, remembers);
         env.client.set(server);
         waiter.settle(!matches!(&result, Ok(Done { outcome: Outcome::Waiting, .. })));
-        Some(result)
+        Run::Done(result)
     })
 }

@@ -168,6 +168,7 @@ impl Db {
         let finished = long::finish(&self.keyspace, &self.env, computed);
         match finished {
             Finished::Again(long) => Err(Box::new(long)),
+            Finished::Later(_) => unreachable!("nobody asks for it"),
             Finished::Over(over) => {
                 self.changes.set(over.dirty);
                 Ok(text_of(&self.sent(over.replies)))

@@ -8,7 +8,7 @@ use crate::config::{self, Config, Store, system};
 use crate::listeners::Listeners;
 use crate::log::{Log, Role};
 use crate::replication::replica::hand_in;
-use crate::shared::Shared;
+use crate::shared::{Shared, armed};
 use crate::table::CommandTable;
 use crate::tls::TlsSettings;
 use crate::worker::{Core, Worker, unix_ms};
@@ -323,6 +323,7 @@ fn set_up(
         hand_in(shared, id, &sealed);
         shared.quiesce.checkpoint(id);
     });
+    brisk_engine::keyspace::giving_way(|| shared.armed.load(Ordering::Relaxed) & armed::BUSY != 0);
     let mut purposes = Vec::new();
     for (purpose, listener) in listeners {
         let index = reactor.listen(listener).map_err(|error| format!("cannot listen: {error}"))?;

@@ -192,6 +192,14 @@ impl Cron {
         let share = slots.div_ceil(hz).max(5).min(slots);
         let now = unix_ms();
         let timeout_ms = worker.core.config.clients.timeout.max(0) as u64 * 1000;
+        let repl_timeout_ms = worker
+            .core
+            .config
+            .replication
+            .repl_timeout_s
+            .max(0)
+            .cast_unsigned()
+            .saturating_mul(1000);
         for _ in 0..share {
             self.session_cursor = (self.session_cursor + 1) % slots;
             let cursor = self.session_cursor;
@@ -205,7 +213,9 @@ impl Cron {
                     || session.stall == Stall::Elsewhere;
             let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
             let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;
-            if late || (timeout_ms > 0 && idle > timeout_ms && !exempt) {
+            let replica = session.replica.as_ref().is_some_and(|replica| replica.is_to_be_heard());
+            let lost = replica && idle > repl_timeout_ms;
+            if late || lost || (timeout_ms > 0 && idle > timeout_ms && !exempt) {
                 io.close(token, Close::Now);
             }
             if input > 0 || output > 0 {

@@ -135,6 +135,10 @@ fn permission(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) 
 /// evicted during a pause: the data is to stay as it is.
 fn memory(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
     let fits = core.config.memory.maxmemory == 0 || core.make_room();
+    if session.has_old_user() {
+        // While it waited for a slot: what its user may do is asked anew.
+        return Verdict::Wait(Stall::NextRound);
+    }
     let grows_queue =
         session.in_transaction() && !matches!(row.spec.in_multi, InMulti::Ends | InMulti::Executes);
     if fits || !(grows_queue || asked.flags.contains(Flags::DENYOOM)) {

@@ -1,7 +1,7 @@
 //! Who a session is, and whether it may run a command: the one place below all handlers.
 //!
 //! [`Core::permit`] is asked by the gate for what a client sends, by EXEC for each queued command
-//! once more, and by scripts for each command they call. It notes what it refuses. A session whose
+//! once more; scripts ask for each command they call (`script::calls`). It notes what it refuses. A session whose
 //! user may do everything is not asked about: see [`Session::is_restricted`].
 
 use crate::acl::{

@@ -4,7 +4,7 @@
 //! It counts again after a number of draws or when the number of keys has changed by an eighth, so
 //! what was added since then may be drawn too rarely, but not for long.
 
-use super::keys::{after_expiry, detach, lock_patiently, seal_slot};
+use super::keys::{after_expiry, detach, lock_patiently, must_give_way, seal_slot};
 use super::{Database, DbIndex, Keys, SlotId, UnixMs};
 use crate::env::Env;
 
@@ -95,6 +95,9 @@ impl Keys<'_> {
             let key = entry.key().to_vec();
             if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
                 return Some(key);
+            }
+            if must_give_way() {
+                break;
             }
             let hash = self.keyspace().hasher().hash(&key);
             let (keyspace, env) = (self.keyspace(), self.env());

@@ -6,7 +6,7 @@
 //! 8-bit logarithmic counter.
 
 use super::draw::draw_slot;
-use super::keys::{after_eviction, detach, discard, lock_patiently, seal_slot};
+use super::keys::{after_eviction, detach, discard, lock_patiently, must_give_way, seal_slot};
 use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::env::{Env, EvictionPolicy};
 
@@ -260,6 +260,9 @@ fn score(env: &Env, entry: &Entry) -> u64 {
 fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> bool {
     let Some(database) = keyspace.database_if_used(candidate.db) else { return false };
     let mut guard = lock_patiently(database, candidate.slot);
+    if must_give_way() {
+        return false;
+    }
     let hash = keyspace.hasher().hash(&candidate.key);
     let volatile = env.settings.eviction.volatile_only();
     let eligible = guard

@@ -7,7 +7,7 @@
 //! and the cost at one look per key and second. A walk goes bucket by bucket and may stop anywhere.
 
 use super::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
-use super::keys::{after_expiry, lock_patiently, seal_slot};
+use super::keys::{after_expiry, lock_patiently, must_give_way, seal_slot};
 use super::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW};
 use super::{Database, DbIndex, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
@@ -124,6 +124,9 @@ impl Sweeper {
         }
         let now = env.now();
         let mut guard = lock_patiently(database, id);
+        if must_give_way() {
+            return Walked::Nothing;
+        }
         let meta = guard.meta();
         // The end of a rest is never further away than a rest is long: anything else is an old
         // one, or none yet, seen past the turn of the 32 bits.

@@ -890,6 +890,9 @@ impl<'a> Keys<'a> {
                         gone.push(entry.key().to_vec());
                     }
                 });
+                if !gone.is_empty() && must_give_way() {
+                    gone.clear();
+                }
                 for key in gone.drain(..) {
                     let hash = self.keyspace.hasher().hash(&key);
                     let entry = detach(self.keyspace, self.env, self.db, &mut guard, hash, &key);
@@ -1021,6 +1024,25 @@ thread_local! {
 /// holds none: it may stand still then.
 pub fn while_waiting(action: impl Fn() + 'static) {
     WHILE_WAITING.set(Some(Rc::new(action)));
+}
+
+thread_local! {
+    static GIVES_WAY: Cell<Option<Rc<dyn Fn() -> bool>>> = const { Cell::new(None) };
+}
+
+/// Has `asks` asked by what this thread does on its own account (serving waiters, finishing what was
+/// computed elsewhere, expiry, eviction) when it has got a slot, since things may have changed while
+/// it waited: if so, it leaves the data as it is, and what it wanted for later.
+pub fn giving_way(asks: impl Fn() -> bool + 'static) {
+    GIVES_WAY.set(Some(Rc::new(asks)));
+}
+
+/// Whether the data is to stay as it is; see [`giving_way`].
+pub(crate) fn must_give_way() -> bool {
+    let Some(asks) = GIVES_WAY.take() else { return false };
+    let answer = asks();
+    GIVES_WAY.set(Some(asks));
+    answer
 }
 
 /// Lets others run while a slot is not free.

@@ -23,10 +23,19 @@ pub struct Replica {
     pub port: u16,
     pub ip: Option<IpAddr>,
     pub follows: bool,
+    /// It tells how far it has come, about once a second: it asked by PSYNC.
+    pub acknowledges: bool,
     /// Bytes of the snapshot that are not sent yet: no limit of output counts them.
     pub snapshot_left: u64,
     /// Bytes of memory that the snapshot takes until all of it is sent.
     snapshot_held: u64,
+}
+
+impl Replica {
+    /// Whether to hear nothing of it for long means that it is gone.
+    pub fn is_to_be_heard(&self) -> bool {
+        self.follows && self.acknowledges && self.snapshot_left == 0
+    }
 }
 
 /// A session of a worker that follows the stream from an offset on.

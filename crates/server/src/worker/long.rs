@@ -30,8 +30,9 @@ impl Core {
         }
     }
 
-    /// Ends a command whose work is done; its answer, unless the work has to be done again.
-    fn finish_long(&mut self, outcome: Outcome) -> Option<Delivery> {
+    /// Ends a command whose work is done; its answer, unless the work has to be done again. The
+    /// outcome is given back if the data is to stay as it is for now.
+    fn finish_long(&mut self, outcome: Outcome) -> Result<Option<Delivery>, Outcome> {
         let Outcome { mut asker, computed } = outcome;
         let shared = self.shared;
         self.read_clocks();
@@ -42,8 +43,9 @@ impl Core {
         let over = match finished {
             Finished::Again(long) => {
                 self.send_long(Box::new(Job { asker, long }));
-                return None;
+                return Ok(None);
             }
+            Finished::Later(computed) => return Err(Outcome { asker, computed }),
             Finished::Over(over) => over,
         };
         self.stats().changes.add(over.dirty);
@@ -60,7 +62,7 @@ impl Core {
             self.serve_waiters();
         }
         let Asker { record, .. } = asker;
-        Some(Delivery { token: record.token, client: record.id, replies: over.replies })
+        Ok(Some(Delivery { token: record.token, client: record.id, replies: over.replies }))
     }
 }
 
@@ -72,8 +74,10 @@ impl Worker {
             self.held_back.push(*outcome);
             return;
         }
-        if let Some(delivery) = self.core.finish_long(*outcome) {
-            self.deliver(io, delivery);
+        match self.core.finish_long(*outcome) {
+            Ok(Some(delivery)) => self.deliver(io, delivery),
+            Ok(None) => {}
+            Err(outcome) => self.held_back.push(outcome),
         }
         self.core.free_garbage();
     }

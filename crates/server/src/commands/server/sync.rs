@@ -36,6 +36,7 @@ fn follow(call: &mut Call<'_>, tells_offset: bool) -> Result<Outcome> {
         call.session.record.addr,
         snapshot.len()
     ));
+    call.session.replica.get_or_insert_default().acknowledges = tells_offset;
     if tells_offset {
         call.reply.simple(&format!("FULLRESYNC {} {offset}", shared.replication_id));
     }
