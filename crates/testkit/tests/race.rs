@@ -204,6 +204,21 @@ fn what_changes_nothing_breaks_no_watch() {
 }
 
 #[test]
+fn what_leaves_a_list_as_it_was_breaks_a_watch_all_the_same() {
+    let moved = |times| {
+        [
+            by(0, (0, 1), Op::Push(0, RIGHT, vec![7]), number(1)),
+            by(1, (2, 10), Op::Watch(vec![Key::List(0)]), ok()),
+            by(2, times, Op::Move(0, 0, LEFT, LEFT), text(7)),
+            by(1, (11, 20), Op::Exec(vec![Op::Get(0)]), Reply::Null),
+        ]
+    };
+    accept(&moved((2, 20)));
+    accept(&moved((5, 15)));
+    refuse(&moved((21, 22)));
+}
+
+#[test]
 fn a_compare_and_set_that_two_win_is_noticed() {
     let both = |first, second| {
         [

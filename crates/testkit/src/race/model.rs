@@ -248,6 +248,22 @@ impl Model for State {
         }
         (next.apply(client, op) == *answer).then_some(next)
     }
+
+    fn only_looks(op: &Op, answer: &Reply) -> bool {
+        match op {
+            Op::Get(_) | Op::GetAll(_) | Op::Range(_) => true,
+            Op::Take(_) | Op::Pop(..) | Op::Move(..) | Op::WaitPop(..) | Op::WaitMove(..) => {
+                *answer == Reply::Null
+            }
+            Op::Delete(_) | Op::CompareAndSet(..) => *answer == Reply::Integer(0),
+            Op::Script(ops) => {
+                let answers = answer.elements();
+                ops.len() == answers.len()
+                    && ops.iter().zip(answers).all(|(op, answer)| State::only_looks(op, answer))
+            }
+            _ => false,
+        }
+    }
 }
 
 fn ok() -> Reply {
