@@ -137,7 +137,8 @@ impl Weights {
 
     /// A client takes so many bytes now. O(1).
     pub fn weigh(&self, record: &Arc<ClientRecord>, bytes: u64) {
-        let evictable = !record.has(flag::NO_EVICT) && !record.killed.load(Ordering::Relaxed);
+        let evictable =
+            !record.has(flag::NO_EVICT | flag::ADMIN) && !record.killed.load(Ordering::Relaxed);
         self.workers[record.worker].weigh(record, bytes, evictable);
     }
 
