@@ -82,6 +82,8 @@ pub struct Audience {
     /// Keys told of to everybody, and to who read them.
     changed: Vec<String>,
     changed_reads: Vec<String>,
+    /// The session has ended its tracking within the present batch.
+    ended: bool,
     /// Keys that have expired, or of which the servers may tell differently for another reason.
     excused: BTreeSet<String>,
 }
@@ -111,7 +113,7 @@ impl Audience {
         }
         expect_ok(session.ask(&own)?)?;
         let (changed, changed_reads, excused) = Default::default();
-        Ok(Audience { mode, all, reader, changed, changed_reads, excused })
+        Ok(Audience { mode, all, reader, changed, changed_reads, ended: false, excused })
     }
 
     /// Takes what was heard since the last call. `session` is the one that tracks.
@@ -132,12 +134,22 @@ impl Audience {
             keys.sort();
             self.changed_reads.extend(keys);
         }
+        let ended = std::mem::take(&mut self.ended);
         if self.mode.is_broadcast() {
             self.changed_reads.dedup();
+            if ended {
+                self.changed_reads.clear();
+            }
         } else if self.mode.scripts {
             self.changed_reads.clear();
         }
         Ok(())
+    }
+
+    /// The session has ended its tracking. What Redis would have broadcast at the end of the same turn of
+    /// its event loop is lost then, so in that mode the present batch is not compared.
+    pub fn end(&mut self) {
+        self.ended = true;
     }
 
     /// From now on the servers may tell differently of this key.

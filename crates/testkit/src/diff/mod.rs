@@ -264,7 +264,11 @@ impl Arena<'_> {
                 }
             }
             for call in batch {
-                if rules::tells_otherwise(self.name(call)) {
+                if rules::ends_tracking(self.name(call)) {
+                    ours.audience.end();
+                    theirs.audience.end();
+                }
+                if rules::tells_otherwise(self.name(call), &call.words) {
                     call.words.iter().for_each(|word| ours.audience.excuse(word));
                 }
             }

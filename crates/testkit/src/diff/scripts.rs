@@ -17,6 +17,9 @@ use brisk_engine::keyspec::find_keys;
 const TRIES_MAX: usize = 100;
 /// Commands in one body.
 const CALLS_MAX: usize = 4;
+/// Words of a command in a script: with some hundred both interpreters run out of registers, and say
+/// so in words of their own.
+const WORDS_MAX: usize = 60;
 /// Libraries that take turns: each is replaced by a newer one of its name.
 const LIBRARIES: usize = 4;
 
@@ -142,7 +145,8 @@ impl Generator<'_> {
         (0..TRIES_MAX).find_map(|_| {
             let call = self.call();
             let row = self.table.rows.get(call.row)?;
-            let fits = rules::comparison(&row.name, &call.words) == How::Exact
+            let fits = call.words.len() <= WORDS_MAX
+                && rules::comparison(&row.name, &call.words) == How::Exact
                 && rules::prelude(&row.name).is_none()
                 && call.resync(&row.name).is_none()
                 // Since 7.2 they run in scripts.
