@@ -249,26 +249,29 @@ impl Arena<'_> {
             let (by, batch) = (calls[done].by, self.batch(&calls[done..], &mut bytes));
             let end = done + batch.len();
             let listens = by == By::Listener;
+            let mut refused = Vec::new();
             if !listens {
                 let (mine, other) = (ours.of(by), theirs.of(by));
                 mine.send(&bytes)?;
                 other.send(&bytes)?;
                 for (index, call) in batch.iter().enumerate() {
-                    if let Some(difference) = self.one(call, mine, other) {
+                    let mut is_refused = false;
+                    if let Some(difference) = self.one(call, mine, other, &mut is_refused) {
                         // What was sent is executed before anything else is asked: a server of several
                         // threads may serve the next connection first.
                         drain(mine);
                         drain(other);
                         return Ok(Some((done + index, difference)));
                     }
+                    refused.extend(is_refused.then_some(index));
                 }
             }
-            for call in batch {
+            for (index, call) in batch.iter().enumerate() {
                 if rules::ends_tracking(self.name(call)) {
                     ours.audience.end();
                     theirs.audience.end();
                 }
-                if rules::tells_otherwise(self.name(call), &call.words) {
+                if rules::tells_otherwise(self.name(call)) || refused.contains(&index) {
                     call.words.iter().for_each(|word| ours.audience.excuse(word));
                 }
             }
@@ -319,7 +322,14 @@ impl Arena<'_> {
         self.table.rows.get(call.row).map_or("unknown command", |row| row.name.as_str())
     }
 
-    fn one(&self, call: &Call, ours: &mut Peer, theirs: &mut Peer) -> Option<Difference> {
+    /// Compares the replies to one call, and tells whether its words are refused.
+    fn one(
+        &self,
+        call: &Call,
+        ours: &mut Peer,
+        theirs: &mut Peer,
+        is_refused: &mut bool,
+    ) -> Option<Difference> {
         let name = self.name(call);
         let difference = |ours, theirs| {
             Some(Difference { what: line(&call.words), kind: name.to_owned(), ours, theirs })
@@ -331,7 +341,7 @@ impl Arena<'_> {
             }
         }
         match (ours.reply(), theirs.reply()) {
-            (Ok(mine), Ok(other)) if mine == other => {}
+            (Ok(mine), Ok(other)) if mine == other => *is_refused = rules::refuses_words(mine),
             (Ok(mine), Ok(other)) => {
                 let how = rules::comparison(name, &call.words);
                 if !compare::same(how, mine, other) {

@@ -623,10 +623,8 @@ fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
 }
 
 /// Commands that tell those who cache otherwise than Redis, each with its reason.
-const TOLD_OTHERWISE: &[(&str, When, &str)] = &[
-    ("bitfield", |_| true, "a string that only grew has changed, which Redis does not tell"),
-    ("xread", has_stray_option, "Redis refuses it and finds other keys in it than COMMAND GETKEYS"),
-];
+const TOLD_OTHERWISE: &[(&str, &str)] =
+    &[("bitfield", "a string that only grew has changed, which Redis does not tell")];
 
 /// Whether a command ends the tracking of its session.
 pub fn ends_tracking(name: &str) -> bool {
@@ -634,22 +632,14 @@ pub fn ends_tracking(name: &str) -> bool {
 }
 
 /// Whether who caches the keys of a command may hear otherwise of them.
-pub fn tells_otherwise(name: &str, words: &[Vec<u8>]) -> bool {
-    let listed = |row: &&(&str, When, &str)| row.0 == name && (row.1)(words);
-    TOLD_OTHERWISE.iter().any(|row| listed(&row))
+pub fn tells_otherwise(name: &str) -> bool {
+    TOLD_OTHERWISE.iter().any(|(command, _)| *command == name)
 }
 
-/// XREAD with a word before STREAMS that is no option.
-fn has_stray_option(words: &[Vec<u8>]) -> bool {
-    let is = |word: &[u8], name: &[u8]| word.eq_ignore_ascii_case(name);
-    let mut options = words[1..].split(|word| is(word, b"STREAMS")).next().unwrap_or_default();
-    while let [name, _, rest @ ..] = options {
-        if !is(name, b"COUNT") && !is(name, b"BLOCK") {
-            return true;
-        }
-        options = rest;
-    }
-    !options.is_empty()
+/// Whether a reply says that the words of a call are wrong. Which keys Redis then finds in them, and
+/// takes for read, differs from command to command.
+pub fn refuses_words(reply: &[u8]) -> bool {
+    reply.starts_with(b"-") && !reply.starts_with(b"-WRONGTYPE")
 }
 
 #[cfg(test)]
