@@ -37,17 +37,18 @@ pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let ours = measure(&sides.ours[0].1).context("ours")?;
     let theirs = measure(&sides.theirs).context("peer")?;
     for (at, when) in ["alone", "beside CLIENT LIST"].into_iter().enumerate() {
-        let figures: [(&str, fn(&Seen) -> f64, Limit); 3] = [
-            ("median", |seen| seen.p50_ms, Limit::None),
-            ("p99.9", |seen| seen.p999_ms, Limit::Ratio(1.0)),
-            ("longest", |seen| seen.max_ms, Limit::None),
+        let (ours, theirs) = (&ours[at], &theirs[at]);
+        let figures = [
+            ("median", ours.p50_ms, theirs.p50_ms, Limit::None),
+            ("p99.9", ours.p999_ms, theirs.p999_ms, Limit::Ratio(1.0)),
+            ("longest", ours.max_ms, theirs.max_ms, Limit::None),
         ];
-        for (name, of, limit) in figures {
+        for (name, ours, theirs, limit) in figures {
             report.add(Row {
                 what: format!("GET of {WORKING} clients, {name}, {when}"),
                 unit: "ms",
-                ours: of(&ours[at]),
-                theirs: Some(of(&theirs[at])),
+                ours,
+                theirs: Some(theirs),
                 limit,
             });
         }

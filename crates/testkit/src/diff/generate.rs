@@ -191,6 +191,7 @@ impl<'t> Generator<'t> {
             // What is made good unseen, and what is chosen at random, may be a change here only.
             let certain = !matches!(rules::comparison(&row.name, &call.words), How::Kind)
                 && rules::resynced(&row.name, &call.words).is_empty()
+                && !rules::tells_otherwise(&row.name)
                 && rules::prelude(&row.name).is_none();
             let word = |at: usize| &call.words[at][..];
             let found = find_keys(row.spec, call.words.len(), &word).unwrap_or_default();

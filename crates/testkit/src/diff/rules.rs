@@ -631,7 +631,7 @@ pub fn ends_tracking(name: &str) -> bool {
     name == "reset"
 }
 
-/// Whether who caches the keys of a command may hear otherwise of them.
+/// Whether who caches or watches the keys of a command may hear otherwise of them.
 pub fn tells_otherwise(name: &str) -> bool {
     TOLD_OTHERWISE.iter().any(|(command, _)| *command == name)
 }
