@@ -8,6 +8,7 @@ mod ci;
 mod diff;
 mod nightly;
 mod options;
+mod race;
 mod readme;
 mod steps;
 mod tidy;
@@ -21,6 +22,7 @@ cargo xtask nightly [STEP …]        loom, miri and fuzzing, which take longer
 cargo xtask tidy                    the house rules that a program can check
 cargo xtask diff [--seed N] …       the same commands to our server and to a real Redis
 cargo xtask acl [--pairs N] …       what random users may do, judged by both servers
+cargo xtask race [--operations N] … many clients on shared keys: is every history linearizable?
 cargo xtask bench <case|all> …      measurements beside a peer; `bench list` names the cases
 
 diff options:
@@ -37,6 +39,10 @@ diff options:
   --table brisk|reference   command rows to draw from; default brisk
 acl options:
   --seed N (1)  --pairs M (100000)  --ours, --theirs, --only, --without as for diff
+race options:
+  --operations N (100000)   a transaction or script counts as one
+  --workers W (2,4)         each number in turn
+  --seed N (1)  --groups G (3)  --clients C (5, of each group)  --ours redis|brisk
 bench options:
   --rounds N (5)  --peer PROGRAM (redis-server)  --ours PROGRAM  --scale X (1.0)
 ";
@@ -51,6 +57,7 @@ fn main() -> ExitCode {
         "nightly" => nightly::main(&options),
         "tidy" => tidy::main(),
         "diff" => diff::main(&options),
+        "race" => race::main(&options),
         _ => {
             println!("{HELP}");
             Ok(task == "help")

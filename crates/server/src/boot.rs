@@ -97,7 +97,8 @@ fn run(mut store: Store) -> Result<u8, String> {
         )),
     }
     log.set_role(Role::Primary);
-    let files = system::reserve_open_files(config.clients.maxclients, system::FILES_RESERVED);
+    let reserved = system::FILES_RESERVED + config.clients.admin_maxclients as u64;
+    let files = system::reserve_open_files(config.clients.maxclients, reserved);
     for note in &files.notes {
         if files.raised {
             log.notice(format_args!("{note}"));
@@ -151,8 +152,10 @@ fn run(mut store: Store) -> Result<u8, String> {
         // A worker that panicked has said so on stderr.
         let _ = thread.join();
     }
-    if !config.network.unixsocket.is_empty() {
-        let _ = std::fs::remove_file(config.network.unixsocket.as_path());
+    for path in [&config.network.unixsocket, &config.network.admin_unixsocket] {
+        if !path.is_empty() {
+            let _ = std::fs::remove_file(path.as_path());
+        }
     }
     log.warning(format_args!("Brisk is now ready to exit, bye bye..."));
     Ok(code)
@@ -177,17 +180,19 @@ fn share(log: &Arc<Log>, store: Store, workers: usize) -> Result<&'static Shared
     let databases = config.process.databases.clamp(1, i64::from(i32::MAX)) as u32;
     let keyspace = Keyspace::new(databases, KeyHasher::seeded(k0, k1));
     let maxmemory = config.memory.maxmemory;
+    let has_admin_lane = config.network.has_admin_lane();
     let mut shared = Shared::new(
         Arc::clone(log),
         (*config).clone(),
         store,
         table,
         keyspace,
-        workers,
+        workers + usize::from(has_admin_lane),
         random_id()?,
         unix_ms(),
     );
     shared.replication_id = random_id()?;
+    shared.has_admin_lane = has_admin_lane;
     shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
     Ok(Box::leak(Box::new(shared)))
 }
@@ -280,19 +285,23 @@ fn start_workers(
     for (id, own) in listeners.into_iter().enumerate() {
         let (ready, seed) = (ready.clone(), random_u64()?);
         let (log, gate) = (Arc::clone(log), Arc::clone(&gate));
-        let thread =
-            std::thread::Builder::new().name(format!("brisk-worker-{id}")).spawn(move || {
-                match set_up(shared, id, own, backend, seed) {
-                    Ok((worker, reactor)) => {
-                        let _ = ready.send(Ok(()));
-                        gate.wait();
-                        work(shared, worker, reactor, &log);
-                    }
-                    Err(why) => {
-                        let _ = ready.send(Err(why));
-                    }
+        let name = if id < shared.serving_workers() {
+            format!("brisk-worker-{id}")
+        } else {
+            "brisk-admin".to_owned()
+        };
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            match set_up(shared, id, own, backend, seed) {
+                Ok((worker, reactor)) => {
+                    let _ = ready.send(Ok(()));
+                    gate.wait();
+                    work(shared, worker, reactor, &log);
                 }
-            });
+                Err(why) => {
+                    let _ = ready.send(Err(why));
+                }
+            }
+        });
         threads.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
     }
     for _ in 0..threads.len() {

@@ -1,13 +1,15 @@
 //! The registry of connected clients: what CLIENT LIST shows, kept where any worker can read it.
 //!
-//! Each session publishes into its own record; the registry finds records by id and by worker.
-//! Removing one is O(1). (S1)
+//! Each session publishes into its own record; the registry finds records by id, by address and by
+//! worker. Removing one is O(1). (S1)
 
 use crate::pubsub::Space;
 use crate::weights::Weight;
 use brisk_engine::keyspace::{Waiter, Watcher};
 use brisk_reactor::Token;
+use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -29,6 +31,8 @@ pub mod flag {
     pub const TRACKING_BROKEN: u32 = 1 << 10;
     /// It tracks prefixes.
     pub const TRACKING_BROADCAST: u32 = 1 << 11;
+    /// It came by the admin lane.
+    pub const ADMIN: u32 = 1 << 12;
     /// It is subscribed to something.
     pub const PUBSUB: u32 = 1 << 16;
     /// The user it acts as was changed since it last looked.
@@ -200,16 +204,43 @@ impl ClientRecord {
 /// What a client listens to, by [`Space`], in the order of its subscriptions.
 type TopicNames = [Vec<Arc<[u8]>>; 3];
 
-/// One worker's clients by id.
-type Records = HashMap<u64, Arc<ClientRecord>>;
+/// One worker's clients.
+#[derive(Debug, Default)]
+struct Records {
+    by_id: HashMap<u64, Arc<ClientRecord>>,
+    /// Ids of those that came by TCP, by address: one each, unless somebody connects from one port to
+    /// several. On a Unix socket all have the same.
+    by_addr: HashMap<Box<str>, SmallVec<[u64; 1]>>,
+}
+
+impl Records {
+    fn add(&mut self, record: Arc<ClientRecord>) {
+        if !record.has(flag::UNIX_SOCKET) {
+            self.by_addr.entry(record.addr.as_str().into()).or_default().push(record.id);
+        }
+        self.by_id.insert(record.id, record);
+    }
+
+    fn remove(&mut self, record: &ClientRecord) {
+        self.by_id.remove(&record.id);
+        if let Some(ids) = self.by_addr.get_mut(record.addr.as_str()) {
+            ids.retain(|id| *id != record.id);
+            if ids.is_empty() {
+                self.by_addr.remove(record.addr.as_str());
+            }
+        }
+    }
+}
 
 /// All clients, in one map per worker so that workers do not meet.
 #[derive(Debug)]
 pub struct Clients {
     workers: Box<[Mutex<Records>]>,
     next_id: AtomicU64,
-    /// Connected clients, those to be closed included.
+    /// Connected clients, those to be closed included, those of the admin lane not.
     count: AtomicI64,
+    /// Clients of the admin lane.
+    admins: AtomicI64,
     /// Clients that wait inside a command or for the end of CLIENT PAUSE.
     blocked: AtomicI64,
     /// Clients that are subscribed to something.
@@ -222,6 +253,7 @@ impl Clients {
             workers: (0..workers).map(|_| Mutex::default()).collect(),
             next_id: AtomicU64::new(1),
             count: AtomicI64::new(0),
+            admins: AtomicI64::new(0),
             blocked: AtomicI64::new(0),
             subscribed: AtomicI64::new(0),
         }
@@ -231,24 +263,34 @@ impl Clients {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a connection if fewer than `max` are connected.
-    pub fn admit(&self, max: u64) -> bool {
-        let before = self.count.fetch_add(1, Ordering::Relaxed);
+    /// Counts a connection if fewer than `max` of its kind are connected; those of the admin lane are
+    /// one kind, all others the other.
+    pub fn admit(&self, admin: bool, max: u64) -> bool {
+        let before = self.counter(admin).fetch_add(1, Ordering::Relaxed);
         let fits = before < max as i64;
         if !fits {
-            self.count.fetch_sub(1, Ordering::Relaxed);
+            self.retract(admin);
         }
         fits
     }
 
     /// Takes back an admission that came to nothing.
-    pub fn retract(&self) {
-        self.count.fetch_sub(1, Ordering::Relaxed);
+    pub fn retract(&self, admin: bool) {
+        self.counter(admin).fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Connected clients. O(1).
+    fn counter(&self, admin: bool) -> &AtomicI64 {
+        if admin { &self.admins } else { &self.count }
+    }
+
+    /// Connected clients, those of the admin lane not among them. O(1).
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed).max(0) as u64
+    }
+
+    /// Clients of the admin lane. O(1).
+    pub fn admins(&self) -> u64 {
+        self.admins.load(Ordering::Relaxed).max(0) as u64
     }
 
     /// Marks a client as blocked or not. O(1).
@@ -280,19 +322,38 @@ impl Clients {
     }
 
     pub fn add(&self, record: Arc<ClientRecord>) {
-        self.map(record.worker).insert(record.id, record);
+        self.map(record.worker).add(record);
     }
 
     /// Forgets a client that is gone. O(1).
-    pub fn remove(&self, worker: usize, id: u64) {
-        self.map(worker).remove(&id);
-        self.count.fetch_sub(1, Ordering::Relaxed);
+    pub fn remove(&self, record: &ClientRecord) {
+        self.map(record.worker).remove(record);
+        self.retract(record.has(flag::ADMIN));
     }
 
     /// The client with this id, if it is not being killed. O(workers).
     pub fn find(&self, id: u64) -> Option<Arc<ClientRecord>> {
-        let found = (0..self.workers.len()).find_map(|worker| self.map(worker).get(&id).cloned());
+        let found =
+            (0..self.workers.len()).find_map(|worker| self.map(worker).by_id.get(&id).cloned());
         found.filter(|record| !record.killed.load(Ordering::Relaxed))
+    }
+
+    /// The clients at this address that are not being killed. O(workers + matches); O(clients) for the
+    /// path of a Unix socket.
+    pub fn at_address(&self, addr: &str) -> Vec<Arc<ClientRecord>> {
+        if addr.parse::<SocketAddr>().is_err() {
+            let mut all = self.all();
+            all.retain(|record| record.addr == addr);
+            return all;
+        }
+        let mut found = Vec::new();
+        for worker in 0..self.workers.len() {
+            let records = self.map(worker);
+            let ids = records.by_addr.get(addr).map(SmallVec::as_slice).unwrap_or_default();
+            let alive = |record: &&Arc<ClientRecord>| !record.killed.load(Ordering::Relaxed);
+            found.extend(ids.iter().filter_map(|id| records.by_id.get(id)).filter(alive).cloned());
+        }
+        found
     }
 
     /// All clients that are not being killed, in order of id. O(clients log clients).
@@ -307,7 +368,7 @@ impl Clients {
         let mut all = Vec::new();
         for worker in 0..self.workers.len() {
             let alive = |record: &&Arc<ClientRecord>| !record.killed.load(Ordering::Relaxed);
-            all.extend(self.map(worker).values().filter(alive).cloned());
+            all.extend(self.map(worker).by_id.values().filter(alive).cloned());
         }
         all
     }

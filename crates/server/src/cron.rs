@@ -71,11 +71,11 @@ impl Rate {
 }
 
 impl Cron {
-    /// For worker `id` of `workers`.
+    /// For worker `id`, of which the first `workers` share out expiry.
     pub fn new(id: usize, workers: usize) -> Cron {
         Cron {
             samples_server: id == 0,
-            sweeper: Some(Sweeper::new(id, workers)),
+            sweeper: (id < workers).then(|| Sweeper::new(id, workers)),
             ..Cron::default()
         }
     }
@@ -156,7 +156,10 @@ impl Cron {
             self.next_expire = now + EXPIRE_PERIOD_NS;
             return;
         }
-        let Some(sweeper) = &mut self.sweeper else { return };
+        let Some(sweeper) = &mut self.sweeper else {
+            self.next_expire = now + EXPIRE_PERIOD_NS;
+            return;
+        };
         let clock = core.clock;
         let begin = clock.ticks();
         let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < EXPIRE_SLICE_NS;

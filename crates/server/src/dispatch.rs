@@ -184,6 +184,9 @@ impl Core {
         let shared = self.shared;
         let reply = Reply::new(replies, session.protocol);
         let still = match row.spec.scope {
+            Scope::Quiescent if gate::is_oversight(session, row) => {
+                Some(self.stop_others_despite_scripts())
+            }
             Scope::Quiescent => self.stop_others()?,
             _ => None,
         };

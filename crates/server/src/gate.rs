@@ -10,7 +10,7 @@ use crate::shared::armed;
 use crate::table::Row;
 use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
-use brisk_engine::command::{Flags, InMulti, Scope};
+use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::full_name;
 use brisk_engine::{Args, CommandError};
 use std::sync::atomic::Ordering;
@@ -70,6 +70,18 @@ pub fn ask(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> 
         }
     }
     Verdict::Pass
+}
+
+/// Whether an operator asks, by the admin lane, for what has nothing to do with the keys: then whatever
+/// keeps others away from the keys, or makes them wait, is nothing to it. A command that may run
+/// while keys are being loaded keeps off them, and so do all about the connection itself.
+pub fn is_oversight(session: &Session, row: &Row) -> bool {
+    let spec = row.spec;
+    let reaches_further = Flags::MAY_REPLICATE.union(Flags::PROTECTED).union(Flags::RUNS_SCRIPT);
+    session.is_admin()
+        && !session.in_transaction()
+        && (spec.flags.contains(Flags::LOADING) || spec.group == Group::Connection)
+        && !spec.flags.intersects(reaches_further)
 }
 
 /// DEBUG and MODULE are off unless the configuration allows them.
@@ -134,6 +146,9 @@ fn permission(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) 
 /// Makes room, and refuses what needs more if there is none: also to queue anything. Nothing is
 /// evicted during a pause: the data is to stay as it is.
 fn memory(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
+    if is_oversight(session, row) {
+        return Verdict::Pass;
+    }
     let fits = core.config.memory.maxmemory == 0 || core.make_room();
     if session.has_old_user() {
         // While it waited for a slot: what its user may do is asked anew.
@@ -162,7 +177,8 @@ fn subscribed(_: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verd
 
 /// Keeps away from what a slow script works on.
 fn busy(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
-    if core.shared.armed.load(Ordering::Relaxed) & armed::BUSY == 0 {
+    let armed = core.shared.armed.load(Ordering::Relaxed);
+    if armed & armed::BUSY == 0 || is_oversight(session, row) {
         return Verdict::Pass;
     }
     let scripting = &core.shared.scripting;
@@ -184,8 +200,12 @@ fn busy(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Ver
 }
 
 /// Whatever runs may publish, if only an event.
-fn congestion(core: &mut Core, _: &Session, _: &Row, _: &Asked<'_>) -> Verdict {
-    if core.is_congested() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
+fn congestion(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
+    if core.is_congested() && !is_oversight(session, row) {
+        Verdict::Wait(Stall::NextRound)
+    } else {
+        Verdict::Pass
+    }
 }
 
 /// Replicas, and sessions that monitor, which are replicas to Redis, may not look at keys.
@@ -199,13 +219,14 @@ fn monitor(_: &mut Core, session: &Session, _: &Row, asked: &Asked<'_>) -> Verdi
 }
 
 /// Replicas and sessions that monitor are never paused.
-fn pause(core: &mut Core, session: &Session, _: &Row, asked: &Asked<'_>) -> Verdict {
+fn pause(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,
         Some(Paused::Writes) => asked.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)),
         None => false,
     };
-    if waits && !session.record.has(flag::MONITOR | flag::REPLICA) {
+    let exempt = session.record.has(flag::MONITOR | flag::REPLICA) || is_oversight(session, row);
+    if waits && !exempt {
         Verdict::Wait(Stall::Paused)
     } else {
         Verdict::Pass

@@ -1,10 +1,11 @@
 //! The listening sockets: for each port and bind address one per worker (SO_REUSEPORT), and one
-//! Unix socket shared by all workers.
+//! Unix socket shared by all workers. Those of the admin lane belong to a worker of its own.
 //!
 //! What stands in the way is told in the log. At the start the process then ends with code 1, as
 //! Redis does. CONFIG SET of ports and addresses opens the new listeners first, so that a failure
 //! leaves everything as it was; each worker then takes over its own and drops the old ones.
 
+use crate::config::value::Text;
 use crate::config::{Config, os_reason};
 use crate::log::Log;
 use crate::mailbox::Message;
@@ -38,7 +39,7 @@ pub fn open(config: &Config, workers: usize, log: &Log) -> Option<Vec<Listeners>
     let network = &config.network;
     let mut each: Vec<Listeners> = (0..workers).map(|_| Vec::new()).collect();
     for (purpose, port, name) in ports(config) {
-        match open_port(config, port, true, workers, log) {
+        match open_port(config, &network.bind, port, true, workers, log) {
             Ok(opened) => {
                 for (own, listeners) in each.iter_mut().zip(opened) {
                     own.extend(listeners.into_iter().map(|listener| (purpose, listener)));
@@ -50,17 +51,45 @@ pub fn open(config: &Config, workers: usize, log: &Log) -> Option<Vec<Listeners>
             }
         }
     }
-    if !network.unixsocket.is_empty()
-        && let Err(error) = open_unix(config, &mut each)
-    {
-        log.warning(format_args!("Failed opening Unix socket: {error}"));
-        return None;
+    if !network.unixsocket.is_empty() {
+        let purpose = (Purpose::Unix, &network.unixsocket, network.unixsocketperm);
+        if let Err(error) = open_unix(config, purpose, &mut each) {
+            log.warning(format_args!("Failed opening Unix socket: {error}"));
+            return None;
+        }
     }
     if each.iter().all(Vec::is_empty) {
         log.warning(format_args!("Configured to not listen anywhere, exiting."));
         return None;
     }
+    if network.has_admin_lane() {
+        each.push(open_admin_lane(config, log)?);
+    }
     Some(each)
+}
+
+/// The listeners of the admin lane. Its port is on the loopback addresses only: what comes there is
+/// not encrypted, and is served before everybody else.
+fn open_admin_lane(config: &Config, log: &Log) -> Option<Listeners> {
+    let network = &config.network;
+    let mut lane = vec![Listeners::new()];
+    if network.admin_port > 0 {
+        let port = u16::try_from(network.admin_port).unwrap_or(0);
+        let addresses = ["127.0.0.1".to_owned(), "-::1".to_owned()];
+        let Ok(opened) = open_port(config, &addresses, port, true, 1, log) else {
+            log.warning(format_args!("Failed listening on port {port} (admin), aborting."));
+            return None;
+        };
+        lane[0].extend(opened.into_iter().flatten().map(|one| (Purpose::AdminTcp, one)));
+    }
+    if !network.admin_unixsocket.is_empty() {
+        let (path, mode) = (&network.admin_unixsocket, network.admin_unixsocketperm);
+        if let Err(error) = open_unix(config, (Purpose::AdminUnix, path, mode), &mut lane) {
+            log.warning(format_args!("Failed opening the admin lane's Unix socket: {error}"));
+            return None;
+        }
+    }
+    lane.pop()
 }
 
 /// The ports of a configuration, 0 for none: what for, number, and what it is called.
@@ -91,7 +120,7 @@ pub fn reopen(
     for ((purpose, before, _), (_, port, _)) in ports(old).into_iter().zip(ports(new)) {
         if before != port || old.network.bind != new.network.bind {
             // On the port that is already this server's, its own listeners would answer a probe.
-            let opened = open_port(new, port, before != port, workers, log);
+            let opened = open_port(new, &new.network.bind, port, before != port, workers, log);
             let opened = opened.map_err(|NotListening| purpose)?;
             if port > 0 && opened.iter().all(Vec::is_empty) && !new.network.bind.is_empty() {
                 return Err(purpose);
@@ -141,13 +170,14 @@ fn replace(worker: &mut Worker, reactor: &mut Reactor, new: Replacement, log: &L
     }
 }
 
-/// Listens on all bind addresses, for each worker; no listeners for port 0. With `probe` a
-/// foreign listener is noticed.
+/// Listens on addresses as `bind` names them, for each worker; no listeners for port 0. With `probe`
+/// a foreign listener is noticed.
 ///
 /// # Errors
 /// One cannot be had, and Redis would not go on without it either.
 fn open_port(
     config: &Config,
+    addresses: &[String],
     port: u16,
     probe: bool,
     workers: usize,
@@ -162,7 +192,7 @@ fn open_port(
         keepalive_s: config.network.tcp_keepalive as u32,
         reuse_port: true,
     };
-    for word in &config.network.bind {
+    for word in addresses {
         let (name, optional) = match word.strip_prefix('-') {
             Some(name) => (name, true),
             None => (word.as_str(), false),
@@ -206,14 +236,17 @@ fn may_be_missing(cause: &io::Error, optional: bool) -> bool {
     }
 }
 
-fn open_unix(config: &Config, each: &mut [Listeners]) -> Result<(), String> {
-    let network = &config.network;
-    let path = network.unixsocket.as_path();
-    let permissions = (network.unixsocketperm != 0).then_some(network.unixsocketperm);
+/// Listens on a Unix socket with this mode (0: what the umask gives), for all workers in `each`.
+fn open_unix(
+    config: &Config,
+    (purpose, path, mode): (Purpose, &Text, u32),
+    each: &mut [Listeners],
+) -> Result<(), String> {
+    let (backlog, permissions) = (config.network.tcp_backlog as i32, (mode != 0).then_some(mode));
     let said = |error: ListenError| format!("{}: {}", error.step, os_reason(&error.cause));
-    let listener = Listener::unix(path, permissions, network.tcp_backlog as i32).map_err(said)?;
+    let listener = Listener::unix(path.as_path(), permissions, backlog).map_err(said)?;
     for own in each {
-        own.push((Purpose::Unix, listener.try_clone().map_err(|error| os_reason(&error))?));
+        own.push((purpose, listener.try_clone().map_err(|error| os_reason(&error))?));
     }
     Ok(())
 }

@@ -13,7 +13,8 @@
 //!     cannot wait for each other. The one exception stops others amid a unit: it does not count as
 //!     idle, so nobody else can have stopped all, and who tries gives way to it.
 //!  4. While something refuses stillness (a script that takes long), nobody gets it, and who waits for
-//!     it gives up. Only such a script itself may still stop the others amid its unit.
+//!     it gives up. Only such a script itself may still stop the others amid its unit, and an operator
+//!     who changes what no script sees (`stop_others_despite_refusal`).
 
 #[cfg(loom)]
 use loom::sync::{
@@ -132,11 +133,28 @@ impl Quiesce {
     /// long as the longest command that is being executed. `None` while stillness is refused.
     pub fn stop_others(&self, worker: usize) -> Option<Stillness<'_>> {
         self.leave(worker);
+        let still = self.stop_all(worker, |gate| gate.refusing > 0);
+        if still.is_none() {
+            self.enter(worker);
+        }
+        still
+    }
+
+    /// The same although stillness is refused, for what nobody who refuses it minds.
+    pub fn stop_others_despite_refusal(&self, worker: usize) -> Stillness<'_> {
+        self.leave(worker);
+        loop {
+            if let Some(still) = self.stop_all(worker, |_| false) {
+                return still;
+            }
+        }
+    }
+
+    /// Stops all workers, for `worker`, which has left; `None` if it is refused.
+    fn stop_all(&self, worker: usize, is_refused: impl Fn(&Gate) -> bool) -> Option<Stillness<'_>> {
         let mut gate = lock(&self.gate);
         loop {
-            if gate.refusing > 0 {
-                drop(gate);
-                self.enter(worker);
+            if is_refused(&gate) {
                 return None;
             }
             if gate.taken || gate.amid {
@@ -144,10 +162,10 @@ impl Quiesce {
                 continue;
             }
             self.request(&mut gate);
-            while !self.all_idle_but(None) && gate.refusing == 0 && !gate.amid {
+            while !self.all_idle_but(None) && !is_refused(&gate) && !gate.amid {
                 gate = self.wait(gate);
             }
-            if gate.refusing == 0 && !gate.amid {
+            if !is_refused(&gate) && !gate.amid {
                 return Some(Stillness { quiesce: self, worker, amid: false });
             }
             self.give_back(&mut gate);

@@ -7,6 +7,7 @@
 //! `prepare` does everything that can fail and keeps the results; `commit` cannot fail. Settings
 //! that workers merely read need neither: they take the new ones before their next batch.
 
+use crate::config::directives::clients::Clients;
 use crate::config::{Config, Rejection, system};
 use crate::listeners::{Reopened, Replacement};
 use crate::mailbox::Message;
@@ -34,8 +35,10 @@ pub fn prepare(
     new: &Config,
     tls_named: Option<&'static str>,
 ) -> Result<Prepared, Rejection> {
-    if new.clients.maxclients > old.clients.maxclients {
-        reserve_files(shared, new.clients.maxclients)?;
+    if new.clients.maxclients > old.clients.maxclients
+        || new.clients.admin_maxclients > old.clients.admin_maxclients
+    {
+        reserve_files(shared, &new.clients)?;
     }
     let mut prepared = Prepared::default();
     if let Some(directive) = tls_named {
@@ -48,7 +51,9 @@ pub fn prepare(
         .map_err(|purpose| {
             let (directive, changed) = match purpose {
                 Purpose::Tls => ("tls-port", new.tls.port != old.tls.port),
-                Purpose::Tcp | Purpose::Unix => ("port", new.network.port != old.network.port),
+                Purpose::Tcp | Purpose::Unix | Purpose::AdminTcp | Purpose::AdminUnix => {
+                    ("port", new.network.port != old.network.port)
+                }
             };
             if changed {
                 let reason = "Unable to listen on this port. Check server logs.".into();
@@ -62,8 +67,10 @@ pub fn prepare(
 }
 
 /// Raises the limit of open files to what so many clients need.
-fn reserve_files(shared: &Shared, maxclients: i64) -> Result<(), Rejection> {
-    let files = system::reserve_open_files(maxclients, system::FILES_RESERVED);
+fn reserve_files(shared: &Shared, clients: &Clients) -> Result<(), Rejection> {
+    let maxclients = clients.maxclients;
+    let reserved = system::FILES_RESERVED + clients.admin_maxclients as u64;
+    let files = system::reserve_open_files(maxclients, reserved);
     for note in &files.notes {
         shared.log.warning(format_args!("{note}"));
     }

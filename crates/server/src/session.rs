@@ -168,6 +168,11 @@ impl Session {
         self.record.local
     }
 
+    /// Whether the client came by the admin lane.
+    pub fn is_admin(&self) -> bool {
+        self.record.has(flag::ADMIN)
+    }
+
     /// Bytes received that still wait to be executed, those queued since MULTI among them.
     pub fn unexecuted_bytes(&self) -> u64 {
         let queued = self.transaction.as_ref().map_or(0, |transaction| transaction.words_bytes());

@@ -80,6 +80,8 @@ pub struct Shared {
     pub run_id: String,
     /// Names the history of this data set to replicas.
     pub replication_id: String,
+    /// The last worker is that of the admin lane.
+    pub has_admin_lane: bool,
     /// `epoll` or `io_uring`, as chosen at start.
     pub backend: Mutex<&'static str>,
     pub figures: crate::figures::Figures,
@@ -141,6 +143,7 @@ impl Shared {
             started_unix_ms,
             run_id,
             replication_id: "0".repeat(40),
+            has_admin_lane: false,
             backend: Mutex::new("epoll"),
             figures: crate::figures::Figures::default(),
             shutdown: crate::shutdown::Shutdown::default(),
@@ -225,9 +228,14 @@ impl Shared {
         self.pubsub.note_full(filled, emptied, |on| self.arm(armed::CONGESTION, on));
     }
 
-    /// Number of workers.
+    /// Number of workers, that of the admin lane included.
     pub fn workers(&self) -> usize {
         self.mailboxes.len()
+    }
+
+    /// Number of workers that serve ordinary clients; theirs are the first ids.
+    pub fn serving_workers(&self) -> usize {
+        self.workers() - usize::from(self.has_admin_lane)
     }
 
     /// Bytes queued for all clients and not yet taken by the kernel. O(workers).

@@ -138,7 +138,7 @@ impl Weights {
     /// A client takes so many bytes now. O(1).
     pub fn weigh(&self, record: &Arc<ClientRecord>, bytes: u64) {
         // As in Redis: of ordinary clients and subscribers only.
-        let exempt = record.has(flag::NO_EVICT | flag::REPLICA);
+        let exempt = record.has(flag::NO_EVICT | flag::REPLICA | flag::ADMIN);
         let evictable = !exempt && !record.killed.load(Ordering::Relaxed);
         self.workers[record.worker].weigh(record, bytes, evictable);
     }

@@ -56,6 +56,17 @@ pub enum Purpose {
     Tcp,
     Unix,
     Tls,
+    /// The admin lane by TCP.
+    AdminTcp,
+    /// The admin lane by a Unix socket.
+    AdminUnix,
+}
+
+impl Purpose {
+    /// Whether it listens for operators: their connections are counted apart.
+    pub const fn is_admin(self) -> bool {
+        matches!(self, Purpose::AdminTcp | Purpose::AdminUnix)
+    }
 }
 
 /// A worker.
@@ -95,9 +106,9 @@ pub struct Worker {
 
 impl Worker {
     pub fn new(core: Core, participant: Participant, listeners: Vec<Purpose>) -> Worker {
-        let workers = core.shared.workers();
+        let sweepers = core.shared.serving_workers();
         Worker {
-            cron: Cron::new(core.id, workers),
+            cron: Cron::new(core.id, sweepers),
             core,
             batch: Batch::new(),
             staged: Staged::default(),
@@ -127,7 +138,9 @@ impl Worker {
         let network = &self.core.config.network;
         for (index, purpose) in self.listeners.iter().enumerate() {
             let limit = match purpose {
-                Purpose::Tcp | Purpose::Unix => network.max_new_connections_per_cycle,
+                Purpose::Tcp | Purpose::Unix | Purpose::AdminTcp | Purpose::AdminUnix => {
+                    network.max_new_connections_per_cycle
+                }
                 Purpose::Tls => network.max_new_tls_connections_per_cycle,
             };
             io.limit_accepts(index, usize::try_from(limit).unwrap_or(1));

@@ -146,9 +146,14 @@ impl Conn {
     /// Sends bytes as they are.
     #[track_caller]
     pub fn send_raw(&mut self, bytes: &[u8]) {
-        if let Err(error) = self.stream.write_all(bytes) {
+        if let Err(error) = self.try_send_raw(bytes) {
             panic!("cannot send {} bytes: {error}", bytes.len());
         }
+    }
+
+    /// As [`Conn::send_raw`], for callers that expect the connection to fail.
+    pub fn try_send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.stream.write_all(bytes)
     }
 
     /// Sends all commands at once, then waits for all replies.
@@ -238,6 +243,14 @@ impl Conn {
     #[track_caller]
     pub fn assert_in_step(&mut self) {
         assert_eq!(self.cmd("ECHO in-step").to_string(), "\"in-step\"");
+    }
+
+    /// This end's address, as CLIENT LIST shows it; empty for a Unix socket.
+    pub fn local_addr(&self) -> String {
+        match &self.stream {
+            Stream::Tcp(s) => s.local_addr().map(|address| address.to_string()).unwrap_or_default(),
+            Stream::Unix(_) => String::new(),
+        }
     }
 
     /// The id of this connection, by CLIENT ID.

@@ -4,6 +4,7 @@
 //! - [`conn`]: a connection driven by a script of commands, with replies as `redis-cli` shows them.
 //! - [`matrix`]: run one test body for every protocol and I/O back end.
 //! - [`diff`]: the same command stream to two servers, replies compared, differences shrunk.
+//! - [`race`]: many clients at once, and whether some order of what they did explains the answers.
 //! - [`wait`]: the only place that waits; everything else names a condition and a deadline.
 //!
 //! A manual clock is not here: time is an argument of every call into `brisk-engine`, so a test of
@@ -19,6 +20,7 @@ pub mod crowd;
 pub mod diff;
 pub mod matrix;
 pub mod port;
+pub mod race;
 pub mod random;
 pub mod reply;
 pub mod server;

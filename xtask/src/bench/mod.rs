@@ -9,9 +9,11 @@
 //! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
 //! - [`blocking`]: clients that wait. [`pubsub`]: messages to many.
 //! - [`types`]: commands on collections, and what these take. [`huge`]: values of millions.
-//! - [`tracking`]: client-side caching. [`every`]: all data commands.
+//! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
+//! - [`every`]: all data commands.
 
 mod blocking;
+mod clients;
 mod every;
 mod huge;
 mod load;
@@ -116,6 +118,11 @@ const CASES: &[Case] = &[
         run: every::every,
     },
     Case { name: "elements", about: "memory per element of collections", run: types::elements },
+    Case {
+        name: "client-list",
+        about: "CLIENT LIST of 10,000 clients in a loop while 50 work",
+        run: clients::list,
+    },
     Case {
         name: "churn",
         about: "10,000 connections opened and closed while 50 work",

@@ -54,6 +54,15 @@ impl Account {
         }
     }
 
+    /// Whether the session acts as this user. O(1).
+    pub fn is_of(&self, record: &ClientRecord) -> bool {
+        if self.is_default() {
+            record.is_default_user()
+        } else {
+            lock(&self.clients).contains_key(&record.id)
+        }
+    }
+
     /// The sessions that act as this user and are not being killed, in order of id. O(their number);
     /// for the default user O(clients).
     pub fn clients(&self, all: &Clients) -> Vec<Arc<ClientRecord>> {

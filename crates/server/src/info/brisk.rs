@@ -39,7 +39,7 @@ const COUNTS: &[Figure] = &[
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.word("io_backend", backend(view));
     text.word("allocator", crate::memory::ALLOCATOR);
-    text.number("workers", view.shared.workers() as u64);
+    text.number("workers", view.shared.serving_workers() as u64);
     for (name, of) in TIMES {
         text.begin_line("time_us_", name);
         text.push_number(view.sum(*of) / 1000);
@@ -61,14 +61,18 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let congestions = view.shared.figures.congestions.load(Ordering::Relaxed);
     text.number("pubsub_congestions", congestions);
     for (id, stats) in view.shared.stats.iter().enumerate() {
-        worker(text, id, stats);
+        if id < view.shared.serving_workers() {
+            text.push("worker");
+            text.push_number(id as u64);
+        } else {
+            text.push("admin_worker");
+        }
+        worker(text, stats);
     }
 }
 
-/// One worker's share, in a line.
-fn worker(text: &mut Text, id: usize, stats: &WorkerStats) {
-    text.push("worker");
-    text.push_number(id as u64);
+/// One worker's share: the rest of its line.
+fn worker(text: &mut Text, stats: &WorkerStats) {
     text.push(":commands=");
     text.push_number(stats.commands_processed.get());
     for (name, of) in TIMES {

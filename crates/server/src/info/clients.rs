@@ -13,6 +13,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("connected_clients", view.shared.clients.count());
     text.number("cluster_connections", 0);
     text.signed("maxclients", view.config.clients.maxclients);
+    text.number("admin_clients", view.shared.clients.admins());
+    text.signed("admin_maxclients", view.config.clients.admin_maxclients);
     text.number("client_recent_max_input_buffer", input);
     text.number("client_recent_max_output_buffer", output);
     // The names of Redis before 5.0, which tools still read; a list has no elements here, so its

@@ -234,6 +234,13 @@ impl Core {
         still.map(Some).ok_or(CommandError::SlotBusy)
     }
 
+    /// Stops all other workers although a script may take long, between two of its slices. Only for
+    /// what has nothing to do with the keys.
+    pub fn stop_others_despite_scripts(&self) -> Stillness<'static> {
+        self.hand_in_sealed();
+        self.shared.quiesce.stop_others_despite_refusal(self.id)
+    }
+
     /// Whether a worker has too many published messages before it.
     pub fn is_congested(&self) -> bool {
         self.shared.armed.load(Ordering::Relaxed) & armed::CONGESTION != 0

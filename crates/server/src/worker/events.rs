@@ -19,7 +19,10 @@ impl Handler for Worker {
         let shared = &self.core.shared;
         let config = &self.core.config;
         let figures = &shared.figures;
-        if !shared.clients.admit(config.clients.maxclients as u64) {
+        let admin = purpose.is_admin();
+        let max =
+            if admin { config.clients.admin_maxclients } else { config.clients.maxclients } as u64;
+        if !shared.clients.admit(admin, max) {
             figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
             // Before a handshake nothing can be said that the client would understand.
             let why = if purpose == Purpose::Tls { "" } else { TOO_MANY_CLIENTS };
@@ -27,7 +30,7 @@ impl Handler for Worker {
         }
         let peer = io.peer_addr(token);
         if purpose != Purpose::Tls && self.is_stranger(&peer) {
-            shared.clients.retract();
+            shared.clients.retract(admin);
             figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
             return Accept::Refuse(crate::session::PROTECTED_MODE.as_bytes().into());
         }
@@ -35,13 +38,15 @@ impl Handler for Worker {
         if purpose == Purpose::Tls {
             tls = self.new_stream();
             if tls.is_none() {
-                shared.clients.retract();
+                shared.clients.retract(admin);
                 return Accept::Refuse(b"".as_slice().into());
             }
         }
-        let unix = purpose == Purpose::Unix;
+        let unix = matches!(purpose, Purpose::Unix | Purpose::AdminUnix);
         let (addr, laddr) = if unix {
-            let path = config.network.unixsocket.to_string_lossy();
+            let network = &config.network;
+            let path = if admin { &network.admin_unixsocket } else { &network.unixsocket };
+            let path = path.to_string_lossy();
             (format!("{path}:0"), format!("{path}:0"))
         } else {
             (peer.to_string(), io.accepted_at(token, listener).to_string())
@@ -57,6 +62,7 @@ impl Handler for Worker {
             (addr, laddr),
             unix_ms(),
         ));
+        record.set(flag::ADMIN, admin);
         shared.clients.add(Arc::clone(&record));
         self.core.stats().connections_received.add(1);
         let index = token.index();
@@ -121,7 +127,7 @@ impl Handler for Worker {
         self.monitors.remove(&token);
         self.core.shared.clients.set_blocked(&session.record, false);
         self.core.shared.weights.forget(&session.record);
-        self.core.shared.clients.remove(self.core.id, session.id());
+        self.core.shared.clients.remove(&session.record);
     }
 
     fn hung_up(&mut self, io: &mut Control, token: Token) {

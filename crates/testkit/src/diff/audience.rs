@@ -1,30 +1,96 @@
 //! Who hears of changed keys while a stream runs: what they hear must be the same on both servers.
 //!
-//! One session hears of every change (CLIENT TRACKING with BCAST), another of changes to what the
-//! stream's first session has read (REDIRECT). After each batch both are asked what they have heard.
-//! How changes are put together into messages is the server's choice, so keys are compared: as a set
-//! where each is told once for some time, and each with its number where it is told for each time it
-//! was read. Keys that have expired on one of the servers are left out from then on: which command
-//! meets them first, even one that then fails, is the server's choice too.
+//! One session hears of every change (CLIENT TRACKING with BCAST). The stream's first session tracks
+//! what it reads, in a [`Mode`] of the episode's; the messages go to another session, or come between
+//! its own replies. After each batch all are asked what they have heard. How changes are put together
+//! into messages is the server's choice, so keys are compared: as a set where each is told once for
+//! some time, and each with its number where it is told for each time it was read. Keys that have
+//! expired on one of the servers are left out from then on: which command meets them first, even one
+//! that then fails, is the server's choice too.
 
 use super::Difference;
 use super::peer::Peer;
+use crate::random::Random;
 use crate::reply::Reply;
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
+use std::fmt;
 
-/// The listening sessions of one server.
+/// Options of CLIENT TRACKING for the first session.
+const OPTIONS: &[&[&str]] = &[
+    &[],
+    &["OPTIN"],
+    &["OPTOUT"],
+    &["NOLOOP"],
+    &["OPTIN", "NOLOOP"],
+    &["BCAST"],
+    &["BCAST", "NOLOOP"],
+    &["BCAST", "PREFIX", "s", "PREFIX", "{t}"],
+];
+/// The same for the session that hears of every change, which BCAST stands before.
+const ALL_OPTIONS: &[&[&str]] =
+    &[&[], &["NOLOOP"], &["PREFIX", ""], &["PREFIX", "l", "PREFIX", "z"]];
+
+/// How the first session tracks.
+#[derive(Debug, Clone, Copy)]
+pub struct Mode {
+    options: &'static [&'static str],
+    /// Messages go to another session.
+    redirects: bool,
+    all: &'static [&'static str],
+    /// Scripts call several commands. Redis 7.0 then takes all declared keys for read as soon as one
+    /// of the commands reads, later versions those that were read: what is told of reads is not
+    /// compared.
+    pub scripts: bool,
+}
+
+impl Mode {
+    /// The mode of an episode. In RESP2 a session cannot have its messages itself.
+    pub fn of(resp: u8, random: &mut Random) -> Mode {
+        let redirects = resp == 2 || random.percent(50);
+        let (options, all) = (*random.pick(OPTIONS), *random.pick(ALL_OPTIONS));
+        Mode { options, redirects, all, scripts: random.percent(50) }
+    }
+
+    /// Whether scripts may run at all. With BCAST and NOLOOP Redis tells a client of what its script
+    /// changed, for a script has a client of its own there, unless the client itself changed the key
+    /// before in the same turn of the event loop. Here NOLOOP is about scripts as well.
+    pub fn may_run_scripts(self) -> bool {
+        !(self.is_broadcast() && self.options.contains(&"NOLOOP"))
+    }
+
+    /// Whether the session is told of all keys, read or not.
+    fn is_broadcast(self) -> bool {
+        self.options.contains(&"BCAST")
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CLIENT TRACKING ON")?;
+        self.options.iter().try_for_each(|word| write!(f, " {word}"))?;
+        f.write_str(if self.redirects { " REDIRECT (another)" } else { "" })
+    }
+}
+
+/// The listening sessions of one server, and what they have heard.
 #[derive(Debug)]
 pub struct Audience {
+    mode: Mode,
     all: Peer,
     reader: Peer,
+    /// Keys told of to everybody, and to who read them.
+    changed: Vec<String>,
+    changed_reads: Vec<String>,
+    /// The session has ended its tracking within the present batch.
+    ended: bool,
     /// Keys that have expired, or of which the servers may tell differently for another reason.
     excused: BTreeSet<String>,
 }
 
 impl Audience {
     /// Lets sessions listen: to everything, and to what `session` reads.
-    pub fn gather(address: &str, session: &mut Peer) -> Result<Audience> {
+    pub fn gather(address: &str, session: &mut Peer, mode: Mode) -> Result<Audience> {
         let listener = || -> Result<Peer> {
             let mut peer = Peer::connect(address)?;
             peer.ask(&["HELLO", "3"])?;
@@ -37,9 +103,58 @@ impl Audience {
         expect_ok(all.ask(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"])?)?;
         expect_ok(all.ask(&["CONFIG", "SET", "notify-keyspace-events", "Ex"])?)?;
         all.ask(&["PSUBSCRIBE", "__keyevent@*__:expired"])?;
-        expect_ok(all.ask(&["CLIENT", "TRACKING", "ON", "BCAST"])?)?;
-        expect_ok(session.ask(&["CLIENT", "TRACKING", "ON", "REDIRECT", id])?)?;
-        Ok(Audience { all, reader, excused: BTreeSet::new() })
+        let tracking = ["CLIENT", "TRACKING", "ON"];
+        expect_ok(all.ask(&[&tracking[..], &["BCAST"], mode.all].concat())?)?;
+        let mut own = [&tracking[..], mode.options].concat();
+        if mode.redirects {
+            own.extend(["REDIRECT", id]);
+        } else {
+            session.set_pushes_aside();
+        }
+        expect_ok(session.ask(&own)?)?;
+        let (changed, changed_reads, excused) = Default::default();
+        Ok(Audience { mode, all, reader, changed, changed_reads, ended: false, excused })
+    }
+
+    /// Takes what was heard since the last call. `session` is the one that tracks.
+    ///
+    /// # Errors
+    /// A connection fails.
+    pub fn hear(&mut self, session: &mut Peer) -> Result<()> {
+        self.changed = heard(&mut self.all, &mut self.excused)?;
+        self.changed.dedup();
+        self.changed_reads = heard(&mut self.reader, &mut self.excused)?;
+        if !self.mode.redirects {
+            session.ask(&["PING"])?;
+            let frames = session.pushes_aside();
+            let mut keys = Vec::new();
+            for frame in &frames {
+                keys_of(frame, &mut keys, &mut self.excused);
+            }
+            keys.sort();
+            self.changed_reads.extend(keys);
+        }
+        let ended = std::mem::take(&mut self.ended);
+        if self.mode.is_broadcast() {
+            self.changed_reads.dedup();
+            if ended {
+                self.changed_reads.clear();
+            }
+        } else if self.mode.scripts {
+            self.changed_reads.clear();
+        }
+        Ok(())
+    }
+
+    /// The session has ended its tracking. What Redis would have broadcast at the end of the same turn of
+    /// its event loop is lost then, so in that mode the present batch is not compared.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
+
+    /// From now on the servers may tell differently of this key.
+    pub fn excuse(&mut self, key: &[u8]) {
+        self.excused.insert(Reply::Bulk(key.to_vec()).to_string());
     }
 }
 
@@ -47,42 +162,24 @@ fn expect_ok(reply: &[u8]) -> Result<()> {
     if reply == b"+OK\r\n" { Ok(()) } else { bail!("{}", String::from_utf8_lossy(reply)) }
 }
 
-/// What the audiences have heard since the last call, if it is not the same.
-pub fn difference(ours: &mut Audience, theirs: &mut Audience) -> Result<Option<Difference>> {
-    let (mut mine, mut other) = (ours.changed()?, theirs.changed()?);
-    mine.dedup();
-    other.dedup();
-    let (read, read_there) = (ours.changed_reads()?, theirs.changed_reads()?);
-    let judged = |keys: Vec<String>| -> Vec<String> {
-        let excused = |key: &String| ours.excused.contains(key) || theirs.excused.contains(key);
-        keys.into_iter().filter(|key| !excused(key)).collect()
+/// What the audiences have heard, if it is not the same.
+pub fn difference(ours: &Audience, theirs: &Audience) -> Option<Difference> {
+    let judged = |keys: &[String]| -> Vec<String> {
+        let excused = |key: &&String| ours.excused.contains(*key) || theirs.excused.contains(*key);
+        keys.iter().filter(|key| !excused(key)).cloned().collect()
     };
-    let questions = [
-        ("which keys were changed", judged(mine), judged(other)),
-        ("which read keys were changed", judged(read), judged(read_there)),
+    let pairs = [
+        ("which keys were changed", &ours.changed, &theirs.changed),
+        ("which read keys were changed", &ours.changed_reads, &theirs.changed_reads),
     ];
-    let found = questions.into_iter().find(|(_, ours, theirs)| ours != theirs);
-    Ok(found.map(|(what, ours, theirs)| Difference {
+    let mut pairs =
+        pairs.map(|(what, ours, theirs)| (what, judged(ours), judged(theirs))).into_iter();
+    pairs.find(|(_, ours, theirs)| ours != theirs).map(|(what, ours, theirs)| Difference {
         what: what.to_owned(),
         kind: what.to_owned(),
         ours: ours.join("\n"),
         theirs: theirs.join("\n"),
-    }))
-}
-
-impl Audience {
-    /// From now on the servers may tell differently of this key.
-    pub fn excuse(&mut self, key: &[u8]) {
-        self.excused.insert(Reply::Bulk(key.to_vec()).to_string());
-    }
-
-    fn changed(&mut self) -> Result<Vec<String>> {
-        heard(&mut self.all, &mut self.excused)
-    }
-
-    fn changed_reads(&mut self) -> Result<Vec<String>> {
-        heard(&mut self.reader, &mut self.excused)
-    }
+    })
 }
 
 /// All keys of all messages since the last call, in order; those of events go to `excused`.
@@ -91,13 +188,21 @@ fn heard(peer: &mut Peer, excused: &mut BTreeSet<String>) -> Result<Vec<String>>
     let mut keys = Vec::new();
     loop {
         let frame = peer.reply().map_err(anyhow::Error::msg)?;
-        let Ok(Some((Reply::Push(parts), _))) = Reply::parse(frame) else { break };
-        match &parts[..] {
-            [_, Reply::Array(named)] => keys.extend(named.iter().map(Reply::to_string)),
-            [_, null] => keys.push(null.to_string()),
-            event => excused.extend(event.last().map(Reply::to_string)),
+        if !keys_of(frame, &mut keys, excused) {
+            break;
         }
     }
     keys.sort();
     Ok(keys)
+}
+
+/// Adds the keys of a message; false if it is none.
+fn keys_of(frame: &[u8], keys: &mut Vec<String>, excused: &mut BTreeSet<String>) -> bool {
+    let Ok(Some((Reply::Push(parts), _))) = Reply::parse(frame) else { return false };
+    match &parts[..] {
+        [_, Reply::Array(named)] => keys.extend(named.iter().map(Reply::to_string)),
+        [_, null] => keys.push(null.to_string()),
+        event => excused.extend(event.last().map(Reply::to_string)),
+    }
+    true
 }

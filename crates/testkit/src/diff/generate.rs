@@ -1,5 +1,6 @@
 //! Calls out of argument trees: valid ones, and valid ones with something wrong.
 
+use super::listener;
 use super::rules::{self, How};
 use super::settings;
 use super::table::{Row, Table};
@@ -14,8 +15,17 @@ pub struct Call {
     /// Index in the table; out of range for an invented name.
     pub row: usize,
     pub words: Vec<Vec<u8>>,
-    /// Sent by a second session, between two calls of the first.
-    pub by_second: bool,
+    pub by: By,
+}
+
+/// Which session of a stream sends a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    First,
+    /// Between two calls of the first.
+    Second,
+    /// The one that listens to channels; see [`super::listener`].
+    Listener,
 }
 
 impl Call {
@@ -40,21 +50,10 @@ const WATCHED_TRIES_MAX: usize = 100;
 /// Longest tail of repetitions of a repeatable argument in a call that wants many.
 const REPEATS_MAX: usize = 150;
 
-/// Scripts that run the command in ARGV. The order of maps differs between interpreters, so in RESP3
-/// only the kinds of replies are compared.
-const SCRIPTS: &[&str] = &[
-    "return redis.call(unpack(ARGV))",
-    "return redis.pcall(unpack(ARGV))",
-    "local r = redis.pcall(unpack(ARGV)) return {type(r), r}",
-    "redis.setresp(3) return type(redis.pcall(unpack(ARGV)))",
-    "local ok, r = pcall(redis.call, unpack(ARGV)) return {ok, type(r), r}",
-    "local r = redis.call(unpack(ARGV)) if type(r) == 'table' then return #r end return r",
-];
-
 /// Makes the stream of one episode.
 #[derive(Debug)]
 pub struct Generator<'t> {
-    table: &'t Table,
+    pub(super) table: &'t Table,
     /// Rows to draw from, each with the sum of the weights up to it.
     drawn: Vec<(usize, u32)>,
     /// Rows without subcommands, to ask COMMAND about: containers differ in what they contain.
@@ -63,7 +62,13 @@ pub struct Generator<'t> {
     transactions: bool,
     /// Whether it has EVAL and SCRIPT.
     scripts: bool,
-    random: Random,
+    /// Whether scripts call more than one command.
+    pub(super) composes: bool,
+    /// Whether it has FCALL and FUNCTION.
+    pub(super) functions: bool,
+    /// Whether it has PUBLISH and SUBSCRIBE.
+    channels: bool,
+    pub(super) random: Random,
 }
 
 impl<'t> Generator<'t> {
@@ -80,6 +85,16 @@ impl<'t> Generator<'t> {
     /// The words of one call.
     pub fn words(&mut self) -> Vec<Vec<u8>> {
         self.call().words
+    }
+
+    /// Says whether scripts call several commands, or one each.
+    pub fn composes_scripts(&mut self, composes: bool) {
+        self.composes = composes && self.scripts;
+    }
+
+    /// Makes a stream without scripts.
+    pub fn leave_out_scripts(&mut self) {
+        (self.scripts, self.composes) = (false, false);
     }
 
     fn drawing(table: &'t Table, random: Random, admits: fn(&str) -> bool) -> Generator<'t> {
@@ -102,7 +117,20 @@ impl<'t> Generator<'t> {
         let plain = (0..table.rows.len()).filter(plain).collect();
         let transactions = has("multi") && has("exec");
         let scripts = has("eval") && has("script|load");
-        Generator { table, drawn, plain, transactions, scripts, random }
+        let functions = has("fcall") && has("function|load");
+        let channels = has("publish") && has("subscribe");
+        let composes = scripts;
+        Generator {
+            table,
+            drawn,
+            plain,
+            transactions,
+            scripts,
+            composes,
+            functions,
+            channels,
+            random,
+        }
     }
 
     /// Units of at least `commands` commands together.
@@ -114,6 +142,7 @@ impl<'t> Generator<'t> {
                 0 if self.transactions => self.transaction(),
                 1 if self.transactions => self.watched_transaction(),
                 2 | 3 if self.scripts => self.script(),
+                4 if self.channels => self.listening(),
                 _ => vec![self.call()],
             };
             made += unit.len();
@@ -122,10 +151,25 @@ impl<'t> Generator<'t> {
         units
     }
 
+    /// The listener begins or ends to listen, and something is published.
+    fn listening(&mut self) -> Unit {
+        let words = listener::command(&mut self.random);
+        let mut unit = vec![Call { row: usize::MAX, words, by: By::Listener }];
+        for _ in 0..self.random.below(3) {
+            let name = if self.random.percent(60) { "publish" } else { "spublish" };
+            let channel = listener::channel(&mut self.random);
+            let message = values::text(&mut self.random);
+            let by = if self.random.percent(70) { By::First } else { By::Second };
+            unit.push(Call { by, ..self.fixed(name, &[&channel, &message]) });
+        }
+        unit
+    }
+
     fn transaction(&mut self) -> Unit {
         let mut unit = vec![self.fixed("multi", &[])];
         for _ in 0..self.random.below(8) {
-            let call = self.call();
+            let scripted = self.composes && self.random.percent(10);
+            let call = if scripted { self.eval() } else { self.call() };
             // EXEC's reply holds theirs, and must be comparable byte for byte.
             let name = self.table.rows.get(call.row).map_or("", |row| row.name.as_str());
             let exact = rules::comparison(name, &call.words) == How::Exact;
@@ -138,42 +182,6 @@ impl<'t> Generator<'t> {
         unit
     }
 
-    /// A script that runs a command whose keys it declares, by its text or by its digest.
-    fn script(&mut self) -> Unit {
-        let Some(call) = (0..WATCHED_TRIES_MAX).find_map(|_| {
-            let call = self.call();
-            let row = self.table.rows.get(call.row)?;
-            let fits = rules::comparison(&row.name, &call.words) == How::Exact
-                && rules::prelude(&row.name).is_none()
-                && call.resync(&row.name).is_none()
-                // Since 7.2 they run in scripts.
-                && !row.spec.flags.contains(Flags::BLOCKING);
-            fits.then_some(call)
-        }) else {
-            return vec![self.call()];
-        };
-        let source = self.random.pick(SCRIPTS).as_bytes().to_vec();
-        let word = |at: usize| &call.words[at][..];
-        let spec = self.table.rows[call.row].spec;
-        let found = find_keys(spec, call.words.len(), &word).unwrap_or_default();
-        let keys: Vec<&[u8]> = found.iter().map(|key| word(key.index)).collect();
-        let count = keys.len().to_string();
-        let mut arguments: Vec<&[u8]> = vec![&source, count.as_bytes()];
-        arguments.extend(keys);
-        arguments.extend(call.words.iter().map(Vec::as_slice));
-        if self.random.percent(50) {
-            return vec![self.fixed("eval", &arguments)];
-        }
-        let digest: String = brisk_structures::sha1::sha1(&source)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        arguments[0] = digest.as_bytes();
-        let mut load = self.fixed("script|load", &[&source]);
-        load.words.splice(..1, [b"SCRIPT".to_vec(), b"LOAD".to_vec()]);
-        vec![load, self.fixed("evalsha", &arguments)]
-    }
-
     /// One session watches a key, another one runs a command that names it, and the transaction that
     /// follows tells whether that was a change.
     fn watched_transaction(&mut self) -> Unit {
@@ -183,6 +191,7 @@ impl<'t> Generator<'t> {
             // What is made good unseen, and what is chosen at random, may be a change here only.
             let certain = !matches!(rules::comparison(&row.name, &call.words), How::Kind)
                 && rules::resynced(&row.name, &call.words).is_empty()
+                && !rules::tells_otherwise(&row.name)
                 && rules::prelude(&row.name).is_none();
             let word = |at: usize| &call.words[at][..];
             let found = find_keys(row.spec, call.words.len(), &word).unwrap_or_default();
@@ -194,7 +203,7 @@ impl<'t> Generator<'t> {
         });
         let Some((changing, watched)) = found else { return self.transaction() };
         let db = if self.random.percent(90) { "0" } else { "1" };
-        let second = |call: Call| Call { by_second: true, ..call };
+        let second = |call: Call| Call { by: By::Second, ..call };
         let mut unit = vec![
             self.fixed("select", &[db.as_bytes()]),
             second(self.fixed("select", &[db.as_bytes()])),
@@ -205,11 +214,13 @@ impl<'t> Generator<'t> {
         unit
     }
 
-    fn fixed(&self, name: &str, arguments: &[&[u8]]) -> Call {
+    /// A call of a command, or a subcommand, with these arguments.
+    pub(super) fn fixed(&self, name: &str, arguments: &[&[u8]]) -> Call {
         let row = self.table.rows.iter().position(|row| row.name == name).unwrap_or(usize::MAX);
-        let mut words = vec![name.to_ascii_uppercase().into_bytes()];
+        let mut words: Vec<Vec<u8>> =
+            name.to_ascii_uppercase().split('|').map(|word| word.as_bytes().to_vec()).collect();
         words.extend(arguments.iter().map(|word| word.to_vec()));
-        Call { row, words, by_second: false }
+        Call { row, words, by: By::First }
     }
 
     fn draw(&mut self) -> usize {
@@ -218,10 +229,10 @@ impl<'t> Generator<'t> {
         self.drawn[self.drawn.partition_point(|&(_, sum)| sum <= point)].0
     }
 
-    fn call(&mut self) -> Call {
+    pub(super) fn call(&mut self) -> Call {
         if self.random.below(500) == 0 {
             let words = vec![b"nosuch".to_vec(), values::text(&mut self.random)];
-            return Call { row: usize::MAX, words, by_second: false };
+            return Call { row: usize::MAX, words, by: By::First };
         }
         let index = self.draw();
         let row: &Row = &self.table.rows[index];
@@ -240,7 +251,7 @@ impl<'t> Generator<'t> {
             words.truncate(named); // nothing is known of its timeout
         }
         rules::guard_call(&row.name, &mut words, &mut self.random);
-        Call { row: index, words, by_second: false }
+        Call { row: index, words, by: By::First }
     }
 
     /// The arguments of commands whose argument tree says too little; false for all others.
@@ -260,6 +271,10 @@ impl<'t> Generator<'t> {
                     let name = self.table.rows[at].name.clone();
                     words.push(self.cased(&name));
                 }
+            }
+            "publish" | "spublish" => {
+                words.push(listener::channel(&mut self.random));
+                words.push(values::text(&mut self.random));
             }
             "config|get" => {
                 (0..self.repeats()).for_each(|_| words.push(settings::pattern(&mut self.random)));

@@ -1,11 +1,12 @@
 //! The differential runner: one stream of commands to two servers, replies compared byte for byte.
 //!
 //! - [`table`]: the commands to draw from, flattened out of the command table.
-//! - [`generate`] and [`values`]: valid and nearly valid calls out of argument trees.
+//! - [`generate`] and [`values`]: valid and nearly valid calls out of argument trees. `scripts`: text
+//!   that calls them.
 //! - [`rules`]: every legitimate difference as a row with its reason; nothing is excused elsewhere.
 //! - [`settings`]: the directives a stream may change.
 //! - [`access`]: what users may do, compared by ACL DRYRUN.
-//! - [`audience`]: who hears of changed keys, and what.
+//! - [`audience`]: who hears of changed keys, and what. [`listener`]: who hears what is published.
 //! - [`compare`]: two replies under a rule. [`state`]: two whole keyspaces.
 //! - [`mod@reference`]: rows out of a real server's table. [`peer`]: one pipelined connection. [`shrink`]: from a failing stream to a short transcript.
 //!
@@ -24,10 +25,12 @@ pub mod access;
 pub mod audience;
 pub mod compare;
 pub mod generate;
+pub mod listener;
 mod payloads;
 pub mod peer;
 pub mod reference;
 pub mod rules;
+mod scripts;
 pub mod settings;
 pub mod shrink;
 pub mod state;
@@ -35,10 +38,11 @@ pub mod table;
 pub mod values;
 
 use crate::random::Random;
+use crate::reply::Reply;
 use crate::words::{encode, encode_into, line};
 use anyhow::{Context, Result};
-use audience::Audience;
-use generate::{Call, Generator, Unit};
+use audience::{Audience, Mode};
+use generate::{By, Call, Generator, Unit};
 use peer::Peer;
 use settings::Thresholds;
 use std::fmt;
@@ -85,6 +89,8 @@ pub struct Finding {
     /// Position in the episode; for a difference of states, its length.
     pub index: usize,
     pub resp: u8,
+    /// How the first session tracked its keys.
+    pub tracking: String,
     pub difference: Difference,
     /// Commands that still show it, from an empty keyspace.
     pub transcript: Vec<String>,
@@ -103,8 +109,8 @@ pub struct Difference {
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finding { seed, episode, index, resp, difference, transcript } = self;
-        writeln!(f, "seed {seed}, episode {episode}, command {index}, RESP{resp}")?;
+        let Finding { seed, episode, index, resp, tracking, difference, transcript } = self;
+        writeln!(f, "seed {seed}, episode {episode}, command {index}, RESP{resp}, {tracking}")?;
         writeln!(f, "  at:     {}", difference.what)?;
         writeln!(f, "  ours:   {}", indented(&difference.ours))?;
         writeln!(f, "  theirs: {}", indented(&difference.theirs))?;
@@ -134,20 +140,29 @@ pub fn run(
     while left > 0 {
         let resp = options.resp[episode as usize % options.resp.len()];
         let random = Random::derived(options.seed, episode);
+        let mode = Mode::of(resp, &mut Random::derived(!options.seed, episode));
         let mut generator = Generator::new(table, random);
+        generator.composes_scripts(mode.scripts);
+        if !mode.may_run_scripts() {
+            generator.leave_out_scripts();
+        }
         let wanted = (options.episode as u64).min(left) as usize;
         let units = generator.units(wanted);
         let (thresholds, pipeline) = (Thresholds::of_seed(options.seed), options.pipeline);
-        let mut arena = Arena { table, ours, theirs, resp, thresholds, pipeline };
+        let mut arena = Arena { table, ours, theirs, resp, mode, thresholds, pipeline };
         if let Some((index, difference)) = arena.first_difference(&units)? {
             let finding = |difference, units: &[Unit]| {
                 let shown = |call: &Call| {
-                    let session = if call.by_second { "(second session) " } else { "" };
+                    let session = match call.by {
+                        By::First => "",
+                        By::Second => "(second session) ",
+                        By::Listener => "(listener) ",
+                    };
                     format!("{session}{}", line(&call.words))
                 };
                 let transcript = units.iter().flatten().map(shown).collect();
-                let seed = options.seed;
-                Ok(Some(Finding { seed, episode, index, resp, difference, transcript }))
+                let (seed, tracking) = (options.seed, mode.to_string());
+                Ok(Some(Finding { seed, episode, index, resp, tracking, difference, transcript }))
             };
             // A server that hangs or died cannot be asked again: then the whole stream is shown.
             let Ok(shrunk) =
@@ -174,8 +189,48 @@ pub struct Arena<'a> {
     ours: &'a str,
     theirs: &'a str,
     resp: u8,
+    mode: Mode,
     thresholds: Thresholds,
     pipeline: usize,
+}
+
+/// All sessions at one server.
+#[derive(Debug)]
+struct Sessions {
+    first: Peer,
+    second: Peer,
+    listener: Peer,
+    audience: Audience,
+}
+
+impl Sessions {
+    fn of(&mut self, by: By) -> &mut Peer {
+        match by {
+            By::First => &mut self.first,
+            By::Second => &mut self.second,
+            By::Listener => &mut self.listener,
+        }
+    }
+}
+
+/// What is heard of the last batch, if it is not the same; `said` is what the listeners send.
+fn difference_heard(
+    ours: &mut Sessions,
+    theirs: &mut Sessions,
+    said: &[u8],
+) -> Result<Option<Difference>> {
+    let mine = listener::heard(&mut ours.listener, said).context("our listener")?;
+    let other = listener::heard(&mut theirs.listener, said).context("their listener")?;
+    if mine != other {
+        let shown =
+            |heard: &[Reply]| heard.iter().map(Reply::to_string).collect::<Vec<_>>().join("\n");
+        let what = "what was published".to_owned();
+        let (ours, theirs) = (shown(&mine), shown(&other));
+        return Ok(Some(Difference { kind: what.clone(), what, ours, theirs }));
+    }
+    ours.audience.hear(&mut ours.first).context("our audience")?;
+    theirs.audience.hear(&mut theirs.first).context("their audience")?;
+    Ok(audience::difference(&ours.audience, &theirs.audience))
 }
 
 /// Requests longer than this together are not sent before replies are read: both sockets hold as
@@ -187,48 +242,41 @@ impl Arena<'_> {
     pub fn first_difference(&mut self, units: &[Unit]) -> Result<Option<(usize, Difference)>> {
         let mut ours = self.sessions(self.ours).context("our server")?;
         let mut theirs = self.sessions(self.theirs).context("their server")?;
-        let mut our_audience = Audience::gather(self.ours, &mut ours[0]).context("our server")?;
-        let mut their_audience = Audience::gather(self.theirs, &mut theirs[0])?;
         let calls: Vec<&Call> = units.iter().flatten().collect();
         let mut bytes = Vec::with_capacity(BATCH_BYTES_MAX);
         let mut done = 0;
         while done < calls.len() {
-            bytes.clear();
-            let mut end = done;
-            let session = usize::from(calls[done].by_second);
-            while end < calls.len()
-                && usize::from(calls[end].by_second) == session
-                && end - done < self.pipeline
-                && bytes.len() < BATCH_BYTES_MAX
-            {
-                if let Some(prelude) = rules::prelude(self.name(calls[end])) {
-                    encode_into(&mut bytes, prelude);
-                }
-                encode_into(&mut bytes, &calls[end].words);
-                if let Some(resync) = calls[end].resync(self.name(calls[end])) {
-                    encode_into(&mut bytes, &resync);
-                }
-                end += 1;
-            }
-            let (ours, theirs) = (&mut ours[session], &mut theirs[session]);
-            ours.send(&bytes)?;
-            theirs.send(&bytes)?;
-            for (index, call) in calls[..end].iter().enumerate().skip(done) {
-                if let Some(difference) = self.one(call, ours, theirs) {
-                    // What was sent is executed before anything else is asked: a server of several
-                    // threads may serve the next connection first.
-                    drain(ours);
-                    drain(theirs);
-                    return Ok(Some((index, difference)));
+            let (by, batch) = (calls[done].by, self.batch(&calls[done..], &mut bytes));
+            let end = done + batch.len();
+            let listens = by == By::Listener;
+            let mut refused = Vec::new();
+            if !listens {
+                let (mine, other) = (ours.of(by), theirs.of(by));
+                mine.send(&bytes)?;
+                other.send(&bytes)?;
+                for (index, call) in batch.iter().enumerate() {
+                    let mut is_refused = false;
+                    if let Some(difference) = self.one(call, mine, other, &mut is_refused) {
+                        // What was sent is executed before anything else is asked: a server of several
+                        // threads may serve the next connection first.
+                        drain(mine);
+                        drain(other);
+                        return Ok(Some((done + index, difference)));
+                    }
+                    refused.extend(is_refused.then_some(index));
                 }
             }
-            for call in &calls[done..end] {
-                if rules::tells_otherwise(self.name(call)) {
-                    call.words.iter().for_each(|word| our_audience.excuse(word));
+            for (index, call) in batch.iter().enumerate() {
+                if rules::ends_tracking(self.name(call)) {
+                    ours.audience.end();
+                    theirs.audience.end();
+                }
+                if rules::tells_otherwise(self.name(call)) || refused.contains(&index) {
+                    call.words.iter().for_each(|word| ours.audience.excuse(word));
                 }
             }
-            if let Some(difference) = audience::difference(&mut our_audience, &mut their_audience)?
-            {
+            let said = if listens { &bytes[..] } else { &[] };
+            if let Some(difference) = difference_heard(&mut ours, &mut theirs, said)? {
                 return Ok(Some((end - 1, difference)));
             }
             done = end;
@@ -237,16 +285,51 @@ impl Arena<'_> {
         Ok(found.map(|difference| (calls.len(), difference)))
     }
 
-    /// The two sessions of a stream; the server is empty.
-    fn sessions(&self, address: &str) -> Result<[Peer; 2]> {
-        Ok([Peer::fresh(address, self.resp, self.thresholds)?, Peer::connect(address)?])
+    /// The first of `calls` that can be sent together; their requests are in `bytes`.
+    fn batch<'c>(&self, calls: &'c [&'c Call], bytes: &mut Vec<u8>) -> &'c [&'c Call] {
+        bytes.clear();
+        let by = calls[0].by;
+        let fits = |call: &Call, at: usize, bytes: &[u8]| {
+            call.by == by && at < self.pipeline && bytes.len() < BATCH_BYTES_MAX
+        };
+        let mut end = 0;
+        while end < calls.len() && fits(calls[end], end, bytes) {
+            let call = calls[end];
+            if let Some(prelude) = rules::prelude(self.name(call)) {
+                encode_into(bytes, prelude);
+            }
+            encode_into(bytes, &call.words);
+            if let Some(resync) = call.resync(self.name(call)) {
+                encode_into(bytes, &resync);
+            }
+            end += 1;
+        }
+        &calls[..end]
+    }
+
+    /// The sessions of a stream; the server is empty.
+    fn sessions(&self, address: &str) -> Result<Sessions> {
+        let mut first = Peer::fresh(address, self.resp, self.thresholds)?;
+        let mut listener = Peer::connect(address)?;
+        if self.resp == 3 {
+            listener.ask(&["HELLO", "3"])?;
+        }
+        let audience = Audience::gather(address, &mut first, self.mode)?;
+        Ok(Sessions { first, second: Peer::connect(address)?, listener, audience })
     }
 
     fn name(&self, call: &Call) -> &str {
         self.table.rows.get(call.row).map_or("unknown command", |row| row.name.as_str())
     }
 
-    fn one(&self, call: &Call, ours: &mut Peer, theirs: &mut Peer) -> Option<Difference> {
+    /// Compares the replies to one call, and tells whether its words are refused.
+    fn one(
+        &self,
+        call: &Call,
+        ours: &mut Peer,
+        theirs: &mut Peer,
+        is_refused: &mut bool,
+    ) -> Option<Difference> {
         let name = self.name(call);
         let difference = |ours, theirs| {
             Some(Difference { what: line(&call.words), kind: name.to_owned(), ours, theirs })
@@ -258,7 +341,7 @@ impl Arena<'_> {
             }
         }
         match (ours.reply(), theirs.reply()) {
-            (Ok(mine), Ok(other)) if mine == other => {}
+            (Ok(mine), Ok(other)) if mine == other => *is_refused = rules::refuses_words(mine),
             (Ok(mine), Ok(other)) => {
                 let how = rules::comparison(name, &call.words);
                 if !compare::same(how, mine, other) {

@@ -18,6 +18,8 @@ pub struct Peer {
     input: Vec<u8>,
     filled: usize,
     taken: usize,
+    /// Messages that came between replies, where they are set aside.
+    pushes: Option<Vec<Vec<u8>>>,
 }
 
 impl Peer {
@@ -27,7 +29,7 @@ impl Peer {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Peer { stream, input: vec![0; 64 * 1024], filled: 0, taken: 0 })
+        Ok(Peer { stream, input: vec![0; 64 * 1024], filled: 0, taken: 0, pushes: None })
     }
 
     /// Connects, empties the server, gives the settings their initial values and switches to `resp`.
@@ -74,13 +76,29 @@ impl Peer {
     /// The next reply's bytes; an error says in words why there is none.
     pub fn reply(&mut self) -> Result<&[u8], String> {
         loop {
-            if let Some(len) = frame_len(&self.input[self.taken..self.filled])? {
-                let start = self.taken;
-                self.taken += len;
-                return Ok(&self.input[start..self.taken]);
+            let Some(len) = frame_len(&self.input[self.taken..self.filled])? else {
+                self.receive()?;
+                continue;
+            };
+            let start = self.taken;
+            self.taken += len;
+            match &mut self.pushes {
+                Some(pushes) if self.input[start] == b'>' => {
+                    pushes.push(self.input[start..self.taken].to_vec());
+                }
+                _ => return Ok(&self.input[start..self.taken]),
             }
-            self.receive()?;
         }
+    }
+
+    /// From now on messages that come between replies are set aside.
+    pub fn set_pushes_aside(&mut self) {
+        self.pushes = Some(Vec::new());
+    }
+
+    /// The messages set aside since the last call.
+    pub fn pushes_aside(&mut self) -> Vec<Vec<u8>> {
+        self.pushes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     fn receive(&mut self) -> Result<(), String> {

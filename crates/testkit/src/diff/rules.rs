@@ -67,7 +67,8 @@ const STORES: &str = "finds the key behind the last STORE that SORT itself takes
 const YOUNGER: &str = "takes the words of later versions, so arity and arguments differ";
 const TABLES: &str = "tells the whole command table, and one side has commands the other has not";
 const FRAMES: &str = "changes how many replies come back";
-const SCRIPTS: &str = "scripts have a corpus of their own; random text is no script";
+const SCRIPTS: &str = "random text is no script; units of the generator have scripts that run";
+const LISTENS: &str = "changes how many replies come back; the stream's listener does it";
 
 /// What never appears in a stream.
 pub const EXCLUDED: &[Excluded] = &[
@@ -101,12 +102,12 @@ pub const EXCLUDED: &[Excluded] = &[
     out("slaveof", ENDS),
     out("sync", FRAMES),
     out("client|reply", FRAMES),
-    out("psubscribe", FRAMES),
-    out("punsubscribe", FRAMES),
-    out("ssubscribe", FRAMES),
-    out("subscribe", FRAMES),
-    out("sunsubscribe", FRAMES),
-    out("unsubscribe", FRAMES),
+    out("psubscribe", LISTENS),
+    out("punsubscribe", LISTENS),
+    out("ssubscribe", LISTENS),
+    out("subscribe", LISTENS),
+    out("sunsubscribe", LISTENS),
+    out("unsubscribe", LISTENS),
     out("bgrewriteaof", "writes files; whether one is being written is a matter of time"),
     out("bgsave", "writes files; whether one is being written is a matter of time"),
     out("save", "writes files"),
@@ -114,7 +115,7 @@ pub const EXCLUDED: &[Excluded] = &[
     out("multi", "comes with its EXEC, as one unit of the generator"),
     out("pfdebug", "shows internals"),
     out("pfselftest", "takes seconds"),
-    out("client|tracking", "its messages come between replies; sessions of their own compare them"),
+    out("client|tracking", "each episode has a mode of its own; see `audience`"),
     out("eval*", SCRIPTS),
     out("fcall*", SCRIPTS),
     out("function*", SCRIPTS),
@@ -233,6 +234,8 @@ pub const COMPARISONS: &[Comparison] = &[
     may("hscan", How::Kind, CURSOR),
     may("sscan", How::Kind, CURSOR),
     may("zscan", How::Kind, CURSOR),
+    may("pubsub|channels", How::Unordered, HASHED),
+    may("pubsub|shardchannels", How::Unordered, HASHED),
     may("randomkey", How::Kind, CHOSEN),
     may("srandmember", How::Count, CHOSEN),
     may("hrandfield", How::Count, CHOSEN),
@@ -623,9 +626,20 @@ fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
 const TOLD_OTHERWISE: &[(&str, &str)] =
     &[("bitfield", "a string that only grew has changed, which Redis does not tell")];
 
-/// Whether who caches the keys of a command may hear otherwise of them.
+/// Whether a command ends the tracking of its session.
+pub fn ends_tracking(name: &str) -> bool {
+    name == "reset"
+}
+
+/// Whether who caches or watches the keys of a command may hear otherwise of them.
 pub fn tells_otherwise(name: &str) -> bool {
     TOLD_OTHERWISE.iter().any(|(command, _)| *command == name)
+}
+
+/// Whether a reply says that the words of a call are wrong. Which keys Redis then finds in them, and
+/// takes for read, differs from command to command.
+pub fn refuses_words(reply: &[u8]) -> bool {
+    reply.starts_with(b"-") && !reply.starts_with(b"-WRONGTYPE")
 }
 
 #[cfg(test)]

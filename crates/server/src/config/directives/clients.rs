@@ -9,6 +9,8 @@ use crate::config::value::{MemoryShare, OutputLimit};
 pub struct Clients {
     /// `maxclients`: connected clients at most.
     pub maxclients: i64,
+    /// `admin-maxclients`: connections of the admin lane at most, beside `maxclients`.
+    pub admin_maxclients: i64,
     /// `timeout`: seconds an idle client may stay; 0 for ever.
     pub timeout: i64,
     /// `client-output-buffer-limit`: limits of unsent output by `ClientClass`.
@@ -29,6 +31,7 @@ pub struct Clients {
 
 pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::integer("maxclients", "10000", (1, u32::MAX as i64), field!(clients.maxclients)),
+    Directive::integer("admin-maxclients", "16", (1, 1000), field!(clients.admin_maxclients)),
     Directive::integer("timeout", "0", (0, INT_MAX), field!(clients.timeout)),
     Directive::new(
         "client-output-buffer-limit",

@@ -16,6 +16,12 @@ pub struct Network {
     pub unixsocket: Text,
     /// `unixsocketperm`: mode of the Unix socket; 0 leaves what the umask gives.
     pub unixsocketperm: u32,
+    /// `admin-port`: TCP port of the admin lane, on the loopback addresses only; 0 for none.
+    pub admin_port: i64,
+    /// `admin-unixsocket`: path of the admin lane's Unix socket; empty for none.
+    pub admin_unixsocket: Text,
+    /// `admin-unixsocketperm`: mode of that socket; 0 leaves what the umask gives.
+    pub admin_unixsocketperm: u32,
     /// `tcp-backlog`: length of the queue of connections not accepted yet.
     pub tcp_backlog: i64,
     /// `tcp-keepalive`: seconds between keepalive probes; 0 for none.
@@ -34,12 +40,23 @@ pub struct Network {
     pub max_new_tls_connections_per_cycle: i64,
 }
 
+impl Network {
+    /// Whether there is an admin lane: a worker of its own for operators' connections.
+    pub fn has_admin_lane(&self) -> bool {
+        self.admin_port > 0 || !self.admin_unixsocket.is_empty()
+    }
+}
+
 pub(super) const DIRECTIVES: &[Directive] = &[
     // Redis listens everywhere and lets protected mode refuse; here the network is opened on purpose.
     Directive::new("bind", "127.0.0.1 -::1", Kind::Many(special::BIND)),
     Directive::integer("port", "6379", (0, 65535), field!(network.port)),
     Directive::text("unixsocket", "", field!(network.unixsocket)).immutable(),
     Directive::new("unixsocketperm", "0", Kind::Mode(field!(network.unixsocketperm))).immutable(),
+    Directive::integer("admin-port", "0", (0, 65535), field!(network.admin_port)).immutable(),
+    Directive::text("admin-unixsocket", "", field!(network.admin_unixsocket)).immutable(),
+    Directive::new("admin-unixsocketperm", "700", Kind::Mode(field!(network.admin_unixsocketperm)))
+        .immutable(),
     Directive::integer("tcp-backlog", "511", (0, INT_MAX), field!(network.tcp_backlog)).immutable(),
     Directive::integer("tcp-keepalive", "300", (0, INT_MAX), field!(network.tcp_keepalive)),
     Directive::switch("protected-mode", "yes", field!(network.protected_mode)),

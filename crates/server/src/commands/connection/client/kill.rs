@@ -3,7 +3,7 @@
 use super::{ADMIN, Kind, ROW};
 use crate::acl::Account;
 use crate::call::{Call, Command};
-use crate::clients::ClientRecord;
+use crate::clients::{ClientRecord, Clients};
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -128,14 +128,21 @@ impl<'a> Filter<'a> {
         Ok(filter)
     }
 
-    /// The clients among which those to be closed are: as few as one part tells.
-    fn candidates(&self, call: &Call<'_>) -> Vec<Arc<ClientRecord>> {
-        let clients = &call.core.shared.clients;
-        match (self.id, &self.user) {
-            (_, Some(account)) => account.clients(clients),
-            (Some(id), None) => clients.find(id).into_iter().collect(),
-            (None, None) => clients.all(),
+    /// The clients among which those to be closed are: as few as one part tells. All that are looked
+    /// at for an id, an address of TCP, or a user other than the default one fit that part.
+    fn candidates(&self, clients: &Clients) -> Vec<Arc<ClientRecord>> {
+        let mut candidates = match (self.id, self.address, &self.user) {
+            (Some(id), ..) => clients.find(id).into_iter().collect(),
+            (None, Some(address), _) => std::str::from_utf8(address)
+                .map(|addr| clients.at_address(addr))
+                .unwrap_or_default(),
+            (None, None, Some(account)) => return account.clients(clients),
+            (None, None, None) => return clients.all(),
+        };
+        if let Some(account) = &self.user {
+            candidates.retain(|record| account.is_of(record));
         }
+        candidates
     }
 
     fn admits(&self, record: &ClientRecord, caller: u64, now_ms: u64) -> bool {
@@ -156,12 +163,12 @@ fn positive(word: &[u8], no_number: &'static str, too_small: &'static str) -> Re
     number.ok_or_else(|| CommandError::text(too_small))
 }
 
-/// Closes what the filter admits, and tells how many. The caller gets its reply before. O(workers) for
-/// one id, else O(clients).
+/// Closes what the filter admits, and tells how many. The caller gets its reply before. O(workers +
+/// matches) for an id, an address or a user, else O(clients); see [`Filter::candidates`].
 fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
     let (caller, now_ms) = (call.session.id(), call.now().0);
     let mut killed = 0;
-    for record in filter.candidates(call) {
+    for record in filter.candidates(&call.core.shared.clients) {
         if !filter.admits(&record, caller, now_ms) {
             continue;
         }
@@ -173,4 +180,74 @@ fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
         killed += 1;
     }
     killed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::acl::{Accounts, User, Vocabulary};
+    use crate::clients::testing::record;
+    use crate::table::CommandTable;
+
+    const CLIENTS: u64 = 10_000;
+    const WORKERS: usize = 4;
+
+    /// Ten thousand clients on some workers.
+    fn crowd() -> Clients {
+        let clients = Clients::new(WORKERS);
+        for id in 1..=CLIENTS {
+            clients.add(record(id, id as usize % WORKERS));
+        }
+        clients
+    }
+
+    fn ids(filter: &Filter<'_>, clients: &Clients) -> Vec<u64> {
+        let mut ids: Vec<u64> = filter.candidates(clients).iter().map(|record| record.id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    #[test]
+    fn an_id_and_an_address_look_at_nobody_else() {
+        let clients = crowd();
+        let by_id = Filter { id: Some(77), ..Filter::ALL };
+        assert_eq!(ids(&by_id, &clients), [77]);
+        let by_address = Filter { address: Some(b"127.0.0.1:4711"), ..Filter::ALL };
+        assert_eq!(ids(&by_address, &clients), [4711]);
+        let nobody = Filter { address: Some(b"127.0.0.1:10001"), ..Filter::ALL };
+        assert_eq!(ids(&nobody, &clients), []);
+        assert_eq!(ids(&Filter { id: Some(CLIENTS + 1), ..Filter::ALL }, &clients), []);
+        assert_eq!(ids(&Filter::ALL, &clients).len(), CLIENTS as usize);
+    }
+
+    #[test]
+    fn a_user_looks_at_its_own_sessions_only() {
+        let clients = crowd();
+        let table = Box::leak(Box::new(CommandTable::new(&[]).unwrap()));
+        let vocabulary = Vocabulary { table, channels: Default::default() };
+        let accounts = Accounts::new(vocabulary);
+        accounts.set(b"app", User::new(vocabulary.channels), &clients);
+        let account = accounts.find(b"app").unwrap();
+        for id in [3, 5, 8] {
+            account.join(&clients.find(id).unwrap());
+        }
+        let user = Some(account);
+        assert_eq!(ids(&Filter { user: user.clone(), ..Filter::ALL }, &clients), [3, 5, 8]);
+        let both = Filter { id: Some(5), user: user.clone(), ..Filter::ALL };
+        assert_eq!(ids(&both, &clients), [5]);
+        assert_eq!(ids(&Filter { id: Some(6), user, ..Filter::ALL }, &clients), []);
+    }
+
+    #[test]
+    fn who_has_gone_is_not_found_and_leaves_nothing() {
+        let clients = crowd();
+        for id in 1..=CLIENTS {
+            clients.remove(&clients.find(id).unwrap());
+        }
+        assert_eq!(ids(&Filter::ALL, &clients), []);
+        let address = Filter { address: Some(b"127.0.0.1:9"), ..Filter::ALL };
+        assert_eq!(ids(&address, &clients), []);
+        clients.add(record(9, 1));
+        assert_eq!(ids(&address, &clients), [9]);
+    }
 }

@@ -1,0 +1,85 @@
+//! A session that listens to channels while a stream runs: what it hears must be the same on both
+//! servers.
+//!
+//! Its calls are a part of the stream. How many replies they get depends on what is published, so it
+//! sends a mark behind them and takes all that comes before it.
+
+use super::peer::Peer;
+use crate::random::Random;
+use crate::reply::Reply;
+use anyhow::Result;
+
+const CHANNELS: &[&str] = &["news", "news.one", "nws", "a", "b", "c", "{t}c", "weather", ""];
+/// None fits the channels of keyspace events: when something expires is the server's choice.
+const PATTERNS: &[&str] = &["n*", "news.*", "n?ws", "[ab]", "[^a]", "?", "{t}*", "\\a", "weather"];
+const MARK: &str = "no more to come";
+
+/// The commands of a listener, each with the names it takes.
+const COMMANDS: &[(&str, &[&str])] = &[
+    ("SUBSCRIBE", CHANNELS),
+    ("SUBSCRIBE", CHANNELS),
+    ("PSUBSCRIBE", PATTERNS),
+    ("PSUBSCRIBE", PATTERNS),
+    ("SSUBSCRIBE", CHANNELS),
+    ("SSUBSCRIBE", CHANNELS),
+    ("UNSUBSCRIBE", CHANNELS),
+    ("PUNSUBSCRIBE", PATTERNS),
+    ("SUNSUBSCRIBE", CHANNELS),
+];
+
+/// A channel to publish to.
+pub fn channel(random: &mut Random) -> Vec<u8> {
+    random.pick(CHANNELS).as_bytes().to_vec()
+}
+
+/// A command that begins or ends to listen.
+pub fn command(random: &mut Random) -> Vec<Vec<u8>> {
+    let (name, pool) = random.pick(COMMANDS);
+    let mut words = vec![name.as_bytes().to_vec()];
+    for _ in 0..=random.below(3) {
+        words.push(random.pick(pool).as_bytes().to_vec());
+    }
+    words
+}
+
+/// Sends `requests`, and tells all that came since the last call.
+///
+/// Which of a session's patterns is served first is the server's choice: messages by pattern come
+/// behind all others, ordered by pattern.
+///
+/// # Errors
+/// The connection fails.
+pub fn heard(peer: &mut Peer, requests: &[u8]) -> Result<Vec<Reply>> {
+    peer.send(requests)?;
+    peer.send(&crate::words::encode(&["PING", MARK]))?;
+    let mut heard = Vec::new();
+    loop {
+        let frame = peer.reply().map_err(anyhow::Error::msg)?;
+        let is_mark = frame.ends_with(b"no more to come\r\n");
+        let Ok(Some((reply, _))) = Reply::parse(frame) else { anyhow::bail!("half a reply") };
+        if is_mark {
+            break;
+        }
+        heard.push(reply);
+    }
+    heard.sort_by_key(pattern);
+    Ok(heard)
+}
+
+/// The pattern that brought a message.
+fn pattern(reply: &Reply) -> Option<String> {
+    let parts = reply.elements();
+    let by_pattern = parts.first().is_some_and(|kind| kind.text() == "pmessage");
+    by_pattern.then(|| parts[1].text())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_pattern_catches_events() {
+        let first = |pattern: &&&str| pattern.starts_with(['*', '_']);
+        assert!(PATTERNS.iter().find(first).is_none());
+    }
+}

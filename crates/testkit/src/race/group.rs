@@ -1,0 +1,259 @@
+//! A group of clients that work on keys of their own: rounds are planned, run and judged.
+//!
+//! ```text
+//!  client 0   |  burst ────── burst ──       |
+//!  client 1   |   burst ───── burst ───────  |        a round; all begin together
+//!  client 2   |     BLPOP ─────────────────x |  x     released: by a push, or CLIENT UNBLOCK
+//!  keeper     |                        push  | look   what all keys hold: the next round's start
+//! ```
+//!
+//! The look at the end is a part of the round's history. It leaves one state only in which the round
+//! can have ended, so rounds are judged one by one and together they are the whole history.
+
+use super::linear::{Event, EventOf, Verdict, check};
+use super::model::{End, Key, LISTS, Op, State, TEXTS};
+use super::plan::{Plan, Planner};
+use super::wire::Names;
+use super::{Found, Options, Summary};
+use crate::conn::Conn;
+use crate::random::Random;
+use crate::reply::Reply;
+use crate::wait::DEADLINE;
+use anyhow::{Context, Result, bail, ensure};
+use std::collections::VecDeque;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+/// Clients that still wait after this get something to take, or are told to stop.
+const RELEASE_AFTER: Duration = Duration::from_millis(2);
+/// Nodes of one round's search: some hundred times what the longest round needs.
+const NODES_MAX: usize = 2_000_000;
+/// Values in the lists above which a round ends with empty keys.
+const VALUES_MAX: usize = 24;
+
+type Happened = EventOf<State>;
+
+/// What all groups of a run share.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    pub address: &'a str,
+    pub options: &'a Options,
+    pub begun: Instant,
+    /// Operations done so far.
+    pub done: AtomicU64,
+    /// A group has found something.
+    pub stop: AtomicBool,
+}
+
+impl Run<'_> {
+    fn now(&self) -> u64 {
+        self.begun.elapsed().as_nanos() as u64
+    }
+}
+
+/// Runs a group to the end of the run.
+///
+/// # Errors
+/// A connection fails, or an operation is never answered.
+pub(super) fn run(run: &Run<'_>, group: usize) -> Result<(Summary, Option<Found>)> {
+    let clients = run.options.clients;
+    let names = &Names::new(group);
+    let barrier = &Barrier::new(clients);
+    let (report, reports) = channel();
+    let mut ids = Vec::new();
+    let mut orders = Vec::new();
+    std::thread::scope(|scope| {
+        for client in 0..clients {
+            let (order, ordered) = channel::<Plan>();
+            let mut conn = Conn::try_tcp(run.address).context("a client")?;
+            if client % 2 == 1 {
+                conn.hello(3);
+            }
+            ids.push(conn.id());
+            orders.push(order);
+            let report = report.clone();
+            scope.spawn(move || {
+                let worker = Client { run, names, conn, client };
+                worker.work(&ordered, &report, barrier);
+            });
+        }
+        let random = Random::derived(run.options.seed, group as u64);
+        let conn = Conn::try_tcp(run.address).context("a keeper")?;
+        let state = State::new(clients + 1);
+        let planner = Planner::new(random);
+        let mut keeper =
+            Keeper { run, names, conn, ids, orders, reports, planner, state, group, rounds: 0 };
+        keeper.work()
+    })
+}
+
+/// One client's thread.
+struct Client<'a> {
+    run: &'a Run<'a>,
+    names: &'a Names,
+    conn: Conn,
+    client: usize,
+}
+
+/// What a client has to tell of a round.
+type Report = Result<Vec<Happened>, String>;
+
+impl Client<'_> {
+    /// Carries out plans until no more come.
+    fn work(mut self, plans: &Receiver<Plan>, report: &Sender<Report>, barrier: &Barrier) {
+        while let Ok(plan) = plans.recv() {
+            barrier.wait();
+            let done = self.carry_out(plan);
+            if report.send(done.map_err(|error| error.to_string())).is_err() {
+                break;
+            }
+        }
+    }
+
+    fn carry_out(&mut self, plan: Plan) -> std::io::Result<Vec<Happened>> {
+        let (client, mut happened) = (self.client, Vec::new());
+        let mut bytes = Vec::new();
+        for burst in plan {
+            bytes.clear();
+            burst.iter().for_each(|op| self.names.encode(op, &mut bytes));
+            let invoked = self.run.now();
+            self.conn.try_send_raw(&bytes)?;
+            for op in burst {
+                let answer = self.names.answer(&op, &mut self.conn)?;
+                let returned = self.run.now();
+                happened.push(Event { client, invoked, returned, op, answer });
+            }
+        }
+        Ok(happened)
+    }
+}
+
+/// Who plans rounds, releases those that wait, and judges.
+struct Keeper<'a> {
+    run: &'a Run<'a>,
+    names: &'a Names,
+    conn: Conn,
+    /// The clients' ids.
+    ids: Vec<i64>,
+    orders: Vec<Sender<Plan>>,
+    reports: Receiver<Report>,
+    planner: Planner,
+    /// At the beginning of the round.
+    state: State,
+    group: usize,
+    rounds: u64,
+}
+
+impl Keeper<'_> {
+    fn work(&mut self) -> Result<(Summary, Option<Found>)> {
+        let mut summary = Summary::default();
+        self.one(Op::Delete(all_keys()))?;
+        while self.run.done.load(Ordering::Relaxed) < self.run.options.operations
+            && !self.run.stop.load(Ordering::Relaxed)
+        {
+            let history = self.round()?;
+            self.run.done.fetch_add(history.len() as u64, Ordering::Relaxed);
+            summary.note(&history);
+            self.rounds += 1;
+            let placed = match check(&self.state, &history, NODES_MAX) {
+                Verdict::Linearizable(state) => {
+                    self.state = state;
+                    continue;
+                }
+                Verdict::Violation(placed) => Some(placed),
+                Verdict::Undecided => None,
+            };
+            self.run.stop.store(true, Ordering::Relaxed);
+            let (group, round, state) = (self.group, self.rounds, self.state.clone());
+            return Ok((summary, Some(Found { group, round, state, history, placed })));
+        }
+        summary.rounds = self.rounds;
+        Ok((summary, None))
+    }
+
+    /// Runs one round; what happened, the look at its end included.
+    fn round(&mut self) -> Result<Vec<Happened>> {
+        for order in &self.orders {
+            let plan = self.planner.plan(&self.state);
+            ensure!(order.send(plan).is_ok(), "a client's thread is gone");
+        }
+        let begun = Instant::now();
+        let mut history = Vec::new();
+        let mut open = self.orders.len();
+        while open > 0 {
+            match self.reports.recv_timeout(RELEASE_AFTER) {
+                Ok(report) => {
+                    history.extend(report.map_err(anyhow::Error::msg)?);
+                    open -= 1;
+                }
+                Err(RecvTimeoutError::Timeout) if begun.elapsed() < DEADLINE => {
+                    history.extend(self.release()?);
+                }
+                Err(error) => bail!("a client never got its answers: {error}"),
+            }
+        }
+        let values = |event: &Happened| event.answer.elements().len();
+        let mut look = vec![Op::GetAll((0..TEXTS).collect())];
+        look.extend((0..LISTS).map(Op::Range));
+        if self.state.lists.iter().map(VecDeque::len).sum::<usize>() > VALUES_MAX
+            || history.iter().map(values).max() > Some(VALUES_MAX)
+        {
+            look.push(Op::Delete(all_keys()));
+        }
+        history.push(self.one(Op::Exec(look))?);
+        Ok(history)
+    }
+
+    /// Lets those go on that wait: a value for one of the lists, or an end to their waits.
+    fn release(&mut self) -> Result<Option<Happened>> {
+        if self.planner.percent(50) {
+            let (list, value) = (self.planner.list(), self.planner.fresh());
+            return self.one(Op::Push(list, End::Right, vec![value])).map(Some);
+        }
+        for id in &self.ids {
+            self.conn.try_cmd(&format!("CLIENT UNBLOCK {id}"))?;
+        }
+        Ok(None)
+    }
+
+    /// One operation of the keeper's own.
+    fn one(&mut self, op: Op) -> Result<Happened> {
+        let client = self.orders.len();
+        let mut bytes = Vec::new();
+        self.names.encode(&op, &mut bytes);
+        let invoked = self.run.now();
+        self.conn.try_send_raw(&bytes)?;
+        let answer = self.names.answer(&op, &mut self.conn)?;
+        Ok(Event { client, invoked, returned: self.run.now(), op, answer })
+    }
+}
+
+fn all_keys() -> Vec<Key> {
+    (0..TEXTS).map(Key::Text).chain((0..LISTS).map(Key::List)).collect()
+}
+
+impl Summary {
+    fn note(&mut self, history: &[Happened]) {
+        self.operations += history.len() as u64;
+        for event in history {
+            match (&event.op, &event.answer) {
+                (Op::Exec(_), Reply::Null) => self.aborted += 1,
+                (Op::Exec(_), _) => self.transactions += 1,
+                (Op::Script(_) | Op::CompareAndSet(..), _) => self.scripts += 1,
+                (Op::WaitPop(..) | Op::WaitMove(..), answer) => {
+                    self.waits += 1;
+                    self.released += u64::from(*answer == Reply::Null);
+                }
+                _ => {}
+            }
+            let meets = |other: &Happened| {
+                other.client != event.client
+                    && other.invoked < event.returned
+                    && event.invoked < other.returned
+            };
+            self.overlapping += u64::from(history.iter().any(meets));
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Races: what many clients do at once on the same keys can be explained by one order, whatever
+//! workers they belong to. `cargo xtask race` runs longer.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::race::{self, Options};
+use brisk_tests::with_workers;
+
+/// Some seconds' worth.
+const OPERATIONS: u64 = 20_000;
+
+#[track_caller]
+fn race_on(workers: usize) {
+    let server = with_workers(workers).start();
+    let options = Options { seed: workers as u64, operations: OPERATIONS, ..Options::default() };
+    let (summary, found) = race::run(&server.address(), &options).unwrap();
+    assert!(found.is_none(), "{}", found.unwrap());
+    // Else nothing was shown.
+    assert!(summary.overlapping > OPERATIONS / 10, "{summary}");
+    assert!(summary.aborted > 0 && summary.transactions > 0, "{summary}");
+    assert!(summary.scripts > 0 && summary.waits > summary.released, "{summary}");
+    assert_eq!(server.connect().info("blocked_clients"), "0");
+}
+
+#[test]
+fn two_workers_answer_as_if_all_came_one_after_the_other() {
+    race_on(2);
+}
+
+#[test]
+fn four_workers_answer_as_if_all_came_one_after_the_other() {
+    race_on(4);
+}

@@ -1,0 +1,116 @@
+//! Looking at ten thousand clients while fifty others work. (I1)
+
+use super::Setup;
+use super::load::fill;
+use super::report::{Limit, Report, Row};
+use super::sides::{Sides, load_from_here};
+use anyhow::{Context, Result};
+use brisk_testkit::diff::peer::Peer;
+use brisk_testkit::server::Server;
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const IDLE: u64 = 10_000;
+const WORKING: usize = 50;
+const KEYS: u64 = 100_000;
+
+/// What the working clients saw.
+struct Seen {
+    p50_ms: f64,
+    p999_ms: f64,
+    max_ms: f64,
+    lists_per_second: f64,
+}
+
+/// GETs of fifty clients among ten thousand idle ones, without and with CLIENT LIST in a loop.
+pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let sides = Sides::start(setup)?;
+    let requests = setup.scaled(200_000) as usize / WORKING;
+    let measure = |server: &Server| -> Result<[Seen; 2]> {
+        fill(server, 0, KEYS, 3)?;
+        let idle: Result<Vec<TcpStream>, _> =
+            (0..setup.scaled(IDLE)).map(|_| TcpStream::connect(server.address())).collect();
+        let _idle = idle.context("the idle clients")?;
+        Ok([work(server, requests, false)?, work(server, requests, true)?])
+    };
+    let ours = measure(&sides.ours[0].1).context("ours")?;
+    let theirs = measure(&sides.theirs).context("peer")?;
+    for (at, when) in ["alone", "beside CLIENT LIST"].into_iter().enumerate() {
+        let (ours, theirs) = (&ours[at], &theirs[at]);
+        let figures = [
+            ("median", ours.p50_ms, theirs.p50_ms, Limit::None),
+            ("p99.9", ours.p999_ms, theirs.p999_ms, Limit::Ratio(1.0)),
+            ("longest", ours.max_ms, theirs.max_ms, Limit::None),
+        ];
+        for (name, ours, theirs, limit) in figures {
+            report.add(Row {
+                what: format!("GET of {WORKING} clients, {name}, {when}"),
+                unit: "ms",
+                ours,
+                theirs: Some(theirs),
+                limit,
+            });
+        }
+    }
+    report.add(Row {
+        what: format!("CLIENT LIST of {} clients", setup.scaled(IDLE) as usize + WORKING + 1),
+        unit: "per s",
+        ours: ours[1].lists_per_second,
+        theirs: Some(theirs[1].lists_per_second),
+        limit: Limit::None,
+    });
+    Ok(())
+}
+
+/// Fifty clients that ask one GET after the other, each with a thread, and one that asks for lists.
+fn work(server: &Server, requests: usize, with_lists: bool) -> Result<Seen> {
+    let done = &AtomicBool::new(false);
+    let (mut times, lists_per_second) = std::thread::scope(|scope| -> Result<_> {
+        let listing = scope.spawn(move || -> Result<f64> {
+            let (begun, mut lists) = (Instant::now(), 0);
+            if with_lists {
+                load_from_here()?;
+                let mut peer = Peer::connect(&server.address())?;
+                while !done.load(Ordering::Relaxed) {
+                    peer.ask(&["CLIENT", "LIST"])?;
+                    lists += 1;
+                }
+            }
+            Ok(f64::from(lists) / begun.elapsed().as_secs_f64())
+        });
+        let working: Vec<_> =
+            (0..WORKING).map(|at| scope.spawn(move || ask(server, at, requests))).collect();
+        let mut times = Vec::with_capacity(requests * WORKING);
+        let mut failed = None;
+        for thread in working {
+            match thread.join().map_err(|_| anyhow::anyhow!("a working thread panicked")) {
+                Ok(Ok(own)) => times.extend(own),
+                Ok(Err(error)) | Err(error) => failed = Some(error),
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+        let lists =
+            listing.join().map_err(|_| anyhow::anyhow!("the listing thread panicked"))??;
+        failed.map_or(Ok((times, lists)), Err)
+    })?;
+    times.sort_unstable();
+    let at = |share: f64| {
+        let index = ((times.len() - 1) as f64 * share) as usize;
+        times.get(index).map_or(f64::NAN, |time| time.as_secs_f64() * 1000.0)
+    };
+    Ok(Seen { p50_ms: at(0.5), p999_ms: at(0.999), max_ms: at(1.0), lists_per_second })
+}
+
+fn ask(server: &Server, client: usize, requests: usize) -> Result<Vec<Duration>> {
+    load_from_here()?;
+    let mut peer = Peer::connect(&server.address())?;
+    let mut times = Vec::with_capacity(requests);
+    for number in 0..requests as u64 {
+        let key = format!("key:{:012}", (number * 7_919 + client as u64) % KEYS);
+        let asked = Instant::now();
+        peer.ask(&["GET", &key])?;
+        times.push(asked.elapsed());
+    }
+    Ok(times)
+}
