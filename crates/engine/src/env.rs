@@ -126,6 +126,10 @@ pub struct Env {
     pub reader: Cell<Reader>,
     /// A script runs the commands.
     pub in_script: Cell<bool>,
+    /// The dataset is to stay as it is: expired keys are hidden from commands rather than removed.
+    pub keeps_expired: Cell<bool>,
+    /// Those that are hidden from the present command.
+    pub(crate) hidden: RefCell<Vec<(DbIndex, Entry)>>,
     /// Seconds of the recency clock, 24 bits.
     pub(crate) recency: Cell<u32>,
     /// How the keys of a database lie, for drawing some.
@@ -186,6 +190,8 @@ impl Env {
             client: Cell::new(0),
             reader: Cell::default(),
             in_script: Cell::new(false),
+            keeps_expired: Cell::new(false),
+            hidden: RefCell::default(),
             recency: Cell::new(0),
             spread: RefCell::default(),
             now: Cell::default(),

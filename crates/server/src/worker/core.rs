@@ -203,14 +203,19 @@ impl Core {
     pub fn read_clocks(&mut self) {
         self.env.set_now(UnixMs(unix_ms()));
         self.last_ticks = self.clock.ticks();
+        self.pause_in_force();
     }
 
-    /// What CLIENT PAUSE holds back at the moment.
+    /// What CLIENT PAUSE holds back at the moment. While it is in force the dataset stays as it is:
+    /// expired keys are hidden from now on, or removed again.
+    #[inline]
     pub fn pause_in_force(&self) -> Option<Paused> {
-        if self.shared.armed.load(Ordering::Relaxed) & armed::PAUSE == 0 {
-            return None;
+        let mut paused = None;
+        if self.shared.armed.load(Ordering::Relaxed) & armed::PAUSE != 0 {
+            paused = self.shared.pause_in_force(self.env.now().0).map(|(what, _)| what);
         }
-        self.shared.pause_in_force(self.env.now().0).map(|(what, _)| what)
+        self.env.keeps_expired.set(paused.is_some());
+        paused
     }
 
     /// Whether the data is to stay as it is, but for commands that may write: during CLIENT PAUSE, and
@@ -243,7 +248,7 @@ impl Core {
     pub fn make_room(&mut self) -> bool {
         let max = self.config.memory.maxmemory;
         // During CLIENT PAUSE the data is to stay as it is.
-        if max == 0 || crate::memory::used() <= max || self.is_paused() {
+        if max == 0 || crate::memory::fits(max) || self.is_paused() {
             return true;
         }
         let begin = self.clock.ticks();
@@ -254,7 +259,7 @@ impl Core {
                 break;
             }
             self.free_garbage();
-            fits = crate::memory::used() <= max;
+            fits = crate::memory::fits(max);
             if fits {
                 break;
             }
