@@ -357,9 +357,8 @@ fn a_command_that_waits_is_counted_when_its_wait_is_over() {
             let line = stats.lines().find(|line| line.starts_with("cmdstat_blpop:"));
             line.map_or_else(String::new, |line| line.split(',').next().unwrap().to_owned())
         };
-        let logged = |other: &mut Conn| {
-            other.cmd("SLOWLOG GET -1").to_string().matches("\"BLPOP\"").count()
-        };
+        let logged =
+            |other: &mut Conn| other.cmd("SLOWLOG GET -1").to_string().matches("\"BLPOP\"").count();
         block(&mut waiter, "BLPOP q 0", &mut other, 1);
         assert_eq!((calls(&mut other), logged(&mut other)), (String::new(), 0));
         other.cmd("RPUSH q 1");

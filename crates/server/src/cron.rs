@@ -256,6 +256,5 @@ fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut Counters) {
     stats.ctl_calls.add(now.registrations - last.registrations);
     stats.accept_calls.add(now.accepts - last.accepts);
     stats.close_calls.add(now.closes - last.closes);
-    stats.rounds.add(now.rounds - last.rounds);
     *last = now;
 }

@@ -73,7 +73,7 @@ impl Core {
                 return Flow::Told;
             }
             if session.in_transaction() && row.spec.in_multi.is_queued() {
-                return self.queue(session, row, batch.keys(request), &args, replies);
+                return self.queue(session, row, &asked, replies);
             }
             self.limit_lookups(session, row, &args);
         }
@@ -230,6 +230,10 @@ impl Core {
             }
             Run::Server(run) => {
                 self.redacted.clear();
+                if row.has(Flags::RUNS_SCRIPT) {
+                    // What its commands tell of the client names it.
+                    self.note_last(session, row);
+                }
                 run(&mut Call { core: self, session, reply, row, prepared }, args)?
             }
         };

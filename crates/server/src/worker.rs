@@ -187,6 +187,7 @@ impl Worker {
         let stats = self.core.stats();
         let clock = self.core.clock;
         let ns = clock.ns(clock.ticks().wrapping_sub(self.resumed_at));
+        stats.rounds.add(1);
         stats.round_ns.add(ns);
         stats.round_ns_max.raise(ns);
         let commands = stats.commands_processed.get();

@@ -203,7 +203,9 @@ fn free_up_to(limbo: &mut VecDeque<Retired>, safe: u64) -> usize {
 /// others.
 #[must_use]
 pub fn pending_bytes() -> usize {
-    LOCAL.try_with(|slot| slot.borrow().as_ref().map_or(0, |local| local.limbo_bytes.get())).unwrap_or(0)
+    LOCAL
+        .try_with(|slot| slot.borrow().as_ref().map_or(0, |local| local.limbo_bytes.get()))
+        .unwrap_or(0)
 }
 
 fn orphans() -> MutexGuard<'static, VecDeque<Retired>> {

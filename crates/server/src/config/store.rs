@@ -141,11 +141,7 @@ impl Store {
     ///
     /// # Errors
     /// No file, or the file system's reason; the old file is then as it was.
-    pub fn rewrite(
-        &self,
-        replacements: &[Replacement],
-        added: Added,
-    ) -> Result<(), RewriteError> {
+    pub fn rewrite(&self, replacements: &[Replacement], added: Added) -> Result<(), RewriteError> {
         let file = self.file.as_deref().ok_or(RewriteError::NoFile)?;
         rewrite::rewrite(file, &self.current, replacements, added)
             .map_err(|error| RewriteError::Io { reason: super::special::os_reason(&error) })

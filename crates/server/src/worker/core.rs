@@ -388,6 +388,10 @@ impl Core {
             replica.snapshot_left = replica.snapshot_left.min(unsent);
             unsent -= replica.snapshot_left;
         }
+        if unsent <= UNCOUNTED_OUTPUT_BYTES {
+            session.over_soft_limit_since = None;
+            return false;
+        }
         let limit = self.config.clients.output_limits[class as usize];
         let hard = limit.hard_bytes > 0 && unsent > limit.hard_bytes;
         let soft = limit.soft_bytes > 0 && unsent > limit.soft_bytes;
@@ -471,6 +475,10 @@ fn class_of(session: &Session) -> ClientClass {
         ClientClass::Normal
     }
 }
+
+/// Output that no limit is about, whatever it says: as much as a reply buffer of fixed size holds in
+/// Redis, where that does not count.
+const UNCOUNTED_OUTPUT_BYTES: u64 = 16 * 1024;
 
 /// Unsent output of a subscriber from which on it is looked at with each message, at most.
 const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;

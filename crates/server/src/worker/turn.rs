@@ -400,9 +400,10 @@ impl Worker {
             io.close(token, Close::Now);
         }
         if self.core.exceeds_output_limit(session, io.unsent(token) as u64) {
-            // As in Redis, what was too much is not sent.
+            // As in Redis, what was too much is not sent, nor is anybody else evicted for it.
             io.output(token).clear();
             io.close(token, Close::Now);
+            unsent = 0;
         }
         self.publish(unsent, session);
     }
