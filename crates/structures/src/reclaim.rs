@@ -34,7 +34,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// How many threads may be registered at a time.
 pub const PARTICIPANTS_MAX: usize = 256;
 /// How many arrays one boundary frees at most, so that none stalls a batch for long.
-pub const FREED_PER_BOUNDARY: usize = 32;
+pub const FREED_PER_BOUNDARY: usize = 512;
+/// The same in bytes, but for the last of them: the large ones cost most.
+const FREED_BYTES_PER_BOUNDARY: usize = 2 << 20;
 
 /// An empty list of a thread keeps memory for this many.
 const LIMBO_KEPT: usize = 64;
@@ -193,6 +195,9 @@ fn free_up_to(limbo: &mut VecDeque<Retired>, safe: u64) -> usize {
                 retired.free();
             }
             None => break,
+        }
+        if bytes >= FREED_BYTES_PER_BOUNDARY {
+            break;
         }
     }
     bytes
