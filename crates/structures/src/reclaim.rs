@@ -203,14 +203,17 @@ fn free_up_to(limbo: &mut VecDeque<Retired>, safe: u64) -> usize {
     bytes
 }
 
-/// Bytes that the calling thread has retired and not freed yet: as good as free, since nothing but
-/// batch boundaries are missing. 0 for a thread without a participant, whose arrays are freed by
-/// others.
+/// Bytes that the calling thread has retired and not freed yet, with those of the list they stand in:
+/// as good as free, since nothing but batch boundaries are missing. 0 for a thread without a
+/// participant, whose arrays are freed by others.
 #[must_use]
 pub fn pending_bytes() -> usize {
-    LOCAL
-        .try_with(|slot| slot.borrow().as_ref().map_or(0, |local| local.limbo_bytes.get()))
-        .unwrap_or(0)
+    let of = |local: &Rc<Local>| {
+        let places = local.limbo.borrow().capacity();
+        let list = if places > LIMBO_KEPT { places * size_of::<Retired>() } else { 0 };
+        local.limbo_bytes.get() + list
+    };
+    LOCAL.try_with(|slot| slot.borrow().as_ref().map_or(0, of)).unwrap_or(0)
 }
 
 fn orphans() -> MutexGuard<'static, VecDeque<Retired>> {

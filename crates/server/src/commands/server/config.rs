@@ -105,7 +105,8 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     drop(store);
     reconfigure::commit(shared, &old, &new, prepared);
     call.core.refresh_config();
-    if new.memory.maxmemory != old.memory.maxmemory {
+    // Commands that follow in a transaction find what was there; the timers evict afterwards.
+    if new.memory.maxmemory != old.memory.maxmemory && !call.in_exec() {
         make_room(call, new.memory.maxmemory);
     }
     Ok(call.reply.ok())
