@@ -340,6 +340,38 @@ fn errors_that_end_a_wait_are_counted_as_failures() {
     });
 }
 
+/// As from Redis 7.2 on; 7.0 counts the call when it begins to wait.
+#[test]
+fn a_command_that_waits_is_counted_when_its_wait_is_over() {
+    if subject_is_redis() {
+        return;
+    }
+    each_config(|server| {
+        let [mut waiter, mut other] = server.connections();
+        let id = waiter.id();
+        other.cmd("CONFIG SET slowlog-log-slower-than 0");
+        other.cmd("CONFIG RESETSTAT");
+        other.cmd("SLOWLOG RESET");
+        let calls = |other: &mut Conn| {
+            let stats = other.cmd("INFO commandstats").text();
+            let line = stats.lines().find(|line| line.starts_with("cmdstat_blpop:"));
+            line.map_or_else(String::new, |line| line.split(',').next().unwrap().to_owned())
+        };
+        let logged =
+            |other: &mut Conn| other.cmd("SLOWLOG GET -1").to_string().matches("\"BLPOP\"").count();
+        block(&mut waiter, "BLPOP q 0", &mut other, 1);
+        assert_eq!((calls(&mut other), logged(&mut other)), (String::new(), 0));
+        other.cmd("RPUSH q 1");
+        assert_answer!(waiter, "1) \"q\"\n2) \"1\"");
+        assert_eq!((calls(&mut other), logged(&mut other)), ("cmdstat_blpop:calls=1".into(), 1));
+        assert_reply!(waiter, "BLPOP q 0.01", "(nil)");
+        block(&mut waiter, "BLPOP q 0", &mut other, 1);
+        other.cmd(&format!("CLIENT UNBLOCK {id} ERROR"));
+        assert!(waiter.reply().to_string().starts_with("(error) UNBLOCKED"));
+        assert_eq!((calls(&mut other), logged(&mut other)), ("cmdstat_blpop:calls=3".into(), 3));
+    });
+}
+
 #[test]
 fn info_tells_how_many_keys_are_waited_for() {
     if subject_is_redis() {

@@ -189,6 +189,7 @@ fn kill_and_list_refuse_what_they_do_not_know() {
             ("KILL ID 1 SKIPME maybe", "ERR syntax error"),
             ("KILL NO 1", "ERR syntax error"),
             ("LIST TYPE x", "ERR Unknown client type 'x'"),
+            ("LIST TYPE primary", "ERR Unknown client type 'primary'"),
             ("LIST TYPE", "ERR syntax error"),
             ("LIST ID", "ERR syntax error"),
             ("LIST ID x", "ERR Invalid client ID"),

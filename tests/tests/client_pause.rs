@@ -167,3 +167,30 @@ fn bad_words_are_refused() {
         }
     });
 }
+
+#[test]
+fn keys_that_expire_during_a_pause_stay_and_are_not_seen() {
+    each_server(|server| {
+        let [mut control, mut reader] = server.connections();
+        let before = control.info("expired_keys");
+        // The pause is in force from its place in the transaction on.
+        for line in ["MULTI", "SET a{t} 1 PX 1", "SET b{t} 1 PX 1", "SET c{t} 1"] {
+            control.cmd(line);
+        }
+        control.cmd(&format!("{LONG} WRITE"));
+        control.cmd("EXEC");
+        wait_until("both are gone to readers", || {
+            reader.cmd("EXISTS a{t} b{t} c{t}").integer() == 1
+        });
+        assert_reply!(reader, "MGET a{t} c{t}", "1) (nil)\n2) \"1\"");
+        assert_reply!(reader, "TTL b{t}", "(integer) -2");
+        assert_reply!(reader, "KEYS [ab]*", "(empty array)");
+        assert_reply!(control, "DBSIZE", "(integer) 3");
+        assert_eq!(control.info("expired_keys"), before);
+        assert_reply!(control, "CLIENT UNPAUSE", "OK");
+        assert_reply!(reader, "EXISTS a{t} b{t} c{t}", "(integer) 1");
+        assert_reply!(control, "DBSIZE", "(integer) 1");
+        let expired = |text: &str| text.parse::<u64>().unwrap();
+        assert_eq!(expired(&control.info("expired_keys")), expired(&before) + 2);
+    });
+}

@@ -7,6 +7,7 @@ use crate::long::{Long, Made};
 use crate::random::Random;
 use crate::reply::ReplyStream;
 use crate::types::{EncodingLimits, Value};
+use brisk_structures::entry::ValueRef;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -130,6 +131,10 @@ pub struct Env {
     pub reader: Cell<Reader>,
     /// A script runs the commands.
     pub in_script: Cell<bool>,
+    /// The dataset is to stay as it is: expired keys are hidden from commands rather than removed.
+    pub keeps_expired: Cell<bool>,
+    /// Those that are hidden from the present command.
+    pub(crate) hidden: RefCell<Vec<(DbIndex, Entry)>>,
     /// Seconds of the recency clock, 24 bits.
     pub(crate) recency: Cell<u32>,
     /// How the keys of a database lie, for drawing some.
@@ -191,10 +196,30 @@ impl Env {
             client: Cell::new(0),
             reader: Cell::default(),
             in_script: Cell::new(false),
+            keeps_expired: Cell::new(false),
+            hidden: RefCell::default(),
             recency: Cell::new(0),
             spread: RefCell::default(),
             now: Cell::default(),
         }
+    }
+
+    /// Frees at once what was unlinked of tables with few keys and small values, up to a bounded
+    /// number of keys.
+    pub(crate) fn free_light_tables(&self) {
+        const KEYS_MAX: usize = 4096;
+        let mut left = KEYS_MAX;
+        self.garbage.borrow_mut().retain(|garbage| {
+            let Garbage::Table(table) = garbage else { return true };
+            let mut stays = table.view().len() > left;
+            if !stays {
+                table.view().for_each(|entry| {
+                    stays |= matches!(entry.value(), ValueRef::Boxed(value) if !value.is_light());
+                });
+            }
+            left -= if stays { 0 } else { table.view().len() };
+            stays
+        });
     }
 
     /// Sets the time that commands see from now on.

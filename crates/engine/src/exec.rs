@@ -48,6 +48,7 @@ pub fn run(
     if keys.is_frozen() && call.spec.flags.contains(Flags::WRITE) {
         return Err(CommandError::SlotFrozen);
     }
+    keys.choose_fate_of_expired(call.spec.flags);
     if !keys.remove_expired(args.keys(), call.blocking != Blocking::Never) {
         // What is gone is told now; the rest comes with the next attempts, between which others
         // have their turn.
@@ -67,6 +68,7 @@ pub(crate) fn run_held(
 ) -> Result<Done> {
     let Invocation { spec, parent, run, blocking, .. } = *call;
     let result = run(&mut Ctx { keys, reply, spec, parent, run, blocking }, args);
+    keys.reveal_expired();
     let ticket = if keys.env().armed.get().is_empty() {
         None
     } else {

@@ -78,6 +78,7 @@ impl<'k> Unit<'k> {
         reply: Reply<'_>,
     ) -> Result<Done> {
         self.with_keys(env, call.db, prepared, |keys| {
+            keys.choose_fate_of_expired(call.spec.flags);
             keys.remove_expired(args.keys(), false);
             exec::run_held(keys, call, args, reply)
         })

@@ -252,6 +252,13 @@ impl RequestDecoder {
         Self { at: 0, searched: 0, remaining: 0, body: None, found: Vec::new() }
     }
 
+    /// How many bytes of an incomplete request are understood: its arguments so far, with their
+    /// headers and that of the next. 0 if it is short enough to be read again.
+    #[must_use]
+    pub const fn understood(&self) -> usize {
+        self.at
+    }
+
     /// Forgets an incomplete request, for use with another connection.
     pub fn reset(&mut self) {
         *self = Self::new();

@@ -61,7 +61,10 @@ pub struct ClientRecord {
     pub redirect: AtomicI64,
     /// Row id of the last command; `u32::MAX` before the first.
     pub last_command: AtomicU32,
+    /// Bytes received that are not understood yet.
     pub query_bytes: AtomicU64,
+    /// Bytes of an incomplete request that are.
+    pub argument_bytes: AtomicU64,
     pub query_capacity: AtomicU64,
     pub output_bytes: AtomicU64,
     pub bytes_in: AtomicU64,
@@ -126,6 +129,7 @@ impl ClientRecord {
             redirect: AtomicI64::new(-1),
             last_command: AtomicU32::new(u32::MAX),
             query_bytes: AtomicU64::new(0),
+            argument_bytes: AtomicU64::new(0),
             query_capacity: AtomicU64::new(0),
             output_bytes: AtomicU64::new(0),
             bytes_in: AtomicU64::new(0),

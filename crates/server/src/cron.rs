@@ -44,6 +44,9 @@ pub struct Cron {
     commands: Rate,
     input: Rate,
     output: Rate,
+    rounds: Rate,
+    /// Time of all rounds.
+    rounds_ns: Rate,
 }
 
 /// A rate averaged over the latest samples.
@@ -96,14 +99,14 @@ impl Cron {
         }
         if now >= self.next_tick {
             let period = 1_000_000_000 / worker.core.config.process.hz.clamp(1, 500) as u64;
-            self.next_tick = now + period;
+            self.next_tick = next_multiple(now, period);
             self.sessions(worker, io);
             // What CONFIG SET maxmemory left, and what clients' buffers took.
             worker.core.make_room();
             self.trim_tracking(worker);
         }
         if now >= self.next_sample {
-            self.next_sample = now + SAMPLE_PERIOD_NS;
+            self.next_sample = next_multiple(now, SAMPLE_PERIOD_NS);
             self.publish_traffic(worker.core.stats(), io.counters());
             publish_loop_figures(worker, io, &mut self.published);
             worker.core.forget_flushed();
@@ -153,7 +156,7 @@ impl Cron {
         let core = &worker.core;
         let held_back = core.is_paused() || core.is_congested();
         if !core.shared.active_expire.load(Ordering::Relaxed) || held_back {
-            self.next_expire = now + EXPIRE_PERIOD_NS;
+            self.next_expire = next_multiple(now, EXPIRE_PERIOD_NS);
             return;
         }
         let Some(sweeper) = &mut self.sweeper else {
@@ -170,7 +173,7 @@ impl Cron {
         core.note_latency("expire-cycle", ns);
         let effort = core.config.memory.active_expire_effort.clamp(1, 10) as u64;
         self.next_expire = match swept {
-            Swept::All => now + EXPIRE_PERIOD_NS,
+            Swept::All => next_multiple(now, EXPIRE_PERIOD_NS),
             Swept::Part => now + ns + EXPIRE_PAUSE_NS / effort,
         };
     }
@@ -237,12 +240,22 @@ impl Cron {
         figures.input_bytes_per_second.store(input, Ordering::Relaxed);
         let output = self.output.sample(sum(|s| s.bytes_out.get()), now);
         figures.output_bytes_per_second.store(output, Ordering::Relaxed);
+        let rounds = self.rounds.sample(sum(|s| s.rounds.get()), now);
+        let rounds_ns = self.rounds_ns.sample(sum(|s| s.round_ns.get()), now);
+        figures.rounds_per_second.store(rounds / shared.workers() as u64, Ordering::Relaxed);
+        figures.round_us.store(rounds_ns / rounds.max(1) / 1000, Ordering::Relaxed);
         let used = crate::memory::used();
         figures.peak_memory.fetch_max(used, Ordering::Relaxed);
         let max = worker.core.config.memory.maxmemory;
         figures.sample_limit(max > 0 && used > max, unix_ms());
         figures.sample_process();
     }
+}
+
+/// The next moment that is a multiple of the period, so that timers of one period wake the worker
+/// once for all of them.
+fn next_multiple(now: u64, period: u64) -> u64 {
+    (now / period + 1) * period
 }
 
 /// Adds what the event loop counted since `last` to where INFO finds it.
@@ -257,6 +270,5 @@ fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut Counters) {
     stats.ctl_calls.add(now.registrations - last.registrations);
     stats.accept_calls.add(now.accepts - last.accepts);
     stats.close_calls.add(now.closes - last.closes);
-    stats.rounds.add(now.rounds - last.rounds);
     *last = now;
 }

@@ -73,7 +73,7 @@ impl Core {
                 return Flow::Told;
             }
             if session.in_transaction() && row.spec.in_multi.is_queued() {
-                return self.queue(session, row, batch.keys(request), &args, replies);
+                return self.queue(session, row, &asked, replies);
             }
             self.limit_lookups(session, row, &args);
         }
@@ -105,7 +105,11 @@ impl Core {
                 (true, false)
             }
         };
-        self.account(session, row, failed, &args);
+        if waits {
+            self.note_wait(session, row);
+        } else {
+            self.account(session, row, failed, &args);
+        }
         if armed & armed::MONITOR != 0 && row.is_monitored() {
             self.tell_monitors(session, row, &args);
         }
@@ -116,11 +120,29 @@ impl Core {
             replies.truncate(mark);
         }
         if waits {
-            session.waiter = self.env.take_waiter();
             return Flow::Waiting;
         }
         session.after_command();
         Flow::Next
+    }
+
+    /// The command has begun to wait; it is counted when the wait is over.
+    #[cold]
+    fn note_wait(&mut self, session: &mut Session, row: &Row) {
+        let ticks = self.clock.ticks();
+        let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
+        self.last_ticks = ticks;
+        self.note_last(session, row);
+        session.waiter = self.env.take_waiter();
+        if let Some(waiter) = &session.waiter {
+            waiter.spent_ns.store(ns, Ordering::Relaxed);
+        }
+    }
+
+    /// The session's last command is one that is counted later.
+    pub(crate) fn note_last(&mut self, session: &Session, row: &Row) {
+        self.last_row = row.id as u32;
+        session.record.last_command.store(self.last_row, Ordering::Relaxed);
     }
 
     /// Why a command is to be run again later, if that is what its error says.
@@ -211,6 +233,10 @@ impl Core {
             }
             Run::Server(run) => {
                 self.redacted.clear();
+                if row.has(Flags::RUNS_SCRIPT) {
+                    // What its commands tell of the client names it.
+                    self.note_last(session, row);
+                }
                 run(&mut Call { core: self, session, reply, row, prepared }, args)?
             }
         };
@@ -283,11 +309,12 @@ impl Core {
         let ticks = self.clock.ticks();
         let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
         self.last_ticks = ticks;
-        self.book(&session.record, row, failed, ns, words);
+        self.ran += 1;
+        self.last_row = row.id as u32;
+        self.count_call(&session.record, row, failed, ns, words);
     }
 
-    /// The same for a command that took `ns`.
-    #[inline]
+    /// The same for a command that took `ns` and ends outside of its session's batch.
     pub(crate) fn book(
         &mut self,
         client: &ClientRecord,
@@ -296,8 +323,19 @@ impl Core {
         ns: u64,
         words: &Args<'_>,
     ) {
-        self.ran += 1;
-        self.last_row = row.id as u32;
+        self.stats().commands_processed.add(1);
+        self.count_call(client, row, failed, ns, words);
+    }
+
+    #[inline]
+    fn count_call(
+        &mut self,
+        client: &ClientRecord,
+        row: &'static Row,
+        failed: bool,
+        ns: u64,
+        words: &Args<'_>,
+    ) {
         let own = &self.stats().commands[row.id];
         own.calls.add(1);
         own.time_ns.add(ns);

@@ -11,6 +11,9 @@ pub struct Figures {
     pub ops_per_second: AtomicU64,
     pub input_bytes_per_second: AtomicU64,
     pub output_bytes_per_second: AtomicU64,
+    /// Rounds of an event loop per second, and microseconds of a round; means of all workers.
+    pub rounds_per_second: AtomicU64,
+    pub round_us: AtomicU64,
     pub rejected_connections: AtomicU64,
     pub query_limit_disconnections: AtomicU64,
     pub output_limit_disconnections: AtomicU64,

@@ -4,7 +4,7 @@ use crate::shared::Shared;
 use crate::worker::Core;
 use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Keys, SLOTS, Slot};
-use brisk_structures::alloc;
+use brisk_structures::{alloc, reclaim};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +21,14 @@ pub const ALLOCATOR: &str = if cfg!(feature = "jemalloc") {
 #[inline]
 pub fn used() -> u64 {
     alloc::allocated() as u64
+}
+
+/// Whether no more than `max` bytes are used. What this thread has given up and is about to free does
+/// not count: who makes room would else go on evicting for what is free already. O(threads).
+#[inline]
+pub fn fits(max: u64) -> bool {
+    let used = used();
+    used <= max || used.saturating_sub(reclaim::pending_bytes() as u64) <= max
 }
 
 /// Bytes of memory the process has resident, asked from the kernel; 0 if it does not tell.

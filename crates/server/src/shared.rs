@@ -38,6 +38,42 @@ pub mod armed {
     pub const BUSY: u32 = 1 << 12;
 }
 
+/// Code words of errors that do not come from scripts.
+const OWN_ERRORS: &[&str] = &[
+    "ERR",
+    "WRONGTYPE",
+    "OOM",
+    "NOAUTH",
+    "NOPERM",
+    "WRONGPASS",
+    "NOSCRIPT",
+    "NOTBUSY",
+    "BUSY",
+    "UNKILLABLE",
+    "EXECABORT",
+    "UNBLOCKED",
+    "NOGROUP",
+    "BUSYGROUP",
+    "BUSYKEY",
+    "NOPROTO",
+    "DENIED",
+    "INVALIDOBJ",
+    "LOADING",
+    "MISCONF",
+    "READONLY",
+    "NOREPLICAS",
+    "MASTERDOWN",
+    "NOMASTERLINK",
+    "CROSSSLOT",
+    "MOVED",
+    "ASK",
+    "TRYAGAIN",
+    "CLUSTERDOWN",
+    "INPROG",
+    "NOGOODSLAVE",
+    "IOERR",
+];
+
 /// The server, as all of its threads see it.
 pub struct Shared {
     pub log: Arc<Log>,
@@ -244,15 +280,19 @@ impl Shared {
         sum.max(0) as u64
     }
 
-    /// Counts an error reply by its code word. The number of different words is bounded.
+    /// Counts an error reply by its code word. Words that scripts made up are bounded in number: further
+    /// ones are counted together.
     pub fn count_error(&self, text: &str) {
         const WORDS_MAX: usize = 128;
-        let word = text.split(' ').next().unwrap_or_default();
+        const FURTHER: &str = "ERRORSTATS_OVERFLOW";
+        let mut word = text.split(' ').next().unwrap_or_default();
         let mut errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = errors.get_mut(word) {
-            *count += 1;
-        } else if errors.len() < WORDS_MAX {
-            errors.insert(word.to_owned(), 1);
+        if errors.len() >= WORDS_MAX && !errors.contains_key(word) && !OWN_ERRORS.contains(&word) {
+            word = FURTHER;
+        }
+        match errors.get_mut(word) {
+            Some(count) => *count += 1,
+            None => _ = errors.insert(word.to_owned(), 1),
         }
     }
 }

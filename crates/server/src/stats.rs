@@ -139,6 +139,11 @@ pub struct WorkerStats {
     pub send_calls: Count,
     pub close_calls: Count,
     pub rounds: Count,
+    /// Time in ns between two waits, that is of a round: all together, and the longest.
+    pub round_ns: Count,
+    pub round_ns_max: Count,
+    /// Most commands of one round.
+    pub round_commands_max: Count,
     pub batches: Count,
     pub batched_requests: Count,
     pub batch_max: Count,
@@ -214,7 +219,7 @@ impl WorkerStats {
     }
 
     /// All that grows and can be reset.
-    fn counts(&self) -> [&Count; 28] {
+    fn counts(&self) -> [&Count; 31] {
         [
             &self.commands_processed,
             &self.connections_received,
@@ -237,6 +242,9 @@ impl WorkerStats {
             &self.send_calls,
             &self.close_calls,
             &self.rounds,
+            &self.round_ns,
+            &self.round_ns_max,
+            &self.round_commands_max,
             &self.batches,
             &self.batched_requests,
             &self.batch_max,

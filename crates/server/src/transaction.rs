@@ -6,6 +6,7 @@
 
 use crate::call::Call;
 use crate::dispatch::Flow;
+use crate::gate::Asked;
 use crate::session::Session;
 use crate::shared::armed;
 use crate::table::{Row, Run};
@@ -99,13 +100,8 @@ impl Transaction {
             + self.keys.capacity() * size_of::<PreparedKey>()
     }
 
-    fn push(
-        &mut self,
-        row: &'static Row,
-        keys: &[PreparedKey],
-        args: &Args<'_>,
-        keyspace: &Keyspace,
-    ) {
+    fn push(&mut self, row: &'static Row, asked: &Asked<'_>, keyspace: &Keyspace) {
+        let Asked { flags, keys, words: args } = *asked;
         let first_byte = self.words.len();
         let (first_span, first_key) = (self.spans.len(), self.keys.len());
         for word in args.words() {
@@ -116,7 +112,8 @@ impl Transaction {
         let (spans, keys) = (args.argc(), keys.len());
         let (db, spec) = (self.db, row.spec);
         self.commands.push(Queued { row, db, first_byte, first_span, spans, first_key, keys });
-        self.flags |= spec.flags;
+        // Those of a script, not of EVAL.
+        self.flags |= flags;
         self.roams |= spec.scope != Scope::Keys;
         self.selects |= spec.in_multi == InMulti::Selects;
         self.changes_user |= spec.flags.contains(Flags::NO_AUTH);
@@ -164,12 +161,11 @@ impl Core {
         &mut self,
         session: &mut Session,
         row: &'static Row,
-        keys: &[PreparedKey],
-        args: &Args<'_>,
+        asked: &Asked<'_>,
         replies: &mut ReplyBuffer,
     ) -> Flow {
         if let Some(transaction) = &mut session.transaction {
-            transaction.push(row, keys, args, &self.shared.keyspace);
+            transaction.push(row, asked, &self.shared.keyspace);
         }
         session.publish_transaction();
         session.record.last_command.store(row.id as u32, Ordering::Relaxed);

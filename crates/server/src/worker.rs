@@ -94,6 +94,9 @@ pub struct Worker {
     messages: VecDeque<Mail>,
     /// When the present round began, in ticks.
     round_began: u64,
+    /// When the last wait for events ended, and how many commands had been processed then.
+    resumed_at: u64,
+    commands_before: u64,
     /// Where input is decrypted to; empty between two calls.
     plain: Vec<u8>,
     pub participant: Participant,
@@ -122,6 +125,8 @@ impl Worker {
             monitors: HashSet::new(),
             messages: VecDeque::new(),
             round_began: 0,
+            resumed_at: brisk_reactor::clock().ticks(),
+            commands_before: 0,
             plain: Vec::new(),
             participant,
             listeners,
@@ -187,6 +192,20 @@ impl Worker {
         let wait = cron.run(self, io);
         self.cron = cron;
         wait
+    }
+
+    /// Notes what there is to say of a round that is over.
+    #[inline]
+    fn note_round(&mut self) {
+        let stats = self.core.stats();
+        let clock = self.core.clock;
+        let ns = clock.ns(clock.ticks().wrapping_sub(self.resumed_at));
+        stats.rounds.add(1);
+        stats.round_ns.add(ns);
+        stats.round_ns_max.raise(ns);
+        let commands = stats.commands_processed.get();
+        stats.round_commands_max.raise(commands.saturating_sub(self.commands_before));
+        self.commands_before = commands;
     }
 
     /// All sessions, for the timers.

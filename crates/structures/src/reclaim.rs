@@ -34,7 +34,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// How many threads may be registered at a time.
 pub const PARTICIPANTS_MAX: usize = 256;
 /// How many arrays one boundary frees at most, so that none stalls a batch for long.
-pub const FREED_PER_BOUNDARY: usize = 32;
+pub const FREED_PER_BOUNDARY: usize = 512;
+/// The same in bytes, but for the last of them: the large ones cost most.
+const FREED_BYTES_PER_BOUNDARY: usize = 2 << 20;
+
+/// An empty list of a thread keeps memory for this many.
+const LIMBO_KEPT: usize = 64;
 
 static EPOCHS: Epochs<PARTICIPANTS_MAX> = Epochs {
     counter: AtomicU64::new(FIRST),
@@ -72,6 +77,7 @@ struct Local {
     online: Cell<bool>,
     limbo: RefCell<VecDeque<Retired>>,
     limbo_len: Cell<usize>,
+    limbo_bytes: Cell<usize>,
 }
 
 /// A thread's right to prefetch. Not `Send`: it stands for the thread that registered. Dropping it
@@ -95,6 +101,7 @@ impl Participant {
                 online: Cell::new(true),
                 limbo: RefCell::default(),
                 limbo_len: Cell::new(0),
+                limbo_bytes: Cell::new(0),
             });
             *slot = Some(Rc::clone(&local));
             Some(Self { local, not_send: PhantomData })
@@ -139,8 +146,14 @@ impl Participant {
     #[cold]
     fn collect(&self) {
         let safe = EPOCHS.passed_by_all();
-        let left = free_up_to(&mut self.local.limbo.borrow_mut(), safe);
-        self.local.limbo_len.set(left);
+        let mut limbo = self.local.limbo.borrow_mut();
+        let freed = free_up_to(&mut limbo, safe);
+        self.local.limbo_len.set(limbo.len());
+        self.local.limbo_bytes.set(self.local.limbo_bytes.get() - freed);
+        if limbo.is_empty() && limbo.capacity() > LIMBO_KEPT {
+            *limbo = VecDeque::new();
+        }
+        drop(limbo);
         // One thread at a time looks after the orphans; who finds them taken goes on.
         if ORPHAN_COUNT.load(Ordering::Relaxed) != 0
             && let Ok(mut orphans) = ORPHANS.try_lock()
@@ -163,6 +176,7 @@ impl Drop for Participant {
         let _ = LOCAL.try_with(|slot| slot.borrow_mut().take());
         let limbo = std::mem::take(&mut *self.local.limbo.borrow_mut());
         self.local.limbo_len.set(0);
+        self.local.limbo_bytes.set(0);
         let mut orphans = orphans();
         orphans.extend(limbo);
         // Merging two ordered lists: order is what lets collecting stop at the first young one (3).
@@ -171,15 +185,35 @@ impl Drop for Participant {
     }
 }
 
-/// Frees the front of `limbo` as far as `safe` allows; returns how many are left.
+/// Frees the front of `limbo` as far as `safe` allows; how many bytes.
 fn free_up_to(limbo: &mut VecDeque<Retired>, safe: u64) -> usize {
+    let mut bytes = 0;
     for _ in 0..FREED_PER_BOUNDARY {
         match limbo.pop_front_if(|retired| retired.stamp <= safe) {
-            Some(retired) => retired.free(),
+            Some(retired) => {
+                bytes += retired.layout.size();
+                retired.free();
+            }
             None => break,
         }
+        if bytes >= FREED_BYTES_PER_BOUNDARY {
+            break;
+        }
     }
-    limbo.len()
+    bytes
+}
+
+/// Bytes that the calling thread has retired and not freed yet, with those of the list they stand in:
+/// as good as free, since nothing but batch boundaries are missing. 0 for a thread without a
+/// participant, whose arrays are freed by others.
+#[must_use]
+pub fn pending_bytes() -> usize {
+    let of = |local: &Rc<Local>| {
+        let places = local.limbo.borrow().capacity();
+        let list = if places > LIMBO_KEPT { places * size_of::<Retired>() } else { 0 };
+        local.limbo_bytes.get() + list
+    };
+    LOCAL.try_with(|slot| slot.borrow().as_ref().map_or(0, of)).unwrap_or(0)
 }
 
 fn orphans() -> MutexGuard<'static, VecDeque<Retired>> {
@@ -187,8 +221,8 @@ fn orphans() -> MutexGuard<'static, VecDeque<Retired>> {
 }
 
 fn collect_orphans(orphans: &mut VecDeque<Retired>) {
-    let left = free_up_to(orphans, EPOCHS.passed_by_all());
-    ORPHAN_COUNT.store(left, Ordering::Relaxed);
+    free_up_to(orphans, EPOCHS.passed_by_all());
+    ORPHAN_COUNT.store(orphans.len(), Ordering::Relaxed);
 }
 
 /// Frees `pointer` once no participant can be reading it.
@@ -200,6 +234,7 @@ pub(crate) unsafe fn retire(pointer: *mut u8, layout: Layout) {
     let retired = Retired { pointer, layout, stamp: EPOCHS.stamp() };
     let local = LOCAL.try_with(|slot| slot.borrow().clone()).ok().flatten();
     if let Some(local) = local {
+        local.limbo_bytes.set(local.limbo_bytes.get() + layout.size());
         let mut limbo = local.limbo.borrow_mut();
         limbo.push_back(retired);
         local.limbo_len.set(limbo.len());

@@ -22,14 +22,16 @@ const EMPTY_MAX: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Spread {
     db: DbIndex,
-    /// The slots that are not empty, each with the keys in it and in all slots before it.
-    running_totals: Vec<(u64, SlotId)>,
+    /// The slots that were not empty.
+    slots: Vec<SlotId>,
+    /// For each, the keys in it and in all slots before it.
+    running_totals: Vec<u64>,
     draws_left: u32,
 }
 
 impl Spread {
     fn total(&self) -> u64 {
-        self.running_totals.last().map_or(0, |(total, _)| *total)
+        self.running_totals.last().copied().unwrap_or(0)
     }
 
     fn serves(&self, db: DbIndex, total: u64) -> bool {
@@ -39,17 +41,20 @@ impl Spread {
     fn count(&mut self, database: &Database, db: DbIndex) {
         self.db = db;
         self.draws_left = DRAWS_PER_COUNT;
+        // Made when memory is short, so no larger than needed.
+        (self.slots, self.running_totals) = Default::default();
+        self.slots.reserve_exact(database.occupied_from(0).count());
+        self.slots.extend(database.occupied_from(0));
         let mut total = 0;
-        self.running_totals.clear();
-        self.running_totals.extend(database.occupied_from(0).map(|slot| {
-            total += database.slot(slot).len() as u64;
-            (total, slot)
+        self.running_totals.reserve_exact(self.slots.len());
+        self.running_totals.extend(self.slots.iter().map(|slot| {
+            total += database.slot(*slot).len() as u64;
+            total
         }));
     }
 
     fn slot_of(&self, number: u64) -> SlotId {
-        let at = self.running_totals.partition_point(|(total, _)| *total <= number);
-        self.running_totals[at].1
+        self.slots[self.running_totals.partition_point(|total| *total <= number)]
     }
 }
 
@@ -77,7 +82,7 @@ pub(super) fn draw_slot(database: &Database, env: &Env, db: DbIndex, total: u64)
 
 impl Keys<'_> {
     /// A key chosen at random among those that are not expired, every key with nearly the same
-    /// chance; `None` if there is none. Expired keys it meets are removed. O(1) on average when
+    /// chance; `None` if there is none. Expired keys it meets are removed, unless they are to stay. O(1) on average when
     /// keys are spread over slots and few are expired, else O(slots) or O(keys).
     pub fn random_key(&mut self) -> Option<Vec<u8>> {
         self.assert_holds_nothing();
@@ -96,8 +101,8 @@ impl Keys<'_> {
             if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
                 return Some(key);
             }
-            if must_give_way() {
-                break;
+            if self.env().keeps_expired.get() || must_give_way() {
+                continue;
             }
             let hash = self.keyspace().hasher().hash(&key);
             let (keyspace, env) = (self.keyspace(), self.env());

@@ -141,6 +141,10 @@ pub struct Keys<'a> {
     dirty: u64,
     /// Expired keys were removed on the way, which is propagated whatever the command does.
     pub(super) expired_any: bool,
+    /// Expired keys are put aside, see `hidden.rs`.
+    pub(super) hides: bool,
+    /// Some were.
+    pub(super) hidden_any: bool,
 }
 
 impl<'a> Keys<'a> {
@@ -181,7 +185,16 @@ impl<'a> Keys<'a> {
     /// Keys that hold no slot: for commands without keys, or that look at slots one by one.
     #[inline]
     pub fn unlocked(keyspace: &'a Keyspace, env: &'a Env, db: DbIndex) -> Keys<'a> {
-        Keys { keyspace, env, db, held: Held::None, dirty: 0, expired_any: false }
+        Keys {
+            keyspace,
+            env,
+            db,
+            held: Held::None,
+            dirty: 0,
+            expired_any: false,
+            hides: false,
+            hidden_any: false,
+        }
     }
 
     fn lock_many(&mut self, wanted: impl Iterator<Item = Place>) -> Result<()> {
@@ -652,6 +665,10 @@ impl<'a> Keys<'a> {
     /// False if more than `limit` things are due inside the key's value.
     #[cold]
     fn remove_if_expired(&mut self, key: &Key<'_>, limit: usize) -> bool {
+        if self.hides {
+            self.hide_expired(key);
+            return true;
+        }
         let now = self.now();
         let deadline = self.find(key).and_then(|entry| entry.deadline());
         if deadline.is_some_and(|at| UnixMs(at) <= now) {
@@ -866,6 +883,7 @@ impl<'a> Keys<'a> {
         const POSITION_BITS: u32 = 24;
         let Some(database) = self.keyspace.database_if_used(self.db) else { return (0, false) };
         let now = self.now();
+        let keeps_expired = self.env.keeps_expired.get();
         let mut position = (cursor & ((1 << POSITION_BITS) - 1)) as u32;
         let first = usize::try_from(cursor >> POSITION_BITS).unwrap_or(SLOTS).min(SLOTS);
         let (mut seen, mut removed) = (0, false);
@@ -886,7 +904,7 @@ impl<'a> Keys<'a> {
                     let entry = EntryRef(entry);
                     if alive {
                         visit(entry);
-                    } else if remove(&entry) {
+                    } else if !keeps_expired && remove(&entry) {
                         gone.push(entry.key().to_vec());
                     }
                 });
@@ -1171,7 +1189,7 @@ pub(super) fn free_value(env: &Env, db: DbIndex, entry: &mut StoredMut<'_>) {
     }
 }
 
-fn copy_entry(source: &Entry, key: &[u8]) -> Entry {
+pub(super) fn copy_entry(source: &Entry, key: &[u8]) -> Entry {
     use brisk_structures::entry::ValueRef;
     match source.value() {
         ValueRef::Bytes(bytes) => Entry::new_bytes(key, source.kind(), bytes),

@@ -21,6 +21,7 @@ pub mod evict;
 pub mod expire;
 mod fields;
 mod freeze;
+mod hidden;
 mod interest;
 mod keys;
 mod marks;

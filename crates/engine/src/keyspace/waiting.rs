@@ -74,6 +74,8 @@ pub struct Waiter {
     keys: Vec<Awaited>,
     places: OnceLock<Vec<Id>>,
     state: AtomicU8,
+    /// Nanoseconds that its command ran before it began to wait; for those who have a clock.
+    pub spent_ns: AtomicU64,
 }
 
 impl std::fmt::Debug for Waiter {
@@ -320,6 +322,7 @@ impl Keys<'_> {
             keys,
             places: OnceLock::new(),
             state: AtomicU8::new(WAITING),
+            spent_ns: AtomicU64::new(0),
         });
         let db = self.db();
         let mut places = Vec::with_capacity(waiter.keys.len());

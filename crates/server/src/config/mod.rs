@@ -35,8 +35,8 @@ mod words;
 
 pub use error::{ConfigError, FileError, Rejection, RewriteError};
 pub use file::{DEPTH_MAX, FILE_BYTES_MAX, FILES_MAX, load};
-pub use rewrite::Replacement;
 pub(crate) use rewrite::replace as replace_file;
+pub use rewrite::{Added, Replacement};
 pub use special::{BIND_ADDRESSES_MAX, PERCENTILES_MAX, SAVE_RULES_MAX, THREADS_MAX};
 pub(crate) use special::{os_reason, plain_or_quoted};
 pub use store::{Caller, Store};
@@ -150,7 +150,7 @@ pub mod fuzzing {
     /// survives being written and read again.
     pub fn config_file(data: &[u8]) {
         if let Ok(config) = super::file::parse_alone(data) {
-            let text = super::rewrite::merge(&[], &config, &[]);
+            let text = super::rewrite::merge(&[], &config, &[], super::Added::Changed);
             let again = super::file::parse_alone(&text);
             assert_eq!(
                 again.map(|again| super::rewrite::shown(&again)).ok(),

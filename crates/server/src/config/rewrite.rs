@@ -25,17 +25,27 @@ pub struct Replacement {
     pub lines: Vec<String>,
 }
 
+/// Which directives without a line get one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Added {
+    /// Those that are not at their defaults.
+    Changed,
+    /// All of them.
+    All,
+}
+
 /// Reads the file (absent is empty), merges, and puts the result in its place.
 pub(super) fn rewrite(
     file: &Path,
     config: &Config,
     replacements: &[Replacement],
+    added: Added,
 ) -> io::Result<()> {
     let old = match fs::read(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         read => read?,
     };
-    replace(file, &merge(&old, config, replacements))
+    replace(file, &merge(&old, config, replacements, added))
 }
 
 /// Puts `text` in the place of `file`: written beside it, flushed, renamed, the rename flushed.
@@ -72,7 +82,12 @@ struct Wanted {
 }
 
 /// The text of the file with `config` in it.
-pub(super) fn merge(old: &[u8], config: &Config, replacements: &[Replacement]) -> Vec<u8> {
+pub(super) fn merge(
+    old: &[u8],
+    config: &Config,
+    replacements: &[Replacement],
+    added: Added,
+) -> Vec<u8> {
     let mut wanted = wanted(config, replacements);
     let index: HashMap<&str, usize> =
         wanted.iter().enumerate().map(|(at, w)| (w.name, at)).collect();
@@ -100,7 +115,7 @@ pub(super) fn merge(old: &[u8], config: &Config, replacements: &[Replacement]) -
     let mut signed = lines.contains(&SIGNATURE.as_bytes());
     for wanted in &mut wanted {
         let count = wanted.lines.len() - wanted.used;
-        if wanted.is_default || count == 0 {
+        if (wanted.is_default && added == Added::Changed) || count == 0 {
             continue;
         }
         if !signed {

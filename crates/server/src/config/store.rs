@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::choice::Protection;
 use super::directive::{Directive, Write};
 use super::error::{ConfigError, Rejection, RewriteError};
-use super::rewrite::{self, Replacement};
+use super::rewrite::{self, Added, Replacement};
 use super::{Config, directives, glob};
 
 /// Who sets a value.
@@ -141,9 +141,9 @@ impl Store {
     ///
     /// # Errors
     /// No file, or the file system's reason; the old file is then as it was.
-    pub fn rewrite(&self, replacements: &[Replacement]) -> Result<(), RewriteError> {
+    pub fn rewrite(&self, replacements: &[Replacement], added: Added) -> Result<(), RewriteError> {
         let file = self.file.as_deref().ok_or(RewriteError::NoFile)?;
-        rewrite::rewrite(file, &self.current, replacements)
+        rewrite::rewrite(file, &self.current, replacements, added)
             .map_err(|error| RewriteError::Io { reason: super::special::os_reason(&error) })
     }
 }

@@ -15,7 +15,7 @@ const TABLE_BYTES_PER_KEY: u64 = 12;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let figures = &view.shared.figures;
-    let used = crate::memory::used();
+    let used = view.used;
     let rss = figures.resident_memory.load(Ordering::Relaxed);
     let peak = figures.peak_memory.load(Ordering::Relaxed).max(used);
     let startup = figures.startup_memory.load(Ordering::Relaxed);

@@ -12,6 +12,7 @@ mod clients;
 mod cluster;
 mod commandstats;
 mod cpu;
+mod debug;
 mod errorstats;
 mod keyspace;
 mod latencystats;
@@ -35,12 +36,19 @@ pub(crate) struct View<'s> {
     config: &'s Config,
     now_ms: u64,
     totals: Totals,
+    /// Bytes allocated before this text was begun.
+    used: u64,
 }
 
 impl View<'_> {
     /// The sum of a counter over all workers.
     fn sum(&self, of: fn(&WorkerStats) -> &Count) -> u64 {
         self.shared.stats.iter().map(|stats| of(stats).get()).fold(0, u64::wrapping_add)
+    }
+
+    /// The greatest of all workers.
+    fn max(&self, of: fn(&WorkerStats) -> &Count) -> u64 {
+        self.shared.stats.iter().map(|stats| of(stats).get()).max().unwrap_or(0)
     }
 }
 
@@ -58,6 +66,8 @@ enum Shown {
     ByDefault,
     /// With `all` and `everything`.
     WithAll,
+    /// Only if it is named.
+    Named,
 }
 
 /// The sections in the order they are shown.
@@ -76,6 +86,7 @@ const SECTIONS: &[Section] = &[
     section("cluster", "Cluster", Shown::ByDefault, cluster::write),
     section("keyspace", "Keyspace", Shown::ByDefault, keyspace::write),
     section("brisk", "Brisk", Shown::WithAll, brisk::write),
+    section("debug", "Debug", Shown::Named, debug::write),
 ];
 
 const fn section(
@@ -104,7 +115,7 @@ pub fn text<'w>(
         wanted |= if is("default") {
             default
         } else if is("all") || is("everything") {
-            shown(|_| true)
+            shown(|section| section.shown != Shown::Named)
         } else {
             shown(|section| is(section.name))
         };
@@ -112,8 +123,9 @@ pub fn text<'w>(
     if wanted == 0 {
         return String::new();
     }
+    let used = crate::memory::used();
     let now_ms = crate::worker::unix_ms();
-    let view = View { shared, config, now_ms, totals: shared.keyspace.totals() };
+    let view = View { shared, config, now_ms, totals: shared.keyspace.totals(), used };
     let mut text = Text::with_capacity(TEXT_BYTES);
     for (at, section) in SECTIONS.iter().enumerate() {
         if wanted & 1 << at != 0 {

@@ -47,6 +47,12 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("client_query_buffer_limit_disconnections", by_input);
     let by_output = load(&figures.output_limit_disconnections);
     text.number("client_output_buffer_limit_disconnections", by_output);
+    let us = |ns: u64| ns / 1000;
+    text.number("eventloop_cycles", view.sum(|stats| &stats.rounds));
+    text.number("eventloop_duration_sum", us(view.sum(|stats| &stats.round_ns)));
+    text.number("eventloop_duration_cmd_sum", us(view.sum(|stats| &stats.execute_ns)));
+    text.number("instantaneous_eventloop_cycles_per_sec", load(&figures.rounds_per_second));
+    text.number("instantaneous_eventloop_duration_usec", load(&figures.round_us));
     text.number("acl_access_denied_auth", load(&figures.denied_by_auth));
     text.number("acl_access_denied_cmd", load(&figures.denied_by_command));
     text.number("acl_access_denied_key", load(&figures.denied_by_key));

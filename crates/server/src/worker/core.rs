@@ -203,14 +203,19 @@ impl Core {
     pub fn read_clocks(&mut self) {
         self.env.set_now(UnixMs(unix_ms()));
         self.last_ticks = self.clock.ticks();
+        self.pause_in_force();
     }
 
-    /// What CLIENT PAUSE holds back at the moment.
+    /// What CLIENT PAUSE holds back at the moment. While it is in force the dataset stays as it is:
+    /// expired keys are hidden from now on, or removed again.
+    #[inline]
     pub fn pause_in_force(&self) -> Option<Paused> {
-        if self.shared.armed.load(Ordering::Relaxed) & armed::PAUSE == 0 {
-            return None;
+        let mut paused = None;
+        if self.shared.armed.load(Ordering::Relaxed) & armed::PAUSE != 0 {
+            paused = self.shared.pause_in_force(self.env.now().0).map(|(what, _)| what);
         }
-        self.shared.pause_in_force(self.env.now().0).map(|(what, _)| what)
+        self.env.keeps_expired.set(paused.is_some());
+        paused
     }
 
     /// Whether the data is to stay as it is, but for commands that may write: during CLIENT PAUSE, and
@@ -246,16 +251,16 @@ impl Core {
         self.shared.armed.load(Ordering::Relaxed) & armed::CONGESTION != 0
     }
 
-    /// Bytes that count for `maxmemory`: all but what waits for replicas, which eviction would only
-    /// make more.
-    pub fn counted_memory(&self) -> u64 {
-        crate::memory::used().saturating_sub(self.shared.feed.buffered())
+    /// Whether no more than `max` bytes are used. What waits for replicas does not count: eviction
+    /// would only make it more.
+    pub fn fits_in_memory(&self, max: u64) -> bool {
+        crate::memory::fits(max.saturating_add(self.shared.feed.buffered()))
     }
 
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
     pub fn make_room(&mut self) -> bool {
         let max = self.config.memory.maxmemory;
-        if max == 0 || self.counted_memory() <= max {
+        if max == 0 || self.fits_in_memory(max) {
             return true;
         }
         // The data is to stay as it is: during CLIENT PAUSE that goes before the limit, while a
@@ -271,7 +276,7 @@ impl Core {
                 break;
             }
             self.free_garbage();
-            fits = self.counted_memory() <= max;
+            fits = self.fits_in_memory(max);
             if fits {
                 break;
             }
@@ -400,6 +405,10 @@ impl Core {
             self.note_snapshot_left(replica, unsent);
             unsent -= replica.snapshot_left;
         }
+        if unsent <= UNCOUNTED_OUTPUT_BYTES {
+            session.over_soft_limit_since = None;
+            return false;
+        }
         let limit = self.config.clients.output_limits[class as usize];
         let hard = limit.hard_bytes > 0 && unsent > limit.hard_bytes;
         let soft = limit.soft_bytes > 0 && unsent > limit.soft_bytes;
@@ -483,6 +492,10 @@ fn class_of(session: &Session) -> ClientClass {
         ClientClass::Normal
     }
 }
+
+/// Output that no limit is about, whatever it says: as much as a reply buffer of fixed size holds in
+/// Redis, where that does not count.
+const UNCOUNTED_OUTPUT_BYTES: u64 = 16 * 1024;
 
 /// Unsent output of a subscriber from which on it is looked at with each message, at most.
 const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;

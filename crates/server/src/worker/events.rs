@@ -176,6 +176,7 @@ impl Handler for Worker {
     }
 
     fn waiting(&mut self) {
+        self.note_round();
         self.participant.offline();
         self.core.shared.quiesce.leave(self.core.id);
     }
@@ -184,6 +185,7 @@ impl Handler for Worker {
         self.core.shared.quiesce.enter(self.core.id);
         self.participant.online();
         self.round_began = self.core.clock.ticks();
+        self.resumed_at = self.round_began;
         self.staged.open = true;
     }
 

@@ -18,6 +18,7 @@ impl Core {
         let ticks = self.clock.ticks();
         let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
         self.last_ticks = ticks;
+        self.note_last(session, row);
         let asker = Asker { record: Arc::clone(&session.record), row, ns };
         self.send_long(Box::new(Job { asker, long }));
     }

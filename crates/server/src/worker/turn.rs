@@ -52,8 +52,16 @@ impl Worker {
             }
         } else {
             session.input.extend_from_slice(bytes);
-            self.execute_input(io, session);
+            // Too much of it is not executed either, though it be whole by now.
+            if !self.exceeds_query_limit(session) {
+                self.execute_input(io, session);
+            }
         }
+    }
+
+    /// Whether a client has sent more that waits to be executed than it may.
+    fn exceeds_query_limit(&self, session: &Session) -> bool {
+        session.unexecuted_bytes() > self.core.config.clients.client_query_buffer_limit
     }
 
     /// Executes what the session holds of its input.
@@ -392,15 +400,16 @@ impl Worker {
         } else if session.stall != Stall::None {
             io.pause_reading(token);
             unsent = io.unsent(token);
-        } else if session.unexecuted_bytes() > self.core.config.clients.client_query_buffer_limit {
+        } else if self.exceeds_query_limit(session) {
             let figures = &self.core.shared.figures;
             figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             io.close(token, Close::Now);
         }
         if self.core.exceeds_output_limit(session, io.unsent(token) as u64) {
-            // As in Redis, what was too much is not sent.
+            // As in Redis, what was too much is not sent, nor is anybody else evicted for it.
             io.output(token).clear();
             io.close(token, Close::Now);
+            unsent = 0;
         }
         self.publish(unsent, session);
     }
@@ -427,7 +436,9 @@ impl Worker {
         if input != session.counted_input {
             stats.input_bytes.fetch_add(input - session.counted_input, Ordering::Relaxed);
             session.counted_input = input;
-            session.record.query_bytes.store(input as u64, Ordering::Relaxed);
+            let understood = session.decoder.understood().min(session.input.len()) as u64;
+            session.record.argument_bytes.store(understood, Ordering::Relaxed);
+            session.record.query_bytes.store(input as u64 - understood, Ordering::Relaxed);
             self.core.note_buffers(input as u64, 0, self.core.env.now().0 / 1000);
         }
         session.record.query_capacity.store(session.input.capacity() as u64, Ordering::Relaxed);

@@ -9,9 +9,11 @@ use crate::acl::{Account, Context, Denied};
 use crate::mailbox::{Delivery, Message, Unblocked};
 use crate::session::{Session, Stall};
 use brisk_engine::keyspace::Waiter;
-use brisk_engine::{CommandError, Reply, serve};
+use brisk_engine::serve::{self, Served};
+use brisk_engine::{CommandError, Reply};
 use brisk_reactor::{Control, Token};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
 
@@ -23,32 +25,41 @@ impl Core {
             return;
         }
         let shared = self.shared;
-        let mut deliveries = std::mem::take(&mut self.deliveries);
+        let mut over = Vec::new();
+        let mut last = self.clock.ticks();
         serve::serve(&shared.keyspace, &self.env, |served| {
-            self.stats().changes.add(served.dirty);
-            if let Some(error) = &served.error {
-                self.count_failed_wait(&served.waiter, error);
+            let ticks = self.clock.ticks();
+            over.push((served, self.clock.ns(ticks.wrapping_sub(last))));
+            last = ticks;
+        });
+        // The next command does not pay for this.
+        self.last_ticks = last;
+        for (Served { waiter, replies, dirty, error }, ns) in over {
+            self.stats().changes.add(dirty);
+            if let Some(error) = &error {
+                self.count_error(error);
             }
-            let client = served.waiter.client;
+            // Counted before its client can know.
+            self.book_wait(&waiter, error.is_some(), ns);
+            let client = waiter.client;
             let token = Token::from_u64(client.token);
-            let delivery = Delivery { token, client: client.id, replies: served.replies };
+            let delivery = Delivery { token, client: client.id, replies };
             if client.worker == self.id {
-                deliveries.push_back(delivery);
+                self.deliveries.push_back(delivery);
             } else {
                 shared.mailboxes[client.worker].send(Message::Served(delivery));
             }
-        });
-        self.deliveries = deliveries;
-    }
-}
-
-impl Core {
-    /// A command that was counted when it began to wait has failed after all.
-    fn count_failed_wait(&self, waiter: &Waiter, error: &CommandError) {
-        self.count_error(error);
-        if let Some(row) = self.shared.table.find_spec(waiter.command()) {
-            self.stats().commands[row.id].failed.add(1);
         }
+    }
+
+    /// Counts a command whose wait is over, on whose end `ns` were spent. As from Redis 7.2 on, that
+    /// is when it is counted, not when it began to wait.
+    fn book_wait(&mut self, waiter: &Waiter, failed: bool, ns: u64) {
+        let shared = self.shared;
+        let Some(row) = shared.table.find_spec(waiter.command()) else { return };
+        let Some(record) = shared.clients.find(waiter.client.id) else { return };
+        let ns = ns + waiter.spent_ns.load(Ordering::Relaxed);
+        waiter.with_words(&shared.keyspace, |words| self.book(&record, row, failed, ns, words));
     }
 }
 
@@ -100,10 +111,14 @@ impl Worker {
         let mut delivery = Delivery { token, client, replies: Default::default() };
         let mut reply = Reply::new(&mut delivery.replies, waiter.client.protocol);
         match how {
-            Unblocked::Timeout => reply.null_array(),
+            Unblocked::Timeout => {
+                self.core.book_wait(&waiter, false, 0);
+                reply.null_array()
+            }
             Unblocked::Error => {
                 let error = CommandError::text(UNBLOCKED);
-                self.core.count_failed_wait(&waiter, &error);
+                self.core.count_error(&error);
+                self.core.book_wait(&waiter, true, 0);
                 reply.error(&error)
             }
             Unblocked::Forbidden(denied) => {

@@ -522,3 +522,39 @@ fn object_help_lists_every_subcommand() {
         assert!(help.contains(word), "{word}");
     }
 }
+
+/// As Redis does during CLIENT PAUSE, where a real server shows the same replies and counts.
+#[test]
+fn expired_keys_stay_and_are_hidden_while_the_dataset_is_to_stay_as_it_is() {
+    let mut db = Db::new();
+    db.check("SET gone 1 PX 100", "OK");
+    db.check("SET stays 2", "OK");
+    db.check("HSET h f 1 g 2", "(integer) 2");
+    db.check("HPEXPIRE h 100 FIELDS 1 f", "1) (integer) 1");
+    db.at(1100).env().keeps_expired.set(true);
+    db.events_of(all_events(), "GET gone", &["keymiss gone"]);
+    db.effects("EXISTS gone stays gone", &[]);
+    db.check("EXISTS gone stays gone", "(integer) 1");
+    db.check("TTL gone", "(integer) -2");
+    db.check("MGET stays gone", "1) \"2\"\n2) (nil)");
+    db.check("SORT_RO gone BY gone GET gone", "(empty array)");
+    db.effects("HGETALL h", &[]);
+    db.check("HGETALL h", "1) \"g\"\n2) \"2\"");
+    db.check("HLEN h", "(integer) 1");
+    db.check("KEYS *o*", "(empty array)");
+    db.check("SCAN 0 COUNT 1000 TYPE string", "1) \"0\"\n2) 1) \"stays\"");
+    for _ in 0..50 {
+        assert_ne!(db.run("RANDOMKEY"), "\"gone\"");
+    }
+    db.check("DBSIZE", "(integer) 3");
+    db.invariants();
+    assert_eq!(db.keyspace().totals().expired, 0);
+    // What writes finds the key gone for good: it may create another.
+    db.effects("SET gone 3 NX", &["DEL gone", "SET gone 3 NX"]);
+    db.check("GET gone", "\"3\"");
+    db.env().keeps_expired.set(false);
+    db.effects("HLEN h", &["HDEL h f"]);
+    db.check("DBSIZE", "(integer) 3");
+    assert_eq!(db.keyspace().totals().expired, 1);
+    db.invariants();
+}

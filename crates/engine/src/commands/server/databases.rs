@@ -23,19 +23,27 @@ fn flushall(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     flush(ctx, args, all)
 }
 
-/// Both modes only unlink the tables; another thread frees them.
+/// Both modes only unlink the tables; another thread frees them. Without ASYNC a small database is freed
+/// at once, so that its memory is back when the answer comes.
 fn flush(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
     databases: impl IntoIterator<Item = DbIndex>,
 ) -> Result<Outcome> {
-    if args.remaining() > 0 && !(args.take("ASYNC") || args.take("SYNC")) {
-        return Err(CommandError::Syntax);
+    let mut lazy = ctx.keys.env().settings.lazy_user_flush;
+    if args.remaining() > 0 {
+        lazy = args.take("ASYNC");
+        if !lazy && !args.take("SYNC") {
+            return Err(CommandError::Syntax);
+        }
     }
     args.end()?;
     for db in databases {
         let removed = ctx.keys.flush(db);
         ctx.keys.changed_all(removed);
+    }
+    if !lazy {
+        ctx.keys.env().free_light_tables();
     }
     ctx.keys.invalidate_all();
     // Said even if there was nothing to remove here: a replica may have kept something.

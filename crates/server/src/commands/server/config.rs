@@ -1,7 +1,7 @@
 //! CONFIG: reading, changing and saving the settings, and resetting the statistics.
 
 use crate::call::{Call, Command};
-use crate::config::{Caller, Config, Rejection, Replacement, directives};
+use crate::config::{Added, Caller, Config, Rejection, Replacement, directives};
 use crate::reconfigure::{self, Prepared};
 use crate::shared::Shared;
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
@@ -105,7 +105,8 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     drop(store);
     reconfigure::commit(shared, &old, &new, prepared);
     call.core.refresh_config();
-    if new.memory.maxmemory != old.memory.maxmemory {
+    // Commands that follow in a transaction find what was there; the timers evict afterwards.
+    if new.memory.maxmemory != old.memory.maxmemory && !call.in_exec() {
         make_room(call, new.memory.maxmemory);
     }
     Ok(call.reply.ok())
@@ -124,7 +125,7 @@ fn make_room(call: &mut Call<'_>, maxmemory: u64) {
     ));
     let clock = call.core.clock;
     let begin = clock.ticks();
-    while crate::memory::used() > maxmemory
+    while !call.core.fits_in_memory(maxmemory)
         && clock.ns(clock.ticks().wrapping_sub(begin)) < EVICTION_NS_MAX
         && call.core.make_room()
     {}
@@ -145,12 +146,17 @@ const REWRITE: Command = Command {
 };
 
 fn rewrite(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    rewrite_file(call, Added::Changed)
+}
+
+/// Brings the configuration file up to date.
+pub(super) fn rewrite_file(call: &mut Call<'_>, added: Added) -> Result<Outcome> {
     let shared = call.core.shared;
     let store = store(shared);
     // Users stand in one place: the aclfile, if there is one.
     let has_file = !store.current().security.aclfile.is_empty();
     let lines = if has_file { Vec::new() } else { shared.accounts.config_lines() };
-    let done = store.rewrite(&[Replacement { directive: "user", lines }]);
+    let done = store.rewrite(&[Replacement { directive: "user", lines }], added);
     drop(store);
     match done {
         Ok(()) => {

@@ -16,6 +16,7 @@ type Sub = (&'static str, std::ops::RangeInclusive<usize>, crate::call::ServerHa
 const ANY: usize = usize::MAX;
 
 const SUBCOMMANDS: &[Sub] = &[
+    ("CONFIG-REWRITE-FORCE-ALL", 0..=0, rewrite_all_settings),
     ("DICT-RESIZING", 1..=1, switch_nothing),
     ("DIGEST", 0..=0, debug_keyspace::digest),
     ("DIGEST-VALUE", 0..=ANY, debug_keyspace::digest_value),
@@ -128,6 +129,10 @@ fn error(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.error_text(&text))
 }
 
+fn rewrite_all_settings(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    super::config::rewrite_file(call, crate::config::Added::All)
+}
+
 fn log(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let message = String::from_utf8_lossy(args.bytes()?);
     call.core.shared.log.warning(format_args!("DEBUG LOG: {message}"));
@@ -136,6 +141,8 @@ fn log(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
+        "CONFIG-REWRITE-FORCE-ALL",
+        "    Write all settings into the configuration file, those at their defaults included.",
         "DICT-RESIZING <0|1>",
         "    Accepted without effect: tables always follow the number of their keys.",
         "DIGEST",

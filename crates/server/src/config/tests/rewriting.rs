@@ -20,7 +20,7 @@ fn rewrite_keeps_comments_and_order_and_appends_what_is_new() {
     set(&mut store, &[("save", "900 1"), ("requirepass", "a \"b\""), ("maxmemory", "300mb")])
         .unwrap();
     let users = Replacement { directive: "user", lines: vec!["alice off".into(), "bob on".into()] };
-    store.rewrite(std::slice::from_ref(&users)).unwrap();
+    store.rewrite(std::slice::from_ref(&users), Added::Changed).unwrap();
     let cwd = std::env::current_dir().unwrap();
     let expected = format!(
         "# head\nport 17962\nsave 900 1\nreplica-priority 99\n\nmaxmemory 300mb\nrename-command debug \"\"\n\
@@ -29,7 +29,7 @@ fn rewrite_keeps_comments_and_order_and_appends_what_is_new() {
         cwd.display()
     );
     assert_eq!(std::fs::read_to_string(&file).unwrap(), expected);
-    store.rewrite(&[users]).unwrap();
+    store.rewrite(&[users], Added::Changed).unwrap();
     assert_eq!(std::fs::read_to_string(&file).unwrap(), expected, "a second time changes nothing");
     assert_eq!(std::fs::read_dir(dir.path("")).unwrap().count(), 1, "no temporary file is left");
 }
@@ -37,10 +37,10 @@ fn rewrite_keeps_comments_and_order_and_appends_what_is_new() {
 #[test]
 fn rewrite_without_a_file_or_a_folder_says_so() {
     let store = Store::new(Config::default(), None);
-    let text = store.rewrite(&[]).unwrap_err().to_string();
+    let text = store.rewrite(&[], Added::Changed).unwrap_err().to_string();
     assert_eq!(text, "ERR The server is running without a config file");
     let store = Store::new(Config::default(), Some("/nonexistent/x.conf".into()));
-    let text = store.rewrite(&[]).unwrap_err().to_string();
+    let text = store.rewrite(&[], Added::Changed).unwrap_err().to_string();
     assert_eq!(text, "ERR Rewriting config file: No such file or directory");
 }
 
@@ -85,6 +85,7 @@ proptest! {
             &b""[..], b"save 1 1\nsave 2 2\nsave 3 3\n", b"maxmemory 5mb\n# x\nbind 1.1.1.1\nsave \"\"",
             b"client-output-buffer-limit normal 1 1 1\nreplicaof a 5\nslaveof b 6\nnonsense \"\n",
         ]),
+        added in prop::sample::select(vec![Added::Changed, Added::All]),
     ) {
         let rows: Vec<_> = directives::all().filter(|row| row.is_setting()).collect();
         let mut config = Config::default();
@@ -97,7 +98,7 @@ proptest! {
         }
         config.cluster.cluster_enabled = false;
         config.normalise();
-        let written = rewrite::merge(old, &config, &[]);
+        let written = rewrite::merge(old, &config, &[], added);
         let readable: Vec<u8> = written
             .split_inclusive(|b| *b == b'\n')
             .filter(|line| !line.starts_with(b"nonsense"))

@@ -236,17 +236,20 @@ fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64
     let published = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
     let capacity = published(&record.query_capacity);
     let query = own.map_or_else(|| published(&record.query_bytes), |own| own.query_bytes);
-    let words = own.map_or(0, |own| own.words_bytes);
+    let understood = published(&record.argument_bytes);
+    let words = own.map_or(understood, |own| own.words_bytes);
     let replies = own.map_or(0, |own| own.reply_bytes);
     let output = published(&record.output_bytes);
     let queued = published(&record.queued_memory);
     let seconds_since = |moment_ms: u64| now_ms.saturating_sub(moment_ms) / 1000;
     let texts = record.texts();
     let own_bytes = own.map_or(0, |own| own.query_bytes.saturating_sub(capacity));
-    let memory = record.weight.bytes() + own_bytes + words + replies;
+    let own_words = own.map_or(0, |own| own.words_bytes);
+    let memory = record.weight.bytes() + own_bytes + own_words + replies;
     let user = if texts.user.is_empty() { super::DEFAULT_USER } else { &texts.user };
     // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
-    // what the kernel has not taken is the output list. Words are never copied (`argv-mem`).
+    // what the kernel has not taken is the output list. Words are never copied: `argv-mem` is the
+    // part of the input that they take.
     let listens = |space: Space| record.subscriptions[space.index()].load(Ordering::Relaxed);
     let written = writeln!(
         text,
@@ -267,7 +270,7 @@ fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64
         listens(Space::Pattern),
         listens(Space::ShardChannel),
         record.queued.load(Ordering::Relaxed),
-        capacity.saturating_sub(query),
+        capacity.saturating_sub(query + understood),
         u8::from(output > 0),
         events(record, output),
         record.redirect.load(Ordering::Relaxed),

@@ -44,7 +44,6 @@ impl Kind {
         const WORDS: &[(&str, Kind)] = &[
             ("normal", Kind::Normal),
             ("master", Kind::Primary),
-            ("primary", Kind::Primary),
             ("slave", Kind::Replica),
             ("replica", Kind::Replica),
             ("pubsub", Kind::PubSub),

@@ -52,6 +52,8 @@ fn pause(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         .filter(|until| i64::try_from(*until).is_ok())
         .ok_or_else(|| CommandError::text("ERR timeout is out of range"))?;
     call.core.shared.begin_pause(what, until, now);
+    // It is in force for what follows in the same transaction.
+    call.core.pause_in_force();
     Ok(call.reply.ok())
 }
 
@@ -71,6 +73,7 @@ pub(super) const UNPAUSE: Command = Command {
 
 fn unpause(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     call.core.shared.end_pause();
+    call.core.pause_in_force();
     Ok(call.reply.ok())
 }
 
