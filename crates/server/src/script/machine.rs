@@ -121,7 +121,7 @@ impl Machine {
             }
             return Ok(entry);
         }
-        let script = Scripts::read(source, digest, &self.shared.table)
+        let script = Scripts::read(source, digest, self.shared.table)
             .map_err(|text| error_with(b"ERR ", &text))?;
         let entry = self.compile(Arc::clone(&script))?;
         let kept = self.shared.scripts.keep(script, loaded);
