@@ -168,6 +168,73 @@ fn who_waits_is_served_behind_the_command_that_serves_him() {
 }
 
 #[test]
+fn scripts_are_told_as_what_they_changed_and_functions_as_they_are() {
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    let mut stream = Stream::attach(&server);
+    conn.cmd("EVAL \"return redis.call('get', KEYS[1])\" 1 a");
+    conn.cmd("EVAL \"return redis.call('incr', KEYS[1])\" 1 a");
+    stream.expect(&["select 0", "incr a"]);
+    let two = "redis.call('set', 'undeclared', 'x') redis.call('del', KEYS[1]) return 1";
+    conn.call(&["EVAL", two, "1", "a"]);
+    stream.expect(&["multi", "set undeclared x", "del a", "exec"]);
+    let code = "#!lua name=lib\nredis.register_function('f', function() return 1 end)";
+    conn.call(&["FUNCTION", "LOAD", code]);
+    stream.expect(&[&format!("function load {code}")]);
+    assert_reply!(conn, "FCALL f 0", "(integer) 1");
+    conn.call(&["FUNCTION", "LOAD", code]);
+    conn.cmd("FUNCTION DELETE nothing");
+    conn.cmd("FUNCTION DELETE lib");
+    conn.cmd("FUNCTION FLUSH");
+    stream.expect(&["function delete lib", "function flush"]);
+    conn.cmd("MULTI");
+    conn.cmd("SET b 1");
+    conn.call(&["FUNCTION", "LOAD", code]);
+    conn.cmd("EXEC");
+    stream.expect(&["multi", "set b 1", &format!("function load {code}"), "exec"]);
+}
+
+/// The libraries of the snapshot, and what becomes of them afterwards.
+#[test]
+fn a_real_redis_follows_functions() {
+    let server = with_workers(2).start();
+    let [mut conn, mut other] = server.connections();
+    let code = |library: &str, name: &str, result: u32| {
+        format!(
+            "#!lua name={library}\nredis.register_function('{name}', function() return {result} end)"
+        )
+    };
+    conn.call(&["FUNCTION", "LOAD", &code("kept", "k", 1)]);
+    conn.call(&["FUNCTION", "LOAD", &code("gone", "g", 1)]);
+    let replica = Launch::redis().set("replicaof", &format!("127.0.0.1 {}", server.port())).start();
+    replica.wait_for_info("master_link_status", |status| status == "up");
+    conn.cmd("FUNCTION DELETE gone");
+    other.call(&["FUNCTION", "LOAD", "REPLACE", &code("kept", "k", 2)]);
+    conn.call(&["FUNCTION", "LOAD", &code("new", "n", 3)]);
+    let Reply::Bulk(payload) = conn.cmd("FUNCTION DUMP") else { panic!("a payload") };
+    let offset = || server.info("master_repl_offset");
+    let caught_up = || replica.info("slave_repl_offset") == offset();
+    wait_until("the replica to have all", caught_up);
+    let mut follower = replica.connect();
+    let names = |conn: &mut Conn| {
+        let listed = conn.cmd("FUNCTION LIST");
+        let name = |library: &Reply| library.elements()[1].text();
+        let mut names: Vec<String> = listed.elements().into_iter().map(name).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&mut follower), ["kept", "new"]);
+    let listed = follower.cmd("FUNCTION LIST LIBRARYNAME kept WITHCODE").to_string();
+    assert!(listed.contains("return 2"), "{listed}");
+    conn.cmd("FUNCTION FLUSH ASYNC");
+    wait_until("the replica to have all", caught_up);
+    assert_eq!(names(&mut follower), [""; 0]);
+    assert_eq!(other.call(&[b"FUNCTION".as_slice(), b"RESTORE", &payload]).to_string(), "OK");
+    wait_until("the replica to have all", caught_up);
+    assert_eq!(names(&mut follower), ["kept", "new"]);
+}
+
+#[test]
 fn a_snapshot_and_what_follows_do_not_overlap() {
     let server = with_workers(2).start();
     let [mut one, mut two] = server.connections();

@@ -166,12 +166,6 @@ fn scripts_are_atomic_whatever_they_declare() {
         ("redis.call('INCR', KEYS[1]) redis.call('INCR', 'b') return 1", 1),
         ("redis.call('INCR', KEYS[1]) redis.call('INCR', KEYS[2]) return 1", 2),
     ];
-    // Two scripts that at the same moment go beyond their keys for the first time, after a write, get
-    // into each other's way; from then on they run alone.
-    for (source, keys) in sources {
-        eval(&mut conn, source, keys, &["a", "b"][..keys]);
-    }
-    conn.cmd("MSET a 0 b 0");
     std::thread::scope(|scope| {
         for (source, keys) in sources {
             let server = &server;
@@ -195,6 +189,138 @@ fn scripts_are_atomic_whatever_they_declare() {
     });
     let total = (3 * TURNS).to_string();
     assert_reply!(conn, "MGET a b", format!("1) \"{total}\"\n2) \"{total}\""));
+}
+
+/// Scripts go beyond their keys after a write, each for the first time, while others do the same and
+/// hold what they need.
+#[test]
+fn scripts_that_surprise_each_other_all_end_well() {
+    const ROUNDS: usize = 60;
+    const CLIENTS: usize = 4;
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    for round in 0..ROUNDS {
+        conn.cmd("MSET a 0 b 0 c 0 d 0");
+        let start = std::sync::Barrier::new(CLIENTS);
+        std::thread::scope(|scope| {
+            for client in 0..CLIENTS {
+                let (server, start) = (&server, &start);
+                scope.spawn(move || {
+                    let mut conn = server.connect();
+                    let own = ["a", "b", "c", "d"][client];
+                    let next = ["b", "c", "d", "a"][client];
+                    // Another script in each round; at first its arguments take it nowhere else.
+                    let source = format!(
+                        "redis.call('INCR', KEYS[1]) for i = 1, #ARGV do redis.call('INCR', \
+                         ARGV[i]) end return {round}"
+                    );
+                    let reply = format!("(integer) {round}");
+                    assert_eq!(eval(&mut conn, &source, 1, &[own]).to_string(), reply);
+                    start.wait();
+                    for _ in 0..5 {
+                        let ended = eval(&mut conn, &source, 1, &[own, next, own]).to_string();
+                        assert_eq!(ended, reply);
+                    }
+                });
+            }
+        });
+        // Once alone, and five times three.
+        assert_reply!(conn, "MGET a b c d", "1) \"16\"\n2) \"16\"\n3) \"16\"\n4) \"16\"");
+    }
+}
+
+/// Neither waits for the end of the other, which does not come.
+#[test]
+fn two_runaway_scripts_on_two_workers_are_both_killed() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = with_workers(2).set("busy-reply-threshold", "50").start();
+    let mut conn = server.connect();
+    let mut runners: Vec<Conn> = (0..4).map(|_| server.connect()).collect();
+    for (at, runner) in runners.iter_mut().enumerate() {
+        runner.send(&format!("EVAL \"while true do end return {at}\" 1 key:{at}"));
+    }
+    // Those that find a worker without a script run; the others hear at once that it is busy.
+    for runner in &mut runners {
+        wait_until("each is killed or refused", || {
+            conn.cmd("SCRIPT KILL");
+            runner.has_reply_within(Duration::from_millis(10))
+        });
+        let end = runner.reply().to_string();
+        assert!(end.contains("killed by user") || end == BUSY, "{end}");
+    }
+    wait_until("the server serves again", || conn.cmd("PING").to_string() == "PONG");
+}
+
+/// A script that wrote and needs a key that a slow script keeps waits for that one's end.
+#[test]
+fn a_script_that_wrote_waits_for_keys_of_a_slow_one() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = with_workers(2).set("busy-reply-threshold", "50").start();
+    let mut conn = server.connect();
+    // One client of each worker.
+    let mut clients: Vec<Conn> = (0..2).map(|_| server.connect()).collect();
+    let mut wrote = clients.pop().unwrap();
+    let mut runner = clients.pop().unwrap();
+    runner.send("EVAL \"while true do end\" 1 mine");
+    wait_until("the script is slow", || conn.cmd("GET mine").to_string() == BUSY);
+    assert_reply!(conn, "GET free", "(nil)");
+    let source = "redis.call('INCR', KEYS[1]) redis.call('INCR', 'free') \
+                  return redis.call('INCR', 'mine')";
+    wrote.send(&format!("EVAL \"{source}\" 1 own"));
+    if wrote.has_reply_within(Duration::from_millis(500)) {
+        // Both are clients of one worker, which has one interpreter.
+        assert_eq!(wrote.reply().to_string(), BUSY);
+        assert_reply!(conn, "SCRIPT KILL", "OK");
+        return;
+    }
+    assert_reply!(conn, "GET own", BUSY);
+    assert_reply!(conn, "SCRIPT KILL", "OK");
+    assert!(runner.reply().to_string().contains("killed by user"));
+    assert_eq!(wrote.reply().to_string(), "(integer) 1");
+    assert_reply!(conn, "MGET own free mine", "1) \"1\"\n2) \"1\"\n3) \"1\"");
+}
+
+#[test]
+fn a_slow_script_in_a_transaction_is_killed_as_well() {
+    for workers in [1, 2] {
+        let server = with_workers(workers).set("busy-reply-threshold", "50").start();
+        let [mut runner, mut conn] = server.connections();
+        for line in [
+            "MULTI",
+            "SELECT 3",
+            "SET before 1",
+            "EVAL \"redis.call('SELECT', 5) while true do end\" 0",
+            "INCR before",
+            "EVAL \"while true do end\" 0",
+            "SELECT 4",
+            "SET after 1",
+        ] {
+            runner.cmd(line);
+        }
+        runner.send("EXEC");
+        wait_until("the script is slow", || conn.cmd("GET before").to_string() == BUSY);
+        assert_reply!(conn, "FUNCTION KILL", BUSY);
+        wait_until("both are killed", || {
+            conn.cmd("SCRIPT KILL");
+            runner.has_reply_within(Duration::from_millis(10))
+        });
+        let reply = runner.reply();
+        let parts: Vec<String> = reply.elements().iter().map(|part| part.to_string()).collect();
+        assert_eq!(parts.len(), 7, "{reply}");
+        assert_eq!(parts[..2], ["OK", "OK"]);
+        assert!(parts[2].contains("killed by user"), "{reply}");
+        assert_eq!(parts[3], "(integer) 2");
+        assert!(parts[4].contains("killed by user"), "{reply}");
+        assert_eq!(parts[5..], ["OK", "OK"]);
+        assert_reply!(runner, "GET after", "\"1\"");
+        assert_reply!(conn, "SELECT 3", "OK");
+        assert_reply!(conn, "GET before", "\"2\"");
+        assert_reply!(conn, "GET after", "(nil)");
+    }
 }
 
 #[test]

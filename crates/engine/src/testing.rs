@@ -203,7 +203,7 @@ impl Db {
         let words: Vec<_> = lines.iter().map(|line| split(line)).collect();
         let slot = |key: &PreparedKey| (self.selected, key.slot);
         let prepared = words.iter().flat_map(|words| self.prepare(words).unwrap_or_default());
-        let places = prepared.map(|key| slot(&key)).collect();
+        let places = prepared.map(|key| slot(&key));
         self.env.armed.set(Armed::PROPAGATE);
         let mut unit = Unit::holding(&self.keyspace, &self.env, places).expect("nobody else runs");
         let got: Vec<String> = words
@@ -353,7 +353,7 @@ impl Db {
 
     /// Whether a transaction that watches would run now. Ends the watches.
     pub fn settles(&self, watches: &mut Watches) -> bool {
-        let places = watches.places().collect();
+        let places = watches.places();
         let mut unit = Unit::holding(&self.keyspace, &self.env, places).expect("nobody else runs");
         let intact = unit.settle(&self.env, watches);
         unit.finish(&self.env);

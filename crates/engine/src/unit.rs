@@ -23,8 +23,12 @@ impl<'k> Unit<'k> {
     ///
     /// # Errors
     /// [`crate::CommandError::SlotBusy`] if another thread holds one of the slots.
-    pub fn holding(keyspace: &'k Keyspace, env: &Env, places: Vec<Place>) -> Result<Unit<'k>> {
-        let held = Some(Locks::take(keyspace, places)?);
+    pub fn holding(
+        keyspace: &'k Keyspace,
+        env: &Env,
+        places: impl IntoIterator<Item = Place>,
+    ) -> Result<Unit<'k>> {
+        let held = Some(Locks::take(keyspace, places.into_iter())?);
         env.aftermath.borrow_mut().begin_unit();
         Ok(Unit { keyspace, held })
     }

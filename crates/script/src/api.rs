@@ -8,16 +8,28 @@ use crate::host::{Called, Words};
 use crate::interpreter::{State, Version, stopped};
 use crate::libraries;
 use crate::random::Random;
-use crate::to_lua::convert;
+use crate::room::{Bounded, Unbounded};
+use crate::to_lua::{convert, short_text};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
 use brisk_structures::sha1::sha1;
 use mlua::chunk::ChunkMode;
-use mlua::{Lua, MultiValue, Result, Table, Value};
+use mlua::{BString, Either, Lua, MultiValue, Result, Table, Value};
 use std::rc::Rc;
 
 /// A value, and `true` if it is an error to raise.
 type Answer = (Value, Option<bool>);
+
+/// What a command answered, and what that is: nothing said if it is the value as it stands. A text
+/// goes to the machine without a handle; behind it the bound on memory is in force again.
+type CallAnswer = (Either<String, Value>, Option<u8>, Bounded);
+
+/// The text of a status reply.
+const STATUS: u8 = 1;
+/// An error, which `redis.call` raises.
+const ERROR: u8 = 2;
+/// Nothing: the command is to be asked for again after a pause.
+const WAIT: u8 = 3;
 
 const LOG_LEVEL_MAX: f64 = 3.0;
 
@@ -28,7 +40,23 @@ pub(crate) fn host_table(lua: &Lua, state: &Rc<State>, version: &Version) -> Res
         let state = Rc::clone(state);
         host.raw_set(name, lua.create_function(move |lua, args| run(lua, &state, args))?)
     };
-    set("call", call)?;
+    let with_words = |name: &str, at: fn(&Lua, &State, MultiValue) -> Result<CallAnswer>| {
+        let state = Rc::clone(state);
+        host.raw_set(name, lua.create_function(move |lua, args| at(lua, &state, args))?)
+    };
+    with_words("call", call)?;
+    let two = Rc::clone(state);
+    host.raw_set(
+        "call_two",
+        lua.create_function(move |lua, (a, b): (BString, BString)| call_texts(lua, &two, &[a, b]))?,
+    )?;
+    let three = Rc::clone(state);
+    host.raw_set(
+        "call_three",
+        lua.create_function(move |lua, (a, b, c): (BString, BString, BString)| {
+            call_texts(lua, &three, &[a, b, c])
+        })?,
+    )?;
     set("log", log)?;
     set("sha1hex", sha1hex)?;
     set("setresp", setresp)?;
@@ -116,37 +144,73 @@ fn collect(words: &mut Words, args: &MultiValue) -> std::result::Result<(), &'st
     Ok(())
 }
 
-fn call(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
+/// An error that `redis.call` raises.
+fn raise_call(lua: &Lua, text: &str) -> Result<CallAnswer> {
+    Ok((Either::Right(Value::Table(refused(lua, text)?)), Some(ERROR), Bounded))
+}
+
+/// A command of any words.
+fn call(lua: &Lua, state: &State, args: MultiValue) -> Result<CallAnswer> {
+    run_command(lua, state, |words| collect(words, &args))
+}
+
+/// A command of some strings, which is what most are: they need no handles.
+fn call_texts(lua: &Lua, state: &State, texts: &[BString]) -> Result<CallAnswer> {
+    run_command(lua, state, |words| {
+        words.clear();
+        texts.iter().for_each(|text| words.push(text));
+        Ok(())
+    })
+}
+
+fn run_command(
+    lua: &Lua,
+    state: &State,
+    collect: impl FnOnce(&mut Words) -> std::result::Result<(), &'static str>,
+) -> Result<CallAnswer> {
     if state.stop.get() {
         return Err(stopped());
     }
+    let unbounded = Unbounded::begin(lua)?;
     let (Ok(mut words), Ok(mut reply)) =
         (state.words.try_borrow_mut(), state.reply.try_borrow_mut())
     else {
-        return raise(lua, "recursive call of redis.call");
+        return raise_call(lua, "recursive call of redis.call");
     };
-    if let Err(text) = collect(&mut words, &args) {
-        return raise(lua, text);
+    if let Err(text) = collect(&mut words) {
+        return raise_call(lua, text);
     }
     reply.clear();
-    match state.host.call(&words, state.protocol.get(), &mut reply) {
+    let answer = match state.host.call(&words, state.protocol.get(), &mut reply) {
         Called::Replied => {
-            let converted = convert(lua, &reply)?;
+            let answer = answer(lua, &reply)?;
             if reply.capacity() > State::REPLY_KEPT_MAX {
                 *reply = Vec::new();
             }
-            Ok((converted.value, converted.is_error.then_some(true)))
+            answer
         }
         Called::Refused(text) => {
             let table = refused(lua, &text)?;
             table.raw_set("ignore_error_stats_update", true)?;
-            Ok((Value::Table(table), Some(true)))
+            (Either::Right(Value::Table(table)), Some(ERROR), Bounded)
         }
+        Called::Wait => (Either::Right(Value::Nil), Some(WAIT), Bounded),
         Called::Abandoned => {
             state.stop.set(true);
-            Err(stopped())
+            return Err(stopped());
         }
+    };
+    unbounded.until_answered();
+    Ok(answer)
+}
+
+/// What the script gets for a reply.
+fn answer(lua: &Lua, reply: &[u8]) -> Result<CallAnswer> {
+    if let Some((text, is_status)) = short_text(reply) {
+        return Ok((Either::Left(text.to_owned()), is_status.then_some(STATUS), Bounded));
     }
+    let converted = convert(lua, reply)?;
+    Ok((Either::Right(converted.value), converted.is_error.then_some(ERROR), Bounded))
 }
 
 fn log(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {

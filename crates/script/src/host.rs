@@ -44,6 +44,8 @@ pub enum Called {
     Replied,
     /// It may not run. The text goes without a code word if that is `ERR`, else behind a `-`.
     Refused(String),
+    /// It may run later: the script is to be suspended, and to ask again when it goes on.
+    Wait,
     /// The whole script is to stop here, and what it did so far is to be forgotten.
     Abandoned,
 }

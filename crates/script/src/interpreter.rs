@@ -9,19 +9,24 @@ use crate::header::ScriptFlags;
 use crate::host::{Host, Pace, Words};
 use crate::libraries;
 use crate::random::Random;
+use crate::room::{self, Bounded, MEMORY_BYTES_MAX, Unbounded};
 use crate::to_reply::{self, Dialect};
 use brisk_resp::Protocol;
+use brisk_resp::reply::encode;
 use mlua::chunk::{ChunkMode, Compiler};
-use mlua::{Function, Lua, LuaOptions, Result, StdLib, Table, Thread, Value, VmState};
+use mlua::{
+    BString, Either, Function, Lua, LuaOptions, Result, StdLib, Table, Thread, Value, Variadic,
+    VmState,
+};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Memory that one interpreter may take, in bytes. What needs more ends with an error.
-pub const MEMORY_BYTES_MAX: usize = 512 * 1024 * 1024;
 /// Below this the collector is left to itself; above, garbage is collected when it has doubled.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
 /// Steps (calls, returns, turns of loops) between two questions to the host.
 const STEPS_PER_QUESTION: u32 = 64;
+/// Words that are handed over one by one; more come as two tables.
+const WORDS_MAX: usize = 48;
 /// Bytes of an error's text, at most.
 const ERROR_BYTES_MAX: usize = 4096;
 
@@ -57,7 +62,7 @@ impl State {
     pub(crate) const REPLY_KEPT_MAX: usize = 64 * 1024;
 
     /// Called by the machine at every step.
-    fn step(&self) -> Result<VmState> {
+    fn step(&self, lua: &Lua) -> Result<VmState> {
         if self.stop.get() {
             return Err(stopped());
         }
@@ -67,6 +72,7 @@ impl State {
             return Ok(VmState::Continue);
         }
         self.steps.set(0);
+        room::bound(lua)?;
         match self.host.pace() {
             Pace::GoOn => Ok(VmState::Continue),
             Pace::Suspend => Ok(VmState::Yield),
@@ -81,6 +87,26 @@ impl State {
 /// The error that ends a script which was stopped; nobody reads it.
 pub(crate) fn stopped() -> mlua::Error {
     mlua::Error::runtime("script stopped")
+}
+
+/// What the prelude's `runner` yields at the end of a script: one of the numbers below, the text that
+/// the script returned, or else the value. Nothing at all if the script was suspended.
+type Yielded = (Option<i32>, Option<BString>, Value);
+
+const FAILED: i32 = 1;
+const ERROR_REPLY: i32 = 2;
+const STATUS_REPLY: i32 = 3;
+/// A table without a field that has a meaning.
+const LIST: i32 = 4;
+
+/// A word on its way to a script. UTF-8 needs no handle. The last one sets the bound on memory.
+type Handed<'a> = Either<Either<&'a str, BString>, Bounded>;
+
+fn handed(word: &[u8]) -> Handed<'_> {
+    Either::Left(match std::str::from_utf8(word) {
+        Ok(text) => Either::Left(text),
+        Err(_) => Either::Right(BString::from(word)),
+    })
 }
 
 /// A compiled script or function.
@@ -167,7 +193,7 @@ impl Interpreter {
         lua.globals().set_safeenv(true);
         let thread = lua.create_thread(runner.clone())?;
         let steps = Rc::clone(&state);
-        lua.set_interrupt(move |_| steps.step());
+        lua.set_interrupt(move |lua| steps.step(lua));
         let compiler = Compiler::new()
             .set_optimization_level(1)
             .set_debug_level(1)
@@ -257,10 +283,7 @@ impl Interpreter {
         out: &mut Vec<u8>,
     ) -> Ended {
         self.begin();
-        let resumed = self.words(keys).and_then(|keys| {
-            let argv = self.words(argv)?;
-            self.thread.resume((is_eval, &script.0, keys, argv))
-        });
+        let resumed = self.hand_over(script, is_eval, keys, argv);
         self.ended(resumed, protocol, out)
     }
 
@@ -283,6 +306,25 @@ impl Interpreter {
         state.protocol.set(Protocol::Resp2);
     }
 
+    /// Resumes the coroutine with a script and its words.
+    fn hand_over<'a>(
+        &self,
+        script: &Script,
+        is_eval: bool,
+        keys: impl ExactSizeIterator<Item = &'a [u8]>,
+        argv: impl ExactSizeIterator<Item = &'a [u8]>,
+    ) -> Result<Yielded> {
+        let _unbounded = Unbounded::begin(&self.lua)?;
+        let count = keys.len();
+        if count + argv.len() > WORDS_MAX {
+            let (keys, argv) = (self.words(keys)?, self.words(argv)?);
+            return self.thread.resume((is_eval, &script.0, -1, keys, argv, Bounded));
+        }
+        let words: Variadic<Handed<'_>> =
+            keys.chain(argv).map(handed).chain([Either::Right(Bounded)]).collect();
+        self.thread.resume((is_eval, &script.0, count, words))
+    }
+
     fn words<'a>(&self, words: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Table> {
         let table = self.lua.create_table_with_capacity(words.len(), 0)?;
         for (at, word) in words.enumerate() {
@@ -291,34 +333,34 @@ impl Interpreter {
         Ok(table)
     }
 
-    /// What a yield of the coroutine means: a boolean and a value at the end of a script, nothing if
-    /// it was suspended.
-    fn ended(
-        &mut self,
-        resumed: Result<(Option<bool>, Value)>,
-        protocol: Protocol,
-        out: &mut Vec<u8>,
-    ) -> Ended {
+    /// What a yield of the coroutine means.
+    fn ended(&mut self, resumed: Result<Yielded>, protocol: Protocol, out: &mut Vec<u8>) -> Ended {
         let ended = match resumed {
             _ if self.state.stop.get() => Ended::Stopped,
-            Ok((None, _)) => return Ended::Suspended,
-            Ok((Some(true), value)) => self.reply(&value, protocol, out),
-            Ok((Some(false), value)) => Ended::Failed(failure(&value)),
+            Ok((None, ..)) => return Ended::Suspended,
+            Ok((Some(FAILED), _, value)) => Ended::Failed(failure(&value)),
+            Ok((Some(ERROR_REPLY), _, value)) => {
+                Ended::Failed(Failure { at: None, ..failure(&value) })
+            }
+            Ok((Some(STATUS_REPLY), text, _)) => {
+                encode::simple(out, &text.unwrap_or_default());
+                Ended::Replied
+            }
+            Ok((Some(_), Some(text), _)) => {
+                encode::bulk(out, &text);
+                Ended::Replied
+            }
+            Ok((Some(kind), None, value)) => self.reply(&value, kind == LIST, protocol, out),
             Err(error) => Ended::Failed(plain_failure(first_line(&error).as_bytes())),
         };
         self.settle();
         ended
     }
 
-    fn reply(&self, value: &Value, protocol: Protocol, out: &mut Vec<u8>) -> Ended {
-        if let Value::Table(table) = value
-            && let Ok(Value::String(_)) = table.raw_get::<Value>("err")
-        {
-            return Ended::Failed(Failure { at: None, ..failure(value) });
-        }
+    fn reply(&self, value: &Value, is_list: bool, protocol: Protocol, out: &mut Vec<u8>) -> Ended {
         let dialect = Dialect { client: protocol, script: self.state.protocol.get() };
         let begin = out.len();
-        match to_reply::encode(value, dialect, out) {
+        match to_reply::encode(value, is_list, dialect, out) {
             Ok(()) => Ended::Replied,
             Err(error) => {
                 out.truncate(begin);

@@ -13,11 +13,13 @@
 //!
 //! | file | about |
 //! |---|---|
-//! | `interpreter` | compiling, running, suspending, stopping; memory |
+//! | `interpreter` | compiling, running, suspending, stopping |
+//! | `room` | the bound on memory |
 //! | `host` | what an interpreter asks of the server |
 //! | `api` | the functions behind `redis.*`, `math.random` and `loadstring` |
 //! | `prelude.luau` | the globals that scripts find |
 //! | `to_lua`, `to_reply` | values: from a command's reply, and to the client's |
+//! | `confined` | whether a text shows that a script uses only the keys it declares |
 //! | `header` | the `#!lua` line of scripts and libraries |
 //! | `libraries` | cjson, cmsgpack, struct and bit |
 //!
@@ -28,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+pub mod confined;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod header;
@@ -35,8 +38,10 @@ mod host;
 mod interpreter;
 pub mod libraries;
 mod random;
+mod room;
 mod to_lua;
 mod to_reply;
 
 pub use host::{Called, Host, Pace, Words};
-pub use interpreter::{Ended, Failure, Interpreter, MEMORY_BYTES_MAX, Registered, Script, Version};
+pub use interpreter::{Ended, Failure, Interpreter, Registered, Script, Version};
+pub use room::MEMORY_BYTES_MAX;

@@ -10,6 +10,7 @@
 //! | `|` | the value behind the attributes |
 //! | `%`, `~`, `=` | `{map=…}`, `{set=…}`, `{verbatim_string={string=…, format=…}}` |
 
+use crate::room::check;
 use mlua::{Lua, Result, Value};
 
 /// Elements that room is made for ahead, at most.
@@ -26,6 +27,26 @@ pub(crate) fn convert(lua: &Lua, reply: &[u8]) -> Result<Converted> {
     let is_error = reply.first() == Some(&b'-');
     let value = Reader { lua, rest: reply }.value()?;
     Ok(Converted { value, is_error })
+}
+
+/// The text of a string or status that is the whole reply, and whether it is a status; `None` if it
+/// is long, or no UTF-8: then it goes the long way.
+pub(crate) fn short_text(reply: &[u8]) -> Option<(&str, bool)> {
+    let text = match reply {
+        [b'+', line @ .., b'\r', b'\n'] => return Some((std::str::from_utf8(line).ok()?, true)),
+        [b'$', digit @ b'0'..=b'9', b'\r', b'\n', text @ .., b'\r', b'\n']
+            if text.len() == usize::from(*digit - b'0') =>
+        {
+            text
+        }
+        [b'$', tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', b'\n', text @ .., b'\r', b'\n']
+            if text.len() == 10 * usize::from(*tens - b'0') + usize::from(*ones - b'0') =>
+        {
+            text
+        }
+        _ => return None,
+    };
+    Some((std::str::from_utf8(text).ok()?, false))
 }
 
 struct Reader<'a> {
@@ -122,6 +143,7 @@ impl<'a> Reader<'a> {
         for at in 1..=len {
             let value = self.value()?;
             table.raw_set(at, value)?;
+            check(self.lua)?;
         }
         Ok(Value::Table(table))
     }
@@ -134,6 +156,7 @@ impl<'a> Reader<'a> {
             if !key.is_nil() {
                 map.raw_set(key, value)?;
             }
+            check(self.lua)?;
         }
         self.wrapped("map", map)
     }
@@ -146,6 +169,7 @@ impl<'a> Reader<'a> {
             if !member.is_nil() {
                 set.raw_set(member, true)?;
             }
+            check(self.lua)?;
         }
         self.wrapped("set", set)
     }

@@ -16,9 +16,17 @@ pub(crate) struct Dialect {
     pub(crate) script: Protocol,
 }
 
-/// Appends the reply.
-pub(crate) fn encode(value: &Value, dialect: Dialect, out: &mut Vec<u8>) -> Result<()> {
-    encode_at(value, dialect, out, 0)
+/// Appends the reply. `is_list`: it is a table none of whose fields has a meaning.
+pub(crate) fn encode(
+    value: &Value,
+    is_list: bool,
+    dialect: Dialect,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    match value {
+        Value::Table(table) if is_list => encode_list(table, dialect, out, 1),
+        _ => encode_at(value, dialect, out, 0),
+    }
 }
 
 fn encode_at(value: &Value, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
@@ -45,10 +53,13 @@ fn truncated(number: f64) -> i64 {
 }
 
 fn encode_table(table: &Table, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
-    let Dialect { client, .. } = dialect;
     if encode_named(table, dialect, out, depth)? {
         return Ok(());
     }
+    encode_list(table, dialect, out, depth)
+}
+
+fn encode_list(table: &Table, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
     let begin = out.len();
     let mut count = 0;
     loop {
@@ -59,7 +70,7 @@ fn encode_table(table: &Table, dialect: Dialect, out: &mut Vec<u8>, depth: usize
         encode_at(&element, dialect, out, depth)?;
         count += 1;
     }
-    encode::insert_aggregate(out, begin, client, Aggregate::Array, count);
+    encode::insert_aggregate(out, begin, dialect.client, Aggregate::Array, count);
     Ok(())
 }
 

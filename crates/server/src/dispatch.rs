@@ -11,10 +11,10 @@ use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Scope};
 use brisk_engine::ctx::Blocking;
-use brisk_engine::effect::Armed;
+use brisk_engine::effect::{Armed, propagate_beside};
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::keyspace::Client;
-use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
+use brisk_engine::{Args, CommandError, DbIndex, Outcome, Reply, ReplyBuffer, Result};
 use brisk_structures::entry::KEY_LEN_MAX;
 use std::sync::atomic::Ordering;
 
@@ -237,11 +237,24 @@ impl Core {
                     // What its commands tell of the client names it.
                     self.note_last(session, row);
                 }
-                run(&mut Call { core: self, session, reply, row, prepared }, args)?
+                let outcome = run(&mut Call { core: self, session, reply, row, prepared }, args)?;
+                self.propagate_server(row, session.db, args);
+                outcome
             }
         };
         drop(still);
         Ok(outcome)
+    }
+
+    /// Has a command repeated elsewhere that changes something beside the keys, such as FUNCTION LOAD.
+    /// Everybody else stands still for those, so the order of their tickets is that of the changes.
+    #[inline]
+    pub(crate) fn propagate_server(&self, row: &Row, db: DbIndex, args: &Args<'_>) {
+        if row.has(Flags::WRITE) {
+            debug_assert_eq!(row.spec.scope, Scope::Quiescent);
+            let words: Vec<&[u8]> = args.words().collect();
+            propagate_beside(&self.shared.keyspace, &self.env, db, &words);
+        }
     }
 
     /// Closes without an answer: what a browser was made to send must not be executed, nor tell it

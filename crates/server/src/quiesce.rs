@@ -9,12 +9,17 @@
 //!  2. A worker that changes its state looks at `requested` afterwards, a quiescer sets `requested`
 //!     before it looks at states, both with a sequentially consistent fence in between: one of them
 //!     sees the other.
-//!  3. Whoever waits, for a stop to end or for the right to stop others, is IDLE: two quiescers
-//!     cannot wait for each other. The one exception stops others amid a unit: it does not count as
-//!     idle, so nobody else can have stopped all, and who tries gives way to it.
-//!  4. While something refuses stillness (a script that takes long), nobody gets it, and who waits for
-//!     it gives up. Only such a script itself may still stop the others amid its unit, and an operator
-//!     who changes what no script sees (`stop_others_despite_refusal`).
+//!  3. Whoever waits for a stop to end, or for the right to stop others between two commands, is IDLE,
+//!     so two of them cannot wait for each other.
+//!  4. Who asks amid a unit is AMID meanwhile: it executes nothing and keeps its slots. To have
+//!     *everything* ([`Quiesce::stop_others_amid`]) it waits until all others are IDLE. The caller sees
+//!     to it that there is one such at a time, and that nobody else who is AMID or RUNNING waits for
+//!     it before being IDLE. To make known what it does ([`Quiesce::stop_others_briefly`]) it touches
+//!     nothing that others hold, so those may be AMID too: any number of these may wait at once.
+//!  5. Who asks between two commands gives way to all who ask amid a unit.
+//!  6. While something refuses stillness (a script that takes long), nobody gets it between two
+//!     commands, and who waits for it gives up, but for an operator who changes what no script sees
+//!     ([`Quiesce::stop_others_despite_refusal`]).
 
 #[cfg(loom)]
 use loom::sync::{
@@ -30,6 +35,7 @@ use std::sync::{
 
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
+const AMID: u8 = 2;
 
 /// The meeting point of all workers.
 pub struct Quiesce {
@@ -42,10 +48,14 @@ pub struct Quiesce {
 /// Who may stop others.
 #[derive(Default)]
 struct Gate {
-    /// Somebody has, or tries to.
+    /// Somebody has, or tries to between two commands.
     taken: bool,
-    /// Somebody wants to amid a unit.
-    amid: bool,
+    /// How many do so amid a unit, or wait for it.
+    amid: usize,
+    /// How many of those do so briefly.
+    brief: usize,
+    /// One of them wants everything.
+    wide: bool,
     /// How many refuse stillness.
     refusing: usize,
 }
@@ -58,7 +68,14 @@ struct WorkerState(AtomicU8);
 pub struct Stillness<'a> {
     quiesce: &'a Quiesce,
     worker: usize,
-    amid: bool,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Between,
+    Wide,
+    Brief,
 }
 
 impl Quiesce {
@@ -157,38 +174,81 @@ impl Quiesce {
             if is_refused(&gate) {
                 return None;
             }
-            if gate.taken || gate.amid {
+            if gate.taken || gate.amid > 0 {
                 gate = self.wait(gate);
                 continue;
             }
-            self.request(&mut gate);
-            while !self.all_idle_but(None) && !is_refused(&gate) && !gate.amid {
+            gate.taken = true;
+            self.request();
+            while !self.all_idle() && !is_refused(&gate) && gate.amid == 0 {
                 gate = self.wait(gate);
             }
-            if !is_refused(&gate) && !gate.amid {
-                return Some(Stillness { quiesce: self, worker, amid: false });
+            if !is_refused(&gate) && gate.amid == 0 {
+                return Some(Stillness { quiesce: self, worker, kind: Kind::Between });
             }
             self.give_back(&mut gate);
         }
     }
 
-    /// The same for a worker in the middle of a unit, whose slots it keeps. `None` if another does
-    /// so at the same time.
-    pub fn stop_others_amid(&self, worker: usize) -> Option<Stillness<'_>> {
+    /// The same for a worker in the middle of a unit, whose slots it keeps: afterwards it may touch
+    /// everything. One worker at a time (invariant 4).
+    pub fn stop_others_amid(&self, worker: usize) -> Stillness<'_> {
+        self.stop_amid(worker, Kind::Wide)
+    }
+
+    /// Makes all others stand still for a moment, perhaps amid units of their own, for a worker in
+    /// the middle of a unit that touches meanwhile nothing but what it holds.
+    pub fn stop_others_briefly(&self, worker: usize) -> Stillness<'_> {
+        self.stop_amid(worker, Kind::Brief)
+    }
+
+    fn stop_amid(&self, worker: usize, kind: Kind) -> Stillness<'_> {
+        let state = &self.workers[worker].0;
         let mut gate = lock(&self.gate);
-        if gate.amid {
+        gate.amid += 1;
+        if kind == Kind::Wide {
+            assert!(!gate.wide, "two units at once want everything");
+            gate.wide = true;
+        } else {
+            gate.brief += 1;
+        }
+        state.store(AMID, Ordering::Release);
+        self.request();
+        self.changed.notify_all();
+        loop {
+            let stand = |id: usize, state: u8| {
+                id == worker || state == IDLE || (kind == Kind::Brief && state == AMID)
+            };
+            if !gate.taken && self.all(stand) {
+                gate.taken = true;
+                state.store(RUNNING, Ordering::Release);
+                return Stillness { quiesce: self, worker, kind };
+            }
+            gate = self.wait(gate);
+        }
+    }
+
+    /// Whether somebody needs stillness and waits for it amid a unit: to have everything, or briefly.
+    /// One load if nobody does.
+    #[inline]
+    pub fn is_wanted_amid(&self) -> Option<Wanted> {
+        if !self.requested.load(Ordering::Relaxed) {
             return None;
         }
-        gate.amid = true;
+        let gate = lock(&self.gate);
+        if gate.brief > 0 { Some(Wanted::Briefly) } else { gate.wide.then_some(Wanted::Wholly) }
+    }
+
+    /// Stands still in the middle of a unit while others need that briefly.
+    pub fn stand_still_amid(&self, worker: usize) {
+        let state = &self.workers[worker].0;
+        let mut gate = lock(&self.gate);
+        state.store(AMID, Ordering::Release);
         self.changed.notify_all();
-        while gate.taken {
+        while gate.brief > 0 {
             gate = self.wait(gate);
         }
-        self.request(&mut gate);
-        while !self.all_idle_but(Some(worker)) {
-            gate = self.wait(gate);
-        }
-        Some(Stillness { quiesce: self, worker, amid: true })
+        state.store(RUNNING, Ordering::Release);
     }
 
     /// From now on nobody gets stillness.
@@ -203,32 +263,53 @@ impl Quiesce {
         self.announce();
     }
 
-    fn request(&self, gate: &mut Gate) {
-        gate.taken = true;
+    fn request(&self) {
         self.requested.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
+    /// Lets the next have stillness, or everybody go on.
     fn give_back(&self, gate: &mut Gate) {
         gate.taken = false;
-        self.requested.store(false, Ordering::Release);
+        self.requested.store(gate.amid > 0, Ordering::Release);
+        fence(Ordering::SeqCst);
         self.changed.notify_all();
     }
 
-    fn all_idle_but(&self, running: Option<usize>) -> bool {
+    fn all(&self, stands: impl Fn(usize, u8) -> bool) -> bool {
         let mut states = self.workers.iter().enumerate();
-        states.all(|(id, state)| Some(id) == running || state.0.load(Ordering::Acquire) == IDLE)
+        states.all(|(id, state)| stands(id, state.0.load(Ordering::Acquire)))
     }
+
+    fn all_idle(&self) -> bool {
+        self.all(|_, state| state == IDLE)
+    }
+}
+
+/// What somebody amid a unit waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// That all others are between two commands.
+    Wholly,
+    /// That all others execute nothing for a moment.
+    Briefly,
 }
 
 impl Drop for Stillness<'_> {
     fn drop(&mut self) {
         let quiesce = self.quiesce;
         let mut gate = lock(&quiesce.gate);
-        gate.amid &= !self.amid;
+        if self.kind != Kind::Between {
+            gate.amid -= 1;
+        }
+        match self.kind {
+            Kind::Between => {}
+            Kind::Wide => gate.wide = false,
+            Kind::Brief => gate.brief -= 1,
+        }
         quiesce.give_back(&mut gate);
         drop(gate);
-        if !self.amid {
+        if self.kind == Kind::Between {
             // This worker is idle and enters like any other.
             quiesce.enter(self.worker);
         }
@@ -307,6 +388,119 @@ mod loom_tests {
                 loom::thread::spawn(move || run(1, &quiesce, &executing))
             };
             run(0, &quiesce, &executing);
+            other.join().expect("the other worker held its assertions");
+        });
+    }
+
+    /// What a slot is in the models: whoever holds it is alone with it.
+    struct Slot {
+        taken: AtomicBool,
+        inside: AtomicUsize,
+    }
+
+    impl Slot {
+        fn new() -> Slot {
+            Slot { taken: AtomicBool::new(false), inside: AtomicUsize::new(0) }
+        }
+
+        fn try_lock(&self) -> bool {
+            !self.taken.swap(true, Ordering::AcqRel)
+        }
+
+        fn unlock(&self) {
+            self.taken.store(false, Ordering::Release);
+        }
+
+        fn touch(&self) {
+            assert_eq!(self.inside.fetch_add(1, Ordering::SeqCst), 0);
+            assert_eq!(self.inside.fetch_sub(1, Ordering::SeqCst), 1);
+        }
+    }
+
+    fn check(run: impl Fn() + Sync + Send + 'static) {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(run);
+    }
+
+    #[test]
+    fn who_goes_beyond_its_slots_excludes_who_holds_and_who_quiesces() {
+        check(|| {
+            let all = Arc::new((Quiesce::new(2), Slot::new(), Slot::new()));
+            let other = Arc::clone(&all);
+            let other = loom::thread::spawn(move || {
+                let (quiesce, _, second) = &*other;
+                quiesce.enter(1);
+                if second.try_lock() {
+                    second.touch();
+                    second.unlock();
+                }
+                quiesce.checkpoint(1);
+                if let Some(still) = quiesce.stop_others(1) {
+                    second.touch();
+                    drop(still);
+                }
+                quiesce.leave(1);
+            });
+            let (quiesce, first, second) = &*all;
+            quiesce.enter(0);
+            if first.try_lock() {
+                first.touch();
+                let still = quiesce.stop_others_amid(0);
+                first.touch();
+                second.touch();
+                first.unlock();
+                drop(still);
+            }
+            quiesce.leave(0);
+            other.join().expect("the other worker held its assertions");
+        });
+    }
+
+    #[test]
+    fn two_that_become_slow_at_once_do_not_wait_for_each_other() {
+        check(|| {
+            let all = Arc::new((Quiesce::new(2), Slot::new(), AtomicUsize::new(0)));
+            let run = |worker: usize, all: &(Quiesce, Slot, AtomicUsize)| {
+                let (quiesce, shown, executing) = all;
+                quiesce.enter(worker);
+                executing.fetch_add(1, Ordering::SeqCst);
+                executing.fetch_sub(1, Ordering::SeqCst);
+                let still = quiesce.stop_others_briefly(worker);
+                shown.touch();
+                assert_eq!(executing.load(Ordering::SeqCst), 0);
+                drop(still);
+                quiesce.leave(worker);
+            };
+            let other = Arc::clone(&all);
+            let other = loom::thread::spawn(move || run(1, &other));
+            run(0, &all);
+            other.join().expect("the other worker held its assertions");
+        });
+    }
+
+    #[test]
+    fn one_that_becomes_slow_ends_the_wait_of_one_that_goes_beyond_its_slots() {
+        check(|| {
+            let all = Arc::new((Quiesce::new(2), Slot::new()));
+            let other = Arc::clone(&all);
+            let other = loom::thread::spawn(move || {
+                let (quiesce, slot) = &*other;
+                quiesce.enter(1);
+                // In the middle of a unit that would not end by itself.
+                if quiesce.is_wanted_amid() == Some(Wanted::Briefly) {
+                    quiesce.stand_still_amid(1);
+                }
+                slot.touch();
+                drop(quiesce.stop_others_briefly(1));
+                quiesce.leave(1);
+            });
+            let (quiesce, slot) = &*all;
+            quiesce.enter(0);
+            let still = quiesce.stop_others_amid(0);
+            slot.touch();
+            drop(still);
+            quiesce.leave(0);
             other.join().expect("the other worker held its assertions");
         });
     }

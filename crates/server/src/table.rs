@@ -1,8 +1,11 @@
 //! The command table: all rows of the engine and of this crate, found by name.
 
 use crate::call::ServerHandler;
-use brisk_engine::command::{Begin, CommandOf, Find, Flags, KeyFlags, KeySpec, Spec};
+use brisk_engine::command::{
+    Begin, CommandOf, Find, Flags, InMulti, KeyFlags, KeySpec, Scope, Spec,
+};
 use brisk_engine::{Handler, ctx};
+use brisk_script::confined::KeyArgs;
 use std::collections::HashMap;
 
 /// A command as the dispatcher sees it.
@@ -154,6 +157,29 @@ impl CommandTable {
                 return Some(row);
             }
             place = (place + 1) % INDEX_LEN;
+        }
+    }
+
+    /// Which arguments are keys of a command that touches nothing but its keys.
+    pub fn key_args(&self, name: &[u8]) -> KeyArgs {
+        let Some(row) = self.find(name) else { return KeyArgs::Unknown };
+        let is_plain = row.spec.scope == Scope::Keys && row.spec.in_multi != InMulti::Selects;
+        if !is_plain || row.is_container() || row.looks_up_keys {
+            return KeyArgs::Unknown;
+        }
+        let index = |spec: &KeySpec| match (spec.begin, spec.find) {
+            (Begin::Index(index), Find::Range { last: 0, .. }) => Some(index),
+            _ => None,
+        };
+        match row.spec.keys {
+            [] => KeyArgs::Leading(0),
+            [spec] if index(spec) == Some(1) => KeyArgs::Leading(1),
+            [one, two] if index(one) == Some(1) && index(two) == Some(2) => KeyArgs::Leading(2),
+            [spec] => match (spec.begin, spec.find) {
+                (Begin::Index(1), Find::Range { last: -1, step: 1, limit: 0 | 1 }) => KeyArgs::All,
+                _ => KeyArgs::Unknown,
+            },
+            _ => KeyArgs::Unknown,
         }
     }
 

@@ -37,6 +37,8 @@ pub struct Transaction {
     flags: Flags,
     /// Some command may touch more than the keys it names.
     roams: bool,
+    /// Some command runs a script.
+    runs_scripts: bool,
     /// A command was refused: EXEC will be, too.
     refused: bool,
     /// Some command selects a database, some command may change the user.
@@ -44,6 +46,19 @@ pub struct Transaction {
     changes_user: bool,
     /// The database that the next command will work in.
     db: DbIndex,
+}
+
+/// A transaction that runs scripts, which may take long: what EXEC has come to.
+pub struct Execution {
+    transaction: Box<Transaction>,
+    /// The command that comes next.
+    next: usize,
+    /// What the commands have answered so far.
+    pub replies: ReplyBuffer,
+    /// The row of EXEC.
+    pub row: &'static Row,
+    /// How long it has run before the script that is under way, and how long that.
+    pub ns: u64,
 }
 
 struct Queued {
@@ -66,6 +81,7 @@ impl Transaction {
             keys: Vec::new(),
             flags: Flags::empty(),
             roams: false,
+            runs_scripts: false,
             refused: false,
             selects: false,
             changes_user: false,
@@ -114,7 +130,9 @@ impl Transaction {
         self.commands.push(Queued { row, db, first_byte, first_span, spans, first_key, keys });
         // Those of a script, not of EVAL.
         self.flags |= flags;
-        self.roams |= spec.scope != Scope::Keys;
+        let runs_script = spec.flags.contains(Flags::RUNS_SCRIPT);
+        self.runs_scripts |= runs_script;
+        self.roams |= spec.scope != Scope::Keys || runs_script;
         self.selects |= spec.in_multi == InMulti::Selects;
         self.changes_user |= spec.flags.contains(Flags::NO_AUTH);
         if spec.in_multi == InMulti::Selects
@@ -208,7 +226,7 @@ impl Core {
     pub(crate) fn execute_transaction(
         &mut self,
         session: &mut Session,
-        row: &Row,
+        row: &'static Row,
         reply: &mut Reply<'_>,
     ) -> Result<Outcome> {
         let shared = self.shared;
@@ -246,8 +264,11 @@ impl Core {
         if watches.is_none_or(|watches| unit.settle(&self.env, watches)) {
             session.record.last_command.store(row.id as u32, Ordering::Relaxed);
             let began = self.last_ticks;
-            reply.array(transaction.len());
             self.unit = Some(unit);
+            if transaction.runs_scripts {
+                return self.execute_scripts(session, transaction, row, reply);
+            }
+            reply.array(transaction.len());
             for command in &transaction.commands {
                 self.run_queued(session, &transaction, command, reply.buffer());
             }
@@ -260,6 +281,59 @@ impl Core {
         self.end_unit();
         session.end_transaction(&shared.keyspace);
         Ok(Outcome::Replied)
+    }
+
+    /// Runs a transaction with scripts. If one of them takes long, the rest is run when it has ended:
+    /// see [`Core::go_on_executing`].
+    fn execute_scripts(
+        &mut self,
+        session: &mut Session,
+        transaction: Box<Transaction>,
+        row: &'static Row,
+        reply: &mut Reply<'_>,
+    ) -> Result<Outcome> {
+        let began = self.last_ticks;
+        let mut replies = ReplyBuffer::new();
+        Reply::new(&mut replies, session.protocol).array(transaction.len());
+        let execution = Execution { transaction, next: 0, replies, row, ns: 0 };
+        let Some(mut execution) = self.go_on_executing(session, Box::new(execution)) else {
+            session.end_transaction(&self.shared.keyspace);
+            return Ok(Outcome::Elsewhere);
+        };
+        // EXEC has taken all this time.
+        self.last_ticks = began;
+        self.end_unit();
+        session.end_transaction(&self.shared.keyspace);
+        execution.replies.finish();
+        let gathered = std::cell::RefCell::new(reply.buffer().bytes_mut());
+        execution.replies.drain(
+            |bytes| gathered.borrow_mut().extend_from_slice(bytes),
+            |data| gathered.borrow_mut().extend_from_slice(&data),
+        );
+        Ok(Outcome::Replied)
+    }
+
+    /// Runs the commands that are left. `None` if one of them is put aside, and the rest with it.
+    pub(crate) fn go_on_executing(
+        &mut self,
+        session: &mut Session,
+        mut execution: Box<Execution>,
+    ) -> Option<Box<Execution>> {
+        while execution.next < execution.transaction.len() {
+            let Execution { transaction, next, replies, .. } = &mut *execution;
+            let command = &transaction.commands[*next];
+            *next += 1;
+            if session.db != command.db {
+                // It stands for a client that has gone.
+                session.select(command.db);
+            }
+            self.run_queued(session, transaction, command, replies);
+            if let Some(parked) = self.parked.as_mut().filter(|parked| parked.in_exec) {
+                parked.execution = Some(execution);
+                return None;
+            }
+        }
+        Some(execution)
     }
 
     /// Runs one command of a transaction, within [`Core::unit`].
@@ -299,10 +373,15 @@ impl Core {
             Run::Server(run) => {
                 self.redacted.clear();
                 let mut call = Call { core: self, session, reply, row, prepared };
-                run(&mut call, &mut args).map(|_| ())
+                let done = run(&mut call, &mut args);
+                done.map(|_| self.propagate_server(row, session.db, &args))
             }
         };
         self.forget_limits();
+        if self.unit.is_none() {
+            // A script that takes long was put aside with it.
+            return;
+        }
         if let Err(error) = &result {
             replies.truncate(mark);
             self.write_error(session, error, replies);

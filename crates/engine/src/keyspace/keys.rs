@@ -39,15 +39,17 @@ enum Held<'a> {
 pub(crate) struct Locks<'k> {
     keyspace: &'k Keyspace,
     /// In ascending order, no place twice; `None` while a command has the guard.
-    guards: Vec<(Place, Option<SlotGuard<'k>>)>,
+    guards: SmallVec<[(Place, Option<SlotGuard<'k>>); 2]>,
 }
 
 impl<'k> Locks<'k> {
     /// Locks all of `places` or none. [`CommandError::SlotBusy`] if another thread holds one.
-    pub(crate) fn take(keyspace: &'k Keyspace, mut places: Vec<Place>) -> Result<Locks<'k>> {
-        places.sort_unstable();
-        places.dedup();
-        let mut guards = Vec::with_capacity(places.len());
+    pub(crate) fn take(
+        keyspace: &'k Keyspace,
+        places: impl Iterator<Item = Place>,
+    ) -> Result<Locks<'k>> {
+        let places = distinct(places);
+        let mut guards = SmallVec::with_capacity(places.len());
         for place in places {
             let slot = keyspace.database(place.0).slot(place.1);
             let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;

@@ -290,6 +290,63 @@ fn a_script_that_allocates_without_end_fails_and_its_memory_comes_back() {
     }
 }
 
+/// What few steps can make of little, also behind commands, whose answers lift the bound for a moment.
+#[test]
+fn memory_is_bounded_whatever_makes_it() {
+    let mut bench = bench();
+    for source in [
+        "local s = string.rep('x', 1000) while true do s = s .. s end",
+        "local s = string.rep('x', 10000) while true do s = string.gsub(s, '.', s) end",
+        "local s = string.rep('x', 1e6) local t = {} for i = 1, 1000 do t[i] = s end \
+         return table.concat(t)",
+        "local s = string.rep('x', 1e8) return string.format('%s%s%s%s%s%s%s', s, s, s, s, s, s, s)",
+        "local s = string.rep('x', 1e8) local a, b, c = s .. 1, s .. 2, s .. 3 local d = s .. 4 \
+         local e, f = s .. 5, s .. 6 return #a + #b + #c + #d + #e + #f",
+        "local s = redis.call('echo', 'x') for i = 1, 64 do s = s .. s end",
+        "local s = redis.pcall('fail').err for i = 1, 64 do s = s .. s end",
+        "local ok, s = pcall(redis.call, 'nope') for i = 1, 64 do s = s .. s end",
+        "local s = string.rep('x', 1e7) local t = {} \
+         for i = 1, 1000 do t[i] = redis.call('echo', s .. i) end",
+        "local t = {} for i = 1, 1e9 do t[i] = redis.call('raw', '*3\\r\\n*0\\r\\n*0\\r\\n*0\\r\\n') end",
+        "local s = '*9000000\\r\\n' .. string.rep('*0\\r\\n', 9000000) \
+         return #redis.call('raw', s)",
+    ] {
+        let (ended, _) = bench.run(source, &[], &[]);
+        let Ended::Failed(failure) = ended else { panic!("{source}: {ended:?}") };
+        let text = String::from_utf8_lossy(&failure.text).into_owned();
+        // There may be none left to say so.
+        let says = ["not enough memory", "error in error handling"];
+        assert!(says.iter().any(|part| text.contains(part)), "{source}: {text}");
+        bench.machine.lua.gc_collect().unwrap();
+        assert!(bench.machine.memory() < 4 << 20, "{source}: {}", bench.machine.memory());
+    }
+    assert_eq!(bench.reply("return redis.call('echo', 'x')"), "$1\r\nx\r\n");
+}
+
+#[test]
+fn words_and_answers_of_any_bytes_arrive() {
+    let mut bench = bench();
+    let script = "return {KEYS[1], ARGV[1], #ARGV, redis.call('echo', ARGV[1]), \
+                  redis.call('echo', ARGV[2])}";
+    let script = bench.machine.compile(script.as_bytes(), 0).unwrap();
+    let long = vec![b'l'; 1000];
+    let many: Vec<&[u8]> =
+        [b"\xff\x00".as_slice(), &long].into_iter().chain([&b"w"[..]; 100]).collect();
+    for count in [2, 20, 102] {
+        let mut out = Vec::new();
+        let keys = [b"\xfek".as_slice()].into_iter();
+        let argv = many[..count].iter().copied();
+        let ended = bench.machine.run(&script, true, keys, argv, Protocol::Resp2, &mut out);
+        assert_eq!(ended, Ended::Replied);
+        let mut expected = b"*5\r\n$2\r\n\xfek\r\n$2\r\n\xff\x00\r\n".to_vec();
+        expected.extend_from_slice(format!(":{count}\r\n").as_bytes());
+        expected.extend_from_slice(b"$2\r\n\xff\x00\r\n$1000\r\n");
+        expected.extend_from_slice(&long);
+        expected.extend_from_slice(b"\r\n");
+        assert_eq!(out, expected, "{count}");
+    }
+}
+
 #[test]
 fn recursion_is_bounded() {
     let mut bench = bench();

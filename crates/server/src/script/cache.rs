@@ -3,6 +3,8 @@
 //! A script that SCRIPT LOAD brought stays until SCRIPT FLUSH; of those that only EVAL brought, so
 //! many are kept. The workers compile them when they first need them, each for itself.
 
+use crate::table::CommandTable as Table;
+use brisk_script::confined::is_confined;
 use brisk_script::header::{self, ScriptFlags};
 use brisk_structures::sha1::sha1;
 use std::collections::{HashMap, VecDeque};
@@ -23,8 +25,12 @@ pub struct Script {
     pub flags: ScriptFlags,
     /// The first line is no Lua, up to here.
     pub header_len: usize,
+    /// Its text shows that it uses no keys but those it declares.
+    pub confined: bool,
     /// It has used keys that it did not declare: it begins with everybody else standing still.
     pub roams: AtomicBool,
+    /// It has done what others can see.
+    pub acts: AtomicBool,
     /// It is kept only as long as there is room.
     evictable: AtomicBool,
     /// It ran since it was last looked at for eviction.
@@ -76,18 +82,22 @@ impl Scripts {
         self.lock().by_digest.get(digest).cloned()
     }
 
-    /// A script by its text, if its header is one; it is not kept.
+    /// A script by its text, if its header is one; it is not kept. `table`: the commands that it may
+    /// call.
     ///
     /// # Errors
     /// What is wrong with the header.
-    pub fn read(source: &[u8], digest: Digest) -> Result<Arc<Script>, Vec<u8>> {
+    pub fn read(source: &[u8], digest: Digest, table: &Table) -> Result<Arc<Script>, Vec<u8>> {
         let (flags, header_len) = header::of_script(source)?;
+        let confined = is_confined(&source[header_len..], |name| table.key_args(name));
         Ok(Arc::new(Script {
             digest,
             source: source.into(),
             flags,
             header_len,
+            confined,
             roams: AtomicBool::new(false),
+            acts: AtomicBool::new(false),
             evictable: AtomicBool::new(true),
             used: AtomicBool::new(false),
             gone: AtomicBool::new(false),
@@ -185,10 +195,12 @@ pub fn digest_from(word: &[u8]) -> Option<Digest> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::LazyLock;
 
     fn keep(scripts: &Scripts, source: &str, loaded: bool) -> Arc<Script> {
         let digest = digest_of(source.as_bytes());
-        scripts.keep(Scripts::read(source.as_bytes(), digest).unwrap(), loaded)
+        static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&[]).unwrap());
+        scripts.keep(Scripts::read(source.as_bytes(), digest, &TABLE).unwrap(), loaded)
     }
 
     #[test]

@@ -84,13 +84,21 @@ impl Core {
         let keys = self.keys_of_script(row, words);
         if !self.covers(session.db, &keys, row.spec.scope) {
             desk.roamed.set(true);
-            if !self.widen() {
-                if !desk.acted.get() {
+            match self.widen(desk, session.db, &keys, row.spec.scope) {
+                Widened::Yes => {}
+                Widened::NotYet if desk.parkable.get() => return Called::Wait,
+                Widened::NotYet | Widened::No => {
                     desk.abandoned.set(true);
                     return Called::Abandoned;
                 }
-                return Called::Refused(undeclared(&keys, words));
             }
+        }
+        if (row.has(Flags::WRITE) || matches!(row.run, Run::Server(_))) && !self.may_act(desk) {
+            if self.slow.is_some() && self.shared.scripting.others_refuse(self.id).is_none() {
+                return Called::Wait;
+            }
+            desk.abandoned.set(true);
+            return Called::Abandoned;
         }
         if row.has(Flags::WRITE) {
             if !self.shared.scripting.running[self.id].begin_writing() {
@@ -98,10 +106,6 @@ impl Core {
                 return Called::Abandoned;
             }
             desk.wrote.set(true);
-            desk.acted.set(true);
-        }
-        if matches!(row.run, Run::Server(_)) {
-            desk.acted.set(true);
         }
         session.protocol = protocol;
         self.run_from_script(session, desk, row, &keys, words, out);
@@ -162,7 +166,7 @@ impl Core {
     /// Whether the unit may run a command on these keys.
     fn covers(&mut self, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
         match (&self.slow, &mut self.unit) {
-            (Some(Reach::Everything), _) => true,
+            (Some(Reach::Everything), _) => !self.is_held_by_others(db, keys, scope),
             (Some(Reach::Places(places)), _) => {
                 let held = |key: &PreparedKey| places.binary_search(&(db, key.slot)).is_ok();
                 scope == Scope::Keys && keys.iter().all(held)
@@ -173,24 +177,59 @@ impl Core {
         }
     }
 
-    /// Lets the unit that runs touch anything, by making everybody else stand still. False if another
-    /// script is in the way.
+    /// Whether slow scripts of other workers keep from these keys.
     #[cold]
-    fn widen(&mut self) -> bool {
-        let shared = self.shared;
-        let Some(still) = shared.quiesce.stop_others_amid(self.id) else { return false };
-        if shared.scripting.others_are_slow(self.id) {
-            return false;
+    fn is_held_by_others(&self, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
+        let places = keys.iter().map(|key| (db, key.slot));
+        self.shared.scripting.others_hold(self.id, (scope == Scope::Keys).then_some(places))
+    }
+
+    /// Whether the script may do what others can see: then it cannot be run again. It may not if it
+    /// could be in the way of another one later, see docs/design/scripts.md.
+    #[inline]
+    fn may_act(&mut self, desk: &Desk) -> bool {
+        if !desk.acted.get() {
+            if !desk.confined.get() && !self.begin_roving() {
+                return false;
+            }
+            desk.acted.set(true);
         }
+        true
+    }
+
+    /// Makes the script the only one that may go beyond its keys.
+    pub(super) fn begin_roving(&mut self) -> bool {
+        self.roving = self.roving || self.shared.scripting.begin_roving(self.id);
+        self.roving
+    }
+
+    /// Lets the unit that runs touch anything that no slow script keeps, by making everybody else
+    /// stand still.
+    #[cold]
+    fn widen(&mut self, desk: &Desk, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> Widened {
+        let shared = self.shared;
+        if matches!(self.slow, Some(Reach::Everything)) {
+            return Widened::NotYet;
+        }
+        if !self.begin_roving() {
+            let waits = self.slow.is_some() && shared.scripting.others_refuse(self.id).is_none();
+            return if waits { Widened::NotYet } else { Widened::No };
+        }
+        let still = shared.quiesce.stop_others_amid(self.id);
+        let Some(unit) = &mut self.unit else { return Widened::No };
+        unit.release();
         if self.slow.is_some() {
             shared.widen_slow(self.id);
-            self.slow = Some(Reach::Everything);
-            return true;
+        } else if shared.scripting.others_refuse(self.id).is_some() {
+            // Those cannot stand still: the gate keeps it apart from them, and all from it.
+            desk.show_slow(None);
+        } else {
+            self.still = Some(still);
+            return Widened::Yes;
         }
-        let Some(unit) = &mut self.unit else { return false };
-        unit.release();
-        self.still = Some(still);
-        true
+        self.slow = Some(Reach::Everything);
+        drop(still);
+        if self.is_held_by_others(db, keys, scope) { Widened::NotYet } else { Widened::Yes }
     }
 
     fn run_from_script(
@@ -258,13 +297,11 @@ impl Core {
     }
 }
 
-/// The error of a script that has acted and cannot go on.
-fn undeclared(keys: &[PreparedKey], words: &Words) -> String {
-    let list = words.spans.as_slice();
-    let at = keys.first().map_or(0, |key| key.index as usize);
-    let word = String::from_utf8_lossy(words.spans.bytes(&words.bytes, list[at])).into_owned();
-    format!(
-        "Script used '{word}', which it did not declare, after it had acted, while another script \
-         did the same"
-    )
+/// Whether a script got the right to touch what it did not declare.
+enum Widened {
+    Yes,
+    /// Others that take long are in the way, and will end.
+    NotYet,
+    /// It is in the way of others, and has done nothing yet.
+    No,
 }

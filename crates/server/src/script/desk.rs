@@ -2,14 +2,17 @@
 
 use super::slow::SlowScript;
 use crate::log::Level;
+use crate::quiesce::Wanted;
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::table::Row;
+use crate::transaction::Execution;
 use crate::worker::Core;
 use brisk_engine::env::Aside;
 use brisk_engine::keyspace::Place;
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, ReplyBuffer};
+use brisk_reactor::Token;
 use brisk_resp::{Protocol, Spans};
 use brisk_script::{Called, Host, Pace, Words};
 use brisk_structures::lent::Lent;
@@ -51,6 +54,8 @@ pub(super) struct Desk {
     pub(super) wrote: Cell<bool>,
     /// It has done something that others can see; it cannot be forgotten any more.
     pub(super) acted: Cell<bool>,
+    /// Its text shows that it uses no keys but those it declares.
+    pub(super) confined: Cell<bool>,
     /// It can be suspended.
     pub(super) parkable: Cell<bool>,
     /// It could not go on and has done nothing yet.
@@ -78,6 +83,7 @@ impl Desk {
             lacks_memory: Cell::new(false),
             wrote: Cell::new(false),
             acted: Cell::new(false),
+            confined: Cell::new(false),
             parkable: Cell::new(false),
             abandoned: Cell::new(false),
             killed: Cell::new(false),
@@ -134,11 +140,20 @@ impl Desk {
         }
     }
 
-    /// What becomes of a script that has become slow, or goes on being so.
+    /// What becomes of a script that has become slow, or goes on being so, or that is in the way of
+    /// another one.
     fn pace_of(&self, core: &mut Core) -> Pace {
+        match self.shared.quiesce.is_wanted_amid() {
+            Some(Wanted::Briefly) => self.shared.quiesce.stand_still_amid(self.worker),
+            Some(Wanted::Wholly) if core.slow.is_none() && !self.acted.get() => {
+                self.abandoned.set(true);
+                return Pace::Stop;
+            }
+            _ => {}
+        }
         let elapsed = self.elapsed_ns();
         if core.slow.is_none() {
-            if elapsed < self.threshold_ns(core) || !self.become_slow(core, elapsed) {
+            if elapsed < self.threshold_ns(core) || !self.become_slow(core) {
                 return Pace::GoOn;
             }
             self.slice_ends_ns.set(elapsed);
@@ -157,35 +172,36 @@ impl Desk {
     }
 
     /// From now on the gate keeps others away from what the script touches, and they go on with
-    /// everything else. False if that is not possible at this moment.
-    fn become_slow(&self, core: &mut Core, elapsed_ns: u64) -> bool {
+    /// everything else. False if nothing runs.
+    fn become_slow(&self, core: &mut Core) -> bool {
         let Some(unit) = &mut core.unit else { return false };
-        let mut still = None;
-        let mut places = None;
-        if !unit.is_alone() {
-            still = self.shared.quiesce.stop_others_amid(self.worker);
-            if still.is_none() {
-                return false;
-            }
-            // A script that declares nothing may touch anything.
-            places = Some(unit.places()).filter(|places| !places.is_empty());
-            unit.release();
+        if unit.is_alone() {
+            core.slow = Some(Reach::Everything);
+            self.show_slow(None);
+            core.still = None;
+            return true;
         }
-        core.slow = Some(match &places {
-            None => Reach::Everything,
-            Some(places) => Reach::Places(places.as_slice().into()),
-        });
+        let still = self.shared.quiesce.stop_others_briefly(self.worker);
+        let places = unit.places();
+        unit.release();
+        core.slow = Some(Reach::Places(places.as_slice().into()));
+        // Who declares nothing is about to touch anything.
+        self.show_slow(Some(places).filter(|places| !places.is_empty()));
+        drop(still);
+        true
+    }
+
+    /// Puts the script on the list of those that take long. The caller sees to it that nobody is in the
+    /// middle of a command on `places`, `None` for everything.
+    pub(super) fn show_slow(&self, places: Option<Vec<Place>>) {
         self.shared.begin_slow(SlowScript {
             worker: self.worker,
             is_eval: self.is_eval.get(),
             name: Vec::new(),
             command: Vec::new(),
-            began: Instant::now() - Duration::from_nanos(elapsed_ns),
+            began: Instant::now() - Duration::from_nanos(self.elapsed_ns()),
             places,
         });
-        drop(still);
-        core.still = None;
-        true
     }
 }
 
@@ -243,8 +259,10 @@ fn level_of(level: u8) -> Level {
 
 /// A slow script between two slices.
 pub struct Parked {
-    pub(super) unit: Unit<'static>,
+    /// Absent while the script runs.
+    pub(super) unit: Option<Unit<'static>>,
     pub(super) slow: Option<Reach>,
+    pub(super) roving: bool,
     pub(super) began_us: Option<u64>,
     /// What its commands have left so far.
     pub(super) aside: Aside,
@@ -256,6 +274,16 @@ pub struct Parked {
     pub(super) request: Request,
     /// How long it has run in its slices.
     pub(super) ns: u64,
+    /// It is part of a transaction, of which this is left.
+    pub(crate) in_exec: bool,
+    pub(crate) execution: Option<Box<Execution>>,
+}
+
+impl Parked {
+    /// The client whose own session is needed when the script has ended, because more commands follow.
+    pub(crate) fn client(&self) -> Option<Token> {
+        self.in_exec.then_some(self.session.record.token)
+    }
 }
 
 /// The words of a request, kept.
@@ -267,8 +295,12 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn of(args: &Args<'_>) -> Request {
+        Request::of_words(&args.words().collect::<Vec<_>>())
+    }
+
+    pub(super) fn of_words(words: &[&[u8]]) -> Request {
         let mut request = Request::default();
-        for word in args.words() {
+        for word in words {
             request.spans.push(request.bytes.len(), word.len());
             request.bytes.extend_from_slice(word);
         }

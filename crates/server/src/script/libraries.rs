@@ -31,6 +31,8 @@ pub struct Function {
     pub flags: ScriptFlags,
     /// It has used keys that it did not declare: it begins with everybody else standing still.
     pub roams: AtomicBool,
+    /// It has done what others can see.
+    pub acts: AtomicBool,
 }
 
 /// All libraries at one moment.
@@ -195,6 +197,7 @@ mod tests {
                 description: None,
                 flags: ScriptFlags::empty(),
                 roams: AtomicBool::new(false),
+                acts: AtomicBool::new(false),
             })
         };
         Library {

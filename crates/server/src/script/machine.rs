@@ -9,6 +9,7 @@ use brisk_engine::{CommandError, Result};
 use brisk_script::{Interpreter, Registered, Version};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,11 +28,29 @@ pub struct Machine {
 
 #[derive(Default)]
 struct Compiled {
-    scripts: HashMap<Digest, Rc<CompiledScript>>,
+    scripts: HashMap<Digest, Rc<CompiledScript>, BuildHasherDefault<DigestHasher>>,
     sweep_at: usize,
     /// The functions of libraries, by the libraries' numbers.
     libraries: HashMap<u64, HashMap<Vec<u8>, Rc<brisk_script::Script>>>,
     generations: (u64, u64),
+}
+
+/// Digests are hashes already: some of their digits will do. Only texts with digests that agree there
+/// could make searching slow.
+#[derive(Default)]
+struct DigestHasher(u64);
+
+impl Hasher for DigestHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for digits in bytes.chunks_exact(8).take(2) {
+            let digits = u64::from_le_bytes(digits.try_into().unwrap_or_default());
+            self.0 = (self.0.rotate_left(29) ^ digits).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
 }
 
 /// A script with its code.
@@ -102,7 +121,8 @@ impl Machine {
             }
             return Ok(entry);
         }
-        let script = Scripts::read(source, digest).map_err(|text| error_with(b"ERR ", &text))?;
+        let script = Scripts::read(source, digest, self.shared.table)
+            .map_err(|text| error_with(b"ERR ", &text))?;
         let entry = self.compile(Arc::clone(&script))?;
         let kept = self.shared.scripts.keep(script, loaded);
         if Arc::ptr_eq(&kept, &entry.script) {

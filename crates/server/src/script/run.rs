@@ -10,12 +10,12 @@ use crate::shared::armed;
 use crate::worker::Core;
 use brisk_engine::command::Flags;
 use brisk_engine::env::Aside;
-use brisk_engine::keyspace::Place;
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
 use brisk_script::header::ScriptFlags;
 use brisk_script::{Ended, Failure};
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The number of keys stands here, and the keys behind it.
@@ -27,6 +27,10 @@ pub struct Target<'t> {
     pub flags: ScriptFlags,
     /// Where it is remembered that it uses keys that it does not declare.
     pub roams: &'t AtomicBool,
+    /// Where it is remembered that it does what others can see.
+    pub acts: &'t AtomicBool,
+    /// Its text shows that it uses no keys but those it declares.
+    pub confined: bool,
     /// The digest, or the function's name.
     pub name: &'t [u8],
     pub is_eval: bool,
@@ -101,16 +105,24 @@ pub fn evaluate(
     if core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
         core.tell_monitors(call.session, call.row, args);
     }
-    if !in_exec {
+    if in_exec {
+        let first = core.begin_roving();
+        debug_assert!(first, "a transaction with scripts runs alone");
+    } else {
         core.begin_script_unit(call.session, call.prepared, target)?;
     }
     let desk = &machine.desk;
     desk.is_eval.set(target.is_eval);
     desk.read_only.set(read_only || no_writes);
     desk.lacks_memory.set(lacks_memory);
-    desk.parkable.set(!in_exec);
+    desk.parkable.set(true);
     desk.acted.set(in_exec);
+    desk.confined.set(target.confined);
     desk.begin();
+    if core.slow.is_some() {
+        // An earlier script of the transaction has become slow, and the gate keeps others away still.
+        desk.begin_slice();
+    }
     let (began, db, protocol) = (core.last_ticks, call.session.db, call.session.protocol);
     let out = call.reply.buffer().bytes_mut();
     let words = || args.words().skip(COUNT_AT + 1);
@@ -123,7 +135,7 @@ pub fn evaluate(
         })
     });
     if ended == Ended::Suspended {
-        let parked = core.park(call.session, call.row, target, args);
+        let parked = core.park(call.session, call.row, target, args, in_exec);
         restore(call.session, db, protocol);
         core.parked = Some(parked);
         return Ok(Outcome::Elsewhere);
@@ -135,6 +147,9 @@ pub fn evaluate(
     machine.publish_memory();
     if desk.roamed.get() {
         target.roams.store(true, Ordering::Relaxed);
+    }
+    if !in_exec && desk.acted.get() && !target.acts.load(Ordering::Relaxed) {
+        target.acts.store(true, Ordering::Relaxed);
     }
     if !in_exec {
         core.end_unit();
@@ -197,13 +212,39 @@ impl Core {
     ) -> Result<()> {
         let keyspace = &self.shared.keyspace;
         if target.roams.load(Ordering::Relaxed) {
-            self.still = self.stop_others()?;
+            self.still = self.stop_others().map_err(|error| self.in_the_way(error))?;
+            let first = self.begin_roving();
+            debug_assert!(first, "who may go beyond its keys runs, or is slow");
             self.unit = Some(Unit::alone(keyspace, &self.env));
-        } else {
-            let places: Vec<Place> = keys.iter().map(|key| (session.db, key.slot)).collect();
-            self.unit = Some(Unit::holding(keyspace, &self.env, places)?);
+            return Ok(());
+        }
+        // Else it would be run to its first act for nothing.
+        let acts = !target.confined && target.acts.load(Ordering::Relaxed);
+        if acts && !self.begin_roving() {
+            return Err(self.in_the_way(CommandError::SlotBusy));
+        }
+        let places = keys.iter().map(|key| (session.db, key.slot));
+        match Unit::holding(keyspace, &self.env, places) {
+            Ok(unit) => self.unit = Some(unit),
+            Err(error) => {
+                self.end_roving();
+                return Err(error);
+            }
         }
         Ok(())
+    }
+
+    /// Why a script cannot go on that has done nothing yet: a slow one is in its way, or something that
+    /// is over soon, as `error` says.
+    #[cold]
+    fn in_the_way(&self, error: CommandError) -> CommandError {
+        self.shared.scripting.others_refuse(self.id).map_or(error, CommandError::text)
+    }
+
+    fn end_roving(&mut self) {
+        if std::mem::take(&mut self.roving) {
+            self.shared.scripting.end_roving();
+        }
     }
 
     /// Ends the unit that a script or EXEC was.
@@ -215,6 +256,7 @@ impl Core {
         if self.slow.take().is_some() {
             self.shared.end_slow(self.id);
         }
+        self.end_roving();
         self.still = None;
     }
 
@@ -232,7 +274,7 @@ impl Core {
                     error_with(b"", &text)
                 })
             }
-            Ended::Stopped if desk.abandoned.get() => Err(CommandError::SlotBusy),
+            Ended::Stopped if desk.abandoned.get() => Err(self.in_the_way(CommandError::SlotBusy)),
             Ended::Stopped => {
                 let before = b"ERR Script killed by user with SCRIPT KILL... script: ";
                 Err(error_with(before, name))
@@ -247,12 +289,13 @@ impl Core {
         row: &'static crate::table::Row,
         target: &Target<'_>,
         args: &Args<'_>,
+        in_exec: bool,
     ) -> Box<Parked> {
         let own = Box::new(Session::standing_for(session));
         let what = if target.is_eval { "SCRIPT KILL" } else { "FUNCTION KILL" };
         let name = String::from_utf8_lossy(target.name).into_owned();
         let words = args.words().map(<[u8]>::to_vec).collect();
-        let ms = self.shared.scripting.describe(self.id, target.name, words);
+        let ms = self.shared.scripting.describe(self.id, target.is_eval, target.name, words);
         self.shared.log.warning(format_args!(
             "Slow script detected: still in execution after {ms} milliseconds. You can try killing \
              the script using the {what} command. Script name is: {name}."
@@ -264,8 +307,9 @@ impl Core {
         aside.set_now(self.env.now());
         self.env.exchange(&mut aside);
         Box::new(Parked {
-            unit: self.unit.take().expect("a script runs within a unit"),
+            unit: self.unit.take(),
             slow: self.slow.take(),
+            roving: std::mem::take(&mut self.roving),
             began_us: self.unit_began_us.take(),
             aside,
             session: own,
@@ -274,62 +318,120 @@ impl Core {
             protocol: session.protocol,
             request: Request::of(args),
             ns,
+            in_exec,
+            execution: None,
         })
     }
 
-    /// Lets the script that is put aside go on for a slice. Its answer, when it has ended.
-    pub(crate) fn go_on_with_script(&mut self) -> Option<Delivery> {
+    /// Lets the script that is put aside go on for a slice. Its answer, when it has ended. `client`: the
+    /// session of its client if that is still there and [`Parked::client`] named it.
+    pub(crate) fn go_on_with_script(&mut self, client: Option<&mut Session>) -> Option<Delivery> {
         let mut parked = self.parked.take()?;
         let machine = Rc::clone(self.machine.as_ref()?);
         self.read_clocks();
         self.env.exchange(&mut parked.aside);
-        let Parked { unit, slow, began_us, aside, mut session, row, name, protocol, request, ns } =
-            *parked;
-        self.unit = Some(unit);
-        (self.slow, self.unit_began_us) = (slow, began_us);
-        self.act_for(&session);
+        self.unit = Some(parked.unit.take()?);
+        self.slow = parked.slow.take();
+        (self.roving, self.unit_began_us) = (parked.roving, parked.began_us);
+        self.act_for(&parked.session);
         let desk = &machine.desk;
         desk.begin_slice();
         let begin = self.last_ticks;
         let mut replies = ReplyBuffer::new();
         let ended = desk.core.lend(self, || {
-            desk.session.lend(&mut session, || {
+            desk.session.lend(&mut parked.session, || {
                 let out = replies.bytes_mut();
-                machine.interpreter.borrow_mut().go_on(protocol, out)
+                machine.interpreter.borrow_mut().go_on(parked.protocol, out)
             })
         });
         let ticks = self.clock.ticks();
-        let ns = ns + self.clock.ns(ticks.wrapping_sub(begin));
+        parked.ns += self.clock.ns(ticks.wrapping_sub(begin));
         self.last_ticks = ticks;
         self.act_for_nobody();
         if ended == Ended::Suspended {
-            let mut aside = aside;
-            self.env.exchange(&mut aside);
-            let unit = self.unit.take()?;
-            let (slow, began_us) = (self.slow.take(), self.unit_began_us.take());
-            let parked =
-                Parked { unit, slow, began_us, aside, session, row, name, protocol, request, ns };
-            self.parked = Some(Box::new(parked));
+            self.env.exchange(&mut parked.aside);
+            self.put_aside(&mut parked);
+            self.parked = Some(parked);
             return None;
         }
         desk.end();
-        self.end_unit();
-        self.env.join(aside);
-        let verdict = self.verdict(&machine, ended, &name);
+        if !parked.in_exec {
+            self.end_unit();
+            self.env.join(std::mem::take(&mut parked.aside));
+        }
+        self.conclude(&mut parked, &machine, ended, &mut replies);
+        if parked.in_exec {
+            replies = self.go_on_after_script(&mut parked, client, replies)?;
+        }
+        if self.env.has_ready() {
+            self.serve_waiters();
+        }
+        let record = &parked.session.record;
+        Some(Delivery { token: record.token, client: record.id, replies })
+    }
+
+    /// Moves what makes the unit out of the worker's way.
+    fn put_aside(&mut self, parked: &mut Parked) {
+        parked.unit = self.unit.take();
+        parked.slow = self.slow.take();
+        parked.roving = std::mem::take(&mut self.roving);
+        parked.began_us = self.unit_began_us.take();
+    }
+
+    /// Answers for a script that has ended, and counts it.
+    fn conclude(
+        &mut self,
+        parked: &mut Parked,
+        machine: &Machine,
+        ended: Ended,
+        replies: &mut ReplyBuffer,
+    ) {
+        let verdict = self.verdict(machine, ended, &parked.name).map_err(|error| match error {
+            // It has gone on for too long to be run again without a word.
+            CommandError::SlotBusy => CommandError::text(busy(machine.desk.is_eval.get())),
+            error => error,
+        });
         let failed = verdict.is_err();
-        session.protocol = protocol;
+        parked.session.protocol = parked.protocol;
         if let Err(error) = verdict {
             if !matches!(error, CommandError::Reported(_)) {
                 self.count_error(&error);
             }
-            Reply::new(&mut replies, protocol).error(&error);
+            Reply::new(replies, parked.protocol).error(&error);
         }
-        let record = std::sync::Arc::clone(&session.record);
-        request.with_args(self, |core, args| core.book(&record, row, failed, ns, args));
-        if self.env.has_ready() {
-            self.serve_waiters();
-        }
-        Some(Delivery { token: record.token, client: record.id, replies })
+        let (record, row, ns) = (Arc::clone(&parked.session.record), parked.row, parked.ns);
+        parked.request.with_args(self, |core, args| core.book(&record, row, failed, ns, args));
+    }
+
+    /// Runs what follows in the transaction behind a script that took long; the answer of EXEC, unless
+    /// another script takes long.
+    fn go_on_after_script(
+        &mut self,
+        parked: &mut Parked,
+        client: Option<&mut Session>,
+        replies: ReplyBuffer,
+    ) -> Option<ReplyBuffer> {
+        let mut execution = parked.execution.take()?;
+        execution.replies.bytes_mut().extend_from_slice(replies.bytes());
+        execution.ns += parked.ns;
+        let begin = self.last_ticks;
+        let session = client.unwrap_or(&mut parked.session);
+        self.act_for(session);
+        let done = self.go_on_executing(session, execution);
+        self.act_for_nobody();
+        let aside = std::mem::take(&mut parked.aside);
+        let Some(mut execution) = done else {
+            self.env.join(aside);
+            return None;
+        };
+        self.end_unit();
+        self.env.join(aside);
+        let ns = execution.ns + self.clock.ns(self.clock.ticks().wrapping_sub(begin));
+        let record = Arc::clone(&parked.session.record);
+        let exec = Request::of_words(&[b"EXEC"]);
+        exec.with_args(self, |core, args| core.book(&record, execution.row, false, ns, args));
+        self.last_ticks = self.clock.ticks();
+        Some(std::mem::take(&mut execution.replies))
     }
 }
 

@@ -96,6 +96,9 @@ pub struct SlowScript {
 #[derive(Debug)]
 pub struct Scripting {
     pub running: Box<[Running]>,
+    /// The worker whose script may go beyond the keys it declared, or may yet after it has acted, plus
+    /// one; 0 if there is none. Nobody waits for it while holding anything.
+    roving: AtomicUsize,
     slow: Mutex<Vec<SlowScript>>,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call any command.
     pub all_commands: AtomicBool,
@@ -107,6 +110,7 @@ impl Scripting {
     pub fn new(workers: usize) -> Scripting {
         Scripting {
             running: (0..workers).map(|_| Running::default()).collect(),
+            roving: AtomicUsize::new(0),
             slow: Mutex::default(),
             all_commands: AtomicBool::new(false),
             interpreter_bytes: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
@@ -117,15 +121,45 @@ impl Scripting {
         self.slow.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Makes the script of a worker the one that may go beyond its keys; false if there is another.
+    pub fn begin_roving(&self, worker: usize) -> bool {
+        let order = (Ordering::AcqRel, Ordering::Relaxed);
+        self.roving.load(Ordering::Relaxed) == 0
+            && self.roving.compare_exchange(0, worker + 1, order.0, order.1).is_ok()
+    }
+
+    /// The script that could go beyond its keys has ended.
+    pub fn end_roving(&self) {
+        self.roving.store(0, Ordering::Release);
+    }
+
     /// Bytes that all interpreters take.
     pub fn interpreter_bytes(&self) -> u64 {
         let bytes = |bytes: &AtomicUsize| bytes.load(Ordering::Relaxed) as u64;
         self.interpreter_bytes.iter().map(bytes).sum()
     }
 
-    /// Whether a script of another worker is slow.
-    pub fn others_are_slow(&self, worker: usize) -> bool {
-        self.lock().iter().any(|script| script.worker != worker)
+    /// What who asks hears while a script of another worker is slow.
+    pub fn others_refuse(&self, worker: usize) -> Option<&'static str> {
+        let slow = self.lock();
+        slow.iter().find(|script| script.worker != worker).map(|script| busy(script.is_eval))
+    }
+
+    /// Whether slow scripts of other workers keep from any of these places; `None` for everything.
+    pub fn others_hold(
+        &self,
+        worker: usize,
+        mut places: Option<impl Iterator<Item = Place>>,
+    ) -> bool {
+        let slow = self.lock();
+        let others = || slow.iter().filter(|script| script.worker != worker);
+        let holds = |script: &SlowScript, place: &Place| {
+            script.places.as_ref().is_none_or(|held| held.binary_search(place).is_ok())
+        };
+        match &mut places {
+            None => others().next().is_some(),
+            Some(places) => places.any(|place| others().any(|script| holds(script, &place))),
+        }
     }
 
     /// Shows the script that has been slow for longest.
@@ -134,9 +168,16 @@ impl Scripting {
     }
 
     /// What FUNCTION STATS tells of a slow script; how many milliseconds it has run.
-    pub fn describe(&self, worker: usize, name: &[u8], command: Vec<Vec<u8>>) -> u64 {
+    pub fn describe(
+        &self,
+        worker: usize,
+        is_eval: bool,
+        name: &[u8],
+        command: Vec<Vec<u8>>,
+    ) -> u64 {
         let mut slow = self.lock();
         let Some(script) = slow.iter_mut().find(|script| script.worker == worker) else { return 0 };
+        script.is_eval = is_eval;
         script.name = name.to_vec();
         script.command = command;
         script.began.elapsed().as_millis() as u64

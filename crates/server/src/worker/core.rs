@@ -70,6 +70,8 @@ pub struct Core {
     pub still: Option<Stillness<'static>>,
     /// It has been running for long, and others keep away from this.
     pub slow: Option<Reach>,
+    /// It is the script that may go beyond its keys.
+    pub roving: bool,
     /// A slow script between two slices.
     pub parked: Option<Box<Parked>>,
     /// Where scripts run; made for the first one.
@@ -123,6 +125,7 @@ impl Core {
             unit_began_us: None,
             still: None,
             slow: None,
+            roving: false,
             parked: None,
             machine: None,
             ran: 0,

@@ -12,7 +12,13 @@ impl Worker {
             return;
         }
         self.core.shared.quiesce.checkpoint(self.core.id);
-        if let Some(delivery) = self.core.go_on_with_script() {
+        let client = self.core.parked.as_ref().and_then(|parked| parked.client());
+        let mut client = client.and_then(|token| self.take(token));
+        let delivery = self.core.go_on_with_script(client.as_deref_mut());
+        if let Some(session) = client {
+            self.put(session);
+        }
+        if let Some(delivery) = delivery {
             self.deliver(io, delivery);
         }
         self.core.free_garbage();

@@ -59,6 +59,8 @@ fn run(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         code: &entry.code,
         flags: script.flags,
         roams: &script.roams,
+        acts: &script.acts,
+        confined: script.confined,
         name: &script.digest,
         is_eval: true,
     };
@@ -80,6 +82,8 @@ fn call_function(call: &mut Call<'_>, args: &mut Args<'_>, read_only: bool) -> R
         code: &code,
         flags: function.flags,
         roams: &function.roams,
+        acts: &function.acts,
+        confined: false,
         name: &function.name,
         is_eval: false,
     };

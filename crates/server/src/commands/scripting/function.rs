@@ -2,7 +2,7 @@
 
 use super::{ROW, libraries};
 use crate::call::{Call, Command};
-use brisk_engine::command::{Arg, Categories, Flags, Spec};
+use brisk_engine::command::{Arg, Categories, Flags, Scope, Spec};
 use brisk_engine::{Args, Outcome, Result};
 
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
@@ -33,15 +33,17 @@ const CHANGE_TIPS: &[&str] = &["request_policy:all_shards", "response_policy:all
 /// The row that the subcommands start from.
 const SUB: Spec = Spec { since: "7.0.0", arity: 2, ..ROW };
 
+/// The row of those that change something: what replicas are told of two of them must be in the order
+/// in which they happened.
+const CHANGE: Spec = Spec { scope: Scope::Quiescent, flags: CHANGES, tips: CHANGE_TIPS, ..SUB };
+
 const DELETE: Command = Command {
     spec: Spec {
         name: "delete",
         summary: "Removes a library.",
         arity: 3,
-        flags: CHANGES,
-        tips: CHANGE_TIPS,
         args: &[Arg::string("library-name")],
-        ..SUB
+        ..CHANGE
     },
     run: libraries::delete,
     subcommands: &[],
@@ -64,11 +66,9 @@ const FLUSH: Command = Command {
         summary: "Removes all libraries of functions.",
         complexity: "O(N) where N is the number of functions deleted",
         arity: -2,
-        flags: CHANGES,
-        tips: CHANGE_TIPS,
         args: &[Arg::one_of("async", &[Arg::token("async", "ASYNC"), Arg::token("sync", "SYNC")])
             .optional()],
-        ..SUB
+        ..CHANGE
     },
     run: libraries::flush,
     subcommands: &[],
@@ -121,9 +121,8 @@ const LOAD: Command = Command {
         complexity: "O(1) (considering compilation time is redundant)",
         arity: -3,
         flags: CHANGES.union(Flags::DENYOOM),
-        tips: CHANGE_TIPS,
         args: &[Arg::token("replace", "REPLACE").optional(), Arg::string("function-code")],
-        ..SUB
+        ..CHANGE
     },
     run: libraries::load,
     subcommands: &[],
@@ -136,7 +135,6 @@ const RESTORE: Command = Command {
         complexity: "O(N) where N is the number of functions on the payload",
         arity: -3,
         flags: CHANGES.union(Flags::DENYOOM),
-        tips: CHANGE_TIPS,
         args: &[
             Arg::string("serialized-value"),
             Arg::one_of(
@@ -149,7 +147,7 @@ const RESTORE: Command = Command {
             )
             .optional(),
         ],
-        ..SUB
+        ..CHANGE
     },
     run: libraries::restore,
     subcommands: &[],

@@ -35,6 +35,7 @@ fn make(call: &mut Call<'_>, code: &[u8]) -> Result<Library> {
             description: function.description.clone(),
             flags: function.flags,
             roams: AtomicBool::new(false),
+            acts: AtomicBool::new(false),
         })
     });
     let library = Library {
