@@ -226,9 +226,5 @@ fn pause(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Ve
         None => false,
     };
     let exempt = session.record.has(flag::MONITOR | flag::REPLICA) || is_oversight(session, row);
-    if waits && !exempt {
-        Verdict::Wait(Stall::Paused)
-    } else {
-        Verdict::Pass
-    }
+    if waits && !exempt { Verdict::Wait(Stall::Paused) } else { Verdict::Pass }
 }
