@@ -107,8 +107,10 @@ fn a_select_that_is_refused_leaves_what_follows_in_its_database() {
         admin.cmd("ACL SETUSER bob on nopass ~* +@all -select");
         let mut conn = server.connect();
         queue(&mut conn, &["AUTH bob x", "SELECT 1", "SET k bob", "GET k"]);
-        let answer = "1) OK\n2) (error) NOPERM this user has no permissions to run the 'select' \
-                      command\n3) OK\n4) \"bob\"";
+        let answer = "1) OK\n2) (error) NOPERM ACLs rules changed between the moment the \
+                      transaction was accumulated and the EXEC call. This command is no longer \
+                      allowed for the following reason: no permission to execute the command or \
+                      subcommand\n3) OK\n4) \"bob\"";
         assert_reply!(conn, "EXEC", answer);
         assert_reply!(admin, "GET k", "\"bob\"");
         // The same if the right is lost while the commands wait.
@@ -117,8 +119,10 @@ fn a_select_that_is_refused_leaves_what_follows_in_its_database() {
         conn.cmd("AUTH ann x");
         queue(&mut conn, &["SELECT 1", "SET k ann", "GET k"]);
         admin.cmd("ACL SETUSER ann -select");
-        let answer = "1) (error) NOPERM this user has no permissions to run the 'select' \
-                      command\n2) OK\n3) \"ann\"";
+        let answer = "1) (error) NOPERM ACLs rules changed between the moment the \
+                      transaction was accumulated and the EXEC call. This command is no longer \
+                      allowed for the following reason: no permission to execute the command or \
+                      subcommand\n2) OK\n3) \"ann\"";
         assert_reply!(conn, "EXEC", answer);
     });
 }

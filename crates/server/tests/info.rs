@@ -20,6 +20,11 @@ const OWN_FIELDS: &[(&str, &[&str])] = &[
             "acl_access_denied_channel",
             "client_query_buffer_limit_disconnections",
             "client_output_buffer_limit_disconnections",
+            "eventloop_cycles",
+            "eventloop_duration_sum",
+            "eventloop_duration_cmd_sum",
+            "instantaneous_eventloop_cycles_per_sec",
+            "instantaneous_eventloop_duration_usec",
         ],
     ),
     ("Clients", &["total_blocking_keys", "total_blocking_keys_on_nokey"]),
@@ -28,6 +33,7 @@ const OWN_FIELDS: &[(&str, &[&str])] = &[
     ("Clients", &["pubsub_clients", "watching_clients", "total_watched_keys"]),
     // Our own.
     ("Stats", &["pubsub_congestions"]),
+    ("Clients", &["admin_clients", "admin_maxclients"]),
     // Names of older versions, which tools read.
     ("Clients", &["client_longest_output_list", "client_biggest_input_buf"]),
 ];

@@ -33,7 +33,7 @@ impl Core {
 
     /// Ends a command whose work is done; its answer, unless the work has to be done again. The
     /// outcome is given back if the data is to stay as it is for now.
-    fn finish_long(&mut self, outcome: Outcome) -> Result<Option<Delivery>, Outcome> {
+    fn finish_long(&mut self, outcome: Outcome) -> Result<Option<Delivery>, Box<Outcome>> {
         let Outcome { mut asker, computed } = outcome;
         let shared = self.shared;
         self.read_clocks();
@@ -46,7 +46,7 @@ impl Core {
                 self.send_long(Box::new(Job { asker, long }));
                 return Ok(None);
             }
-            Finished::Later(computed) => return Err(Outcome { asker, computed }),
+            Finished::Later(computed) => return Err(Box::new(Outcome { asker, computed })),
             Finished::Over(over) => over,
         };
         self.stats().changes.add(over.dirty);
@@ -78,7 +78,7 @@ impl Worker {
         match self.core.finish_long(*outcome) {
             Ok(Some(delivery)) => self.deliver(io, delivery),
             Ok(None) => {}
-            Err(outcome) => self.held_back.push(outcome),
+            Err(outcome) => self.held_back.push(*outcome),
         }
         self.core.free_garbage();
     }

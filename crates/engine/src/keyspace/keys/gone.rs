@@ -1,0 +1,144 @@
+//! Entries that leave their slot: what is kept in step, and who is told.
+
+use crate::effect::{Armed, Effect, Event, EventClass};
+use crate::env::{Env, Garbage};
+use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE};
+use crate::keyspace::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, StoredMut};
+use crate::types::{Kind, Value};
+use brisk_structures::crc16::key_slot;
+
+/// Takes an entry out of a locked slot and keeps the books.
+pub(in crate::keyspace) fn detach(
+    keyspace: &Keyspace,
+    env: &Env,
+    db: DbIndex,
+    guard: &mut SlotGuard<'_>,
+    hash: u64,
+    key: &[u8],
+) -> Option<Entry> {
+    let entry = guard.table_mut().remove(hash, key)?;
+    let marks = guard.marks();
+    if marks & CONCERNED != 0 {
+        let key = Key { bytes: key, slot: SlotId::new(key_slot(key)), hash };
+        keyspace.tell_concerned(env, db, &key, marks, false);
+    }
+    let tally = env.tally.database(db);
+    tally.keys.add(-1);
+    if let Some(deadline) = entry.deadline() {
+        let fields_expire = guard.marks() & FIELDS_EXPIRE != 0;
+        let meta = guard.meta_mut();
+        meta.with_deadline -= 1;
+        if meta.with_deadline == 0 && !fields_expire {
+            meta.no_deadlines();
+        }
+        tally.with_deadline.add(-1);
+        tally.deadlines_ms.add((deadline as i64).wrapping_neg());
+    }
+    Some(entry)
+}
+
+/// Seals what was left by removing keys of a slot that no command holds: a transaction of its own.
+/// Within a unit it is part of that.
+pub(in crate::keyspace) fn seal_slot(
+    keyspace: &Keyspace,
+    env: &Env,
+    place: Place,
+    guard: &mut SlotGuard<'_>,
+) {
+    if !env.armed.get().contains(Armed::PROPAGATE) {
+        return;
+    }
+    let mut aftermath = env.aftermath.borrow_mut();
+    if aftermath.is_unit() {
+        aftermath.slots.push(place);
+    } else if !aftermath.effects.is_empty() {
+        let ticket = keyspace.next_ticket();
+        env.sealed.borrow_mut().push(aftermath.seal(ticket));
+        guard.meta_mut().last_write = ticket;
+    }
+}
+
+/// Who waits in a group of a stream must hear that it is gone.
+pub(in crate::keyspace) fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
+    if crate::types::kind_of(entry) == Kind::Stream {
+        env.note_ready(db, entry.key());
+    }
+}
+
+/// Tells of a key that was removed because its deadline had passed.
+pub(in crate::keyspace) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
+    env.tally.expired.add(1);
+    note_gone(env, db, &entry);
+    if !env.armed.get().is_empty() {
+        crate::keyspace::tracking::nobody_changed(env, entry.key());
+        notify(env, db, entry.key(), EventClass::EXPIRED, "expired");
+        propagate_removal(env, db, entry.key(), env.settings.lazy_expire);
+    }
+    discard(env, entry);
+}
+
+/// Tells of a key that was removed to make room.
+pub(in crate::keyspace) fn after_eviction(env: &Env, db: DbIndex, entry: &Entry) {
+    note_gone(env, db, entry);
+    if !env.armed.get().is_empty() {
+        crate::keyspace::tracking::nobody_changed(env, entry.key());
+        notify(env, db, entry.key(), EventClass::EVICTED, "evicted");
+        propagate_removal(env, db, entry.key(), env.settings.lazy_eviction);
+    }
+}
+
+fn propagate_removal(env: &Env, db: DbIndex, key: &[u8], lazy: bool) {
+    if env.armed.get().contains(Armed::PROPAGATE) {
+        let word: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
+        let words = vec![word.to_vec(), key.to_vec()];
+        env.aftermath.borrow_mut().effects.push(Effect { db, words });
+    }
+}
+
+pub(in crate::keyspace) fn notify(
+    env: &Env,
+    db: DbIndex,
+    key: &[u8],
+    class: EventClass,
+    name: &'static str,
+) {
+    if env.armed.get().contains(Armed::NOTIFY) && env.settings.events.contains(class) {
+        let event = Event { db, class, name, key: key.to_vec() };
+        env.aftermath.borrow_mut().events.push(event);
+    }
+}
+
+/// Frees an entry: at once if that is quick, elsewhere if its value is large.
+pub(in crate::keyspace) fn discard(env: &Env, mut entry: Entry) {
+    if entry.boxed_mut().is_some_and(|value| !value.is_light()) {
+        env.garbage.borrow_mut().push(Garbage::Entry(entry));
+    }
+}
+
+/// Like [`discard`] for a value that was in no entry.
+pub(crate) fn discard_value(env: &Env, value: Value) {
+    if !value.is_light() {
+        env.garbage.borrow_mut().push(Garbage::Value(value));
+    }
+}
+
+/// Moves a large value out of an entry that is about to be overwritten, to be freed elsewhere.
+#[cold]
+pub(in crate::keyspace) fn free_value(env: &Env, db: DbIndex, entry: &mut StoredMut<'_>) {
+    note_gone(env, db, entry);
+    if let Some(value) = entry.boxed_mut()
+        && !value.is_light()
+    {
+        let value = std::mem::replace(value, Value::Str(std::sync::Arc::default()));
+        discard_value(env, value);
+    }
+}
+
+pub(in crate::keyspace) fn copy_entry(source: &Entry, key: &[u8]) -> Entry {
+    use brisk_structures::entry::ValueRef;
+    match source.value() {
+        ValueRef::Bytes(bytes) => Entry::new_bytes(key, source.kind(), bytes),
+        ValueRef::Int(number) => Entry::new_int(key, source.kind(), number),
+        ValueRef::Boxed(value) => Entry::new_boxed(key, source.kind(), Box::new(value.clone())),
+    }
+}

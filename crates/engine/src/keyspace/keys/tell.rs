@@ -1,0 +1,136 @@
+//! What a command leaves behind: changes are counted, told to those who listen, and kept for who
+//! repeats them.
+
+use super::gone::notify;
+use super::{Held, Keys, lock_patiently};
+use crate::effect::{Armed, Effect, EventClass};
+use crate::keyspace::{DbIndex, Key, SlotGuard, SlotId, Ticket};
+
+impl<'a> Keys<'a> {
+    pub(in crate::keyspace) fn slot_mut(&mut self, slot: SlotId) -> &mut SlotGuard<'a> {
+        self.guard_mut(slot)
+    }
+
+    /// Records that `key` was changed. Everything that must not be forgotten hangs on this.
+    #[inline]
+    pub(crate) fn changed(&mut self, key: &Key<'_>, class: EventClass, event: &'static str) {
+        self.changed_by(key, 1, class, event);
+    }
+
+    /// Like [`Keys::changed`] for a change that counts as several. An empty `event` is none.
+    #[inline]
+    pub(in crate::keyspace) fn changed_by(
+        &mut self,
+        key: &Key<'_>,
+        changes: u64,
+        class: EventClass,
+        event: &'static str,
+    ) {
+        self.disturb(key);
+        self.changed_beside(key, changes, class, event);
+    }
+
+    /// Like [`Keys::changed_by`] for a change that leaves what the key holds as it was, so that who
+    /// watches the key need not know: consumer groups of a stream.
+    #[inline]
+    pub(in crate::keyspace) fn changed_beside(
+        &mut self,
+        key: &Key<'_>,
+        changes: u64,
+        class: EventClass,
+        event: &'static str,
+    ) {
+        self.dirty += changes;
+        self.tell(key, class, event);
+    }
+
+    /// Tells of one more key that a change concerns, which is counted elsewhere.
+    #[inline]
+    pub(crate) fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
+        if !event.is_empty() && !self.env.armed.get().is_empty() {
+            self.notify(key.bytes, class, event);
+        }
+    }
+
+    /// Counts a change that no single key stands for, such as FLUSHDB.
+    pub fn changed_all(&mut self, count: u64) {
+        self.dirty += count;
+    }
+
+    #[cold]
+    pub(super) fn notify(&self, key: &[u8], class: EventClass, name: &'static str) {
+        notify(self.env, self.db, key, class, name);
+    }
+
+    /// Says what to propagate instead of the command as it was sent, and that something is to be
+    /// propagated even if nothing changed here; may be called several times. `words` runs only if
+    /// somebody listens.
+    pub fn propagate(&mut self, words: impl FnOnce() -> Vec<Vec<u8>>) {
+        if self.env.armed.get().contains(Armed::PROPAGATE) {
+            let mut aftermath = self.env.aftermath.borrow_mut();
+            aftermath.replaced = true;
+            aftermath.effects.push(Effect { db: self.db, words: words() });
+        }
+    }
+
+    /// Says that nothing is to be propagated, whatever changed here, but for what
+    /// [`Keys::propagate`] is told.
+    pub fn propagate_nothing(&mut self) {
+        if self.env.armed.get().contains(Armed::PROPAGATE) {
+            self.env.aftermath.borrow_mut().replaced = true;
+        }
+    }
+
+    /// After the handler: notes the command as sent if it changed something and did not say
+    /// otherwise, and takes the transaction's ticket. `None` if nothing is to be propagated.
+    #[inline]
+    pub(crate) fn close<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) -> Option<Ticket> {
+        if self.env.armed.get().contains(Armed::PROPAGATE) {
+            self.close_and_propagate(words)
+        } else {
+            None
+        }
+    }
+
+    #[cold]
+    fn close_and_propagate<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) -> Option<Ticket> {
+        let mut aftermath = self.env.aftermath.borrow_mut();
+        let replaced = std::mem::take(&mut aftermath.replaced);
+        if self.dirty == 0 && !replaced && !self.expired_any {
+            return None;
+        }
+        if self.dirty > 0 && !replaced {
+            let words = words.map(<[u8]>::to_vec).collect();
+            aftermath.effects.push(Effect { db: self.db, words });
+        }
+        if aftermath.is_unit() {
+            let places = &mut aftermath.slots;
+            match &self.held {
+                Held::None => {}
+                Held::One(place, _) => places.push(*place),
+                Held::Many(guards) => places.extend(guards.iter().map(|(place, _)| *place)),
+            }
+            return None;
+        }
+        if aftermath.effects.is_empty() {
+            aftermath.slots.clear();
+            return None;
+        }
+        let ticket = self.keyspace.next_ticket();
+        self.env.sealed.borrow_mut().push(aftermath.seal(ticket));
+        let slots = std::mem::take(&mut aftermath.slots);
+        drop(aftermath);
+        self.each_held(|guard| guard.meta_mut().last_write = ticket);
+        for (db, slot) in slots {
+            lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
+        }
+        Some(ticket)
+    }
+
+    /// Has the slot's `last_write` raised when the command ends, as those of held slots are.
+    pub(super) fn wrote_slot(&self, db: DbIndex, slot: SlotId) {
+        if self.env.armed.get().contains(Armed::PROPAGATE) {
+            self.env.aftermath.borrow_mut().slots.push((db, slot));
+        }
+    }
+}

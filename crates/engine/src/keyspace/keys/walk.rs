@@ -1,0 +1,224 @@
+//! Walks over all slots of a database: each slot is locked by itself, or everything stands still.
+
+use super::Keys;
+use super::gone::{after_expiry, detach, seal_slot};
+use super::patience::{lock_patiently, must_give_way};
+use crate::env::Garbage;
+use crate::keyspace::entry::EntryRef;
+use crate::keyspace::fields;
+use crate::keyspace::marks::{FIELD_MARKS, WAITED_FOR, WATCHED};
+use crate::keyspace::tally::DatabaseTotals;
+use crate::keyspace::{DbIndex, Key, Keyspace, SLOTS, SlotGuard, SlotId, Stored, UnixMs};
+use std::ops::ControlFlow;
+
+impl<'a> Keys<'a> {
+    /// Shows `visit` every slot of a database that is not empty, each locked by itself.
+    /// O(slots with keys), and whatever `visit` does.
+    pub fn each_slot(
+        &self,
+        db: DbIndex,
+        mut visit: impl FnMut(SlotId, &mut SlotGuard<'a>) -> ControlFlow<()>,
+    ) {
+        self.assert_holds_nothing();
+        let Some(database) = self.keyspace.database_if_used(db) else { return };
+        for slot in database.occupied_from(0) {
+            let mut guard = lock_patiently(database, slot);
+            if visit(slot, &mut guard).is_break() {
+                return;
+            }
+        }
+    }
+
+    /// Visits at least `count` keys (all of whole buckets) from `cursor` on and returns the next
+    /// cursor, 0 at the end. Keys that stay throughout a full iteration are seen exactly once
+    /// whatever grows or shrinks meanwhile. The visitor gets no expired keys.
+    ///
+    /// A cursor is `slot * 2^24 + position`, where a position is a place in the order of hashes.
+    pub fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(EntryRef<'_>)) -> u64 {
+        self.walk(cursor, count, |_| false, visit).0
+    }
+
+    /// Whether a key is there and has not expired, asked of a slot that is not held; an expired one
+    /// stays, as for all commands that only look through the keys.
+    pub fn is_alive(&self, key: &Key<'_>) -> bool {
+        self.assert_holds_nothing();
+        let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
+        let guard = lock_patiently(database, key.slot);
+        let alive = |entry: Stored<'_>| entry.deadline().is_none_or(|at| UnixMs(at) > self.now());
+        guard.table().find(key.hash, key.bytes).is_some_and(alive)
+    }
+
+    /// Whether a key is there but has expired, asked of a slot that is not held.
+    pub(crate) fn has_expired(&self, key: &Key<'_>) -> bool {
+        self.assert_holds_nothing();
+        let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
+        let guard = lock_patiently(database, key.slot);
+        let due = |entry: Stored<'_>| entry.deadline().is_some_and(|at| UnixMs(at) <= self.now());
+        guard.meta().earliest <= self.now()
+            && guard.table().find(key.hash, key.bytes).is_some_and(due)
+    }
+
+    /// As [`Keys::scan`], and removes those expired keys on the way that `concerns` admits.
+    pub fn scan_and_expire(
+        &mut self,
+        cursor: u64,
+        count: u64,
+        concerns: impl FnMut(&EntryRef<'_>) -> bool,
+        visit: impl FnMut(EntryRef<'_>),
+    ) -> u64 {
+        let (next, removed) = self.walk(cursor, count, concerns, visit);
+        self.expired_any |= removed;
+        next
+    }
+
+    /// The next cursor, and whether expired keys were removed.
+    fn walk(
+        &self,
+        cursor: u64,
+        count: u64,
+        mut remove: impl FnMut(&EntryRef<'_>) -> bool,
+        mut visit: impl FnMut(EntryRef<'_>),
+    ) -> (u64, bool) {
+        self.assert_holds_nothing();
+        const POSITION_BITS: u32 = 24;
+        let Some(database) = self.keyspace.database_if_used(self.db) else { return (0, false) };
+        let now = self.now();
+        let keeps_expired = self.env.keeps_expired.get();
+        let mut position = (cursor & ((1 << POSITION_BITS) - 1)) as u32;
+        let first = usize::try_from(cursor >> POSITION_BITS).unwrap_or(SLOTS).min(SLOTS);
+        let (mut seen, mut removed) = (0, false);
+        let mut gone: Vec<Vec<u8>> = Vec::new();
+        for id in database.occupied_from(first) {
+            if id.index() != first {
+                position = 0;
+            }
+            while !database.slot(id).is_empty() {
+                if seen >= count {
+                    let slot = id.index() as u64;
+                    return (slot << POSITION_BITS | u64::from(position), removed);
+                }
+                let mut guard = lock_patiently(database, id);
+                position = guard.table().scan(position, |entry| {
+                    seen += 1;
+                    let alive = entry.deadline().is_none_or(|at| UnixMs(at) > now);
+                    let entry = EntryRef(entry);
+                    if alive {
+                        visit(entry);
+                    } else if !keeps_expired && remove(&entry) {
+                        gone.push(entry.key().to_vec());
+                    }
+                });
+                if !gone.is_empty() && must_give_way() {
+                    gone.clear();
+                }
+                for key in gone.drain(..) {
+                    let hash = self.keyspace.hasher().hash(&key);
+                    let entry = detach(self.keyspace, self.env, self.db, &mut guard, hash, &key);
+                    entry.into_iter().for_each(|entry| after_expiry(self.env, self.db, entry));
+                    removed = true;
+                    seal_slot(self.keyspace, self.env, (self.db, id), &mut guard);
+                }
+                if position == 0 {
+                    break;
+                }
+            }
+        }
+        (0, removed)
+    }
+
+    /// Takes all keys out of a database; their number. Only under quiescence. O(slots with keys); the memory
+    /// is freed elsewhere.
+    pub fn flush(&mut self, db: DbIndex) -> u64 {
+        self.assert_holds_nothing();
+        let Some(database) = self.keyspace.database_if_used(db) else { return 0 };
+        let was = self.keyspace.totals().databases[db.0 as usize];
+        for id in database.occupied_from(0) {
+            let mut guard = lock_patiently(database, id);
+            if guard.marks() & WATCHED != 0 {
+                self.keyspace.tell_watchers_of_all((db, id), self.now(), &guard, None);
+            }
+            guard.meta_mut().no_deadlines();
+            let marks = guard.marks() & !FIELD_MARKS;
+            guard.set_marks(marks);
+            let table = guard.table_mut().take();
+            if guard.marks() & WAITED_FOR != 0 {
+                self.signal_all(db, id);
+            }
+            self.env.garbage.borrow_mut().push(Garbage::Table(table));
+            self.wrote_slot(db, id);
+        }
+        self.env.tally.database(db).shift(&was, &DatabaseTotals::default());
+        was.keys
+    }
+
+    /// Exchanges two databases. Only under quiescence. O(slots with keys).
+    pub fn swap(&mut self, a: DbIndex, b: DbIndex) {
+        self.assert_holds_nothing();
+        // Exchanging a database with itself is a change too, though nothing moves.
+        self.dirty += 1;
+        if a == b {
+            return;
+        }
+        let (first, second) = (self.keyspace.database(a), self.keyspace.database(b));
+        let mut places: Vec<SlotId> =
+            first.occupied_from(0).chain(second.occupied_from(0)).collect();
+        places.sort_unstable();
+        places.dedup();
+        for id in places {
+            let mut here = lock_patiently(first, id);
+            let mut there = lock_patiently(second, id);
+            for (db, before, after) in [(a, &here, &there), (b, &there, &here)] {
+                if before.marks() & WATCHED != 0 {
+                    let place = (db, id);
+                    self.keyspace.tell_watchers_of_all(place, self.now(), before, Some(after));
+                }
+            }
+            std::mem::swap(here.meta_mut(), there.meta_mut());
+            // A sweep that is half way through one of the tables goes on in the other.
+            here.meta_mut().restart_walk();
+            there.meta_mut().restart_walk();
+            fields::swap_marks(&mut here, &mut there);
+            let (table, other) = (here.table_mut().take(), there.table_mut().take());
+            here.table_mut().put(other);
+            there.table_mut().put(table);
+            first.note_occupied(id, &mut here);
+            second.note_occupied(id, &mut there);
+            self.wrote_slot(a, id);
+            self.wrote_slot(b, id);
+            // Who waits, waits for a key of the database of that number.
+            for (db, guard) in [(a, &here), (b, &there)] {
+                if guard.marks() & WAITED_FOR != 0 {
+                    self.signal_all(db, id);
+                }
+            }
+        }
+        first.share_inner_deadlines(second);
+        let totals = self.keyspace.totals();
+        let (at_a, at_b) = (totals.databases[a.0 as usize], totals.databases[b.0 as usize]);
+        self.env.tally.database(a).shift(&at_a, &at_b);
+        self.env.tally.database(b).shift(&at_b, &at_a);
+    }
+}
+
+impl Keyspace {
+    /// Shows `visit` all keys of a database that have not expired, slot after slot, each step of
+    /// which is locked by itself. Keys that stay throughout are seen exactly once. For threads that
+    /// hold no slot. O(keys + slots with keys).
+    pub(crate) fn each_key(&self, db: DbIndex, now: UnixMs, mut visit: impl FnMut(EntryRef<'_>)) {
+        let Some(database) = self.database_if_used(db) else { return };
+        for id in database.occupied_from(0) {
+            let mut position = 0;
+            while !database.slot(id).is_empty() {
+                let guard = lock_patiently(database, id);
+                position = guard.table().scan(position, |entry| {
+                    if entry.deadline().is_none_or(|at| UnixMs(at) > now) {
+                        visit(EntryRef(entry));
+                    }
+                });
+                if position == 0 {
+                    break;
+                }
+            }
+        }
+    }
+}
