@@ -627,3 +627,19 @@ fn invalidate(reply: &Reply, cache: &mut Cache) -> bool {
     }
     true
 }
+
+#[test]
+fn what_a_slow_script_changes_is_told_when_it_ends() {
+    let server = with_workers(2).set("busy-reply-threshold", "1").start();
+    for options in ["", "BCAST"] {
+        let mut cacher = Cacher::new(&server, 3, options);
+        cacher.conn.cmd("GET k");
+        let mut writer = server.connect();
+        let source = "redis.call('SET', KEYS[1], 'v') local n = 0 \
+                      for i = 1, 20000000 do n = n + i % 7 end return 1";
+        assert_eq!(writer.call(&["EVAL", source, "1", "k"]).integer(), 1);
+        // By itself, without a write behind it.
+        let told = cacher.conn.reply();
+        assert!(told.to_string().contains("invalidate"), "{options}: {told}");
+    }
+}

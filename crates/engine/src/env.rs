@@ -166,6 +166,14 @@ impl Env {
         std::mem::swap(&mut *self.ready.borrow_mut(), &mut aside.ready);
         let now = self.now();
         self.set_now(std::mem::replace(&mut aside.now, now));
+        self.arm_for_contents();
+    }
+
+    /// What waits to be told says by bits of [`Env::armed`] that it is there.
+    fn arm_for_contents(&self) {
+        let aftermath = self.aftermath.borrow();
+        self.arm(Armed::TOLD, !aftermath.invalidations.is_empty());
+        self.arm(Armed::BROADCAST, !aftermath.changed.is_empty());
     }
 
     /// Puts what was put aside before what is there; its moment is the present one again.
@@ -176,6 +184,7 @@ impl Env {
         *ready = std::mem::take(&mut aside.ready);
         drop(ready);
         self.set_now(aside.now);
+        self.arm_for_contents();
     }
 
     pub fn new(tally: Arc<Tally>, random: Random) -> Env {

@@ -102,14 +102,15 @@ pub fn evaluate(
                     'maxmemory'";
         return Err(CommandError::text(text));
     }
-    if core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
-        core.tell_monitors(call.session, call.row, args);
-    }
     if in_exec {
         let first = core.begin_roving();
         debug_assert!(first, "a transaction with scripts runs alone");
     } else {
         core.begin_script_unit(call.session, call.prepared, target)?;
+    }
+    // Once, however often it had to wait for its slots, and before the commands that it runs.
+    if core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
+        core.tell_monitors(call.session, call.row, args);
     }
     let desk = &machine.desk;
     desk.is_eval.set(target.is_eval);
