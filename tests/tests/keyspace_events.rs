@@ -228,3 +228,18 @@ fn fields_with_deadlines_are_told_of() {
         },
     );
 }
+
+#[test]
+fn events_of_a_script_that_changes_much_all_arrive() {
+    const CHANGES: usize = 10_000;
+    let server = with_workers(2).set("notify-keyspace-events", "K$").start();
+    let [mut sub, mut conn] = server.connections();
+    sub.cmd("SUBSCRIBE __keyspace@0__:k");
+    let source = "for i = 1, tonumber(ARGV[1]) do redis.call('SET', KEYS[1], i) end return 1";
+    assert_eq!(conn.call(&["EVAL", source, "1", "k", &CHANGES.to_string()]).integer(), 1);
+    conn.cmd("PUBLISH __keyspace@0__:k end");
+    for _ in 0..CHANGES {
+        assert_eq!(sub.reply().elements()[2].text(), "set");
+    }
+    assert_eq!(sub.reply().elements()[2].text(), "end");
+}

@@ -4,6 +4,8 @@ use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 use brisk_tests::with_workers;
+use std::io::Write;
+use std::net::TcpStream;
 
 /// A connection that follows the stream, and the first bytes of the snapshot it began with.
 struct Stream(Conn, String);
@@ -148,9 +150,10 @@ fn what_waits_for_a_replica_evicts_nothing() {
     assert_eq!(conn.info("evicted_keys"), "0");
     // Nor is it evicted itself, while an ordinary client of that size is.
     conn.cmd("CONFIG SET maxmemory-clients 1mb");
-    let mut greedy = server.connect();
-    greedy.send_raw(b"*2\r\n$4\r\nECHO\r\n$3000000\r\n");
-    greedy.send_raw(&[b'x'; 2_000_000]);
+    let mut greedy = TcpStream::connect(server.address()).expect("it has places left");
+    let _may_be_cut_short = greedy
+        .write_all(b"*2\r\n$4\r\nECHO\r\n$3000000\r\n")
+        .and_then(|()| greedy.write_all(&[b'x'; 2_000_000]));
     wait_until("the client to be evicted", || conn.info("evicted_clients") == "1");
     assert_eq!(conn.info("connected_slaves"), "1");
 }

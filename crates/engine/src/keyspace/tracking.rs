@@ -24,7 +24,7 @@ use crate::args::Args;
 use crate::effect::Armed;
 use crate::env::{Env, Garbage};
 use smallvec::SmallVec;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -203,7 +203,7 @@ impl Tracking {
     pub(super) fn changed(&self, env: &Env, key: &Key<'_>) {
         if self.broadcasts.load(Ordering::Relaxed) {
             let changed = (KeyName::from_slice(key.bytes), env.client.get());
-            env.aftermath.borrow_mut().changed.push(changed);
+            note_changed(&mut env.aftermath.borrow_mut().changed, changed);
             env.arm(Armed::BROADCAST, true);
         }
         if self.by_slot[key.slot.index()].load(Ordering::Relaxed) != 0 {
@@ -294,6 +294,22 @@ impl Keys<'_> {
     }
 }
 
+/// Notes a changed key. Of one that was changed often, before its listeners are told, one note is
+/// enough: they are thinned out instead of growing beyond [`CHANGES_MIN`]. O(log changes) on average.
+fn note_changed(all: &mut Vec<(KeyName, u64)>, changed: (KeyName, u64)) {
+    if all.len() >= CHANGES_MIN && all.len() == all.capacity() {
+        // Whoever changed a key last counts.
+        let last: BTreeMap<KeyName, u64> = all.drain(..).collect();
+        all.extend(last);
+        // At least as much room as is taken, so that this does not come again soon.
+        all.reserve(all.len());
+    }
+    all.push(changed);
+}
+
+/// Notes of changes that are kept as they come.
+const CHANGES_MIN: usize = 4096;
+
 /// The change of `key` that was noted last happened without any client's doing.
 pub(super) fn nobody_changed(env: &Env, key: &[u8]) {
     if env.armed.get().contains(Armed::BROADCAST)
@@ -306,4 +322,24 @@ pub(super) fn nobody_changed(env: &Env, key: &[u8]) {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_changes_often_is_noted_as_its_last_client_left_it() {
+        let name = |i: u64| KeyName::from_slice(&i.to_le_bytes());
+        let mut all = Vec::new();
+        (0..200_000).for_each(|i| note_changed(&mut all, (name(i % 100), i)));
+        assert!(all.len() <= 2 * CHANGES_MIN, "{}", all.len());
+        let last: BTreeMap<KeyName, u64> = all.into_iter().collect();
+        let expected = (0..100).map(|i| (name(i), 199_900 + i));
+        assert!(last.into_iter().eq(expected.collect::<BTreeMap<_, _>>()));
+        // Different keys are all kept.
+        let mut all = Vec::new();
+        (0..20_000).for_each(|i| note_changed(&mut all, (name(i), 1)));
+        assert_eq!(all.len(), 20_000);
+    }
 }

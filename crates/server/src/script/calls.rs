@@ -19,6 +19,10 @@ use std::sync::atomic::Ordering;
 
 type Keys = SmallVec<[PreparedKey; 4]>;
 
+/// Keyspace events of one script that wait for being published, at most: a script may change keys
+/// for as long as it runs.
+const EVENTS_MAX: usize = 4096;
+
 impl Core {
     /// The row of what a script wants to run.
     pub(super) fn row_of_script(&self, words: &Words) -> Option<&'static Row> {
@@ -268,6 +272,9 @@ impl Core {
         };
         self.env.in_script.set(false);
         self.forget_limits();
+        if self.env.aftermath.borrow().events.len() >= EVENTS_MAX {
+            self.publish_events();
+        }
         match &result {
             Ok(()) => {
                 replies.finish();
