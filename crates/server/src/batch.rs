@@ -13,7 +13,7 @@
 
 use crate::table::{CommandTable, KeyPlan, Row};
 use brisk_engine::args::{Args, PreparedKey};
-use brisk_engine::keyspace::{Database, KeyHasher};
+use brisk_engine::keyspace::{Database, DbIndex, KeyHasher, Keyspace};
 use brisk_engine::{exec, keyspec};
 use brisk_resp::{Limits, ProtocolError, RequestDecoder, Span, Spans, Step};
 use brisk_structures::reclaim::Participant;
@@ -262,7 +262,7 @@ impl Batch {
     /// requests behind it name if they are about the same key. Returns the request up to which that
     /// is done.
     #[inline]
-    pub fn ask_elements(&self, at: usize, data: &[u8], database: &Database) -> usize {
+    pub fn ask_elements(&self, at: usize, data: &[u8], keyspace: &Keyspace, db: DbIndex) -> usize {
         let Some((first, key)) = self.names_elements(at) else { return at + 1 };
         let behind = at + 1..self.requests.len();
         let same = |at: &usize| self.names_elements(*at).is_some_and(|(_, k)| k.hash == key.hash);
@@ -270,7 +270,7 @@ impl Batch {
         if end == at + 1 && first.spans < ELEMENTS_MIN {
             return end;
         }
-        self.ask_elements_of(at..end, key, data, database)
+        self.ask_elements_of(at..end, key, data, keyspace.database(db))
     }
 
     /// The request and its key, if it names elements of the key's value.

@@ -208,8 +208,8 @@ impl Worker {
         for at in 0..self.batch.len() {
             let request = *self.batch.request(at);
             if at >= asked {
-                let database = self.core.shared.keyspace.database(session.db);
-                asked = self.batch.ask_elements(at, data, database);
+                let keyspace = &self.core.shared.keyspace;
+                asked = self.batch.ask_elements(at, data, keyspace, session.db);
             }
             self.core.shared.quiesce.checkpoint(self.core.id);
             // QUIT before it, or a CLIENT KILL from anywhere: nothing more is executed.
