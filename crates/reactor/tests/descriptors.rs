@@ -31,7 +31,9 @@ fn two_thousand_connections_leave_no_descriptor_behind() {
             }
         }
         line_server::wait_until("all were seen and closed", || server.reasons().len() == 2000);
-        assert_eq!(open_descriptors(), before);
+        // Fewer is no loss: the C library opens a file for a moment when a thread first allocates,
+        // and the count before may have caught it.
+        line_server::wait_until("no descriptor is left", || open_descriptors() <= before);
         let counters = server.stop();
         assert_eq!((counters.accepted, counters.closes), (2000, 2000));
     });
