@@ -9,6 +9,7 @@
 //!  5. An all-zero `rusage` is a valid one.
 
 use crate::listen::PeerAddr;
+use rustix::net::{RecvFlags, SendFlags};
 use socket2::SockAddr;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -142,19 +143,16 @@ pub(crate) fn is_transient_accept_error(error: &io::Error) -> bool {
     )
 }
 
+/// A call of the kernel without libc between: there receiving and sending are points where a thread
+/// can be cancelled, which costs them some forty instructions each.
 pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: invariant 1.
-    let received = unsafe {
-        libc::recv(socket.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), libc::MSG_DONTWAIT)
-    };
-    check_len(received)
+    Ok(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.0)
 }
 
 /// Never waits and raises no signal, whatever the socket's mode.
+/// As [`receive`], the kernel alone.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
-    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-    // SAFETY: invariant 1.
-    check_len(unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
+    Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?)
 }
 
 /// As [`send`], gathering the slices.

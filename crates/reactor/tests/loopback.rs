@@ -153,6 +153,27 @@ fn a_paused_connection_receives_nothing_until_it_is_resumed() {
 }
 
 #[test]
+fn what_arrives_during_a_pause_within_one_round_is_read_after_it() {
+    each_backend(|server| {
+        // One after the other, so that their numbers are known.
+        let mut clients = Vec::new();
+        for number in 0..4 {
+            clients.push(server.connect());
+            server.wait_for_open(number + 1);
+        }
+        // While the first keeps the server busy, the others' bytes arrive in this order, and the
+        // server finds all of them in its next round.
+        clients[0].write_all(b"block\n").unwrap();
+        wait_until("it is busy", || server.seen.blocked.load(Ordering::SeqCst));
+        clients[1].write_all(b"hold 2\n").unwrap();
+        clients[2].write_all(b"echo held\n").unwrap();
+        clients[3].write_all(b"release 2\n").unwrap();
+        server.seen.unblock.store(true, Ordering::SeqCst);
+        assert_eq!(read_line(&mut clients[2]), "held");
+    });
+}
+
+#[test]
 fn of_a_paused_connection_no_more_than_a_receive_buffer_leaves_the_kernel() {
     const BUFFER: u64 = 16 * 1024;
     each_backend(|server| {

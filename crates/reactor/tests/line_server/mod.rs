@@ -2,7 +2,8 @@
 //!
 //! Lines it knows: `echo X`, `copy N` and `share N` (N bytes of reply), `quit` (answers and closes
 //! with a flush), `drop` (closes at once), `pause` (stops reading until the server is woken),
-//! `stale` (uses every token it ever saw closed).
+//! `hold N` and `release N` (stop and resume reading the Nth connection accepted), `block` (does
+//! nothing at all until the test says so), `stale` (uses every token it ever saw closed).
 
 use brisk_reactor::{
     Accept, BackendChoice, Close, CloseReason, Config, Control, Counters, Handler, Listener,
@@ -23,6 +24,8 @@ pub(crate) const LINGER: Duration = Duration::from_millis(300);
 pub(crate) struct Seen {
     pub(crate) stop: AtomicBool,
     pub(crate) resume: AtomicBool,
+    pub(crate) blocked: AtomicBool,
+    pub(crate) unblock: AtomicBool,
     pub(crate) open: AtomicUsize,
     pub(crate) wakes: AtomicUsize,
     pub(crate) paused: AtomicUsize,
@@ -40,6 +43,7 @@ pub(crate) struct LineServer {
     refuse_above: usize,
     input: Vec<Vec<u8>>,
     paused: Vec<Token>,
+    accepted: Vec<Token>,
 }
 
 impl LineServer {
@@ -86,6 +90,12 @@ impl LineServer {
                 self.paused.push(token);
                 self.seen.paused.fetch_add(1, Ordering::SeqCst);
             }
+            "hold" => io.pause_reading(self.accepted[rest.parse::<usize>().unwrap()]),
+            "release" => io.resume_reading(self.accepted[rest.parse::<usize>().unwrap()]),
+            "block" => {
+                self.seen.blocked.store(true, Ordering::SeqCst);
+                wait_until("unblocked", || self.seen.unblock.load(Ordering::SeqCst));
+            }
             "stale" => {
                 for (gone, _) in self.seen.closed.lock().unwrap().iter() {
                     assert!(!io.is_open(*gone) && io.fd(*gone).is_none());
@@ -118,6 +128,7 @@ impl Handler for LineServer {
             self.input.resize(token.index() + 1, Vec::new());
         }
         assert!(self.input[token.index()].is_empty());
+        self.accepted.push(token);
         self.seen.open.fetch_add(1, Ordering::SeqCst);
         Accept::Keep
     }
@@ -194,6 +205,7 @@ pub(crate) fn start(options: Options) -> Server {
             refuse_above: options.refuse_above,
             input: Vec::new(),
             paused: Vec::new(),
+            accepted: Vec::new(),
         };
         while !its_seen.stop.load(Ordering::SeqCst) {
             reactor.poll(&mut handler, Some(Duration::from_secs(5))).unwrap();
