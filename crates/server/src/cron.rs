@@ -83,6 +83,13 @@ impl Cron {
         }
     }
 
+    /// How long nothing will be due, if nothing is at this moment.
+    #[inline]
+    pub fn nothing_due(&self, now: u64) -> Option<Duration> {
+        let wait = self.next_tick.min(self.next_expire).min(self.next_sample).checked_sub(now)?;
+        (wait > 0).then(|| Duration::from_nanos(wait))
+    }
+
     /// Does what is due; how long nothing will be.
     pub fn run(&mut self, worker: &mut Worker, io: &mut Control) -> Duration {
         let clock = worker.core.clock;

@@ -72,8 +72,8 @@ impl Purpose {
 /// A worker.
 pub struct Worker {
     pub core: Core,
-    pub cron: Cron,
-    batch: Batch,
+    pub cron: Box<Cron>,
+    batch: Box<Batch>,
     /// Small requests of this round that are executed together.
     staged: Staged,
     replies: ReplyBuffer,
@@ -111,9 +111,9 @@ impl Worker {
     pub fn new(core: Core, participant: Participant, listeners: Vec<Purpose>) -> Worker {
         let sweepers = core.shared.serving_workers();
         Worker {
-            cron: Cron::new(core.id, sweepers),
+            cron: Box::new(Cron::new(core.id, sweepers)),
             core,
-            batch: Batch::new(),
+            batch: Box::default(),
             staged: Staged::default(),
             replies: ReplyBuffer::new(),
             sessions: Vec::new(),
@@ -188,6 +188,11 @@ impl Worker {
     }
 
     fn run_cron(&mut self, io: &mut Control) -> Duration {
+        if !self.has_paused()
+            && let Some(wait) = self.cron.nothing_due(self.core.clock.ns(self.core.last_ticks))
+        {
+            return wait;
+        }
         let mut cron = std::mem::take(&mut self.cron);
         let wait = cron.run(self, io);
         self.cron = cron;

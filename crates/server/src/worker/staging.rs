@@ -28,7 +28,11 @@ const BYTES_MAX: usize = 256;
 pub(super) struct Staged {
     connections: Vec<(Token, Range<usize>)>,
     bytes: Vec<u8>,
-    batches: Vec<Batch>,
+    /// Boxed, since each changes places with the worker's twice for each request.
+    #[expect(clippy::vec_box, reason = "they are swapped on the hot path")]
+    batches: Vec<Box<Batch>>,
+    /// One for each connection while they are executed.
+    cuts: Vec<Option<Cut>>,
     /// Between a wait and the end of its round: then the end of the round executes what is put
     /// aside. At other times nobody would before the next wait is over.
     pub(super) open: bool,
@@ -76,9 +80,32 @@ impl Worker {
         self.begin_turn();
         let mut connections = std::mem::take(&mut self.staged.connections);
         let mut bytes = std::mem::take(&mut self.staged.bytes);
+        if let [(token, _)] = connections[..] {
+            if let Some(mut session) = self.take(token) {
+                self.take_input(io, &mut session, &bytes);
+                self.after_turn(io, &mut session);
+                self.put(session);
+            }
+            connections.clear();
+        } else {
+            self.run_together(io, &mut connections, &bytes);
+        }
+        bytes.clear();
+        (self.staged.connections, self.staged.bytes) = (connections, bytes);
+        self.close_doomed(io);
+        self.end_of_turns(io);
+    }
+
+    /// The steps of a batch for all of them, one step after the other.
+    fn run_together(
+        &mut self,
+        io: &mut Control,
+        connections: &mut Vec<(Token, Range<usize>)>,
+        bytes: &[u8],
+    ) {
+        let mut cuts = std::mem::take(&mut self.staged.cuts);
         let mut batches = std::mem::take(&mut self.staged.batches);
-        batches.resize_with(connections.len().max(batches.len()), Batch::new);
-        let mut cuts: Vec<Option<Cut>> = Vec::with_capacity(connections.len());
+        batches.resize_with(connections.len().max(batches.len()), Box::default);
         for ((token, range), batch) in connections.iter().zip(&mut batches) {
             let cut = self.take(*token).map(|mut session| {
                 std::mem::swap(&mut self.batch, batch);
@@ -89,10 +116,9 @@ impl Worker {
             });
             cuts.push(cut);
         }
-        if connections.len() > 1 {
-            self.look_ahead(&connections, &batches);
-        }
-        for (((token, range), batch), cut) in connections.drain(..).zip(&mut batches).zip(cuts) {
+        self.look_ahead(connections, &batches);
+        let staged = connections.drain(..).zip(&mut batches).zip(cuts.drain(..));
+        for (((token, range), batch), cut) in staged {
             let (Some(cut), Some(mut session)) = (cut, self.take(token)) else { continue };
             let data = &bytes[range];
             std::mem::swap(&mut self.batch, batch);
@@ -104,14 +130,10 @@ impl Worker {
             self.after_turn(io, &mut session);
             self.put(session);
         }
-        bytes.clear();
-        (self.staged.connections, self.staged.bytes) = (connections, bytes);
-        self.staged.batches = batches;
-        self.close_doomed(io);
-        self.end_of_turns(io);
+        (self.staged.batches, self.staged.cuts) = (batches, cuts);
     }
 
-    fn look_ahead(&self, connections: &[(Token, Range<usize>)], batches: &[Batch]) {
+    fn look_ahead(&self, connections: &[(Token, Range<usize>)], batches: &[Box<Batch>]) {
         let keyspace = &self.core.shared.keyspace;
         let databases = || {
             connections.iter().zip(batches).filter_map(|((token, _), batch)| {
