@@ -3,13 +3,15 @@
 //! Each session publishes into its own record; the registry finds records by id, by address and by
 //! worker. Removing one is O(1). (S1)
 
+use crate::address::{Address, AddressKey, IdHasher};
 use crate::pubsub::Space;
 use crate::weights::Weight;
 use brisk_engine::keyspace::{Waiter, Watcher};
 use brisk_reactor::Token;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::collections::hash_map::Entry;
+use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -48,9 +50,9 @@ pub struct ClientRecord {
     pub fd: i32,
     /// Whether the client is on this machine: a Unix socket or a loopback address.
     pub local: bool,
-    pub addr: String,
+    pub addr: Address,
     /// This end's address.
-    pub laddr: String,
+    pub laddr: Address,
     pub created_ms: u64,
     /// Bits of [`flag`].
     pub flags: AtomicU32,
@@ -110,7 +112,7 @@ impl ClientRecord {
         fd: i32,
         local: bool,
         unix: bool,
-        (addr, laddr): (String, String),
+        (addr, laddr): (Address, Address),
         now_ms: u64,
     ) -> ClientRecord {
         ClientRecord {
@@ -211,26 +213,27 @@ type TopicNames = [Vec<Arc<[u8]>>; 3];
 /// One worker's clients.
 #[derive(Debug, Default)]
 struct Records {
-    by_id: HashMap<u64, Arc<ClientRecord>>,
+    by_id: HashMap<u64, Arc<ClientRecord>, BuildHasherDefault<IdHasher>>,
     /// Ids of those that came by TCP, by address: one each, unless somebody connects from one port to
     /// several. On a Unix socket all have the same.
-    by_addr: HashMap<Box<str>, SmallVec<[u64; 1]>>,
+    by_addr: HashMap<AddressKey, SmallVec<[u64; 1]>>,
 }
 
 impl Records {
     fn add(&mut self, record: Arc<ClientRecord>) {
-        if !record.has(flag::UNIX_SOCKET) {
-            self.by_addr.entry(record.addr.as_str().into()).or_default().push(record.id);
+        if let Some(address) = record.addr.tcp() {
+            self.by_addr.entry(AddressKey(address)).or_default().push(record.id);
         }
         self.by_id.insert(record.id, record);
     }
 
     fn remove(&mut self, record: &ClientRecord) {
         self.by_id.remove(&record.id);
-        if let Some(ids) = self.by_addr.get_mut(record.addr.as_str()) {
-            ids.retain(|id| *id != record.id);
-            if ids.is_empty() {
-                self.by_addr.remove(record.addr.as_str());
+        let Some(address) = record.addr.tcp() else { return };
+        if let Entry::Occupied(mut entry) = self.by_addr.entry(AddressKey(address)) {
+            entry.get_mut().retain(|id| *id != record.id);
+            if entry.get().is_empty() {
+                entry.remove();
             }
         }
     }
@@ -345,15 +348,16 @@ impl Clients {
     /// The clients at this address that are not being killed. O(workers + matches); O(clients) for the
     /// path of a Unix socket.
     pub fn at_address(&self, addr: &str) -> Vec<Arc<ClientRecord>> {
-        if addr.parse::<SocketAddr>().is_err() {
+        let Ok(address) = addr.parse() else {
             let mut all = self.all();
-            all.retain(|record| record.addr == addr);
+            all.retain(|record| record.addr.reads(addr.as_bytes()));
             return all;
-        }
+        };
+        let key = AddressKey(address);
         let mut found = Vec::new();
         for worker in 0..self.workers.len() {
             let records = self.map(worker);
-            let ids = records.by_addr.get(addr).map(SmallVec::as_slice).unwrap_or_default();
+            let ids = records.by_addr.get(&key).map(SmallVec::as_slice).unwrap_or_default();
             let alive = |record: &&Arc<ClientRecord>| !record.killed.load(Ordering::Relaxed);
             found.extend(ids.iter().filter_map(|id| records.by_id.get(id)).filter(alive).cloned());
         }
@@ -386,10 +390,15 @@ impl Clients {
 #[cfg(test)]
 pub mod testing {
     use super::*;
+    use brisk_reactor::PeerAddr;
 
     /// A client of a worker.
     pub fn record(id: u64, worker: usize) -> Arc<ClientRecord> {
-        let addresses = (format!("127.0.0.1:{id}"), "127.0.0.1:6379".to_owned());
+        let at = |port: u64| {
+            let port = u16::try_from(port).unwrap_or_default();
+            Address::Socket(PeerAddr::Tcp(([127, 0, 0, 1], port).into()))
+        };
+        let addresses = (at(id), at(6379));
         let token = Token::from_u64(id);
         Arc::new(ClientRecord::new(id, worker, token, -1, true, false, addresses, 0))
     }

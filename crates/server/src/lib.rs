@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+pub mod address;
 pub mod background;
 pub mod batch;
 pub mod boot;

@@ -184,8 +184,8 @@ impl Session {
     #[inline]
     pub fn memory(&self, unsent: usize) -> u64 {
         let own = size_of::<Session>() + size_of::<ClientRecord>();
-        let texts = self.record.addr.capacity()
-            + self.record.laddr.capacity()
+        let texts = self.record.addr.heap_bytes()
+            + self.record.laddr.heap_bytes()
             + self.record.text_bytes.load(Ordering::Relaxed) as usize;
         let buffers = self.input.capacity() + self.held.capacity() + unsent;
         let extras = self.transaction.is_some() || self.watches.is_some() || self.hears;

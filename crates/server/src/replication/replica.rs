@@ -94,7 +94,7 @@ impl Core {
         replica.snapshot_held = bytes.len() as u64;
         self.shared.feed.note_snapshots(replica.snapshot_held.cast_signed());
         session.record.set(flag::REPLICA, true);
-        let peer = session.record.addr.rsplit_once(':').and_then(|(ip, _)| ip.parse().ok());
+        let peer = session.record.addr.tcp().map(|address| address.ip());
         let member = Member {
             worker: self.id,
             token,

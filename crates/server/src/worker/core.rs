@@ -357,7 +357,7 @@ impl Core {
                 unix_seconds: unix_ms() / 1000,
                 duration_us: us,
                 words: crate::slowlog::cut_words(self.shown_words(row, words).into_iter()),
-                client: client.addr.clone(),
+                client: client.addr.to_string(),
                 client_name: client.texts().name,
             };
             self.shared.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
@@ -386,7 +386,7 @@ impl Core {
         let client = if record.has(flag::UNIX_SOCKET) {
             format!("unix:{}", self.config.network.unixsocket.to_string_lossy())
         } else {
-            record.addr.clone()
+            record.addr.to_string()
         };
         self.tell_monitors_as(&client, session, row, words);
     }

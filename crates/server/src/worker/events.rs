@@ -2,6 +2,7 @@
 
 use super::turn::close_flushed;
 use super::{Purpose, Worker, unix_ms};
+use crate::address::Address;
 use crate::clients::{ClientRecord, flag};
 use crate::mailbox::Message;
 use crate::session::{Session, Stall};
@@ -47,9 +48,9 @@ impl Handler for Worker {
             let network = &config.network;
             let path = if admin { &network.admin_unixsocket } else { &network.unixsocket };
             let path = path.to_string_lossy();
-            (format!("{path}:0"), format!("{path}:0"))
+            (Address::Path(path.as_ref().into()), Address::Path(path.into()))
         } else {
-            (peer.to_string(), io.accepted_at(token, listener).to_string())
+            (Address::Socket(peer), Address::Socket(io.accepted_at(token, listener)))
         };
         let fd = io.fd(token).map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd));
         let record = Arc::new(ClientRecord::new(

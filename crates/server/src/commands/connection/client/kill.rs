@@ -2,6 +2,7 @@
 
 use super::{ADMIN, Kind, ROW};
 use crate::acl::Account;
+use crate::address::Address;
 use crate::call::{Call, Command};
 use crate::clients::{ClientRecord, Clients};
 use brisk_engine::command::{Arg, Spec};
@@ -146,7 +147,7 @@ impl<'a> Filter<'a> {
     }
 
     fn admits(&self, record: &ClientRecord, caller: u64, now_ms: u64) -> bool {
-        let fits = |wanted: Option<&[u8]>, is: &str| wanted.is_none_or(|w| w == is.as_bytes());
+        let fits = |wanted: Option<&[u8]>, is: &Address| wanted.is_none_or(|text| is.reads(text));
         self.id.is_none_or(|id| id == record.id)
             && self.kind.is_none_or(|kind| kind == Kind::of(record))
             && fits(self.address, &record.addr)
