@@ -5,8 +5,8 @@
 //! thing; what is asserted of our server only says so.
 #![forbid(unsafe_code)]
 
-use brisk_testkit::Launch;
 use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Launch, Server};
 use serde_json::Value;
 use std::path::Path;
 
@@ -24,4 +24,38 @@ pub fn facts(name: &str) -> Value {
 pub fn with_workers(workers: usize) -> Launch {
     let launch = Launch::subject();
     if subject_is_redis() { launch } else { launch.set("threads", &workers.to_string()) }
+}
+
+/// A connection to each of the server's workers, in their order.
+///
+/// # Panics
+/// If the kernel gives a worker none of a few hundred connections.
+#[track_caller]
+pub fn one_of_each_worker(server: &Server, workers: usize) -> Vec<Conn> {
+    const TRIES: usize = 300;
+    const PINGS: usize = 100;
+    let mut probe = server.connect();
+    let mut counts = || -> Vec<i64> {
+        let figures = probe.cmd("INFO brisk").text();
+        let count = |worker| {
+            let line = format!("worker{worker}:commands=");
+            let figure = figures.split(&line).nth(1).and_then(|rest| rest.split(',').next());
+            figure.and_then(|count| count.parse().ok()).expect("each worker counts its commands")
+        };
+        (0..workers).map(count).collect()
+    };
+    let mut found: Vec<Option<Conn>> = (0..workers).map(|_| None).collect();
+    for _ in 0..TRIES {
+        let mut conn = server.connect();
+        let before = counts();
+        conn.pipeline(&["PING"; PINGS]);
+        let grown: Vec<i64> = counts().iter().zip(before).map(|(now, then)| now - then).collect();
+        let worker = (0..workers).max_by_key(|worker| grown[*worker]).unwrap_or_default();
+        found[worker].get_or_insert(conn);
+        if found.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    let found: Option<Vec<Conn>> = found.into_iter().collect();
+    found.expect("every worker has a connection")
 }

@@ -1,0 +1,165 @@
+//! Slots that a script keeps for long: whoever needs them waits, whoever does not is served, and
+//! nobody waits for somebody who waits for him.
+//!
+//! Which client has which worker matters here, so these are tests of our server alone.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Server, assert_reply, wait_until};
+use brisk_tests::{one_of_each_worker, with_workers};
+use std::time::Duration;
+
+/// Longer than any of these scripts takes.
+const NEVER_BUSY: &str = "60000";
+/// Time for others to come as far as they can; what is asserted does not depend on it.
+const MEANWHILE: Duration = Duration::from_millis(200);
+
+fn start(workers: usize, busy_threshold_ms: &str) -> Option<Server> {
+    let launch = with_workers(workers).set("busy-reply-threshold", busy_threshold_ms);
+    (!subject_is_redis()).then(|| launch.start())
+}
+
+/// Begins a script that keeps `key` for about `seconds` of processor time, then returns `value`.
+fn keep(server: &Server, conn: &mut Conn, key: &str, seconds: f64, value: &str) {
+    let source = format!(
+        "redis.log(redis.LOG_WARNING, 'keeps ' .. KEYS[1]) local began = os.clock() \
+         while os.clock() - began < {seconds} do end return {value}"
+    );
+    let begun = format!("keeps {key}");
+    let before = server.log().matches(&begun).count();
+    conn.send(&format!("EVAL \"{source}\" 1 {key}"));
+    wait_until("the script runs", || server.log().matches(&begun).count() > before);
+}
+
+/// A client waits to move an element to `held`, which a script on worker 1 keeps; worker 0 is given
+/// the element, so it serves the waiter as soon as it has the slot. Then worker 2 does what
+/// `meanwhile` says.
+#[track_caller]
+fn while_a_waiter_is_being_served(
+    server: &Server,
+    prepare: impl FnOnce(&mut Conn),
+    meanwhile: impl FnOnce(&mut Conn, i64) -> String,
+) -> String {
+    let mut clients = one_of_each_worker(server, 3);
+    let mut waiter = server.connect();
+    prepare(&mut waiter);
+    let id = waiter.id();
+    waiter.send("BLMOVE source held LEFT RIGHT 0");
+    let mut probe = server.connect();
+    wait_until("it waits", || probe.info("blocked_clients") == "1");
+    keep(server, &mut clients[1], "held", 0.5, "'done'");
+    clients[0].send("RPUSH source element");
+    assert!(!clients[0].has_reply_within(MEANWHILE), "the slot is kept");
+    let told = meanwhile(&mut clients[2], id);
+    assert_eq!(clients[1].reply().to_string(), "\"done\"");
+    assert_eq!(clients[0].reply().to_string(), "(integer) 1");
+    assert_reply!(server.connect(), "PING", "PONG");
+    assert_eq!(waiter.reply().to_string(), told);
+    let left = if told == "\"element\"" { ("0", "1") } else { ("1", "0") };
+    assert_reply!(probe, "LLEN source", format!("(integer) {}", left.0));
+    assert_reply!(probe, "LLEN held", format!("(integer) {}", left.1));
+    told
+}
+
+#[test]
+fn a_waiter_is_served_or_unblocked_but_not_both() {
+    let Some(server) = start(3, NEVER_BUSY) else { return };
+    while_a_waiter_is_being_served(
+        &server,
+        |_| {},
+        |other, id| match other.cmd(&format!("CLIENT UNBLOCK {id}")).integer() {
+            0 => "\"element\"".to_owned(),
+            _ => "(nil)".to_owned(),
+        },
+    );
+}
+
+#[test]
+fn a_user_is_changed_while_his_waiter_is_being_served() {
+    let Some(server) = start(3, NEVER_BUSY) else { return };
+    server.connect().cmd("ACL SETUSER somebody on nopass ~* +@all");
+    while_a_waiter_is_being_served(
+        &server,
+        |waiter| assert_reply!(waiter, "AUTH somebody x", "OK"),
+        |other, _| {
+            // As in Redis 7.2, a command that has waited is asked again.
+            assert_reply!(other, "ACL SETUSER somebody -blmove", "OK");
+            "(error) NOPERM User somebody has no permissions to run the 'blmove' command".to_owned()
+        },
+    );
+}
+
+#[test]
+fn a_replica_begins_while_a_waiter_is_being_served() {
+    let Some(server) = start(3, NEVER_BUSY) else { return };
+    let mut replica = None;
+    while_a_waiter_is_being_served(
+        &server,
+        |_| {},
+        |other, _| {
+            other.cmd("PING");
+            let mut conn = server.connect();
+            conn.send("SYNC");
+            replica = Some(conn);
+            "\"element\"".to_owned()
+        },
+    );
+    assert_eq!(replica.unwrap().bytes(1), b"$");
+}
+
+/// That it becomes slow lets nobody in who waited before.
+#[test]
+fn a_script_sees_the_same_at_its_beginning_and_its_end() {
+    let Some(server) = start(2, "100") else { return };
+    let mut clients = one_of_each_worker(&server, 2);
+    let mut waiter = server.connect();
+    waiter.send("BLMOVE source held LEFT RIGHT 0");
+    let mut probe = server.connect();
+    wait_until("it waits", || probe.info("blocked_clients") == "1");
+    let source = "local before = redis.call('LLEN', KEYS[1]) local began = os.clock() \
+                  redis.log(redis.LOG_WARNING, 'it has begun') \
+                  while os.clock() - began < 0.5 do end return {before, redis.call('LLEN', KEYS[1])}";
+    clients[1].send(&format!("EVAL \"{source}\" 1 held"));
+    wait_until("the script runs", || server.log().contains("it has begun"));
+    clients[0].send("RPUSH source element");
+    assert_eq!(clients[1].reply().to_string(), "1) (integer) 0\n2) (integer) 0");
+    assert_eq!(clients[0].reply().to_string(), "(integer) 1");
+    assert_eq!(waiter.reply().to_string(), "\"element\"");
+}
+
+#[test]
+fn a_script_goes_beyond_its_keys_while_another_is_slow() {
+    let Some(server) = start(2, "50") else { return };
+    let mut clients = one_of_each_worker(&server, 2);
+    for seconds in [0.2, 0.0] {
+        keep(&server, &mut clients[1], "kept", 0.5, "'done'");
+        keep(&server, &mut clients[0], "own", seconds, "redis.call('GET', 'undeclared')");
+        assert_eq!(clients[0].reply().to_string(), "(nil)");
+        assert_eq!(clients[1].reply().to_string(), "\"done\"");
+    }
+    assert_reply!(server.connect(), "PING", "PONG");
+}
+
+/// A command that is computed elsewhere ends while its destination is kept by a script without end.
+#[test]
+fn a_long_command_ends_after_the_script_that_keeps_its_destination() {
+    const MEMBERS: usize = 100_000;
+    let Some(server) = start(2, "200") else { return };
+    let mut clients = one_of_each_worker(&server, 2);
+    for key in ["a", "b"] {
+        for from in (0..MEMBERS).step_by(1000) {
+            let members: Vec<String> = (from..from + 1000).map(|i| format!("{key}{i}")).collect();
+            clients[0].cmd(&format!("SADD {key} {}", members.join(" ")));
+        }
+    }
+    clients[1].send("SUNIONSTORE destination a b");
+    clients[0].send("EVAL \"while true do end\" 1 destination");
+    let mut probe = server.connect();
+    wait_until("both have ended", || {
+        probe.cmd("SCRIPT KILL");
+        clients[1].has_reply_within(Duration::from_millis(10))
+    });
+    assert_eq!(clients[1].reply().to_string(), format!("(integer) {}", 2 * MEMBERS));
+    assert!(clients[0].reply().to_string().contains("killed by user"));
+    assert_reply!(probe, "SCARD destination", format!("(integer) {}", 2 * MEMBERS));
+}
