@@ -205,7 +205,7 @@ impl Core {
         }
         for record in affected.doomed {
             if record.id == session.id() {
-                session.close_after_reply();
+                session.die_after_reply();
             } else {
                 self.close_client(&record);
             }

@@ -246,6 +246,12 @@ impl Session {
         self.record.set(flag::CLOSE_AFTER_REPLY, true);
     }
 
+    /// The same for a session that has killed itself: who has read that reply no longer finds it.
+    pub fn die_after_reply(&mut self) {
+        self.close_after_reply();
+        self.record.killed.store(true, Ordering::Relaxed);
+    }
+
     /// Nothing more is executed for it, and it is closed whatever is unsent.
     pub fn close_at_once(&mut self) {
         self.record.set(flag::CLOSE_ASAP, true);

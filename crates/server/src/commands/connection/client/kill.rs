@@ -174,7 +174,7 @@ fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
             continue;
         }
         if record.id == caller {
-            call.session.close_after_reply();
+            call.session.die_after_reply();
         } else if !call.core.close_client(&record) {
             continue;
         }
