@@ -6,7 +6,7 @@
 
 use crate::options::Options;
 use crate::steps::{Step, cargo, run_all};
-use crate::{readme, tidy};
+use crate::{instructions, readme, tidy};
 use anyhow::Result;
 
 const STEPS: &[Step] = &[
@@ -28,6 +28,11 @@ const STEPS: &[Step] = &[
         name: "readme",
         run: readme::main,
         advice: "make the README's first command work again",
+    },
+    Step {
+        name: "instructions",
+        run: instructions::check,
+        advice: "make it cheaper again, or say why not and `cargo xtask instructions --update`",
     },
 ];
 

@@ -6,6 +6,7 @@ mod access;
 mod bench;
 mod ci;
 mod diff;
+mod instructions;
 mod nightly;
 mod options;
 mod race;
@@ -23,6 +24,7 @@ cargo xtask tidy                    the house rules that a program can check
 cargo xtask diff [--seed N] …       the same commands to our server and to a real Redis
 cargo xtask acl [--pairs N] …       what random users may do, judged by both servers
 cargo xtask race [--operations N] … many clients on shared keys: is every history linearizable?
+cargo xtask instructions [--update] instructions per operation against those on record
 cargo xtask bench <case|all> …      measurements beside a peer; `bench list` names the cases
 
 diff options:
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         "nightly" => nightly::main(&options),
         "tidy" => tidy::main(),
         "diff" => diff::main(&options),
+        "instructions" => instructions::main(&options),
         "race" => race::main(&options),
         _ => {
             println!("{HELP}");

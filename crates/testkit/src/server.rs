@@ -42,13 +42,14 @@ pub struct Launch {
     program: Program,
     directives: Vec<(String, String)>,
     cpu: Option<usize>,
+    under: Vec<String>,
 }
 
 impl Launch {
     /// A server of `program`: no persistence, DEBUG and protected settings allowed, as the tests
     /// need them.
     pub fn new(program: Program) -> Launch {
-        let launch = Launch { program, directives: Vec::new(), cpu: None };
+        let launch = Launch { program, directives: Vec::new(), cpu: None, under: Vec::new() };
         launch
             .set("save", "")
             .set("appendonly", "no")
@@ -76,6 +77,12 @@ impl Launch {
     /// Pins the process to one CPU, for measurements.
     pub const fn on_cpu(mut self, cpu: usize) -> Launch {
         self.cpu = Some(cpu);
+        self
+    }
+
+    /// Runs it under another program: that one's words, before the server's own.
+    pub fn under(mut self, words: &[&str]) -> Launch {
+        self.under = words.iter().map(|word| (*word).to_owned()).collect();
         self
     }
 
@@ -152,6 +159,7 @@ impl Launch {
         if let Some(cpu) = self.cpu {
             words.extend(["taskset".into(), "-c".into(), cpu.to_string().into()]);
         }
+        words.extend(self.under.iter().map(Into::into));
         words.push(program.into());
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);

@@ -20,7 +20,7 @@ mod load;
 mod pubsub;
 mod report;
 mod resources;
-mod sides;
+pub(crate) mod sides;
 mod throughput;
 mod tracking;
 mod types;

@@ -136,7 +136,7 @@ fn peer(setup: &Setup<'_>) -> Result<Server> {
 }
 
 /// Our server, built for release.
-fn release_binary() -> Result<PathBuf> {
+pub(crate) fn release_binary() -> Result<PathBuf> {
     if let Some(path) = std::env::var_os(SERVER_BIN) {
         return Ok(path.into());
     }
