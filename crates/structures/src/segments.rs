@@ -27,12 +27,14 @@
 
 mod ahead;
 mod codec;
+mod common;
 mod directory;
 mod sample;
 mod segment;
 #[cfg(test)]
 mod tests;
 
+pub use common::HashStart;
 pub use segment::Element;
 
 use crate::hash::HashKey;
