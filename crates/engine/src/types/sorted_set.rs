@@ -8,6 +8,7 @@ mod range;
 pub use range::{LexRange, ScoreRange};
 
 use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use crate::double::parse_f64;
 use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
 use brisk_structures::listpack::{Item, ListPack, Pos};
@@ -140,10 +141,11 @@ impl SortedSet {
         self.len() == 0
     }
 
-    /// Asks for what looking up these members will read. O(members).
-    pub(crate) fn prefetch(&self, members: &[&[u8]]) {
+    /// Asks for what looking up these members will read, and giving them these scores, as words, as
+    /// far as there are any. O(members).
+    pub(crate) fn prefetch(&self, members: &[&[u8]], scores: &[&[u8]]) {
         if let SortedSet::SkipList(tree) = self {
-            tree.prefetch(members);
+            tree.prefetch(members, |index| scores.get(index).and_then(|word| parse_f64(word)));
         }
     }
 
