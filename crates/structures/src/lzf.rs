@@ -29,8 +29,8 @@ pub fn compress(input: &[u8], len_max: usize, out: &mut Vec<u8>) -> Option<usize
     // As many places as a repetition can reach, but no more than there are: they are cleared first.
     match input.len() {
         0..=256 => compress_with::<8>(&mut [0; 1 << 8], input, len_max, out),
-        ..=1024 => compress_with::<10>(&mut [0; 1 << 10], input, len_max, out),
-        ..=8192 => compress_with::<12>(&mut [0; 1 << 12], input, len_max, out),
+        257..=1024 => compress_with::<10>(&mut [0; 1 << 10], input, len_max, out),
+        1025..=8192 => compress_with::<12>(&mut [0; 1 << 12], input, len_max, out),
         _ => compress_with::<13>(&mut [0; 1 << 13], input, len_max, out),
     }
 }
