@@ -27,14 +27,14 @@
 
 mod ahead;
 mod codec;
-mod common;
 mod directory;
+mod placed;
 mod sample;
 mod segment;
 #[cfg(test)]
 mod tests;
 
-pub use common::HashStart;
+pub use placed::HashStart;
 pub use segment::Element;
 
 use crate::hash::HashKey;
