@@ -352,14 +352,16 @@ pub struct Elements {
     pub first: u16,
     /// From one to the next; 0 if there is only one.
     pub step: u16,
+    /// The word before each is the score that it is to have.
+    pub scored: bool,
 }
 
 impl Elements {
-    pub const NONE: Elements = Elements { first: 0, step: 0 };
+    pub const NONE: Elements = Elements { first: 0, step: 0, scored: false };
     /// Only the word after the key.
-    pub const ONE: Elements = Elements { first: 2, step: 0 };
+    pub const ONE: Elements = Elements { first: 2, step: 0, scored: false };
     /// All words after the key.
-    pub const ALL: Elements = Elements { first: 2, step: 1 };
+    pub const ALL: Elements = Elements { first: 2, step: 1, scored: false };
 
     #[inline]
     pub const fn is_none(self) -> bool {

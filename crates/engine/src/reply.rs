@@ -293,7 +293,7 @@ impl<'a> Reply<'a> {
     }
 
     /// An element of a collection in whatever form it is stored.
-    #[inline]
+    #[inline(always)]
     pub fn item(&mut self, item: Item<'_>) -> Outcome {
         match item {
             Item::Int(number) => self.bulk_integer(number),

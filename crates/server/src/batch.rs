@@ -289,16 +289,20 @@ impl Batch {
         database: &Database,
     ) -> usize {
         let mut elements: [&[u8]; ELEMENTS_MAX] = [&[]; ELEMENTS_MAX];
-        let mut count = 0;
+        let mut scores: [&[u8]; ELEMENTS_MAX] = [&[]; ELEMENTS_MAX];
+        let (mut count, mut scored) = (0, false);
         let mut end = requests.start;
         let word = |request: &Request, at: usize| {
             self.spans.bytes(&data[request.start..], self.list(request)[at])
         };
         for request in &self.requests[requests.clone()] {
             let Some(row) = request.row else { break };
-            let words = row.spec.elements.words(request.spans);
-            for (place, at) in elements[count..].iter_mut().zip(words) {
-                *place = word(request, at);
+            for at in row.spec.elements.words(request.spans).take(ELEMENTS_MAX - count) {
+                elements[count] = word(request, at);
+                if row.spec.elements.scored {
+                    scores[count] = word(request, at - 1);
+                    scored = true;
+                }
                 count += 1;
             }
             end += 1;
@@ -308,7 +312,8 @@ impl Batch {
         }
         if count >= ELEMENTS_MIN {
             let name = word(&self.requests[requests.start], key.index as usize);
-            database.prefetch_elements(name, key, &elements[..count]);
+            let scores = if scored { &scores[..count] } else { &[] };
+            database.prefetch_elements(name, key, &elements[..count], scores);
         }
         end
     }

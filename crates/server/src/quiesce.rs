@@ -58,6 +58,9 @@ struct Gate {
     wide: bool,
     /// How many refuse stillness.
     refusing: usize,
+    /// How many wait for a change of all this or of a worker's state. Waking costs a system call
+    /// even if nobody waits.
+    waiting: usize,
 }
 
 /// One worker's state, on a cache line of its own.
@@ -126,7 +129,7 @@ impl Quiesce {
         loop {
             self.workers[worker].0.store(IDLE, Ordering::Release);
             let mut gate = lock(&self.gate);
-            self.changed.notify_all();
+            self.wake(&gate);
             while self.requested.load(Ordering::Acquire) {
                 gate = self.wait(gate);
             }
@@ -138,12 +141,21 @@ impl Quiesce {
     }
 
     fn announce(&self) {
-        let _gate = lock(&self.gate);
-        self.changed.notify_all();
+        self.wake(&lock(&self.gate));
     }
 
-    fn wait<'g>(&self, gate: MutexGuard<'g, Gate>) -> MutexGuard<'g, Gate> {
-        self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner)
+    /// Lets all who wait look again.
+    fn wake(&self, gate: &Gate) {
+        if gate.waiting > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    fn wait<'g>(&self, mut gate: MutexGuard<'g, Gate>) -> MutexGuard<'g, Gate> {
+        gate.waiting += 1;
+        let mut gate = self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        gate.waiting -= 1;
+        gate
     }
 
     /// Stops all other workers; `worker` is the caller, who is running and holds nothing. Takes as
@@ -214,7 +226,7 @@ impl Quiesce {
         }
         state.store(AMID, Ordering::Release);
         self.request();
-        self.changed.notify_all();
+        self.wake(&gate);
         loop {
             let stand = |id: usize, state: u8| {
                 id == worker || state == IDLE || (kind == Kind::Brief && state == AMID)
@@ -244,7 +256,7 @@ impl Quiesce {
         let state = &self.workers[worker].0;
         let mut gate = lock(&self.gate);
         state.store(AMID, Ordering::Release);
-        self.changed.notify_all();
+        self.wake(&gate);
         while gate.brief > 0 {
             gate = self.wait(gate);
         }
@@ -273,7 +285,7 @@ impl Quiesce {
         gate.taken = false;
         self.requested.store(gate.amid > 0, Ordering::Release);
         fence(Ordering::SeqCst);
-        self.changed.notify_all();
+        self.wake(gate);
     }
 
     fn all(&self, stands: impl Fn(usize, u8) -> bool) -> bool {

@@ -1,4 +1,5 @@
-//! SipHash-1-3 over one byte slice: the hash of every table key.
+//! SipHash-1-3 over one byte slice: the hash of every table key. And a quick hash for small tables that
+//! one command makes for itself.
 //!
 //! Keyed with 128 bits drawn at start, so that a client cannot choose keys that collide. It agrees
 //! with `std`'s `SipHasher13` fed by a single `write(bytes)`; specialised here because the
@@ -26,6 +27,45 @@ impl HashKey {
         s.absorb(tail_word(words.remainder()) | (bytes.len() as u64) << 56);
         s.finish()
     }
+
+    /// Another keyed hash, for short bytes several times as quick: products folded to their halves'
+    /// difference. Nobody has shown that it withstands who studies its values, so it is for tables
+    /// whose size is bounded. O(length).
+    #[inline]
+    #[must_use]
+    pub fn quick(&self, bytes: &[u8]) -> u64 {
+        let mut folded = self.k0 ^ (bytes.len() as u64).wrapping_mul(MULTIPLIER);
+        let words = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            (Some(first), Some(last)) => {
+                let inner = bytes.len().saturating_sub(1) / 16 * 16;
+                for pair in bytes[..inner].as_chunks::<16>().0 {
+                    let [low, high] = [&pair[..8], &pair[8..]].map(whole_word);
+                    folded = fold(low ^ folded, high ^ self.k1);
+                }
+                // What is left, and as much before it as makes whole words.
+                match bytes.last_chunk::<16>() {
+                    Some(end) => [&end[..8], &end[8..]].map(whole_word),
+                    None => [u64::from_le_bytes(*first), u64::from_le_bytes(*last)],
+                }
+            }
+            _ => [tail_word(bytes), 0],
+        };
+        fold(fold(words[0] ^ folded, words[1] ^ self.k1), MULTIPLIER)
+    }
+}
+
+/// Odd, with about as many ones as zeros.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+#[inline(always)]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+#[inline(always)]
+fn whole_word(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |word| u64::from_le_bytes(*word))
 }
 
 /// The last 0 to 7 bytes as a little-endian number, without a loop over bytes.
@@ -110,6 +150,33 @@ mod tests {
             std.write(&bytes[..n]);
             assert_eq!(HashKey::default().hash(&bytes[..n]), std.finish(), "length {n}");
         }
+    }
+
+    #[test]
+    fn quick_hashes_of_bytes_that_are_nearly_the_same_differ_in_all_bits() {
+        let key = HashKey { k0: 0x0123_4567_89ab_cdef, k1: 0xfedc_ba98_7654_3210 };
+        let mut seen = std::collections::HashSet::new();
+        for len in 0..100 {
+            let mut bytes: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let whole = key.quick(&bytes);
+            assert!(seen.insert(whole), "length {len}");
+            let mut flipped = [0u32; 64];
+            for at in 0..len * 8 {
+                bytes[at / 8] ^= 1 << (at % 8);
+                let other = key.quick(&bytes);
+                bytes[at / 8] ^= 1 << (at % 8);
+                assert!(seen.insert(other), "length {len}, bit {at}");
+                for (bit, count) in flipped.iter_mut().enumerate() {
+                    *count += ((whole ^ other) >> bit & 1) as u32;
+                }
+            }
+            // With hundreds of coins thrown, none shows the same side three times in four.
+            let all = len as u32 * 8;
+            let even = |count: &u32| (all / 4..=all * 3 / 4).contains(count);
+            assert!(len < 30 || flipped.iter().all(even), "length {len}: {flipped:?}");
+        }
+        let other = HashKey { k0: key.k0 + 1, k1: key.k1 };
+        assert_ne!(key.quick(b"element"), other.quick(b"element"));
     }
 
     /// The first of the published SipHash-1-3 vectors: key 00..0f, no input.

@@ -21,6 +21,7 @@
 //!
 //! Costs: dense add O(1), sparse add O(bytes), count O(registers).
 
+mod dense;
 mod estimate;
 mod sparse;
 
@@ -172,9 +173,7 @@ fn each_run(opcodes: &[u8], mut visit: impl FnMut(usize, Run)) -> Result<(), Cor
 pub fn merge(bytes: &[u8], into: &mut Registers) -> Result<(), Corrupt> {
     match form(bytes) {
         Some(Form::Dense) => {
-            for (into, value) in into.iter_mut().zip(dense_registers(bytes)) {
-                *into = value.max(*into);
-            }
+            dense::merge(&bytes[HEADER_LEN..], into);
             Ok(())
         }
         Some(Form::Sparse) => each_run(&bytes[HEADER_LEN..], |first, run| {
@@ -186,22 +185,26 @@ pub fn merge(bytes: &[u8], into: &mut Registers) -> Result<(), Corrupt> {
     }
 }
 
-/// The registers of the dense form: four in every three bytes.
-fn dense_registers(bytes: &[u8]) -> impl Iterator<Item = u8> + '_ {
-    bytes[HEADER_LEN..]
-        .as_chunks::<3>()
-        .0
-        .iter()
-        .flat_map(|&[a, b, c]| [a & 63, a >> 6 | b << 2 & 63, b >> 4 | c << 4 & 63, c >> 2])
+/// The dense form with these registers, and what else `bytes` say, which must have a [`form`].
+/// O(registers).
+pub fn with_registers(bytes: &[u8], registers: &Registers) -> Vec<u8> {
+    let mut all = Vec::with_capacity(DENSE_LEN);
+    all.extend_from_slice(&header(Form::Dense)[..=ENCODING_AT]);
+    all.extend_from_slice(&bytes[ENCODING_AT + 1..HEADER_LEN]);
+    all.resize(DENSE_LEN, 0);
+    dense::write(&mut all[HEADER_LEN..], registers);
+    all
 }
 
 /// How many different elements were seen, about.
 pub fn count(bytes: &[u8]) -> Result<u64, Corrupt> {
     let mut histogram = [0u32; 64];
     match form(bytes) {
-        Some(Form::Dense) => {
-            dense_registers(bytes).for_each(|value| histogram[usize::from(value)] += 1);
-        }
+        Some(Form::Dense) => dense::each(&bytes[HEADER_LEN..], |registers| {
+            for value in registers.to_le_bytes() {
+                histogram[usize::from(value & 63)] += 1;
+            }
+        }),
         Some(Form::Sparse) => each_run(&bytes[HEADER_LEN..], |_, run| {
             histogram[usize::from(run.value)] += run.len as u32;
         })?,

@@ -16,6 +16,7 @@
 //! | [`sequence`], [`quicklist`] | long lists: a shared tree of parts; listpacks as its parts |
 //! | [`ordered`] | members in the order of their scores: B+tree with ranks and a hashed index |
 //! | [`stream`] | blocks of entries by ID, and the groups that read them |
+//! | [`places`] | an index that lives as long as one command |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
@@ -38,6 +39,7 @@ pub mod listpack;
 pub mod lzf;
 mod malformed;
 pub mod ordered;
+pub mod places;
 mod prefetch;
 pub mod quicklist;
 pub mod reclaim;

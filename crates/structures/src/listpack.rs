@@ -27,6 +27,7 @@
 //! Bytes from outside enter only through [`ListPack::from_bytes`], which checks 1 to 3.
 
 mod codec;
+mod find;
 mod item;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ use crate::malformed::Malformed;
 use codec::{
     COUNT_UNKNOWN, END, Encoded, HEADER_LEN, SHORT, SHORT_MAX, back_len, back_len_size, encoded_len,
 };
+use std::ops::Range;
 
 /// No listpack may become longer than this, as in Redis; callers see to it (see
 /// [`ListPack::has_room`]). 1 GiB.
@@ -234,56 +236,21 @@ impl ListPack {
         Iter { list: self, front: offset(at), back: self.end() }
     }
 
-    /// The first entry at or behind `from` whose text is `text`, looking only at every
-    /// `skip + 1`th entry: 1 finds fields and leaves values out.
+    /// The elements of these indices, as far as they are there. Walks from the nearer end.
     #[must_use]
-    pub fn find(&self, from: Pos, text: &[u8], skip: usize) -> Option<Pos> {
-        let wanted = Item::of(text);
-        match wanted {
-            Item::Str(text) if text.len() < SHORT_MAX => {
-                let head = SHORT | text.len() as u8;
-                self.find_by(from, skip, |list, at| match list.bytes[at] {
-                    first @ SHORT..0xc0 => {
-                        first == head && list.bytes[at + 1..][..text.len()] == *text
-                    }
-                    // Foreign bytes may have short strings in a long encoding.
-                    0xe0.. => list.item_at(at) == wanted,
-                    _ => false,
-                })
-            }
-            // Text that is no canonical decimal is never stored as an integer.
-            Item::Str(text) => self.find_by(
-                from,
-                skip,
-                |list, at| matches!(list.item_at(at), Item::Str(own) if own == text),
-            ),
-            Item::Int(number) => self.find_by(from, skip, |list, at| match list.item_at(at) {
-                Item::Int(own) => own == number,
-                Item::Str(own) => own == text,
-            }),
-        }
-    }
-
-    #[inline]
-    fn find_by(
-        &self,
-        from: Pos,
-        skip: usize,
-        is: impl Fn(&ListPack, usize) -> bool,
-    ) -> Option<Pos> {
-        let (mut at, end) = (offset(from), self.end());
-        while at < end {
-            if is(self, at) {
-                return Some(pos(at));
-            }
-            at = self.after(at);
-            for _ in 0..skip {
-                if at < end {
-                    at = self.after(at);
-                }
-            }
-        }
-        None
+    pub fn iter_range(&self, range: Range<usize>) -> Iter<'_> {
+        let len = self.len();
+        let (start, end) = (range.start.min(len), range.end.min(len));
+        let offset_of = |index: usize| self.seek(index as i64).map_or(self.end(), offset);
+        let front = offset_of(start);
+        let back = if end <= start {
+            front
+        } else if end - start < len - end {
+            (start..end).fold(front, |at, _| self.after(at))
+        } else {
+            offset_of(end)
+        };
+        Iter { list: self, front, back }
     }
 
     /// Adds an element behind the last. Amortised O(length of the element).
@@ -551,17 +518,42 @@ impl<'a> Iter<'a> {
     }
 }
 
+impl<'a> Iter<'a> {
+    #[inline(never)]
+    fn next_other(&mut self) -> Item<'a> {
+        let item = self.list.item_at(self.front);
+        self.front = self.list.after(self.front);
+        item
+    }
+}
+
 impl<'a> Iterator for Iter<'a> {
     type Item = Item<'a>;
 
-    #[inline]
+    #[inline(always)]
     fn next(&mut self) -> Option<Item<'a>> {
         if self.front >= self.back {
             return None;
         }
-        let item = self.list.item_at(self.front);
-        self.front = self.list.after(self.front);
-        Some(item)
+        // What is met most: a short string.
+        if let first @ SHORT..0xc0 = self.list.bytes[self.front] {
+            let (start, len) = (self.front + 1, usize::from(first & 0x3f));
+            self.front = start + len + 1;
+            return Some(Item::Str(&self.list.bytes[start..start + len]));
+        }
+        Some(self.next_other())
+    }
+
+    /// Does not look at what it passes over.
+    #[inline]
+    fn nth(&mut self, count: usize) -> Option<Item<'a>> {
+        for _ in 0..count {
+            if self.front >= self.back {
+                return None;
+            }
+            self.front = self.list.after(self.front);
+        }
+        self.next()
     }
 }
 

@@ -13,6 +13,7 @@
 //! memory only if that is the length the block came with.
 
 use crate::malformed::Malformed;
+use std::ops::Range;
 
 /// Bytes copied by one instruction, at most.
 const LITERAL_MAX: usize = 1 << 5;
@@ -20,45 +21,57 @@ const LITERAL_MAX: usize = 1 << 5;
 const REPEAT_MAX: usize = 264;
 /// Repetitions reach back this far, at most.
 const DISTANCE_MAX: usize = 1 << 13;
-/// Places remembered by the hash of the three bytes there. As many as a repetition can reach.
-const PLACES_LOG: u32 = 13;
 
 /// Appends `input`, compressed, to `out` and returns the number of bytes; `None`, with `out` as it
 /// was, if they would be more than `len_max` or `input` is 4 GiB or longer. O(input).
 pub fn compress(input: &[u8], len_max: usize, out: &mut Vec<u8>) -> Option<usize> {
     u32::try_from(input.len()).ok()?;
+    // As many places as a repetition can reach, but no more than there are: they are cleared first.
+    match input.len() {
+        0..=256 => compress_with::<8>(&mut [0; 1 << 8], input, len_max, out),
+        257..=1024 => compress_with::<10>(&mut [0; 1 << 10], input, len_max, out),
+        1025..=8192 => compress_with::<12>(&mut [0; 1 << 12], input, len_max, out),
+        _ => compress_with::<13>(&mut [0; 1 << 13], input, len_max, out),
+    }
+}
+
+/// `places` remembers where three bytes were seen last, by their hash of `LOG` bits: the low bits of
+/// the place. What is found there is looked at, so it may be anything.
+fn compress_with<const LOG: u32>(
+    places: &mut [u16],
+    input: &[u8],
+    len_max: usize,
+    out: &mut Vec<u8>,
+) -> Option<usize> {
+    const { assert!(DISTANCE_MAX < 1 << 16, "distances are known from the low bits of places") };
     let start = out.len();
     // A whole instruction may be written before the limit is looked at.
     out.reserve(len_max.min(input.len()) + LITERAL_MAX + 4);
-    let mut places = [0u32; 1 << PLACES_LOG];
     let (mut at, mut copied) = (0, 0);
-    while let Some(three) = input.get(at..at + 3) {
-        // One more than the place, so that zero means none.
-        let place = &mut places[slot(three)];
-        let before = std::mem::replace(place, at as u32 + 1) as usize;
-        let Some(from) = before.checked_sub(1) else {
-            at += 1;
-            continue;
-        };
-        if at - from > DISTANCE_MAX || input[from..from + 3] != *three {
+    while let Some(three) = three_at(input, at) {
+        let place = &mut places[slot::<LOG>(three)];
+        let distance = usize::from((at as u16).wrapping_sub(*place));
+        *place = at as u16;
+        let is_near = (1..=DISTANCE_MAX.min(at)).contains(&distance);
+        if !is_near || three_at(input, at - distance) != Some(three) {
             at += 1;
             continue;
         }
-        copy(&input[copied..at], out);
-        let len = 3 + same(&input[from + 3..], &input[at + 3..], REPEAT_MAX - 3);
-        repeat(at - from, len, out);
+        copy_few(input, copied..at, out);
+        let len = 3 + same(&input[at - distance + 3..], &input[at + 3..], REPEAT_MAX - 3);
+        repeat(distance, len, out);
         if out.len() - start > len_max {
             out.truncate(start);
             return None;
         }
-        // Remember the last places passed over; all of them would cost more than they find.
-        for passed in (at + 1..at + len).rev().take(2) {
-            if let Some(three) = input.get(passed..passed + 3) {
-                places[slot(three)] = passed as u32 + 1;
-            }
-        }
         at += len;
         copied = at;
+        // Remember the last places passed over; all of them would cost more than they find.
+        for passed in [at - 2, at - 1] {
+            if let Some(three) = three_at(input, passed) {
+                places[slot::<LOG>(three)] = passed as u16;
+            }
+        }
     }
     copy(&input[copied..], out);
     let len = out.len() - start;
@@ -69,17 +82,50 @@ pub fn compress(input: &[u8], len_max: usize, out: &mut Vec<u8>) -> Option<usize
     Some(len)
 }
 
+/// The three bytes at `at` as a number; `None` unless one more is behind them.
+#[inline]
+fn three_at(input: &[u8], at: usize) -> Option<u32> {
+    let four = input.get(at..)?.first_chunk()?;
+    Some(u32::from_le_bytes(*four) & 0x00ff_ffff)
+}
+
 /// Where the place of three bytes is remembered.
 #[inline]
-fn slot(three: &[u8]) -> usize {
-    let bits = u32::from_le_bytes([three[0], three[1], three[2], 0]);
-    (bits.wrapping_mul(0x9e37_79b1) >> (32 - PLACES_LOG)) as usize
+fn slot<const LOG: u32>(three: u32) -> usize {
+    (three.wrapping_mul(0x9e37_79b1) >> (32 - LOG)) as usize
 }
 
 /// How many bytes at the front of both are the same, looking at no more than `most`.
 #[inline]
 fn same(one: &[u8], two: &[u8], most: usize) -> usize {
-    one.iter().zip(two).take(most).take_while(|(a, b)| a == b).count()
+    let len = one.len().min(two.len()).min(most);
+    let (one, two) = (&one[..len], &two[..len]);
+    let words = one.as_chunks::<8>().0.iter().zip(two.as_chunks::<8>().0);
+    let mut equal = 0;
+    for (one, two) in words {
+        let difference = u64::from_le_bytes(*one) ^ u64::from_le_bytes(*two);
+        if difference != 0 {
+            return equal + difference.trailing_zeros() as usize / 8;
+        }
+        equal += 8;
+    }
+    equal + one[equal..].iter().zip(&two[equal..]).take_while(|(one, two)| one == two).count()
+}
+
+/// Writes instructions that copy a part of the input, mostly a short one.
+#[inline]
+fn copy_few(input: &[u8], part: Range<usize>, out: &mut Vec<u8>) {
+    let len = part.len();
+    match input[part.start..].first_chunk::<8>() {
+        _ if len == 0 => {}
+        Some(&[a, b, c, d, e, f, g, h]) if len <= 8 => {
+            // Eight bytes are copied sooner than found out how many there are to copy.
+            let end = out.len() + 1 + len;
+            out.extend_from_slice(&[len as u8 - 1, a, b, c, d, e, f, g, h]);
+            out.truncate(end);
+        }
+        _ => copy(&input[part], out),
+    }
 }
 
 /// Writes instructions that copy `literal`.

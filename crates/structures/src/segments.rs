@@ -28,11 +28,13 @@
 mod ahead;
 mod codec;
 mod directory;
+mod placed;
 mod sample;
 mod segment;
 #[cfg(test)]
 mod tests;
 
+pub use placed::HashStart;
 pub use segment::Element;
 
 use crate::hash::HashKey;

@@ -9,22 +9,29 @@ use brisk_structures::entry::ValueRef;
 impl Database {
     /// Asks for what looking up these elements (fields, members) in the value of a key will read.
     /// A hint that changes nothing: somebody who has the slot is not waited for, and the key's
-    /// deadline is not looked at. O(elements).
-    pub fn prefetch_elements(&self, name: &[u8], key: &PreparedKey, elements: &[&[u8]]) {
+    /// deadline is not looked at. `scores` are those that the elements are to have, if they are to have
+    /// any. O(elements).
+    pub fn prefetch_elements(
+        &self,
+        name: &[u8],
+        key: &PreparedKey,
+        elements: &[&[u8]],
+        scores: &[&[u8]],
+    ) {
         let Some(guard) = self.slot(key.slot).try_lock() else { return };
         let Some(entry) = guard.table().find(key.hash, name) else { return };
         if let ValueRef::Boxed(value) = entry.value() {
-            value.prefetch(elements);
+            value.prefetch(elements, scores);
         }
     }
 }
 
 impl Value {
-    fn prefetch(&self, elements: &[&[u8]]) {
+    fn prefetch(&self, elements: &[&[u8]], scores: &[&[u8]]) {
         match self {
             Value::Hash(hash) => hash.prefetch(elements),
             Value::Set(set) => set.prefetch(elements),
-            Value::SortedSet(set) => set.prefetch(elements),
+            Value::SortedSet(set) => set.prefetch(elements, scores),
             Value::Str(_) | Value::List(_) | Value::Stream(_) => {}
         }
     }

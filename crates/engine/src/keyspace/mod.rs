@@ -312,6 +312,12 @@ impl Keyspace {
         Totals::sum(self.databases.len(), &tallies)
     }
 
+    /// The sums for one database. O(threads).
+    fn totals_of(&self, db: DbIndex) -> tally::DatabaseTotals {
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        tally::DatabaseTotals::sum(db, &tallies)
+    }
+
     /// Counts hits, misses, expired and evicted keys from zero again; figures of what the keyspace
     /// holds stay. Only while no thread with a tally runs commands. O(threads).
     pub fn reset_statistics(&self) {
@@ -372,7 +378,8 @@ impl Keyspace {
                 let guard = slot.try_lock().expect("check runs while nothing else does");
                 let noted = database.occupied.contains(SlotId::new(number as u16));
                 assert_eq!(guard.marks() & marks::OCCUPIED != 0, noted);
-                assert!(noted || slot.is_empty(), "a slot with keys that walks pass by");
+                let seen = database.occupied.is_seen(SlotId::new(number as u16));
+                assert!(noted && seen || slot.is_empty(), "a slot with keys that walks pass by");
                 guard.table().check();
                 let mut with_deadline = 0;
                 guard.table().for_each(|entry| {

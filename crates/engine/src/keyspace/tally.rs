@@ -108,7 +108,20 @@ pub struct DatabaseTotals {
     pub deadlines_ms: u64,
 }
 
+fn sum<'a>(counts: impl Iterator<Item = &'a Count>) -> i64 {
+    counts.map(Count::get).fold(0, i64::wrapping_add)
+}
+
 impl DatabaseTotals {
+    pub(super) fn sum(db: DbIndex, tallies: &[Arc<Tally>]) -> DatabaseTotals {
+        let databases = || tallies.iter().map(|tally| tally.database(db));
+        DatabaseTotals {
+            keys: sum(databases().map(|db| &db.keys)).max(0) as u64,
+            with_deadline: sum(databases().map(|db| &db.with_deadline)).max(0) as u64,
+            deadlines_ms: sum(databases().map(|db| &db.deadlines_ms)) as u64,
+        }
+    }
+
     /// Mean time to live in ms of the keys that have a deadline, 0 without any. O(1).
     pub fn average_ttl_ms(&self, now: super::UnixMs) -> u64 {
         if self.with_deadline == 0 {
@@ -121,28 +134,17 @@ impl DatabaseTotals {
 
 impl Totals {
     pub(super) fn sum(databases: usize, tallies: &[Arc<Tally>]) -> Totals {
-        let sum = |of: &dyn Fn(&Tally) -> &Count| -> u64 {
-            tallies.iter().map(|tally| of(tally).get()).fold(0i64, i64::wrapping_add).max(0) as u64
-        };
-        let per_database = |db: usize| {
-            let db = DbIndex(db as u32);
-            DatabaseTotals {
-                keys: sum(&|tally| &tally.database(db).keys),
-                with_deadline: sum(&|tally| &tally.database(db).with_deadline),
-                deadlines_ms: tallies
-                    .iter()
-                    .map(|tally| tally.database(db).deadlines_ms.get())
-                    .fold(0i64, i64::wrapping_add) as u64,
-            }
-        };
+        let sum =
+            |of: fn(&Tally) -> &Count| sum(tallies.iter().map(|tally| of(tally))).max(0) as u64;
+        let all = (0..databases as u32).map(DbIndex);
         Totals {
-            databases: (0..databases).map(per_database).collect(),
-            hits: sum(&|tally| &tally.hits),
-            misses: sum(&|tally| &tally.misses),
-            expired: sum(&|tally| &tally.expired),
-            expired_fields: sum(&|tally| &tally.expired_fields),
-            evicted: sum(&|tally| &tally.evicted),
-            expire_time_cap_reached: sum(&|tally| &tally.expire_time_cap_reached),
+            databases: all.map(|db| DatabaseTotals::sum(db, tallies)).collect(),
+            hits: sum(|tally| &tally.hits),
+            misses: sum(|tally| &tally.misses),
+            expired: sum(|tally| &tally.expired),
+            expired_fields: sum(|tally| &tally.expired_fields),
+            evicted: sum(|tally| &tally.evicted),
+            expire_time_cap_reached: sum(|tally| &tally.expire_time_cap_reached),
         }
     }
 }

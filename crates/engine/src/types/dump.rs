@@ -14,6 +14,9 @@ use crate::keyspace::{Entry, EntryRef};
 use brisk_persist::rdb::value::StringValue;
 use brisk_persist::rdb::{Encoder, Sink, Value as Dumped, dump, kind, version_of_kind};
 
+/// Room for payloads of small values, so that it is asked for once.
+const PAYLOAD_ROOM: usize = 512;
+
 /// A value to write.
 #[derive(Clone, Copy)]
 pub(crate) enum Dumpable<'a> {
@@ -39,7 +42,7 @@ impl<'a> Dumpable<'a> {
     /// The DUMP payload. O(value).
     pub(crate) fn payload(self) -> Vec<u8> {
         let kind = self.kind();
-        let mut encoder = Encoder::new(Vec::new());
+        let mut encoder = Encoder::new(Vec::with_capacity(PAYLOAD_ROOM));
         encoder.kind(kind);
         self.write(&mut encoder);
         let mut payload = encoder.into_sink();

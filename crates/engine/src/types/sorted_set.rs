@@ -8,11 +8,17 @@ mod range;
 pub use range::{LexRange, ScoreRange};
 
 use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use crate::double::parse_f64;
 use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
-use brisk_structures::listpack::{Item, ListPack};
+use brisk_structures::listpack::{Item, ListPack, Pos};
 use brisk_structures::ordered::{self, Ordered};
+use smallvec::SmallVec;
+use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
+
+/// Bytes that member and score take in a listpack besides the member's text, about.
+const PACKED_SCORE_BYTES: usize = 6;
 
 /// Members of a value that is freed at once instead of by another thread.
 const LIGHT_LEN_MAX: usize = 256;
@@ -73,24 +79,44 @@ impl AddRules {
 }
 
 impl SortedSet {
-    /// A set without members, for many.
+    /// A set of these members, which ascend by score and text, in the encoding of its size.
+    /// O(n), but O(n log n) for many.
     #[must_use]
-    pub fn new_tree(limits: &EncodingLimits) -> Ordered {
-        Ordered::new(limits.hash_key)
-    }
-
-    /// The set with the members of a result, in the encoding of its size.
-    #[must_use]
-    pub fn of_result(members: Ordered, limits: &EncodingLimits) -> SortedSet {
-        let short = |(member, _): (&[u8], f64)| member.len() <= limits.zset_max_listpack_value;
+    pub fn of_sorted(members: &[(Item<'_>, f64)], limits: &EncodingLimits) -> SortedSet {
+        let short = |(member, _): &(Item<'_>, f64)| member.len() <= limits.zset_max_listpack_value;
         if members.len() > limits.zset_max_listpack_entries || !members.iter().all(short) {
-            return SortedSet::SkipList(Box::new(members));
+            return SortedSet::SkipList(Box::new(SortedSet::tree_of(members, limits)));
         }
-        let mut list = ListPack::new();
-        for (member, score) in members.iter() {
-            listpack::push(&mut list, member, score);
+        let bytes: usize = members.iter().map(|(member, _)| member.len()).sum();
+        let mut list = ListPack::with_capacity(bytes + members.len() * PACKED_SCORE_BYTES);
+        for (member, score) in members {
+            listpack::push(&mut list, member.canonical(), *score);
         }
         SortedSet::ListPack(list)
+    }
+
+    /// The same as a tree, however few they are.
+    #[must_use]
+    pub fn tree_of(members: &[(Item<'_>, f64)], limits: &EncodingLimits) -> Ordered {
+        let mut tree = Ordered::new(limits.hash_key);
+        for (member, score) in members {
+            tree.insert(member.text(&mut itoa::Buffer::new()), *score);
+        }
+        tree
+    }
+
+    /// Brings members into the order of a sorted set. O(n log n), O(n) if they are in order.
+    pub fn sort(members: &mut [(Item<'_>, f64)]) {
+        members.sort_unstable_by(|(one, score), (other, other_score)| {
+            let by_score = score.partial_cmp(other_score).unwrap_or(Ordering::Equal);
+            by_score.then_with(|| match (one, other) {
+                (Item::Str(one), Item::Str(other)) => one.cmp(other),
+                _ => {
+                    let (mut digits, mut others) = (itoa::Buffer::new(), itoa::Buffer::new());
+                    one.text(&mut digits).cmp(other.text(&mut others))
+                }
+            })
+        });
     }
 
     /// As `Value::is_same`.
@@ -115,10 +141,11 @@ impl SortedSet {
         self.len() == 0
     }
 
-    /// Asks for what looking up these members will read. O(members).
-    pub(crate) fn prefetch(&self, members: &[&[u8]]) {
+    /// Asks for what looking up these members will read, and giving them these scores, as words, as
+    /// far as there are any. O(members).
+    pub(crate) fn prefetch(&self, members: &[&[u8]], scores: &[&[u8]]) {
         if let SortedSet::SkipList(tree) = self {
-            tree.prefetch(members);
+            tree.prefetch(members, |index| scores.get(index).and_then(|word| parse_f64(word)));
         }
     }
 
@@ -194,7 +221,7 @@ impl SortedSet {
     /// The tree; a listpack is converted.
     fn as_tree(&mut self, limits: &EncodingLimits) -> &mut Ordered {
         if let SortedSet::ListPack(_) = self {
-            let mut tree = SortedSet::new_tree(limits);
+            let mut tree = Ordered::new(limits.hash_key);
             for (member, score) in self.iter(0..self.len()) {
                 tree.insert(member.text(&mut itoa::Buffer::new()), score);
             }
@@ -247,9 +274,12 @@ impl SortedSet {
         }
         let (start, end) = match self {
             SortedSet::ListPack(list) => {
-                let scores = || listpack::pairs(list).map(|pair| pair.1);
-                let start = scores().take_while(|score| !range.reaches(*score)).count();
-                (start, scores().take_while(|score| !range.exceeded_by(*score)).count())
+                let (mut start, mut end) = (0, 0);
+                for score in listpack::scores(list).take_while(|score| !range.exceeded_by(*score)) {
+                    start += usize::from(!range.reaches(score));
+                    end += 1;
+                }
+                (start, end)
             }
             SortedSet::SkipList(tree) => (
                 tree.partition(|score, _| !range.reaches(score)),
@@ -291,27 +321,35 @@ impl SortedSet {
         }
     }
 
-    /// Shows those members of these ranks to `visit` whose scores `pick` admits, with what it says
-    /// of them, until it has seen enough.
+    /// Shows those members to `visit` whose scores lie in one of the ranges, one range after the
+    /// other, and whose scores `pick` admits, with what it says of them, until it has seen enough.
+    /// O(ranges * log n + members there), and once O(n) for a listpack.
     pub fn select<'a, R>(
         &'a self,
-        ranks: Range<usize>,
+        ranges: impl IntoIterator<Item = ScoreRange>,
         mut pick: impl FnMut(f64) -> Option<R>,
         mut visit: impl FnMut(Item<'a>, f64, R) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match self {
             SortedSet::ListPack(list) => {
-                for (member, score) in listpack::slice(list, ranks) {
-                    if let Some(picked) = pick(score) {
-                        visit(member, score, picked)?;
+                let places: SmallVec<[(f64, Pos); 128]> = listpack::places(list).collect();
+                for range in ranges {
+                    let first = places.partition_point(|(score, _)| !range.reaches(*score));
+                    let within = places[first..].iter();
+                    for &(score, at) in within.take_while(|(score, _)| !range.exceeded_by(*score)) {
+                        if let Some(picked) = pick(score) {
+                            visit(list.item(at), score, picked)?;
+                        }
                     }
                 }
             }
             SortedSet::SkipList(tree) => {
-                for run in tree.runs(ranks) {
-                    for (at, &score) in run.scores().iter().enumerate() {
-                        if let Some(picked) = pick(score) {
-                            visit(Item::Str(run.member(at)), score, picked)?;
+                for range in ranges {
+                    for run in tree.runs(self.score_ranks(&range)) {
+                        for (at, &score) in run.scores().iter().enumerate() {
+                            if let Some(picked) = pick(score) {
+                                visit(Item::Str(run.member(at)), score, picked)?;
+                            }
                         }
                     }
                 }

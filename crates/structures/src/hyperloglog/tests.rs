@@ -28,6 +28,11 @@ impl Model {
         let mut registers = [0; REGISTERS];
         merge(&self.bytes, &mut registers).unwrap();
         assert!(registers == *self.registers);
+        let mut dense = self.bytes.clone();
+        make_dense(&mut dense).unwrap();
+        assert!(with_registers(&self.bytes, &registers) == dense);
+        let one_by_one = (0..REGISTERS).map(|index| register(&dense[HEADER_LEN..], index));
+        assert!(one_by_one.eq(registers));
         assert_eq!(count(&self.bytes).unwrap(), count_registers(&registers));
     }
 }
@@ -48,6 +53,24 @@ fn both_forms_hold_what_the_elements_say() {
     }
     assert_eq!(form(&sparse.bytes), Some(Form::Dense));
     assert_eq!(sparse.bytes[HEADER_LEN..], dense.bytes[HEADER_LEN..]);
+}
+
+#[test]
+fn merging_keeps_the_higher_of_two_registers() {
+    let (mut one, mut two) = (Model::new(), Model::new());
+    for number in 0u64..20_000 {
+        let model = if number % 3 == 0 { &mut one } else { &mut two };
+        model.add(&number.to_le_bytes(), SPARSE_MAX);
+    }
+    let mut registers = *one.registers;
+    merge(&two.bytes, &mut registers).unwrap();
+    let higher = one.registers.iter().zip(*two.registers).map(|(a, b)| b.max(*a));
+    assert!(higher.eq(registers));
+    // The highest value a register can hold, everywhere.
+    let full = with_registers(&one.bytes, &[63; REGISTERS]);
+    assert!(full[HEADER_LEN..].iter().all(|byte| *byte == 0xff));
+    merge(&full, &mut registers).unwrap();
+    assert!(registers == [63; REGISTERS]);
 }
 
 #[test]

@@ -17,11 +17,22 @@ impl<'a> Item<'a> {
     pub fn of(text: &'a [u8]) -> Item<'a> {
         // "-9223372036854775808" has 20 bytes.
         if text.len() <= 20
+            && matches!(text, [b'-' | b'0'..=b'9', ..])
             && let Some(number) = parse_i64(text)
         {
             return Item::Int(number);
         }
         Item::Str(text)
+    }
+
+    /// The form in which [`Item::of`] gives the text: bytes from elsewhere may have another.
+    #[inline]
+    #[must_use]
+    pub fn canonical(self) -> Item<'a> {
+        match self {
+            Item::Str(text) => Item::of(text),
+            number => number,
+        }
     }
 
     /// The element's text; `digits` lends the room for an integer's.

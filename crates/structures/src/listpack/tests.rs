@@ -131,6 +131,59 @@ fn find_skips_the_other_half_of_pairs() {
 }
 
 #[test]
+fn find_agrees_with_looking_at_each_element() {
+    let mut random = Random(5);
+    for _ in 0..if cfg!(miri) { 5 } else { 300 } {
+        let mut elements: Vec<Vec<u8>> = (0..random.below(40)).map(|_| random.element()).collect();
+        // Some that differ in one byte only, at either end and in the middle.
+        for at in 0..elements.len() / 2 {
+            let mut other = elements[at].clone();
+            let place = random.below(other.len().max(1));
+            if let Some(byte) = other.get_mut(place) {
+                *byte ^= 1;
+            }
+            elements.push(other);
+        }
+        // And rows of one length.
+        for number in 0..random.below(3) * 10 {
+            elements.push(format!("row:{number:03}").into_bytes());
+        }
+        let list = of(&elements.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        for _ in 0..40 {
+            let wanted = match random.below(2) {
+                0 if !elements.is_empty() => elements[random.below(elements.len())].clone(),
+                _ => random.element(),
+            };
+            let (from, skip) = (random.below(elements.len().max(1)), random.below(3));
+            let Some(start) = list.seek(from as i64) else { continue };
+            let model = (from..elements.len()).step_by(skip + 1);
+            let model = model.enumerate().find(|(_, at)| elements[*at] == wanted);
+            let found = list.find_counted(start, &wanted, skip);
+            let expected = model.map(|(passed, at)| (list.seek(at as i64).unwrap(), passed));
+            assert_eq!(found, expected);
+        }
+    }
+}
+
+#[test]
+fn ranges_of_indices_agree_with_slices() {
+    let mut random = Random(17);
+    let elements: Vec<Vec<u8>> = (0..30).map(|_| random.element()).collect();
+    let list = of(&elements.iter().map(Vec::as_slice).collect::<Vec<_>>());
+    for start in 0..33 {
+        for end in 0..33 {
+            let expected = elements.get(start..end.min(30)).unwrap_or_default();
+            let forward: Vec<_> = list.iter_range(start..end).map(Item::to_vec).collect();
+            assert_eq!(forward, expected);
+            let backward: Vec<_> = list.iter_range(start..end).rev().map(Item::to_vec).collect();
+            assert!(backward.iter().eq(expected.iter().rev()));
+            let third = list.iter_range(start..end).nth(2).map(Item::to_vec);
+            assert_eq!(third.as_ref(), expected.get(2));
+        }
+    }
+}
+
+#[test]
 fn bytes_are_those_of_a_real_server() {
     let numbers = [0, 1, 127, 128, -1, -4096, -4097, 4095, 4096, 32767, 32768, -32768, -32769]
         .into_iter()

@@ -3,6 +3,7 @@
 
 use super::Ordered;
 use super::table::LeafId;
+use super::tree::{Node, Prefix};
 use crate::prefetch::prefetch_value;
 
 /// Members taken together; more would push each other out of the cache.
@@ -12,18 +13,28 @@ const LEN_MIN: usize = if cfg!(test) { 64 } else { 4096 };
 /// Lines of a leaf's marks, of its scores, and of its members' bytes.
 const LEAF_LINES: usize = 8;
 
+/// The way down to where a member with its new score belongs.
+#[derive(Clone, Copy)]
+struct Search<'a> {
+    score: f64,
+    prefix: Prefix,
+    node: &'a Node,
+}
+
 impl Ordered {
-    /// Asks for what looking up these members will read. Changes nothing. O(members).
-    pub fn prefetch(&self, members: &[&[u8]]) {
+    /// Asks for what looking up these members will read, and for what giving them new scores will,
+    /// which `score_of` tells of the member of each index if there are any. Changes nothing.
+    /// O(members).
+    pub fn prefetch(&self, members: &[&[u8]], score_of: impl Fn(usize) -> Option<f64>) {
         if self.len < LEN_MIN {
             return;
         }
-        for members in members.chunks(GROUP) {
-            self.prefetch_group(members);
+        for (group, members) in members.chunks(GROUP).enumerate() {
+            self.prefetch_group(members, |index| score_of(group * GROUP + index));
         }
     }
 
-    fn prefetch_group(&self, members: &[&[u8]]) {
+    fn prefetch_group(&self, members: &[&[u8]], score_of: impl Fn(usize) -> Option<f64>) {
         let mut hashes = [0; GROUP];
         let hashes = &mut hashes[..members.len()];
         for (hash, member) in hashes.iter_mut().zip(members) {
@@ -33,6 +44,7 @@ impl Ordered {
         for &hash in &*hashes {
             self.index.prefetch(hash);
         }
+        let homes = self.homes(members, score_of);
         let mut leaves: [Option<LeafId>; GROUP] = [None; GROUP];
         for (leaf, &hash) in leaves.iter_mut().zip(&*hashes) {
             *leaf = self.index.find(hash).next();
@@ -40,8 +52,39 @@ impl Ordered {
                 self.leaves.prefetch(id);
             }
         }
-        for leaf in leaves.into_iter().flatten().map(|id| self.leaves.get(id)) {
+        for leaf in leaves.into_iter().chain(homes).flatten().map(|id| self.leaves.get(id)) {
             leaf.prefetch(LEAF_LINES);
         }
+    }
+
+    /// The leaves where the new scores belong, which are asked for.
+    fn homes(
+        &self,
+        members: &[&[u8]],
+        score_of: impl Fn(usize) -> Option<f64>,
+    ) -> [Option<LeafId>; GROUP] {
+        let mut homes = [None; GROUP];
+        let mut searches: [Option<Search<'_>>; GROUP] = [None; GROUP];
+        for (index, (search, member)) in searches.iter_mut().zip(members).enumerate() {
+            let prefix = Prefix::of(member);
+            *search = score_of(index).map(|score| Search { score, prefix, node: &self.root });
+        }
+        while searches.iter().any(Option::is_some) {
+            for (search, home) in searches.iter_mut().zip(&mut homes) {
+                let Some(Search { score, prefix, node }) = search else { continue };
+                match node.near(*score, *prefix) {
+                    Ok(child) => {
+                        prefetch_value(child);
+                        *node = child;
+                    }
+                    Err(leaf) => {
+                        leaf.into_iter().for_each(|id| self.leaves.prefetch(id));
+                        (*search, *home) = (None, leaf);
+                    }
+                }
+            }
+            searches.iter().flatten().for_each(|search| search.node.prefetch());
+        }
+        homes
     }
 }

@@ -73,7 +73,8 @@ fn compare(seed: u64, steps: usize, members: u64, scores: u64, pad: usize) {
         let length = pad.saturating_sub(random.below(pad as u64 + 1) as usize);
         let member = format!("{:0length$}", random.below(members)).into_bytes();
         let score = random.below(scores) as f64 - (scores / 2) as f64;
-        set.prefetch(&[&member[..]; 20][..step % 20]);
+        let new = |index: usize| (!index.is_multiple_of(3)).then_some(score + index as f64);
+        set.prefetch(&[&member[..]; 20][..step % 20], new);
         match random.below(100) {
             0..=54 if !shrinking => {
                 assert_eq!(set.insert(&member, score), model.insert(&member, score));

@@ -4,6 +4,7 @@ use super::index::{Entry, Index};
 use super::leaf::Leaf;
 use super::room_for;
 use super::table::{LeafId, Leaves};
+use crate::prefetch::prefetch_slice;
 use crate::shared::Shared;
 use std::cmp::Ordering;
 
@@ -11,6 +12,8 @@ use std::cmp::Ordering;
 const SLOTS_MAX: usize = 64;
 /// A node with fewer is joined with a neighbour if the two fit well into one.
 const SLOTS_SPARSE: usize = SLOTS_MAX / 4;
+/// Cache lines of all scores of a node.
+const SCORE_LINES: usize = SLOTS_MAX * size_of::<f64>() / 64 + 1;
 
 /// The first bytes of a member as numbers that are in order as the members are. Of members that
 /// agree in them the bytes decide.
@@ -31,11 +34,9 @@ impl Prefix {
     }
 }
 
-/// What an inner node knows of one child.
+/// What an inner node knows of one child, besides the score of its first member.
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    /// The score of its first member.
-    score: f64,
     /// How the first member begins: with many of the same score the search would otherwise read
     /// three lines of a leaf for each slot it looks at.
     prefix: Prefix,
@@ -45,8 +46,12 @@ struct Slot {
     first: LeafId,
 }
 
+/// One slot for each child, in order. Scores stand apart because searches read them first, and mostly
+/// nothing else.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
+    /// The score of the first member below each slot.
+    scores: Vec<f64>,
     slots: Vec<Slot>,
     /// One for each slot, or none on the lowest level, where children are leaves.
     children: Vec<Shared<Node>>,
@@ -88,18 +93,42 @@ impl<'a> Lazy<'a> {
     }
 }
 
-impl Slot {
-    fn of_leaf(id: LeafId, leaf: &Leaf) -> Slot {
+/// A slot with its score.
+#[derive(Clone, Copy)]
+struct Whole {
+    score: f64,
+    slot: Slot,
+}
+
+impl Whole {
+    fn of_leaf(id: LeafId, leaf: &Leaf) -> Whole {
         let prefix = Prefix::of(leaf.member(0));
-        Slot { score: leaf.score(0), prefix, len: leaf.len(), first: id }
+        Whole { score: leaf.score(0), slot: Slot { prefix, len: leaf.len(), first: id } }
     }
 
-    fn of_node(node: &Node) -> Slot {
-        Slot { len: node.len(), ..node.slots[0] }
+    fn of_node(node: &Node) -> Whole {
+        Whole { score: node.scores[0], slot: Slot { len: node.len(), ..node.slots[0] } }
     }
 }
 
 impl Node {
+    fn add_slot(&mut self, at: usize, whole: Whole) {
+        room_for(&mut self.scores, 1);
+        room_for(&mut self.slots, 1);
+        self.scores.insert(at, whole.score);
+        self.slots.insert(at, whole.slot);
+    }
+
+    fn set_slot(&mut self, at: usize, whole: Whole) {
+        self.scores[at] = whole.score;
+        self.slots[at] = whole.slot;
+    }
+
+    fn remove_slot(&mut self, at: usize) -> Slot {
+        self.scores.remove(at);
+        self.slots.remove(at)
+    }
+
     /// Members below. O(slots).
     fn len(&self) -> usize {
         self.slots.iter().map(|slot| slot.len).sum()
@@ -112,17 +141,41 @@ impl Node {
     /// The slot where (`score`, `member`) is or belongs.
     #[inline]
     fn locate(&self, leaves: &Leaves, score: f64, prefix: Prefix, member: &[u8]) -> usize {
-        let lower = self.slots.partition_point(|slot| slot.score < score);
-        let ties = &self.slots[lower..];
-        let not_after = ties.partition_point(|slot| {
-            slot.score == score
-                && match slot.prefix.cmp(&prefix) {
-                    Ordering::Less => true,
-                    Ordering::Greater => false,
-                    Ordering::Equal => leaves.get(slot.first).member(0) <= member,
-                }
+        self.locate_by(score, prefix, |slot| leaves.get(slot.first).member(0) <= member)
+    }
+
+    /// The same, asking `not_after` about slots of which score and prefix are the very same.
+    #[inline]
+    fn locate_by(&self, score: f64, prefix: Prefix, not_after: impl Fn(&Slot) -> bool) -> usize {
+        let lower = self.scores.partition_point(|other| *other < score);
+        if self.scores.get(lower) != Some(&score) {
+            return lower.saturating_sub(1);
+        }
+        let same = self.scores[lower..].partition_point(|other| *other == score);
+        let ties = &self.slots[lower..lower + same];
+        let before = ties.partition_point(|slot| match slot.prefix.cmp(&prefix) {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => not_after(slot),
         });
-        (lower + not_after).saturating_sub(1)
+        (lower + before).saturating_sub(1)
+    }
+
+    /// The child where a member of this score that begins so belongs, or the leaf if there are no
+    /// lower nodes: a guess that looks at no leaf.
+    #[inline]
+    pub(super) fn near(&self, score: f64, prefix: Prefix) -> Result<&Node, Option<LeafId>> {
+        let at = self.locate_by(score, prefix, |_| true);
+        match self.children.get(at) {
+            Some(child) => Ok(child),
+            None => Err(self.slots.get(at).map(|slot| slot.first)),
+        }
+    }
+
+    /// Asks for what [`Node::near`] reads first.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch_slice(&self.scores, SCORE_LINES);
     }
 
     /// The slot that holds the member of this rank, and the rank within.
@@ -178,10 +231,16 @@ impl Node {
         let mut node = self;
         let mut rank = 0;
         while !node.slots.is_empty() {
-            let split = node.slots.partition_point(|slot| {
-                before(slot.score, Lazy { leaves, leaf: slot.first, at: 0 })
-            });
-            let Some(i) = split.checked_sub(1) else { return rank };
+            let (mut low, mut high) = (0, node.slots.len());
+            while low < high {
+                let at = low.midpoint(high);
+                if before(node.scores[at], Lazy { leaves, leaf: node.slots[at].first, at: 0 }) {
+                    low = at + 1;
+                } else {
+                    high = at;
+                }
+            }
+            let Some(i) = low.checked_sub(1) else { return rank };
             rank += node.slots[..i].iter().map(|slot| slot.len).sum::<usize>();
             match node.children.get(i) {
                 Some(child) => node = child,
@@ -214,43 +273,37 @@ impl Node {
         if self.slots.is_empty() {
             let mut leaf = Leaf::default();
             leaf.insert(0, new.score, new.hash, new.member);
-            let slot = Slot {
-                score: new.score,
-                prefix: new.prefix,
-                len: 1,
-                first: parts.leaves.add(leaf),
-            };
-            room_for(&mut self.slots, 1);
-            self.slots.push(slot);
-            return (slot.first, None);
+            let first = parts.leaves.add(leaf);
+            let slot = Slot { prefix: new.prefix, len: 1, first };
+            self.add_slot(0, Whole { score: new.score, slot });
+            return (first, None);
         }
         let i = self.locate(parts.leaves, new.score, new.prefix, new.member);
         let mut grown = None;
         let home = if self.is_lowest() {
             let (home, right, at) = self.insert_into_leaf(i, parts, new);
             if let Some(id) = right {
-                room_for(&mut self.slots, 1);
-                self.slots.insert(i + 1, Slot::of_leaf(id, parts.leaves.get(id)));
+                self.add_slot(i + 1, Whole::of_leaf(id, parts.leaves.get(id)));
                 grown = Some(i + 1);
             }
             let slot = &mut self.slots[i];
             slot.len = parts.leaves.get(slot.first).len();
             if at == 0 {
-                (slot.score, slot.prefix) = (new.score, new.prefix);
+                slot.prefix = new.prefix;
+                self.scores[i] = new.score;
             }
             home
         } else {
             let child = Shared::make_mut(&mut self.children[i]);
             let (home, right) = child.insert(parts, new);
-            let first = child.slots[0];
-            let slot = &mut self.slots[i];
-            *slot = Slot { len: slot.len + 1, ..first };
+            let len = self.slots[i].len + 1;
+            self.slots[i] = Slot { len, ..child.slots[0] };
+            self.scores[i] = child.scores[0];
             if let Some(right) = right {
-                room_for(&mut self.slots, 1);
                 room_for(&mut self.children, 1);
-                let moved = Slot::of_node(&right);
-                self.slots[i].len -= moved.len;
-                self.slots.insert(i + 1, moved);
+                let moved = Whole::of_node(&right);
+                self.slots[i].len -= moved.slot.len;
+                self.add_slot(i + 1, moved);
                 self.children.insert(i + 1, Shared::new(right));
                 grown = Some(i + 1);
             }
@@ -302,13 +355,17 @@ impl Node {
         let appending = grown + 1 == self.slots.len();
         let cut = if appending { grown } else { self.slots.len() / 2 };
         let children = if self.is_lowest() { Vec::new() } else { self.children.split_off(cut) };
-        Node { slots: self.slots.split_off(cut), children }
+        Node { scores: self.scores.split_off(cut), slots: self.slots.split_off(cut), children }
     }
 
     /// Puts a new root above this one and its right part.
     pub(super) fn above(left: Shared<Node>, right: Node) -> Node {
-        let slots = vec![Slot::of_node(&left), Slot::of_node(&right)];
-        Node { slots, children: vec![left, Shared::new(right)] }
+        let halves = [Whole::of_node(&left), Whole::of_node(&right)];
+        Node {
+            scores: halves.map(|half| half.score).to_vec(),
+            slots: halves.map(|half| half.slot).to_vec(),
+            children: vec![left, Shared::new(right)],
+        }
     }
 
     /// Removes the member at `target` and those behind it in the same leaf, `max` at most; from the
@@ -335,12 +392,13 @@ impl Node {
         let child = Shared::make_mut(&mut self.children[i]);
         let removed = child.remove(parts, target, max, forget);
         if child.slots.is_empty() {
-            self.slots.remove(i);
+            self.remove_slot(i);
             self.children.remove(i);
             return removed;
         }
         let len = self.slots[i].len - removed;
         self.slots[i] = Slot { len, ..child.slots[0] };
+        self.scores[i] = child.scores[0];
         if child.slots.len() < SLOTS_SPARSE {
             self.join_nodes(i);
         }
@@ -367,11 +425,11 @@ impl Node {
         leaf.remove(at..end);
         if leaf.len() == 0 {
             parts.leaves.remove(id);
-            self.slots.remove(i);
+            self.remove_slot(i);
             return end - at;
         }
         if at == 0 {
-            self.slots[i] = Slot::of_leaf(id, leaf);
+            self.set_slot(i, Whole::of_leaf(id, leaf));
         } else {
             self.slots[i].len = leaf.len();
         }
@@ -399,8 +457,8 @@ impl Node {
             parts.index.relocate(Entry { hash, leaf: from }, into);
         }
         parts.leaves.get_mut(into).append(&gone);
-        self.slots[left] = Slot::of_leaf(into, parts.leaves.get(into));
-        self.slots.remove(left + 1);
+        self.set_slot(left, Whole::of_leaf(into, parts.leaves.get(into)));
+        self.remove_slot(left + 1);
     }
 
     /// Joins child `i` with a neighbour if that makes a good node.
@@ -414,9 +472,10 @@ impl Node {
             return;
         };
         let gone = self.children.remove(left + 1);
-        let len = self.slots.remove(left + 1).len;
+        let len = self.remove_slot(left + 1).len;
         self.slots[left].len += len;
         let into = Shared::make_mut(&mut self.children[left]);
+        into.scores.extend_from_slice(&gone.scores);
         into.slots.extend_from_slice(&gone.slots);
         into.children.extend_from_slice(&gone.children);
     }
@@ -433,6 +492,7 @@ impl Node {
     pub(super) fn allocated_bytes(&self) -> usize {
         2 * size_of::<usize>()
             + size_of::<Node>()
+            + self.scores.capacity() * size_of::<f64>()
             + self.slots.capacity() * size_of::<Slot>()
             + self.children.capacity() * size_of::<usize>()
             + self.children.iter().map(|child| child.allocated_bytes()).sum::<usize>()
@@ -442,24 +502,26 @@ impl Node {
     /// visits the leaves in order and gives back the height.
     pub(super) fn check(&self, leaves: &Leaves, visit: &mut impl FnMut(LeafId)) -> usize {
         assert!(self.slots.len() <= SLOTS_MAX);
+        assert_eq!(self.scores.len(), self.slots.len());
         if self.is_lowest() {
-            for slot in &self.slots {
+            for (slot, score) in self.slots.iter().zip(&self.scores) {
                 let leaf = leaves.get(slot.first);
                 leaf.check();
                 assert!(leaf.len() > 0 && leaf.len() == slot.len);
-                assert!(leaf.score(0) == slot.score);
+                assert!(leaf.score(0) == *score);
                 assert_eq!(slot.prefix, Prefix::of(leaf.member(0)));
                 visit(slot.first);
             }
             return 0;
         }
         assert_eq!(self.slots.len(), self.children.len());
-        let mut heights = self.slots.iter().zip(&self.children).map(|(slot, child)| {
+        let slots = self.slots.iter().zip(&self.scores);
+        let mut heights = slots.zip(&self.children).map(|((slot, score), child)| {
             assert!(!child.slots.is_empty());
             let height = child.check(leaves, visit);
-            let truth = Slot::of_node(child);
-            assert!(truth.score == slot.score && truth.prefix == slot.prefix);
-            assert_eq!((truth.len, truth.first), (slot.len, slot.first));
+            let truth = Whole::of_node(child);
+            assert!(truth.score == *score && truth.slot.prefix == slot.prefix);
+            assert_eq!((truth.slot.len, truth.slot.first), (slot.len, slot.first));
             height
         });
         let height = heights.next().expect("an inner node has children");

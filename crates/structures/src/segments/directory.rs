@@ -70,6 +70,14 @@ impl<T: Clone> Directory<T> {
         self.slots.iter().filter_map(Option::as_deref)
     }
 
+    /// All parts, each with its prefix, highest bit first, and the prefix's length.
+    pub(super) fn placed(&self) -> impl Iterator<Item = (u64, u32, &T)> {
+        let taken = self.slots.iter().enumerate();
+        let taken = taken.filter_map(|(at, slot)| slot.as_deref().map(|part| (at, part)));
+        let prefix = |at: usize| (at as u64).checked_shl(64 - self.bits).unwrap_or(0);
+        taken.map(move |(at, part)| (prefix(at), self.depth(at), part))
+    }
+
     /// The slots at which parts stand.
     pub(super) fn places(&self) -> impl Iterator<Item = usize> + use<T> {
         let taken: Vec<usize> =

@@ -185,6 +185,11 @@ impl Segment {
         self.words().map(|word| self.element(word))
     }
 
+    /// The same with their tags.
+    pub(super) fn iter_tagged(&self) -> impl Iterator<Item = (u32, Element<'_>)> {
+        self.words().map(|word| (tag(word), self.element(word)))
+    }
+
     fn words(&self) -> impl Iterator<Item = u32> + '_ {
         self.index.iter().copied().filter(|&word| word != EMPTY)
     }

@@ -262,3 +262,23 @@ fn a_map_whose_elements_expired_gives_all_back() {
     map.check();
     assert_eq!((map.len(), map.segment_count(), map.soonest()), (0, 1, None));
 }
+
+#[test]
+fn elements_of_one_map_are_found_in_another_of_any_size() {
+    let mut random = Random(29);
+    for len in [0, 1, 10, 100, 1500] {
+        let mut one = Segments::new(HASH);
+        (0..len).for_each(|_| _ = one.insert(&key(&mut random, 3000), None, None));
+        let placed = one.iter_placed().map(|(_, element)| element);
+        assert!(placed.eq(one.iter()));
+        for other_len in [0, 1, 10, 100, 1500] {
+            let mut other = Segments::new(HASH);
+            (0..other_len).for_each(|_| _ = other.insert(&key(&mut random, 3000), None, None));
+            for (start, element) in one.iter_placed() {
+                let found = other.contains_placed(start, element.key);
+                assert_eq!(found, other.contains(element.key));
+            }
+            assert!(one.iter_placed().all(|(start, e)| one.contains_placed(start, e.key)));
+        }
+    }
+}

@@ -285,23 +285,18 @@ fn search<'a>(set: &'a SortedSet, wanted: &Wanted<'_>) -> Vec<Found<'a>> {
     let (Some(centre), Some(shape)) = (wanted.centre, wanted.shape) else { return Vec::new() };
     let enough = if wanted.any { wanted.count } else { usize::MAX };
     let around = shape.around(centre);
+    let ranges = shape.cells(centre).into_iter().map(|cell| ScoreRange {
+        min: cell.first() as f64,
+        min_open: false,
+        max: cell.end() as f64,
+        max_open: true,
+    });
+    let within = |score: f64| around.distance_of_number(number_of_score(score));
     let mut found = Vec::new();
-    for cell in shape.cells(centre) {
-        let range = ScoreRange {
-            min: cell.first() as f64,
-            min_open: false,
-            max: cell.end() as f64,
-            max_open: true,
-        };
-        let within = |score: f64| around.distance_of_number(number_of_score(score));
-        let flow = set.select(set.score_ranks(&range), within, |member, score, distance| {
-            found.push(Found { member, score, distance });
-            if found.len() < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        if flow.is_break() {
-            break;
-        }
-    }
+    let _ = set.select(ranges, within, |member, score, distance| {
+        found.push(Found { member, score, distance });
+        if found.len() < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
     // The nearest so many are meant, unless any will do.
     let order = match wanted.order {
         Order::Unsorted if wanted.count > 0 && !wanted.any => Order::Near,

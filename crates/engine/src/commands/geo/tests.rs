@@ -54,6 +54,24 @@ fn searches_find_what_lies_within() {
 }
 
 #[test]
+fn searches_find_the_same_in_both_encodings() {
+    let (mut packed, mut tree) = (Db::new(), Db::new());
+    packed.settings().limits.zset_max_listpack_entries = 1000;
+    tree.settings().limits.zset_max_listpack_entries = 0;
+    for i in 0..200 {
+        let (east, north) = (i * 7919 % 10_000, i * 104_729 % 10_000);
+        let line = format!("GEOADD k {}.{east:04} {}.{north:04} p{i}", 2 + i % 4, 46 + i / 4 % 4);
+        assert_eq!(packed.run(&line), tree.run(&line));
+    }
+    for radius in [0, 10, 50, 100, 300, 5000] {
+        for more in ["", "ASC", "COUNT 7 ANY", "COUNT 5 DESC", "WITHHASH WITHDIST"] {
+            let line = format!("GEOSEARCH k FROMLONLAT 4 48 BYRADIUS {radius} km {more}");
+            assert_eq!(packed.run(&line), tree.run(&line), "{line}");
+        }
+    }
+}
+
+#[test]
 fn a_stored_search_is_a_sorted_set_and_an_empty_one_deletes() {
     let mut db = sicily();
     db.events("GEOSEARCHSTORE d s FROMLONLAT 15 37 BYRADIUS 150 km", &["geosearchstore d"]);

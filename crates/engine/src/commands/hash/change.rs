@@ -62,7 +62,7 @@ const HSET: Command = Command {
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
-        elements: Elements { first: 2, step: 2 },
+        elements: Elements { first: 2, step: 2, scored: false },
         args: &[Arg::key("key"), PAIRS],
         history: &[("4.0.0", "Several fields can be set at once.")],
         ..Spec::EMPTY
@@ -81,7 +81,7 @@ const HMSET: Command = Command {
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::FAST),
         keys: &[KeySpec::at(1).read_write(KeyFlags::UPDATE)],
-        elements: Elements { first: 2, step: 2 },
+        elements: Elements { first: 2, step: 2, scored: false },
         args: &[Arg::key("key"), PAIRS],
         deprecated: Some(Deprecated {
             since: "4.0.0",

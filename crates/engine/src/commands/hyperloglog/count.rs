@@ -128,10 +128,11 @@ fn pfmerge(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let mut result = result.unwrap_or_else(hyperloglog::empty);
     if dense {
-        hyperloglog::make_dense(&mut result)?;
-    }
-    for (index, &rank) in registers.iter().enumerate().filter(|(_, rank)| **rank > 0) {
-        hyperloglog::mark(&mut result, Mark { index, rank }, sparse_max)?;
+        result = hyperloglog::with_registers(&result, &registers);
+    } else {
+        for (index, &rank) in registers.iter().enumerate().filter(|(_, rank)| **rank > 0) {
+            hyperloglog::mark(&mut result, Mark { index, rank }, sparse_max)?;
+        }
     }
     hyperloglog::outdate(&mut result);
     ctx.keys.open_or_insert_string(&destination)?.store_owned(result, 1, "pfadd");

@@ -1,6 +1,6 @@
 //! ZUNION, ZINTER, ZDIFF, their STORE forms, ZINTERCARD: several sets make one.
 
-use super::reply::Show;
+use super::reply::{AT_ONCE_MAX, Show};
 use crate::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
@@ -11,7 +11,8 @@ use crate::long::View;
 use crate::reply::{Outcome, Reply};
 use crate::types::set::Set;
 use crate::types::{EncodingLimits, Kind, SortedSet, Value};
-use brisk_structures::ordered::Ordered;
+use brisk_structures::listpack::Item;
+use brisk_structures::places::Places;
 use std::ops::ControlFlow;
 
 /// What is made of the sets.
@@ -100,18 +101,17 @@ impl<'k> Source<'k> {
     }
 
     /// Visits members with their scores until `visit` says stop.
-    fn each(&self, mut visit: impl FnMut(&[u8], f64) -> ControlFlow<()>) {
-        let mut digits = itoa::Buffer::new();
+    fn each(&self, mut visit: impl FnMut(Item<'k>, f64) -> ControlFlow<()>) {
         let _ = match self.members {
             Members::None => ControlFlow::Continue(()),
-            Members::Plain(set) => set.try_each(|member| visit(member.text(&mut digits), 1.0)),
-            Members::Scored(set) => set
-                .iter(0..set.len())
-                .try_for_each(|(member, score)| visit(member.text(&mut digits), score)),
+            Members::Plain(set) => set.try_each(|member| visit(member, 1.0)),
+            Members::Scored(set) => {
+                set.iter(0..set.len()).try_for_each(|(member, score)| visit(member, score))
+            }
         };
     }
 
-    fn each_to_the_end(&self, mut visit: impl FnMut(&[u8], f64)) {
+    fn each_to_the_end(&self, mut visit: impl FnMut(Item<'k>, f64)) {
         self.each(|member, score| {
             visit(member, score);
             ControlFlow::Continue(())
@@ -251,13 +251,20 @@ impl Wanted<'_> {
     }
 
     fn show(&self, operation: Operation, reply: &mut Reply<'_>) -> Outcome {
-        let result = SortedSet::SkipList(Box::new(self.result(operation)));
-        let len = result.len();
-        self.show.ranks(reply, &result, 0..len, false)
+        let members = self.result(operation);
+        if members.len() <= AT_ONCE_MAX {
+            self.show.announce(reply, members.len());
+            for (member, score) in members {
+                self.show.member(reply, member, score);
+            }
+            return Outcome::Replied;
+        }
+        let result = SortedSet::SkipList(Box::new(SortedSet::tree_of(&members, &self.limits)));
+        self.show.ranks(reply, &result, 0..members.len(), false)
     }
 
     fn stored(&self, operation: Operation) -> SortedSet {
-        SortedSet::of_result(self.result(operation), &self.limits)
+        SortedSet::of_sorted(&self.result(operation), &self.limits)
     }
 
     /// How many members all sources have, as far as is wanted.
@@ -266,7 +273,9 @@ impl Wanted<'_> {
         let sources = self.by_size();
         let (first, others) = sources.split_first().expect("there is a key at least");
         let mut count = 0;
+        let mut digits = itoa::Buffer::new();
         first.each(|member, _| {
+            let member = member.text(&mut digits);
             count += usize::from(others.iter().all(|other| other.score(member).is_some()));
             if count < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
@@ -340,12 +349,15 @@ impl<'k> Wanted<'k> {
         Ok(())
     }
 
-    fn result(&self, operation: Operation) -> Ordered {
-        match operation {
+    /// The members of the result in order.
+    fn result(&self, operation: Operation) -> Vec<(Item<'k>, f64)> {
+        let mut members = match operation {
             Operation::Union => self.union(),
             Operation::Inter => self.intersection(),
             Operation::Diff => self.difference(),
-        }
+        };
+        SortedSet::sort(&mut members);
+        members
     }
 
     /// The sets from the smallest up: the order in which scores are added up shows in their last
@@ -356,47 +368,58 @@ impl<'k> Wanted<'k> {
         sources
     }
 
-    fn union(&self) -> Ordered {
-        let mut result = SortedSet::new_tree(&self.limits);
-        for source in self.by_size() {
+    fn union(&self) -> Vec<(Item<'k>, f64)> {
+        let sources = self.by_size();
+        let largest = sources.last().map_or(0, Source::len);
+        let all = sources.iter().map(Source::len).sum();
+        let mut members: Vec<(Item<'k>, f64)> = Vec::with_capacity(largest);
+        let mut places = Places::new(self.limits.hash_key, largest, all);
+        for source in sources {
             source.each_to_the_end(|member, score| {
+                let member = member.canonical();
                 let score = number_or_zero(score * source.weight);
-                let score = match result.score(member) {
-                    Some(sum) => self.aggregate.of(sum, score),
-                    None => score,
-                };
-                result.insert(member, score);
+                let hash = places.hash(member);
+                match places.find(hash, |place| members[place].0 == member) {
+                    Some(place) => {
+                        let sum = &mut members[place].1;
+                        *sum = self.aggregate.of(*sum, score);
+                    }
+                    None => {
+                        places.insert(hash, members.len());
+                        members.push((member, score));
+                    }
+                }
             });
         }
-        result
+        members
     }
 
-    fn intersection(&self) -> Ordered {
+    fn intersection(&self) -> Vec<(Item<'k>, f64)> {
         let sources = self.by_size();
-        let mut result = SortedSet::new_tree(&self.limits);
         let (first, others) = sources.split_first().expect("there is a key at least");
+        let (mut members, mut digits) = (Vec::new(), itoa::Buffer::new());
         first.each_to_the_end(|member, score| {
             let start = number_or_zero(score * first.weight);
+            let text = member.text(&mut digits);
             let score = others.iter().try_fold(start, |sum, other| {
-                let score = other.score(member)?;
+                let score = other.score(text)?;
                 Some(self.aggregate.of(sum, score * other.weight))
             });
-            if let Some(score) = score {
-                result.insert(member, score);
-            }
+            members.extend(score.map(|score| (member, score)));
         });
-        result
+        members
     }
 
-    fn difference(&self) -> Ordered {
-        let mut result = SortedSet::new_tree(&self.limits);
+    fn difference(&self) -> Vec<(Item<'k>, f64)> {
         let (first, others) = self.sources.split_first().expect("there is a key at least");
+        let (mut members, mut digits) = (Vec::new(), itoa::Buffer::new());
         first.each_to_the_end(|member, score| {
-            if others.iter().all(|other| other.score(member).is_none()) {
-                result.insert(member, score);
+            let text = member.text(&mut digits);
+            if others.iter().all(|other| other.score(text).is_none()) {
+                members.push((member, score));
             }
         });
-        result
+        members
     }
 }
 

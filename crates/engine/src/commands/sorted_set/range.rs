@@ -65,14 +65,10 @@ fn zrangestore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (target, source) = (args.key()?, args.key()?);
     let wanted = Wanted::parse(args, &Form { stores: true, ..ZRANGE_FORM })?;
     let limits = ctx.keys.env().settings.limits;
-    let mut members = SortedSet::new_tree(&limits);
-    if let Some(set) = ctx.keys.open::<SortedSet>(&source)? {
-        for (member, score) in set.iter(wanted.ranks(set)) {
-            members.insert(member.text(&mut itoa::Buffer::new()), score);
-        }
-    }
-    let len = members.len();
-    ctx.keys.put(&target, SortedSet::of_result(members, &limits), "zrangestore");
+    let set = ctx.keys.open::<SortedSet>(&source)?;
+    let members: Vec<_> = set.map_or(Vec::new(), |set| set.iter(wanted.ranks(set)).collect());
+    let (len, result) = (members.len(), SortedSet::of_sorted(&members, &limits));
+    ctx.keys.put(&target, result, "zrangestore");
     Ok(ctx.reply.count(len))
 }
 

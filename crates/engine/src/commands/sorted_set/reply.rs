@@ -7,7 +7,7 @@ use brisk_structures::listpack::Item;
 use std::ops::Range;
 
 /// Longer ranges are written as the client takes them, from a view of the set.
-const AT_ONCE_MAX: usize = 2_000;
+pub(super) const AT_ONCE_MAX: usize = 2_000;
 /// How many members are written between two looks at the budget.
 const PIECE_LEN: usize = 128;
 

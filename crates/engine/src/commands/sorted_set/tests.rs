@@ -25,8 +25,9 @@ fn in_both_encodings(test: impl Fn(&mut Db)) {
 }
 
 fn list(items: &str) -> String {
+    let width = items.split_whitespace().count().to_string().len();
     let items = items.split_whitespace().zip(1..);
-    items.map(|(item, i)| format!("{i}) \"{item}\"")).collect::<Vec<_>>().join("\n")
+    items.map(|(item, i)| format!("{i:width$}) \"{item}\"")).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -184,6 +185,51 @@ fn algebra_weighs_and_aggregates_sorted_sets_and_plain_ones() {
     db.check("ZUNION 1 x WEIGHTS a", "(error) ERR weight value is not a float");
     db.check("ZDIFF 1 x WEIGHTS 1", SYNTAX);
     db.check("ZINTERCARD 1 x LIMIT -1", "(error) ERR LIMIT can't be negative");
+}
+
+#[test]
+fn members_are_the_same_in_whatever_form_the_sets_hold_them() {
+    let mut db = Db::new();
+    db.check("SADD ints 5 10 9", "(integer) 3").check("SADD strs 5 a 007", "(integer) 3");
+    db.check("ZADD z 1 5 2 a 1 9", "(integer) 3");
+    db.check("ZUNION 3 ints strs z WITHSCORES", &list("007 1 10 1 9 2 5 3 a 3"));
+    db.check("ZUNION 2 ints strs", &list("007 10 9 a 5"));
+    db.check("ZINTER 2 ints z WITHSCORES", &list("5 2 9 2"));
+    db.check("ZDIFF 2 z strs WITHSCORES", &list("9 1"));
+    db.check("ZUNIONSTORE t 3 ints strs z AGGREGATE MIN", "(integer) 5");
+    db.check("ZRANGE t 0 -1 WITHSCORES", &list("007 1 10 1 5 1 9 1 a 1"));
+    db.check("ZRANGESTORE u t 0 1 REV", "(integer) 2");
+    db.check("ZRANGE u 0 -1 WITHSCORES", &list("9 1 a 1")).invariants();
+}
+
+#[test]
+fn unions_of_many_members_agree_with_a_map() {
+    for entries_max in [0, 128, 10_000] {
+        let mut db = Db::new();
+        db.settings().limits.zset_max_listpack_entries = entries_max;
+        let mut sums = std::collections::BTreeMap::new();
+        for number in 0..3000u32 {
+            let (set, score) = (number % 2, number * 7 % 50);
+            // Members of all lengths, numbers among them.
+            let member = match number % 3 {
+                0 => (number % 500).to_string(),
+                _ => "m".repeat((number % 11) as usize) + &(number % 400).to_string(),
+            };
+            db.run(&format!("ZADD in{set} {score} {member}"));
+            sums.insert((set, member), score);
+        }
+        let mut expected = std::collections::BTreeMap::new();
+        for ((_, member), score) in sums {
+            *expected.entry(member).or_insert(0) += score;
+        }
+        let mut expected: Vec<_> =
+            expected.into_iter().map(|(member, sum)| (sum, member)).collect();
+        expected.sort();
+        let expected: Vec<_> = expected.iter().map(|(sum, m)| format!("{m} {sum}")).collect();
+        db.check("ZUNION 2 in0 in1 WITHSCORES", &list(&expected.join(" ")));
+        db.check("ZUNIONSTORE out 2 in0 in1", &format!("(integer) {}", expected.len()));
+        db.check("ZRANGE out 0 -1 WITHSCORES", &list(&expected.join(" "))).invariants();
+    }
 }
 
 #[test]

@@ -131,7 +131,7 @@ impl<'a> Keys<'a> {
     pub fn flush(&mut self, db: DbIndex) -> u64 {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return 0 };
-        let was = self.keyspace.totals().databases[db.0 as usize];
+        let was = self.keyspace.totals_of(db);
         for id in database.occupied_from(0) {
             let mut guard = lock_patiently(database, id);
             if guard.marks() & WATCHED != 0 {
@@ -160,6 +160,8 @@ impl<'a> Keys<'a> {
             return;
         }
         let (first, second) = (self.keyspace.database(a), self.keyspace.database(b));
+        first.forget_empty_words();
+        second.forget_empty_words();
         let mut places: Vec<SlotId> =
             first.occupied_from(0).chain(second.occupied_from(0)).collect();
         places.sort_unstable();
@@ -193,8 +195,7 @@ impl<'a> Keys<'a> {
             }
         }
         first.share_inner_deadlines(second);
-        let totals = self.keyspace.totals();
-        let (at_a, at_b) = (totals.databases[a.0 as usize], totals.databases[b.0 as usize]);
+        let (at_a, at_b) = (self.keyspace.totals_of(a), self.keyspace.totals_of(b));
         self.env.tally.database(a).shift(&at_a, &at_b);
         self.env.tally.database(b).shift(&at_b, &at_a);
     }

@@ -6,13 +6,14 @@
 //! | union | of the largest set all, of the others what no set before has; with many sets, what a table of those seen does not have | all added to one set, or to a shared copy of the largest |
 //! | difference | members of the first that no other has; or a copy of the first from which all others are removed, if that is less work | the same |
 //!
-//! Listpacks that are asked often are indexed first (`probe.rs`). The encoding of a stored result is the one that Redis 7.2 comes to, though its way there may be
+//! Listpacks that are asked often are indexed, unless both have their members in the same order
+//! (`probe.rs`). The encoding of a stored result is the one that Redis 7.2 comes to, though its way there may be
 //! shorter: the order in which a union is built, for one, does not matter.
 
 use super::probe::Probe;
 use super::{Member, Members, Set};
 use crate::types::EncodingLimits;
-use brisk_structures::segments::Segments;
+use brisk_structures::segments::{HashStart, Segments};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
@@ -28,13 +29,13 @@ pub fn each_common<'a>(
 ) {
     sets.sort_by_key(|set| set.len());
     let Some((&smallest, others)) = sets.split_first() else { return };
-    let others: SmallVec<[Probe<'_>; 4]> = others
+    let mut others: SmallVec<[Probe<'_>; 4]> = others
         .iter()
         .filter(|set| !std::ptr::eq(**set, smallest))
         .map(|set| Probe::new(set, smallest.len(), limits))
         .collect();
-    let _ = smallest.try_each(|member| {
-        if others.iter().all(|set| set.contains(member)) {
+    let _ = smallest.try_each_placed(|member, start| {
+        if others.iter_mut().all(|set| set.contains(member, start)) {
             visit(member)
         } else {
             ControlFlow::Continue(())
@@ -79,10 +80,11 @@ pub fn each_of_any<'a>(
             if sets[..index].iter().any(|other| std::ptr::eq(*other, *set)) {
                 continue;
             }
-            set.each(|member| {
-                if !before.iter().any(|other| other.contains(member)) {
+            let _ = set.try_each_placed(|member, start| {
+                if !before.iter_mut().any(|other| other.contains(member, start)) {
                     visit(member);
                 }
+                ControlFlow::Continue(())
             });
             let later = sets[index + 1..].iter().map(|set| set.len()).sum();
             before.push(Probe::new(set, later, limits));
@@ -152,12 +154,13 @@ fn each_not_in<'a>(
     mut visit: impl FnMut(Member<'a>),
 ) {
     others.sort_by_key(|set| std::cmp::Reverse(set.len()));
-    let others: SmallVec<[Probe<'_>; 4]> =
+    let mut others: SmallVec<[Probe<'_>; 4]> =
         others.iter().map(|set| Probe::new(set, first.len(), limits)).collect();
-    first.each(|member| {
-        if !others.iter().any(|set| set.contains(member)) {
+    let _ = first.try_each_placed(|member, start| {
+        if !others.iter_mut().any(|set| set.contains(member, start)) {
             visit(member);
         }
+        ControlFlow::Continue(())
     });
 }
 
@@ -189,6 +192,19 @@ pub fn difference<'a>(first: &'a Set, others: &mut [&'a Set], limits: &EncodingL
 }
 
 impl Set {
+    /// As [`Set::try_each`], with what a table knows of a member's hash.
+    fn try_each_placed<'a>(
+        &'a self,
+        mut visit: impl FnMut(Member<'a>, Option<HashStart>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match &self.0 {
+            Members::Table(table) => table
+                .iter_placed()
+                .try_for_each(|(start, element)| visit(Member::Str(element.key), Some(start))),
+            _ => self.try_each(|member| visit(member, None)),
+        }
+    }
+
     /// Whether a table is what the members would come to if they were added to a new set. Cheap,
     /// and may miss some.
     fn stays_table(&self, limits: &EncodingLimits) -> bool {

@@ -1,86 +1,103 @@
-//! Many membership questions to one set: a listpack, which would be walked for each, gets an index
-//! first.
+//! Many membership questions to one set: a listpack, which would be walked for each, gets an index.
 
 use super::{Member, Members, Set};
 use crate::types::EncodingLimits;
 use brisk_structures::hash::HashKey;
-use brisk_structures::listpack::ListPack;
+use brisk_structures::listpack::{self, ListPack};
+use brisk_structures::places::Places;
+use brisk_structures::segments::HashStart;
 
 /// An index pays from so many questions on, to so many members.
 const INDEXED_MIN: usize = 8;
+/// Without an index so many members are looked at behind that of the last question.
+const AHEAD_MAX: usize = 4;
 
 /// A set that is asked for members.
 pub(super) struct Probe<'a> {
     set: &'a Set,
-    index: Option<Index<'a>>,
+    /// Only for listpacks that are asked often enough.
+    pack: Option<PackProbe<'a>>,
 }
 
 impl<'a> Probe<'a> {
-    /// Prepares `set` for about so many questions. O(members) for a listpack, else O(1).
+    /// Prepares `set` for about so many questions. O(1).
     pub(super) fn new(set: &'a Set, questions: usize, limits: &EncodingLimits) -> Probe<'a> {
-        let index = match &set.0 {
+        let pack = match &set.0 {
             Members::Pack(pack) if questions.min(pack.len()) >= INDEXED_MIN => {
-                Some(Index::new(pack, limits.hash_key))
+                Some(PackProbe { pack, key: limits.hash_key, rest: pack.iter(), index: None })
             }
             _ => None,
         };
-        Probe { set, index }
+        Probe { set, pack }
     }
 
-    /// Whether a member of another set is there. O(1) expected with an index, else as
-    /// [`Set::contains_member`].
-    pub(super) fn contains(&self, member: Member<'_>) -> bool {
-        match &self.index {
-            Some(index) => index.contains(member),
-            None => self.set.contains_member(member),
+    /// Whether a member of another set is there. O(1) expected for a listpack that is indexed, and
+    /// once O(members); else as [`Set::contains_member`].
+    pub(super) fn contains(&mut self, member: Member<'_>, start: Option<HashStart>) -> bool {
+        match (&mut self.pack, &self.set.0, start, member) {
+            (Some(pack), ..) => pack.contains(member.canonical()),
+            (_, Members::Table(table), Some(start), Member::Str(text)) => {
+                table.contains_placed(start, text)
+            }
+            _ => self.set.contains_member(member),
         }
     }
 }
 
-/// The members of a listpack by hash: a table with linear probing, at most half full.
-struct Index<'a> {
+/// A listpack that is asked often. Sets often have their members in the same order, so what follows
+/// the member last found is looked at first; the index is made when that fails.
+struct PackProbe<'a> {
+    pack: &'a ListPack,
     key: HashKey,
+    /// What follows the member last found, while there is no index.
+    rest: listpack::Iter<'a>,
+    index: Option<Index<'a>>,
+}
+
+impl PackProbe<'_> {
+    fn contains(&mut self, member: Member<'_>) -> bool {
+        if let Some(index) = &mut self.index {
+            return index.contains(member);
+        }
+        let mut rest = self.rest.clone();
+        if rest.by_ref().take(AHEAD_MAX).any(|own| own == member) {
+            self.rest = rest;
+            return true;
+        }
+        self.index.insert(Index::new(self.pack, self.key)).contains(member)
+    }
+}
+
+/// The members of a listpack by hash.
+struct Index<'a> {
     members: Vec<Member<'a>>,
-    /// Numbers of members plus 1; 0 is empty.
-    slots: Vec<u32>,
+    places: Places,
+    /// The place behind the member last found.
+    next: usize,
 }
 
 impl<'a> Index<'a> {
     fn new(pack: &'a ListPack, key: HashKey) -> Index<'a> {
-        let members: Vec<Member<'a>> = pack.iter().collect();
-        let slots = vec![0; (members.len() * 2).next_power_of_two()];
-        let mut index = Index { key, members, slots };
-        for number in 0..index.members.len() {
-            let mut at = index.first_slot(index.members[number]);
-            while index.slots[at] != 0 {
-                at = (at + 1) % index.slots.len();
-            }
-            index.slots[at] = number as u32 + 1;
+        let len = pack.len();
+        let mut members = Vec::with_capacity(len);
+        let mut places = Places::new(key, len, len);
+        for member in pack.iter().map(Member::canonical) {
+            places.insert(places.hash(member), members.len());
+            members.push(member);
         }
-        index
+        Index { members, places, next: 0 }
     }
 
-    /// Where the search for a member begins, which must be stored as listpacks store it.
-    fn first_slot(&self, member: Member<'_>) -> usize {
-        let hash = match member {
-            Member::Int(number) => self.key.hash(&number.to_le_bytes()),
-            Member::Str(text) => self.key.hash(text),
-        };
-        hash as usize & (self.slots.len() - 1)
-    }
-
-    fn contains(&self, member: Member<'_>) -> bool {
-        let member = match member {
-            Member::Str(text) => Member::of(text),
-            number => number,
-        };
-        let mut at = self.first_slot(member);
-        while self.slots[at] != 0 {
-            if self.members[self.slots[at] as usize - 1] == member {
-                return true;
-            }
-            at = (at + 1) % self.slots.len();
+    fn contains(&mut self, member: Member<'_>) -> bool {
+        if self.members.get(self.next) == Some(&member) {
+            self.next += 1;
+            return true;
         }
-        false
+        let hash = self.places.hash(member);
+        let found = self.places.find(hash, |place| self.members[place] == member);
+        if let Some(place) = found {
+            self.next = place + 1;
+        }
+        found.is_some()
     }
 }

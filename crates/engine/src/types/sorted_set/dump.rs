@@ -4,7 +4,8 @@ use super::SortedSet;
 use crate::types::EncodingLimits;
 use brisk_persist::rdb::value::SortedSetValue;
 use brisk_persist::rdb::{Encoder, Sink, kind};
-use brisk_structures::ordered::MEMBER_BYTES_MAX;
+use brisk_structures::listpack::Item;
+use brisk_structures::ordered::{MEMBER_BYTES_MAX, Ordered};
 
 impl SortedSet {
     pub(in crate::types) fn dump_kind(&self) -> u8 {
@@ -46,11 +47,16 @@ impl SortedSet {
                 if members.iter().any(|member| member.len() > MEMBER_BYTES_MAX) {
                     return None;
                 }
-                let mut tree = SortedSet::new_tree(limits);
+                if members.len() <= limits.zset_max_listpack_entries {
+                    let mut few: Vec<_> = members.iter().map(Item::Str).zip(scores).collect();
+                    SortedSet::sort(&mut few);
+                    return Some(SortedSet::of_sorted(&few, limits));
+                }
+                let mut tree = Ordered::new(limits.hash_key);
                 for (member, score) in members.iter().zip(scores) {
                     tree.insert(member, score);
                 }
-                Some(SortedSet::of_result(tree, limits))
+                Some(SortedSet::SkipList(Box::new(tree)))
             }
         }
     }

@@ -36,15 +36,19 @@ pub(super) fn pairs(list: &ListPack) -> Pairs<'_> {
 
 /// The pairs of these ranks.
 pub(super) fn slice(list: &ListPack, ranks: Range<usize>) -> Pairs<'_> {
+    Pairs(list.iter_range(2 * ranks.start..2 * ranks.end))
+}
+
+/// The scores alone, in order.
+pub(super) fn scores(list: &ListPack) -> impl Iterator<Item = f64> {
+    list.iter().skip(1).step_by(2).map(score_of)
+}
+
+/// The scores, and where the members stand that have them.
+pub(super) fn places(list: &ListPack) -> impl Iterator<Item = (f64, Pos)> {
     let mut items = list.iter();
-    let behind = list.len().saturating_sub(2 * ranks.end);
-    for _ in 0..2 * ranks.start {
-        items.next();
-    }
-    for _ in 0..behind {
-        items.next_back();
-    }
-    Pairs(items)
+    std::iter::from_fn(move || Some((items.pos()?, items.nth(1)?)))
+        .map(|(at, score)| (score_of(score), at))
 }
 
 fn score_of(item: Item<'_>) -> f64 {
@@ -67,16 +71,21 @@ fn with_score<R>(score: f64, put: impl FnOnce(Item<'_>) -> R) -> R {
 
 pub(super) fn find(list: &ListPack, member: &[u8]) -> Option<(Pos, f64)> {
     let at = list.find(list.first()?, member, 1)?;
-    let score = list.next(at).expect("members and scores come in pairs");
-    Some((at, score_of(list.item(score))))
+    Some((at, score_behind(list, at)))
+}
+
+/// The score of the member at `at`.
+fn score_behind(list: &ListPack, at: Pos) -> f64 {
+    score_of(list.item(list.next(at).expect("members and scores come in pairs")))
 }
 
 pub(super) fn rank(list: &ListPack, member: &[u8]) -> Option<(usize, f64)> {
-    pairs(list).enumerate().find(|(_, pair)| pair.0.is(member)).map(|(rank, pair)| (rank, pair.1))
+    let (at, rank) = list.find_counted(list.first()?, member, 1)?;
+    Some((rank, score_behind(list, at)))
 }
 
 /// Appends a member that comes behind all others.
-pub(super) fn push(list: &mut ListPack, member: &[u8], score: f64) {
+pub(super) fn push<'a>(list: &mut ListPack, member: impl Into<Item<'a>>, score: f64) {
     list.push_back(member);
     with_score(score, |score| list.push_back(score));
 }

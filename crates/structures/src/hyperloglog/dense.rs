@@ -1,0 +1,56 @@
+//! The dense form: registers of six bits one behind the other, low bits first. All of them at once
+//! are read and written eight at a time: eight registers are six bytes.
+
+use super::Registers;
+
+/// Shows all registers, eight at a time, a byte each.
+#[inline]
+pub(super) fn each(packed: &[u8], mut visit: impl FnMut(u64)) {
+    for &[a, b, c, d, e, f] in packed.as_chunks::<6>().0 {
+        visit(spread(u64::from_le_bytes([a, b, c, d, e, f, 0, 0])));
+    }
+}
+
+/// Raises `into` to the registers where those are higher.
+pub(super) fn merge(packed: &[u8], into: &mut Registers) {
+    let mut eights = into.as_chunks_mut::<8>().0.iter_mut();
+    each(packed, |values| {
+        let Some(into) = eights.next() else { return };
+        *into = greater(u64::from_le_bytes(*into), values).to_le_bytes();
+    });
+}
+
+/// The greater of each two bytes, none of which has its highest bit set.
+#[inline]
+fn greater(a: u64, b: u64) -> u64 {
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // Where a is not less, the high bit survives, and becomes seven lower ones.
+    let not_less = ((a | HIGH) - b) & HIGH;
+    let mask = not_less - (not_less >> 7);
+    b ^ (a ^ b) & mask
+}
+
+/// Writes all registers.
+pub(super) fn write(packed: &mut [u8], registers: &Registers) {
+    let eights = registers.as_chunks::<8>().0;
+    for (six, eight) in packed.as_chunks_mut::<6>().0.iter_mut().zip(eights) {
+        let [a, b, c, d, e, f, ..] = gather(u64::from_le_bytes(*eight)).to_le_bytes();
+        *six = [a, b, c, d, e, f];
+    }
+}
+
+/// Puts each six of 48 bits into a byte of its own.
+#[inline]
+fn spread(bits: u64) -> u64 {
+    let x = bits & 0x00ff_ffff | (bits & 0xffff_ff00_0000) << 8;
+    let x = x & 0x0000_0fff_0000_0fff | (x & 0x00ff_f000_00ff_f000) << 4;
+    x & 0x003f_003f_003f_003f | (x & 0x0fc0_0fc0_0fc0_0fc0) << 2
+}
+
+/// The reverse of [`spread`]; the high bits of each byte are ignored.
+#[inline]
+fn gather(bytes: u64) -> u64 {
+    let x = bytes & 0x003f_003f_003f_003f | bytes >> 2 & 0x0fc0_0fc0_0fc0_0fc0;
+    let x = x & 0x0000_0fff_0000_0fff | x >> 4 & 0x00ff_f000_00ff_f000;
+    x & 0x00ff_ffff | x >> 8 & 0xffff_ff00_0000
+}

@@ -1,0 +1,114 @@
+//! Finding an element by its text.
+//!
+//! A walk from entry to entry waits for one byte of each, the one that says how long the entry is.
+//! What is compared besides must not add to that: of a text as long as the wanted one its last eight
+//! bytes are read, since texts that begin alike are met more often than such that end alike. And where
+//! several entries in a row are of one length, the next is taken to be so too: then the processor goes
+//! on there before it has read whether that is true. With lengths that vary such guesses would cost more
+//! than waiting, so they begin only after some that would have been right.
+
+use super::codec::{END, SHORT, SHORT_MAX};
+use super::{Item, ListPack, Pos, offset, pos};
+
+/// After so many entries in a row of one length more of them are expected.
+const RUN_MIN: u32 = 4;
+
+/// The end of a text, to be compared before the rest.
+#[derive(Clone, Copy)]
+struct Tail {
+    word: u64,
+    mask: u64,
+}
+
+impl Tail {
+    fn of(text: &[u8]) -> Tail {
+        let kept = text.len().min(8);
+        let mut bytes = [0; 8];
+        bytes[8 - kept..].copy_from_slice(&text[text.len() - kept..]);
+        let mask = if kept == 0 { 0 } else { u64::MAX << (64 - 8 * kept) };
+        Tail { word: u64::from_le_bytes(bytes), mask }
+    }
+
+    /// Whether the text that ends before `end` ends so. The header stands before the first text, so
+    /// that eight bytes are there.
+    #[inline(always)]
+    fn ends(self, bytes: &[u8], end: usize) -> bool {
+        let last = bytes[..end].last_chunk::<8>();
+        last.is_none_or(|last| u64::from_le_bytes(*last) & self.mask == self.word)
+    }
+}
+
+impl ListPack {
+    /// The first entry at or behind `from` whose text is `text`, looking only at every
+    /// `skip + 1`th entry: 1 finds fields and leaves values out.
+    #[inline]
+    #[must_use]
+    pub fn find(&self, from: Pos, text: &[u8], skip: usize) -> Option<Pos> {
+        self.find_counted(from, text, skip).map(|(at, _)| at)
+    }
+
+    /// As [`ListPack::find`], and how many entries were looked at before that one.
+    #[must_use]
+    pub fn find_counted(&self, from: Pos, text: &[u8], skip: usize) -> Option<(Pos, usize)> {
+        let wanted = Item::of(text);
+        // First bytes of the entry if it is short; the end byte begins none.
+        let small = match wanted {
+            Item::Int(number @ 0..=0x7f) => number as u8,
+            _ => END,
+        };
+        let short = if text.len() < SHORT_MAX { SHORT | text.len() as u8 } else { END };
+        let tail = Tail::of(text);
+        let entries = &self.bytes[..self.end()];
+        // Foreign bytes may have integers as strings.
+        let is_short = |at: usize, end: usize| {
+            tail.ends(entries, end) && (text.len() <= 8 || entries[at + 1..end] == *text)
+        };
+        let (mut at, mut passed) = (offset(from), 0);
+        let (mut last, mut run) = (END, 0);
+        while let Some(&first) = entries.get(at) {
+            run = if first == last { run + 1 } else { 0 };
+            last = first;
+            if run >= RUN_MIN && skip == 0 && (SHORT..0xc0).contains(&first) {
+                let stride = usize::from(first & 0x3f) + 2;
+                while entries.get(at) == Some(&first) {
+                    if first == short && is_short(at, at + stride - 1) {
+                        return Some((pos(at), passed));
+                    }
+                    passed += 1;
+                    at += stride;
+                }
+                run = 0;
+                continue;
+            }
+            let (is_wanted, behind) = match first {
+                0..SHORT => (first == small, at + 2),
+                SHORT..0xc0 => {
+                    let end = at + 1 + usize::from(first & 0x3f);
+                    (first == short && is_short(at, end), end + 1)
+                }
+                _ => (self.is_other(at, wanted, text), self.after_other(at)),
+            };
+            if is_wanted {
+                return Some((pos(at), passed));
+            }
+            passed += 1;
+            at = behind;
+            for _ in 0..skip {
+                if at < entries.len() {
+                    at = self.after(at);
+                }
+            }
+        }
+        None
+    }
+
+    /// Whether an entry of a longer encoding has the text, which is that of `wanted`.
+    fn is_other(&self, at: usize, wanted: Item<'_>, text: &[u8]) -> bool {
+        match (self.item_at(at), wanted) {
+            (Item::Str(own), _) => own == text,
+            (Item::Int(own), Item::Int(number)) => own == number,
+            // Text that is no canonical decimal is never stored as an integer.
+            (Item::Int(_), Item::Str(_)) => false,
+        }
+    }
+}
