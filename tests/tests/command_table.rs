@@ -41,6 +41,7 @@ const GROUPS: &[&str] = &[
     "transactions",
     "pubsub",
     "scripting",
+    "cluster",
 ];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.
@@ -57,7 +58,7 @@ const LATER: &[(&str, &str)] = &[
 ];
 
 /// Commands of the reference that the server will never have, each with its reason.
-const NEVER: &[(&str, &str)] = &[("module*", "there is no loading of foreign machine code")];
+const NEVER: &[(&str, &str)] = &[];
 
 fn server() -> (Server, Conn) {
     let server = Launch::subject().start();

@@ -30,7 +30,13 @@ const STATUS: u8 = 1;
 const ERROR: u8 = 2;
 /// Nothing: the command is to be asked for again after a pause.
 const WAIT: u8 = 3;
+/// Nothing: the reply is the status `OK`.
+const OK: u8 = 4;
 
+/// The first word of a command: a text, or whatever else it was given as.
+type First = Either<BString, Value>;
+
+const NOT_WORDS: &str = "Lua redis lib command arguments must be strings or integers";
 const LOG_LEVEL_MAX: f64 = 3.0;
 
 /// What the prelude is given.
@@ -48,13 +54,15 @@ pub(crate) fn host_table(lua: &Lua, state: &Rc<State>, version: &Version) -> Res
     let two = Rc::clone(state);
     host.raw_set(
         "call_two",
-        lua.create_function(move |lua, (a, b): (BString, BString)| call_texts(lua, &two, &[a, b]))?,
+        lua.create_function(move |lua, (first, second): (First, BString)| {
+            call_texts(lua, &two, first, &[second])
+        })?,
     )?;
     let three = Rc::clone(state);
     host.raw_set(
         "call_three",
-        lua.create_function(move |lua, (a, b, c): (BString, BString, BString)| {
-            call_texts(lua, &three, &[a, b, c])
+        lua.create_function(move |lua, (first, second, third): (First, BString, BString)| {
+            call_texts(lua, &three, first, &[second, third])
         })?,
     )?;
     set("log", log)?;
@@ -138,7 +146,7 @@ fn collect(words: &mut Words, args: &MultiValue) -> std::result::Result<(), &'st
                 encode::double_text(&mut text, *number);
                 words.push(&text);
             }
-            _ => return Err("Lua redis lib command arguments must be strings or integers"),
+            _ => return Err(NOT_WORDS),
         }
     }
     Ok(())
@@ -155,9 +163,13 @@ fn call(lua: &Lua, state: &State, args: MultiValue) -> Result<CallAnswer> {
 }
 
 /// A command of some strings, which is what most are: they need no handles.
-fn call_texts(lua: &Lua, state: &State, texts: &[BString]) -> Result<CallAnswer> {
+fn call_texts(lua: &Lua, state: &State, first: First, texts: &[BString]) -> Result<CallAnswer> {
     run_command(lua, state, |words| {
         words.clear();
+        match first {
+            Either::Left(name) => words.push(&name),
+            Either::Right(_) => return Err(NOT_WORDS),
+        }
         texts.iter().for_each(|text| words.push(text));
         Ok(())
     })
@@ -206,6 +218,9 @@ fn run_command(
 
 /// What the script gets for a reply.
 fn answer(lua: &Lua, reply: &[u8]) -> Result<CallAnswer> {
+    if reply == b"+OK\r\n" {
+        return Ok((Either::Right(Value::Nil), Some(OK), Bounded));
+    }
     if let Some((text, is_status)) = short_text(reply) {
         return Ok((Either::Left(text.to_owned()), is_status.then_some(STATUS), Bounded));
     }

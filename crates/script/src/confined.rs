@@ -22,8 +22,9 @@ pub enum KeyArgs {
 const TOO_MUCH: &[&[u8]] =
     &[b"_G", b"load", b"loadstring", b"function", b"setmetatable", b"rawset", b"coroutine"];
 
+/// A piece of a script's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'s> {
+pub(crate) enum Token<'s> {
     Name(&'s [u8]),
     Text(&'s [u8]),
     Number,
@@ -169,7 +170,7 @@ fn is_comparison(mark: &[u8]) -> bool {
 }
 
 /// The text in pieces; `None` if there is something that is not read here.
-fn tokens(source: &[u8]) -> Option<Vec<Token<'_>>> {
+pub(crate) fn tokens(source: &[u8]) -> Option<Vec<Token<'_>>> {
     let mut tokens = Vec::new();
     let mut rest = source;
     while let Some((&first, after)) = rest.split_first() {

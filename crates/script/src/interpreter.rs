@@ -1,10 +1,13 @@
 //! Compiling, running, suspending and stopping scripts.
 //!
-//! All scripts of an interpreter run in one coroutine, whose body is `runner` of the prelude: it is
-//! resumed with a script, and yields when the script has ended. An interrupt yields as well, which
-//! suspends the script. A script that was stopped takes the coroutine with it; the next gets another.
+//! All scripts of an interpreter run in one coroutine, whose body is `runner` of the prelude: it waits
+//! for a script, is resumed with one, and yields when the script has ended. An interrupt yields as well,
+//! which suspends the script. A script that was stopped takes the coroutine with it; the next gets
+//! another.
 
 use crate::api;
+use crate::brief;
+use crate::eval_words::{EvalWords, table_of};
 use crate::header::ScriptFlags;
 use crate::host::{Host, Pace, Words};
 use crate::libraries;
@@ -14,19 +17,16 @@ use crate::to_reply::{self, Dialect};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
 use mlua::chunk::{ChunkMode, Compiler};
-use mlua::{
-    BString, Either, Function, Lua, LuaOptions, Result, StdLib, Table, Thread, Value, Variadic,
-    VmState,
-};
+use mlua::{BString, Function, Lua, LuaOptions, Result, StdLib, Table, Thread, Value, VmState};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 /// Below this the collector is left to itself; above, garbage is collected when it has doubled.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
+/// With more than this in use behind a script, compiled ones are to be forgotten.
+const FULL_BYTES: usize = MEMORY_BYTES_MAX / 4;
 /// Steps (calls, returns, turns of loops) between two questions to the host.
 const STEPS_PER_QUESTION: u32 = 64;
-/// Words that are handed over one by one; more come as two tables.
-const WORDS_MAX: usize = 48;
 /// Bytes of an error's text, at most.
 const ERROR_BYTES_MAX: usize = 4096;
 
@@ -89,7 +89,7 @@ pub(crate) fn stopped() -> mlua::Error {
     mlua::Error::runtime("script stopped")
 }
 
-/// What the prelude's `runner` yields at the end of a script: one of the numbers below, the text that
+/// What the prelude's `serve` yields at the end of a script: one of the numbers below, the text that
 /// the script returned, or else the value. Nothing at all if the script was suspended.
 type Yielded = (Option<i32>, Option<BString>, Value);
 
@@ -99,19 +99,13 @@ const STATUS_REPLY: i32 = 3;
 /// A table without a field that has a meaning.
 const LIST: i32 = 4;
 
-/// A word on its way to a script. UTF-8 needs no handle. The last one sets the bound on memory.
-type Handed<'a> = Either<Either<&'a str, BString>, Bounded>;
-
-fn handed(word: &[u8]) -> Handed<'_> {
-    Either::Left(match std::str::from_utf8(word) {
-        Ok(text) => Either::Left(text),
-        Err(_) => Either::Right(BString::from(word)),
-    })
-}
-
 /// A compiled script or function.
 #[derive(Debug, Clone)]
-pub struct Script(Function);
+pub struct Script {
+    function: Function,
+    /// It ends before the host would be asked for the first time.
+    is_brief: bool,
+}
 
 /// A function that a library registered.
 #[derive(Debug)]
@@ -155,10 +149,15 @@ pub struct Interpreter {
     library_environment: Table,
     /// The coroutine that scripts run in.
     thread: Thread,
+    eval_words: EvalWords,
     state: Rc<State>,
     compiler: Compiler,
     /// Garbage is collected when this is exceeded after a script.
     collect_above: usize,
+    /// Not even that has brought much.
+    full: bool,
+    /// The machine asks at every step how to go on.
+    watched: bool,
 }
 
 impl Interpreter {
@@ -188,12 +187,10 @@ impl Interpreter {
         libraries::install_all(&lua)?;
         let host = api::host_table(&lua, &state, version)?;
         let prelude = lua.load(PRELUDE).set_name("@brisk").set_mode(ChunkMode::Text);
-        let (runner, load_library, library_environment): (Function, Function, Table) =
+        let (runner, load_library, library_environment, renew): (_, _, _, Function) =
             prelude.call(host)?;
         lua.globals().set_safeenv(true);
-        let thread = lua.create_thread(runner.clone())?;
-        let steps = Rc::clone(&state);
-        lua.set_interrupt(move |lua| steps.step(lua));
+        let thread = waiting(&lua, &runner)?;
         let compiler = Compiler::new()
             .set_optimization_level(1)
             .set_debug_level(1)
@@ -205,9 +202,12 @@ impl Interpreter {
             load_library,
             library_environment,
             thread,
+            eval_words: EvalWords::new(renew)?,
             state,
             compiler,
             collect_above,
+            full: false,
+            watched: false,
         })
     }
 
@@ -221,9 +221,19 @@ impl Interpreter {
     ///
     /// # Errors
     /// The text of the compiler, with the line.
-    pub fn compile(&self, source: &[u8], header_len: usize) -> std::result::Result<Script, String> {
-        let source = [b"local KEYS,ARGV=... ", &source[header_len..]].concat();
-        self.compile_named(source, "@user_script", None)
+    pub fn compile(
+        &mut self,
+        source: &[u8],
+        header_len: usize,
+    ) -> std::result::Result<Script, String> {
+        if std::mem::take(&mut self.full) {
+            self.collect();
+        }
+        let text = &source[header_len..];
+        let is_brief = brief::is_brief(text);
+        let source = [b"local KEYS,ARGV=... ", text].concat();
+        let function = self.compile_named(source, "@user_script", None)?;
+        Ok(Script { function, is_brief })
     }
 
     fn compile_named(
@@ -231,13 +241,13 @@ impl Interpreter {
         source: Vec<u8>,
         name: &str,
         environment: Option<&Table>,
-    ) -> std::result::Result<Script, String> {
+    ) -> std::result::Result<Function, String> {
         let mut chunk = self.lua.load(source).set_name(name).set_mode(ChunkMode::Text);
         if let Some(environment) = environment {
             chunk = chunk.set_environment(environment.clone());
         }
         let compiled = chunk.set_compiler(self.compiler.clone()).into_function();
-        compiled.map(Script).map_err(|error| compile_error(&error))
+        compiled.map_err(|error| compile_error(&error))
     }
 
     /// Compiles a library, runs it, and gives the functions that it registered.
@@ -258,7 +268,7 @@ impl Interpreter {
             .map_err(|text| format!("Error compiling function: {text}").into_bytes())?;
         self.begin();
         let failed = |text: &[u8]| [b"Error registering functions: ", text].concat();
-        let loaded: Result<(bool, Value)> = self.load_library.call(library.0);
+        let loaded: Result<(bool, Value)> = self.load_library.call(library);
         let result = match loaded {
             _ if self.state.stop.get() => Err(failed(b"ERR FUNCTION LOAD timeout")),
             Ok((true, Value::Table(list))) => {
@@ -283,7 +293,12 @@ impl Interpreter {
         out: &mut Vec<u8>,
     ) -> Ended {
         self.begin();
+        self.watch(!script.is_brief);
         let resumed = self.hand_over(script, is_eval, keys, argv);
+        if resumed.is_err() {
+            // It may have come to nothing before the last word was handed over.
+            let _ = room::bound(&self.lua);
+        }
         self.ended(resumed, protocol, out)
     }
 
@@ -299,6 +314,20 @@ impl Interpreter {
         self.settle();
     }
 
+    /// Has the machine ask at every step, or not. It stays so until somebody wants it otherwise.
+    fn watch(&mut self, watched: bool) {
+        if self.watched == watched {
+            return;
+        }
+        self.watched = watched;
+        if watched {
+            let state = Rc::clone(&self.state);
+            self.lua.set_interrupt(move |lua| state.step(lua));
+        } else {
+            self.lua.remove_interrupt();
+        }
+    }
+
     fn begin(&mut self) {
         let state = &self.state;
         state.stop.set(false);
@@ -308,33 +337,25 @@ impl Interpreter {
 
     /// Resumes the coroutine with a script and its words.
     fn hand_over<'a>(
-        &self,
+        &mut self,
         script: &Script,
         is_eval: bool,
         keys: impl ExactSizeIterator<Item = &'a [u8]>,
         argv: impl ExactSizeIterator<Item = &'a [u8]>,
     ) -> Result<Yielded> {
-        let _unbounded = Unbounded::begin(&self.lua)?;
-        let count = keys.len();
-        if count + argv.len() > WORDS_MAX {
-            let (keys, argv) = (self.words(keys)?, self.words(argv)?);
-            return self.thread.resume((is_eval, &script.0, -1, keys, argv, Bounded));
+        let unbounded = Unbounded::begin(&self.lua)?;
+        unbounded.until_answered();
+        if is_eval {
+            self.eval_words.fill(keys, argv)?;
+            return self.thread.resume((&script.function, Bounded));
         }
-        let words: Variadic<Handed<'_>> =
-            keys.chain(argv).map(handed).chain([Either::Right(Bounded)]).collect();
-        self.thread.resume((is_eval, &script.0, count, words))
-    }
-
-    fn words<'a>(&self, words: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Table> {
-        let table = self.lua.create_table_with_capacity(words.len(), 0)?;
-        for (at, word) in words.enumerate() {
-            table.raw_set(at + 1, self.lua.create_string(word)?)?;
-        }
-        Ok(table)
+        let (keys, argv) = (table_of(&self.lua, keys)?, table_of(&self.lua, argv)?);
+        self.thread.resume((&script.function, keys, argv, Bounded))
     }
 
     /// What a yield of the coroutine means.
     fn ended(&mut self, resumed: Result<Yielded>, protocol: Protocol, out: &mut Vec<u8>) -> Ended {
+        let has_failed = resumed.is_err();
         let ended = match resumed {
             _ if self.state.stop.get() => Ended::Stopped,
             Ok((None, ..)) => return Ended::Suspended,
@@ -353,6 +374,10 @@ impl Interpreter {
             Ok((Some(kind), None, value)) => self.reply(&value, kind == LIST, protocol, out),
             Err(error) => Ended::Failed(plain_failure(first_line(&error).as_bytes())),
         };
+        if has_failed {
+            // So has the coroutine.
+            self.state.stop.set(true);
+        }
         self.settle();
         ended
     }
@@ -371,18 +396,41 @@ impl Interpreter {
 
     /// After a script: what it left is made good.
     fn settle(&mut self) {
-        let was_stopped = self.state.stop.replace(false);
-        if was_stopped || !self.thread.is_resumable() {
-            // The body begins anew; if there is no memory for it, the next script says so.
-            if let Ok(thread) = self.lua.create_thread(self.runner.clone()) {
+        if self.state.stop.replace(false) {
+            self.state.steps.set(0);
+            // The body begins anew. What the old one holds may be all the memory there is.
+            let unbounded = Unbounded::begin(&self.lua);
+            if let Ok(thread) = waiting(&self.lua, &self.runner) {
                 self.thread = thread;
             }
+            drop(unbounded);
+            self.eval_words.forget();
         }
         if self.lua.used_memory() > self.collect_above {
-            let _ = self.lua.gc_collect();
-            self.collect_above = COLLECTED_BYTES_MIN.max(2 * self.lua.used_memory());
+            self.eval_words.forget();
+            self.collect();
+            self.full = self.lua.used_memory() > FULL_BYTES;
         }
     }
+
+    fn collect(&mut self) {
+        let _ = self.lua.gc_collect();
+        self.collect_above = COLLECTED_BYTES_MIN.max(2 * self.lua.used_memory());
+    }
+
+    /// Whether so much is left behind a script that compiled ones are to be forgotten: a closure that a
+    /// script makes may be kept with its code, and with it what the closure uses. It is collected when
+    /// the next script is compiled.
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+}
+
+/// A coroutine that waits for its first script.
+fn waiting(lua: &Lua, runner: &Function) -> Result<Thread> {
+    let thread = lua.create_thread(runner.clone())?;
+    thread.resume::<()>(())?;
+    Ok(thread)
 }
 
 /// The functions in the list that `register_function` made.
@@ -395,7 +443,7 @@ fn registered(list: &Table) -> Result<Vec<Registered>> {
             name: bytes(entry.raw_get("name")?),
             description: entry.raw_get::<Option<mlua::LuaString>>("description")?.map(bytes),
             flags: ScriptFlags::from_bits_truncate(entry.raw_get("flags")?),
-            function: Script(entry.raw_get("callback")?),
+            function: Script { function: entry.raw_get("callback")?, is_brief: false },
         });
     }
     Ok(functions)

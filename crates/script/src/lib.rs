@@ -14,12 +14,14 @@
 //! | file | about |
 //! |---|---|
 //! | `interpreter` | compiling, running, suspending, stopping |
+//! | `eval_words` | KEYS and ARGV |
 //! | `room` | the bound on memory |
 //! | `host` | what an interpreter asks of the server |
 //! | `api` | the functions behind `redis.*`, `math.random` and `loadstring` |
 //! | `prelude.luau` | the globals that scripts find |
 //! | `to_lua`, `to_reply` | values: from a command's reply, and to the client's |
 //! | `confined` | whether a text shows that a script uses only the keys it declares |
+//! | `brief` | whether a text shows that a script ends soon |
 //! | `header` | the `#!lua` line of scripts and libraries |
 //! | `libraries` | cjson, cmsgpack, struct and bit |
 //!
@@ -30,7 +32,9 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod brief;
 pub mod confined;
+mod eval_words;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod header;

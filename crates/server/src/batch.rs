@@ -229,7 +229,7 @@ impl Batch {
     /// would only cost.
     #[inline]
     fn settle(&self, database: &Database, participant: &Participant) {
-        let keys = &self.prepared[..self.prepared.len().min(PREFETCHED_KEYS_MAX)];
+        let keys = self.all_keys();
         if keys.len() < 2 {
             return;
         }
@@ -256,6 +256,11 @@ impl Batch {
         for key in self.prepared.iter().take(LAG) {
             database.slot(key.slot).prefetch_entry(key.hash, participant);
         }
+    }
+
+    /// The keys of all requests, as far as they are asked for.
+    pub fn all_keys(&self) -> &[PreparedKey] {
+        &self.prepared[..self.prepared.len().min(PREFETCHED_KEYS_MAX)]
     }
 
     /// Asks for what looking up the elements that request `at` names will read, and those that the

@@ -25,6 +25,11 @@ use std::sync::atomic::Ordering;
 /// which takes less time than to find so many slots free at once.
 const SLOTS_MAX: usize = 1024;
 
+/// What a transaction that has ended keeps for the next one of its worker.
+const COMMANDS_KEPT_MAX: usize = 128;
+const WORDS_KEPT_MAX: usize = 1024;
+const WORD_BYTES_KEPT_MAX: usize = 16 * 1024;
+
 /// What a session has queued since MULTI. How much that may be is bounded by
 /// `client-query-buffer-limit`, as for other input that is not executed yet.
 pub struct Transaction {
@@ -71,9 +76,8 @@ struct Queued {
     keys: usize,
 }
 
-impl Transaction {
-    /// An empty one, begun in `db`.
-    pub fn new(db: DbIndex) -> Transaction {
+impl Default for Transaction {
+    fn default() -> Transaction {
         Transaction {
             commands: Vec::new(),
             words: Vec::new(),
@@ -85,8 +89,24 @@ impl Transaction {
             refused: false,
             selects: false,
             changes_user: false,
-            db,
+            db: DbIndex::default(),
         }
+    }
+}
+
+impl Transaction {
+    /// Makes it an empty one again that keeps what it has taken of memory, if that is not much.
+    fn emptied(&mut self) -> Transaction {
+        let Transaction { mut commands, mut words, mut spans, mut keys, .. } = std::mem::take(self);
+        commands.clear();
+        commands.shrink_to(COMMANDS_KEPT_MAX);
+        words.clear();
+        words.shrink_to(WORD_BYTES_KEPT_MAX);
+        spans.clear();
+        spans.shrink(WORDS_KEPT_MAX);
+        keys.clear();
+        keys.shrink_to(WORDS_KEPT_MAX);
+        Transaction { commands, words, spans, keys, ..Transaction::default() }
     }
 
     /// How many commands are queued.
@@ -108,12 +128,12 @@ impl Transaction {
         self.words.len()
     }
 
-    /// Bytes of memory.
+    /// Bytes of memory that its commands take.
     pub fn memory(&self) -> usize {
-        self.words.capacity()
-            + self.commands.capacity() * size_of::<Queued>()
+        self.words.len()
+            + self.commands.len() * size_of::<Queued>()
             + self.spans.len() * size_of::<brisk_resp::Span>()
-            + self.keys.capacity() * size_of::<PreparedKey>()
+            + self.keys.len() * size_of::<PreparedKey>()
     }
 
     fn push(&mut self, row: &'static Row, asked: &Asked<'_>, keyspace: &Keyspace) {
@@ -173,6 +193,13 @@ impl Transaction {
 }
 
 impl Core {
+    /// MULTI: what follows is queued.
+    pub(crate) fn begin_transaction(&mut self, session: &mut Session) {
+        let mut transaction = std::mem::take(&mut self.spare_transaction).unwrap_or_default();
+        transaction.db = session.db;
+        session.transaction = Some(transaction);
+    }
+
     /// Puts a command into the session's transaction.
     #[cold]
     pub(crate) fn queue(
@@ -230,7 +257,7 @@ impl Core {
         reply: &mut Reply<'_>,
     ) -> Result<Outcome> {
         let shared = self.shared;
-        let Some(transaction) = session.transaction.take() else {
+        let Some(mut transaction) = session.transaction.take() else {
             return Err(CommandError::text("ERR EXEC without MULTI"));
         };
         if transaction.refused {
@@ -280,6 +307,8 @@ impl Core {
         }
         self.end_unit();
         session.end_transaction(&shared.keyspace);
+        *transaction = transaction.emptied();
+        self.spare_transaction = Some(transaction);
         Ok(Outcome::Replied)
     }
 

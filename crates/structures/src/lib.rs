@@ -7,6 +7,7 @@
 //! | [`table`] | the hash table of a slot: 64-byte buckets, incremental growth, stateless scan |
 //! | [`segments`] | a map of byte strings in shared segments, for large hashes and sets |
 //! | [`slot`] | a table behind a one-byte lock, with lock-free prefetching |
+//! | [`prefetch`] | asks for cache lines that will be read soon |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`intset`] | a sorted array of integers: small sets of numbers |
 //! | [`bits`], [`hyperloglog`] | what bitmaps and cardinality estimators do to byte strings |
@@ -40,7 +41,7 @@ pub mod lzf;
 mod malformed;
 pub mod ordered;
 pub mod places;
-mod prefetch;
+pub mod prefetch;
 pub mod quicklist;
 pub mod reclaim;
 pub mod segments;

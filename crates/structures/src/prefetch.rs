@@ -1,9 +1,12 @@
 //! Asks the processor for cache lines, without reading them.
+//!
+//! What is public asks for what other crates keep, by address: that needs neither a lock nor anything
+//! there.
 
 /// Hints that the line at `address` will be read soon. Any address is allowed, mapped or not:
 /// the instruction never faults and reads nothing the program could observe.
 #[inline(always)]
-pub(crate) fn prefetch<T>(address: *const T) {
+pub fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -29,7 +32,7 @@ const LINE: usize = 64;
 
 /// Asks for the lines of a value of which the address is known, but nothing was read yet.
 #[inline(always)]
-pub(crate) fn prefetch_value<T>(value: *const T) {
+pub fn prefetch_value<T>(value: *const T) {
     let start: *const u8 = value.cast();
     for offset in (0..size_of::<T>()).step_by(LINE) {
         prefetch(start.wrapping_add(offset));

@@ -83,6 +83,28 @@ pub(crate) fn fill(server: &Server, first: u64, count: u64, len: usize) -> Resul
     Ok(())
 }
 
+/// Requests or replies of one length, one behind the other: made ahead, so that the load is quick.
+pub(crate) struct Lines {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Lines {
+    pub(crate) fn collect(lines: impl Iterator<Item = Vec<u8>>) -> Result<Lines> {
+        let lines: Vec<Vec<u8>> = lines.collect();
+        let len = lines.first().map(Vec::len).context("no lines")?;
+        if lines.iter().any(|line| line.len() != len) {
+            bail!("these are not equally long");
+        }
+        Ok(Lines { bytes: lines.concat(), len })
+    }
+
+    /// `count` of them from the one of this number on.
+    pub(crate) fn some(&self, first: usize, count: usize) -> &[u8] {
+        &self.bytes[first * self.len..][..count * self.len]
+    }
+}
+
 /// Sends commands whose replies only must not be errors.
 pub(crate) fn tell(server: &Server, commands: impl Iterator<Item = Vec<String>>) -> Result<()> {
     const BATCH: usize = 500;

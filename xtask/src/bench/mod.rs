@@ -10,6 +10,7 @@
 //! - [`blocking`]: clients that wait. [`pubsub`]: messages to many.
 //! - [`types`]: commands on collections, and what these take. [`huge`]: values of millions.
 //! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
+//! - [`transactions`]: MULTI and EXEC.
 //! - [`every`]: all data commands.
 
 mod blocking;
@@ -23,6 +24,7 @@ mod resources;
 pub(crate) mod sides;
 mod throughput;
 mod tracking;
+mod transactions;
 mod types;
 
 use crate::options::Options;
@@ -59,6 +61,11 @@ const CASES: &[Case] = &[
         run: throughput::matrix,
     },
     Case { name: "script", about: "EVALSHA of GET and SET at P16", run: throughput::script },
+    Case {
+        name: "transactions",
+        about: "MULTI of ten SETs, 50 clients",
+        run: transactions::transactions,
+    },
     Case { name: "bare", about: "PING beside the bare event loop", run: throughput::bare },
     Case { name: "kept", about: "GET with 8,000 clients kept alive", run: throughput::kept },
     Case {

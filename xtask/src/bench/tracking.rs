@@ -1,15 +1,16 @@
 //! Client-side caching: what it costs beside our own server without it.
 
 use super::Setup;
-use super::load::fill;
+use super::load::{Lines, fill};
 use super::report::{Limit, Report, Row, median};
 use super::sides::{load_from_here, ours};
 use anyhow::{Result, bail};
 use brisk_testkit::diff::peer::Peer;
 use brisk_testkit::server::{Server, cpu_ns};
-use brisk_testkit::words::encode_into;
+use brisk_testkit::words::encode;
 
-const KEYS: u64 = 100_000;
+const KEYS: usize = 100_000;
+const VALUE_LEN: usize = 16;
 /// Keys of which the tracking client is never told, in the cases where others write.
 const OTHERS: u64 = 10_000;
 
@@ -59,12 +60,12 @@ const WAYS: &[Way] = &[
 pub(crate) fn tracking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     for (pipeline, operations) in [(1, 100_000), (100, 2_000_000)] {
-        let operations = setup.scaled(operations);
+        let operations = setup.scaled(operations) as usize;
         for way in WAYS {
             let with = ours(setup, 1)?.try_start().map_err(anyhow::Error::msg)?;
             let without = ours(setup, 1)?.try_start().map_err(anyhow::Error::msg)?;
-            let mut track = Load::new(&with, Some(way))?;
-            let mut plain = Load::new(&without, None)?;
+            let mut track = Load::new(&with, way, true)?;
+            let mut plain = Load::new(&without, way, false)?;
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             for _ in 0..setup.rounds {
                 ours.push(track.run(way, pipeline, operations)?);
@@ -82,61 +83,66 @@ pub(crate) fn tracking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// One connection and its server.
+/// One connection and its server, with all requests and replies at hand: what the load takes for
+/// itself only makes the case longer.
 struct Load<'s> {
     server: &'s Server,
     peer: Peer,
+    /// For each key one, in an order that does not repeat soon.
+    requests: Lines,
+    replies: Lines,
     /// Held open: a client that is gone is not told.
     _other: Option<Peer>,
 }
 
 impl<'s> Load<'s> {
-    fn new(server: &'s Server, way: Option<&Way>) -> Result<Load<'s>> {
-        fill(server, 0, KEYS, 16)?;
+    fn new(server: &'s Server, way: &Way, tracks: bool) -> Result<Load<'s>> {
+        fill(server, 0, KEYS as u64, VALUE_LEN)?;
         let mut peer = Peer::connect(&server.address())?;
         let mut other = None;
         peer.ask(&["HELLO", "3"])?;
-        if let Some(way) = way {
-            if let Some(options) = way.options {
-                peer.ask(&["CLIENT", "TRACKING", "ON", options])?;
-            }
-            if way.others_track {
-                let mut reader = Peer::connect(&server.address())?;
-                reader.ask(&["HELLO", "3"])?;
-                reader.ask(&["CLIENT", "TRACKING", "ON"])?;
-                for key in 0..OTHERS {
-                    reader.ask(&["GET", &format!("other:{key}")])?;
-                }
-                other = Some(reader);
-            }
+        if let Some(options) = way.options.filter(|_| tracks) {
+            peer.ask(&["CLIENT", "TRACKING", "ON", options])?;
         }
-        Ok(Load { server, peer, _other: other })
+        if way.others_track && tracks {
+            let mut reader = Peer::connect(&server.address())?;
+            reader.ask(&["HELLO", "3"])?;
+            reader.ask(&["CLIENT", "TRACKING", "ON"])?;
+            for key in 0..OTHERS {
+                reader.ask(&["GET", &format!("other:{key}")])?;
+            }
+            other = Some(reader);
+        }
+        let numbers = (0..KEYS).map(|at| at * 7_919 % KEYS);
+        let requests = Lines::collect(numbers.clone().map(|number| {
+            let key = format!("key:{number:012}");
+            match way.word {
+                "GET" => encode(&["GET", &key]),
+                word => encode(&[word, &key, "0123456789abcdef"]),
+            }
+        }))?;
+        let replies = Lines::collect(numbers.map(|number| match way.word {
+            "GET" => format!("${VALUE_LEN}\r\n{number:0VALUE_LEN$}\r\n").into_bytes(),
+            _ => b"+OK\r\n".to_vec(),
+        }))?;
+        let mut load = Load { server, peer, requests, replies, _other: other };
+        // What is tracked from now on is no part of the figure.
+        load.run(way, 100, KEYS)?;
+        Ok(load)
     }
 
     /// CPU time of the server per request, µs.
-    fn run(&mut self, way: &Way, pipeline: u64, operations: u64) -> Result<f64> {
+    fn run(&mut self, way: &Way, pipeline: usize, operations: usize) -> Result<f64> {
         let before = cpu_ns(self.server.pid());
-        let mut bytes = Vec::new();
-        let mut at = 0;
-        while at < operations {
-            bytes.clear();
-            let end = (at + pipeline).min(operations);
-            for number in at..end {
-                // Spread over the keys without repeating soon.
-                let key = format!("key:{:012}", number * 7_919 % KEYS);
-                match way.word {
-                    "GET" => encode_into(&mut bytes, &["GET", &key]),
-                    word => encode_into(&mut bytes, &[word, &key, "0123456789abcdef"]),
-                }
+        for at in (0..operations).step_by(pipeline) {
+            let first = at % KEYS;
+            let count = pipeline.min(KEYS - first);
+            self.peer.send(self.requests.some(first, count))?;
+            let expected = self.replies.some(first, count);
+            let heard = self.peer.bytes(expected.len()).map_err(anyhow::Error::msg)?;
+            if heard != expected {
+                bail!("{}: {}", way.word, String::from_utf8_lossy(heard));
             }
-            self.peer.send(&bytes)?;
-            for _ in at..end {
-                let reply = self.peer.reply().map_err(anyhow::Error::msg)?;
-                if !reply.starts_with(b"+") && !reply.starts_with(b"$16") {
-                    bail!("{}: {}", way.word, String::from_utf8_lossy(reply));
-                }
-            }
-            at = end;
         }
         Ok((cpu_ns(self.server.pid()) - before) as f64 / 1000.0 / operations as f64)
     }

@@ -17,15 +17,16 @@
 
 mod table;
 
-use self::table::{Table, Tracked};
+use self::table::{Mark, Table, Tracked};
 use super::marks::TRACKED;
 use super::{Key, Keys, Keyspace, SLOTS, SlotId, lock_patiently};
-use crate::args::Args;
+use crate::args::{Args, PreparedKey};
 use crate::effect::Armed;
 use crate::env::{Env, Garbage};
+use brisk_structures::prefetch::prefetch;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 const SHARDS: usize = 256;
@@ -68,10 +69,30 @@ pub enum Invalidation {
     All { by: u64 },
 }
 
+/// A part of the tracked keys.
+#[derive(Debug, Default)]
+struct Shard {
+    table: Mutex<Table>,
+    /// Where the table's index was when it was last looked at, for asking for its lines.
+    index: AtomicPtr<Mark>,
+    mask: AtomicUsize,
+}
+
+impl Shard {
+    /// The table may have another index now.
+    fn note_index(&self, table: &Table) {
+        let (index, mask) = table.index();
+        if self.index.load(Ordering::Relaxed).cast_const() != index {
+            self.index.store(index.cast_mut(), Ordering::Relaxed);
+            self.mask.store(mask, Ordering::Relaxed);
+        }
+    }
+}
+
 /// All tracked keys, and the clients that track.
 #[derive(Debug)]
 pub struct Tracking {
-    shards: Box<[Mutex<Table>]>,
+    shards: Box<[Shard]>,
     /// Tracked keys by slot.
     by_slot: Box<[AtomicU32]>,
     keys: AtomicUsize,
@@ -93,7 +114,7 @@ pub struct Tracking {
 impl Tracking {
     pub(super) fn new() -> Tracking {
         Tracking {
-            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
             by_slot: (0..SLOTS).map(|_| AtomicU32::new(0)).collect(),
             keys: AtomicUsize::new(0),
             items: AtomicUsize::new(0),
@@ -114,8 +135,21 @@ impl Tracking {
         opened
     }
 
-    fn shard(&self, slot: SlotId) -> MutexGuard<'_, Table> {
-        lock(&self.shards[slot.index() % SHARDS])
+    fn shard(&self, slot: SlotId) -> &Shard {
+        &self.shards[slot.index() % SHARDS]
+    }
+
+    /// Asks for the memory that remembering these keys will read: two lines one after the other for
+    /// each, so all first lines are asked for before any second.
+    pub fn ask_ahead(&self, keys: &[PreparedKey]) {
+        for key in keys {
+            let shard = self.shard(key.slot);
+            let at = key.hash as usize & shard.mask.load(Ordering::Relaxed);
+            prefetch(shard.index.load(Ordering::Relaxed).cast_const().wrapping_add(at));
+        }
+        for key in keys {
+            lock(&self.shard(key.slot).table).ask_entry(key.hash);
+        }
     }
 
     /// Clients that track. O(1).
@@ -157,12 +191,18 @@ impl Tracking {
     /// The client that runs commands in `env` may have this key now, whose slot is held.
     #[inline]
     fn remember(&self, env: &Env, key: &Key<'_>) {
-        let (mut shard, reader) = (self.shard(key.slot), env.reader.get());
-        if shard.has(key.hash, key.bytes, reader) {
-            return;
+        let (shard, reader) = (self.shard(key.slot), env.reader.get());
+        let table = lock(&shard.table);
+        if !table.has(key.hash, key.bytes, reader) {
+            self.add(env, key, shard, table);
         }
+    }
+
+    #[cold]
+    fn add(&self, env: &Env, key: &Key<'_>, shard: &Shard, mut table: MutexGuard<'_, Table>) {
         let is_gone = |reader| self.is_gone(reader);
-        let (change, is_new) = shard.add(key.hash, key.bytes, reader, is_gone);
+        let (change, is_new) = table.add(key.hash, key.bytes, env.reader.get(), is_gone);
+        shard.note_index(&table);
         // Counted before anybody can take it out again.
         if change.added + change.dropped > 0 {
             self.items.fetch_add(change.added, Ordering::Relaxed);
@@ -171,7 +211,7 @@ impl Tracking {
         if is_new {
             self.by_slot[key.slot.index()].fetch_add(1, Ordering::Relaxed);
             self.keys.fetch_add(1, Ordering::Relaxed);
-            drop(shard);
+            drop(table);
             self.trim(env, 1);
         }
     }
@@ -190,7 +230,8 @@ impl Tracking {
     fn forget_any(&self, env: &Env) {
         let random = env.random_below(1 << 48) as usize;
         for step in 0..SHARDS {
-            let removed = lock(&self.shards[(random + step) % SHARDS]).remove_any(random / SHARDS);
+            let removed =
+                lock(&self.shards[(random + step) % SHARDS].table).remove_any(random / SHARDS);
             if let Some(tracked) = removed {
                 // Not even who made the table grow may miss that its key is not tracked any more.
                 self.tell_readers(env, tracked, 0);
@@ -207,7 +248,7 @@ impl Tracking {
             env.arm(Armed::BROADCAST, true);
         }
         if self.by_slot[key.slot.index()].load(Ordering::Relaxed) != 0 {
-            let removed = self.shard(key.slot).remove(key.hash, key.bytes);
+            let removed = lock(&self.shard(key.slot).table).remove(key.hash, key.bytes);
             let by = env.client.get();
             removed.into_iter().for_each(|tracked| self.tell_readers(env, tracked, by));
         }
@@ -229,7 +270,7 @@ impl Tracking {
     fn clear(&self, env: &Env) {
         if self.key_count() > 0 {
             let tables: Vec<Table> =
-                self.shards.iter().map(|shard| std::mem::take(&mut *lock(shard))).collect();
+                self.shards.iter().map(|shard| std::mem::take(&mut *lock(&shard.table))).collect();
             env.garbage.borrow_mut().push(Garbage::Other(Box::new(tables)));
             self.by_slot.iter().for_each(|count| count.store(0, Ordering::Relaxed));
             self.keys.store(0, Ordering::Relaxed);

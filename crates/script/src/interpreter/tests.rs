@@ -187,6 +187,33 @@ fn nothing_that_scripts_share_can_be_changed() {
 }
 
 #[test]
+fn words_are_as_they_were_sent_whatever_the_last_script_did_to_them() {
+    let mut bench = bench();
+    let look = "local n = 0 for _ in pairs(KEYS) do n = n + 1 end \
+                return {n, #KEYS, #ARGV, KEYS[1], KEYS[2], ARGV[1], tostring(KEYS.x), \
+                tostring(KEYS[7]), tostring(getmetatable(KEYS)), tostring(getmetatable(ARGV))}";
+    let expected = bench.reply(look);
+    let nils = "$3\r\nnil\r\n".repeat(4);
+    let words = "$2\r\nk1\r\n$2\r\nk2\r\n$2\r\na1\r\n";
+    assert_eq!(expected, format!("*10\r\n:2\r\n:2\r\n:1\r\n{words}{nils}"));
+    for mischief in [
+        "KEYS[1] = 'z' KEYS[7] = 1 KEYS.x = 1 ARGV[2] = {}",
+        "KEYS[1] = nil ARGV[1] = nil",
+        "setmetatable(KEYS, {__index = function() return 'm' end}) setmetatable(ARGV, {}) KEYS.x = 1",
+        "for i = 1, 1000 do KEYS[i] = i ARGV['x' .. i] = KEYS end error('enough')",
+        "return KEYS",
+        "redis.call('abandon')",
+    ] {
+        bench.reply(mischief);
+        assert_eq!(bench.reply(look), expected, "{mischief}");
+    }
+    // Longer than the tables live.
+    for _ in 0..600 {
+        assert_eq!(bench.reply("KEYS.x = 1 return {#KEYS, KEYS[2]}"), "*2\r\n:2\r\n$2\r\nk2\r\n");
+    }
+}
+
+#[test]
 fn a_script_is_suspended_and_goes_on() {
     let mut bench = bench();
     bench.desk.pace.set(Some(Pace::Suspend));

@@ -5,7 +5,7 @@ use crate::acl::{Context, Denied, check};
 use crate::call::Call;
 use crate::session::Session;
 use crate::shared::armed;
-use crate::table::{Row, Run};
+use crate::table::{KeyPlan, Row, Run};
 use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, Scope};
@@ -85,7 +85,7 @@ impl Core {
             return Called::Refused(text);
         }
         let Some(row) = row else { return Called::Replied };
-        let keys = self.keys_of_script(row, words);
+        let keys = self.keys_of_script(desk, row, words);
         if !self.covers(session.db, &keys, row.spec.scope) {
             desk.roamed.set(true);
             match self.widen(desk, session.db, &keys, row.spec.scope) {
@@ -153,16 +153,22 @@ impl Core {
         Ok(())
     }
 
-    fn keys_of_script(&self, row: &Row, words: &Words) -> Keys {
+    fn keys_of_script(&self, desk: &Desk, row: &Row, words: &Words) -> Keys {
         let list = words.spans.as_slice();
         let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
         let hasher = self.shared.keyspace.hasher();
         let mut keys = Keys::new();
-        for spec in row.spec.keys {
-            // A count that does not fit is the handler's to complain about.
-            let _ = keyspec::find_by(spec, list.len(), &word, &mut |at| {
-                keys.push(exec::prepare(at, &hasher.key(word(at))));
-            });
+        match row.keys {
+            KeyPlan::None => {}
+            KeyPlan::First => keys.push(desk.last_key.borrow_mut().prepare(hasher, word(1))),
+            KeyPlan::Specs => {
+                for spec in row.spec.keys {
+                    // A count that does not fit is the handler's to complain about.
+                    let _ = keyspec::find_by(spec, list.len(), &word, &mut |at| {
+                        keys.push(exec::prepare(at, &hasher.key(word(at))));
+                    });
+                }
+            }
         }
         keys
     }
@@ -252,8 +258,9 @@ impl Core {
         if row.parent.is_some() {
             args.skip_subcommand();
         }
-        let mut replies = desk.replies.take();
-        let reply = Reply::new(&mut replies, session.protocol);
+        let mut replies = desk.replies.borrow_mut();
+        let replies = &mut *replies;
+        let reply = Reply::new(replies, session.protocol);
         self.env.in_script.set(true);
         self.limit_lookups(session, row, &args);
         let result = match row.run {
@@ -294,7 +301,6 @@ impl Core {
             }
         }
         replies.clear();
-        desk.replies.replace(replies);
         self.account(session, row, result.is_err(), &args);
         if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
             self.tell_monitors_of_script(session, row, &args);

@@ -8,8 +8,10 @@ use crate::shared::Shared;
 use crate::table::Row;
 use crate::transaction::Execution;
 use crate::worker::Core;
+use brisk_engine::args::PreparedKey;
 use brisk_engine::env::Aside;
-use brisk_engine::keyspace::Place;
+use brisk_engine::exec;
+use brisk_engine::keyspace::{KeyHasher, Place};
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, ReplyBuffer};
 use brisk_reactor::Token;
@@ -37,6 +39,40 @@ pub enum Reach {
     Places(Rc<[Place]>),
 }
 
+/// The key that a script declared or used last: most commands are about that one again.
+#[derive(Default)]
+pub(super) struct LastKey {
+    bytes: Vec<u8>,
+    /// Absent if nothing is known.
+    known: Option<PreparedKey>,
+}
+
+impl LastKey {
+    /// Longer ones are not kept.
+    const BYTES_MAX: usize = 64;
+
+    pub(super) fn note(&mut self, bytes: &[u8], key: &PreparedKey) {
+        self.bytes.clear();
+        self.known = (bytes.len() <= LastKey::BYTES_MAX).then_some(*key);
+        if self.known.is_some() {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    /// What is known about a key that is word 1.
+    #[inline]
+    pub(super) fn prepare(&mut self, hasher: &KeyHasher, bytes: &[u8]) -> PreparedKey {
+        if let Some(known) = self.known
+            && self.bytes == bytes
+        {
+            return PreparedKey { index: 1, ..known };
+        }
+        let key = exec::prepare(1, &hasher.key(bytes));
+        self.note(bytes, &key);
+        key
+    }
+}
+
 /// The host of a worker's interpreter.
 pub(super) struct Desk {
     shared: &'static Shared,
@@ -44,8 +80,10 @@ pub(super) struct Desk {
     /// Present while the interpreter runs.
     pub(super) core: Lent<Core>,
     pub(super) session: Lent<Session>,
-    /// What commands answer, before it is read.
+    /// What commands answer, before it is read. No command of a script runs another script, so nobody
+    /// needs it twice.
     pub(super) replies: RefCell<ReplyBuffer>,
+    pub(super) last_key: RefCell<LastKey>,
     pub(super) is_eval: Cell<bool>,
     pub(super) read_only: Cell<bool>,
     /// Memory was short when the script began, and it does not say that it may take more.
@@ -78,6 +116,7 @@ impl Desk {
             core: Lent::nothing(),
             session: Lent::nothing(),
             replies: RefCell::default(),
+            last_key: RefCell::default(),
             is_eval: Cell::new(true),
             read_only: Cell::new(false),
             lacks_memory: Cell::new(false),

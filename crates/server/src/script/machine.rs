@@ -81,13 +81,16 @@ impl Machine {
         })
     }
 
-    /// Forgets what was flushed meanwhile. Two loads if nothing was.
+    /// Forgets what was flushed meanwhile, and what takes too much. Three loads if nothing was or does.
     #[inline]
     pub fn refresh(&self) {
         let shared = self.shared;
         let now = (shared.scripts.generation(), shared.libraries.generation());
         if self.compiled.borrow().generations != now {
             self.sweep(now);
+        }
+        if self.interpreter.try_borrow().is_ok_and(|interpreter| interpreter.is_full()) {
+            self.compiled.borrow_mut().scripts.clear();
         }
     }
 
@@ -135,7 +138,7 @@ impl Machine {
     }
 
     fn compile(&self, script: Arc<Script>) -> Result<Rc<CompiledScript>> {
-        let code = self.interpreter.borrow().compile(&script.source, script.header_len);
+        let code = self.interpreter.borrow_mut().compile(&script.source, script.header_len);
         let code = code.map_err(|text| {
             let before = b"ERR Error compiling script (new function): ";
             error_with(before, text.as_bytes())

@@ -119,6 +119,9 @@ pub fn evaluate(
     desk.parkable.set(true);
     desk.acted.set(in_exec);
     desk.confined.set(target.confined);
+    if let Some(first) = call.prepared.first() {
+        desk.last_key.borrow_mut().note(args.word(first.index as usize), first);
+    }
     desk.begin();
     if core.slow.is_some() {
         // An earlier script of the transaction has become slow, and the gate keeps others away still.

@@ -15,6 +15,7 @@ use crate::shared::{Shared, armed};
 use crate::stats::WorkerStats;
 use crate::table::{Row, Run};
 use crate::tracking::Listeners;
+use crate::transaction::Transaction;
 use brisk_engine::effect::Armed;
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::KeyHasher;
@@ -79,6 +80,8 @@ pub struct Core {
     pub roving: bool,
     /// A slow script between two slices.
     pub parked: Option<Box<Parked>>,
+    /// Memory for the next transaction.
+    pub spare_transaction: Option<Box<Transaction>>,
     /// Where scripts run; made for the first one.
     pub machine: Option<Rc<Machine>>,
     /// Commands that ran since the batch's figures were noted, and the last one's row.
@@ -133,6 +136,7 @@ impl Core {
             slow: None,
             roving: false,
             parked: None,
+            spare_transaction: None,
             machine: None,
             ran: 0,
             last_row: u32::MAX,

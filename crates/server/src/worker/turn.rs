@@ -203,6 +203,9 @@ impl Worker {
     ) -> Option<usize> {
         let soft_limit = self.core.soft_limit();
         let flush_at = soft_limit.min(FLUSH_BYTES);
+        if session.tracker.is_some() {
+            self.ask_tracked(session);
+        }
         // The request up to which the elements that it names were asked for.
         let mut asked = 0;
         for at in 0..self.batch.len() {
@@ -272,6 +275,15 @@ impl Worker {
             }
         }
         None
+    }
+
+    /// Asks for what remembering the keys of the batch will read.
+    #[cold]
+    fn ask_tracked(&self, session: &Session) {
+        let keys = self.batch.all_keys();
+        if keys.len() > 1 && session.tracker.as_ref().is_some_and(|tracker| tracker.remembers()) {
+            self.core.shared.keyspace.tracking().ask_ahead(keys);
+        }
     }
 
     /// CLIENT CACHING is about the next command or transaction that is not CLIENT itself.

@@ -91,6 +91,16 @@ impl Peer {
         }
     }
 
+    /// The next `len` bytes, whatever they are.
+    pub fn bytes(&mut self, len: usize) -> Result<&[u8], String> {
+        while self.filled - self.taken < len {
+            self.receive()?;
+        }
+        let start = self.taken;
+        self.taken += len;
+        Ok(&self.input[start..self.taken])
+    }
+
     /// From now on messages that come between replies are set aside.
     pub fn set_pushes_aside(&mut self) {
         self.pushes = Some(Vec::new());
@@ -116,6 +126,8 @@ impl Peer {
                 self.filled += n;
                 Ok(())
             }
+            // The caller asks again.
+            Err(e) if e.kind() == ErrorKind::Interrupted => Ok(()),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 Err(format!("(no reply within {PATIENCE:?})"))
             }

@@ -19,12 +19,20 @@ impl<'k> Locks<'k> {
         keyspace: &'k Keyspace,
         places: impl Iterator<Item = Place>,
     ) -> Result<Locks<'k>> {
-        let places = distinct(places);
-        let mut guards = SmallVec::with_capacity(places.len());
-        for place in places {
+        let mut places = places;
+        let mut guards = SmallVec::new();
+        let mut lock = |place: Place| -> Result<()> {
             let slot = keyspace.database(place.0).slot(place.1);
             let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
             guards.push((place, Some(guard)));
+            Ok(())
+        };
+        match (places.next(), places.next()) {
+            (Some(only), None) => lock(only)?,
+            (None, _) => {}
+            (Some(first), Some(second)) => distinct([first, second].into_iter().chain(places))
+                .into_iter()
+                .try_for_each(lock)?,
         }
         Ok(Locks { keyspace, guards })
     }

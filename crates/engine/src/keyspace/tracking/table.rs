@@ -4,6 +4,7 @@
 //! linear probing, finds them by their hash. A key and two readers fit into the line of an entry.
 
 use super::{KeyName, Reader};
+use brisk_structures::prefetch::prefetch_value;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 
@@ -52,6 +53,14 @@ impl Readers {
         }
     }
 
+    #[inline]
+    fn has(&self, reader: Reader) -> bool {
+        match self {
+            Readers::Few(list) => list.contains(&reader),
+            Readers::Many(set, _) => has_among(set, reader),
+        }
+    }
+
     pub(super) fn len(&self) -> usize {
         match self {
             Readers::Few(list) => list.len(),
@@ -65,6 +74,11 @@ impl Readers {
             Readers::Many(set, _) => set.into_iter().collect(),
         }
     }
+}
+
+#[cold]
+fn has_among(set: &HashSet<Reader>, reader: Reader) -> bool {
+    set.contains(&reader)
 }
 
 /// By how much the number of readers changed.
@@ -83,7 +97,7 @@ pub(super) struct Tracked {
 }
 
 /// Tag above, place + 1 below; 0 is free.
-type Mark = u64;
+pub(super) type Mark = u64;
 
 const fn mark_of(hash: u64, place: usize) -> Mark {
     (hash >> 32) << 32 | (place as u64 + 1)
@@ -102,6 +116,26 @@ pub(super) struct Table {
 }
 
 impl Table {
+    /// Where the index begins, and the bits of a hash that say where in it a key is looked for: for
+    /// asking for that line without holding the table.
+    pub(super) fn index(&self) -> (*const Mark, usize) {
+        (self.index.as_ptr(), self.index.len().saturating_sub(1))
+    }
+
+    /// Asks for the entry that looking a key up will read.
+    #[inline]
+    pub(super) fn ask_entry(&self, hash: u64) {
+        let Some(mask) = self.index.len().checked_sub(1) else { return };
+        let mut at = hash as usize & mask;
+        while self.index[at] != 0 {
+            if self.index[at] >> 32 == hash >> 32 {
+                prefetch_value(&self.entries[place_in(self.index[at])]);
+                return;
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
     /// Where in the index the key stands.
     #[inline]
     fn find(&self, hash: u64, key: &[u8]) -> Option<usize> {
@@ -125,12 +159,21 @@ impl Table {
     /// Whether the reader is known to have the key. O(1).
     #[inline]
     pub(super) fn has(&self, hash: u64, key: &[u8], reader: Reader) -> bool {
-        self.find(hash, key).is_some_and(|at| {
-            match &self.entries[place_in(self.index[at])].readers {
-                Readers::Few(list) => list.contains(&reader),
-                Readers::Many(set, _) => set.contains(&reader),
+        let Some(mask) = self.index.len().checked_sub(1) else { return false };
+        let mut at = hash as usize & mask;
+        loop {
+            let mark = self.index[at];
+            if mark == 0 {
+                return false;
             }
-        })
+            if mark >> 32 == hash >> 32 {
+                let entry = &self.entries[place_in(mark)];
+                if entry.hash == hash && entry.name.as_slice() == key {
+                    return entry.readers.has(reader);
+                }
+            }
+            at = (at + 1) & mask;
+        }
     }
 
     /// Adds a reader of a key; how many readers more there are, and whether the key is new.

@@ -10,6 +10,7 @@ mod figures;
 mod latency;
 mod latency_report;
 mod memory;
+mod module;
 mod monitor;
 mod role;
 mod shutdown;
@@ -26,6 +27,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     figures::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
+    module::COMMANDS,
     monitor::COMMANDS,
     role::COMMANDS,
     shutdown::COMMANDS,

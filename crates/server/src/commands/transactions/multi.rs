@@ -2,7 +2,6 @@
 
 use super::ROW;
 use crate::call::{Call, Command};
-use crate::transaction::Transaction;
 use brisk_engine::command::{Flags, InMulti, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
@@ -22,7 +21,7 @@ fn multi(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if call.session.in_transaction() {
         return Err(CommandError::text("ERR MULTI calls can not be nested"));
     }
-    call.session.transaction = Some(Box::new(Transaction::new(call.session.db)));
+    call.core.begin_transaction(call.session);
     call.session.publish_transaction();
     Ok(call.reply.ok())
 }

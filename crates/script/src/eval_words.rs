@@ -1,0 +1,70 @@
+//! KEYS and ARGV of EVAL.
+//!
+//! Scripts have no place where they could keep these tables, so each run finds the same two, filled
+//! anew. What a script may have done to them is undone; what it may have made them take goes with them
+//! after some runs.
+
+use mlua::{BString, Either, Function, Lua, Result, Table};
+
+/// Runs that share two tables.
+const RUNS_MAX: u32 = 256;
+
+/// A word on its way to a script. UTF-8 needs no handle.
+pub(crate) fn handed(word: &[u8]) -> Either<&str, BString> {
+    match std::str::from_utf8(word) {
+        Ok(text) => Either::Left(text),
+        Err(_) => Either::Right(BString::from(word)),
+    }
+}
+
+/// A table of words.
+pub(crate) fn table_of<'a>(lua: &Lua, words: impl Iterator<Item = &'a [u8]>) -> Result<Table> {
+    lua.create_sequence_from(words.map(handed))
+}
+
+/// The two tables.
+pub(crate) struct EvalWords {
+    /// Makes the prelude use two new ones, and gives them.
+    renew: Function,
+    keys: Table,
+    argv: Table,
+    runs: u32,
+}
+
+impl EvalWords {
+    pub(crate) fn new(renew: Function) -> Result<EvalWords> {
+        let (keys, argv) = renew.call(())?;
+        Ok(EvalWords { renew, keys, argv, runs: 0 })
+    }
+
+    /// Makes them hold these words and nothing else. O(words + what the last run left in them).
+    pub(crate) fn fill<'a>(
+        &mut self,
+        keys: impl Iterator<Item = &'a [u8]>,
+        argv: impl Iterator<Item = &'a [u8]>,
+    ) -> Result<()> {
+        self.runs += 1;
+        if self.runs > RUNS_MAX {
+            (self.keys, self.argv) = self.renew.call(())?;
+            self.runs = 0;
+        }
+        fill(&self.keys, keys)?;
+        fill(&self.argv, argv)
+    }
+
+    /// The next run gets two new ones.
+    pub(crate) fn forget(&mut self) {
+        self.runs = RUNS_MAX;
+    }
+}
+
+fn fill<'a>(table: &Table, words: impl Iterator<Item = &'a [u8]>) -> Result<()> {
+    if table.metatable().is_some() {
+        table.set_metatable(None)?;
+    }
+    table.clear()?;
+    for (at, word) in words.enumerate() {
+        table.raw_set(at + 1, handed(word))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! MODULE, as a server answers that has none: it never loads foreign machine code.
+
+use crate::call::{Call, Command};
+use brisk_engine::command::{Arg, Flags, Group, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+
+fn list(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.reply.array(0))
+}
+
+fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let path = String::from_utf8_lossy(args.word(2)).into_owned();
+    call.core
+        .shared
+        .log
+        .warning(format_args!("Module {path} is not loaded: there are no modules here"));
+    Err(CommandError::text("ERR Error loading the extension. Please check the server logs."))
+}
+
+fn unload(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Err(CommandError::text("ERR Error unloading module: no such module with that name"))
+}
+
+fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.help(&[
+        "LIST",
+        "    Show the modules: there are none.",
+        "LOAD <path> [<arg> ...]",
+        "    Fails: modules cannot be loaded here.",
+        "LOADEX <path> [[CONFIG <name> <value>] ...] [ARGS <arg> ...]",
+        "    Fails as LOAD does.",
+        "UNLOAD <name>",
+        "    Fails: there is no module.",
+    ]))
+}
+
+/// What the rows of the subcommands have in common.
+const SUBCOMMAND: Spec = Spec {
+    group: Group::Server,
+    since: "4.0.0",
+    complexity: "O(1)",
+    arity: 2,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT),
+    ..Spec::EMPTY
+};
+
+/// Those that would change which modules there are.
+const CHANGES: Spec = Spec {
+    flags: SUBCOMMAND.flags.union(Flags::NO_ASYNC_LOADING).union(Flags::PROTECTED),
+    ..SUBCOMMAND
+};
+
+const HELP: Command = Command {
+    spec: Spec {
+        name: "help",
+        summary: "Explains the subcommands.",
+        since: "5.0.0",
+        flags: Flags::LOADING.union(Flags::STALE),
+        ..SUBCOMMAND
+    },
+    run: help,
+    subcommands: &[],
+};
+
+const LIST: Command = Command {
+    spec: Spec {
+        name: "list",
+        summary: "Shows the modules, of which there are none.",
+        complexity: "O(N) where N is the number of loaded modules.",
+        tips: &["nondeterministic_output_order"],
+        ..SUBCOMMAND
+    },
+    run: list,
+    subcommands: &[],
+};
+
+const LOAD: Command = Command {
+    spec: Spec {
+        name: "load",
+        summary: "Fails to load a module.",
+        arity: -3,
+        args: &[Arg::string("path"), Arg::string("arg").optional().multiple()],
+        ..CHANGES
+    },
+    run: load,
+    subcommands: &[],
+};
+
+const LOADEX: Command = Command {
+    spec: Spec {
+        name: "loadex",
+        summary: "Fails to load a module with settings.",
+        since: "7.0.0",
+        arity: -3,
+        args: &[
+            Arg::string("path"),
+            Arg::block("configs", &[Arg::string("name"), Arg::string("value")])
+                .after("CONFIG")
+                .optional()
+                .multiple()
+                .multiple_token(),
+            Arg::block("args", &[Arg::string("arg")]).after("ARGS").optional().multiple(),
+        ],
+        ..CHANGES
+    },
+    run: load,
+    subcommands: &[],
+};
+
+const UNLOAD: Command = Command {
+    spec: Spec {
+        name: "unload",
+        summary: "Fails to unload a module, of which there are none.",
+        arity: 3,
+        args: &[Arg::string("name")],
+        ..CHANGES
+    },
+    run: unload,
+    subcommands: &[],
+};
+
+const MODULE: Command = Command {
+    spec: Spec {
+        name: "module",
+        group: Group::Server,
+        summary: "Works on modules, of which there are none.",
+        since: "4.0.0",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        ..Spec::EMPTY
+    },
+    run: help,
+    subcommands: &[HELP, LIST, LOAD, LOADEX, UNLOAD],
+};
+
+pub(super) const COMMANDS: &[Command] = &[MODULE];
