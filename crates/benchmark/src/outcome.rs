@@ -93,6 +93,8 @@ pub struct Outcome {
     pub first_mismatch: Option<String>,
     /// What it cost here.
     pub generator: Generator,
+    /// What else should be known.
+    pub notes: Vec<String>,
     /// Requests per second asked for, of an open loop.
     pub rate_asked: Option<f64>,
 }
@@ -109,6 +111,7 @@ impl Outcome {
             mismatches: 0,
             first_mismatch: None,
             generator: Generator { threads: plan.threads, ..Generator::default() },
+            notes: Vec::new(),
             rate_asked: match plan.pace {
                 Pace::Open { rate, .. } => Some(rate),
                 Pace::Closed | Pace::Idle => None,
@@ -182,6 +185,7 @@ impl Outcome {
             mismatches: self.mismatches,
             generator_us: self.generator_us(),
             generator: self.generator.clone(),
+            notes: self.notes.clone(),
         }
     }
 }
@@ -211,6 +215,8 @@ pub struct Summary {
     pub generator_us: f64,
     /// What it cost here.
     pub generator: Generator,
+    /// What else should be known.
+    pub notes: Vec<String>,
 }
 
 /// Percentiles of a histogram, in ms.

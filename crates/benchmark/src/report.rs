@@ -66,10 +66,11 @@ pub fn generator(outcome: &Outcome) -> String {
     text
 }
 
-/// Replies that were errors, or not as expected: for the standard error.
+/// Replies that were errors, or not as expected, and notes: for the standard error.
 #[must_use]
 pub fn faults(outcome: &Outcome) -> Option<String> {
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> =
+        outcome.notes.iter().map(|note| format!("NOTE: {note}.")).collect();
     let errors = &outcome.errors;
     if errors.count > 0 {
         let kinds: Vec<String> =
@@ -163,7 +164,10 @@ fn by_percentile(latency: &Histogram<u64>) -> Vec<String> {
     let total = latency.len();
     let (mut lines, mut seen, mut left) = (Vec::new(), None, 100.0);
     let mut percent = 0.0;
-    while total > 0 {
+    if total == 0 {
+        return lines;
+    }
+    loop {
         let ns = latency.value_at_percentile(percent);
         let count = latency.count_between(0, ns);
         if seen != Some(count) {
@@ -173,30 +177,31 @@ fn by_percentile(latency: &Histogram<u64>) -> Vec<String> {
         if count >= total {
             // The end is told once more as such.
             lines.push(distribution_line(100.0, latency.max(), total));
-            break;
+            return lines;
         }
         left /= 2.0;
         percent = 100.0 - left;
     }
-    lines
 }
 
 /// Steps of 0.1 ms, later of 1 ms, where the count grows.
 fn cumulative(latency: &Histogram<u64>) -> Vec<String> {
     let total = latency.len();
     let (mut lines, mut seen, mut ns, mut count) = (Vec::new(), None, 0, 0);
+    // A value stands for all that the histogram cannot tell from it; the least of them counts.
+    let least = |ns: u64| latency.lowest_equivalent(ns);
     let mut recorded = latency.iter_recorded().peekable();
     while count < total {
         ns += if ns < FINE_NS_MAX { FINE_STEP_NS } else { COARSE_STEP_NS };
-        while let Some(next) = recorded.next_if(|next| next.value_iterated_to() <= ns) {
+        while let Some(next) = recorded.next_if(|next| least(next.value_iterated_to()) <= ns) {
             count += next.count_since_last_iteration();
         }
         // Nothing is between here and the next value: no need to walk there step by step.
         if let Some(next) = recorded.peek().filter(|_| ns >= FINE_NS_MAX) {
-            let steps = (next.value_iterated_to() - ns) / COARSE_STEP_NS;
+            let steps = (least(next.value_iterated_to()) - ns) / COARSE_STEP_NS;
             if seen == Some(count) {
                 ns += steps * COARSE_STEP_NS;
-                if next.value_iterated_to() <= ns {
+                if least(next.value_iterated_to()) <= ns {
                     continue;
                 }
             }

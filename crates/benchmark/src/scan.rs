@@ -109,12 +109,12 @@ impl Scanner {
                 replies += self.value();
                 continue;
             }
-            if self.line.is_empty() {
-                if let Some(rest) = self.same.strip(bytes) {
-                    bytes = rest;
-                    replies += self.value();
-                    continue;
-                }
+            if self.line.is_empty()
+                && let Some(rest) = self.same.strip(bytes)
+            {
+                bytes = rest;
+                replies += self.value();
+                continue;
             }
             let Some(end) = memchr(b'\n', bytes) else {
                 if self.line.len() + bytes.len() > LINE_BYTES_MAX {
@@ -292,7 +292,7 @@ mod tests {
         check("+OK|+OK|+OK|+OK|+OK|+PONG|+OK|", 7, &[]);
         check(":1|:22|:333|", 3, &[]);
         check("$3|xxx|$3|xxx|$-1|$0||$3|xxx|", 5, &[]);
-        check("$12|with|in|side|+OK|", 2, &[]);
+        check("$14|with|in|side|+OK|", 2, &[]);
         check("*3|:1|*2|$1|x|$1|y|$1|z|+OK|", 2, &[]);
         check("*0|*-1|*1|*0|_|#t|,1.5|(123|", 7, &[]);
         check("%2|+a|:1|+b|*1|:2|~2|:1|:2|=5|txt:x|", 3, &[]);

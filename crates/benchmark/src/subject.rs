@@ -93,8 +93,13 @@ pub struct Subject {
 #[derive(Debug)]
 struct Started {
     child: Child,
-    dir: PathBuf,
+    /// Goes after the process.
+    _dir: Directory,
 }
+
+/// A directory that was made for a server, and goes with this value.
+#[derive(Debug)]
+struct Directory(PathBuf);
 
 impl Subject {
     /// A server that runs already.
@@ -135,27 +140,30 @@ impl Subject {
         cpus: &[usize],
         target_at: impl Fn(Address) -> Result<Target, String>,
     ) -> Result<Subject, String> {
-        let dir = fresh_dir()?;
-        let socket = dir.join("socket");
-        let (port, given) = match port_in(command) {
+        let dir = Directory(fresh_dir()?);
+        let socket = dir.0.join("socket");
+        let (port, says_port) = match port_in(command) {
             Some(port) => (port, true),
             None => (free_port()?, command.contains("{port}")),
         };
-        if !given && !command.contains("{socket}") {
+        let address = if says_port {
+            Address::tcp("127.0.0.1", port)?
+        } else if command.contains("{socket}") {
+            Address::Unix(socket.clone())
+        } else {
             return Err(format!(
                 "{name}: the command says no port; write {{port}} where it belongs"
             ));
-        }
-        let address =
-            if given { Address::tcp("127.0.0.1", port)? } else { Address::Unix(socket.clone()) };
+        };
         let filled = command
             .replace("{port}", &port.to_string())
             .replace("{socket}", &socket.display().to_string())
-            .replace("{dir}", &dir.display().to_string());
-        let log = dir.join("log");
-        let child = spawn(&filled, &dir, &log, cpus).map_err(|error| format!("{name}: {error}"))?;
+            .replace("{dir}", &dir.0.display().to_string());
+        let log = dir.0.join("log");
+        let child =
+            spawn(&filled, &dir.0, &log, cpus).map_err(|error| format!("{name}: {error}"))?;
         let pid = child.id();
-        let mut started = Started { child, dir };
+        let mut started = Started { child, _dir: dir };
         let target = target_at(address)?;
         let begun = Instant::now();
         let version = loop {
@@ -227,8 +235,12 @@ impl Subject {
 impl Drop for Started {
     fn drop(&mut self) {
         stop(&mut self.child);
-        // The directory may hold what the server wrote; it was made for it.
-        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

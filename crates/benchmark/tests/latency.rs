@@ -4,6 +4,7 @@
 //! The servers here answer PING and nothing else. They stall by the count of requests, not by the
 //! clock, so that how many requests meet a stall does not depend on the machine. Bounds are lower
 //! bounds (what was delayed cannot have been faster), or far from what any machine does.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use brisk_benchmark::engine::plan::{Arrivals, End, Pace, Plan};
 use brisk_benchmark::load::Material;
@@ -49,13 +50,15 @@ fn serve(mut stream: TcpStream, manner: Manner, served: &Mutex<u64>) {
         while unread >= PING.len() {
             unread -= PING.len();
             match manner {
-                Manner::Late(delay) => drop(clock.recv_timeout(delay)),
+                Manner::Late(delay) => {
+                    let _ = clock.recv_timeout(delay);
+                }
                 Manner::Stalling(every, stall) => {
                     // Who stalls holds the lock, so nobody else is served either.
                     let mut served = served.lock().unwrap();
                     *served += 1;
                     if served.is_multiple_of(every) {
-                        drop(clock.recv_timeout(stall));
+                        let _ = clock.recv_timeout(stall);
                     }
                 }
             }

@@ -107,7 +107,6 @@ impl Lane {
         self.sent == self.len && self.prelude_unsent == 0
     }
 
-
     /// Sends what the socket takes; the rest when it says that it takes more.
     #[inline]
     pub(super) fn flush(&mut self, prelude: &[u8]) -> io::Result<()> {

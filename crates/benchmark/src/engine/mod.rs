@@ -22,6 +22,7 @@ use crate::outcome::Outcome;
 use plan::{End, Pace, Plan};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use shared::{Message, NEVER, Shared};
+use socket::{Spreading, spreading};
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -30,6 +31,9 @@ use worker::Worker;
 
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+
+const SPREADING_REFUSED: &str = "the server refuses all loopback addresses but 127.0.0.1 \
+     (protected mode), so all connections came from there, and ports may have been scarce";
 
 /// Figures of a run that is under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -75,7 +79,11 @@ impl Watch for Unwatched {}
 /// See [`RunError`]; the first that happened.
 pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
     let plan = plan.clone().bounded();
-    let shared = Shared::new(&plan)?;
+    let spreading = match plan.keep_alive {
+        true => Spreading::Elsewhere,
+        false => spreading(&plan.target.address),
+    };
+    let shared = Shared::new(&plan, spreading == Spreading::Possible)?;
     let (reports, inbox) = channel();
     std::thread::scope(|scope| {
         for index in 0..plan.threads {
@@ -91,7 +99,12 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
         drop(reports);
         let outcome = Controller { plan: &plan, shared: &shared, inbox, watch }.run();
         shared.abort();
-        outcome
+        outcome.map(|mut outcome| {
+            if spreading == Spreading::Refused {
+                outcome.notes.push(SPREADING_REFUSED.to_owned());
+            }
+            outcome
+        })
     })
 }
 

@@ -25,6 +25,8 @@ pub(super) struct Shared {
     issued: AtomicU64,
     /// How many there are to hand out.
     requests: u64,
+    /// Whether short connections come from many addresses.
+    pub(super) spread: bool,
     pub(super) lines: Vec<Line>,
 }
 
@@ -46,7 +48,7 @@ pub(super) struct Tally {
 }
 
 impl Shared {
-    pub(super) fn new(plan: &Plan) -> Result<Shared, RunError> {
+    pub(super) fn new(plan: &Plan, spread: bool) -> Result<Shared, RunError> {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let line = |_| {
             let waker = eventfd(0, flags).map_err(RunError::machine("eventfd"))?;
@@ -62,6 +64,7 @@ impl Shared {
                 End::Requests(requests) => requests,
                 End::After(_) => u64::MAX,
             },
+            spread,
             lines: (0..plan.threads).map(line).collect::<Result<_, RunError>>()?,
         })
     }

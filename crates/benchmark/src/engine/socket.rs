@@ -11,16 +11,20 @@ use crate::load::random::Random;
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Source addresses of one worker.
 const SOURCES: u32 = 256;
 /// Ports tried before the kernel may choose: others may hold some.
 const TRIES_MAX: usize = 16;
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+/// How long the first answer may take.
+const PROBE_PATIENCE: Duration = Duration::from_secs(2);
 const PORTS_DEFAULT: Range<u32> = 32_768..61_000;
 
 /// Makes the connections of one worker.
@@ -39,13 +43,9 @@ struct Sources {
 }
 
 impl Connector {
-    /// Connections spread their sources if `spread` and the server is on an IPv4 loopback address.
+    /// Connections spread their sources if `spread`; see [`spreading`].
     pub(super) fn new(address: &Address, worker: usize, spread: bool, seed: u64) -> Connector {
-        let loopback = match address {
-            Address::Tcp { resolved, .. } => resolved.is_ipv4() && resolved.ip().is_loopback(),
-            Address::Unix(_) => false,
-        };
-        let sources = (spread && loopback).then(|| {
+        let sources = spread.then(|| {
             let ports = local_ports();
             // Another run may have used the same addresses a moment ago.
             let next = Random::new(seed ^ crate::clock::now_ns()).below(1 << 24);
@@ -88,6 +88,40 @@ impl Connector {
     }
 }
 
+/// Whether connections to this server can come from many addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spreading {
+    /// It is on a loopback address, and takes them.
+    Possible,
+    /// It is on a loopback address, and refuses all but 127.0.0.1, as protected mode does.
+    Refused,
+    /// It is elsewhere.
+    Elsewhere,
+}
+
+/// Tries a connection from one of the addresses.
+pub(super) fn spreading(address: &Address) -> Spreading {
+    let Address::Tcp { resolved, .. } = address else { return Spreading::Elsewhere };
+    if !resolved.is_ipv4() || !resolved.ip().is_loopback() {
+        return Spreading::Elsewhere;
+    }
+    let source = SocketAddrV4::new(Ipv4Addr::new(127, 16, 1, 1), 0);
+    let greeting = || -> std::io::Result<Vec<u8>> {
+        let mut stream = TcpStream::from(connect_tcp(*resolved, Some(source))?);
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(PROBE_PATIENCE))?;
+        stream.write_all(b"PING\r\n")?;
+        let mut reply = [0; 64];
+        let count = stream.read(&mut reply)?;
+        Ok(reply[..count].to_vec())
+    };
+    // Whatever else is wrong with the server, the run will tell.
+    match greeting() {
+        Ok(reply) if reply.starts_with(b"-DENIED") => Spreading::Refused,
+        _ => Spreading::Possible,
+    }
+}
+
 impl Sources {
     fn draw(&mut self) -> SocketAddrV4 {
         let at = self.next;
@@ -106,6 +140,11 @@ fn connect_tcp(to: SocketAddr, source: Option<SocketAddrV4>) -> Result<OwnedFd, 
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
+    if to.ip().is_loopback() {
+        // There is no congestion to control, and this is the cheapest that does not. A kernel
+        // without it uses what it has.
+        let _ = sockopt::set_tcp_congestion(&socket, "reno");
+    }
     if let Some(source) = source {
         sockopt::set_socket_reuseaddr(&socket, true)?;
         net::bind(&socket, &source)?;

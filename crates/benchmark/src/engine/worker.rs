@@ -108,9 +108,8 @@ impl<'a> Worker<'a> {
             .map_err(RunError::machine("epoll"))?;
         // The first threads take the clients that are left over.
         let more = usize::from(index < plan.clients % plan.threads);
-        let lanes = (0..plan.clients / plan.threads + more)
-            .map(|_| Lane::new(plan.verify))
-            .collect();
+        let lanes =
+            (0..plan.clients / plan.threads + more).map(|_| Lane::new(plan.verify)).collect();
         let workload = Arc::clone(&plan.workload);
         Ok(Worker {
             plan,
@@ -119,7 +118,7 @@ impl<'a> Worker<'a> {
             index,
             epoll,
             lanes,
-            connector: Connector::new(&plan.target.address, index, !plan.keep_alive, plan.seed),
+            connector: Connector::new(&plan.target.address, index, shared.spread, plan.seed),
             prelude: plan.target.session.prelude(),
             source: RequestSource::new(workload, plan.seed, index, plan.threads, plan.verify),
             buffer: vec![0; RECEIVE_BYTES],

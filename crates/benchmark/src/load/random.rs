@@ -27,10 +27,7 @@ impl Random {
     /// A number from `0..bound`; 0 if `bound` is 0. Biased by less than `bound / 2^64`.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
-        #[expect(clippy::cast_possible_truncation, reason = "the upper half of 128 bits")]
-        {
-            ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
-        }
+        ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
     /// A number from `0.0..1.0`.

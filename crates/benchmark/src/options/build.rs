@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn commands_in_one_text_have_the_quotes_of_inline_commands() {
         let read = |text| words(text).map(|words| words.join(&b'|'));
-        assert_eq!(read(r#"SET "a b" 'c''"#).is_err(), true);
+        assert!(read(r#"SET "a b" 'c''"#).is_err());
         assert_eq!(read(r#"SET "a b" 'c' \x"#).unwrap(), br"SET|a b|c|\x");
         assert!(read("").is_err() && read("*1").is_err() && read("PING\nPING").is_err());
     }
