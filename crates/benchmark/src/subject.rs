@@ -216,7 +216,7 @@ impl Subject {
                 for place in &places {
                     let digits = bytes[place.at..].first_chunk_mut::<{ template::DIGITS }>();
                     if let Some(digits) = digits {
-                        template::write_digits(digits, key);
+                        template::write_digits(digits, key, template::DIGITS / 2);
                     }
                 }
             }

@@ -7,7 +7,7 @@
 use super::Workload;
 use super::keys::KeySource;
 use super::random::Random;
-use super::template::{DIGITS, Place, write_digits};
+use super::template::{DIGITS, Place, pairs_below, write_digits};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -53,10 +53,17 @@ impl Batch {
 #[derive(Debug)]
 pub struct RequestSource {
     workload: Arc<Workload>,
-    keys: KeySource,
-    random: Random,
+    numbers: Numbers,
     weights: u64,
     remembers: bool,
+}
+
+/// Draws numbers and writes them to their places.
+#[derive(Debug)]
+struct Numbers {
+    keys: KeySource,
+    random: Random,
+    pairs: usize,
 }
 
 impl RequestSource {
@@ -70,66 +77,68 @@ impl RequestSource {
         workers: usize,
         remembers: bool,
     ) -> RequestSource {
-        let keys = KeySource::new(workload.keys, workload.keyspace, worker, workers);
+        let numbers = Numbers {
+            keys: KeySource::new(workload.keys, workload.keyspace, worker, workers),
+            // Workers must not draw the same numbers.
+            random: Random::new(seed.wrapping_add((worker as u64) << 32)),
+            pairs: pairs_below(workload.keyspace),
+        };
         let weights = workload.commands.iter().map(|command| command.weight).sum();
-        // Workers must not draw the same numbers.
-        let random = Random::new(seed.wrapping_add((worker as u64) << 32));
-        RequestSource { workload, keys, random, weights, remembers }
+        RequestSource { workload, numbers, weights, remembers }
     }
 
     /// Writes `count` requests to the batch and returns their length in bytes. O(count) when they
     /// are only patched, else O(bytes).
     #[inline]
     pub fn fill(&mut self, batch: &mut Batch, count: usize) -> usize {
-        let workload = Arc::clone(&self.workload);
-        match workload.commands.as_slice() {
-            [command] if command.template.whole().is_some() => {
-                let (bytes, places) = command.template.whole().unwrap_or_default();
-                while batch.written < count {
-                    command.template.append(&mut batch.bytes, &mut batch.places, &mut self.random);
-                    batch.written += 1;
-                }
-                self.patch(batch, 0, places.len() * count);
-                if self.remembers {
-                    self.remember_whole(batch, count, bytes.len(), places);
-                }
-                bytes.len() * count
+        let numbers = &mut self.numbers;
+        if let [command] = self.workload.commands.as_slice()
+            && let Some((bytes, places)) = command.template.whole()
+        {
+            while batch.written < count {
+                let random = &mut numbers.random;
+                command.template.append(&mut batch.bytes, &mut batch.places, random);
+                batch.written += 1;
             }
-            _ => self.compose(&workload, batch, count),
+            numbers.write(batch, 0, places.len() * count);
+            if self.remembers {
+                remember_whole(batch, count, bytes.len(), places);
+            }
+            return bytes.len() * count;
         }
+        self.compose(batch, count)
     }
 
     /// Puts the requests together from commands drawn by weight.
-    fn compose(&mut self, workload: &Workload, batch: &mut Batch, count: usize) -> usize {
+    fn compose(&mut self, batch: &mut Batch, count: usize) -> usize {
         batch.bytes.clear();
         batch.places.clear();
+        let (commands, numbers) = (&self.workload.commands, &mut self.numbers);
         for _ in 0..count {
-            let command = self.draw_command(workload);
+            let mut at = numbers.random.below(self.weights);
+            let drawn = commands.iter().position(|command| {
+                let here = at < command.weight;
+                at = at.saturating_sub(command.weight);
+                here
+            });
+            // Below the sum of all weights lies one of the commands.
+            let command = drawn.unwrap_or(0);
             let first = batch.places.len();
-            let template = &workload.commands[command].template;
-            template.append(&mut batch.bytes, &mut batch.places, &mut self.random);
-            let number = self.patch(batch, first, batch.places.len());
+            let template = &commands[command].template;
+            template.append(&mut batch.bytes, &mut batch.places, &mut numbers.random);
+            let number = numbers.write(batch, first, batch.places.len());
             if self.remembers {
                 batch.asked.push_back(Asked { command, number });
             }
         }
         batch.bytes.len()
     }
+}
 
-    fn draw_command(&mut self, workload: &Workload) -> usize {
-        let mut at = self.random.below(self.weights);
-        for (i, command) in workload.commands.iter().enumerate() {
-            if at < command.weight {
-                return i;
-            }
-            at -= command.weight;
-        }
-        0
-    }
-
+impl Numbers {
     /// Draws numbers for these places and writes them; returns the first.
     #[inline]
-    fn patch(&mut self, batch: &mut Batch, from: usize, to: usize) -> Option<u64> {
+    fn write(&mut self, batch: &mut Batch, from: usize, to: usize) -> Option<u64> {
         let (mut number, mut first) = (0, None);
         for &Place { at, drawn } in &batch.places[from..to] {
             if drawn {
@@ -137,23 +146,23 @@ impl RequestSource {
                 first = first.or(Some(number));
             }
             if let Some(digits) = batch.bytes[at..].first_chunk_mut::<DIGITS>() {
-                write_digits(digits, number);
+                write_digits(digits, number, self.pairs);
             }
         }
         first
     }
+}
 
-    /// Reads the numbers back from the bytes: only verification needs them.
-    fn remember_whole(&self, batch: &mut Batch, count: usize, stride: usize, places: &[Place]) {
-        let first = places.iter().find(|place| place.drawn);
-        for i in 0..count {
-            let number = first.map(|place| {
-                let at = i * stride + place.at;
-                let digits = &batch.bytes[at..at + DIGITS];
-                digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
-            });
-            batch.asked.push_back(Asked { command: 0, number });
-        }
+/// Reads the numbers back from the bytes: only verification needs them.
+fn remember_whole(batch: &mut Batch, count: usize, stride: usize, places: &[Place]) {
+    let first = places.iter().find(|place| place.drawn);
+    for i in 0..count {
+        let number = first.map(|place| {
+            let at = i * stride + place.at;
+            let digits = &batch.bytes[at..at + DIGITS];
+            digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+        });
+        batch.asked.push_back(Asked { command: 0, number });
     }
 }
 

@@ -128,10 +128,14 @@ impl Template {
                         numbered = true;
                     }
                     Part::Data => {
-                        if self.values.marked && numbered && size >= DIGITS {
+                        let marked = self.values.marked && numbered && size >= DIGITS;
+                        let mut data = &self.values.data[..size];
+                        if marked {
                             places.push(Place { at: out.len(), drawn: false });
+                            out.extend_from_slice(&[b'0'; DIGITS]);
+                            data = &data[DIGITS..];
                         }
-                        out.extend_from_slice(&self.values.data[..size]);
+                        out.extend_from_slice(data);
                     }
                 }
             }
@@ -175,9 +179,11 @@ fn parts(word: &[u8], numbers: bool) -> Vec<Part> {
     parts
 }
 
-/// Writes `number` with leading zeros; of a longer number, the last [`DIGITS`] digits.
+/// Writes the last `2 * pairs` digits of `number`; the others stay as they are. As numbers below a
+/// bound differ in their last digits only, and places hold zeros at first, the rest need not be
+/// written each time.
 #[inline]
-pub fn write_digits(out: &mut [u8; DIGITS], mut number: u64) {
+pub fn write_digits(out: &mut [u8; DIGITS], mut number: u64, pairs: usize) {
     const PAIRS: [[u8; 2]; 100] = {
         let mut pairs = [[0; 2]; 100];
         let mut i = 0;
@@ -187,11 +193,21 @@ pub fn write_digits(out: &mut [u8; DIGITS], mut number: u64) {
         }
         pairs
     };
-    for at in (0..DIGITS / 2).rev() {
-        let pair = PAIRS[(number % 100) as usize];
+    for place in out.as_chunks_mut::<2>().0.iter_mut().rev().take(pairs) {
+        *place = PAIRS[(number % 100) as usize];
         number /= 100;
-        out[2 * at..2 * at + 2].copy_from_slice(&pair);
     }
+}
+
+/// How many pairs of digits numbers below `bound` need.
+#[must_use]
+pub const fn pairs_below(bound: u64) -> usize {
+    let (mut rest, mut pairs) = (bound.saturating_sub(1), 0);
+    while rest > 0 && pairs < DIGITS / 2 {
+        rest /= 100;
+        pairs += 1;
+    }
+    pairs
 }
 
 /// The bytes values are made of, as redis-benchmark makes them: printable, hard to compress.
@@ -274,14 +290,22 @@ mod tests {
     }
 
     #[test]
-    fn digits_have_leading_zeros() {
-        let mut out = [0; DIGITS];
-        for (number, wanted) in
-            [(0, "000000000000"), (42, "000000000042"), (987_654_321_012, "987654321012")]
-        {
-            write_digits(&mut out, number);
+    fn as_many_digits_are_written_as_a_keyspace_needs() {
+        for (keyspace, number, wanted) in [
+            (1, 0, "000000000000"),
+            (100, 42, "000000000042"),
+            (101, 100, "000000000100"),
+            (1_000_000_000_000, 987_654_321_012, "987654321012"),
+            (u64::MAX, 7_987_654_321_012, "987654321012"),
+        ] {
+            let mut out = [b'0'; DIGITS];
+            write_digits(&mut out, number, pairs_below(keyspace));
             assert_eq!(out, wanted.as_bytes());
         }
+        assert_eq!(
+            (pairs_below(0), pairs_below(1), pairs_below(2), pairs_below(101)),
+            (0, 0, 1, 2)
+        );
     }
 
     #[test]

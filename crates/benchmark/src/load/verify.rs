@@ -85,8 +85,8 @@ fn is_value(got: &[u8], number: Option<u64>, values: &Values) -> bool {
     let (mark, rest) = got.split_at(DIGITS);
     let mark_is_right = match number {
         Some(number) => {
-            let mut digits = [0; DIGITS];
-            write_digits(&mut digits, number);
+            let mut digits = [b'0'; DIGITS];
+            write_digits(&mut digits, number, DIGITS / 2);
             mark == digits
         }
         // Of a value that is not of one key (an element of a list, say) nobody knows the mark.
