@@ -226,6 +226,12 @@ impl Metric {
 }
 
 impl CaseResult {
+    /// The title with the depth.
+    #[must_use]
+    pub fn heading(&self) -> String {
+        format!("{}, pipeline {}", self.title, self.pipeline)
+    }
+
     /// Medians and ratios of these samples; rows that no server has are left out.
     #[must_use]
     pub fn new(

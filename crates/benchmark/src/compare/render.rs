@@ -1,6 +1,6 @@
 //! Comparisons as aligned tables, Markdown, CSV and JSON.
 
-use super::comparison::{CaseResult, Comparison, Row};
+use super::comparison::{Comparison, Row};
 use super::statistics::Ratio;
 use crate::options::Format;
 use std::path::Path;
@@ -122,17 +122,13 @@ fn table(comparison: &Comparison) -> String {
                 .collect();
             format!("  {label:<first$}{cells}\n")
         };
-        text += &format!("\n{}\n", heading(case));
+        text += &format!("\n{}\n", case.heading());
         text += &line("", &columns);
         for (label, cells) in labels.iter().zip(&rows) {
             text += &line(label, cells);
         }
     }
     text
-}
-
-fn heading(case: &CaseResult) -> String {
-    format!("{}, pipeline {}", case.title, case.pipeline)
 }
 
 fn markdown(comparison: &Comparison) -> String {
@@ -142,7 +138,7 @@ fn markdown(comparison: &Comparison) -> String {
     }
     let columns = columns(comparison);
     for case in &comparison.cases {
-        text += &format!("\n### {}\n\n", heading(case));
+        text += &format!("\n### {}\n\n", case.heading());
         text += &format!("| median | {} |\n", columns.join(" | "));
         text += &format!("|---|{}\n", "--:|".repeat(columns.len()));
         for row in &case.rows {
@@ -194,7 +190,7 @@ fn json(comparison: &Comparison) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::comparison::{Conditions, Sample, ServerInfo};
+    use super::super::comparison::{CaseResult, Conditions, Sample, ServerInfo};
     use super::*;
 
     fn comparison() -> Comparison {

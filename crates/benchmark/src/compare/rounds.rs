@@ -51,7 +51,7 @@ pub fn compare(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Comparis
     };
     for case in &cases.cases {
         let samples = rounds(options, case, &subjects, tell)?;
-        let title = case.workload.title.clone();
+        let title = case.title.clone();
         comparison.cases.push(CaseResult::new(title, case.pipeline, samples, baseline));
         if options.syscalls {
             syscall_rounds(options, case, &subjects, &mut comparison, tell)?;
@@ -307,12 +307,17 @@ fn judge(comparison: &mut Comparison) {
             if let Some(limit) = samples.iter().find_map(|sample| sample.generator_limit.as_ref()) {
                 warnings.push(format!(
                     "{}, {}: the generator was the limit: {limit}",
-                    case.title, server.name
+                    case.heading(),
+                    server.name
                 ));
             }
             let errors: u64 = samples.iter().map(|sample| sample.errors).sum();
             if errors > 0 {
-                warnings.push(format!("{}, {}: {errors} error replies", case.title, server.name));
+                warnings.push(format!(
+                    "{}, {}: {errors} error replies",
+                    case.heading(),
+                    server.name
+                ));
             }
             // A server that cannot be seen looks like noise if it is on this machine after all.
             for sample in samples.iter().filter(|_| server.local) {

@@ -20,6 +20,7 @@ use crate::clock::{now_ns, process_cpu_ns};
 use crate::error::RunError;
 use crate::outcome::Outcome;
 use plan::{End, Pace, Plan};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 use shared::{Message, NEVER, Shared};
 use socket::{Spreading, spreading};
@@ -29,6 +30,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 use worker::Worker;
 
+/// Open files of the process besides those of a run.
+const DESCRIPTORS_BESIDE: usize = 64;
 /// How often progress is told.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
@@ -79,6 +82,7 @@ impl Watch for Unwatched {}
 /// See [`RunError`]; the first that happened.
 pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
     let plan = plan.clone().bounded();
+    allow_descriptors(plan.clients + 4 * plan.threads + DESCRIPTORS_BESIDE)?;
     let spreading = match plan.keep_alive {
         true => Spreading::Elsewhere,
         false => spreading(&plan.target.address),
@@ -106,6 +110,23 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
             outcome
         })
     })
+}
+
+/// Raises the limit of open files if it is too low for a run and may be raised.
+fn allow_descriptors(wanted: usize) -> Result<(), RunError> {
+    let wanted = wanted as u64;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    if limit.maximum.is_some_and(|maximum| maximum < wanted) {
+        return Err(RunError::Plan(format!(
+            "{wanted} open files are needed and {} allowed: raise the hard limit (`ulimit -n`)",
+            limit.maximum.unwrap_or_default()
+        )));
+    }
+    setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum })
+        .map_err(RunError::machine("raising the limit of open files"))
 }
 
 fn prepare_thread(plan: &Plan, index: usize) -> Result<(), RunError> {

@@ -13,7 +13,9 @@ use std::sync::Arc;
 /// One thing to measure: a workload at a pipeline depth.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// What is sent.
+    /// What it is called beside its depth.
+    pub title: String,
+    /// What is sent; its own title names the depth, too, where there are several.
     pub workload: Arc<Workload>,
     /// How many requests together.
     pub pipeline: usize,
@@ -79,14 +81,15 @@ impl Options {
         let (workloads, unknown_tests) = self.workloads()?;
         let mut cases = Vec::new();
         for workload in workloads {
+            let title = workload.title.clone();
             let workload = Arc::new(workload);
             for &pipeline in &self.pipelines {
                 let mut workload = Arc::clone(&workload);
                 if self.pipelines.len() > 1 {
-                    let title = format!("{} P{pipeline}", workload.title);
+                    let title = format!("{title} P{pipeline}");
                     workload = Arc::new(Workload { title, ..Workload::clone(&workload) });
                 }
-                cases.push(Case { workload, pipeline });
+                cases.push(Case { title: title.clone(), workload, pipeline });
             }
         }
         Ok(Cases { cases, unknown_tests })
