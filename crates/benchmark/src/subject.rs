@@ -28,6 +28,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const STARTS_MAX: usize = 5;
 /// Lines of a server's output shown when it does not start.
 const LOG_LINES_SHOWN: usize = 20;
+const SETPRIV: &str = "/usr/bin/setpriv";
 /// Values written at once by [`Subject::fill`].
 const FILL_BATCH: u64 = 1000;
 
@@ -278,7 +279,9 @@ fn spawn(command: &str, dir: &Path, log: &Path, cpus: &[usize]) -> Result<Child,
     };
     // The shell reads the quotes, and becomes the program, whose id the child's then is.
     let mut shell = Command::new("sh");
-    shell.arg("-c").arg(format!("exec {}", with_whole_program(command)));
+    // Where that program exists, the server ends with this process, however this one ends.
+    let guard = if Path::new(SETPRIV).exists() { "setpriv --pdeathsig TERM " } else { "" };
+    shell.arg("-c").arg(format!("exec {guard}{}", with_whole_program(command)));
     // What it writes goes to its own directory, and not over the user's files.
     shell.current_dir(dir).stdin(Stdio::null()).stdout(out).stderr(err);
     // A child runs where its parent runs, so that no thread of it is ever elsewhere.

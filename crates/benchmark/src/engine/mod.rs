@@ -3,12 +3,13 @@
 //! | file | about |
 //! |---|---|
 //! | `plan` | what is asked for |
-//! | `worker`, `lane` | a thread and its loop; one of its connections |
+//! | `worker`, `receiving`, `lane` | a thread and its loop; what arrives; one of its connections |
 //! | `socket`, `schedule` | connecting; when requests of an open loop are due |
 //! | `shared` | phases, budget and figures that threads share |
 
 mod lane;
 pub mod plan;
+mod receiving;
 mod schedule;
 mod shared;
 mod socket;

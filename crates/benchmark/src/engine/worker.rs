@@ -13,7 +13,7 @@
 //! server finds several requests when it wakes.
 
 use super::lane::Lane;
-use super::plan::{OnError, Pace, Plan};
+use super::plan::{Pace, Plan};
 use super::schedule::Schedule;
 use super::shared::{Line, Message, NEVER, Reports, Shared};
 use super::socket::Connector;
@@ -21,12 +21,9 @@ use crate::clock::{now_ns, thread_cpu_ns, thread_delay_ns, timespec};
 use crate::error::RunError;
 use crate::load::batch::RequestSource;
 use crate::outcome::{Errors, new_histogram};
-use crate::tls;
-use brisk_resp::{ReplyStep, Value};
 use hdrhistogram::Histogram;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -63,36 +60,36 @@ pub(crate) struct Share {
 }
 
 pub(super) struct Worker<'a> {
-    plan: &'a Plan,
-    shared: &'a Shared,
-    line: &'a Line,
-    index: usize,
-    epoll: OwnedFd,
-    lanes: Vec<Lane>,
-    connector: Connector,
-    prelude: (Vec<u8>, usize),
-    source: RequestSource,
-    buffer: Vec<u8>,
-    plain: Vec<u8>,
-    error_texts: Vec<Vec<u8>>,
+    pub(super) plan: &'a Plan,
+    pub(super) shared: &'a Shared,
+    pub(super) line: &'a Line,
+    pub(super) index: usize,
+    pub(super) epoll: OwnedFd,
+    pub(super) lanes: Vec<Lane>,
+    pub(super) connector: Connector,
+    pub(super) prelude: (Vec<u8>, usize),
+    pub(super) source: RequestSource,
+    pub(super) buffer: Vec<u8>,
+    pub(super) plain: Vec<u8>,
+    pub(super) error_texts: Vec<Vec<u8>>,
     /// Lanes to write and send to.
-    to_load: Vec<u32>,
-    opened: usize,
-    greeted: usize,
+    pub(super) to_load: Vec<u32>,
+    pub(super) opened: usize,
+    pub(super) greeted: usize,
     /// Lanes that wait for replies.
-    waiting: usize,
-    going: bool,
-    measure_ns: u64,
-    end_ns: u64,
+    pub(super) waiting: usize,
+    pub(super) going: bool,
+    pub(super) measure_ns: u64,
+    pub(super) end_ns: u64,
     /// When it was found that there is nothing more to send.
-    exhausted_ns: Option<u64>,
-    schedule: Option<Schedule>,
+    pub(super) exhausted_ns: Option<u64>,
+    pub(super) schedule: Option<Schedule>,
     /// Lanes that can take requests of an open loop.
-    free: VecDeque<u32>,
-    starved: bool,
-    starved_until_ns: u64,
-    latency_sum_ns: u64,
-    share: Share,
+    pub(super) free: VecDeque<u32>,
+    pub(super) starved: bool,
+    pub(super) starved_until_ns: u64,
+    pub(super) latency_sum_ns: u64,
+    pub(super) share: Share,
 }
 
 impl<'a> Worker<'a> {
@@ -366,7 +363,7 @@ impl<'a> Worker<'a> {
     }
 
     #[inline]
-    fn flush(&mut self, i: usize) -> Result<(), RunError> {
+    pub(super) fn flush(&mut self, i: usize) -> Result<(), RunError> {
         let lane = &mut self.lanes[i];
         lane.flush(&self.prelude.0).map_err(|error| failed(&self.connector, lane, error))
     }
@@ -405,102 +402,8 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Takes what has arrived on a connection.
-    fn receive(&mut self, i: usize) -> Result<(), RunError> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let result = self.receive_into(i, &mut buffer);
-        self.buffer = buffer;
-        result
-    }
-
-    #[inline]
-    fn receive_into(&mut self, i: usize, buffer: &mut [u8]) -> Result<(), RunError> {
-        loop {
-            let lane = &mut self.lanes[i];
-            let Some(socket) = &lane.socket else { return Ok(()) };
-            let count = match recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
-                Ok((0, _)) => return Err(RunError::Closed),
-                Ok((count, _)) => count,
-                Err(Errno::AGAIN) => return Ok(()),
-                Err(Errno::INTR) => continue,
-                Err(error) => return Err(failed(&self.connector, lane, error.into())),
-            };
-            if let Some(session) = &mut lane.tls {
-                let mut plain = std::mem::take(&mut self.plain);
-                plain.clear();
-                tls::read_plain(session, &buffer[..count], &mut plain)
-                    .map_err(|error| RunError::Tls(error.to_string()))?;
-                let result = self.flush(i).and_then(|()| self.replies(i, &plain));
-                self.plain = plain;
-                result?;
-            } else {
-                self.replies(i, &buffer[..count])?;
-            }
-            // Less than there was room for: the socket is empty, and says when it is not any more.
-            if count < buffer.len() {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Counts the replies in these bytes, and records their latency.
-    #[inline]
-    fn replies(&mut self, i: usize, bytes: &[u8]) -> Result<(), RunError> {
-        let lane = &mut self.lanes[i];
-        let count = if lane.judge.is_some() {
-            self.judge(i, bytes)?
-        } else {
-            let errors = &mut self.error_texts;
-            lane.scanner.scan(bytes, &mut |text: &[u8]| errors.push(text.to_vec()))?
-        };
-        let now = now_ns();
-        if !self.error_texts.is_empty() {
-            self.errors(i, now)?;
-        }
-        let answers = self.lanes[i].answered(count)?;
-        if answers > 0 {
-            self.record(i, answers, now);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn record(&mut self, i: usize, answers: usize, now: u64) {
-        let lane = &mut self.lanes[i];
-        if self.schedule.is_some() {
-            for due in lane.due_ns.drain(..answers) {
-                if due >= self.measure_ns {
-                    let latency = now.saturating_sub(due);
-                    self.share.latency.saturating_record(latency);
-                    self.share.operations += 1;
-                    self.share.last_ns = now;
-                    self.latency_sum_ns += latency;
-                }
-            }
-            self.waiting -= usize::from(lane.pending == 0);
-            self.list_if_due(i);
-            return;
-        }
-        if lane.counts {
-            let latency = now.saturating_sub(lane.started_ns);
-            self.share.latency.saturating_record_n(latency, answers as u64);
-            self.share.operations += answers as u64;
-            self.share.last_ns = now;
-            self.latency_sum_ns += latency * answers as u64;
-        }
-        if lane.pending == 0 {
-            self.waiting -= 1;
-            if !self.plan.keep_alive {
-                lane.socket = None;
-                lane.tls = None;
-            }
-            #[expect(clippy::cast_possible_truncation, reason = "at most CLIENTS_MAX")]
-            self.to_load.push(i as u32);
-        }
-    }
-
     /// Lists a lane of an open loop that has requests to send, and offers one that has room.
-    fn list_if_due(&mut self, i: usize) {
+    pub(super) fn list_if_due(&mut self, i: usize) {
         if self.schedule.is_none() {
             return;
         }
@@ -515,62 +418,6 @@ impl<'a> Worker<'a> {
             lane.listed = true;
             self.to_load.push(name);
         }
-    }
-
-    /// Decodes the replies and judges them; returns how many there were.
-    fn judge(&mut self, i: usize, bytes: &[u8]) -> Result<usize, RunError> {
-        let lane = &mut self.lanes[i];
-        let Some(judge) = &mut lane.judge else { return Ok(0) };
-        judge.unread.extend_from_slice(bytes);
-        let (mut read, mut replies) = (0, 0);
-        loop {
-            let step = judge.decoder.decode(&judge.unread[read..]);
-            let value = match step.map_err(|error| RunError::Socket(io::Error::other(error)))? {
-                ReplyStep::Incomplete { consumed, .. } => {
-                    read += consumed;
-                    break;
-                }
-                ReplyStep::Value { consumed, value } => {
-                    read += consumed;
-                    value
-                }
-            };
-            if matches!(value, Value::Push(_)) {
-                continue;
-            }
-            replies += 1;
-            let is_answer = replies > lane.prelude_pending;
-            let asked = if is_answer { lane.batch.answered() } else { None };
-            if let Value::Error(text) = value {
-                self.error_texts.push(text);
-            } else if let Some(asked) = asked {
-                let workload = &self.plan.workload;
-                let expect = workload.commands[asked.command].expect;
-                if let Err(wanted) = expect.check(&value, asked.number, &workload.values) {
-                    self.share.mismatches += 1;
-                    let first = &mut self.share.first_mismatch;
-                    first.get_or_insert_with(|| format!("expected {wanted}, got {value}"));
-                }
-            }
-        }
-        judge.unread.drain(..read);
-        Ok(replies)
-    }
-
-    /// Error replies have come: they end the run, or are counted.
-    #[cold]
-    fn errors(&mut self, i: usize, now: u64) -> Result<(), RunError> {
-        let fatal = self.plan.on_error == OnError::Stop || self.lanes[i].prelude_pending > 0;
-        for text in self.error_texts.drain(..) {
-            let text = String::from_utf8_lossy(&text).into_owned();
-            if fatal {
-                return Err(RunError::Reply(text));
-            }
-            if now >= self.measure_ns {
-                self.share.errors.add(&text);
-            }
-        }
-        Ok(())
     }
 
     fn publish(&self) {
@@ -606,6 +453,6 @@ impl<'a> Worker<'a> {
 }
 
 /// An error of a socket: of the connection if nothing has ever come from it.
-fn failed(connector: &Connector, lane: &Lane, error: io::Error) -> RunError {
+pub(super) fn failed(connector: &Connector, lane: &Lane, error: io::Error) -> RunError {
     if lane.greeted { RunError::Socket(error) } else { connector.failed(error) }
 }
