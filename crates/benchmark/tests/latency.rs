@@ -8,7 +8,7 @@
 
 use brisk_benchmark::engine::plan::{Arrivals, End, Pace, Plan};
 use brisk_benchmark::load::Material;
-use brisk_benchmark::{Latency, Unwatched, run, subject};
+use brisk_benchmark::{Latency, RunError, Unwatched, run, subject};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
@@ -24,6 +24,8 @@ enum Manner {
     Late(Duration),
     /// At once, but after so many requests nobody for this time.
     Stalling(u64, Duration),
+    /// At once, but the reply after so many of a connection is cut short and the connection closed.
+    Closing(u64),
 }
 
 /// Answers on all connections until the test ends; returns its port.
@@ -44,12 +46,18 @@ fn serve(mut stream: TcpStream, manner: Manner, served: &Mutex<u64>) {
     stream.set_nodelay(true).unwrap();
     // Nothing is ever sent, so waiting for it lets exactly the time pass.
     let (_keeper, clock): (Sender<()>, _) = channel();
-    let (mut buffer, mut unread) = ([0; 4096], 0);
+    let (mut buffer, mut unread, mut here) = ([0; 4096], 0, 0);
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
         unread += count;
         while unread >= PING.len() {
             unread -= PING.len();
+            here += 1;
             match manner {
+                Manner::Closing(after) if here > after => {
+                    let _ = stream.write_all(b"+PO");
+                    return;
+                }
+                Manner::Closing(_) => {}
                 Manner::Late(delay) => {
                     let _ = clock.recv_timeout(delay);
                 }
@@ -160,4 +168,13 @@ fn what_is_sent_during_the_warmup_does_not_count() {
     // In 0.3 s one client gets 60 answers at most, and one more that was sent before the end.
     assert!((1..=61).contains(&outcome.operations), "{}", outcome.operations);
     assert_eq!(outcome.latency.len(), outcome.operations);
+}
+
+#[test]
+fn a_connection_that_is_closed_within_a_reply_ends_the_run() {
+    for pace in [Pace::Closed, open(1000.0)] {
+        let port = server(Manner::Closing(20));
+        let error = run(&plan(port, 3, 100_000, pace), &mut Unwatched).unwrap_err();
+        assert!(matches!(error, RunError::Closed), "{pace:?}: {error}");
+    }
 }

@@ -11,16 +11,17 @@ use rustix::net::{RecvFlags, recv};
 use std::io;
 
 impl Worker<'_> {
-    /// Takes what has arrived on a connection.
-    pub(super) fn receive(&mut self, i: usize) -> Result<(), RunError> {
+    /// Takes what has arrived on a connection; to the very end, if the peer has `ended` it, since
+    /// nothing more would be told.
+    pub(super) fn receive(&mut self, i: usize, ended: bool) -> Result<(), RunError> {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let result = self.receive_into(i, &mut buffer);
+        let result = self.receive_into(i, &mut buffer, ended);
         self.buffer = buffer;
         result
     }
 
     #[inline]
-    fn receive_into(&mut self, i: usize, buffer: &mut [u8]) -> Result<(), RunError> {
+    fn receive_into(&mut self, i: usize, buffer: &mut [u8], ended: bool) -> Result<(), RunError> {
         loop {
             let lane = &mut self.lanes[i];
             let Some(socket) = &lane.socket else { return Ok(()) };
@@ -43,7 +44,7 @@ impl Worker<'_> {
                 self.replies(i, &buffer[..count])?;
             }
             // Less than there was room for: the socket is empty, and says when it is not any more.
-            if count < buffer.len() {
+            if count < buffer.len() && !ended {
                 return Ok(());
             }
         }

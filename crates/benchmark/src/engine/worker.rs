@@ -375,9 +375,9 @@ impl<'a> Worker<'a> {
             self.flush(i)?;
             self.list_if_due(i);
         }
-        let input = EventFlags::IN | EventFlags::ERR | EventFlags::HUP | EventFlags::RDHUP;
-        if flags.intersects(input) {
-            self.receive(i)?;
+        let ended = flags.intersects(EventFlags::ERR | EventFlags::HUP | EventFlags::RDHUP);
+        if ended || flags.intersects(EventFlags::IN) {
+            self.receive(i, ended)?;
         }
         if !self.lanes[i].greeted {
             self.greet(i)?;
