@@ -1,0 +1,185 @@
+//! Single questions to a server: a blocking connection for what is not measured.
+
+use crate::address::Address;
+use crate::engine::plan::Target;
+use crate::error::RunError;
+
+use brisk_resp::{ReplyDecoder, ReplyLimits, ReplyStep, Value};
+use rustls::{ClientConnection, StreamOwned};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+const RECEIVE_BYTES: usize = 64 * 1024;
+
+/// Appends a request of these words.
+pub fn write_request<W: AsRef<[u8]>>(out: &mut Vec<u8>, words: &[W]) {
+    out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+    for word in words {
+        let word = word.as_ref();
+        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        out.extend_from_slice(word);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+            Stream::Tls(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tls(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Tcp(stream) => stream.flush(),
+            Stream::Unix(stream) => stream.flush(),
+            Stream::Tls(stream) => stream.flush(),
+        }
+    }
+}
+
+/// A connection that asks and waits.
+#[derive(Debug)]
+pub struct Asker {
+    stream: Stream,
+    decoder: ReplyDecoder,
+    unread: Vec<u8>,
+}
+
+impl Asker {
+    /// Connects and says what the target's sessions begin with.
+    ///
+    /// # Errors
+    /// No connection, or the server refuses the session.
+    pub fn connect(target: &Target) -> Result<Asker, RunError> {
+        let stream = open(target)
+            .map_err(|source| RunError::Connect { address: target.address.clone(), source })?;
+        let decoder = ReplyDecoder::new(ReplyLimits::default());
+        let mut asker = Asker { stream, decoder, unread: Vec::new() };
+        let (prelude, count) = target.session.prelude();
+        asker.stream.write_all(&prelude).map_err(RunError::Socket)?;
+        for _ in 0..count {
+            if let Value::Error(text) = asker.reply()? {
+                return Err(RunError::Reply(String::from_utf8_lossy(&text).into_owned()));
+            }
+        }
+        Ok(asker)
+    }
+
+    /// Sends one request and waits for its reply, which may be an error reply.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, RunError> {
+        let mut bytes = Vec::new();
+        write_request(&mut bytes, words);
+        self.send(&bytes)?;
+        self.reply()
+    }
+
+    /// Sends requests as they are.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub fn send(&mut self, requests: &[u8]) -> Result<(), RunError> {
+        self.stream.write_all(requests).map_err(RunError::Socket)
+    }
+
+    /// Waits for the next reply; pushes are passed over.
+    ///
+    /// # Errors
+    /// The connection fails.
+    pub fn reply(&mut self) -> Result<Value, RunError> {
+        loop {
+            let step = self.decoder.decode(&self.unread);
+            match step.map_err(|error| RunError::Socket(io::Error::other(error)))? {
+                ReplyStep::Value { consumed, value } => {
+                    self.unread.drain(..consumed);
+                    if !matches!(value, Value::Push(_)) {
+                        return Ok(value);
+                    }
+                }
+                ReplyStep::Incomplete { consumed, .. } => {
+                    self.unread.drain(..consumed);
+                    let mut buffer = [0; RECEIVE_BYTES];
+                    let count = self.stream.read(&mut buffer).map_err(RunError::Socket)?;
+                    if count == 0 {
+                        return Err(RunError::Closed);
+                    }
+                    self.unread.extend_from_slice(&buffer[..count]);
+                }
+            }
+        }
+    }
+
+    /// The value of a setting, if the server tells.
+    pub fn setting(&mut self, name: &str) -> Result<Option<String>, RunError> {
+        Ok(match self.ask(&["CONFIG", "GET", name])? {
+            Value::Array(pair) => pair.get(1).and_then(text_of),
+            Value::Map(pairs) => pairs.first().and_then(|(_, value)| text_of(value)),
+            Value::Error(text) if text.starts_with(b"NOAUTH") => {
+                return Err(RunError::Reply(String::from_utf8_lossy(&text).into_owned()));
+            }
+            _ => None,
+        })
+    }
+}
+
+/// The text of a string reply.
+#[must_use]
+pub fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::Bulk(text) | Value::Simple(text) | Value::Verbatim { text, .. } => {
+            Some(String::from_utf8_lossy(text).into_owned())
+        }
+        _ => None,
+    }
+}
+
+fn open(target: &Target) -> io::Result<Stream> {
+    match &target.address {
+        Address::Tcp { resolved, .. } => {
+            let stream = TcpStream::connect_timeout(resolved, CONNECT_PATIENCE)?;
+            stream.set_nodelay(true)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            Ok(match &target.tls {
+                Some(tls) => {
+                    let session = tls.session(&target.address).map_err(io::Error::other)?;
+                    Stream::Tls(Box::new(StreamOwned::new(session, stream)))
+                }
+                None => Stream::Tcp(stream),
+            })
+        }
+        Address::Unix(path) => {
+            let stream = UnixStream::connect(path)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            Ok(Stream::Unix(stream))
+        }
+    }
+}

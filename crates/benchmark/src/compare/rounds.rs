@@ -1,0 +1,337 @@
+//! Who runs when, and what is looked at meanwhile.
+
+use super::comparison::{CaseResult, Comparison, Conditions, Sample, ServerInfo, ServerUse};
+use super::syscalls::SyscallCount;
+use crate::address::Address;
+use crate::clock::process_cpu_ns;
+use crate::engine::{Progress, Unwatched, Watch, run};
+use crate::options::{Case, Options};
+use crate::report;
+use crate::resources::{Machine, Noise, Usage, machine_line};
+use crate::subject::{Place, Subject, SubjectSpec};
+use std::time::Instant;
+
+/// Below so many rounds there are no intervals.
+const ROUNDS_FOR_INTERVALS: usize = 3;
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Starts or finds the servers, and measures them in turns: in each round of each case every server
+/// once, the order rotating. `tell` gets a line of progress now and then.
+///
+/// # Errors
+/// A server does not start or answer, or a run fails.
+pub fn compare(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Comparison, String> {
+    let specs: Vec<SubjectSpec> =
+        options.servers.iter().map(|text| SubjectSpec::parse(text)).collect();
+    let baseline = baseline(options, &specs)?;
+    let cases = options.cases()?;
+    let mut subjects = Vec::new();
+    for spec in &specs {
+        tell(&format!("{}: starting", spec.name));
+        subjects.push(subject(options, spec)?);
+    }
+    if options.fill {
+        for subject in &subjects {
+            tell(&format!("{}: writing the keys", subject.name));
+            subject.fill(&options.material(), options.seed)?;
+        }
+    }
+    let mut comparison = Comparison {
+        machine: machine_line(),
+        generator: concat!("brisk-benchmark ", env!("CARGO_PKG_VERSION")).to_owned(),
+        servers: specs.iter().zip(&subjects).map(server_info).collect(),
+        baseline,
+        conditions: conditions(options),
+        cases: Vec::new(),
+        warnings: cases
+            .unknown_tests
+            .iter()
+            .map(|name| format!("there is no test \"{name}\""))
+            .collect(),
+    };
+    for case in &cases.cases {
+        let samples = rounds(options, case, &subjects, tell)?;
+        let title = case.title.clone();
+        comparison.cases.push(CaseResult::new(title, case.pipeline, samples, baseline));
+        if options.syscalls {
+            syscall_rounds(options, case, &subjects, &mut comparison, tell)?;
+        }
+    }
+    judge(&mut comparison);
+    Ok(comparison)
+}
+
+fn baseline(options: &Options, specs: &[SubjectSpec]) -> Result<usize, String> {
+    for (i, spec) in specs.iter().enumerate() {
+        if specs[..i].iter().any(|other| other.name == spec.name) {
+            return Err(format!("two servers are called {}; name them: a=… b=…", spec.name));
+        }
+    }
+    match &options.baseline {
+        None => Ok(0),
+        Some(name) => specs
+            .iter()
+            .position(|spec| spec.name == *name)
+            .ok_or_else(|| format!("--baseline: no server is called {name}")),
+    }
+}
+
+fn subject(options: &Options, spec: &SubjectSpec) -> Result<Subject, String> {
+    match &spec.place {
+        Place::At(address) => {
+            let target = options.target_at(Address::parse(address)?)?;
+            Subject::at(&spec.name, target).map_err(|error| format!("{}: {error}", spec.name))
+        }
+        Place::StartedBy(command) => {
+            Subject::start(&spec.name, command, &options.server_cpus, |address| {
+                options.target_at(address)
+            })
+        }
+    }
+}
+
+fn server_info((spec, subject): (&SubjectSpec, &Subject)) -> ServerInfo {
+    let (Place::At(place) | Place::StartedBy(place)) = &spec.place;
+    ServerInfo {
+        name: spec.name.clone(),
+        place: place.clone(),
+        version: subject.version.clone(),
+        local: subject.usage().is_some(),
+    }
+}
+
+fn conditions(options: &Options) -> Conditions {
+    Conditions {
+        rounds: options.rounds,
+        clients: options.clients,
+        threads: options.threads.max(1),
+        requests: options.duration.is_none().then_some(options.requests),
+        seconds: options.duration.map(|duration| duration.as_secs_f64()),
+        warmup_seconds: options.warmup.as_secs_f64(),
+        rate: options.rate,
+        keep_alive: options.keep_alive,
+        keyspace: options.keyspace,
+        keys: format!("{:?}", options.keys).to_lowercase(),
+        sizes: format!("{:?}", options.sizes).to_lowercase(),
+        server_cpus: options.server_cpus.clone(),
+        load_cpus: options.load_cpus.clone(),
+    }
+}
+
+/// All rounds of a case: samples by server, then by round.
+fn rounds(
+    options: &Options,
+    case: &Case,
+    subjects: &[Subject],
+    tell: &mut dyn FnMut(&str),
+) -> Result<Vec<Vec<Sample>>, String> {
+    let mut samples: Vec<Vec<Sample>> = subjects.iter().map(|_| Vec::new()).collect();
+    for round in 0..options.rounds {
+        for turn in 0..subjects.len() {
+            // No server always runs first, or always after the same other.
+            let i = (turn + round) % subjects.len();
+            let subject = &subjects[i];
+            let label = format!(
+                "{} [{}/{}] {}",
+                case.workload.title,
+                round + 1,
+                options.rounds,
+                subject.name
+            );
+            samples[i].push(sample(options, case, subject, round, &label, tell)?);
+        }
+    }
+    Ok(samples)
+}
+
+fn sample(
+    options: &Options,
+    case: &Case,
+    subject: &Subject,
+    round: usize,
+    label: &str,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Sample, String> {
+    let mut plan = options.plan(case, subject.target.clone());
+    // The same requests for all servers of a round, others in the next.
+    plan.seed = plan.seed.wrapping_add(round as u64);
+    let mut observer = Observer { subject, label, tell, before: None, after: None };
+    let outcome =
+        run(&plan, &mut observer).map_err(|error| format!("{}: {error}", subject.name))?;
+    if let Some(mismatch) = &outcome.first_mismatch {
+        return Err(format!("{}: {mismatch}", subject.name));
+    }
+    let operations = outcome.operations.max(1) as f64;
+    let (server, noise) = match (observer.before.take(), observer.after.take()) {
+        (Some(before), Some(after)) => {
+            (after.server_use(&before, operations), after.noise(&before))
+        }
+        _ => (None, Noise::default()),
+    };
+    let summary = outcome.summary();
+    Ok(Sample {
+        operations: outcome.operations,
+        rate: summary.rate,
+        latency_ms: summary.latency_ms,
+        server,
+        syscalls: None,
+        errors: outcome.errors.count,
+        generator_us: summary.generator_us,
+        generator_limit: outcome.generator.limit,
+        noise,
+    })
+}
+
+/// Looks at the server and the machine before and after, and passes progress on.
+struct Observer<'a> {
+    subject: &'a Subject,
+    label: &'a str,
+    tell: &'a mut dyn FnMut(&str),
+    before: Option<Look>,
+    after: Option<Look>,
+}
+
+impl Watch for Observer<'_> {
+    fn begins(&mut self) {
+        self.before = Some(Look::now(self.subject));
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        (self.tell)(&report::progress(self.label, progress));
+    }
+
+    fn ends(&mut self) {
+        self.after = Some(Look::now(self.subject));
+    }
+}
+
+/// Everything that is looked at, at one moment.
+struct Look {
+    at: Instant,
+    usage: Option<Usage>,
+    machine: Option<Machine>,
+    own_cpu_ns: u64,
+}
+
+impl Look {
+    fn now(subject: &Subject) -> Look {
+        Look {
+            at: Instant::now(),
+            usage: subject.usage(),
+            machine: Machine::now(),
+            own_cpu_ns: process_cpu_ns(),
+        }
+    }
+
+    fn server_use(&self, before: &Look, operations: f64) -> Option<ServerUse> {
+        let (now, before) = (self.usage?, before.usage?);
+        let us = |now: u64, before: u64| now.saturating_sub(before) as f64 / 1000.0 / operations;
+        let count = |now: u64, before: u64| now.saturating_sub(before) as f64 / operations;
+        Some(ServerUse {
+            cpu_us: us(now.cpu_ns, before.cpu_ns),
+            user_us: us(now.user_ns, before.user_ns),
+            system_us: us(now.system_ns, before.system_ns),
+            voluntary_switches: count(now.voluntary_switches, before.voluntary_switches),
+            involuntary_switches: count(now.involuntary_switches, before.involuntary_switches),
+            rss_mib: now.rss_bytes as f64 / MIB,
+        })
+    }
+
+    fn noise(&self, before: &Look) -> Noise {
+        let (Some(machine), Some(machine_before)) = (&self.machine, &before.machine) else {
+            return Noise::default();
+        };
+        let server_ns = match (&self.usage, &before.usage) {
+            (Some(now), Some(before)) => now.cpu_ns.saturating_sub(before.cpu_ns),
+            _ => 0,
+        };
+        let part_ns = server_ns + self.own_cpu_ns.saturating_sub(before.own_cpu_ns);
+        machine.noise_since(machine_before, part_ns, (self.at - before.at).as_secs_f64())
+    }
+}
+
+/// A round for each server in which its system calls are counted; counting slows it, so these rounds
+/// give nothing else.
+fn syscall_rounds(
+    options: &Options,
+    case: &Case,
+    subjects: &[Subject],
+    comparison: &mut Comparison,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), String> {
+    let Some(last) = comparison.cases.pop() else { return Ok(()) };
+    let mut samples = last.samples;
+    for (subject, samples) in subjects.iter().zip(&mut samples) {
+        tell(&format!("{}: counting system calls of {}", last.title, subject.name));
+        let Some(pid) = subject.pid else { continue };
+        let counted = SyscallCount::start(pid).and_then(|count| {
+            let plan = options.plan(case, subject.target.clone());
+            let outcome = run(&plan, &mut Unwatched).map_err(|error| error.to_string())?;
+            Ok(count.finish()? as f64 / outcome.operations.max(1) as f64)
+        });
+        match counted {
+            Ok(per_request) => {
+                samples.iter_mut().for_each(|sample| sample.syscalls = Some(per_request));
+            }
+            Err(error) => {
+                let warning = format!("no system calls were counted: {error}");
+                if !comparison.warnings.contains(&warning) {
+                    comparison.warnings.push(warning);
+                }
+            }
+        }
+    }
+    let case = CaseResult::new(last.title, last.pipeline, samples, comparison.baseline);
+    comparison.cases.push(case);
+    Ok(())
+}
+
+/// Finds out what readers must know before they believe the figures.
+fn judge(comparison: &mut Comparison) {
+    let mut warnings = Vec::new();
+    for server in comparison.servers.iter().filter(|server| !server.local) {
+        warnings.push(format!(
+            "the process of {} cannot be seen from here: no processor time, memory and context \
+             switches of it",
+            server.name
+        ));
+    }
+    if comparison.conditions.rounds < ROUNDS_FOR_INTERVALS {
+        warnings.push(format!(
+            "with fewer than {ROUNDS_FOR_INTERVALS} rounds there are no confidence intervals"
+        ));
+    }
+    let mut noise = Noise::default();
+    for case in &comparison.cases {
+        for (server, samples) in comparison.servers.iter().zip(&case.samples) {
+            if let Some(limit) = samples.iter().find_map(|sample| sample.generator_limit.as_ref()) {
+                warnings.push(format!(
+                    "{}, {}: the generator was the limit: {limit}",
+                    case.heading(),
+                    server.name
+                ));
+            }
+            let errors: u64 = samples.iter().map(|sample| sample.errors).sum();
+            if errors > 0 {
+                warnings.push(format!(
+                    "{}, {}: {errors} error replies",
+                    case.heading(),
+                    server.name
+                ));
+            }
+            // A server that cannot be seen looks like noise if it is on this machine after all.
+            for sample in samples.iter().filter(|_| server.local) {
+                noise = noise.max(sample.noise);
+            }
+        }
+    }
+    if noise.is_loud() {
+        warnings.push(format!(
+            "the machine was noisy: at worst others used {:.2} processors, and {:.1} % of the time \
+             was stolen; look at processor time per request rather than at rates and latencies",
+            noise.others,
+            noise.steal * 100.0
+        ));
+    }
+    comparison.warnings.extend(warnings);
+}

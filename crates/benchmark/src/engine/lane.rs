@@ -1,0 +1,166 @@
+//! One connection: what it still sends, and which replies it waits for.
+
+use crate::error::RunError;
+use crate::load::batch::Batch;
+use crate::scan::Scanner;
+use crate::tls;
+use brisk_resp::{ReplyDecoder, ReplyLimits};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use rustls::ClientConnection;
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+
+/// A connection and its place among the requests.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    pub(super) socket: Option<OwnedFd>,
+    pub(super) tls: Option<Box<ClientConnection>>,
+    pub(super) scanner: Scanner,
+    /// Only if replies are verified.
+    pub(super) judge: Option<Box<Judge>>,
+    pub(super) batch: Batch,
+    /// Bytes of the prelude still to be sent.
+    prelude_unsent: usize,
+    /// Bytes of the batch, and how many of them are sent.
+    len: usize,
+    sent: usize,
+    /// Replies to the prelude that have not come.
+    pub(super) prelude_pending: usize,
+    /// Replies to requests that have not come.
+    pub(super) pending: usize,
+    /// Whether the batch counts (closed loop).
+    pub(super) counts: bool,
+    /// When it was sent.
+    pub(super) started_ns: u64,
+    /// When its unanswered requests were due (open loop).
+    pub(super) due_ns: VecDeque<u64>,
+    /// Whether it stands in the worker's list of lanes with bytes to send.
+    pub(super) listed: bool,
+    /// Whether it stands in the worker's list of lanes that take requests (open loop).
+    pub(super) offered: bool,
+    /// Whether it has been connected, and heard, once.
+    pub(super) greeted: bool,
+}
+
+/// What verification keeps of a connection.
+#[derive(Debug)]
+pub(super) struct Judge {
+    pub(super) decoder: ReplyDecoder,
+    pub(super) unread: Vec<u8>,
+}
+
+impl Judge {
+    pub(super) fn new() -> Judge {
+        Judge { decoder: ReplyDecoder::new(ReplyLimits::default()), unread: Vec::new() }
+    }
+}
+
+impl Lane {
+    /// Not connected; its replies will be judged if `verified`.
+    pub(super) fn new(verified: bool) -> Lane {
+        Lane { judge: verified.then(|| Box::new(Judge::new())), ..Lane::default() }
+    }
+
+    /// Takes over a new socket; everything of the one before is forgotten.
+    pub(super) fn connected(
+        &mut self,
+        socket: OwnedFd,
+        session: Option<ClientConnection>,
+        prelude: (&[u8], usize),
+    ) -> io::Result<()> {
+        self.socket = Some(socket);
+        self.scanner = Scanner::default();
+        if self.judge.is_some() {
+            self.judge = Some(Box::new(Judge::new()));
+        }
+        self.batch.forget();
+        self.due_ns.clear();
+        (self.len, self.sent, self.pending) = (0, 0, 0);
+        self.prelude_pending = prelude.1;
+        self.prelude_unsent = prelude.0.len();
+        self.tls = session.map(Box::new);
+        if let Some(session) = &mut self.tls {
+            tls::write_plain(session, prelude.0)?;
+            self.prelude_unsent = 0;
+        }
+        Ok(())
+    }
+
+    /// A batch of `len` bytes with `count` requests is to be sent.
+    #[inline]
+    pub(super) fn load(&mut self, len: usize, count: usize) -> io::Result<()> {
+        self.len = len;
+        self.sent = 0;
+        self.pending += count;
+        if let Some(session) = &mut self.tls {
+            tls::write_plain(session, self.batch.bytes(len))?;
+            self.sent = len;
+        }
+        Ok(())
+    }
+
+    /// Whether the bytes of the last batch have left, so that another can be written.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.sent == self.len && self.prelude_unsent == 0
+    }
+
+    /// Sends what the socket takes; the rest when it says that it takes more.
+    #[inline]
+    pub(super) fn flush(&mut self, prelude: &[u8]) -> io::Result<()> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        if let Some(session) = &mut self.tls {
+            return tls::flush(session, &mut Raw(socket)).map(drop);
+        }
+        while self.prelude_unsent > 0 {
+            match put(socket, &prelude[prelude.len() - self.prelude_unsent..])? {
+                Some(count) => self.prelude_unsent -= count,
+                None => return Ok(()),
+            }
+        }
+        while self.sent < self.len {
+            match put(socket, &self.batch.bytes(self.len)[self.sent..])? {
+                Some(count) => self.sent += count,
+                None => return Ok(()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Replies came to `count` of what was sent; returns how many of them answer requests.
+    #[inline]
+    pub(super) fn answered(&mut self, count: usize) -> Result<usize, RunError> {
+        let prelude = count.min(self.prelude_pending);
+        self.prelude_pending -= prelude;
+        let count = count - prelude;
+        self.pending = self.pending.checked_sub(count).ok_or(RunError::Surplus)?;
+        Ok(count)
+    }
+}
+
+/// A socket as TLS writes to it.
+struct Raw<'a>(&'a OwnedFd);
+
+impl Write for Raw<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        put(self.0, bytes)?.ok_or_else(|| io::ErrorKind::WouldBlock.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Sends some of the bytes; `None` if the socket takes none now (or is still connecting).
+#[inline]
+fn put(socket: &OwnedFd, bytes: &[u8]) -> io::Result<Option<usize>> {
+    match send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+        Ok(count) => Ok(Some(count)),
+        // A Unix socket and one that is still connecting say so in their own way.
+        Err(Errno::AGAIN) => Ok(None),
+        Err(Errno::INTR) => Ok(Some(0)),
+        Err(error) => Err(error.into()),
+    }
+}

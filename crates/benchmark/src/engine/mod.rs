@@ -1,0 +1,271 @@
+//! Runs: threads that send a workload and measure, and the controller that starts and stops them.
+//!
+//! | file | about |
+//! |---|---|
+//! | `plan` | what is asked for |
+//! | `worker`, `receiving`, `lane` | a thread and its loop; what arrives; one of its connections |
+//! | `socket`, `schedule` | connecting; when requests of an open loop are due |
+//! | `shared` | phases, budget and figures that threads share |
+
+mod lane;
+pub mod plan;
+mod receiving;
+mod schedule;
+mod shared;
+mod socket;
+mod worker;
+
+pub(crate) use worker::Share;
+
+use crate::clock::{now_ns, process_cpu_ns};
+use crate::error::RunError;
+use crate::outcome::Outcome;
+use plan::{End, Pace, Plan};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
+use shared::{Message, NEVER, Shared};
+use socket::{Spreading, spreading};
+use std::num::NonZeroU64;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+use worker::Worker;
+
+/// Open files of the process besides those of a run.
+const DESCRIPTORS_BESIDE: usize = 64;
+/// How often progress is told.
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
+
+const SPREADING_REFUSED: &str = "the server refuses all loopback addresses but 127.0.0.1 \
+     (protected mode), so all connections came from there, and ports may have been scarce";
+
+/// Figures of a run that is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Connections that are there.
+    pub connected: u64,
+    /// Requests answered since the measurement began.
+    pub operations: u64,
+    /// Seconds since then.
+    pub seconds: f64,
+    /// Requests per second since the last progress.
+    pub rate_now: f64,
+    /// Mean latency of those, in ms.
+    pub latency_now_ms: f64,
+    /// Mean latency since the measurement began, in ms.
+    pub latency_ms: f64,
+}
+
+/// Who looks on while a run is under way; called on the thread that called [`run`].
+pub trait Watch {
+    /// Right before the measurement begins.
+    fn begins(&mut self) {}
+
+    /// A few times per second.
+    fn progress(&mut self, progress: &Progress) {
+        let _ = progress;
+    }
+
+    /// All replies are there.
+    fn ends(&mut self) {}
+}
+
+/// Looks away.
+#[derive(Clone, Copy, Debug)]
+pub struct Unwatched;
+
+impl Watch for Unwatched {}
+
+/// Carries out a plan: connects, warms up, measures until the end, waits for the last reply. An idle
+/// plan never returns unless it fails.
+///
+/// # Errors
+/// See [`RunError`]; the first that happened.
+pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
+    let plan = plan.clone().bounded();
+    allow_descriptors(plan.clients + 4 * plan.threads + DESCRIPTORS_BESIDE)?;
+    let spreading = match plan.keep_alive {
+        true => Spreading::Elsewhere,
+        false => spreading(&plan.target.address),
+    };
+    let shared = Shared::new(&plan, spreading == Spreading::Possible)?;
+    let (reports, inbox) = channel();
+    std::thread::scope(|scope| {
+        for index in 0..plan.threads {
+            let (plan, shared, reports) = (&plan, &shared, reports.clone());
+            scope.spawn(move || {
+                let share = prepare_thread(plan, index)
+                    .and_then(|()| Worker::new(plan, shared, index))
+                    .and_then(|worker| worker.run(&reports));
+                // Nobody listens any more if another thread has failed.
+                let _ = reports.send(Message::Returned(share));
+            });
+        }
+        drop(reports);
+        let outcome = Controller { plan: &plan, shared: &shared, inbox, watch }.run();
+        shared.abort();
+        outcome.map(|mut outcome| {
+            if spreading == Spreading::Refused {
+                outcome.notes.push(SPREADING_REFUSED.to_owned());
+            }
+            outcome
+        })
+    })
+}
+
+/// Raises the limit of open files if it is too low for a run and may be raised.
+fn allow_descriptors(wanted: usize) -> Result<(), RunError> {
+    let wanted = wanted as u64;
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return Ok(());
+    }
+    if limit.maximum.is_some_and(|maximum| maximum < wanted) {
+        return Err(RunError::Plan(format!(
+            "{wanted} open files are needed and {} allowed: raise the hard limit (`ulimit -n`)",
+            limit.maximum.unwrap_or_default()
+        )));
+    }
+    setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum: limit.maximum })
+        .map_err(RunError::machine("raising the limit of open files"))
+}
+
+fn prepare_thread(plan: &Plan, index: usize) -> Result<(), RunError> {
+    if let Pace::Open { .. } = plan.pace {
+        // The kernel wakes threads up to 50 µs late to save power, unless told not to.
+        set_current_timer_slack(NonZeroU64::new(1)).map_err(RunError::machine("timer slack"))?;
+    }
+    if let Some(&cpu) = plan.cpus.get(index % plan.cpus.len().max(1)) {
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        sched_setaffinity(None, &set).map_err(RunError::machine("pinning a thread"))?;
+    }
+    Ok(())
+}
+
+struct Controller<'a, 'w> {
+    plan: &'a Plan,
+    shared: &'a Shared,
+    inbox: Receiver<Message>,
+    watch: &'w mut dyn Watch,
+}
+
+/// What the last progress was computed from.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    ns: u64,
+    operations: u64,
+    latency_us: u64,
+}
+
+impl Controller<'_, '_> {
+    fn run(mut self) -> Result<Outcome, RunError> {
+        self.wait_for_all_connections()?;
+        let shared = self.shared;
+        let mut shares: Vec<Share> = Vec::new();
+        let mut seen = Seen::default();
+        if self.plan.pace == Pace::Idle {
+            return Err(self
+                .collect(NEVER, &mut shares, &mut seen)
+                .err()
+                .unwrap_or(RunError::Closed));
+        }
+        if self.plan.warmup.is_zero() {
+            self.watch.begins();
+        }
+        let warmup_ns = duration_ns(self.plan.warmup);
+        let measure_ns = now_ns() + warmup_ns;
+        shared.measure_ns.store(measure_ns, Relaxed);
+        if let End::After(time) = self.plan.end {
+            shared.end_ns.store(measure_ns + duration_ns(time), Relaxed);
+        }
+        let mut cpu_ns = process_cpu_ns();
+        // Last, so that who sees it sees the other times, too.
+        shared.go_ns.store(measure_ns - warmup_ns, Release);
+        shared.wake_all();
+        seen.ns = measure_ns;
+        if warmup_ns > 0 {
+            self.collect(measure_ns, &mut shares, &mut seen)?;
+            self.watch.begins();
+            cpu_ns = process_cpu_ns();
+        }
+        self.collect(NEVER, &mut shares, &mut seen)?;
+        let cpu_ns = process_cpu_ns() - cpu_ns;
+        self.watch.ends();
+        self.outcome(&shares, measure_ns, cpu_ns)
+    }
+
+    fn wait_for_all_connections(&mut self) -> Result<(), RunError> {
+        let mut ready = 0;
+        while ready < self.plan.threads {
+            match self.inbox.recv_timeout(PROGRESS_EVERY) {
+                Ok(Message::Ready) => ready += 1,
+                Ok(Message::Returned(Err(error))) => return Err(error),
+                Ok(Message::Returned(Ok(_))) | Err(RecvTimeoutError::Disconnected) => {
+                    return Err(RunError::Closed);
+                }
+                Err(RecvTimeoutError::Timeout) => self.tell(&mut Seen::default(), 0),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what workers return, and tells progress, until all have returned or it is that time.
+    fn collect(
+        &mut self,
+        until_ns: u64,
+        shares: &mut Vec<Share>,
+        seen: &mut Seen,
+    ) -> Result<(), RunError> {
+        let begun = seen.ns;
+        while shares.len() < self.plan.threads {
+            let left = until_ns.saturating_sub(now_ns());
+            if left == 0 {
+                return Ok(());
+            }
+            match self.inbox.recv_timeout(PROGRESS_EVERY.min(Duration::from_nanos(left))) {
+                Ok(Message::Returned(share)) => shares.push(*share?),
+                Ok(Message::Ready) => {}
+                Err(RecvTimeoutError::Timeout) => self.tell(seen, begun),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, seen: &mut Seen, begun: u64) {
+        let now = Seen {
+            ns: now_ns(),
+            operations: self.shared.sum(|tally| &tally.operations),
+            latency_us: self.shared.sum(|tally| &tally.latency_us),
+        };
+        let seconds = |from: u64| now.ns.saturating_sub(from) as f64 / 1e9;
+        let new = now.operations - seen.operations;
+        let mean_ms = |us: u64, count: u64| us as f64 / 1000.0 / (count.max(1)) as f64;
+        self.watch.progress(&Progress {
+            connected: self.shared.sum(|tally| &tally.connected),
+            operations: now.operations,
+            seconds: seconds(begun),
+            rate_now: new as f64 / seconds(seen.ns).max(1e-9),
+            latency_now_ms: mean_ms(now.latency_us - seen.latency_us, new),
+            latency_ms: mean_ms(now.latency_us, now.operations),
+        });
+        *seen = now;
+    }
+
+    fn outcome(&self, shares: &[Share], begun: u64, cpu_ns: u64) -> Result<Outcome, RunError> {
+        let mut outcome = Outcome::new(self.plan)?;
+        let last = shares.iter().map(|share| share.last_ns).max().unwrap_or(0);
+        outcome.seconds = last.saturating_sub(begun) as f64 / 1e9;
+        outcome.generator.cpu_seconds = cpu_ns as f64 / 1e9;
+        for share in shares {
+            outcome.add(share);
+        }
+        outcome.judge_generator();
+        Ok(outcome)
+    }
+}
+
+fn duration_ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4)
+}

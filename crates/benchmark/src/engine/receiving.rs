@@ -1,0 +1,164 @@
+//! What arrives on a worker's connections: bytes, replies in them, and what becomes of each.
+
+use super::plan::OnError;
+use super::worker::{Worker, failed};
+use crate::clock::now_ns;
+use crate::error::RunError;
+use crate::tls;
+use brisk_resp::{ReplyStep, Value};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use std::io;
+
+impl Worker<'_> {
+    /// Takes what has arrived on a connection; to the very end, if the peer has `ended` it, since
+    /// nothing more would be told.
+    pub(super) fn receive(&mut self, i: usize, ended: bool) -> Result<(), RunError> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let result = self.receive_into(i, &mut buffer, ended);
+        self.buffer = buffer;
+        result
+    }
+
+    #[inline]
+    fn receive_into(&mut self, i: usize, buffer: &mut [u8], ended: bool) -> Result<(), RunError> {
+        loop {
+            let lane = &mut self.lanes[i];
+            let Some(socket) = &lane.socket else { return Ok(()) };
+            let count = match recv(socket, &mut *buffer, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return Err(RunError::Closed),
+                Ok((count, _)) => count,
+                Err(Errno::AGAIN) => return Ok(()),
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(failed(&self.connector, lane, error.into())),
+            };
+            if let Some(session) = &mut lane.tls {
+                let mut plain = std::mem::take(&mut self.plain);
+                plain.clear();
+                tls::read_plain(session, &buffer[..count], &mut plain)
+                    .map_err(|error| RunError::Tls(error.to_string()))?;
+                let result = self.flush(i).and_then(|()| self.replies(i, &plain));
+                self.plain = plain;
+                result?;
+            } else {
+                self.replies(i, &buffer[..count])?;
+            }
+            // Less than there was room for: the socket is empty, and says when it is not any more.
+            if count < buffer.len() && !ended {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Counts the replies in these bytes, and records their latency.
+    #[inline]
+    fn replies(&mut self, i: usize, bytes: &[u8]) -> Result<(), RunError> {
+        let lane = &mut self.lanes[i];
+        let count = if lane.judge.is_some() {
+            self.judge(i, bytes)?
+        } else {
+            let errors = &mut self.error_texts;
+            lane.scanner.scan(bytes, &mut |text: &[u8]| errors.push(text.to_vec()))?
+        };
+        let now = now_ns();
+        if !self.error_texts.is_empty() {
+            self.errors(i, now)?;
+        }
+        let answers = self.lanes[i].answered(count)?;
+        if answers > 0 {
+            self.record(i, answers, now);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn record(&mut self, i: usize, answers: usize, now: u64) {
+        let lane = &mut self.lanes[i];
+        if self.schedule.is_some() {
+            for due in lane.due_ns.drain(..answers) {
+                if due >= self.measure_ns {
+                    let latency = now.saturating_sub(due);
+                    self.share.latency.saturating_record(latency);
+                    self.share.operations += 1;
+                    self.share.last_ns = now;
+                    self.latency_sum_ns += latency;
+                }
+            }
+            self.waiting -= usize::from(lane.pending == 0);
+            self.list_if_due(i);
+            return;
+        }
+        if lane.counts {
+            let latency = now.saturating_sub(lane.started_ns);
+            self.share.latency.saturating_record_n(latency, answers as u64);
+            self.share.operations += answers as u64;
+            self.share.last_ns = now;
+            self.latency_sum_ns += latency * answers as u64;
+        }
+        if lane.pending == 0 {
+            self.waiting -= 1;
+            if !self.plan.keep_alive {
+                lane.socket = None;
+                lane.tls = None;
+            }
+            #[expect(clippy::cast_possible_truncation, reason = "at most CLIENTS_MAX")]
+            self.to_load.push(i as u32);
+        }
+    }
+
+    /// Decodes the replies and judges them; returns how many there were.
+    fn judge(&mut self, i: usize, bytes: &[u8]) -> Result<usize, RunError> {
+        let lane = &mut self.lanes[i];
+        let Some(judge) = &mut lane.judge else { return Ok(0) };
+        judge.unread.extend_from_slice(bytes);
+        let (mut read, mut replies) = (0, 0);
+        loop {
+            let step = judge.decoder.decode(&judge.unread[read..]);
+            let value = match step.map_err(|error| RunError::Socket(io::Error::other(error)))? {
+                ReplyStep::Incomplete { consumed, .. } => {
+                    read += consumed;
+                    break;
+                }
+                ReplyStep::Value { consumed, value } => {
+                    read += consumed;
+                    value
+                }
+            };
+            if matches!(value, Value::Push(_)) {
+                continue;
+            }
+            replies += 1;
+            let is_answer = replies > lane.prelude_pending;
+            let asked = if is_answer { lane.batch.answered() } else { None };
+            if let Value::Error(text) = value {
+                self.error_texts.push(text);
+            } else if let Some(asked) = asked {
+                let workload = &self.plan.workload;
+                let expect = workload.commands[asked.command].expect;
+                if let Err(wanted) = expect.check(&value, asked.number, &workload.values) {
+                    self.share.mismatches += 1;
+                    let first = &mut self.share.first_mismatch;
+                    first.get_or_insert_with(|| format!("expected {wanted}, got {value}"));
+                }
+            }
+        }
+        judge.unread.drain(..read);
+        Ok(replies)
+    }
+
+    /// Error replies have come: they end the run, or are counted.
+    #[cold]
+    fn errors(&mut self, i: usize, now: u64) -> Result<(), RunError> {
+        let fatal = self.plan.on_error == OnError::Stop || self.lanes[i].prelude_pending > 0;
+        for text in self.error_texts.drain(..) {
+            let text = String::from_utf8_lossy(&text).into_owned();
+            if fatal {
+                return Err(RunError::Reply(text));
+            }
+            if now >= self.measure_ns {
+                self.share.errors.add(&text);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! What the threads of a run share.
+
+use super::plan::{End, Plan};
+use crate::error::RunError;
+use rustix::event::{EventfdFlags, eventfd};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::Sender;
+
+/// "Not yet", as a time.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// Read by all workers, written by the controller (but for the budget).
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// Workers may send from then on; [`NEVER`] while connections are made.
+    pub(super) go_ns: AtomicU64,
+    /// What was sent from then on counts.
+    pub(super) measure_ns: AtomicU64,
+    /// Nothing is sent from then on.
+    pub(super) end_ns: AtomicU64,
+    /// Everybody returns at once.
+    pub(super) abort: AtomicBool,
+    /// Requests that count, handed out so far.
+    issued: AtomicU64,
+    /// How many there are to hand out.
+    requests: u64,
+    /// Whether short connections come from many addresses.
+    pub(super) spread: bool,
+    pub(super) lines: Vec<Line>,
+}
+
+/// One worker as others see it.
+#[derive(Debug)]
+pub(super) struct Line {
+    /// Wakes the worker.
+    pub(super) waker: OwnedFd,
+    pub(super) tally: Tally,
+}
+
+/// Figures of a worker for the progress line; on a cache line of their own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(super) struct Tally {
+    pub(super) operations: AtomicU64,
+    pub(super) latency_us: AtomicU64,
+    pub(super) connected: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn new(plan: &Plan, spread: bool) -> Result<Shared, RunError> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let line = |_| {
+            let waker = eventfd(0, flags).map_err(RunError::machine("eventfd"))?;
+            Ok(Line { waker, tally: Tally::default() })
+        };
+        Ok(Shared {
+            go_ns: AtomicU64::new(NEVER),
+            measure_ns: AtomicU64::new(NEVER),
+            end_ns: AtomicU64::new(NEVER),
+            abort: AtomicBool::new(false),
+            issued: AtomicU64::new(0),
+            requests: match plan.end {
+                End::Requests(requests) => requests,
+                End::After(_) => u64::MAX,
+            },
+            spread,
+            lines: (0..plan.threads).map(line).collect::<Result<_, RunError>>()?,
+        })
+    }
+
+    /// Takes `count` requests out of the budget; false when it is used up. The last may exceed it,
+    /// as pipelines are sent whole.
+    #[inline]
+    pub(super) fn take(&self, count: usize) -> bool {
+        if self.requests == u64::MAX {
+            return true;
+        }
+        self.issued.load(Relaxed) < self.requests
+            && self.issued.fetch_add(count as u64, Relaxed) < self.requests
+    }
+
+    pub(super) fn wake_all(&self) {
+        for line in &self.lines {
+            // A full counter wakes, too.
+            let _ = rustix::io::write(&line.waker, &1u64.to_ne_bytes());
+        }
+    }
+
+    pub(super) fn abort(&self) {
+        self.abort.store(true, Relaxed);
+        self.wake_all();
+    }
+
+    pub(super) fn sum(&self, figure: impl Fn(&Tally) -> &AtomicU64) -> u64 {
+        self.lines.iter().map(|line| figure(&line.tally).load(Relaxed)).sum()
+    }
+}
+
+/// What workers tell the controller.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// All connections of a worker are there.
+    Ready,
+    /// A worker has returned, well or not.
+    Returned(Result<Box<super::worker::Share>, RunError>),
+}
+
+/// A worker's end of the channel.
+pub(super) type Reports = Sender<Message>;

@@ -1,0 +1,188 @@
+//! Non-blocking sockets, and where short connections come from.
+//!
+//! A connection that was closed holds its two addresses for a minute, so tens of thousands of short
+//! connections from one address to one server use up the ports. To a server on a loopback address
+//! they therefore come from many addresses of 127.0.0.0/8 in turn, each with ports of its own; the
+//! port is chosen here, which spares the kernel the search.
+
+use crate::address::Address;
+use crate::error::RunError;
+use crate::load::random::Random;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, TcpStream};
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// Source addresses of one worker.
+const SOURCES: u32 = 256;
+/// Ports tried before the kernel may choose: others may hold some.
+const TRIES_MAX: usize = 16;
+const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+/// How long the first answer may take.
+const PROBE_PATIENCE: Duration = Duration::from_secs(2);
+const PORTS_DEFAULT: Range<u32> = 32_768..61_000;
+
+/// Makes the connections of one worker.
+#[derive(Debug)]
+pub(super) struct Connector {
+    address: Address,
+    sources: Option<Sources>,
+}
+
+#[derive(Debug)]
+struct Sources {
+    /// Second byte of the addresses.
+    net: u8,
+    ports: Range<u32>,
+    next: u32,
+}
+
+impl Connector {
+    /// Connections spread their sources if `spread`; see [`spreading`].
+    pub(super) fn new(address: &Address, worker: usize, spread: bool, seed: u64) -> Connector {
+        let sources = spread.then(|| {
+            let ports = local_ports();
+            // Another run may have used the same addresses a moment ago.
+            let next = Random::new(seed ^ crate::clock::now_ns()).below(1 << 24);
+            #[expect(clippy::cast_possible_truncation, reason = "below 200 and 2^24")]
+            Sources { net: 16 + (worker % 200) as u8, ports, next: next as u32 }
+        });
+        Connector { address: address.clone(), sources }
+    }
+
+    /// Begins to connect; the socket tells by itself when it is done.
+    pub(super) fn connect(&mut self) -> Result<OwnedFd, RunError> {
+        let connected = match &self.address {
+            Address::Tcp { resolved, .. } => {
+                let to = *resolved;
+                let mut tried = 0;
+                loop {
+                    let source = match &mut self.sources {
+                        Some(sources) if tried < TRIES_MAX => Some(sources.draw()),
+                        _ => None,
+                    };
+                    tried += 1;
+                    match connect_tcp(to, source) {
+                        // Somebody has this port: the next will do.
+                        Err(Errno::ADDRINUSE | Errno::ADDRNOTAVAIL) if source.is_some() => {}
+                        result => break result.map_err(std::io::Error::from),
+                    }
+                }
+            }
+            Address::Unix(path) => UnixStream::connect(path).and_then(|stream| {
+                stream.set_nonblocking(true)?;
+                Ok(stream.into())
+            }),
+        };
+        connected.map_err(|source| self.failed(source))
+    }
+
+    /// What a failed connection is called.
+    pub(super) fn failed(&self, source: std::io::Error) -> RunError {
+        RunError::Connect { address: self.address.clone(), source }
+    }
+}
+
+/// Whether connections to this server can come from many addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spreading {
+    /// It is on a loopback address, and takes them.
+    Possible,
+    /// It is on a loopback address, and refuses all but 127.0.0.1, as protected mode does.
+    Refused,
+    /// It is elsewhere.
+    Elsewhere,
+}
+
+/// Tries a connection from one of the addresses.
+pub(super) fn spreading(address: &Address) -> Spreading {
+    let Address::Tcp { resolved, .. } = address else { return Spreading::Elsewhere };
+    if !resolved.is_ipv4() || !resolved.ip().is_loopback() {
+        return Spreading::Elsewhere;
+    }
+    let source = SocketAddrV4::new(Ipv4Addr::new(127, 16, 1, 1), 0);
+    let greeting = || -> std::io::Result<Vec<u8>> {
+        let mut stream = TcpStream::from(connect_tcp(*resolved, Some(source))?);
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(PROBE_PATIENCE))?;
+        stream.write_all(b"PING\r\n")?;
+        let mut reply = [0; 64];
+        let count = stream.read(&mut reply)?;
+        Ok(reply[..count].to_vec())
+    };
+    // Whatever else is wrong with the server, the run will tell.
+    match greeting() {
+        Ok(reply) if reply.starts_with(b"-DENIED") => Spreading::Refused,
+        _ => Spreading::Possible,
+    }
+}
+
+impl Sources {
+    fn draw(&mut self) -> SocketAddrV4 {
+        let at = self.next;
+        self.next = self.next.wrapping_add(1);
+        let port = self.ports.start + at / SOURCES % (self.ports.end - self.ports.start);
+        #[expect(clippy::cast_possible_truncation, reason = "below 256, and a port")]
+        SocketAddrV4::new(Ipv4Addr::new(127, self.net, 1, (at % SOURCES) as u8), port as u16)
+    }
+}
+
+fn connect_tcp(to: SocketAddr, source: Option<SocketAddrV4>) -> Result<OwnedFd, Errno> {
+    let family = match to.ip() {
+        IpAddr::V4(_) => AddressFamily::INET,
+        IpAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    if to.ip().is_loopback() {
+        // There is no congestion to control, and this is the cheapest that does not. A kernel
+        // without it uses what it has.
+        let _ = sockopt::set_tcp_congestion(&socket, "reno");
+    }
+    if let Some(source) = source {
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        net::bind(&socket, &source)?;
+    }
+    match net::connect(&socket, &to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(error) => Err(error),
+    }
+}
+
+fn local_ports() -> Range<u32> {
+    let text = fs::read_to_string(PORT_RANGE).unwrap_or_default();
+    let mut bounds = text.split_whitespace().filter_map(|word| word.parse::<u32>().ok());
+    match (bounds.next(), bounds.next()) {
+        (Some(first), Some(last)) if 0 < first && first < last && last < 65_536 => first..last + 1,
+        _ => PORTS_DEFAULT,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_take_turns_and_repeat_late() {
+        let mut sources = Sources { net: 16, ports: 40_000..40_010, next: 5 };
+        let mut seen: Vec<SocketAddrV4> = (0..2560).map(|_| sources.draw()).collect();
+        assert!(seen.iter().all(|source| source.ip().is_loopback()));
+        let first = seen[0];
+        assert_eq!(sources.draw(), first);
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 2560);
+    }
+
+    #[test]
+    fn ports_of_this_machine_are_a_range() {
+        let ports = local_ports();
+        assert!(ports.start < ports.end && ports.end <= 65_536);
+    }
+}

@@ -1,0 +1,62 @@
+//! What ends a run.
+
+use crate::address::Address;
+use crate::scan::ScanError;
+use std::io;
+
+/// Why there is no outcome. The texts are redis-benchmark's where it has one.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// No connection.
+    #[error("Could not connect to Redis at {address}: {source}")]
+    Connect {
+        /// Where.
+        address: Address,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The server closed a connection that was in use.
+    #[error("Error: Server closed the connection")]
+    Closed,
+    /// A socket failed.
+    #[error("Error: {0}")]
+    Socket(io::Error),
+    /// An error reply, where errors end the run.
+    #[error("Error from server: {0}")]
+    Reply(String),
+    /// What was received is not RESP.
+    #[error("Error: {0}")]
+    Protocol(#[from] ScanError),
+    /// More replies than requests.
+    #[error("Error: the server sent more replies than there were requests")]
+    Surplus,
+    /// TLS failed.
+    #[error("Could not negotiate a TLS connection: {0}")]
+    Tls(String),
+    /// The last replies did not come.
+    #[error("Error: {missing} requests were not answered within {seconds} s after the last")]
+    Unanswered {
+        /// Requests without a reply.
+        missing: u64,
+        /// How long was waited.
+        seconds: u64,
+    },
+    /// The system refused what the generator needs: descriptors, threads, a processor to run on.
+    #[error("{what}: {source}")]
+    Machine {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The run was asked for something impossible.
+    #[error("{0}")]
+    Plan(String),
+}
+
+impl RunError {
+    /// Of a failed system call.
+    pub fn machine<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> RunError {
+        move |source| RunError::Machine { what, source: source.into() }
+    }
+}

@@ -1,0 +1,41 @@
+//! Load generator and comparer of servers that speak the Redis protocol.
+//!
+//! A [`Workload`] says what is sent, a [`Plan`] to whom, by how many clients and at which pace;
+//! [`run`] carries it out and gives an [`Outcome`]. A [`Subject`] is a server that is measured,
+//! started here or elsewhere, with its resources; [`compare`](compare::compare) lets several of them
+//! take turns and gives a [`Comparison`](compare::Comparison), which is plain data for reports.
+//!
+//! | module | about |
+//! |---|---|
+//! | [`load`] | commands, keys, sizes, mixtures: what is sent |
+//! | [`scan`] | counting replies without decoding them |
+//! | [`engine`] | the threads that send and measure |
+//! | [`outcome`] | what a run gave |
+//! | [`options`], [`report`] | redis-benchmark's command line and output |
+//! | [`subject`], [`resources`] | servers, and what they and the machine use |
+//! | [`compare`] | several servers in turns |
+//! | [`address`], [`ask`], [`tls`], [`clock`], [`error`] | what these need |
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod ask;
+pub mod clock;
+pub mod compare;
+pub mod engine;
+pub mod error;
+pub mod load;
+pub mod options;
+pub mod outcome;
+pub mod report;
+pub mod resources;
+pub mod scan;
+pub mod subject;
+pub mod tls;
+
+pub use address::Address;
+pub use engine::plan::{Arrivals, End, OnError, Pace, Plan, Session, Target};
+pub use engine::{Progress, Unwatched, Watch, run};
+pub use error::RunError;
+pub use load::{Material, Workload};
+pub use outcome::{Latency, Outcome, Summary};
+pub use subject::Subject;

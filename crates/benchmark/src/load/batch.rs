@@ -1,0 +1,251 @@
+//! The requests of one connection: written once, then patched in place where that is possible.
+//!
+//! A workload of one command whose values have one size is the same bytes for ever but for digits,
+//! so a batch of it is written once and only patched. Otherwise each batch is put together anew from
+//! compiled commands.
+
+use super::Workload;
+use super::keys::KeySource;
+use super::random::Random;
+use super::template::{DIGITS, Place, pairs_below, write_digits};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Requests to be sent on one connection.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+    /// Requests in `bytes`, when these only need to be patched.
+    written: usize,
+    asked: VecDeque<Asked>,
+}
+
+/// What has to be known of a request to judge its reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// Index of the command in its workload.
+    pub command: usize,
+    /// The first number drawn for it.
+    pub number: Option<u64>,
+}
+
+impl Batch {
+    /// The first `len` bytes.
+    #[inline]
+    #[must_use]
+    pub fn bytes(&self, len: usize) -> &[u8] {
+        &self.bytes[..len]
+    }
+
+    /// What the oldest unanswered request was; only if the source remembers.
+    pub fn answered(&mut self) -> Option<Asked> {
+        self.asked.pop_front()
+    }
+
+    /// Forgets requests whose replies will not come.
+    pub fn forget(&mut self) {
+        self.asked.clear();
+    }
+}
+
+/// Writes the batches of one worker's connections.
+#[derive(Debug)]
+pub struct RequestSource {
+    workload: Arc<Workload>,
+    numbers: Numbers,
+    weights: u64,
+    remembers: bool,
+}
+
+/// Draws numbers and writes them to their places.
+#[derive(Debug)]
+struct Numbers {
+    keys: KeySource,
+    random: Random,
+    pairs: usize,
+}
+
+impl RequestSource {
+    /// A source for worker `worker` of `workers`; it keeps what was asked in the batches if
+    /// `remembers`.
+    #[must_use]
+    pub fn new(
+        workload: Arc<Workload>,
+        seed: u64,
+        worker: usize,
+        workers: usize,
+        remembers: bool,
+    ) -> RequestSource {
+        let numbers = Numbers {
+            keys: KeySource::new(workload.keys, workload.keyspace, worker, workers),
+            // Workers must not draw the same numbers.
+            random: Random::new(seed.wrapping_add((worker as u64) << 32)),
+            pairs: pairs_below(workload.keyspace),
+        };
+        let weights = workload.commands.iter().map(|command| command.weight).sum();
+        RequestSource { workload, numbers, weights, remembers }
+    }
+
+    /// Writes `count` requests to the batch and returns their length in bytes. O(count) when they
+    /// are only patched, else O(bytes).
+    #[inline]
+    pub fn fill(&mut self, batch: &mut Batch, count: usize) -> usize {
+        let numbers = &mut self.numbers;
+        if let [command] = self.workload.commands.as_slice()
+            && let Some((bytes, places)) = command.template.whole()
+        {
+            while batch.written < count {
+                let random = &mut numbers.random;
+                command.template.append(&mut batch.bytes, &mut batch.places, random);
+                batch.written += 1;
+            }
+            numbers.write(batch, 0, places.len() * count);
+            if self.remembers {
+                remember_whole(batch, count, bytes.len(), places);
+            }
+            return bytes.len() * count;
+        }
+        self.compose(batch, count)
+    }
+
+    /// Puts the requests together from commands drawn by weight.
+    fn compose(&mut self, batch: &mut Batch, count: usize) -> usize {
+        batch.bytes.clear();
+        batch.places.clear();
+        let (commands, numbers) = (&self.workload.commands, &mut self.numbers);
+        for _ in 0..count {
+            let mut at = numbers.random.below(self.weights);
+            let drawn = commands.iter().position(|command| {
+                let here = at < command.weight;
+                at = at.saturating_sub(command.weight);
+                here
+            });
+            // Below the sum of all weights lies one of the commands.
+            let command = drawn.unwrap_or(0);
+            let first = batch.places.len();
+            let template = &commands[command].template;
+            template.append(&mut batch.bytes, &mut batch.places, &mut numbers.random);
+            let number = numbers.write(batch, first, batch.places.len());
+            if self.remembers {
+                batch.asked.push_back(Asked { command, number });
+            }
+        }
+        batch.bytes.len()
+    }
+}
+
+impl Numbers {
+    /// Draws numbers for these places and writes them; returns the first.
+    #[inline]
+    fn write(&mut self, batch: &mut Batch, from: usize, to: usize) -> Option<u64> {
+        let (mut number, mut first) = (0, None);
+        for &Place { at, drawn } in &batch.places[from..to] {
+            if drawn {
+                number = self.keys.draw(&mut self.random);
+                first = first.or(Some(number));
+            }
+            if let Some(digits) = batch.bytes[at..].first_chunk_mut::<DIGITS>() {
+                write_digits(digits, number, self.pairs);
+            }
+        }
+        first
+    }
+}
+
+/// Reads the numbers back from the bytes: only verification needs them.
+fn remember_whole(batch: &mut Batch, count: usize, stride: usize, places: &[Place]) {
+    let first = places.iter().find(|place| place.drawn);
+    for i in 0..count {
+        let number = first.map(|place| {
+            let at = i * stride + place.at;
+            let digits = &batch.bytes[at..at + DIGITS];
+            digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
+        });
+        batch.asked.push_back(Asked { command: 0, number });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Ingredient, Material, suite};
+    use super::*;
+
+    fn source(material: &Material, test: &str, remembers: bool) -> RequestSource {
+        let workload = material.test(suite::test_named(test).unwrap());
+        RequestSource::new(Arc::new(workload), 1, 0, 1, remembers)
+    }
+
+    fn requests(bytes: &[u8]) -> Vec<String> {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        text.split('*').skip(1).map(|request| request.replace("\r\n", " ")).collect()
+    }
+
+    #[test]
+    fn each_request_of_each_batch_gets_a_number_of_its_own() {
+        let material = Material { keyspace: Some(1_000_000), ..Material::default() };
+        let mut source = source(&material, "get", false);
+        let mut batch = Batch::default();
+        let mut seen = Vec::new();
+        for count in [3, 1, 5] {
+            let len = source.fill(&mut batch, count);
+            let requests = requests(batch.bytes(len));
+            assert_eq!(requests.len(), count);
+            seen.extend(requests);
+        }
+        assert!(seen.iter().all(|request| request.starts_with("2 $3 GET $16 key:000000")));
+        seen.sort();
+        seen.dedup();
+        assert_eq!(seen.len(), 9);
+    }
+
+    #[test]
+    fn what_was_asked_is_what_was_written() {
+        for sizes in ["16", "12-40"] {
+            let material = Material {
+                keyspace: Some(500),
+                sizes: sizes.parse().unwrap(),
+                verified: true,
+                ..Material::default()
+            };
+            let mut source = source(&material, "set", true);
+            let mut batch = Batch::default();
+            let len = source.fill(&mut batch, 4);
+            for request in requests(batch.bytes(len)) {
+                let asked = batch.answered().unwrap();
+                let digits = format!("{:012}", asked.number.unwrap());
+                assert!(request.contains(&format!("key:{digits} ")), "{request}");
+                // The value is marked with the same number.
+                assert_eq!(request.matches(&digits).count(), 2, "{request}");
+            }
+            assert_eq!(batch.answered(), None);
+        }
+    }
+
+    #[test]
+    fn commands_are_mixed_by_weight() {
+        let material = Material { keyspace: Some(10), ..Material::default() };
+        let parts = [
+            (Ingredient::Test(suite::test_named("get").unwrap()), 9),
+            (Ingredient::Test(suite::test_named("set").unwrap()), 1),
+            (Ingredient::Own(vec![b"DEL".to_vec()]), 0),
+        ];
+        let workload = material.mix("mix".to_owned(), &parts).unwrap();
+        let mut source = RequestSource::new(Arc::new(workload), 1, 0, 1, true);
+        let mut batch = Batch::default();
+        let len = source.fill(&mut batch, 10_000);
+        let requests = requests(batch.bytes(len));
+        let sets = requests.iter().filter(|request| request.contains("SET")).count();
+        assert!((850..1150).contains(&sets), "{sets}");
+        for request in requests {
+            let asked = batch.answered().unwrap();
+            assert_eq!(request.contains("SET"), asked.command == 1);
+        }
+    }
+
+    #[test]
+    fn a_mix_without_weight_is_refused() {
+        let parts = [(Ingredient::Own(vec![b"DEL".to_vec()]), 0)];
+        assert!(Material::default().mix("mix".to_owned(), &parts).is_err());
+    }
+}

@@ -1,0 +1,316 @@
+//! Commands as they are named by users, compiled to bytes with places to patch.
+//!
+//! A command is a list of words. `__rand_int__` within a word becomes a number of 12 digits, drawn
+//! anew for each occurrence and request; `__data__` becomes a value. With one size of values the
+//! whole request is bytes, and only digits change from one request to the next:
+//!
+//! ```text
+//!  *3 $3 SET $16 key:000000000042 $3 xxx
+//!                    \_ patched _/
+//! ```
+
+use super::random::Random;
+use super::sizes::ValueSizes;
+use memchr::memmem;
+use std::sync::Arc;
+
+/// Stands for a number of [`DIGITS`] digits.
+pub const NUMBER_WORD: &str = "__rand_int__";
+/// Stands for a value.
+pub const DATA_WORD: &str = "__data__";
+/// Digits of a number.
+pub const DIGITS: usize = 12;
+
+/// What is inside a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Bytes(Vec<u8>),
+    Number,
+    Data,
+}
+
+/// A place in a request that holds [`DIGITS`] digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Offset of the first digit.
+    pub at: usize,
+    /// Whether a number is drawn for it; otherwise it repeats the number drawn before (the mark of
+    /// a key within its value).
+    pub drawn: bool,
+}
+
+/// Where values come from.
+#[derive(Clone, Debug)]
+pub struct Values {
+    /// Every value is a prefix of this.
+    pub data: Arc<[u8]>,
+    /// How long values are.
+    pub sizes: ValueSizes,
+    /// Whether values of at least [`DIGITS`] bytes begin with the number of their key, so that a
+    /// reply shows whose value it is.
+    pub marked: bool,
+}
+
+/// One command, ready to be written into request buffers.
+#[derive(Clone, Debug)]
+pub struct Template {
+    words: Vec<Vec<Part>>,
+    /// An inline request has no headers.
+    inline: bool,
+    values: Values,
+    /// The whole request with its places, if all its values have one size.
+    whole: Option<(Vec<u8>, Vec<Place>)>,
+}
+
+impl Template {
+    /// Compiles a command of these words; placeholders for numbers are seen if `numbers`.
+    #[must_use]
+    pub fn new<W: AsRef<[u8]>>(words: &[W], numbers: bool, values: &Values) -> Template {
+        let words = words.iter().map(|word| parts(word.as_ref(), numbers)).collect();
+        Template::compiled(words, false, values)
+    }
+
+    /// The words as one line, without RESP headers.
+    #[must_use]
+    pub fn inline(line: &str, values: &Values) -> Template {
+        Template::compiled(vec![parts(line.as_bytes(), false)], true, values)
+    }
+
+    fn compiled(words: Vec<Vec<Part>>, inline: bool, values: &Values) -> Template {
+        let mut template = Template { words, inline, values: values.clone(), whole: None };
+        let has_data = template.words.iter().flatten().any(|part| *part == Part::Data);
+        if let Some(size) = values.sizes.fixed().or((!has_data).then_some(0)) {
+            let (mut bytes, mut places) = (Vec::new(), Vec::new());
+            template.write(&mut bytes, &mut places, || size);
+            template.whole = Some((bytes, places));
+        }
+        template
+    }
+
+    /// The request and its places, if it is the same but for digits each time.
+    #[must_use]
+    pub fn whole(&self) -> Option<(&[u8], &[Place])> {
+        self.whole.as_ref().map(|(bytes, places)| (bytes.as_slice(), places.as_slice()))
+    }
+
+    /// Appends one request to `out` and its places to `places`.
+    pub fn append(&self, out: &mut Vec<u8>, places: &mut Vec<Place>, random: &mut Random) {
+        match &self.whole {
+            Some((bytes, own)) => {
+                let base = out.len();
+                out.extend_from_slice(bytes);
+                places.extend(own.iter().map(|place| Place { at: base + place.at, ..*place }));
+            }
+            None => self.write(out, places, || self.values.sizes.draw(random)),
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>, places: &mut Vec<Place>, mut size: impl FnMut() -> usize) {
+        if !self.inline {
+            out.extend_from_slice(format!("*{}\r\n", self.words.len()).as_bytes());
+        }
+        // Whether a number stands before, whose digits can mark a value.
+        let mut numbered = false;
+        for word in &self.words {
+            // Every value of a word has a size of its own; they are drawn before the header.
+            let sizes: Vec<usize> =
+                word.iter().map(|part| if *part == Part::Data { size() } else { 0 }).collect();
+            if !self.inline {
+                let len: usize = word.iter().zip(&sizes).map(|(part, &size)| part.len(size)).sum();
+                out.extend_from_slice(format!("${len}\r\n").as_bytes());
+            }
+            for (part, &size) in word.iter().zip(&sizes) {
+                match part {
+                    Part::Bytes(bytes) => out.extend_from_slice(bytes),
+                    Part::Number => {
+                        places.push(Place { at: out.len(), drawn: true });
+                        out.extend_from_slice(&[b'0'; DIGITS]);
+                        numbered = true;
+                    }
+                    Part::Data => {
+                        let marked = self.values.marked && numbered && size >= DIGITS;
+                        let mut data = &self.values.data[..size];
+                        if marked {
+                            places.push(Place { at: out.len(), drawn: false });
+                            out.extend_from_slice(&[b'0'; DIGITS]);
+                            data = &data[DIGITS..];
+                        }
+                        out.extend_from_slice(data);
+                    }
+                }
+            }
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+impl Part {
+    fn len(&self, size: usize) -> usize {
+        match self {
+            Part::Bytes(bytes) => bytes.len(),
+            Part::Number => DIGITS,
+            Part::Data => size,
+        }
+    }
+}
+
+fn parts(word: &[u8], numbers: bool) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut rest = word;
+    loop {
+        let number = memmem::find(rest, NUMBER_WORD.as_bytes()).filter(|_| numbers);
+        let data = memmem::find(rest, DATA_WORD.as_bytes());
+        let (at, part, len) = match (number, data) {
+            (Some(number), data) if data.is_none_or(|data| number < data) => {
+                (number, Part::Number, NUMBER_WORD.len())
+            }
+            (_, Some(data)) => (data, Part::Data, DATA_WORD.len()),
+            _ => break,
+        };
+        if at > 0 {
+            parts.push(Part::Bytes(rest[..at].to_vec()));
+        }
+        parts.push(part);
+        rest = &rest[at + len..];
+    }
+    if !rest.is_empty() {
+        parts.push(Part::Bytes(rest.to_vec()));
+    }
+    parts
+}
+
+/// Writes the last `2 * pairs` digits of `number`; the others stay as they are. As numbers below a
+/// bound differ in their last digits only, and places hold zeros at first, the rest need not be
+/// written each time.
+#[inline]
+pub fn write_digits(out: &mut [u8; DIGITS], mut number: u64, pairs: usize) {
+    const PAIRS: [[u8; 2]; 100] = {
+        let mut pairs = [[0; 2]; 100];
+        let mut i = 0;
+        while i < 100 {
+            pairs[i] = [b'0' + (i / 10) as u8, b'0' + (i % 10) as u8];
+            i += 1;
+        }
+        pairs
+    };
+    for place in out.as_chunks_mut::<2>().0.iter_mut().rev().take(pairs) {
+        *place = PAIRS[(number % 100) as usize];
+        number /= 100;
+    }
+}
+
+/// How many pairs of digits numbers below `bound` need.
+#[must_use]
+pub const fn pairs_below(bound: u64) -> usize {
+    let (mut rest, mut pairs) = (bound.saturating_sub(1), 0);
+    while rest > 0 && pairs < DIGITS / 2 {
+        rest /= 100;
+        pairs += 1;
+    }
+    pairs
+}
+
+/// The bytes values are made of, as redis-benchmark makes them: printable, hard to compress.
+#[must_use]
+pub fn value_bytes(len: usize) -> Arc<[u8]> {
+    let mut state: u32 = 1234;
+    let next = |_| {
+        state = state.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+        b'0' + (state >> 16 & 63) as u8
+    };
+    (0..len).map(next).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(sizes: &str, marked: bool) -> Values {
+        let sizes: ValueSizes = sizes.parse().unwrap();
+        Values { data: value_bytes(sizes.max()), sizes, marked }
+    }
+
+    fn text(bytes: &[u8]) -> String {
+        String::from_utf8_lossy(bytes).replace("\r\n", " ")
+    }
+
+    #[test]
+    fn a_request_of_one_size_is_bytes_and_places() {
+        let template =
+            Template::new(&["SET", "key:__rand_int__", "__data__"], true, &values("3", false));
+        let (bytes, places) = template.whole().unwrap();
+        assert_eq!(text(bytes), "*3 $3 SET $16 key:000000000000 $3 VXK ");
+        assert_eq!(places, [Place { at: 22, drawn: true }]);
+        assert_eq!(&bytes[22..34], b"000000000000");
+    }
+
+    #[test]
+    fn without_a_keyspace_the_placeholder_is_an_ordinary_word() {
+        let template = Template::new(&["GET", "key:__rand_int__"], false, &values("3", false));
+        let (bytes, places) = template.whole().unwrap();
+        assert_eq!(text(bytes), "*2 $3 GET $16 key:__rand_int__ ");
+        assert!(places.is_empty());
+    }
+
+    #[test]
+    fn placeholders_may_stand_anywhere_in_a_word() {
+        let words = ["x__data__y__rand_int____rand_int__", "__rand_int"];
+        let template = Template::new(&words, true, &values("2", false));
+        let (bytes, places) = template.whole().unwrap();
+        assert_eq!(text(bytes), "*2 $28 xVXy000000000000000000000000 $10 __rand_int ");
+        assert_eq!(places.len(), 2);
+    }
+
+    #[test]
+    fn a_value_carries_the_number_of_its_key_if_it_has_room() {
+        let words = ["SET", "key:__rand_int__", "__data__"];
+        let marked = Template::new(&words, true, &values("20", true));
+        let (bytes, places) = marked.whole().unwrap();
+        assert_eq!(places, [Place { at: 22, drawn: true }, Place { at: 41, drawn: false }]);
+        assert_eq!(&bytes[36..41], b"$20\r\n");
+        let short = Template::new(&words, true, &values("11", true));
+        assert_eq!(short.whole().unwrap().1.len(), 1);
+    }
+
+    #[test]
+    fn sizes_that_vary_are_drawn_for_each_request() {
+        let template = Template::new(&["SET", "k", "__data__"], true, &values("1-9", false));
+        assert!(template.whole().is_none());
+        let (mut random, mut lengths) = (Random::new(1), Vec::new());
+        for _ in 0..100 {
+            let (mut bytes, mut places) = (Vec::new(), Vec::new());
+            template.append(&mut bytes, &mut places, &mut random);
+            lengths.push(bytes.len());
+            let len = bytes.len() - "*3  $3  SET  $1  k  $N    ".len();
+            assert_eq!(bytes[bytes.len() - len - 5], b'0' + len as u8, "{}", text(&bytes));
+        }
+        lengths.sort_unstable();
+        lengths.dedup();
+        assert_eq!(lengths.len(), 9);
+    }
+
+    #[test]
+    fn as_many_digits_are_written_as_a_keyspace_needs() {
+        for (keyspace, number, wanted) in [
+            (1, 0, "000000000000"),
+            (100, 42, "000000000042"),
+            (101, 100, "000000000100"),
+            (1_000_000_000_000, 987_654_321_012, "987654321012"),
+            (u64::MAX, 7_987_654_321_012, "987654321012"),
+        ] {
+            let mut out = [b'0'; DIGITS];
+            write_digits(&mut out, number, pairs_below(keyspace));
+            assert_eq!(out, wanted.as_bytes());
+        }
+        assert_eq!(
+            (pairs_below(0), pairs_below(1), pairs_below(2), pairs_below(101)),
+            (0, 0, 1, 2)
+        );
+    }
+
+    #[test]
+    fn inline_requests_are_a_line() {
+        let template = Template::inline("PING", &values("3", false));
+        assert_eq!(template.whole().unwrap().0, b"PING\r\n");
+    }
+}

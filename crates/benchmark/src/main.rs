@@ -1,0 +1,200 @@
+//! `brisk-benchmark`: reads the command line, runs what it asks for, prints the results.
+#![forbid(unsafe_code)]
+#![expect(clippy::print_stdout, reason = "the results are the output of the program")]
+
+use brisk_benchmark::ask::Asker;
+use brisk_benchmark::engine::Progress;
+use brisk_benchmark::engine::plan::{Pace, Plan, Target};
+use brisk_benchmark::options::help::HELP;
+use brisk_benchmark::options::{Format, Options, Request, parse};
+use brisk_benchmark::report::{self, HostConfiguration};
+use brisk_benchmark::{RunError, Subject, Watch, compare, run};
+use std::io::{IsTerminal, Write, stdout};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let done = match parse(std::env::args().skip(1)) {
+        Ok(Request::Help) => {
+            print!("{HELP}");
+            Ok(())
+        }
+        Ok(Request::Version) => {
+            println!("brisk-benchmark {}", env!("CARGO_PKG_VERSION"));
+            Ok(())
+        }
+        Ok(Request::Run(options)) => measure(&options),
+        Ok(Request::Compare(options)) => side_by_side(&options),
+        Err(error) => {
+            println!("{error}\n\n{HELP}");
+            return ExitCode::FAILURE;
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Measures one server, test by test.
+fn measure(options: &Options) -> Result<(), String> {
+    warn(options);
+    let target = options.target()?;
+    let host = host_configuration(&target)?;
+    let cases = options.cases()?;
+    for name in &cases.unknown_tests {
+        eprintln!("WARNING: there is no test \"{name}\".");
+    }
+    if options.fill {
+        let subject = Subject::at("server", target.clone())?;
+        subject.fill(&options.material(), options.seed)?;
+    }
+    if options.idle {
+        return idle(options, &target);
+    }
+    if options.format == Format::Csv {
+        println!("{}", report::CSV_HEAD);
+    }
+    loop {
+        for case in &cases.cases {
+            let plan = options.plan(case, target.clone());
+            one_run(options, &plan, host.as_ref()).map_err(|error| error.to_string())?;
+        }
+        if matches!(options.format, Format::Long | Format::Quiet) && options.own.is_empty() {
+            println!();
+        }
+        if !options.again {
+            return Ok(());
+        }
+    }
+}
+
+fn one_run(
+    options: &Options,
+    plan: &Plan,
+    host: Option<&HostConfiguration>,
+) -> Result<(), RunError> {
+    let shown = options.format == Format::Long || options.format == Format::Quiet;
+    let mut line = ProgressLine::new(&plan.workload.title, shown);
+    let outcome = run(plan, &mut line);
+    line.clear();
+    let outcome = outcome?;
+    match options.format {
+        Format::Long | Format::Markdown => {
+            print!("{}", report::long(&outcome, plan, options.threads, host));
+            println!();
+        }
+        Format::Quiet => println!("{}", report::quiet(&outcome)),
+        Format::Csv => println!("{}", report::csv(&outcome)),
+        Format::Json => println!("{}", report::json(&outcome)),
+    }
+    // Before what follows on the other stream.
+    let _ = stdout().flush();
+    if options.format == Format::Quiet || outcome.generator.limit.is_some() {
+        eprintln!("  {}", report::generator(&outcome).replace('\n', "\n  "));
+    }
+    if let Some(faults) = report::faults(&outcome) {
+        eprintln!("  {}", faults.replace('\n', "\n  "));
+    }
+    if outcome.mismatches > 0 {
+        return Err(RunError::Plan("the replies were not as expected".to_owned()));
+    }
+    Ok(())
+}
+
+/// Opens connections and keeps them, until the user ends the program.
+fn idle(options: &Options, target: &Target) -> Result<(), String> {
+    println!(
+        "Creating {} idle connections and waiting forever (Ctrl+C when done)",
+        options.clients
+    );
+    let material = options.material();
+    let plan = Plan {
+        pace: Pace::Idle,
+        clients: options.clients,
+        threads: options.threads.max(1),
+        ..Plan::new(material.own("idle".to_owned(), &["PING"]), target.clone())
+    };
+    struct Clients;
+    impl Watch for Clients {
+        fn progress(&mut self, progress: &Progress) {
+            print!("clients: {}\r", progress.connected);
+            let _ = stdout().flush();
+        }
+    }
+    run(&plan, &mut Clients).map(drop).map_err(|error| error.to_string())
+}
+
+fn side_by_side(options: &Options) -> Result<(), String> {
+    warn(options);
+    let shown = std::io::stderr().is_terminal();
+    let mut tell = |text: &str| {
+        if shown {
+            eprint!("\r\x1b[K{text}");
+            let _ = std::io::stderr().flush();
+        }
+    };
+    let comparison = compare::compare(options, &mut tell)?;
+    tell("");
+    print!("{}", compare::render::render(&comparison, options.format));
+    for warning in &comparison.warnings {
+        eprintln!("WARNING: {warning}");
+    }
+    for path in &options.save {
+        compare::render::save(&comparison, path)?;
+    }
+    Ok(())
+}
+
+fn warn(options: &Options) {
+    for warning in &options.warnings {
+        eprintln!("{warning}");
+    }
+}
+
+/// What the long report says of the server.
+fn host_configuration(target: &Target) -> Result<Option<HostConfiguration>, String> {
+    let asked = Asker::connect(target).and_then(|mut asker| {
+        Ok(match (asker.setting("save")?, asker.setting("appendonly")?) {
+            (Some(save), Some(append_only)) => Some(HostConfiguration { save, append_only }),
+            _ => None,
+        })
+    });
+    match asked {
+        Ok(Some(host)) => Ok(Some(host)),
+        Ok(None) => {
+            eprintln!("WARNING: Could not fetch server CONFIG");
+            Ok(None)
+        }
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// The line on a terminal that is overwritten while a run is under way.
+struct ProgressLine {
+    title: String,
+    shown: bool,
+}
+
+impl ProgressLine {
+    fn new(title: &str, shown: bool) -> ProgressLine {
+        ProgressLine { title: title.to_owned(), shown: shown && stdout().is_terminal() }
+    }
+
+    fn clear(&self) {
+        if self.shown {
+            print!("\r\x1b[K");
+        }
+    }
+}
+
+impl Watch for ProgressLine {
+    fn progress(&mut self, progress: &Progress) {
+        if self.shown {
+            print!("\r\x1b[K{}", report::progress(&self.title, progress));
+            let _ = stdout().flush();
+        }
+    }
+}

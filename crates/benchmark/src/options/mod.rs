@@ -1,0 +1,186 @@
+//! The command line: redis-benchmark's options with the same meaning, and ours.
+//!
+//! Options come first; the first word that is none begins a command of the user's, and everything
+//! after belongs to it. With `compare` in front, words that are no options are servers.
+
+mod build;
+pub mod help;
+mod parse;
+
+pub use build::{Case, Cases};
+pub use parse::parse;
+
+use crate::engine::plan::{Arrivals, OnError};
+use crate::load::keys::KeyChoice;
+use crate::load::sizes::ValueSizes;
+use crate::tls::TlsOptions;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the command line asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Request {
+    /// Print the help.
+    Help,
+    /// Print the version.
+    Version,
+    /// Measure one server.
+    Run(Box<Options>),
+    /// Compare servers.
+    Compare(Box<Options>),
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// As redis-benchmark prints them; of a comparison, an aligned table.
+    #[default]
+    Long,
+    /// `-q`
+    Quiet,
+    /// `--csv`
+    Csv,
+    /// `--json`
+    Json,
+    /// A Markdown table, of comparisons.
+    Markdown,
+}
+
+/// All options.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
+pub struct Options {
+    /// `-h`
+    pub host: String,
+    /// `-p`
+    pub port: u16,
+    /// `-s`
+    pub socket: Option<PathBuf>,
+    /// `--user`
+    pub user: Option<String>,
+    /// `-a`
+    pub password: Option<String>,
+    /// `--dbnum`
+    pub database: u32,
+    /// `-3`
+    pub resp3: bool,
+    /// `--enable-tracking`
+    pub tracking: bool,
+    /// `--tls` and its relatives.
+    pub tls: Option<TlsOptions>,
+    /// `-c`
+    pub clients: usize,
+    /// `-n`
+    pub requests: u64,
+    /// `--duration`
+    pub duration: Option<Duration>,
+    /// `--warmup`
+    pub warmup: Duration,
+    /// `--rate`
+    pub rate: Option<f64>,
+    /// `--arrivals`
+    pub arrivals: Arrivals,
+    /// `-P`; at least one.
+    pub pipelines: Vec<usize>,
+    /// `-k`
+    pub keep_alive: bool,
+    /// `--threads`; 0 as in redis-benchmark: not asked for.
+    pub threads: usize,
+    /// `-I`
+    pub idle: bool,
+    /// `-l`
+    pub again: bool,
+    /// `-t`
+    pub tests: Option<String>,
+    /// The command of the user's, word by word.
+    pub own: Vec<String>,
+    /// `-x`
+    pub last_from_stdin: bool,
+    /// `--command` with `--weight`
+    pub commands: Vec<(String, u64)>,
+    /// `--mix`
+    pub mix: Option<String>,
+    /// `-r`
+    pub keyspace: Option<u64>,
+    /// `--keys`
+    pub keys: KeyChoice,
+    /// `-d`
+    pub sizes: ValueSizes,
+    /// `--fill`
+    pub fill: bool,
+    /// `--seed`
+    pub seed: u64,
+    /// `--verify`
+    pub verify: bool,
+    /// `--count-errors`
+    pub on_error: OnError,
+    /// `-q`, `--csv`, `--json`, `--format`
+    pub format: Format,
+    /// `--precision`
+    pub precision: u8,
+    /// `--pin`, the part before the slash.
+    pub server_cpus: Vec<usize>,
+    /// `--pin`, the part after it.
+    pub load_cpus: Vec<usize>,
+    /// Of `compare`.
+    pub servers: Vec<String>,
+    /// `--rounds`
+    pub rounds: usize,
+    /// `--baseline`
+    pub baseline: Option<String>,
+    /// `--save`
+    pub save: Vec<PathBuf>,
+    /// `--syscalls`
+    pub syscalls: bool,
+    /// What the user should know, for the standard error.
+    pub warnings: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            host: "127.0.0.1".to_owned(),
+            port: crate::address::PORT_DEFAULT,
+            socket: None,
+            user: None,
+            password: None,
+            database: 0,
+            resp3: false,
+            tracking: false,
+            tls: None,
+            clients: 50,
+            requests: 100_000,
+            duration: None,
+            warmup: Duration::ZERO,
+            rate: None,
+            arrivals: Arrivals::Even,
+            pipelines: vec![1],
+            keep_alive: true,
+            threads: 0,
+            idle: false,
+            again: false,
+            tests: None,
+            own: Vec::new(),
+            last_from_stdin: false,
+            commands: Vec::new(),
+            mix: None,
+            keyspace: None,
+            keys: KeyChoice::Uniform,
+            sizes: ValueSizes::Fixed(3),
+            fill: false,
+            seed: 1,
+            verify: false,
+            on_error: OnError::Stop,
+            format: Format::Long,
+            precision: 3,
+            server_cpus: Vec::new(),
+            load_cpus: Vec::new(),
+            servers: Vec::new(),
+            rounds: 5,
+            baseline: None,
+            save: Vec::new(),
+            syscalls: false,
+            warnings: Vec::new(),
+        }
+    }
+}

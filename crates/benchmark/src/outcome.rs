@@ -1,0 +1,301 @@
+//! What a run gave: rates, latencies, errors, and what the generator itself needed.
+
+use crate::engine::Share;
+use crate::engine::plan::{Pace, Plan};
+use crate::error::RunError;
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Longest latency told apart, in ns: an hour.
+const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
+/// Most kinds of errors counted by name.
+const ERROR_KINDS_MAX: usize = 64;
+/// The share of its threads' time from which on the generator is the limit of a closed loop.
+const BUSY_LIMIT: f64 = 0.90;
+/// An open loop whose requests leave later than this (at its 99th percentile) measures itself.
+const LATENESS_NS_LIMIT: u64 = 1_000_000;
+/// An open loop that falls behind its rate by more than this part has not kept it.
+const RATE_KEPT_MIN: f64 = 0.99;
+
+/// A histogram of nanoseconds with so many significant figures.
+///
+/// # Errors
+/// The number of figures is not from 1 to 5.
+pub fn new_histogram(precision: u8) -> Result<Histogram<u64>, RunError> {
+    Histogram::new_with_bounds(1, LATENCY_NS_MAX, precision)
+        .map_err(|error| RunError::Plan(format!("precision {precision}: {error}")))
+}
+
+/// Error replies.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Errors {
+    /// All of them.
+    pub count: u64,
+    /// By their first word.
+    pub by_code: BTreeMap<String, u64>,
+    /// The first text.
+    pub first: Option<String>,
+}
+
+impl Errors {
+    pub(crate) fn add(&mut self, text: &str) {
+        self.count += 1;
+        let code = text.split(' ').next().unwrap_or_default();
+        self.count_code(code, 1);
+        self.first.get_or_insert_with(|| text.to_owned());
+    }
+
+    fn count_code(&mut self, code: &str, count: u64) {
+        let known = self.by_code.contains_key(code) || self.by_code.len() < ERROR_KINDS_MAX;
+        *self.by_code.entry(if known { code } else { "others" }.to_owned()).or_default() += count;
+    }
+
+    fn merge(&mut self, other: &Errors) {
+        self.count += other.count;
+        other.by_code.iter().for_each(|(code, &count)| self.count_code(code, count));
+        self.first = self.first.take().or_else(|| other.first.clone());
+    }
+}
+
+/// What the generator itself needed.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Generator {
+    /// Threads that sent and received.
+    pub threads: usize,
+    /// Processor time of the whole process during the measurement, user and system.
+    pub cpu_seconds: f64,
+    /// Part of the time that its threads were running, or waiting for a processor: 0 to 1.
+    pub busy: f64,
+    /// Why the figures say more about the generator, or its machine, than about the server.
+    pub limit: Option<String>,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The title of the workload.
+    pub title: String,
+    /// Requests answered.
+    pub operations: u64,
+    /// From the first request to the last reply.
+    pub seconds: f64,
+    /// Latencies in ns, one per request. Closed loop: from the sending of its batch to the arrival
+    /// of its reply. Open loop: from when it was due.
+    pub latency: Histogram<u64>,
+    /// Open loop: by how much requests left later than they were due while a connection was free.
+    pub lateness: Histogram<u64>,
+    /// Error replies, where they do not end the run.
+    pub errors: Errors,
+    /// Replies that were not as expected, if they were verified.
+    pub mismatches: u64,
+    /// The first of them, in words.
+    pub first_mismatch: Option<String>,
+    /// What it cost here.
+    pub generator: Generator,
+    /// What else should be known.
+    pub notes: Vec<String>,
+    /// Requests per second asked for, of an open loop.
+    pub rate_asked: Option<f64>,
+}
+
+impl Outcome {
+    pub(crate) fn new(plan: &Plan) -> Result<Outcome, RunError> {
+        Ok(Outcome {
+            title: plan.workload.title.clone(),
+            operations: 0,
+            seconds: 0.0,
+            latency: new_histogram(plan.precision)?,
+            lateness: new_histogram(plan.precision)?,
+            errors: Errors::default(),
+            mismatches: 0,
+            first_mismatch: None,
+            generator: Generator { threads: plan.threads, ..Generator::default() },
+            notes: Vec::new(),
+            rate_asked: match plan.pace {
+                Pace::Open { rate, .. } => Some(rate),
+                Pace::Closed | Pace::Idle => None,
+            },
+        })
+    }
+
+    pub(crate) fn add(&mut self, share: &Share) {
+        self.operations += share.operations;
+        // They have the same bounds, so this cannot fail.
+        let _ = self.latency.add(&share.latency);
+        let _ = self.lateness.add(&share.lateness);
+        self.errors.merge(&share.errors);
+        self.mismatches += share.mismatches;
+        self.first_mismatch = self.first_mismatch.take().or_else(|| share.first_mismatch.clone());
+        let busy = (share.cpu_ns + share.delay_ns) as f64 / 1e9 / self.seconds.max(1e-9);
+        self.generator.busy += busy.min(1.0) / self.generator.threads as f64;
+    }
+
+    /// Finds out whether the generator was the limit.
+    pub(crate) fn judge_generator(&mut self) {
+        let generator = &self.generator;
+        let late = self.lateness.value_at_quantile(0.99);
+        let kept = self.rate_asked.is_none_or(|rate| self.rate() >= RATE_KEPT_MIN * rate);
+        let busy = generator.busy >= BUSY_LIMIT;
+        let percent = generator.busy * 100.0;
+        self.generator.limit = if self.rate_asked.is_none() && busy {
+            Some(format!(
+                "its threads were busy {percent:.0} % of the time, so the server may be faster \
+                 than this; try more --threads"
+            ))
+        } else if self.rate_asked.is_some() && !kept && busy {
+            Some(format!(
+                "it fell behind the rate with its threads busy {percent:.0} % of the time; try \
+                 more --threads"
+            ))
+        } else if self.rate_asked.is_some() && late > LATENESS_NS_LIMIT {
+            Some(format!(
+                "1 % of the requests left more than {:.1} ms late, though a connection was free",
+                late as f64 / 1e6
+            ))
+        } else {
+            None
+        };
+    }
+
+    /// Requests per second.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.operations as f64 / self.seconds } else { 0.0 }
+    }
+
+    /// Processor time of the generator per request, in µs.
+    #[must_use]
+    pub fn generator_us(&self) -> f64 {
+        self.generator.cpu_seconds * 1e6 / (self.operations.max(1)) as f64
+    }
+
+    /// The figures, without the histograms behind them.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        Summary {
+            title: self.title.clone(),
+            operations: self.operations,
+            seconds: self.seconds,
+            rate: self.rate(),
+            rate_asked: self.rate_asked,
+            latency_ms: Latency::of(&self.latency),
+            late_ms: self.rate_asked.map(|_| Latency::of(&self.lateness)),
+            errors: self.errors.clone(),
+            mismatches: self.mismatches,
+            generator_us: self.generator_us(),
+            generator: self.generator.clone(),
+            notes: self.notes.clone(),
+        }
+    }
+}
+
+/// An outcome in figures.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// The title of the workload.
+    pub title: String,
+    /// Requests answered.
+    pub operations: u64,
+    /// From the first request to the last reply.
+    pub seconds: f64,
+    /// Requests per second.
+    pub rate: f64,
+    /// Of an open loop.
+    pub rate_asked: Option<f64>,
+    /// Latencies, ms.
+    pub latency_ms: Latency,
+    /// Of an open loop: how late requests left, ms.
+    pub late_ms: Option<Latency>,
+    /// Error replies.
+    pub errors: Errors,
+    /// Replies that were not as expected.
+    pub mismatches: u64,
+    /// Processor time of the generator per request, µs.
+    pub generator_us: f64,
+    /// What it cost here.
+    pub generator: Generator,
+    /// What else should be known.
+    pub notes: Vec<String>,
+}
+
+/// Percentiles of a histogram, in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[expect(missing_docs, reason = "percentiles are named after themselves")]
+pub struct Latency {
+    pub avg: f64,
+    pub min: f64,
+    pub p50: f64,
+    pub p90: f64,
+    pub p95: f64,
+    pub p99: f64,
+    pub p99_9: f64,
+    pub p99_99: f64,
+    pub max: f64,
+}
+
+impl Latency {
+    /// Of a histogram of ns; zeros if it is empty.
+    #[must_use]
+    pub fn of(histogram: &Histogram<u64>) -> Latency {
+        if histogram.is_empty() {
+            return Latency::default();
+        }
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let at = |quantile| ms(histogram.value_at_quantile(quantile));
+        Latency {
+            avg: histogram.mean() / 1e6,
+            min: ms(histogram.min()),
+            p50: at(0.5),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            p99_9: at(0.999),
+            p99_99: at(0.9999),
+            max: ms(histogram.max()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_of_known_values() {
+        let mut histogram = new_histogram(3).unwrap();
+        (1..=10_000u64).for_each(|i| histogram.record(i * 1_000_000).unwrap());
+        let latency = Latency::of(&histogram);
+        let near = |got: f64, wanted: f64| (got - wanted).abs() <= wanted / 1000.0;
+        for (got, wanted) in [
+            (latency.min, 1.0),
+            (latency.avg, 5000.5),
+            (latency.p50, 5000.0),
+            (latency.p90, 9000.0),
+            (latency.p95, 9500.0),
+            (latency.p99, 9900.0),
+            (latency.p99_9, 9990.0),
+            (latency.p99_99, 9999.0),
+            (latency.max, 10_000.0),
+        ] {
+            assert!(near(got, wanted), "{got} instead of {wanted}");
+        }
+        assert_eq!(Latency::of(&new_histogram(3).unwrap()), Latency::default());
+    }
+
+    #[test]
+    fn errors_are_counted_by_their_first_word_and_kinds_are_bounded() {
+        let mut errors = Errors::default();
+        errors.add("WRONGTYPE Operation");
+        errors.add("WRONGTYPE again");
+        (0..200).for_each(|i| errors.add(&format!("E{i} x")));
+        assert_eq!(errors.count, 202);
+        assert_eq!(errors.by_code["WRONGTYPE"], 2);
+        assert!(errors.by_code.len() <= ERROR_KINDS_MAX + 1);
+        assert_eq!(errors.by_code.values().sum::<u64>(), 202);
+        assert_eq!(errors.first.as_deref(), Some("WRONGTYPE Operation"));
+        let mut all = Errors::default();
+        all.merge(&errors);
+        assert_eq!((all.count, all.by_code["WRONGTYPE"]), (202, 2));
+    }
+}

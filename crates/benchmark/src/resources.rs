@@ -1,0 +1,266 @@
+//! What processes and the machine use, from `/proc`.
+
+use crate::address::Address;
+use serde::Serialize;
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+
+/// Length of a tick of `/proc/*/stat`, fixed by the kernel's interface.
+const TICK_NS: u64 = 10_000_000;
+/// Size of a page of `/proc/*/statm` where nothing else is known.
+const PAGE_BYTES: u64 = 4096;
+
+/// What a process has used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Processor time of all threads, user and system, in ns: exact where the scheduler keeps an
+    /// account, else in ticks of 10 ms.
+    pub cpu_ns: u64,
+    /// The part in user mode, in ticks of 10 ms.
+    pub user_ns: u64,
+    /// The part in the kernel, likewise.
+    pub system_ns: u64,
+    /// Times it waited for something.
+    pub voluntary_switches: u64,
+    /// Times another process was let before it.
+    pub involuntary_switches: u64,
+    /// Memory it holds now.
+    pub rss_bytes: u64,
+}
+
+impl Usage {
+    /// Of a process; `None` if there is none of this id, or it is not ours to look at. O(threads).
+    #[must_use]
+    pub fn of(pid: u32) -> Option<Usage> {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name in parentheses may contain anything; fields are counted after it.
+        let fields: Vec<&str> = stat.rsplit(") ").next()?.split(' ').collect();
+        let tick = |i: usize| fields.get(i).and_then(|word| word.parse::<u64>().ok());
+        let (user_ns, system_ns) = (tick(11)? * TICK_NS, tick(12)? * TICK_NS);
+        let statm = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+        let pages: u64 = statm.split(' ').nth(1)?.parse().ok()?;
+        let mut usage =
+            Usage { user_ns, system_ns, rss_bytes: pages * PAGE_BYTES, ..Usage::default() };
+        for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+            usage.add_thread(&task.path());
+        }
+        if usage.cpu_ns == 0 {
+            usage.cpu_ns = user_ns + system_ns;
+        }
+        Some(usage)
+    }
+
+    fn add_thread(&mut self, task: &Path) {
+        // A thread may end between the listing and here; then its figures are gone.
+        let schedstat = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+        let first = schedstat.split(' ').next().and_then(|word| word.parse::<u64>().ok());
+        self.cpu_ns += first.unwrap_or(0);
+        let status = fs::read_to_string(task.join("status")).unwrap_or_default();
+        let figure = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        self.voluntary_switches += figure("voluntary_ctxt_switches:");
+        self.involuntary_switches += figure("nonvoluntary_ctxt_switches:");
+    }
+}
+
+/// What all processors have done so far, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Machine {
+    total: u64,
+    idle: u64,
+    steal: u64,
+}
+
+/// How much of the machine went elsewhere during a measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Noise {
+    /// Part of all processor time that the hypervisor gave to others: 0 to 1.
+    pub steal: f64,
+    /// Processors' worth of work by processes that have no part in the measurement.
+    pub others: f64,
+}
+
+impl Noise {
+    /// A hundredth of the time stolen is noticeable.
+    const STEAL_LIMIT: f64 = 0.01;
+    /// So is a tenth of a processor's work.
+    const OTHERS_LIMIT: f64 = 0.1;
+
+    /// Whether figures should be doubted.
+    #[must_use]
+    pub fn is_loud(&self) -> bool {
+        self.steal > Self::STEAL_LIMIT || self.others > Self::OTHERS_LIMIT
+    }
+
+    /// The louder of two, in each respect.
+    #[must_use]
+    pub const fn max(self, other: Noise) -> Noise {
+        Noise { steal: self.steal.max(other.steal), others: self.others.max(other.others) }
+    }
+}
+
+impl Machine {
+    /// Now.
+    #[must_use]
+    pub fn now() -> Option<Machine> {
+        let stat = fs::read_to_string("/proc/stat").ok()?;
+        let line = stat.lines().next()?.strip_prefix("cpu ")?;
+        let ticks: Vec<u64> =
+            line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        // user nice system idle iowait irq softirq steal; guests are part of user.
+        let (idle, steal) = (ticks.get(3)? + ticks.get(4)?, *ticks.get(7)?);
+        Some(Machine { total: ticks.iter().take(8).sum(), idle, steal })
+    }
+
+    /// What happened since `before`, of which `part_ns` of processor time took part.
+    #[must_use]
+    pub fn noise_since(&self, before: &Machine, part_ns: u64, seconds: f64) -> Noise {
+        let total = self.total.saturating_sub(before.total).max(1) as f64;
+        let steal = self.steal.saturating_sub(before.steal) as f64;
+        let idle = self.idle.saturating_sub(before.idle) as f64;
+        let worked_seconds = (total - idle - steal) * TICK_NS as f64 / 1e9;
+        let others = (worked_seconds - part_ns as f64 / 1e9).max(0.0) / seconds.max(1e-9);
+        Noise { steal: steal / total, others }
+    }
+}
+
+/// The machine and its kernel, in a line.
+#[must_use]
+pub fn machine_line() -> String {
+    let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map_or("unknown processor", |(_, model)| model);
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let kib: u64 = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{cpus} x {model}, {} GiB, Linux {}", (kib + (1 << 19)) >> 20, kernel.trim())
+}
+
+/// The process that listens at a local address, as far as it may be seen. O(open descriptors of the
+/// machine).
+#[must_use]
+pub fn listener_of(address: &Address) -> Option<u32> {
+    if !address.is_local() {
+        return None;
+    }
+    let inodes = match address {
+        Address::Tcp { resolved, .. } => listening_inodes(resolved.ip(), resolved.port()),
+        Address::Unix(path) => unix_inodes(path),
+    };
+    if inodes.is_empty() {
+        return None;
+    }
+    let wanted: Vec<String> = inodes.iter().map(|inode| format!("socket:[{inode}]")).collect();
+    let holds = |pid: u32| {
+        let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+        entries.flatten().any(|entry| {
+            let link = fs::read_link(entry.path()).unwrap_or_default();
+            wanted.iter().any(|socket| link.as_os_str() == socket.as_str())
+        })
+    };
+    let pids = fs::read_dir("/proc").ok()?.flatten();
+    pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(|&pid| holds(pid))
+}
+
+/// Inodes of the sockets that listen on this port at this address or at all.
+fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
+    const LISTEN: &str = "0A";
+    let mut inodes = Vec::new();
+    for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+        let text = fs::read_to_string(table).unwrap_or_default();
+        for line in text.lines().skip(1) {
+            let fields: Vec<&str> = line.split_whitespace().collect();
+            let (Some(local), Some(state), Some(inode)) =
+                (fields.get(1), fields.get(3), fields.get(9))
+            else {
+                continue;
+            };
+            let Some((host, hex_port)) = local.rsplit_once(':') else { continue };
+            let fits = host.bytes().all(|digit| digit == b'0') || is_address(host, ip);
+            if *state == LISTEN && fits && u16::from_str_radix(hex_port, 16) == Ok(port) {
+                inodes.extend(inode.parse::<u64>());
+            }
+        }
+    }
+    inodes
+}
+
+/// Whether the kernel's spelling (words of 32 bits in the order of this machine) means this address.
+fn is_address(hex: &str, ip: IpAddr) -> bool {
+    let spelled = |bytes: &[u8]| -> String {
+        let words = bytes.as_chunks::<4>().0.iter();
+        words.map(|&word| format!("{:08X}", u32::from_ne_bytes(word))).collect()
+    };
+    match ip {
+        IpAddr::V4(ip) => {
+            hex == spelled(&ip.octets()) || hex == spelled(&ip.to_ipv6_mapped().octets())
+        }
+        IpAddr::V6(ip) => hex == spelled(&ip.octets()),
+    }
+}
+
+fn unix_inodes(path: &Path) -> Vec<u64> {
+    let whole = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let is_it = |name: &&&str| Path::new(**name) == path || Path::new(**name) == whole;
+    // The flag of sockets that listen.
+    const LISTENS: u64 = 0x10000;
+    let inode = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let listens = u64::from_str_radix(fields.get(3)?, 16).ok()? & LISTENS != 0;
+        fields.get(7).filter(is_it).filter(|_| listens)?;
+        fields.get(6)?.parse().ok()
+    };
+    text.lines().skip(1).filter_map(inode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn this_process_uses_something_and_listens_where_it_listens() {
+        let usage = Usage::of(std::process::id()).unwrap();
+        assert!(usage.rss_bytes > 100_000 && usage.voluntary_switches > 0, "{usage:?}");
+        assert_eq!(Usage::of(u32::MAX), None);
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = Address::parse(&listener.local_addr().unwrap().to_string()).unwrap();
+        assert_eq!(listener_of(&address), Some(std::process::id()));
+        drop(listener);
+        assert_eq!(listener_of(&address), None);
+        assert_eq!(listener_of(&Address::parse("192.0.2.1:80").unwrap()), None);
+
+        let name = format!("brisk-benchmark-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let listener = UnixListener::bind(&path).unwrap();
+        assert_eq!(listener_of(&Address::Unix(path.clone())), Some(std::process::id()));
+        drop(listener);
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn what_did_not_take_part_is_noise() {
+        let before = Machine { total: 1000, idle: 500, steal: 0 };
+        let after = Machine { total: 1200, idle: 600, steal: 10 };
+        // Two processors for a second: 200 ticks, of which 90 were work.
+        let noise = after.noise_since(&before, 400_000_000, 1.0);
+        assert!((noise.steal - 0.05).abs() < 1e-9 && (noise.others - 0.5).abs() < 1e-9);
+        assert!(noise.is_loud());
+        let quiet = after.noise_since(&before, 900_000_000, 1.0);
+        assert!((quiet.others).abs() < 1e-9);
+        assert!(Machine::now().is_some());
+        assert!(machine_line().contains("Linux "));
+    }
+}
