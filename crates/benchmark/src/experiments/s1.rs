@@ -1,0 +1,44 @@
+//! S1: what it costs to let a client go while thousands are connected.
+
+use super::finding::Figure;
+use super::stage::{Stage, measure};
+use super::{Experiment, Found};
+use crate::engine::plan::{End, Plan};
+use crate::load::Material;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "s1",
+    title: "8,000 clients with a connection per request",
+    what: "8,000 clients send GETs, each over a connection of its own (100,000 in full, 24,000 short), \
+           as `-k 0 -t get -c 8000`. The article's server did 10,065 requests/s with a longest latency \
+           of 969 ms while it searched a list for each client that left, and the figures shown after \
+           that was mended. Latencies include connecting.",
+    run,
+};
+
+const CLIENTS: usize = 8000;
+
+fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
+    let rows = stage.turns(
+        &[],
+        |_, _| Ok(()),
+        |subject, size| {
+            let workload = Material::default().own("GET".to_owned(), &["GET", "key"]);
+            let plan = Plan {
+                clients: CLIENTS,
+                keep_alive: false,
+                end: End::Requests(size.pick(24_000, 100_000)),
+                ..size.plan(workload, &subject.target)
+            };
+            let measured = measure(&plan, subject)?;
+            let latency = &measured.summary.latency_ms;
+            Ok(vec![
+                Figure::more("throughput", "requests/s", measured.summary.rate).article(13_823.0),
+                Figure::less("latency, p50", "ms", latency.p50),
+                Figure::less("latency, longest", "ms", latency.max).article(431.0),
+                Figure::less("server CPU", "us/connection", measured.cpu_us),
+            ])
+        },
+    )?;
+    Ok(rows.into())
+}
