@@ -1,16 +1,11 @@
 //! I1: what INFO costs while thousands of clients are connected and do nothing.
 
+use super::crowd::Crowd;
 use super::finding::{Better, Figure, Row};
-use super::stage::{Stage, connect, info, measure};
+use super::stage::{Stage, measure};
 use super::{Experiment, Found};
-use crate::address::Address;
-use crate::engine::allow_descriptors;
 use crate::engine::plan::{End, Plan};
 use crate::load::Material;
-use crate::subject::Subject;
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "i1",
@@ -21,11 +16,6 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 const IDLE: usize = 9999;
-/// Open files besides the idle clients.
-const DESCRIPTORS_BESIDE: usize = 64;
-/// How long the server may take until it has seen all clients.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let mut rows = stage.turns(
         &[],
@@ -63,39 +53,4 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         );
     }
     Ok(rows.into())
-}
-
-/// Connections that say nothing.
-enum Crowd {
-    Tcp(#[expect(dead_code, reason = "held open")] Vec<TcpStream>),
-    Unix(#[expect(dead_code, reason = "held open")] Vec<UnixStream>),
-}
-
-impl Crowd {
-    /// Connects so many, and waits until the server has seen them.
-    fn connect(subject: &Subject, count: usize) -> Result<Crowd, String> {
-        allow_descriptors(count + DESCRIPTORS_BESIDE).map_err(|error| error.to_string())?;
-        let told = |error: std::io::Error| format!("an idle client: {error}");
-        let crowd = match &subject.target.address {
-            Address::Tcp { resolved, .. } => {
-                let all = (0..count).map(|_| TcpStream::connect(resolved));
-                Crowd::Tcp(all.collect::<Result<_, _>>().map_err(told)?)
-            }
-            Address::Unix(path) => {
-                let all = (0..count).map(|_| UnixStream::connect(path));
-                Crowd::Unix(all.collect::<Result<_, _>>().map_err(told)?)
-            }
-        };
-        let mut asker = connect(subject)?;
-        let begun = Instant::now();
-        loop {
-            let seen = info(&mut asker, "clients", "connected_clients")?;
-            if seen.parse::<usize>().is_ok_and(|seen| seen > count) {
-                return Ok(crowd);
-            }
-            if begun.elapsed() > PATIENCE {
-                return Err(format!("of {count} idle clients the server has seen {seen}"));
-            }
-        }
-    }
 }

@@ -10,8 +10,8 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m6",
     title: "Allocators and fragmentation",
     what: "200 lists of a million numbers, and 3,000 lists of 800 items of 2.5 kB, both with fewer \
-           elements as --scale says (a twentieth, or a hundredth short): memory of the process over \
-           `used_memory`, and what it still takes when nine of ten lists are deleted. The article's \
+           elements as --scale says (a twentieth, or a hundredth short): growth of the process over that \
+           of `used_memory`, and what is left of it when nine of ten lists are deleted. The article's \
            figures are of jemalloc; with libc they were 33 % and 1 %. Servers built with other \
            allocators can be named with --servers.",
     run,
@@ -47,17 +47,21 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
                 reason = "the scale is positive and bounded"
             )]
             let items = ((lists.items as f64 * size.scale) as usize).max(1);
+            let empty = Look::now(subject, &mut asker)?;
             lists.fill(&mut Filler::new(subject)?, items)?;
-            let full = Look::now(subject, &mut asker)?;
+            let full = Look::now(subject, &mut asker)?.beyond(&empty);
             for i in (0..lists.count).filter(|i| i % 10 != 0) {
                 ask(&mut asker, &["DEL", &key(i)])?;
             }
-            let thinned = Look::now(subject, &mut asker)?;
+            let thinned = Look::now(subject, &mut asker)?.beyond(&empty);
+            ask(&mut asker, &["MEMORY", "PURGE"])?;
+            let purged = Look::now(subject, &mut asker)?.beyond(&empty);
             let what = lists.what;
-            let percent = full.beyond_percent();
+            let mib = |rss: Option<f64>| rss.map(|rss| rss / MIB);
+            let percent = full.rss.map(|rss| (rss / full.used - 1.0) * 100.0);
             Ok(vec![
                 Figure::less(format!("{what}: used_memory"), "MiB", full.used / MIB),
-                Figure::less(format!("{what}: process"), "MiB", full.rss.map(|rss| rss / MIB)),
+                Figure::less(format!("{what}: process"), "MiB", mib(full.rss)),
                 Figure::less(format!("{what}: process beyond used_memory"), "%", percent)
                     .article(lists.article_percent),
                 Figure::less(
@@ -68,7 +72,12 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
                 Figure::less(
                     format!("{what}: process, nine of ten deleted"),
                     "MiB",
-                    thinned.rss.map(|rss| rss / MIB),
+                    mib(thinned.rss),
+                ),
+                Figure::less(
+                    format!("{what}: process, after MEMORY PURGE"),
+                    "MiB",
+                    mib(purged.rss),
                 ),
             ])
         })?);
@@ -87,8 +96,10 @@ impl Look {
         Ok(Look { used: used_bytes(asker)?, rss })
     }
 
-    fn beyond_percent(&self) -> Option<f64> {
-        Some((self.rss? / self.used - 1.0) * 100.0)
+    /// Without what it took when it was empty.
+    fn beyond(&self, empty: &Look) -> Look {
+        let rss = self.rss.zip(empty.rss).map(|(rss, empty)| rss - empty);
+        Look { used: self.used - empty.used, rss }
     }
 }
 

@@ -21,10 +21,39 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const STRING_BYTES: usize = 64 << 20;
 const APPENDED_TO: usize = 100_000;
 
+type Write = fn(&mut Filler, usize) -> Result<(), String>;
+
+/// How the same is named and written.
+const LAYOUTS: [(&str, Write); 4] = [
+    ("long names", |filler, i| {
+        filler.add(&["SET", &format!("application:customer:profile:nickname:{i}"), "short"])
+    }),
+    ("short names", |filler, i| filler.add(&["SET", &format!("a:c:n:{i}"), "short"])),
+    ("values as JSON", |filler, i| {
+        let value = format!(
+            "{{\"name\":\"user {i}\",\"points\":{},\"city\":\"Springfield\",\"active\":true}}",
+            i % 1000
+        );
+        filler.add(&["SET", &format!("u:{i}"), &value])
+    }),
+    ("values as a line of fields", |filler, i| {
+        let value = format!("user {i}|{}|Springfield|1", i % 1000);
+        filler.add(&["SET", &format!("u:{i}"), &value])
+    }),
+];
+
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
-    let rows = stage.alone(&[], |subject, size, _| {
-        let mut figures = memory(subject, size.pick(20_000, 100_000))?;
-        figures.extend(appending(subject)?);
+    let mut rows = Vec::new();
+    for (what, write) in LAYOUTS {
+        rows.extend(stage.alone(&[], |subject, size, _| {
+            let keys = size.pick(20_000, 100_000);
+            let bytes =
+                growth_bytes(subject, |filler| (0..keys).try_for_each(|i| write(filler, i)))?;
+            Ok(vec![Figure::less(what, "bytes/key", bytes / keys as f64)])
+        })?);
+    }
+    rows.extend(stage.alone(&[], |subject, size, _| {
+        let mut figures = appending(subject)?;
         let end = (STRING_BYTES - 1).to_string();
         let end_bit = (STRING_BYTES * 8 - 1).to_string();
         ask(&mut connect(subject)?, &["SETRANGE", "bits", &end, "x"])?;
@@ -44,38 +73,8 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             figures.push(Figure::less(format!("{what}: server CPU"), "us/request", cpu));
         }
         Ok(figures)
-    })?;
+    })?);
     Ok(rows.into())
-}
-
-fn memory(subject: &Subject, keys: usize) -> Result<Vec<Figure>, String> {
-    let mut asker = connect(subject)?;
-    let mut figures = Vec::new();
-    type Write = fn(&mut Filler, usize) -> Result<(), String>;
-    let layouts: [(&str, Write); 4] = [
-        ("long names", |filler, i| {
-            filler.add(&["SET", &format!("application:customer:profile:nickname:{i}"), "short"])
-        }),
-        ("short names", |filler, i| filler.add(&["SET", &format!("a:c:n:{i}"), "short"])),
-        ("values as JSON", |filler, i| {
-            let value = format!(
-                "{{\"name\":\"user {i}\",\"points\":{},\"city\":\"Springfield\",\"active\":true}}",
-                i % 1000
-            );
-            filler.add(&["SET", &format!("u:{i}"), &value])
-        }),
-        ("values as a line of fields", |filler, i| {
-            let value = format!("user {i}|{}|Springfield|1", i % 1000);
-            filler.add(&["SET", &format!("u:{i}"), &value])
-        }),
-    ];
-    for (what, write) in layouts {
-        ask(&mut asker, &["FLUSHALL", "SYNC"])?;
-        let bytes = growth_bytes(subject, |filler| (0..keys).try_for_each(|i| write(filler, i)))?;
-        figures.push(Figure::less(what, "bytes/key", bytes / keys as f64));
-    }
-    ask(&mut asker, &["FLUSHALL", "SYNC"])?;
-    Ok(figures)
 }
 
 fn appending(subject: &Subject) -> Result<Vec<Figure>, String> {

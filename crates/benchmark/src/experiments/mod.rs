@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `finding` | the results as data |
 //! | `stage` | the servers, fresh for each experiment; filling; looking at them |
+//! | `crowd` | idle clients |
 //! | `render` | tables, Markdown, JSON |
 //! | `s1` … `m8` | one experiment each, named after the requirement (`docs/requirements.md`) |
 //!
 //! An experiment is a constant: a name, what it is about, and a function that makes rows and plots.
 
+mod crowd;
 pub mod finding;
 mod i1;
 mod m1;

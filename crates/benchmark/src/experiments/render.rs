@@ -1,6 +1,6 @@
 //! Findings as aligned tables, Markdown and JSON.
 
-use super::finding::{Finding, Row, Verdict};
+use super::finding::{Better, Finding, Row, Verdict};
 use crate::compare::ServerInfo;
 use crate::html::Report;
 
@@ -22,6 +22,7 @@ pub fn cells(row: &Row) -> Vec<String> {
     let mut cells = vec![shown(row.article)];
     cells.extend(row.values.iter().map(|&value| shown(value)));
     let ratio = |server| match row.ratio(server) {
+        Some(ratio) if row.better == Better::Neither => format!("{ratio:.2}"),
         Some(ratio) => format!("{ratio:.2}{}", mark(row.better.verdict(ratio))),
         None => "-".to_owned(),
     };

@@ -67,7 +67,7 @@ impl Stage<'_> {
     fn start(&mut self, index: usize, settings: &[(&str, &str)]) -> Result<Guest, String> {
         let spec = &self.specs[index];
         (self.tell)(&format!("{}: starting", spec.name));
-        let guest = Guest { subject: start(spec, self.server_cpus)?, before: Vec::new() };
+        let guest = Guest { subject: start(spec, self.server_cpus)?, before: None };
         guest.prepared(settings).map_err(|error| format!("{}: {error}", spec.name))
     }
 
@@ -147,7 +147,8 @@ pub(super) fn start(spec: &SubjectSpec, cpus: &[usize]) -> Result<Subject, Strin
 /// A server during an experiment. One that was there before gets its settings back and is emptied.
 struct Guest {
     subject: Subject,
-    before: Vec<(String, String)>,
+    /// Settings to be restored; none before the server was found empty, as until then it is not ours.
+    before: Option<Vec<(String, String)>>,
 }
 
 impl Guest {
@@ -158,11 +159,12 @@ impl Guest {
                         give a command that starts a server instead"
                 .to_owned());
         }
+        let restored = self.before.insert(Vec::new());
         for &(name, value) in SETTINGS.iter().chain(settings) {
             if !self.subject.is_own()
                 && let Some(before) = asker.setting(name).map_err(|error| error.to_string())?
             {
-                self.before.push((name.to_owned(), before));
+                restored.push((name.to_owned(), before));
             }
             ask(&mut asker, &["CONFIG", "SET", name, value])?;
         }
@@ -172,13 +174,11 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        if self.subject.is_own() {
-            return;
-        }
+        let Some(before) = self.before.take().filter(|_| !self.subject.is_own()) else { return };
         // The server may be gone; then there is nothing to restore.
         if let Ok(mut asker) = connect(&self.subject) {
             let _ = asker.ask(&["FLUSHALL"]);
-            for (name, value) in &self.before {
+            for (name, value) in &before {
                 let _ = asker.ask(&["CONFIG", "SET", name, value]);
             }
         }
