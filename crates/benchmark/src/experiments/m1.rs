@@ -4,6 +4,7 @@ use super::finding::Figure;
 use super::stage::{Filler, Stage, ask, connect, growth_bytes};
 use super::{Experiment, Found};
 use crate::ask::text_of;
+use std::collections::BTreeMap;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m1",
@@ -70,16 +71,21 @@ const CASES: [Case; 12] = [
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
+    let mut encodings: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for case in &CASES {
         // What an earlier case left behind would be counted with this one's.
         let settings: Vec<(&str, &str)> = case.setting.into_iter().collect();
-        rows.extend(stage.alone(&settings, |subject, size, notes| {
+        rows.extend(stage.alone(&settings, |subject, size, _| {
             let elements = size.pick(20_000, 200_000);
             let bytes = growth_bytes(subject, |filler| case.fill(filler, elements))?;
             let encoding = text_of(&ask(&mut connect(subject)?, &["OBJECT", "ENCODING", "key:0"])?);
-            notes.push(format!("{}: {}", case.what, encoding.unwrap_or_default()));
+            let of_server = encodings.entry(subject.name.clone()).or_default();
+            of_server.push(format!("{} {}", case.what, encoding.unwrap_or_default()));
             Ok(vec![Figure::less(case.what, "bytes/element", bytes / elements as f64)])
         })?);
+    }
+    for (server, encodings) in encodings {
+        stage.notes.push(format!("{server}: {}", encodings.join("; ")));
     }
     Ok(rows.into())
 }

@@ -174,7 +174,7 @@ impl Report {
             escaped(&finding.name),
             escaped(&finding.name.to_uppercase()),
             escaped(&finding.title),
-            escaped(&finding.what)
+            prose(&finding.what)
         );
         if !finding.rows.is_empty() {
             text += &table(&finding.rows, &self.servers);
@@ -268,6 +268,15 @@ fn escaped(text: &str) -> String {
         }
     }
     out
+}
+
+/// Escaped text; what stands between backquotes is code.
+fn prose(text: &str) -> String {
+    let parts = text.split('`').enumerate().map(|(i, part)| match i % 2 {
+        0 => escaped(part),
+        _ => format!("<code>{}</code>", escaped(part)),
+    });
+    parts.collect()
 }
 
 #[cfg(test)]
