@@ -40,7 +40,7 @@ pub(super) fn section(comparison: &Comparison) -> String {
 fn conditions(comparison: &Comparison) -> String {
     let conditions = &comparison.conditions;
     let mut parts = vec![
-        format!("medians of {} rounds", conditions.rounds),
+        format!("Medians of {} rounds", conditions.rounds),
         format!("{} clients", conditions.clients),
     ];
     parts.extend(conditions.requests.map(|requests| format!("{requests} requests per round")));
@@ -52,7 +52,7 @@ fn conditions(comparison: &Comparison) -> String {
     }
     format!(
         "{}. Ratios are to {}, with the interval that holds them in 95 of 100 repetitions; better and \
-         worse are what this interval excludes 1 from.",
+         worse are said where this interval does not hold 1.",
         parts.join(", "),
         comparison.servers[comparison.baseline].name
     )

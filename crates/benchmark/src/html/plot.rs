@@ -85,7 +85,7 @@ pub(super) fn lines_at(plot: &Plot, places: &Places) -> String {
     // Computed lines lie below, so that they do not hide what was measured.
     for computed in [true, false] {
         for line in plot.lines.iter().filter(|line| line.computed == computed) {
-            svg += &curve(line, &frame, plot);
+            svg += &curve(line, &frame, plot, places);
         }
     }
     figure_of(&plot.title, &legend(&plot.lines), HEIGHT, &svg)
@@ -99,7 +99,7 @@ fn figure_of(title: &str, legend: &str, height: f64, svg: &str) -> String {
     )
 }
 
-fn curve(line: &Line, frame: &Frame, plot: &Plot) -> String {
+fn curve(line: &Line, frame: &Frame, plot: &Plot, places: &Places) -> String {
     let colour = colour(line.server);
     let at: Vec<String> = line
         .points
@@ -119,11 +119,17 @@ fn curve(line: &Line, frame: &Frame, plot: &Plot) -> String {
             escaped(&line.name),
             figure(y),
             escaped(&plot.y),
-            short(x),
+            escaped(&label_of(places, x)),
             escaped(&plot.x)
         );
     }
     svg
+}
+
+/// What a place is called on the axis.
+fn label_of(places: &Places, x: f64) -> String {
+    let named = places.iter().find(|(place, _)| place.total_cmp(&x).is_eq());
+    named.map_or_else(|| short(x), |(_, label)| label.clone())
 }
 
 fn legend(lines: &[Line]) -> String {

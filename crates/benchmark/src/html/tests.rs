@@ -116,6 +116,7 @@ fn every_figure_of_the_data_stands_in_the_page() {
     let report = report();
     let html = report.html();
     let shown = |text: String| assert!(html.contains(&text), "{text}");
+    shown("b: 3.25 ms at 99 percentile".to_owned());
     for finding in &report.experiments {
         for row in &finding.rows {
             for value in row.values.iter().chain([&row.article]).flatten() {
