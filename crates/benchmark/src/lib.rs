@@ -14,6 +14,9 @@
 //! | [`options`], [`report`] | redis-benchmark's command line and output |
 //! | [`subject`], [`resources`] | servers, and what they and the machine use |
 //! | [`compare`] | several servers in turns |
+//! | [`experiments`] | what the articles measured |
+//! | [`html`] | the report as a page |
+//! | [`delay`] | a proxy that simulates a distant network |
 //! | [`address`], [`ask`], [`tls`], [`clock`], [`error`] | what these need |
 #![forbid(unsafe_code)]
 
@@ -21,8 +24,11 @@ pub mod address;
 pub mod ask;
 pub mod clock;
 pub mod compare;
+pub mod delay;
 pub mod engine;
 pub mod error;
+pub mod experiments;
+pub mod html;
 pub mod load;
 pub mod options;
 pub mod outcome;

@@ -3,13 +3,20 @@
 #![expect(clippy::print_stdout, reason = "the results are the output of the program")]
 
 use brisk_benchmark::ask::Asker;
+use brisk_benchmark::compare::ServerInfo;
+use brisk_benchmark::delay::{DelayPlan, DelayProxy};
 use brisk_benchmark::engine::Progress;
 use brisk_benchmark::engine::plan::{Pace, Plan, Target};
+use brisk_benchmark::experiments::finding::Finding;
+use brisk_benchmark::experiments::{self, EXPERIMENTS};
+use brisk_benchmark::html::Report;
+use brisk_benchmark::options::experiments::ExperimentOptions;
 use brisk_benchmark::options::help::HELP;
 use brisk_benchmark::options::{Format, Options, Request, parse};
 use brisk_benchmark::report::{self, HostConfiguration};
 use brisk_benchmark::{RunError, Subject, Watch, compare, run};
 use std::io::{IsTerminal, Write, stdout};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -24,6 +31,8 @@ fn main() -> ExitCode {
         }
         Ok(Request::Run(options)) => measure(&options),
         Ok(Request::Compare(options)) => side_by_side(&options),
+        Ok(Request::Experiments(options)) => experiment(&options),
+        Ok(Request::DelayProxy(plan)) => delay(plan),
         Err(error) => {
             println!("{error}\n\n{HELP}");
             return ExitCode::FAILURE;
@@ -145,7 +154,63 @@ fn side_by_side(options: &Options) -> Result<(), String> {
     for path in &options.save {
         compare::render::save(&comparison, path)?;
     }
-    Ok(())
+    match &options.html {
+        Some(path) => Report::of(comparison).save(path),
+        None => Ok(()),
+    }
+}
+
+/// Carries out experiments, and prints each when it is done.
+fn experiment(options: &ExperimentOptions) -> Result<(), String> {
+    if options.list {
+        for one in EXPERIMENTS {
+            println!("{}  {}\n    {}", one.name, one.title, one.what);
+        }
+        return Ok(());
+    }
+    let shown = std::io::stderr().is_terminal();
+    let mut tell = |text: &str| {
+        if shown {
+            eprint!("\r\x1b[K{text}");
+            let _ = std::io::stderr().flush();
+        }
+    };
+    let mut found = |finding: &Finding, servers: &[ServerInfo]| {
+        if shown {
+            eprint!("\r\x1b[K");
+        }
+        println!("{}", experiments::render::table(finding, servers));
+        let _ = stdout().flush();
+    };
+    let report = experiments::experiments(options, &mut tell, &mut found)?;
+    for warning in &report.warnings {
+        eprintln!("WARNING: {warning}");
+    }
+    let write = |path: &Option<PathBuf>, text: fn(&Report) -> String| match path {
+        Some(path) => std::fs::write(path, text(&report))
+            .map_err(|error| format!("{}: {error}", path.display())),
+        None => Ok(()),
+    };
+    write(&options.json, experiments::render::json)?;
+    write(&options.markdown, experiments::render::markdown)?;
+    write(&options.html, Report::html)?;
+    match report.failed() {
+        0 => Ok(()),
+        failed => Err(format!("{failed} experiments failed")),
+    }
+}
+
+/// Serves until it is stopped.
+fn delay(plan: DelayPlan) -> Result<(), String> {
+    let proxy = DelayProxy::start(plan).map_err(|error| error.to_string())?;
+    println!(
+        "{} to {}, {:?} later in each direction (Ctrl+C when done)",
+        proxy.address(),
+        plan.to,
+        plan.delay
+    );
+    let _ = stdout().flush();
+    proxy.wait().map_err(|error| error.to_string())
 }
 
 fn warn(options: &Options) {

@@ -114,7 +114,7 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
 }
 
 /// Raises the limit of open files if it is too low for a run and may be raised.
-fn allow_descriptors(wanted: usize) -> Result<(), RunError> {
+pub(crate) fn allow_descriptors(wanted: usize) -> Result<(), RunError> {
     let wanted = wanted as u64;
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= wanted) {

@@ -4,6 +4,8 @@
 pub const HELP: &str = "\
 Usage: brisk-benchmark [OPTIONS] [COMMAND ARGS...]
        brisk-benchmark compare SERVER SERVER... [OPTIONS]
+       brisk-benchmark experiments [NAME...] [OPTIONS]
+       brisk-benchmark delay-proxy --listen ADDRESS --to ADDRESS --delay MS [--jitter MS]
 
 Measures a server that speaks the Redis protocol. Options of redis-benchmark mean what they mean there.
 
@@ -73,7 +75,22 @@ where its port belongs; name=SERVER names it:
  --baseline <name>  The server others are compared with (default: the first)
  --format <f>       table (default), markdown, csv or json
  --save <file>      Writes .md, .csv or .json as well; may be repeated
+ --html <file>      Writes a page with plots that needs no network
  --syscalls         Count system calls with perf, in rounds of their own
+
+Experiments: what articles on Redis measured, beside their figures. s1 s2 i1 (many connections), p2 p3 p4
+p5 (pipelines), m1 m2 m3 m4 m5 m6 m8 (memory); all without a name. Servers are started anew for each.
+ --servers <s>...   As of compare (default: redis-server and brisk-server beside this program, or in
+                    PATH); the first is what others are compared with
+ --short            Less data and one round
+ --scale <part>     Part of the article's gigabytes in m6 (default 0.05; short 0.01)
+ --rounds <n>       Rounds of what is timed (default 3; short 1)
+ --pin <s>/<l>      As above
+ --json <file>, --html <file>, --markdown <file>
+ --list             Tell what each of them does
+
+delay-proxy forwards TCP connections, each byte later by --delay ms in each direction (half of what a
+round trip takes longer), and by up to --jitter ms more, in order.
 
  --cluster          Not supported yet
  --help, --version

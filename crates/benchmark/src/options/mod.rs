@@ -1,19 +1,23 @@
 //! The command line: redis-benchmark's options with the same meaning, and ours.
 //!
 //! Options come first; the first word that is none begins a command of the user's, and everything
-//! after belongs to it. With `compare` in front, words that are no options are servers.
+//! after belongs to it. With `compare` in front, words that are no options are servers. `experiments`
+//! and `delay-proxy` have options of their own.
 
 mod build;
+pub mod experiments;
 pub mod help;
 mod parse;
 
 pub use build::{Case, Cases};
 pub use parse::parse;
 
+use crate::delay::DelayPlan;
 use crate::engine::plan::{Arrivals, OnError};
 use crate::load::keys::KeyChoice;
 use crate::load::sizes::ValueSizes;
 use crate::tls::TlsOptions;
+use experiments::ExperimentOptions;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -28,6 +32,10 @@ pub enum Request {
     Run(Box<Options>),
     /// Compare servers.
     Compare(Box<Options>),
+    /// Carry out experiments.
+    Experiments(Box<ExperimentOptions>),
+    /// Delay what goes through.
+    DelayProxy(DelayPlan),
 }
 
 /// How results are printed.
@@ -130,6 +138,8 @@ pub struct Options {
     pub baseline: Option<String>,
     /// `--save`
     pub save: Vec<PathBuf>,
+    /// `--html`, of `compare`.
+    pub html: Option<PathBuf>,
     /// `--syscalls`
     pub syscalls: bool,
     /// What the user should know, for the standard error.
@@ -179,6 +189,7 @@ impl Default for Options {
             rounds: 5,
             baseline: None,
             save: Vec::new(),
+            html: None,
             syscalls: false,
             warnings: Vec::new(),
         }

@@ -1,5 +1,6 @@
 //! Reading the command line.
 
+use super::experiments::{parse_delay_proxy, parse_experiments};
 use super::{Format, Options, Request};
 use crate::engine::plan::{Arrivals, OnError, PIPELINE_MAX, THREADS_MAX};
 use crate::load::sizes::{VALUE_BYTES_MAX, ValueSizes};
@@ -18,6 +19,13 @@ const SECONDS_MAX: f64 = 31_536_000.0;
 /// What is wrong, in a sentence.
 pub fn parse<I: IntoIterator<Item = String>>(arguments: I) -> Result<Request, String> {
     let mut rest = arguments.into_iter().peekable();
+    if rest.next_if(|word| word == "experiments").is_some() {
+        let options = parse_experiments(&mut rest)?;
+        return Ok(options.map_or(Request::Help, |it| Request::Experiments(Box::new(it))));
+    }
+    if rest.next_if(|word| word == "delay-proxy").is_some() {
+        return Ok(parse_delay_proxy(&mut rest)?.map_or(Request::Help, Request::DelayProxy));
+    }
     let compares = rest.next_if(|word| word == "compare").is_some();
     let mut options = Options::default();
     while let Some(word) = rest.next() {
@@ -49,22 +57,22 @@ pub fn parse<I: IntoIterator<Item = String>>(arguments: I) -> Result<Request, St
     Ok(if compares { Request::Compare(options) } else { Request::Run(options) })
 }
 
-fn invalid(option: &str) -> String {
+pub(super) fn invalid(option: &str) -> String {
     format!("Invalid option \"{option}\" or option argument missing")
 }
 
 /// The option under the hand, and what follows it.
-struct Arguments<'a> {
-    option: &'a str,
-    rest: &'a mut dyn Iterator<Item = String>,
+pub(super) struct Arguments<'a> {
+    pub(super) option: &'a str,
+    pub(super) rest: &'a mut dyn Iterator<Item = String>,
 }
 
 impl Arguments<'_> {
-    fn text(&mut self) -> Result<String, String> {
+    pub(super) fn text(&mut self) -> Result<String, String> {
         self.rest.next().ok_or_else(|| invalid(self.option))
     }
 
-    fn number<T: FromStr>(&mut self) -> Result<T, String> {
+    pub(super) fn number<T: FromStr>(&mut self) -> Result<T, String> {
         let text = self.text()?;
         text.parse().map_err(|_| format!("{} wants a number, not \"{text}\"", self.option))
     }
@@ -244,6 +252,7 @@ fn output_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result
         }
         "--rounds" => options.rounds = arguments.number::<usize>()?.clamp(1, 1000),
         "--baseline" => options.baseline = Some(arguments.text()?),
+        "--html" => options.html = Some(arguments.text()?.into()),
         "--save" => options.save.push(arguments.text()?.into()),
         "--syscalls" => options.syscalls = true,
         _ => return Ok(false),
@@ -287,7 +296,7 @@ fn finish(options: &mut Options, compares: bool) -> Result<(), String> {
 }
 
 /// A list of processors: `0`, `0,2`, `0-3`; nothing is none.
-fn cpus(list: &str) -> Result<Vec<usize>, String> {
+pub(super) fn cpus(list: &str) -> Result<Vec<usize>, String> {
     let bad = || format!("--pin: not a list of processors: \"{list}\"");
     let mut cpus = Vec::new();
     for part in list.split(',').filter(|part| !part.is_empty()) {

@@ -1,0 +1,49 @@
+//! Clients that are connected and say nothing.
+
+use super::stage::{connect, info};
+use crate::address::Address;
+use crate::engine::allow_descriptors;
+use crate::subject::Subject;
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// Open files besides the idle clients.
+const DESCRIPTORS_BESIDE: usize = 64;
+/// How long the server may take until it has seen all clients.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Connections that say nothing.
+pub(super) enum Crowd {
+    Tcp(#[expect(dead_code, reason = "held open")] Vec<TcpStream>),
+    Unix(#[expect(dead_code, reason = "held open")] Vec<UnixStream>),
+}
+
+impl Crowd {
+    /// Connects so many, and waits until the server has seen them.
+    pub(super) fn connect(subject: &Subject, count: usize) -> Result<Crowd, String> {
+        allow_descriptors(count + DESCRIPTORS_BESIDE).map_err(|error| error.to_string())?;
+        let told = |error: std::io::Error| format!("an idle client: {error}");
+        let crowd = match &subject.target.address {
+            Address::Tcp { resolved, .. } => {
+                let all = (0..count).map(|_| TcpStream::connect(resolved));
+                Crowd::Tcp(all.collect::<Result<_, _>>().map_err(told)?)
+            }
+            Address::Unix(path) => {
+                let all = (0..count).map(|_| UnixStream::connect(path));
+                Crowd::Unix(all.collect::<Result<_, _>>().map_err(told)?)
+            }
+        };
+        let mut asker = connect(subject)?;
+        let begun = Instant::now();
+        loop {
+            let seen = info(&mut asker, "clients", "connected_clients")?;
+            if seen.parse::<usize>().is_ok_and(|seen| seen > count) {
+                return Ok(crowd);
+            }
+            if begun.elapsed() > PATIENCE {
+                return Err(format!("of {count} idle clients the server has seen {seen}"));
+            }
+        }
+    }
+}

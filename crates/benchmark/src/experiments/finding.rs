@@ -1,0 +1,219 @@
+//! What experiments find: plain data, for tables and reports.
+
+use crate::compare::statistics::median;
+use serde::Serialize;
+
+/// The result of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// As the command line names it.
+    pub name: String,
+    /// In a few words.
+    pub title: String,
+    /// What was done.
+    pub what: String,
+    /// The figures.
+    pub rows: Vec<Row>,
+    /// Figures over a range.
+    pub plots: Vec<Plot>,
+    /// What readers should know besides.
+    pub notes: Vec<String>,
+    /// Why there are no figures, if it failed.
+    pub failure: Option<String>,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// One figure of all servers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What was measured.
+    pub what: String,
+    /// Its unit.
+    pub unit: String,
+    /// Which way is good.
+    pub better: Better,
+    /// What the article measured, on its machine.
+    pub article: Option<f64>,
+    /// Medians over the rounds, by server, in the order of the report's servers.
+    pub values: Vec<Option<f64>>,
+}
+
+/// Which way a figure is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// More is better.
+    More,
+    /// Less is better.
+    Less,
+    /// Neither.
+    Neither,
+}
+
+/// How a figure stands beside the first server's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Better by more than a twentieth.
+    Win,
+    /// Worse by more than a twentieth.
+    Loss,
+    /// Neither, or nobody can say.
+    Even,
+}
+
+/// Differences below this say nothing without many rounds.
+const EVEN_WITHIN: f64 = 0.05;
+
+impl Better {
+    /// What a ratio to the first server means.
+    #[must_use]
+    pub fn verdict(self, ratio: f64) -> Verdict {
+        let gain = match self {
+            Better::More => ratio,
+            Better::Less => 1.0 / ratio,
+            Better::Neither => 1.0,
+        };
+        match gain {
+            gain if gain > 1.0 + EVEN_WITHIN => Verdict::Win,
+            gain if gain < 1.0 / (1.0 + EVEN_WITHIN) => Verdict::Loss,
+            _ => Verdict::Even,
+        }
+    }
+}
+
+impl Row {
+    /// The figure of a server over the first server's.
+    #[must_use]
+    pub fn ratio(&self, server: usize) -> Option<f64> {
+        let (value, base) = ((*self.values.get(server)?)?, (*self.values.first()?)?);
+        (server > 0 && base != 0.0).then(|| value / base)
+    }
+}
+
+/// Lines over a range.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plot {
+    /// What it shows.
+    pub title: String,
+    /// What the horizontal axis counts.
+    pub x: String,
+    /// What the vertical axis counts.
+    pub y: String,
+    /// Whether both axes are logarithmic; otherwise the vertical one begins at 0.
+    pub logarithmic: bool,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// A line of a plot.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Line {
+    /// Whose.
+    pub name: String,
+    /// Index of the server whose colour it has; none for what belongs to no server.
+    pub server: Option<usize>,
+    /// Whether it was computed rather than measured.
+    pub computed: bool,
+    /// From left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// One figure of one server in one round, with what is said about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    what: String,
+    unit: &'static str,
+    better: Better,
+    article: Option<f64>,
+    value: Option<f64>,
+}
+
+impl Figure {
+    /// A figure of which more is better.
+    pub fn more(what: impl Into<String>, unit: &'static str, value: f64) -> Figure {
+        Figure::new(what.into(), unit, Better::More, Some(value))
+    }
+
+    /// A figure of which less is better; none if it could not be seen.
+    pub fn less(
+        what: impl Into<String>,
+        unit: &'static str,
+        value: impl Into<Option<f64>>,
+    ) -> Figure {
+        Figure::new(what.into(), unit, Better::Less, value.into())
+    }
+
+    /// A figure that is neither good nor bad.
+    pub fn plain(what: impl Into<String>, unit: &'static str, value: f64) -> Figure {
+        Figure::new(what.into(), unit, Better::Neither, Some(value))
+    }
+
+    fn new(what: String, unit: &'static str, better: Better, value: Option<f64>) -> Figure {
+        Figure { what, unit, better, article: None, value }
+    }
+
+    /// Adds what the article measured, if it did.
+    #[must_use]
+    pub fn article(mut self, value: impl Into<Option<f64>>) -> Figure {
+        self.article = value.into();
+        self
+    }
+}
+
+/// Rows of figures by server, then by round; all lists of figures are of the same kind.
+#[must_use]
+pub fn rows(figures: &[Vec<Vec<Figure>>]) -> Vec<Row> {
+    let Some(first) = figures.first().and_then(|rounds| rounds.first()) else { return Vec::new() };
+    let row = |(i, figure): (usize, &Figure)| {
+        let values = figures.iter().map(|rounds| {
+            let of_round = |round: &Vec<Figure>| round.get(i).and_then(|figure| figure.value);
+            let values: Vec<f64> = rounds.iter().filter_map(of_round).collect();
+            (!values.is_empty()).then(|| median(&values))
+        });
+        Row {
+            what: figure.what.clone(),
+            unit: figure.unit.to_owned(),
+            better: figure.better,
+            article: figure.article,
+            values: values.collect(),
+        }
+    };
+    first.iter().enumerate().map(row).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_medians_by_server() {
+        let round = |rate, cpu: Option<f64>| {
+            vec![
+                Figure::more("rate", "requests/s", rate).article(10.0),
+                Figure::less("CPU", "us", cpu),
+            ]
+        };
+        let figures = [
+            vec![round(1.0, Some(5.0)), round(3.0, None), round(2.0, Some(7.0))],
+            vec![round(4.0, None), round(8.0, None), round(6.0, None)],
+        ];
+        let rows = rows(&figures);
+        assert_eq!(rows[0].values, [Some(2.0), Some(6.0)]);
+        assert_eq!(
+            (rows[0].article, rows[0].ratio(1), rows[0].ratio(0)),
+            (Some(10.0), Some(3.0), None)
+        );
+        assert_eq!((rows[1].values.clone(), rows[1].ratio(1)), (vec![Some(6.0), None], None));
+    }
+
+    #[test]
+    fn a_verdict_knows_which_way_is_good() {
+        assert_eq!(Better::More.verdict(1.5), Verdict::Win);
+        assert_eq!(Better::Less.verdict(1.5), Verdict::Loss);
+        assert_eq!(Better::Less.verdict(0.5), Verdict::Win);
+        assert_eq!(Better::More.verdict(0.9), Verdict::Loss);
+        assert_eq!(Better::More.verdict(1.03), Verdict::Even);
+        assert_eq!(Better::Neither.verdict(9.0), Verdict::Even);
+    }
+}

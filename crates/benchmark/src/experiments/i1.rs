@@ -1,0 +1,56 @@
+//! I1: what INFO costs while thousands of clients are connected and do nothing.
+
+use super::crowd::Crowd;
+use super::finding::{Better, Figure, Row};
+use super::stage::{Stage, measure};
+use super::{Experiment, Found};
+use crate::engine::plan::{End, Plan};
+use crate::load::Material;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "i1",
+    title: "INFO beside 9,999 idle clients",
+    what: "One client sends INFO again and again, alone and beside 9,999 clients that are connected and \
+           silent. The article's server used 20 % of a processor alone and 80 % beside them.",
+    run,
+};
+
+const IDLE: usize = 9999;
+fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
+    let mut rows = stage.turns(
+        &[],
+        |_, _| Ok(()),
+        |subject, size| {
+            let plan = Plan {
+                clients: 1,
+                end: End::Requests(size.pick(5000, 20_000)),
+                ..size.plan(Material::default().own("INFO".to_owned(), &["INFO"]), &subject.target)
+            };
+            let alone = measure(&plan, subject)?;
+            let crowd = Crowd::connect(subject, IDLE)?;
+            let beside = measure(&plan, subject)?;
+            drop(crowd);
+            Ok(vec![
+                Figure::less("server CPU, alone", "us/INFO", alone.cpu_us),
+                Figure::less("server CPU, beside idle clients", "us/INFO", beside.cpu_us),
+                Figure::more("alone", "INFO/s", alone.summary.rate),
+                Figure::more("beside idle clients", "INFO/s", beside.summary.rate),
+            ])
+        },
+    )?;
+    if let [alone, beside, ..] = rows.as_slice() {
+        let factors = beside.values.iter().zip(&alone.values);
+        let values = factors.map(|(beside, alone)| Some((*beside)? / (*alone)?)).collect();
+        rows.insert(
+            0,
+            Row {
+                what: "CPU beside idle clients over CPU alone".to_owned(),
+                unit: "times".to_owned(),
+                better: Better::Less,
+                article: Some(4.0),
+                values,
+            },
+        );
+    }
+    Ok(rows.into())
+}

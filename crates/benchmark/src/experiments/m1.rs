@@ -1,0 +1,113 @@
+//! M1: what an element costs in each encoding.
+
+use super::finding::Figure;
+use super::stage::{Filler, Stage, ask, connect, growth_bytes};
+use super::{Experiment, Found};
+use crate::ask::text_of;
+use std::collections::BTreeMap;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "m1",
+    title: "Memory per element, by encoding",
+    what: "Strings, and collections of 100 elements of 8 bytes, once within the limits of the packed \
+           encodings and once with these limits at nothing. Figures are the growth of `used_memory` \
+           per string or element. The article gives no figures.",
+    run,
+};
+
+const ELEMENTS: usize = 100;
+
+/// One kind of value under one setting.
+struct Case {
+    what: &'static str,
+    setting: Option<(&'static str, &'static str)>,
+    /// The command before the key.
+    command: &'static str,
+    shape: Shape,
+}
+
+/// How elements become words.
+#[derive(Clone, Copy, PartialEq)]
+enum Shape {
+    /// A string of so many bytes; 0 is a number.
+    Text(usize),
+    /// Numbers.
+    Numbers,
+    /// Words of 8 bytes.
+    Words,
+    /// Pairs of a field and a value, 8 bytes together.
+    Pairs,
+    /// Pairs of a score and a member.
+    Scores,
+}
+
+const fn string(what: &'static str, bytes: usize) -> Case {
+    Case { what, setting: None, command: "SET", shape: Shape::Text(bytes) }
+}
+
+const fn case(
+    what: &'static str,
+    setting: Option<(&'static str, &'static str)>,
+    command: &'static str,
+    shape: Shape,
+) -> Case {
+    Case { what, setting, command, shape }
+}
+
+const CASES: [Case; 12] = [
+    string("string, a number", 0),
+    string("string of 20 bytes", 20),
+    string("string of 100 bytes", 100),
+    case("hash, packed", None, "HSET", Shape::Pairs),
+    case("hash, unpacked", Some(("hash-max-listpack-entries", "0")), "HSET", Shape::Pairs),
+    case("list, packed", None, "RPUSH", Shape::Words),
+    case("list, a node per element", Some(("list-max-listpack-size", "1")), "RPUSH", Shape::Words),
+    case("set of numbers, packed", None, "SADD", Shape::Numbers),
+    case("set of numbers, unpacked", Some(("set-max-intset-entries", "0")), "SADD", Shape::Numbers),
+    case("set of words", None, "SADD", Shape::Words),
+    case("sorted set, packed", None, "ZADD", Shape::Scores),
+    case("sorted set, unpacked", Some(("zset-max-listpack-entries", "0")), "ZADD", Shape::Scores),
+];
+
+fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
+    let mut rows = Vec::new();
+    let mut encodings: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for case in &CASES {
+        // What an earlier case left behind would be counted with this one's.
+        let settings: Vec<(&str, &str)> = case.setting.into_iter().collect();
+        rows.extend(stage.alone(&settings, |subject, size, _| {
+            let elements = size.pick(20_000, 200_000);
+            let bytes = growth_bytes(subject, |filler| case.fill(filler, elements))?;
+            let encoding = text_of(&ask(&mut connect(subject)?, &["OBJECT", "ENCODING", "key:0"])?);
+            let of_server = encodings.entry(subject.name.clone()).or_default();
+            of_server.push(format!("{} {}", case.what, encoding.unwrap_or_default()));
+            Ok(vec![Figure::less(case.what, "bytes/element", bytes / elements as f64)])
+        })?);
+    }
+    for (server, encodings) in encodings {
+        stage.notes.push(format!("{server}: {}", encodings.join("; ")));
+    }
+    Ok(rows.into())
+}
+
+impl Case {
+    fn fill(&self, filler: &mut Filler, elements: usize) -> Result<(), String> {
+        let per_key = if let Shape::Text(_) = self.shape { 1 } else { ELEMENTS };
+        for key in 0..elements / per_key {
+            let mut words = vec![self.command.to_owned(), format!("key:{key}")];
+            for i in 0..per_key {
+                match self.shape {
+                    // Beyond the numbers that servers share.
+                    Shape::Text(0) => words.push((1_000_000 + key).to_string()),
+                    Shape::Text(bytes) => words.push(format!("{key:0bytes$}x").split_off(1)),
+                    Shape::Numbers => words.push((10_000_000 + i * 37).to_string()),
+                    Shape::Words => words.push(format!("word{i:04}")),
+                    Shape::Pairs => words.extend([format!("f{i:03}"), format!("v{i:03}")]),
+                    Shape::Scores => words.extend([i.to_string(), format!("word{i:04}")]),
+                }
+            }
+            filler.add(&words)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! M8: what shorter names and denser values save, what APPEND costs, and bits at any offset.
+
+use super::finding::Figure;
+use super::stage::{Filler, Stage, ask, connect, growth_bytes, measure};
+use super::{Experiment, Found};
+use crate::engine::plan::{End, Plan};
+use crate::load::Material;
+use crate::subject::Subject;
+use brisk_resp::Value;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "m8",
+    title: "Short names, dense values, offsets",
+    what: "100,000 keys (20,000 short) with a long and a short name, and with a value as JSON and as a \
+           line of fields: memory per key. MEMORY USAGE of a string of 100,000 bytes before and after \
+           one byte is appended. Server time of GETBIT and SETRANGE at the beginning and at the end of \
+           a string of 64 MiB, in pipelines of 16. The article gives no figures.",
+    run,
+};
+
+const STRING_BYTES: usize = 64 << 20;
+const APPENDED_TO: usize = 100_000;
+
+type Write = fn(&mut Filler, usize) -> Result<(), String>;
+
+/// How the same is named and written.
+const LAYOUTS: [(&str, Write); 4] = [
+    ("long names", |filler, i| {
+        filler.add(&["SET", &format!("application:customer:profile:nickname:{i}"), "short"])
+    }),
+    ("short names", |filler, i| filler.add(&["SET", &format!("a:c:n:{i}"), "short"])),
+    ("values as JSON", |filler, i| {
+        let value = format!(
+            "{{\"name\":\"user {i}\",\"points\":{},\"city\":\"Springfield\",\"active\":true}}",
+            i % 1000
+        );
+        filler.add(&["SET", &format!("u:{i}"), &value])
+    }),
+    ("values as a line of fields", |filler, i| {
+        let value = format!("user {i}|{}|Springfield|1", i % 1000);
+        filler.add(&["SET", &format!("u:{i}"), &value])
+    }),
+];
+
+fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
+    let mut rows = Vec::new();
+    for (what, write) in LAYOUTS {
+        rows.extend(stage.alone(&[], |subject, size, _| {
+            let keys = size.pick(20_000, 100_000);
+            let bytes =
+                growth_bytes(subject, |filler| (0..keys).try_for_each(|i| write(filler, i)))?;
+            Ok(vec![Figure::less(what, "bytes/key", bytes / keys as f64)])
+        })?);
+    }
+    rows.extend(stage.alone(&[], |subject, size, _| {
+        let mut figures = appending(subject)?;
+        let end = (STRING_BYTES - 1).to_string();
+        let end_bit = (STRING_BYTES * 8 - 1).to_string();
+        ask(&mut connect(subject)?, &["SETRANGE", "bits", &end, "x"])?;
+        for (what, words) in [
+            ("GETBIT at the beginning", ["GETBIT", "bits", "0"].to_vec()),
+            ("GETBIT at the end", ["GETBIT", "bits", &end_bit].to_vec()),
+            ("SETRANGE at the beginning", ["SETRANGE", "bits", "0", "x"].to_vec()),
+            ("SETRANGE at the end", ["SETRANGE", "bits", &end, "x"].to_vec()),
+        ] {
+            let plan = Plan {
+                clients: 10,
+                pipeline: 16,
+                end: End::Requests(size.pick(50_000, 300_000)),
+                ..size.plan(Material::default().own(what.to_owned(), &words), &subject.target)
+            };
+            let cpu = measure(&plan, subject)?.cpu_us;
+            figures.push(Figure::less(format!("{what}: server CPU"), "us/request", cpu));
+        }
+        Ok(figures)
+    })?);
+    Ok(rows.into())
+}
+
+fn appending(subject: &Subject) -> Result<Vec<Figure>, String> {
+    let mut asker = connect(subject)?;
+    ask(&mut asker, &["SET", "text", &"x".repeat(APPENDED_TO)])?;
+    let mut usage = || match ask(&mut asker, &["MEMORY", "USAGE", "text"])? {
+        Value::Integer(bytes) => {
+            ask(&mut asker, &["APPEND", "text", "y"])?;
+            Ok(bytes as f64)
+        }
+        other => Err(format!("MEMORY USAGE: {other:?}")),
+    };
+    let (before, after): (f64, f64) = (usage()?, usage()?);
+    Ok(vec![
+        Figure::less("string of 100,000 bytes", "bytes", before),
+        Figure::less("string of 100,000 bytes, one appended", "bytes", after),
+    ])
+}

@@ -1,0 +1,226 @@
+//! What the articles measured, measured again: each experiment beside a peer, with the article's
+//! figures in the same table.
+//!
+//! | file | about |
+//! |---|---|
+//! | `finding` | the results as data |
+//! | `stage` | the servers, fresh for each experiment; filling; looking at them |
+//! | `crowd` | idle clients |
+//! | `render` | tables, Markdown, JSON |
+//! | `s1` … `m8` | one experiment each, named after the requirement (`docs/requirements.md`) |
+//!
+//! An experiment is a constant: a name, what it is about, and a function that makes rows and plots.
+
+mod crowd;
+pub mod finding;
+mod i1;
+mod m1;
+mod m2;
+mod m3;
+mod m4;
+mod m5;
+mod m6;
+mod m8;
+mod p2;
+mod p3;
+mod p4;
+mod p5;
+pub mod render;
+mod s1;
+mod s2;
+pub mod stage;
+
+use crate::compare::ServerInfo;
+use crate::html::Report;
+use crate::options::experiments::ExperimentOptions;
+use crate::resources::{Machine, machine_line};
+use crate::subject::{Place, SubjectSpec};
+use finding::{Finding, Plot, Row};
+use stage::{Size, Stage};
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Rounds of what is timed, unless asked for otherwise: in full, and short.
+const ROUNDS: (usize, usize) = (3, 1);
+/// Part of the article's amount of data, likewise.
+const SCALE: (f64, f64) = (0.05, 0.01);
+
+/// An experiment.
+#[derive(Debug)]
+pub struct Experiment {
+    /// As the command line names it.
+    pub name: &'static str,
+    /// In a few words.
+    pub title: &'static str,
+    /// What is done.
+    pub what: &'static str,
+    run: fn(&mut Stage<'_>) -> Result<Found, String>,
+}
+
+/// What an experiment's function gives.
+#[derive(Debug, Default)]
+struct Found {
+    rows: Vec<Row>,
+    plots: Vec<Plot>,
+}
+
+impl From<Vec<Row>> for Found {
+    fn from(rows: Vec<Row>) -> Found {
+        Found { rows, plots: Vec::new() }
+    }
+}
+
+/// All experiments, in the order in which they run.
+pub const EXPERIMENTS: &[Experiment] = &[
+    s1::EXPERIMENT,
+    s2::EXPERIMENT,
+    i1::EXPERIMENT,
+    p2::EXPERIMENT,
+    p3::EXPERIMENT,
+    p4::EXPERIMENT,
+    p5::EXPERIMENT,
+    m1::EXPERIMENT,
+    m2::EXPERIMENT,
+    m3::EXPERIMENT,
+    m4::EXPERIMENT,
+    m5::EXPERIMENT,
+    m6::EXPERIMENT,
+    m8::EXPERIMENT,
+];
+
+/// Carries out the experiments that the options name, or all. `tell` gets a line of progress now and
+/// then; `found` each finding when it is there.
+///
+/// # Errors
+/// An unknown name, or no server. An experiment that fails says so in its finding, so that the others
+/// are not lost.
+pub fn experiments(
+    options: &ExperimentOptions,
+    tell: &mut dyn FnMut(&str),
+    found: &mut dyn FnMut(&Finding, &[ServerInfo]),
+) -> Result<Report, String> {
+    let chosen = chosen(&options.names)?;
+    let specs = specs(&options.servers)?;
+    let servers = server_infos(&specs, options)?;
+    let size = Size {
+        short: options.short,
+        scale: options.scale.unwrap_or(if options.short { SCALE.1 } else { SCALE.0 }),
+        rounds: options.rounds.unwrap_or(if options.short { ROUNDS.1 } else { ROUNDS.0 }),
+        load_cpus: options.load_cpus.clone(),
+    };
+    let mut report = Report::new(machine_line(), servers);
+    if options.short {
+        report.warnings.push(
+            "a short run: less data, fewer rounds, and figures that vary more than these ratios show"
+                .to_owned(),
+        );
+    }
+    for experiment in chosen {
+        let begun = (Instant::now(), Machine::now());
+        let name = experiment.name;
+        let mut tell_named = |text: &str| tell(&format!("{name}: {text}"));
+        let mut stage = Stage {
+            specs: &specs,
+            server_cpus: &options.server_cpus,
+            size: size.clone(),
+            tell: &mut tell_named,
+            notes: Vec::new(),
+        };
+        let result = (experiment.run)(&mut stage);
+        let mut notes = std::mem::take(&mut stage.notes);
+        let (Found { rows, plots }, failure) = match result {
+            Ok(found) => (found, None),
+            Err(error) => (Found::default(), Some(error)),
+        };
+        let seconds = begun.0.elapsed().as_secs_f64();
+        if let (Some(now), Some(before)) = (Machine::now(), begun.1) {
+            // What the servers and the generator did is part of it, so only theft shows here.
+            let steal = now.noise_since(&before, 0, seconds).steal;
+            if steal > STEAL_TOLD {
+                notes.push(format!(
+                    "{:.1} % of the processor time was stolen by other machines of the host",
+                    steal * 100.0
+                ));
+            }
+        }
+        let finding = Finding {
+            name: name.to_owned(),
+            title: experiment.title.to_owned(),
+            what: experiment.what.to_owned(),
+            rows,
+            plots,
+            notes,
+            failure,
+            seconds,
+        };
+        found(&finding, &report.servers);
+        report.experiments.push(finding);
+    }
+    Ok(report)
+}
+
+/// Stolen time below this is not worth a line.
+const STEAL_TOLD: f64 = 0.01;
+
+fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, String> {
+    if names.is_empty() {
+        return Ok(EXPERIMENTS.iter().collect());
+    }
+    let named = |name: &String| {
+        let found = EXPERIMENTS.iter().find(|one| one.name.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| {
+            let all: Vec<&str> = EXPERIMENTS.iter().map(|one| one.name).collect();
+            format!("there is no experiment \"{name}\"; there are {}", all.join(", "))
+        })
+    };
+    names.iter().map(named).collect()
+}
+
+/// The servers that were named, or a Redis and a Brisk.
+fn specs(servers: &[String]) -> Result<Vec<SubjectSpec>, String> {
+    if servers.is_empty() {
+        let start = |name: &str, program: &str| {
+            let path = program_named(program)?;
+            let command = format!("'{}' --port {{port}} --save \"\"", path.display());
+            Ok::<_, String>(SubjectSpec { name: name.to_owned(), place: Place::StartedBy(command) })
+        };
+        return Ok(vec![start("redis", "redis-server")?, start("brisk", "brisk-server")?]);
+    }
+    let specs: Vec<SubjectSpec> = servers.iter().map(|text| SubjectSpec::parse(text)).collect();
+    for (i, spec) in specs.iter().enumerate() {
+        if specs[..i].iter().any(|other| other.name == spec.name) {
+            return Err(format!("two servers are called {}; name them: a=… b=…", spec.name));
+        }
+    }
+    Ok(specs)
+}
+
+/// A program beside this one, or in `PATH`.
+fn program_named(program: &str) -> Result<PathBuf, String> {
+    let own = std::env::current_exe().ok();
+    let beside = own.as_deref().and_then(std::path::Path::parent).map(std::path::Path::to_owned);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = beside.into_iter().chain(std::env::split_paths(&path));
+    let found = places.find_map(|dir| Some(dir.join(program)).filter(|file| file.is_file()));
+    found.ok_or_else(|| {
+        format!("no {program} beside this program or in PATH; name the servers with --servers")
+    })
+}
+
+/// What the servers call themselves; each is started once for this.
+fn server_infos(
+    specs: &[SubjectSpec],
+    options: &ExperimentOptions,
+) -> Result<Vec<ServerInfo>, String> {
+    let info = |spec: &SubjectSpec| {
+        let subject = stage::start(spec, &options.server_cpus)?;
+        let (Place::At(place) | Place::StartedBy(place)) = &spec.place;
+        Ok(ServerInfo {
+            name: spec.name.clone(),
+            place: place.clone(),
+            version: subject.version.clone(),
+            local: subject.usage().is_some(),
+        })
+    };
+    specs.iter().map(info).collect()
+}

@@ -1,0 +1,104 @@
+//! P4: a client that pipelines much and never reads, and what it costs the server and the others.
+
+use super::finding::Figure;
+use super::stage::{MIB, Measured, Stage, ask, connect, measure};
+use super::{Experiment, Found};
+use crate::address::Address;
+use crate::ask::write_request;
+use crate::engine::plan::{Arrivals, End, Pace, Plan};
+use crate::load::Material;
+use std::io::{ErrorKind, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "p4",
+    title: "A client that does not read its replies",
+    what: "A client sends a million GETs of 1 KiB (300,000 short) and reads nothing, while ten others \
+           send 5,000 requests per second in an open loop. Whatever the server keeps of its replies is \
+           memory. The article gives no figures, but the advice to send at most 10,000 commands \
+           together.",
+    run,
+};
+
+const VALUE_BYTES: usize = 1024;
+const RATE: f64 = 5000.0;
+const OTHERS: usize = 10;
+/// Requests the slow reader sends at once.
+const BATCH: usize = 500;
+/// How often it looks whether it is over.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
+    let rows = stage.alone(&[], |subject, size, _| {
+        let Address::Tcp { resolved, .. } = &subject.target.address else {
+            return Err("the slow reader speaks TCP: name a server by host and port".to_owned());
+        };
+        ask(&mut connect(subject)?, &["SET", "large", &"x".repeat(VALUE_BYTES)])?;
+        let plan = Plan {
+            clients: OTHERS,
+            pace: Pace::Open { rate: RATE, arrivals: Arrivals::Even },
+            end: End::After(Duration::from_secs(size.pick(3, 10))),
+            ..size
+                .plan(Material::default().own("GET".to_owned(), &["GET", "other"]), &subject.target)
+        };
+        let before = measure(&plan, subject)?;
+        let over = Arc::new(AtomicBool::new(false));
+        let (to, flag) = (*resolved, Arc::clone(&over));
+        let requests = size.pick(300_000, 1_000_000);
+        let reader = std::thread::Builder::new()
+            .name("slow-reader".to_owned())
+            .spawn(move || send_without_reading(to, requests, &flag))
+            .map_err(|error| error.to_string())?;
+        let beside = measure(&plan, subject);
+        over.store(true, Ordering::Relaxed);
+        let taken = reader.join().map_err(|_| "the slow reader failed".to_owned())??;
+        Ok(figures(&before, &beside?, taken))
+    })?;
+    Ok(rows.into())
+}
+
+fn figures(before: &Measured, beside: &Measured, taken: usize) -> Vec<Figure> {
+    let growth = beside.rss_growth.map(|bytes| bytes / MIB);
+    let (before, beside) = (&before.summary.latency_ms, &beside.summary.latency_ms);
+    vec![
+        Figure::less("growth of the server's memory", "MiB", growth),
+        Figure::plain("requests that were taken from the client", "requests", taken as f64),
+        Figure::less("others' latency without it, p99", "ms", before.p99),
+        Figure::less("others' latency beside it, p99", "ms", beside.p99),
+        Figure::less("others' latency beside it, longest", "ms", beside.max),
+    ]
+}
+
+/// Sends GETs until all are taken, then keeps the connection until it is over; how many were taken.
+fn send_without_reading(
+    to: SocketAddr,
+    requests: usize,
+    over: &AtomicBool,
+) -> Result<usize, String> {
+    let mut one = Vec::new();
+    write_request(&mut one, &["GET", "large"]);
+    let batch = one.repeat(BATCH);
+    let told = |error: std::io::Error| format!("the slow reader: {error}");
+    let mut stream = TcpStream::connect(to).map_err(told)?;
+    stream.set_write_timeout(Some(LOOK_EVERY)).map_err(told)?;
+    let (mut sent, all) = (0, requests * one.len());
+    while !over.load(Ordering::Relaxed) {
+        if sent >= all {
+            std::thread::park_timeout(LOOK_EVERY);
+            continue;
+        }
+        let rest = &batch[sent % batch.len()..];
+        match stream.write(&rest[..rest.len().min(all - sent)]) {
+            Ok(count) => sent += count,
+            // The server takes nothing now.
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // It may also throw the client out.
+            Err(_) => break,
+        }
+    }
+    Ok(sent / one.len())
+}

@@ -1,0 +1,341 @@
+//! Where experiments take place: the servers, fresh for each, and what is looked at during a run.
+
+use super::finding::{Figure, Row, rows};
+use crate::address::Address;
+use crate::ask::{Asker, text_of};
+use crate::engine::plan::{Plan, Session, Target};
+use crate::engine::{Progress, Watch, run};
+use crate::load::Workload;
+use crate::outcome::Summary;
+use crate::resources::Usage;
+use crate::subject::{Place, Subject, SubjectSpec};
+use brisk_resp::Value;
+
+/// Bytes of requests that are sent before their replies are read.
+const FILL_BYTES: usize = 32 * 1024;
+/// One MiB.
+pub const MIB: f64 = 1024.0 * 1024.0;
+
+/// How much is done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Size {
+    /// Whether a short time matters more than exact figures.
+    pub short: bool,
+    /// Part of the article's amount of data, for experiments that would need gigabytes.
+    pub scale: f64,
+    /// Rounds of what is timed.
+    pub rounds: usize,
+    /// Processors of the load.
+    pub load_cpus: Vec<usize>,
+}
+
+impl Size {
+    /// One or the other.
+    pub fn pick<T>(&self, short: T, full: T) -> T {
+        if self.short { short } else { full }
+    }
+
+    /// An article's figure, where as much is done as in the article.
+    #[must_use]
+    pub fn if_full(&self, value: f64) -> Option<f64> {
+        (!self.short).then_some(value)
+    }
+
+    /// A run with redis-benchmark's defaults.
+    #[must_use]
+    pub fn plan(&self, workload: Workload, target: &Target) -> Plan {
+        Plan { cpus: self.load_cpus.clone(), ..Plan::new(workload, target.clone()) }
+    }
+}
+
+/// The servers of a series of experiments.
+pub struct Stage<'a> {
+    pub(super) specs: &'a [SubjectSpec],
+    pub(super) server_cpus: &'a [usize],
+    /// How much is done.
+    pub size: Size,
+    pub(super) tell: &'a mut dyn FnMut(&str),
+    /// What experiments want to be known besides figures.
+    pub notes: Vec<String>,
+}
+
+/// Settings that all experiments need: many clients, from many loopback addresses.
+const SETTINGS: [(&str, &str); 2] = [("protected-mode", "no"), ("maxclients", "11000")];
+
+impl Stage<'_> {
+    /// Starts a server (or takes the one that is there, which must be empty).
+    fn start(&mut self, index: usize, settings: &[(&str, &str)]) -> Result<Guest, String> {
+        let spec = &self.specs[index];
+        (self.tell)(&format!("{}: starting", spec.name));
+        let guest = Guest { subject: start(spec, self.server_cpus)?, before: None };
+        guest.prepared(settings).map_err(|error| format!("{}: {error}", spec.name))
+    }
+
+    /// One server after the other, each alone: for what it keeps in memory.
+    ///
+    /// # Errors
+    /// Of the experiment, with the server's name.
+    pub fn alone(
+        &mut self,
+        settings: &[(&str, &str)],
+        mut each: impl FnMut(&Subject, &Size, &mut Vec<String>) -> Result<Vec<Figure>, String>,
+    ) -> Result<Vec<Row>, String> {
+        let mut figures = Vec::new();
+        for i in 0..self.specs.len() {
+            let guest = self.start(i, settings)?;
+            let name = &self.specs[i].name;
+            (self.tell)(&format!("{name}: measuring"));
+            let mut notes = Vec::new();
+            let found = each(&guest.subject, &self.size, &mut notes)
+                .map_err(|error| format!("{name}: {error}"))?;
+            self.notes.extend(notes.into_iter().map(|note| format!("{name}: {note}")));
+            figures.push(vec![found]);
+        }
+        Ok(rows(&figures))
+    }
+
+    /// All servers in turns, the order rotating, as often as there are rounds: for what is timed.
+    ///
+    /// # Errors
+    /// Of the experiment, with the server's name.
+    pub fn turns(
+        &mut self,
+        settings: &[(&str, &str)],
+        mut prepare: impl FnMut(&Subject, &Size) -> Result<(), String>,
+        mut each: impl FnMut(&Subject, &Size) -> Result<Vec<Figure>, String>,
+    ) -> Result<Vec<Row>, String> {
+        let mut guests = Vec::new();
+        for i in 0..self.specs.len() {
+            let guest = self.start(i, settings)?;
+            prepare(&guest.subject, &self.size)
+                .map_err(|error| format!("{}: {error}", guest.subject.name))?;
+            guests.push(guest);
+        }
+        let mut figures: Vec<Vec<Vec<Figure>>> = guests.iter().map(|_| Vec::new()).collect();
+        for round in 0..self.size.rounds {
+            for turn in 0..guests.len() {
+                let i = (turn + round) % guests.len();
+                let subject = &guests[i].subject;
+                (self.tell)(&format!(
+                    "{}: round {} of {}",
+                    subject.name,
+                    round + 1,
+                    self.size.rounds
+                ));
+                let found = each(subject, &self.size);
+                figures[i].push(found.map_err(|error| format!("{}: {error}", subject.name))?);
+            }
+        }
+        Ok(rows(&figures))
+    }
+
+    /// The names of the servers.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.specs.iter().map(|spec| spec.name.as_str())
+    }
+}
+
+/// Starts the server on these processors, or finds it.
+pub(super) fn start(spec: &SubjectSpec, cpus: &[usize]) -> Result<Subject, String> {
+    let target_at = |address| Ok(Target { address, tls: None, session: Session::default() });
+    match &spec.place {
+        Place::At(address) => Subject::at(&spec.name, target_at(Address::parse(address)?)?),
+        Place::StartedBy(command) => Subject::start(&spec.name, command, cpus, target_at),
+    }
+}
+
+/// A server during an experiment. One that was there before gets its settings back and is emptied.
+struct Guest {
+    subject: Subject,
+    /// Settings to be restored; none before the server was found empty, as until then it is not ours.
+    before: Option<Vec<(String, String)>>,
+}
+
+impl Guest {
+    fn prepared(mut self, settings: &[(&str, &str)]) -> Result<Guest, String> {
+        let mut asker = connect(&self.subject)?;
+        if !self.subject.is_own() && ask(&mut asker, &["DBSIZE"])? != Value::Integer(0) {
+            return Err("it holds data, and experiments write and delete: \
+                        give a command that starts a server instead"
+                .to_owned());
+        }
+        let restored = self.before.insert(Vec::new());
+        for &(name, value) in SETTINGS.iter().chain(settings) {
+            if !self.subject.is_own()
+                && let Some(before) = asker.setting(name).map_err(|error| error.to_string())?
+            {
+                restored.push((name.to_owned(), before));
+            }
+            ask(&mut asker, &["CONFIG", "SET", name, value])?;
+        }
+        Ok(self)
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        let Some(before) = self.before.take().filter(|_| !self.subject.is_own()) else { return };
+        // The server may be gone; then there is nothing to restore.
+        if let Ok(mut asker) = connect(&self.subject) {
+            let _ = asker.ask(&["FLUSHALL"]);
+            for (name, value) in &before {
+                let _ = asker.ask(&["CONFIG", "SET", name, value]);
+            }
+        }
+    }
+}
+
+/// A connection for questions.
+///
+/// # Errors
+/// No connection.
+pub fn connect(subject: &Subject) -> Result<Asker, String> {
+    Asker::connect(&subject.target).map_err(|error| error.to_string())
+}
+
+/// A question whose answer is no error.
+///
+/// # Errors
+/// An error reply, or the connection fails.
+pub fn ask<W: AsRef<[u8]>>(asker: &mut Asker, words: &[W]) -> Result<Value, String> {
+    match asker.ask(words).map_err(|error| error.to_string())? {
+        Value::Error(text) => {
+            let command = words.first().map(|word| String::from_utf8_lossy(word.as_ref()));
+            let text = String::from_utf8_lossy(&text);
+            Err(format!("{}: {text}", command.unwrap_or_default()))
+        }
+        value => Ok(value),
+    }
+}
+
+/// A field of INFO.
+///
+/// # Errors
+/// The server does not tell.
+pub fn info(asker: &mut Asker, section: &str, field: &str) -> Result<String, String> {
+    let text = text_of(&ask(asker, &["INFO", section])?).unwrap_or_default();
+    let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    value.map(|value| value.trim().to_owned()).ok_or_else(|| format!("INFO tells no {field}"))
+}
+
+/// What the server says its data take.
+///
+/// # Errors
+/// The server does not tell.
+pub fn used_bytes(asker: &mut Asker) -> Result<f64, String> {
+    let text = info(asker, "memory", "used_memory")?;
+    text.parse().map_err(|_| format!("used_memory:{text}"))
+}
+
+/// By how much the server's own figure of its memory grows when this is written.
+///
+/// # Errors
+/// Of the writing.
+pub fn growth_bytes(
+    subject: &Subject,
+    write: impl FnOnce(&mut Filler) -> Result<(), String>,
+) -> Result<f64, String> {
+    let mut asker = connect(subject)?;
+    let mut filler = Filler::new(subject)?;
+    let before = used_bytes(&mut asker)?;
+    write(&mut filler)?;
+    filler.flush()?;
+    // With its buffers, which are none of the data's.
+    drop(filler);
+    Ok((used_bytes(&mut asker)? - before).max(0.0))
+}
+
+/// Writes many commands over one connection, none of which may fail.
+pub struct Filler {
+    asker: Asker,
+    bytes: Vec<u8>,
+    waiting: usize,
+}
+
+impl Filler {
+    /// Connects.
+    ///
+    /// # Errors
+    /// No connection.
+    pub fn new(subject: &Subject) -> Result<Filler, String> {
+        Ok(Filler { asker: connect(subject)?, bytes: Vec::new(), waiting: 0 })
+    }
+
+    /// Sends a command, now or with the next.
+    ///
+    /// # Errors
+    /// An earlier command failed.
+    pub fn add<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<(), String> {
+        crate::ask::write_request(&mut self.bytes, words);
+        self.waiting += 1;
+        if self.bytes.len() >= FILL_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Sends what was not sent yet, and reads all replies.
+    ///
+    /// # Errors
+    /// A command failed.
+    pub fn flush(&mut self) -> Result<(), String> {
+        self.asker.send(&self.bytes).map_err(|error| error.to_string())?;
+        self.bytes.clear();
+        for _ in 0..std::mem::take(&mut self.waiting) {
+            if let Value::Error(text) = self.asker.reply().map_err(|error| error.to_string())? {
+                return Err(String::from_utf8_lossy(&text).into_owned());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A run, and what the server used meanwhile.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// What the generator saw.
+    pub summary: Summary,
+    /// Processor time of the server per request, µs; none if its process cannot be seen.
+    pub cpu_us: Option<f64>,
+    /// By how much its memory grew at most, in bytes, looked at a few times per second.
+    pub rss_growth: Option<f64>,
+}
+
+/// Carries out a plan and looks at the server before, meanwhile and after.
+///
+/// # Errors
+/// Of the run.
+pub fn measure(plan: &Plan, subject: &Subject) -> Result<Measured, String> {
+    let mut looks = Looks { subject, before: None, after: None, rss_max: 0 };
+    let outcome = run(plan, &mut looks).map_err(|error| error.to_string())?;
+    let used = looks.before.zip(looks.after);
+    let operations = outcome.operations.max(1) as f64;
+    Ok(Measured {
+        summary: outcome.summary(),
+        cpu_us: used.map(|(before, after)| {
+            after.cpu_ns.saturating_sub(before.cpu_ns) as f64 / 1000.0 / operations
+        }),
+        rss_growth: used.map(|(before, after)| {
+            looks.rss_max.max(after.rss_bytes).saturating_sub(before.rss_bytes) as f64
+        }),
+    })
+}
+
+struct Looks<'a> {
+    subject: &'a Subject,
+    before: Option<Usage>,
+    after: Option<Usage>,
+    rss_max: u64,
+}
+
+impl Watch for Looks<'_> {
+    fn begins(&mut self) {
+        self.before = self.subject.usage();
+    }
+
+    fn progress(&mut self, _: &Progress) {
+        let rss = self.subject.usage().map_or(0, |usage| usage.rss_bytes);
+        self.rss_max = self.rss_max.max(rss);
+    }
+
+    fn ends(&mut self) {
+        self.after = self.subject.usage();
+    }
+}

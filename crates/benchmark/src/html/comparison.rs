@@ -1,0 +1,188 @@
+//! A comparison within the page: throughput against depth, latency percentiles, processor time and
+//! memory, then all figures of every case.
+
+use super::plot::{bars, lines, lines_at};
+use super::{escaped, ratio_cell};
+use crate::compare::statistics::Ratio;
+use crate::compare::{CaseResult, Comparison, Metric, Row};
+use crate::experiments::finding::{Better, Line, Plot, Verdict};
+use crate::experiments::render::figure;
+
+/// Most bars groups in one plot.
+const GROUPS_MAX: usize = 24;
+/// Most cases whose percentiles are drawn.
+const PERCENTILE_PLOTS_MAX: usize = 12;
+
+pub(super) fn section(comparison: &Comparison) -> String {
+    let names: Vec<String> = comparison.servers.iter().map(|server| server.name.clone()).collect();
+    let mut text = "<section id=\"comparison\">\n<h2>Side by side</h2>\n".to_owned();
+    text += &format!("<p>{}</p>\n", escaped(&conditions(comparison)));
+    let mut plots = String::new();
+    plots += &depths(comparison, &names);
+    for (title, metric) in [("Server CPU", Metric::ServerCpu), ("Server memory", Metric::Rss)] {
+        let groups = comparison.cases.iter().filter_map(|case| {
+            let row = row_of(case, metric)?;
+            Some((case.heading(), row.medians.clone()))
+        });
+        let groups: Vec<_> = groups.take(GROUPS_MAX).collect();
+        plots += &bars(title, metric.what().1, &names, &groups);
+    }
+    for case in comparison.cases.iter().take(PERCENTILE_PLOTS_MAX) {
+        plots += &percentiles(case, &names);
+    }
+    text += &format!("<div class=\"plots\">\n{plots}</div>\n");
+    for case in &comparison.cases {
+        text += &table(comparison, case);
+    }
+    text + "</section>\n"
+}
+
+fn conditions(comparison: &Comparison) -> String {
+    let conditions = &comparison.conditions;
+    let mut parts = vec![
+        format!("Medians of {} rounds", conditions.rounds),
+        format!("{} clients", conditions.clients),
+    ];
+    parts.extend(conditions.requests.map(|requests| format!("{requests} requests per round")));
+    parts.extend(conditions.seconds.map(|seconds| format!("{seconds} s per round")));
+    parts.extend(conditions.rate.map(|rate| format!("open loop at {rate} requests/s")));
+    parts.extend(conditions.keyspace.map(|keys| format!("{keys} keys")));
+    if !conditions.keep_alive {
+        parts.push("a connection per batch".to_owned());
+    }
+    format!(
+        "{}. Ratios are to {}, with the interval that holds them in 95 of 100 repetitions; better and \
+         worse are said where this interval does not hold 1.",
+        parts.join(", "),
+        comparison.servers[comparison.baseline].name
+    )
+}
+
+fn row_of(case: &CaseResult, metric: Metric) -> Option<&Row> {
+    case.rows.iter().find(|row| row.metric == metric)
+}
+
+fn lines_of(names: &[String], point: impl Fn(usize) -> Vec<(f64, f64)>) -> Vec<Line> {
+    let line = |(server, name): (usize, &String)| Line {
+        name: name.clone(),
+        server: Some(server),
+        computed: false,
+        points: point(server),
+    };
+    names.iter().enumerate().map(line).collect()
+}
+
+/// Throughput against depth, for each workload that was measured at several.
+fn depths(comparison: &Comparison, names: &[String]) -> String {
+    let mut titles: Vec<&str> = Vec::new();
+    for case in &comparison.cases {
+        if !titles.contains(&case.title.as_str()) {
+            titles.push(&case.title);
+        }
+    }
+    let mut text = String::new();
+    for title in titles {
+        let cases: Vec<&CaseResult> =
+            comparison.cases.iter().filter(|case| case.title == title).collect();
+        if cases.len() < 2 {
+            continue;
+        }
+        let point = |server: usize| {
+            let rate = |case: &&CaseResult| {
+                let rate = row_of(case, Metric::Rate)?.medians[server]?;
+                Some((case.pipeline as f64, rate))
+            };
+            cases.iter().filter_map(rate).collect()
+        };
+        text += &lines(&Plot {
+            title: format!("{title}: throughput"),
+            x: "pipeline depth".to_owned(),
+            y: "requests/s".to_owned(),
+            logarithmic: true,
+            lines: lines_of(names, point),
+        });
+    }
+    text
+}
+
+/// Percentiles of a case; the horizontal axis stretches towards the longest latencies.
+fn percentiles(case: &CaseResult, names: &[String]) -> String {
+    const PERCENTILES: [(Metric, f64, &str); 5] = [
+        (Metric::P50, 2.0, "50"),
+        (Metric::P90, 10.0, "90"),
+        (Metric::P99, 100.0, "99"),
+        (Metric::P999, 1000.0, "99.9"),
+        (Metric::P9999, 10_000.0, "99.99"),
+    ];
+    let point = |server: usize| {
+        let at = |&(metric, x, _): &(Metric, f64, &str)| {
+            Some((x, row_of(case, metric)?.medians[server]?))
+        };
+        PERCENTILES.iter().filter_map(at).collect()
+    };
+    let plot = Plot {
+        title: format!("{}: latency", case.heading()),
+        x: "percentile".to_owned(),
+        y: "ms".to_owned(),
+        logarithmic: true,
+        lines: lines_of(names, point),
+    };
+    let places = PERCENTILES.iter().map(|&(_, x, label)| (x, label.to_owned()));
+    lines_at(&plot, &places.collect())
+}
+
+fn table(comparison: &Comparison, case: &CaseResult) -> String {
+    let base = &comparison.servers[comparison.baseline].name;
+    let mut text = format!(
+        "<h3>{}</h3>\n<div class=\"wide\"><table>\n<thead><tr><th>median</th><th>unit</th>",
+        escaped(&case.heading())
+    );
+    for server in &comparison.servers {
+        text += &format!("<th class=\"n\">{}</th>", escaped(&server.name));
+    }
+    let others = || (0..comparison.servers.len()).filter(|&i| i != comparison.baseline);
+    for i in others() {
+        text += &format!(
+            "<th class=\"n\">{}/{}</th><th>95 %</th>",
+            escaped(&comparison.servers[i].name),
+            escaped(base)
+        );
+    }
+    text += "</tr></thead>\n<tbody>\n";
+    for row in &case.rows {
+        let (name, unit) = row.metric.what();
+        text += &format!("<tr><td>{name}</td><td class=\"unit\">{unit}</td>");
+        for median in &row.medians {
+            let shown = median.map_or("-".to_owned(), figure);
+            text += &format!("<td class=\"n\">{shown}</td>");
+        }
+        for i in others() {
+            text += &match &row.ratios[i] {
+                Some(ratio) => {
+                    let interval = match (ratio.low, ratio.high) {
+                        (Some(low), Some(high)) => format!("{low:.2}-{high:.2}"),
+                        _ => String::new(),
+                    };
+                    ratio_cell(&format!("{:.2}", ratio.value), verdict(row.metric, ratio))
+                        + &format!("<td class=\"interval\">{interval}</td>")
+                }
+                None => "<td class=\"n\">-</td><td></td>".to_owned(),
+            };
+        }
+        text += "</tr>\n";
+    }
+    text + "</tbody>\n</table></div>\n"
+}
+
+/// What a ratio means; an interval that holds 1 says nothing.
+fn verdict(metric: Metric, ratio: &Ratio) -> Option<Verdict> {
+    let better = match metric {
+        Metric::Rate => Better::More,
+        Metric::GeneratorCpu => return None,
+        _ => Better::Less,
+    };
+    match (ratio.low, ratio.high) {
+        (Some(low), Some(high)) if low <= 1.0 && high >= 1.0 => Some(Verdict::Even),
+        _ => Some(better.verdict(ratio.value)),
+    }
+}

@@ -1,0 +1,283 @@
+//! The report: experiments and comparisons as one HTML file that needs nothing from a network.
+//!
+//! | file | about |
+//! |---|---|
+//! | `comparison` | tables and plots of a comparison |
+//! | `plot` | lines and bars as SVG |
+//! | `style.css` | the look, light and dark as the reader's system has it |
+//!
+//! Every figure of the page is one of the [`Report`]'s; all text from outside is escaped.
+
+mod comparison;
+mod plot;
+
+use crate::compare::{Comparison, ServerInfo};
+use crate::experiments::finding::{Finding, Row, Verdict};
+use crate::experiments::render::{cells, columns};
+use serde::Serialize;
+use std::path::Path;
+
+const STYLE: &str = include_str!("style.css");
+
+/// What a report is made of.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// Processors, memory, kernel.
+    pub machine: String,
+    /// Name and version of the generator.
+    pub generator: String,
+    /// The servers; figures of all others are compared with the first's.
+    pub servers: Vec<ServerInfo>,
+    /// One after the other.
+    pub experiments: Vec<Finding>,
+    /// Beside or instead of these; its servers are its own.
+    pub comparison: Option<Comparison>,
+    /// What readers must know before they believe the figures.
+    pub warnings: Vec<String>,
+}
+
+impl Report {
+    /// Without figures yet.
+    #[must_use]
+    pub fn new(machine: String, servers: Vec<ServerInfo>) -> Report {
+        Report {
+            machine,
+            generator: concat!("brisk-benchmark ", env!("CARGO_PKG_VERSION")).to_owned(),
+            servers,
+            experiments: Vec::new(),
+            comparison: None,
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Of a comparison.
+    #[must_use]
+    pub fn of(comparison: Comparison) -> Report {
+        Report {
+            machine: comparison.machine.clone(),
+            generator: comparison.generator.clone(),
+            servers: comparison.servers.clone(),
+            experiments: Vec::new(),
+            warnings: comparison.warnings.clone(),
+            comparison: Some(comparison),
+        }
+    }
+
+    /// How many experiments failed.
+    #[must_use]
+    pub fn failed(&self) -> usize {
+        self.experiments.iter().filter(|finding| finding.failure.is_some()).count()
+    }
+
+    /// The whole page.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let title = match self.experiments.is_empty() {
+            true => "Servers side by side",
+            false => "Experiments",
+        };
+        let names: Vec<&str> = self.servers.iter().map(|server| server.name.as_str()).collect();
+        let title = format!("{title}: {}", names.join(", "));
+        let mut body = self.head(&title);
+        body += &self.contents();
+        for finding in &self.experiments {
+            body += &self.experiment(finding);
+        }
+        if let Some(comparison) = &self.comparison {
+            body += &comparison::section(comparison);
+        }
+        format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n\
+             <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\
+             </main>\n</body>\n</html>\n",
+            escaped(&title)
+        )
+    }
+
+    /// Writes the page to a file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), String> {
+        std::fs::write(path, self.html()).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    fn head(&self, title: &str) -> String {
+        let mut text = format!("<header>\n<h1>{}</h1>\n", escaped(title));
+        text += &format!(
+            "<p class=\"machine\">{}; {}</p>\n<ul class=\"servers\">\n",
+            escaped(&self.machine),
+            escaped(&self.generator)
+        );
+        for (i, server) in self.servers.iter().enumerate() {
+            let version = server.version.as_deref().unwrap_or("of unknown version");
+            text += &format!(
+                "<li><span class=\"swatch b{}\"></span><b>{}</b> {} <code>{}</code></li>\n",
+                plot::colour(Some(i)),
+                escaped(&server.name),
+                escaped(version),
+                escaped(&server.place)
+            );
+        }
+        text += "</ul>\n";
+        for warning in &self.warnings {
+            text += &format!("<p class=\"warning\">{}</p>\n", escaped(warning));
+        }
+        text + "</header>\n"
+    }
+
+    /// Links to the experiments, with how many figures were better and worse.
+    fn contents(&self) -> String {
+        if self.experiments.len() < 2 {
+            return String::new();
+        }
+        let mut text = "<nav>\n<table>\n<thead><tr><th>experiment</th><th></th>".to_owned();
+        for server in self.servers.iter().skip(1) {
+            let first = self.servers.first().map_or("", |server| server.name.as_str());
+            text += &format!(
+                "<th class=\"n\">{} beside {}</th>",
+                escaped(&server.name),
+                escaped(first)
+            );
+        }
+        text += "</tr></thead>\n<tbody>\n";
+        for finding in &self.experiments {
+            text += &format!(
+                "<tr><td><a href=\"#{0}\">{1}</a></td><td>{2}</td>",
+                escaped(&finding.name),
+                escaped(&finding.name.to_uppercase()),
+                escaped(&finding.title)
+            );
+            for server in 1..self.servers.len() {
+                let count = |verdict| count(&finding.rows, server, verdict);
+                let part = |verdict, word| match count(verdict) {
+                    0 => String::new(),
+                    n => format!("<span class=\"{}\">{n} {word}</span> ", class(verdict)),
+                };
+                text += &format!(
+                    "<td class=\"n\">{}{}{}</td>",
+                    part(Verdict::Win, "better"),
+                    part(Verdict::Even, "even"),
+                    part(Verdict::Loss, "worse")
+                );
+            }
+            text += "</tr>\n";
+        }
+        text + "</tbody>\n</table>\n</nav>\n"
+    }
+
+    fn experiment(&self, finding: &Finding) -> String {
+        let mut text = format!(
+            "<section id=\"{}\">\n<h2><span class=\"id\">{}</span> {}</h2>\n<p>{}</p>\n",
+            escaped(&finding.name),
+            escaped(&finding.name.to_uppercase()),
+            escaped(&finding.title),
+            prose(&finding.what)
+        );
+        if !finding.rows.is_empty() {
+            text += &table(&finding.rows, &self.servers);
+        }
+        let plots: String = finding.plots.iter().map(plot::lines).collect();
+        if !plots.is_empty() {
+            text += &format!("<div class=\"plots\">\n{plots}</div>\n");
+        }
+        if let Some(failure) = &finding.failure {
+            text += &format!("<p class=\"warning\">Failed: {}</p>\n", escaped(failure));
+        }
+        for note in &finding.notes {
+            text += &format!("<p class=\"note\">{}</p>\n", escaped(note));
+        }
+        text += &format!("<p class=\"note\">Took {:.0} s.</p>\n", finding.seconds);
+        text + "</section>\n"
+    }
+}
+
+fn count(rows: &[Row], server: usize, verdict: Verdict) -> usize {
+    let verdicts = rows.iter().filter_map(|row| {
+        let judged = row.better != crate::experiments::finding::Better::Neither;
+        Some(row.better.verdict(row.ratio(server)?)).filter(|_| judged)
+    });
+    verdicts.filter(|&one| one == verdict).count()
+}
+
+fn table(rows: &[Row], servers: &[ServerInfo]) -> String {
+    let mut text = "<div class=\"wide\"><table>\n<thead><tr><th></th><th>unit</th>".to_owned();
+    for column in columns(servers) {
+        text += &format!("<th class=\"n\">{}</th>", escaped(&column));
+    }
+    text += "</tr></thead>\n<tbody>\n";
+    for row in rows {
+        text += &format!(
+            "<tr><td>{}</td><td class=\"unit\">{}</td>",
+            escaped(&row.what),
+            escaped(&row.unit)
+        );
+        let cells = cells(row);
+        let (figures, ratios) = cells.split_at(1 + row.values.len());
+        for (i, cell) in figures.iter().enumerate() {
+            let class = if i == 0 { "n article" } else { "n" };
+            text += &format!("<td class=\"{class}\">{}</td>", escaped(cell));
+        }
+        for server in 1..=ratios.len() {
+            text += &match row.ratio(server) {
+                Some(ratio) => {
+                    let judged = row.better != crate::experiments::finding::Better::Neither;
+                    let verdict = judged.then(|| row.better.verdict(ratio));
+                    ratio_cell(&format!("{ratio:.2}"), verdict)
+                }
+                None => "<td class=\"n\">-</td>".to_owned(),
+            };
+        }
+        text += "</tr>\n";
+    }
+    text + "</tbody>\n</table></div>\n"
+}
+
+/// A ratio, with what it means in a word, so that nothing depends on colours.
+fn ratio_cell(text: &str, verdict: Option<Verdict>) -> String {
+    let word = match verdict {
+        Some(Verdict::Win) => " <small>better</small>",
+        Some(Verdict::Loss) => " <small>worse</small>",
+        Some(Verdict::Even) => " <small>even</small>",
+        None => "",
+    };
+    let class = verdict.map_or("", class);
+    format!("<td class=\"n\"><span class=\"{class}\">{}{word}</span></td>", escaped(text))
+}
+
+const fn class(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Win => "win",
+        Verdict::Loss => "loss",
+        Verdict::Even => "even",
+    }
+}
+
+/// Text as it may stand between tags and in quoted attributes.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+/// Escaped text; what stands between backquotes is code.
+fn prose(text: &str) -> String {
+    let parts = text.split('`').enumerate().map(|(i, part)| match i % 2 {
+        0 => escaped(part),
+        _ => format!("<code>{}</code>", escaped(part)),
+    });
+    parts.collect()
+}
+
+#[cfg(test)]
+mod tests;

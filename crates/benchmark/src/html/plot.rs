@@ -1,0 +1,334 @@
+//! Lines and bars as SVG that stands within the page. Colours are classes of the page's style.
+
+use super::escaped;
+use crate::experiments::finding::{Line, Plot};
+use crate::experiments::render::figure;
+
+const WIDTH: f64 = 480.0;
+const HEIGHT: f64 = 290.0;
+/// Around the area of the lines: room for the labels.
+const LEFT: f64 = 58.0;
+const RIGHT: f64 = 14.0;
+const TOP: f64 = 24.0;
+const BOTTOM: f64 = 44.0;
+/// Servers that have a colour of their own; further ones begin again.
+const COLOURS: usize = 5;
+/// More places than this are not labelled one by one.
+const PLACES_MAX: usize = 8;
+/// Labels on the horizontal axis nearer than this would touch each other.
+const LABEL_WIDTH: f64 = 30.0;
+const BAR_HEIGHT: f64 = 15.0;
+/// Room for a figure beside its bar.
+const FIGURE_WIDTH: f64 = 64.0;
+const LETTER_WIDTH: f64 = 6.6;
+
+/// The class of a server's colour.
+pub(super) fn colour(server: Option<usize>) -> String {
+    server.map_or("x".to_owned(), |server| (server % COLOURS).to_string())
+}
+
+/// Places on the horizontal axis with their labels.
+pub(super) type Places = Vec<(f64, String)>;
+
+/// A plot of lines; the places on the horizontal axis are those of the points.
+pub(super) fn lines(plot: &Plot) -> String {
+    let mut xs: Vec<f64> = points(&plot.lines).map(|(x, _)| x).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    let places = match xs.as_slice() {
+        [first, .., last] if xs.len() > PLACES_MAX => ticks(*first, *last, plot.logarithmic),
+        _ => xs,
+    };
+    lines_at(plot, &places.into_iter().map(|x| (x, short(x))).collect())
+}
+
+/// A plot of lines with these places on the horizontal axis.
+pub(super) fn lines_at(plot: &Plot, places: &Places) -> String {
+    let Some(frame) = Frame::around(plot) else { return String::new() };
+    let mut svg = String::new();
+    for tick in ticks(frame.y.0, frame.y.1, plot.logarithmic) {
+        let y = frame.at_y(tick);
+        svg += &format!(
+            "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
+             <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
+            WIDTH - RIGHT,
+            LEFT - 7.0,
+            y + 4.0,
+            short(tick)
+        );
+    }
+    let mut free_from = f64::MIN;
+    for (place, label) in places {
+        let x = frame.at_x(*place);
+        svg += &format!(
+            "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{:.1}\" y2=\"{:.1}\"/>",
+            HEIGHT - BOTTOM,
+            HEIGHT - BOTTOM + 5.0
+        );
+        if x >= free_from {
+            let y = HEIGHT - BOTTOM + 19.0;
+            svg += &format!(
+                "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\">{}</text>\n",
+                escaped(label)
+            );
+            free_from = x + LABEL_WIDTH;
+        }
+    }
+    svg += &format!(
+        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
+         <text x=\"0\" y=\"11\">{}</text>\n",
+        f64::midpoint(LEFT, WIDTH - RIGHT),
+        HEIGHT - 6.0,
+        escaped(&plot.x),
+        escaped(&plot.y)
+    );
+    // Computed lines lie below, so that they do not hide what was measured.
+    for computed in [true, false] {
+        for line in plot.lines.iter().filter(|line| line.computed == computed) {
+            svg += &curve(line, &frame, plot, places);
+        }
+    }
+    figure_of(&plot.title, &legend(&plot.lines), HEIGHT, &svg)
+}
+
+fn figure_of(title: &str, legend: &str, height: f64, svg: &str) -> String {
+    format!(
+        "<figure>\n<figcaption>{0}</figcaption>\n{legend}\
+         <svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{0}\">\n{svg}</svg>\n</figure>\n",
+        escaped(title)
+    )
+}
+
+fn curve(line: &Line, frame: &Frame, plot: &Plot, places: &Places) -> String {
+    let colour = colour(line.server);
+    let at: Vec<String> = line
+        .points
+        .iter()
+        .filter(|&&(x, y)| frame.holds(x, y))
+        .map(|&(x, y)| format!("{:.1},{:.1}", frame.at_x(x), frame.at_y(y)))
+        .collect();
+    let class = if line.computed { "curve computed" } else { "curve" };
+    let mut svg = format!("<polyline class=\"{class} s{colour}\" points=\"{}\"/>\n", at.join(" "));
+    for &(x, y) in line.points.iter().filter(|&&(x, y)| frame.holds(x, y)) {
+        let radius = if line.computed { 1.6 } else { 3.4 };
+        svg += &format!(
+            "<circle class=\"f{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius}\">\
+             <title>{}: {} {} at {} {}</title></circle>\n",
+            frame.at_x(x),
+            frame.at_y(y),
+            escaped(&line.name),
+            figure(y),
+            escaped(&plot.y),
+            escaped(&label_of(places, x)),
+            escaped(&plot.x)
+        );
+    }
+    svg
+}
+
+/// What a place is called on the axis.
+fn label_of(places: &Places, x: f64) -> String {
+    let named = places.iter().find(|(place, _)| place.total_cmp(&x).is_eq());
+    named.map_or_else(|| short(x), |(_, label)| label.clone())
+}
+
+fn legend(lines: &[Line]) -> String {
+    let mut text = "<div class=\"legend\">".to_owned();
+    for line in lines {
+        let class = if line.computed { "curve computed" } else { "curve" };
+        text += &format!(
+            "<span><svg viewBox=\"0 0 22 10\"><line class=\"{class} s{}\" x1=\"1\" x2=\"21\" y1=\"5\" \
+             y2=\"5\"/></svg>{}</span>",
+            colour(line.server),
+            escaped(&line.name)
+        );
+    }
+    text + "</div>\n"
+}
+
+/// Horizontal bars: groups with a value for each server.
+pub(super) fn bars(
+    title: &str,
+    unit: &str,
+    names: &[String],
+    groups: &[(String, Vec<Option<f64>>)],
+) -> String {
+    let max = groups.iter().flat_map(|(_, values)| values.iter().flatten());
+    let max = max.copied().fold(0.0, f64::max);
+    if max <= 0.0 {
+        return String::new();
+    }
+    let longest = groups.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    let left = (longest as f64 * LETTER_WIDTH + 12.0).min(WIDTH / 2.0);
+    let width = WIDTH - left - FIGURE_WIDTH;
+    let (mut svg, mut y) = (String::new(), 8.0);
+    for (label, values) in groups {
+        let middle = y + values.len() as f64 * BAR_HEIGHT / 2.0 + 4.0;
+        svg += &format!(
+            "<text x=\"{:.1}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>\n",
+            left - 8.0,
+            escaped(label)
+        );
+        for (server, value) in values.iter().enumerate() {
+            if let Some(value) = value {
+                let long = (value / max * width).max(1.0);
+                svg += &format!(
+                    "<rect class=\"f{}\" x=\"{left:.1}\" y=\"{y:.1}\" width=\"{long:.1}\" \
+                     height=\"{:.1}\" rx=\"2\"/><text class=\"value\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
+                    colour(Some(server)),
+                    BAR_HEIGHT - 3.0,
+                    left + long + 6.0,
+                    y + 10.5,
+                    figure(*value)
+                );
+            }
+            y += BAR_HEIGHT;
+        }
+        y += 9.0;
+    }
+    let mut legend = "<div class=\"legend\">".to_owned();
+    for (server, name) in names.iter().enumerate() {
+        legend += &format!(
+            "<span><i class=\"swatch b{}\"></i>{}</span>",
+            colour(Some(server)),
+            escaped(name)
+        );
+    }
+    legend += "</div>\n";
+    figure_of(&format!("{title}, {unit}"), &legend, y, &svg)
+}
+
+/// The ranges of both axes.
+struct Frame {
+    x: (f64, f64),
+    y: (f64, f64),
+    logarithmic: bool,
+}
+
+fn points(lines: &[Line]) -> impl Iterator<Item = (f64, f64)> {
+    lines.iter().flat_map(|line| line.points.iter().copied())
+}
+
+impl Frame {
+    /// The smallest that holds all points; none if there is nothing to show.
+    fn around(plot: &Plot) -> Option<Frame> {
+        let range = |values: &mut dyn Iterator<Item = f64>| {
+            let wanted = |value: &f64| value.is_finite() && (!plot.logarithmic || *value > 0.0);
+            let start = (f64::INFINITY, f64::NEG_INFINITY);
+            let (low, high) = values
+                .filter(wanted)
+                .fold(start, |(low, high), value| (low.min(value), high.max(value)));
+            (low <= high).then_some((low, high))
+        };
+        let mut x = range(&mut points(&plot.lines).map(|(x, _)| x))?;
+        let mut y = range(&mut points(&plot.lines).map(|(_, y)| y))?;
+        if plot.logarithmic {
+            y = (y.0 / 1.15, y.1 * 1.15);
+            x = if x.0 < x.1 { x } else { (x.0 / 2.0, x.1 * 2.0) };
+        } else {
+            y = (y.0.min(0.0), if y.1 > 0.0 { y.1 * 1.05 } else { 1.0 });
+            x = if x.0 < x.1 { x } else { (x.0 - 1.0, x.1 + 1.0) };
+        }
+        Some(Frame { x, y, logarithmic: plot.logarithmic })
+    }
+
+    fn holds(&self, x: f64, y: f64) -> bool {
+        x.is_finite() && y.is_finite() && (!self.logarithmic || (x > 0.0 && y > 0.0))
+    }
+
+    fn part(&self, value: f64, (low, high): (f64, f64)) -> f64 {
+        match self.logarithmic {
+            true => (value / low).ln() / (high / low).ln(),
+            false => (value - low) / (high - low),
+        }
+    }
+
+    fn at_x(&self, x: f64) -> f64 {
+        // Points do not lie on the frame itself.
+        const INSET: f64 = 10.0;
+        LEFT + INSET + self.part(x, self.x) * (WIDTH - LEFT - RIGHT - 2.0 * INSET)
+    }
+
+    fn at_y(&self, y: f64) -> f64 {
+        HEIGHT - BOTTOM - self.part(y, self.y) * (HEIGHT - BOTTOM - TOP)
+    }
+}
+
+/// Round values within a range: of a logarithmic one powers of ten, with 2 and 5 between them if these
+/// are few; of a linear one four to eight multiples of 1, 2 or 5.
+fn ticks(low: f64, high: f64, logarithmic: bool) -> Vec<f64> {
+    const FEW_DECADES: f64 = 2.3;
+    if logarithmic {
+        let between: &[f64] =
+            if (high / low).log10() < FEW_DECADES { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let mut decade = 10f64.powf(low.log10().floor());
+        let mut ticks = Vec::new();
+        while decade <= high {
+            ticks.extend(between.iter().map(|part| part * decade));
+            decade *= 10.0;
+        }
+        ticks.retain(|tick| (low..=high).contains(tick));
+        return ticks;
+    }
+    let rough = (high - low) / 5.0;
+    if rough <= 0.0 || !rough.is_finite() {
+        return vec![low];
+    }
+    let decade = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0].map(|part| part * decade).into_iter().rfind(|&step| step <= rough);
+    let step = step.unwrap_or(decade);
+    let first = (low / step).ceil();
+    let count = ((high / step).floor() - first).clamp(0.0, 50.0);
+    let mut ticks = vec![first * step];
+    let mut i = 1.0;
+    while i <= count {
+        ticks.push((first + i) * step);
+        i += 1.0;
+    }
+    ticks
+}
+
+/// A figure for an axis: `20 k`, `1.5 M`.
+fn short(n: f64) -> String {
+    let trimmed = |n: f64| {
+        let text = format!("{n:.2}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    };
+    match n.abs() {
+        a if a >= 1e6 => format!("{} M", trimmed(n / 1e6)),
+        a if a >= 1e4 => format!("{} k", trimmed(n / 1e3)),
+        a if a >= 0.1 || a == 0.0 => trimmed(n),
+        _ => format!("{n:.1e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_within_the_range() {
+        assert_eq!(ticks(0.0, 10.0, false), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
+        assert_eq!(ticks(3.0, 60.0, true), [5.0, 10.0, 20.0, 50.0]);
+        assert_eq!(ticks(40.0, 250_000.0, true), [100.0, 1000.0, 10_000.0, 100_000.0]);
+        assert_eq!(ticks(5.0, 5.0, false), [5.0]);
+    }
+
+    #[test]
+    fn figures_of_axes_are_short() {
+        for (n, wanted) in
+            [(1.0, "1"), (0.25, "0.25"), (2000.0, "2000"), (50_000.0, "50 k"), (1.5e6, "1.5 M")]
+        {
+            assert_eq!(short(n), wanted);
+        }
+    }
+
+    #[test]
+    fn nothing_to_show_is_no_plot() {
+        let line = Line { name: String::new(), server: None, computed: false, points: Vec::new() };
+        let (title, x, y) = (String::new(), String::new(), String::new());
+        let plot = Plot { title, x, y, logarithmic: true, lines: vec![line] };
+        assert_eq!(lines(&plot), "");
+        assert_eq!(bars("", "", &[], &[]), "");
+    }
+}

@@ -1,0 +1,170 @@
+//! The page holds the data's figures, and nothing from elsewhere.
+
+use super::*;
+use crate::compare::{CaseResult, Conditions, Sample};
+use crate::experiments::finding::{Better, Line, Plot};
+use crate::experiments::render::figure;
+use crate::outcome::Latency;
+
+fn server(name: &str) -> ServerInfo {
+    ServerInfo {
+        name: name.to_owned(),
+        place: format!("{name} --port {{port}} --save \"\""),
+        version: Some("Redis 7.0.15".to_owned()),
+        local: true,
+    }
+}
+
+fn row(what: &str, better: Better, article: Option<f64>, values: [Option<f64>; 2]) -> Row {
+    let (what, unit) = (what.to_owned(), "ms".to_owned());
+    Row { what, unit, better, article, values: values.to_vec() }
+}
+
+fn finding(name: &str) -> Finding {
+    let points = vec![(1.0, 1234.0), (10.0, 54_321.0), (100.0, 987_654.0)];
+    let line =
+        Line { name: "here".to_owned(), server: Some(1), computed: false, points: points.clone() };
+    let formula = Line { computed: true, server: Some(0), ..line.clone() };
+    Finding {
+        name: name.to_owned(),
+        title: "a <b>title</b> & more".to_owned(),
+        what: "what".to_owned(),
+        rows: vec![
+            row("gained", Better::Less, Some(431.0), [Some(200.0), Some(50.5)]),
+            row("lost", Better::More, None, [Some(98_765.0), Some(12_345.0)]),
+            row("unseen", Better::Less, None, [None, Some(77.25)]),
+        ],
+        plots: vec![Plot {
+            title: "plot".to_owned(),
+            x: "depth".to_owned(),
+            y: "requests/s".to_owned(),
+            logarithmic: true,
+            lines: vec![line, formula],
+        }],
+        notes: vec!["a note".to_owned()],
+        failure: None,
+        seconds: 1.0,
+    }
+}
+
+fn comparison() -> Comparison {
+    let sample = |rate: f64| Sample {
+        rate,
+        latency_ms: Latency {
+            p50: 0.5,
+            p90: 0.9,
+            p99: 3.25,
+            p99_9: 4.0,
+            p99_99: 5.0,
+            ..Latency::default()
+        },
+        ..Sample::default()
+    };
+    let case = |depth, rate: f64| {
+        let rounds = |rate: f64| vec![sample(rate * 0.99), sample(rate), sample(rate * 1.01)];
+        CaseResult::new("GET".to_owned(), depth, vec![rounds(rate), rounds(rate * 2.0)], 0)
+    };
+    Comparison {
+        machine: "machine".to_owned(),
+        generator: "generator".to_owned(),
+        servers: vec![server("a"), server("b")],
+        baseline: 0,
+        conditions: Conditions {
+            rounds: 3,
+            clients: 50,
+            threads: 1,
+            requests: Some(1000),
+            seconds: None,
+            warmup_seconds: 0.0,
+            rate: None,
+            keep_alive: true,
+            keyspace: None,
+            keys: String::new(),
+            sizes: String::new(),
+            server_cpus: Vec::new(),
+            load_cpus: Vec::new(),
+        },
+        cases: vec![case(1, 91_234.0), case(16, 765_432.0)],
+        warnings: vec!["noisy".to_owned()],
+    }
+}
+
+fn report() -> Report {
+    let mut report = Report::new("2 x machine".to_owned(), vec![server("peer"), server("ours")]);
+    report.experiments = vec![finding("s1"), finding("p3")];
+    report.comparison = Some(comparison());
+    report
+}
+
+#[test]
+fn nothing_is_loaded_from_elsewhere() {
+    let html = report().html().to_lowercase();
+    for word in ["http:", "https:", "//", "src=", "url(", "@import", "<link", "<script", "<iframe"]
+    {
+        assert!(!html.contains(word), "{word}");
+    }
+    // All references lead to a place within the page.
+    for reference in html.split("href=\"").skip(1) {
+        let name = reference.split('"').next().unwrap();
+        let id = name.strip_prefix('#').unwrap();
+        assert!(html.contains(&format!("id=\"{id}\"")), "{name}");
+    }
+}
+
+#[test]
+fn every_figure_of_the_data_stands_in_the_page() {
+    let report = report();
+    let html = report.html();
+    let shown = |text: String| assert!(html.contains(&text), "{text}");
+    shown("b: 3.25 ms at 99 percentile".to_owned());
+    for finding in &report.experiments {
+        for row in &finding.rows {
+            for value in row.values.iter().chain([&row.article]).flatten() {
+                shown(format!(">{}</td>", figure(*value)));
+            }
+        }
+        for (_, y) in
+            finding.plots.iter().flat_map(|plot| &plot.lines).flat_map(|line| &line.points)
+        {
+            shown(format!("here: {} requests/s", figure(*y)));
+        }
+    }
+    for row in report.comparison.iter().flat_map(|it| &it.cases).flat_map(|case| &case.rows) {
+        for value in row.medians.iter().flatten() {
+            shown(format!(">{}</td>", figure(*value)));
+        }
+    }
+}
+
+#[test]
+fn losses_are_told_as_plainly_as_wins() {
+    let html = report().html();
+    assert!(html.contains("<span class=\"win\">0.25 <small>better</small></span>"));
+    // 12,345 of 98,765 where more is better.
+    assert!(html.contains("<span class=\"loss\">0.12 <small>worse</small></span>"));
+    assert!(html.contains("<span class=\"win\">1 better</span>"));
+    assert!(html.contains("<span class=\"loss\">1 worse</span>"));
+    // Of the comparison, with its interval.
+    assert!(html.contains("<span class=\"win\">2.00 <small>better</small></span>"));
+    assert!(html.contains("<td class=\"interval\">2.00-2.00</td>"));
+}
+
+#[test]
+fn text_from_outside_is_escaped_and_tags_are_balanced() {
+    let html = report().html();
+    assert!(html.contains("a &lt;b&gt;title&lt;/b&gt; &amp; more"));
+    for tag in ["table", "tr", "td", "th", "section", "svg", "figure", "div", "span", "text"] {
+        let opened =
+            html.matches(&format!("<{tag}>")).count() + html.matches(&format!("<{tag} ")).count();
+        assert_eq!(opened, html.matches(&format!("</{tag}>")).count(), "{tag}");
+    }
+}
+
+#[test]
+fn the_report_is_written_as_json_too() {
+    let json = crate::experiments::render::json(&report());
+    let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(value["experiments"][0]["rows"][0]["values"][1], 50.5);
+    assert_eq!(value["experiments"][0]["rows"][0]["article"], 431.0);
+    assert_eq!(value["comparison"]["cases"][1]["pipeline"], 16);
+}
