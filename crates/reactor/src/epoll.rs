@@ -6,14 +6,15 @@
 //! its registration.
 //!
 //! ```text
-//!  reads       paused  finished/closing        output stuck
-//!  IN | RDHUP  RDHUP   nothing            +    OUT         (errors and hang-ups are always told)
+//!  reads             paused  finished/closing        output stuck
+//!  IN | RDHUP | PRI  RDHUP   nothing            +    OUT   (errors and hang-ups are always told)
 //! ```
 //!
 //! Connections are watched edge-triggered: the kernel tells of each change once, and need not look
 //! at every connection it told of a second time in the next wait. So whoever does not use up what he
 //! was told of asks for it again ([`ask_again`]), and then the kernel tells what is there by now:
-//!  - a receive that filled the buffer, or that the peer's end may stand behind (RDHUP);
+//!  - a receive that filled the buffer, or that the peer's end (RDHUP) or the mark of urgent data (PRI),
+//!    at which a receive stops, may stand behind;
 //!  - readiness told while reading was paused;
 //!  - a send that was cut short, which may be for another reason than a full socket.
 //!
@@ -53,6 +54,7 @@ const WAKER: Token = Token::new(u32::MAX, 0);
 const READ: u32 = libc::EPOLLIN as u32;
 const WRITE: u32 = libc::EPOLLOUT as u32;
 const PEER_FINISHED: u32 = libc::EPOLLRDHUP as u32;
+const URGENT: u32 = libc::EPOLLPRI as u32;
 const GONE: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
 const EDGES: u32 = libc::EPOLLET as u32;
 /// An interest that is none: whatever is wanted differs from it.
@@ -101,6 +103,7 @@ impl Epoll {
             io.doom(token, CloseReason::Broken(0));
         } else if events & PEER_FINISHED != 0 && connection.watches_hang_up() {
             connection.hung_up = true;
+            connection.interest = UNKNOWN;
             io.touch(token);
             handler.hung_up(io, token);
         } else if events & READ != 0 {
@@ -213,7 +216,7 @@ impl Backend for Epoll {
 fn interest(connection: &Connection) -> u32 {
     let mut interest = EDGES;
     if connection.reads() {
-        interest |= READ | PEER_FINISHED;
+        interest |= READ | PEER_FINISHED | URGENT;
     } else if connection.watches_hang_up() {
         interest |= PEER_FINISHED;
     }
@@ -253,7 +256,7 @@ fn receive<H: Handler>(
         }
         Ok(count) => {
             io.counters.bytes_in += count as u64;
-            if count == buffer.len() || events & PEER_FINISHED != 0 {
+            if count == buffer.len() || events & (PEER_FINISHED | URGENT) != 0 {
                 ask_again(io, token);
             }
             handler.received(io, token, &buffer[..count]);

@@ -154,6 +154,11 @@ fn a_paused_connection_receives_nothing_until_it_is_resumed() {
 
 #[test]
 fn what_arrives_during_a_pause_within_one_round_is_read_after_it() {
+    what_arrives_during_a_pause(false);
+    what_arrives_during_a_pause(true);
+}
+
+fn what_arrives_during_a_pause(hangs_up: bool) {
     each_backend(|server| {
         // One after the other, so that their numbers are known.
         let mut clients = Vec::new();
@@ -167,9 +172,30 @@ fn what_arrives_during_a_pause_within_one_round_is_read_after_it() {
         wait_until("it is busy", || server.seen.blocked.load(Ordering::SeqCst));
         clients[1].write_all(b"hold 2\n").unwrap();
         clients[2].write_all(b"echo held\n").unwrap();
+        if hangs_up {
+            clients[2].shutdown(Shutdown::Write).unwrap();
+        }
         clients[3].write_all(b"release 2\n").unwrap();
         server.seen.unblock.store(true, Ordering::SeqCst);
         assert_eq!(read_line(&mut clients[2]), "held");
+    });
+}
+
+#[test]
+fn what_stands_behind_urgent_data_is_read_with_what_stands_before() {
+    each_backend(|server| {
+        let (mut blocking, client) = (server.connect(), server.connect());
+        server.wait_for_open(2);
+        blocking.write_all(b"block\n").unwrap();
+        wait_until("it is busy", || server.seen.blocked.load(Ordering::SeqCst));
+        let client = socket2::Socket::from(client);
+        client.send(b"echo before\n").unwrap();
+        client.send_out_of_band(b"!").unwrap();
+        client.send(b"echo behind\n").unwrap();
+        server.seen.unblock.store(true, Ordering::SeqCst);
+        let mut client = std::net::TcpStream::from(client);
+        assert_eq!(read_line(&mut client), "before");
+        assert_eq!(read_line(&mut client), "behind");
     });
 }
 

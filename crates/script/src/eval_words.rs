@@ -6,8 +6,10 @@
 
 use mlua::{BString, Either, Function, Lua, Result, Table};
 
-/// Runs that share two tables.
-const RUNS_MAX: u32 = 256;
+/// Runs that share two tables: as many pay for what one of them made the tables take.
+const RUNS_MAX: u32 = 32;
+/// A table with more words than this is not used again.
+const WORDS_KEPT_MAX: usize = 1024;
 
 /// A word on its way to a script. UTF-8 needs no handle.
 pub(crate) fn handed(word: &[u8]) -> Either<&str, BString> {
@@ -37,14 +39,16 @@ impl EvalWords {
         Ok(EvalWords { renew, keys, argv, runs: 0 })
     }
 
-    /// Makes them hold these words and nothing else. O(words + what the last run left in them).
+    /// Makes them hold these words and nothing else. O(words + the room that the runs since the last
+    /// renewal have made them take).
     pub(crate) fn fill<'a>(
         &mut self,
         keys: impl Iterator<Item = &'a [u8]>,
         argv: impl Iterator<Item = &'a [u8]>,
     ) -> Result<()> {
         self.runs += 1;
-        if self.runs > RUNS_MAX {
+        let large = self.keys.raw_len().max(self.argv.raw_len()) > WORDS_KEPT_MAX;
+        if large || self.runs > RUNS_MAX {
             (self.keys, self.argv) = self.renew.call(())?;
             self.runs = 0;
         }

@@ -230,7 +230,11 @@ impl Interpreter {
             self.collect();
         }
         let text = &source[header_len..];
-        let is_brief = brief::is_brief(text);
+        let globals = self.lua.globals();
+        // An error is what a script gets for a name without a meaning.
+        let is_global =
+            |name: &[u8]| globals.get(BString::from(name)).is_ok_and(|v: Value| !v.is_nil());
+        let is_brief = brief::is_brief(text, is_global);
         let source = [b"local KEYS,ARGV=... ", text].concat();
         let function = self.compile_named(source, "@user_script", None)?;
         Ok(Script { function, is_brief })

@@ -136,7 +136,12 @@ fn server_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result
 fn load_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result<bool, String> {
     match arguments.option {
         "-c" => options.clients = arguments.number()?,
-        "-n" => options.requests = arguments.number()?,
+        "-n" => {
+            options.requests = arguments.number()?;
+            if options.requests == 0 {
+                return Err("-n wants at least one request".to_owned());
+            }
+        }
         "--duration" => options.duration = Some(arguments.seconds()?),
         "--warmup" => options.warmup = arguments.seconds()?,
         "--rate" => {
