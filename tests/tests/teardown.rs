@@ -32,3 +32,21 @@ fn bytes_cut_off_by_a_disconnect_are_no_command() {
         assert_reply!(other, "EXISTS whole half", "(integer) 1");
     });
 }
+
+#[test]
+fn a_client_that_left_before_its_wait_began_is_not_waited_for() {
+    each_backend(Launch::subject, |server| {
+        let mut other = server.connect();
+        let text = "abcdefghijklmnop".repeat(40);
+        other.call(&["MSET", "{t}a", &text, "{t}b", &text]);
+        // Each takes a fifth of a millisecond: the end arrives long before BLPOP has its turn.
+        let mut requests = b"LCS {t}a {t}b LEN\r\n".repeat(100);
+        requests.extend_from_slice(b"BLPOP nothing 0\r\n");
+        let mut gone = server.connect();
+        gone.send_raw(&requests);
+        gone.finish_sending();
+        gone.read_to_end();
+        wait_until("nobody waits", || other.info("blocked_clients") == "0");
+        wait_until("it is gone", || other.info("connected_clients") == "1");
+    });
+}

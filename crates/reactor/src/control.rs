@@ -139,6 +139,12 @@ impl Control {
         self.slab.get(token).is_some_and(|connection| connection.paused)
     }
 
+    /// Whether `hung_up` was called since reading was paused: it is called once in a pause.
+    #[must_use]
+    pub fn has_hung_up(&self, token: Token) -> bool {
+        self.slab.get(token).is_some_and(|connection| connection.paused && connection.hung_up)
+    }
+
     /// Asks for one `drained` once at most `low_water` bytes are unsent, be it already so. A new
     /// call replaces an older one.
     pub fn when_drained(&mut self, token: Token, low_water: usize) {

@@ -43,6 +43,14 @@ pub enum Stall {
     Frozen,
 }
 
+impl Stall {
+    /// Whether what a session has not executed is given up when its client leaves, as in Redis during
+    /// a pause or a wait; else it is executed first.
+    pub fn ends_with_the_client(self) -> bool {
+        matches!(self, Stall::Paused | Stall::Waiting | Stall::Elsewhere | Stall::Frozen)
+    }
+}
+
 /// What CLIENT REPLY asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplyMode {

@@ -132,10 +132,8 @@ impl Handler for Worker {
     }
 
     fn hung_up(&mut self, io: &mut Control, token: Token) {
-        // As in Redis, what a client left unexecuted during a pause or a wait goes with it.
         let Some(session) = self.session_at(token.index()) else { return };
-        let held = [Stall::Paused, Stall::Waiting, Stall::Elsewhere, Stall::Frozen];
-        if held.contains(&session.stall) {
+        if session.stall.ends_with_the_client() {
             io.close(token, Close::Now);
         }
     }

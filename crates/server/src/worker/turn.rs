@@ -412,6 +412,10 @@ impl Worker {
         } else if session.stall != Stall::None {
             io.pause_reading(token);
             unsent = io.unsent(token);
+            if session.stall.ends_with_the_client() && io.has_hung_up(token) {
+                // The client left while its requests waited for another reason.
+                io.close(token, Close::Now);
+            }
         } else if self.exceeds_query_limit(session) {
             let figures = &self.core.shared.figures;
             figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
