@@ -33,7 +33,6 @@ mod waiting;
 pub use self::core::{Core, unix_ms, unix_us};
 use self::staging::Staged;
 pub use self::turn::append;
-use self::turn::close_flushed;
 use crate::batch::Batch;
 use crate::cron::Cron;
 use crate::long::Outcome;
@@ -274,7 +273,8 @@ impl Worker {
             if session.stall == Stall::None {
                 io.resume_reading(token);
                 if session.finished {
-                    close_flushed(io, &mut session);
+                    // Only behind the replies of this turn, which are not encrypted yet.
+                    session.close_after_reply();
                 }
             }
             self.after_turn(io, &mut session);

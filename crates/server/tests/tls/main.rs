@@ -156,6 +156,27 @@ fn closing_the_sending_side_still_gets_all_replies_and_a_notice() {
 }
 
 #[test]
+fn requests_of_several_rounds_before_the_end_are_all_answered() {
+    if subject_is_redis() {
+        return; // it closes without executing them
+    }
+    let site = Site::new();
+    each_backend(
+        || site.launch(),
+        |_| {
+            let mut client = site.client();
+            let text = "abcdefghijklmnop".repeat(40);
+            client.ask(&["MSET", "{t}a", &text, "{t}b", &text]);
+            // Each takes a fifth of a millisecond, half of them longer than a session's turn.
+            client.send(&words::encode(&["LCS", "{t}a", "{t}b", "LEN"]).repeat(50));
+            client.stream.conn.send_close_notify();
+            client.stream.flush().unwrap();
+            assert_eq!(client.read_to_end().unwrap(), b":640\r\n".repeat(50));
+        },
+    );
+}
+
+#[test]
 fn quit_is_answered_and_the_end_announced() {
     let site = Site::new();
     let _server = site.start();
