@@ -11,405 +11,278 @@ fn refuse(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 /// What the rows have in common.
 const ROW: Spec = Spec { group: Group::Cluster, since: "3.0.0", ..Spec::EMPTY };
 
-/// What the rows of the subcommands have in common.
-const SUBCOMMAND: Spec = Spec { arity: 2, complexity: "O(1)", ..ROW };
+/// What the rows of the subcommands that only look have in common.
+const SUBCOMMAND: Spec = Spec { arity: 2, complexity: "O(1)", flags: Flags::STALE, ..ROW };
 
-const ADDSLOTS: Command = Command {
-    spec: Spec {
-        name: "addslots",
-        summary: "Gives slots to this node.",
-        complexity: "O(N) where N is the total number of hash slot arguments",
-        arity: -3,
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        args: &[Arg::integer("slot").multiple()],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+/// What the rows of those that change the cluster have in common.
+const CHANGES: Spec =
+    Spec { flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE), ..SUBCOMMAND };
 
-const ADDSLOTSRANGE: Command = Command {
-    spec: Spec {
-        name: "addslotsrange",
-        summary: "Gives ranges of slots to this node.",
-        since: "7.0.0",
-        complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
-        arity: -4,
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        args: &[Arg::block(
-            "start-slot_end-slot",
-            &[Arg::integer("start-slot"), Arg::integer("end-slot")],
-        )
-        .multiple()],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+/// What the rows that differ only in what they refuse have in common.
+const fn refused(spec: Spec) -> Command {
+    Command { spec, run: refuse, subcommands: &[] }
+}
 
-const BUMPEPOCH: Command = Command {
-    spec: Spec {
-        name: "bumpepoch",
-        summary: "Raises the configuration epoch.",
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        tips: &["nondeterministic_output"],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const ADDSLOTS: Command = refused(Spec {
+    name: "addslots",
+    summary: "Gives slots to this node.",
+    complexity: "O(N) where N is the total number of hash slot arguments",
+    arity: -3,
+    args: &[Arg::integer("slot").multiple()],
+    ..CHANGES
+});
 
-const COUNT_FAILURE_REPORTS: Command = Command {
-    spec: Spec {
-        name: "count-failure-reports",
-        summary: "Counts the reports that a node has failed.",
-        complexity: "O(N) where N is the number of failure reports",
-        arity: 3,
-        flags: Flags::ADMIN.union(Flags::STALE),
-        tips: &["nondeterministic_output"],
-        args: &[Arg::string("node-id")],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const ADDSLOTSRANGE: Command = refused(Spec {
+    name: "addslotsrange",
+    summary: "Gives ranges of slots to this node.",
+    since: "7.0.0",
+    complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
+    arity: -4,
+    args: &[Arg::block(
+        "start-slot_end-slot",
+        &[Arg::integer("start-slot"), Arg::integer("end-slot")],
+    )
+    .multiple()],
+    ..CHANGES
+});
 
-const COUNTKEYSINSLOT: Command = Command {
-    spec: Spec {
-        name: "countkeysinslot",
-        summary: "Counts the keys of a slot.",
-        arity: 3,
-        flags: Flags::STALE,
-        args: &[Arg::integer("slot")],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const BUMPEPOCH: Command = refused(Spec {
+    name: "bumpepoch",
+    summary: "Raises the configuration epoch.",
+    tips: &["nondeterministic_output"],
+    ..CHANGES
+});
 
-const DELSLOTS: Command = Command {
-    spec: Spec {
-        name: "delslots",
-        summary: "Takes slots away from this node.",
-        complexity: "O(N) where N is the total number of hash slot arguments",
-        arity: -3,
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        args: &[Arg::integer("slot").multiple()],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const COUNT_FAILURE_REPORTS: Command = refused(Spec {
+    name: "count-failure-reports",
+    summary: "Counts the reports that a node has failed.",
+    complexity: "O(N) where N is the number of failure reports",
+    arity: 3,
+    flags: Flags::ADMIN.union(Flags::STALE),
+    tips: &["nondeterministic_output"],
+    args: &[Arg::string("node-id")],
+    ..SUBCOMMAND
+});
 
-const DELSLOTSRANGE: Command = Command {
-    spec: Spec {
-        name: "delslotsrange",
-        summary: "Takes ranges of slots away from this node.",
-        since: "7.0.0",
-        complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
-        arity: -4,
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        args: &[Arg::block(
-            "start-slot_end-slot",
-            &[Arg::integer("start-slot"), Arg::integer("end-slot")],
-        )
-        .multiple()],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const COUNTKEYSINSLOT: Command = refused(Spec {
+    name: "countkeysinslot",
+    summary: "Counts the keys of a slot.",
+    arity: 3,
+    args: &[Arg::integer("slot")],
+    ..SUBCOMMAND
+});
 
-const FAILOVER: Command = Command {
-    spec: Spec {
-        name: "failover",
-        summary: "Makes this replica the primary.",
-        arity: -2,
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        args: &[Arg::one_of(
-            "options",
-            &[Arg::token("force", "FORCE"), Arg::token("takeover", "TAKEOVER")],
-        )
+const DELSLOTS: Command = refused(Spec {
+    name: "delslots",
+    summary: "Takes slots away from this node.",
+    complexity: "O(N) where N is the total number of hash slot arguments",
+    arity: -3,
+    args: &[Arg::integer("slot").multiple()],
+    ..CHANGES
+});
+
+const DELSLOTSRANGE: Command = refused(Spec {
+    name: "delslotsrange",
+    summary: "Takes ranges of slots away from this node.",
+    since: "7.0.0",
+    complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
+    arity: -4,
+    args: &[Arg::block(
+        "start-slot_end-slot",
+        &[Arg::integer("start-slot"), Arg::integer("end-slot")],
+    )
+    .multiple()],
+    ..CHANGES
+});
+
+const FAILOVER: Command = refused(Spec {
+    name: "failover",
+    summary: "Makes this replica the primary.",
+    arity: -2,
+    args: &[Arg::one_of(
+        "options",
+        &[Arg::token("force", "FORCE"), Arg::token("takeover", "TAKEOVER")],
+    )
+    .optional()],
+    ..CHANGES
+});
+
+const FLUSHSLOTS: Command = refused(Spec {
+    name: "flushslots",
+    summary: "Takes all slots away from this node.",
+    ..CHANGES
+});
+
+const FORGET: Command = refused(Spec {
+    name: "forget",
+    summary: "Removes a node from those that are known.",
+    arity: 3,
+    args: &[Arg::string("node-id")],
+    ..CHANGES
+});
+
+const GETKEYSINSLOT: Command = refused(Spec {
+    name: "getkeysinslot",
+    summary: "Shows keys of a slot.",
+    complexity: "O(log(N)) where N is the number of requested keys",
+    arity: 4,
+    tips: &["nondeterministic_output"],
+    args: &[Arg::integer("slot"), Arg::integer("count")],
+    ..SUBCOMMAND
+});
+
+const HELP: Command = refused(Spec {
+    name: "help",
+    summary: "Explains the subcommands.",
+    since: "5.0.0",
+    flags: Flags::LOADING.union(Flags::STALE),
+    ..SUBCOMMAND
+});
+
+const INFO: Command = refused(Spec {
+    name: "info",
+    summary: "Shows the state of the cluster.",
+    tips: &["nondeterministic_output"],
+    ..SUBCOMMAND
+});
+
+const KEYSLOT: Command = refused(Spec {
+    name: "keyslot",
+    summary: "Computes the slot of a key.",
+    complexity: "O(N) where N is the number of bytes in the key",
+    arity: 3,
+    args: &[Arg::string("key")],
+    ..SUBCOMMAND
+});
+
+const LINKS: Command = refused(Spec {
+    name: "links",
+    summary: "Shows the connections to other nodes.",
+    since: "7.0.0",
+    complexity: "O(N) where N is the total number of Cluster nodes",
+    tips: &["nondeterministic_output"],
+    ..SUBCOMMAND
+});
+
+const MEET: Command = refused(Spec {
+    name: "meet",
+    summary: "Introduces another node.",
+    arity: -4,
+    history: &[("4.0.0", "Added the optional `cluster_bus_port` argument.")],
+    args: &[
+        Arg::string("ip"),
+        Arg::integer("port"),
+        Arg::integer("cluster_bus_port").since("4.0.0").optional(),
+    ],
+    ..CHANGES
+});
+
+const MYID: Command =
+    refused(Spec { name: "myid", summary: "Shows the id of this node.", ..SUBCOMMAND });
+
+const NODES: Command = refused(Spec {
+    name: "nodes",
+    summary: "Shows the nodes as this one knows them.",
+    complexity: "O(N) where N is the total number of Cluster nodes",
+    tips: &["nondeterministic_output"],
+    ..SUBCOMMAND
+});
+
+const REPLICAS: Command = refused(Spec {
+    name: "replicas",
+    summary: "Shows the replicas of a primary.",
+    since: "5.0.0",
+    arity: 3,
+    flags: Flags::ADMIN.union(Flags::STALE),
+    tips: &["nondeterministic_output"],
+    args: &[Arg::string("node-id")],
+    ..SUBCOMMAND
+});
+
+const REPLICATE: Command = refused(Spec {
+    name: "replicate",
+    summary: "Makes this node a replica of a primary.",
+    arity: 3,
+    args: &[Arg::string("node-id")],
+    ..CHANGES
+});
+
+const RESET: Command = refused(Spec {
+    name: "reset",
+    summary: "Makes this node forget the cluster.",
+    complexity: "O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
+    arity: -2,
+    flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE),
+    args: &[Arg::one_of("hard_soft", &[Arg::token("hard", "HARD"), Arg::token("soft", "SOFT")])
         .optional()],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+    ..SUBCOMMAND
+});
 
-const FLUSHSLOTS: Command = Command {
-    spec: Spec {
-        name: "flushslots",
-        summary: "Takes all slots away from this node.",
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const SAVECONFIG: Command = refused(Spec {
+    name: "saveconfig",
+    summary: "Writes what is known of the cluster to its file.",
+    ..CHANGES
+});
 
-const FORGET: Command = Command {
-    spec: Spec {
-        name: "forget",
-        summary: "Removes a node from those that are known.",
-        arity: 3,
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        args: &[Arg::string("node-id")],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const SET_CONFIG_EPOCH: Command = refused(Spec {
+    name: "set-config-epoch",
+    summary: "Sets the configuration epoch of a new node.",
+    arity: 3,
+    args: &[Arg::integer("config-epoch")],
+    ..CHANGES
+});
 
-const GETKEYSINSLOT: Command = Command {
-    spec: Spec {
-        name: "getkeysinslot",
-        summary: "Shows keys of a slot.",
-        complexity: "O(log(N)) where N is the number of requested keys",
-        arity: 4,
-        flags: Flags::STALE,
-        tips: &["nondeterministic_output"],
-        args: &[Arg::integer("slot"), Arg::integer("count")],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const SETSLOT: Command = refused(Spec {
+    name: "setslot",
+    summary: "Says to which node a slot belongs or goes.",
+    arity: -4,
+    args: &[
+        Arg::integer("slot"),
+        Arg::one_of(
+            "subcommand",
+            &[
+                Arg::string("node-id").after("IMPORTING"),
+                Arg::string("node-id").after("MIGRATING"),
+                Arg::string("node-id").after("NODE"),
+                Arg::token("stable", "STABLE"),
+            ],
+        ),
+    ],
+    ..CHANGES
+});
 
-const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        summary: "Explains the subcommands.",
-        since: "5.0.0",
-        flags: Flags::LOADING.union(Flags::STALE),
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const SHARDS: Command = refused(Spec {
+    name: "shards",
+    summary: "Shows slots and nodes by shard.",
+    since: "7.0.0",
+    complexity: "O(N) where N is the total number of cluster nodes",
+    tips: &["nondeterministic_output"],
+    ..SUBCOMMAND
+});
 
-const INFO: Command = Command {
-    spec: Spec {
-        name: "info",
-        summary: "Shows the state of the cluster.",
-        flags: Flags::STALE,
-        tips: &["nondeterministic_output"],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const SLAVES: Command = refused(Spec {
+    name: "slaves",
+    summary: "Shows the replicas of a primary.",
+    arity: 3,
+    flags: Flags::ADMIN.union(Flags::STALE),
+    tips: &["nondeterministic_output"],
+    deprecated: Some(Deprecated { since: "5.0.0", replaced_by: "`CLUSTER REPLICAS`" }),
+    args: &[Arg::string("node-id")],
+    ..SUBCOMMAND
+});
 
-const KEYSLOT: Command = Command {
-    spec: Spec {
-        name: "keyslot",
-        summary: "Computes the slot of a key.",
-        complexity: "O(N) where N is the number of bytes in the key",
-        arity: 3,
-        flags: Flags::STALE,
-        args: &[Arg::string("key")],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const LINKS: Command = Command {
-    spec: Spec {
-        name: "links",
-        summary: "Shows the connections to other nodes.",
-        since: "7.0.0",
-        complexity: "O(N) where N is the total number of Cluster nodes",
-        flags: Flags::STALE,
-        tips: &["nondeterministic_output"],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const MEET: Command = Command {
-    spec: Spec {
-        name: "meet",
-        summary: "Introduces another node.",
-        arity: -4,
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        history: &[("4.0.0", "Added the optional `cluster_bus_port` argument.")],
-        args: &[
-            Arg::string("ip"),
-            Arg::integer("port"),
-            Arg::integer("cluster_bus_port").since("4.0.0").optional(),
-        ],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const MYID: Command = Command {
-    spec: Spec {
-        name: "myid",
-        summary: "Shows the id of this node.",
-        flags: Flags::STALE,
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const NODES: Command = Command {
-    spec: Spec {
-        name: "nodes",
-        summary: "Shows the nodes as this one knows them.",
-        complexity: "O(N) where N is the total number of Cluster nodes",
-        flags: Flags::STALE,
-        tips: &["nondeterministic_output"],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const REPLICAS: Command = Command {
-    spec: Spec {
-        name: "replicas",
-        summary: "Shows the replicas of a primary.",
-        since: "5.0.0",
-        arity: 3,
-        flags: Flags::ADMIN.union(Flags::STALE),
-        tips: &["nondeterministic_output"],
-        args: &[Arg::string("node-id")],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const REPLICATE: Command = Command {
-    spec: Spec {
-        name: "replicate",
-        summary: "Makes this node a replica of a primary.",
-        arity: 3,
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        args: &[Arg::string("node-id")],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const RESET: Command = Command {
-    spec: Spec {
-        name: "reset",
-        summary: "Makes this node forget the cluster.",
-        complexity: "O(N) where N is the number of known nodes. The command may execute a FLUSHALL as a side effect.",
-        arity: -2,
-        flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE),
-        args: &[Arg::one_of(
-            "hard_soft",
-            &[Arg::token("hard", "HARD"), Arg::token("soft", "SOFT")],
-        )
-        .optional()],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const SAVECONFIG: Command = Command {
-    spec: Spec {
-        name: "saveconfig",
-        summary: "Writes what is known of the cluster to its file.",
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const SET_CONFIG_EPOCH: Command = Command {
-    spec: Spec {
-        name: "set-config-epoch",
-        summary: "Sets the configuration epoch of a new node.",
-        arity: 3,
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        args: &[Arg::integer("config-epoch")],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const SETSLOT: Command = Command {
-    spec: Spec {
-        name: "setslot",
-        summary: "Says to which node a slot belongs or goes.",
-        arity: -4,
-        flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE),
-        args: &[
-            Arg::integer("slot"),
-            Arg::one_of(
-                "subcommand",
-                &[
-                    Arg::string("node-id").after("IMPORTING"),
-                    Arg::string("node-id").after("MIGRATING"),
-                    Arg::string("node-id").after("NODE"),
-                    Arg::token("stable", "STABLE"),
-                ],
-            ),
-        ],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const SHARDS: Command = Command {
-    spec: Spec {
-        name: "shards",
-        summary: "Shows slots and nodes by shard.",
-        since: "7.0.0",
-        complexity: "O(N) where N is the total number of cluster nodes",
-        flags: Flags::STALE,
-        tips: &["nondeterministic_output"],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const SLAVES: Command = Command {
-    spec: Spec {
-        name: "slaves",
-        summary: "Shows the replicas of a primary.",
-        arity: 3,
-        flags: Flags::ADMIN.union(Flags::STALE),
-        tips: &["nondeterministic_output"],
-        deprecated: Some(Deprecated { since: "5.0.0", replaced_by: "`CLUSTER REPLICAS`" }),
-        args: &[Arg::string("node-id")],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
-
-const SLOTS: Command = Command {
-    spec: Spec {
-        name: "slots",
-        summary: "Shows which nodes have which slots.",
-        complexity: "O(N) where N is the total number of Cluster nodes",
-        flags: Flags::STALE,
-        tips: &["nondeterministic_output"],
-        deprecated: Some(Deprecated { since: "7.0.0", replaced_by: "`CLUSTER SHARDS`" }),
-        history: &[
-            ("4.0.0", "Added node IDs."),
-            ("7.0.0", "Added additional networking metadata field."),
-        ],
-        ..SUBCOMMAND
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const SLOTS: Command = refused(Spec {
+    name: "slots",
+    summary: "Shows which nodes have which slots.",
+    complexity: "O(N) where N is the total number of Cluster nodes",
+    tips: &["nondeterministic_output"],
+    deprecated: Some(Deprecated { since: "7.0.0", replaced_by: "`CLUSTER SHARDS`" }),
+    history: &[
+        ("4.0.0", "Added node IDs."),
+        ("7.0.0", "Added additional networking metadata field."),
+    ],
+    ..SUBCOMMAND
+});
 
 const CLUSTER: Command = Command {
     spec: Spec {
@@ -451,46 +324,34 @@ const CLUSTER: Command = Command {
     ],
 };
 
-const ASKING: Command = Command {
-    spec: Spec {
-        name: "asking",
-        summary: "Lets the next command use a slot that is on its way to this node.",
-        complexity: "O(1)",
-        arity: 1,
-        flags: Flags::FAST,
-        categories: Categories::CONNECTION,
-        ..ROW
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const ASKING: Command = refused(Spec {
+    name: "asking",
+    summary: "Lets the next command use a slot that is on its way to this node.",
+    complexity: "O(1)",
+    arity: 1,
+    flags: Flags::FAST,
+    categories: Categories::CONNECTION,
+    ..ROW
+});
 
-const READONLY: Command = Command {
-    spec: Spec {
-        name: "readonly",
-        summary: "Lets this connection read from a replica of a cluster.",
-        complexity: "O(1)",
-        arity: 1,
-        flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
-        categories: Categories::CONNECTION,
-        ..ROW
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const READONLY: Command = refused(Spec {
+    name: "readonly",
+    summary: "Lets this connection read from a replica of a cluster.",
+    complexity: "O(1)",
+    arity: 1,
+    flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
+    categories: Categories::CONNECTION,
+    ..ROW
+});
 
-const READWRITE: Command = Command {
-    spec: Spec {
-        name: "readwrite",
-        summary: "Ends READONLY.",
-        complexity: "O(1)",
-        arity: 1,
-        flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
-        categories: Categories::CONNECTION,
-        ..ROW
-    },
-    run: refuse,
-    subcommands: &[],
-};
+const READWRITE: Command = refused(Spec {
+    name: "readwrite",
+    summary: "Ends READONLY.",
+    complexity: "O(1)",
+    arity: 1,
+    flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
+    categories: Categories::CONNECTION,
+    ..ROW
+});
 
 pub(super) const FAMILY: &[&[Command]] = &[&[ASKING, CLUSTER, READONLY, READWRITE]];
