@@ -36,7 +36,7 @@ pub(crate) struct Connection {
     pub(crate) doomed: Option<CloseReason>,
     /// The kernel's buffer was full; epoll will tell when it is not.
     pub(crate) stuck: bool,
-    /// What epoll was told to watch for.
+    /// What epoll was told to watch for; nothing if it is to be told again.
     pub(crate) interest: u32,
     /// Bytes the kernel was given and has not yet accepted (io_uring).
     pub(crate) in_flight: usize,

@@ -1,14 +1,24 @@
-//! The epoll back end: level-triggered; per ready connection and round one receive and one send.
+//! The epoll back end: per ready connection and round one receive and one send.
 //!
 //! A connection is registered with its first interest when it is accepted, and that changes only
-//! when it has to: while output is stuck (EPOLLOUT), while reading is paused (EPOLLRDHUP instead of
-//! EPOLLIN), after the peer has finished. A connection in the usual state costs no `epoll_ctl`, and
-//! closing the descriptor ends its registration.
+//! when it has to: while output is stuck (EPOLLOUT), while reading is paused, after the peer has
+//! finished. A connection in the usual state costs no `epoll_ctl`, and closing the descriptor ends
+//! its registration.
 //!
 //! ```text
-//!  reads   paused  finished/closing        output stuck
-//!  IN      RDHUP   nothing            +    OUT             (errors and hang-ups are always told)
+//!  reads             paused  finished/closing        output stuck
+//!  IN | RDHUP | PRI  RDHUP   nothing            +    OUT   (errors and hang-ups are always told)
 //! ```
+//!
+//! Connections are watched edge-triggered: the kernel tells of each change once, and need not look
+//! at every connection it told of a second time in the next wait. So whoever does not use up what he
+//! was told of asks for it again ([`ask_again`]), and then the kernel tells what is there by now:
+//!  - a receive that filled the buffer, or that the peer's end (RDHUP) or the mark of urgent data (PRI),
+//!    at which a receive stops, may stand behind;
+//!  - readiness told while reading was paused;
+//!  - a send that was cut short, which may be for another reason than a full socket.
+//!
+//! Whatever comes after the kernel was asked is a change of its own.
 
 use crate::clock::ticks;
 use crate::connection::Connection;
@@ -44,7 +54,11 @@ const WAKER: Token = Token::new(u32::MAX, 0);
 const READ: u32 = libc::EPOLLIN as u32;
 const WRITE: u32 = libc::EPOLLOUT as u32;
 const PEER_FINISHED: u32 = libc::EPOLLRDHUP as u32;
+const URGENT: u32 = libc::EPOLLPRI as u32;
 const GONE: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+const EDGES: u32 = libc::EPOLLET as u32;
+/// An interest that is none: whatever is wanted differs from it.
+const UNKNOWN: u32 = 0;
 
 #[derive(Debug)]
 pub(crate) struct Epoll {
@@ -57,7 +71,7 @@ pub(crate) struct Epoll {
 impl Epoll {
     pub(crate) fn new(io: &Control) -> io::Result<Self> {
         let epoll = sys::epoll_create()?;
-        let edge = READ | libc::EPOLLET as u32;
+        let edge = READ | EDGES;
         let add = libc::EPOLL_CTL_ADD;
         sys::epoll_ctl(epoll.as_fd(), add, io.wake.fd(), edge, WAKER.to_u64())?;
         Ok(Self {
@@ -84,13 +98,17 @@ impl Epoll {
         }
         let connection = io.slab.slot(io.slab_index(token));
         if connection.reads() && events & (READ | GONE) != 0 {
-            receive(io, handler, token, buffer);
+            receive(io, handler, token, events, buffer);
         } else if events & GONE != 0 {
             io.doom(token, CloseReason::Broken(0));
         } else if events & PEER_FINISHED != 0 && connection.watches_hang_up() {
             connection.hung_up = true;
+            connection.interest = UNKNOWN;
             io.touch(token);
             handler.hung_up(io, token);
+        } else if events & READ != 0 {
+            // Told before reading was paused.
+            ask_again(io, token);
         }
     }
 
@@ -196,9 +214,9 @@ impl Backend for Epoll {
 }
 
 fn interest(connection: &Connection) -> u32 {
-    let mut interest = 0;
+    let mut interest = EDGES;
     if connection.reads() {
-        interest |= READ;
+        interest |= READ | PEER_FINISHED | URGENT;
     } else if connection.watches_hang_up() {
         interest |= PEER_FINISHED;
     }
@@ -208,7 +226,21 @@ fn interest(connection: &Connection) -> u32 {
     interest
 }
 
-fn receive<H: Handler>(io: &mut Control, handler: &mut H, token: Token, buffer: &mut [u8]) {
+/// Has the kernel tell again what this connection is ready for.
+fn ask_again(io: &mut Control, token: Token) {
+    if let Some(connection) = io.slab.get_mut(token) {
+        connection.interest = UNKNOWN;
+        io.touch(token);
+    }
+}
+
+fn receive<H: Handler>(
+    io: &mut Control,
+    handler: &mut H,
+    token: Token,
+    events: u32,
+    buffer: &mut [u8],
+) {
     let Some(fd) = io.fd(token) else { return };
     let since = ticks();
     let received = sys::receive(fd, buffer);
@@ -224,14 +256,16 @@ fn receive<H: Handler>(io: &mut Control, handler: &mut H, token: Token, buffer: 
         }
         Ok(count) => {
             io.counters.bytes_in += count as u64;
+            if count == buffer.len() || events & (PEER_FINISHED | URGENT) != 0 {
+                ask_again(io, token);
+            }
             handler.received(io, token, &buffer[..count]);
         }
-        Err(error) => {
-            let again = [io::ErrorKind::WouldBlock, io::ErrorKind::Interrupted];
-            if !again.contains(&error.kind()) {
-                io.doom(token, CloseReason::Broken(error.raw_os_error().unwrap_or(0)));
-            }
-        }
+        Err(error) => match error.kind() {
+            io::ErrorKind::WouldBlock => {}
+            io::ErrorKind::Interrupted => ask_again(io, token),
+            _ => io.doom(token, CloseReason::Broken(error.raw_os_error().unwrap_or(0))),
+        },
     }
 }
 
@@ -250,8 +284,8 @@ fn write(io: &mut Control, index: u32) {
         Ok(count) => {
             sent = count;
             connection.output.consume(count);
-            // What is left needs room, and epoll tells when there is some. (More pieces than one
-            // call takes: just the same.)
+            // What is left needs room, and epoll tells when there is some; at once if what is left
+            // are only more pieces than one call takes.
             connection.stuck = count < queued;
         }
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => connection.stuck = true,
@@ -259,6 +293,9 @@ fn write(io: &mut Control, index: u32) {
         Err(error) => {
             connection.doomed = Some(CloseReason::Broken(error.raw_os_error().unwrap_or(0)));
         }
+    }
+    if connection.stuck {
+        connection.interest = UNKNOWN;
     }
     io.counters.sends += 1;
     io.counters.bytes_out += sent as u64;
