@@ -60,8 +60,12 @@ const RULES: &[Rule] = &[
     },
     Rule {
         within: &[],
-        // DEBUG SLEEP is asked to.
-        except: &["crates/testkit/src/wait.rs", "crates/server/src/commands/server/debug.rs"],
+        // DEBUG SLEEP is asked to; requests gather while the loop sleeps.
+        except: &[
+            "crates/testkit/src/wait.rs",
+            "crates/server/src/commands/server/debug.rs",
+            "crates/reactor/src/pace.rs",
+        ],
         words: &["thread::sleep"],
         tests_exempt: false,
         advice: "wait for a condition with a deadline: brisk_testkit::wait_until",

@@ -43,6 +43,8 @@ pub(crate) struct Connection {
     /// `drained` is owed once no more than this is unsent.
     pub(crate) low_water: Option<usize>,
     pub(crate) peer: Option<PeerAddr>,
+    /// The number of its last receive, for [`crate::pace`].
+    pub(crate) last_receive: u64,
     pub(crate) output: Output,
 }
 

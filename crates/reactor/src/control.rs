@@ -10,6 +10,7 @@ use crate::counters::Counters;
 use crate::handler::{Close, CloseReason, Handler};
 use crate::listen::{Listener, PeerAddr};
 use crate::output::Output;
+use crate::pace::Pace;
 use crate::token::Token;
 use crate::waker::{WakeState, Waker};
 use socket2::SockRef;
@@ -53,6 +54,7 @@ pub struct Control {
     pub(crate) ready_listeners: Vec<u32>,
     pub(crate) counters: Counters,
     pub(crate) wake: WakeState,
+    pub(crate) pace: Pace,
     lingering: BinaryHeap<Reverse<(Instant, u64)>>,
     pool: Vec<Vec<u8>>,
     pool_bytes: usize,
@@ -69,6 +71,7 @@ impl Control {
             ready_listeners: Vec::new(),
             counters: Counters::default(),
             wake: WakeState::new()?,
+            pace: Pace::default(),
             lingering: BinaryHeap::new(),
             pool: Vec::new(),
             pool_bytes: 0,
@@ -163,6 +166,12 @@ impl Control {
         }
         connection.sending = true;
         self.touch(token);
+    }
+
+    /// How long requests of many clients may gather before the loop waits for them; zero, as at the
+    /// start, for not at all. (epoll; io_uring lets them gather by itself.)
+    pub fn coalesce_wakes(&mut self, at_most: Duration) {
+        self.pace.set_limit(at_most);
     }
 
     /// Whether the token still names a connection.

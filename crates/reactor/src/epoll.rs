@@ -20,7 +20,7 @@
 //!
 //! Whatever comes after the kernel was asked is a change of its own.
 
-use crate::clock::ticks;
+use crate::clock::{clock, ticks};
 use crate::connection::Connection;
 use crate::control::Control;
 use crate::handler::{Close, CloseReason, Handler};
@@ -98,6 +98,7 @@ impl Epoll {
         }
         let connection = io.slab.slot(io.slab_index(token));
         if connection.reads() && events & (READ | GONE) != 0 {
+            io.pace.note(&mut connection.last_receive);
             receive(io, handler, token, events, buffer);
         } else if events & GONE != 0 {
             io.doom(token, CloseReason::Broken(0));
@@ -159,6 +160,12 @@ impl Backend for Epoll {
 
     fn wait(&mut self, io: &mut Control, timeout: Option<Duration>) -> io::Result<()> {
         let since = ticks();
+        if timeout != Some(Duration::ZERO)
+            && let Some(time) = io.pace.before_wait(clock().ns(since))
+        {
+            io.pace.sleep(timeout.map_or(time, |timeout| timeout.min(time)));
+            io.counters.sleeps += 1;
+        }
         // Rounded up: to wake too early would only mean to wait again.
         let timeout_ms = timeout.map_or(-1, |timeout| {
             i32::try_from(timeout.as_nanos().div_ceil(1_000_000)).unwrap_or(i32::MAX)

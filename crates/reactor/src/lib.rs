@@ -19,6 +19,7 @@
 //! | `output`, `token` | bytes to send; names of connections |
 //! | `reactor`, `accept` | the round, the choice of back end; new connections |
 //! | `epoll`, `uring` | the back ends |
+//! | `pace` | when requests gather before they are waited for |
 //! | `listen`, `waker`, `clock`, `counters` | listeners, wakes from other threads, ticks, figures |
 //! | `sys` | system calls behind safe functions |
 //!
@@ -33,6 +34,7 @@ mod epoll;
 mod handler;
 mod listen;
 mod output;
+mod pace;
 mod reactor;
 mod sys;
 mod token;

@@ -5,12 +5,13 @@
 #[allow(dead_code, reason = "each test file uses its part")]
 mod line_server;
 
-use brisk_reactor::CloseReason;
-use line_server::{each_backend, each_backend_with, pattern, wait_until};
+use brisk_reactor::{BackendChoice, CloseReason};
+use line_server::{Options, each_backend, each_backend_with, pattern, start, wait_until};
 use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 fn read_line(stream: &mut impl Read) -> String {
     let mut line = Vec::new();
@@ -321,6 +322,40 @@ fn a_unix_socket_serves_like_tcp() {
         assert_eq!(*server.seen.peers.lock().unwrap(), ["unix"]);
         server.wait_for_open(0);
     });
+}
+
+#[test]
+fn requests_of_many_gather_and_those_of_one_do_not() {
+    let server = start(Options {
+        backend: BackendChoice::Epoll,
+        refuse_above: usize::MAX,
+        keepalive_s: 300,
+    });
+    let mut alone = server.connect();
+    let sleeps = |client: &mut TcpStream| {
+        client.write_all(b"sleeps\n").unwrap();
+        read_line(client).parse::<u64>().unwrap()
+    };
+    alone.write_all(b"gather 1000\n").unwrap();
+    let mut many: Vec<_> = (0..64).map(|_| server.connect()).collect();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while sleeps(&mut alone) == 0 {
+        assert!(Instant::now() < deadline, "requests never gathered");
+        for client in &mut many {
+            client.write_all(b"echo together\n").unwrap();
+        }
+        for client in &mut many {
+            assert_eq!(read_line(client), "together");
+        }
+    }
+    // It takes some of its own until it is known to be alone.
+    for _ in 0..10 {
+        sleeps(&mut alone);
+    }
+    let before = sleeps(&mut alone);
+    for _ in 0..1000 {
+        assert_eq!(sleeps(&mut alone), before);
+    }
 }
 
 #[test]

@@ -274,6 +274,7 @@ fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut Counters) {
     stats.write_ns.add(ns(|counters| counters.ticks_send));
     stats.wait_ns.add(ns(|counters| counters.ticks_wait));
     stats.wait_calls.add(now.waits - last.waits);
+    stats.sleep_calls.add(now.sleeps - last.sleeps);
     stats.ctl_calls.add(now.registrations - last.registrations);
     stats.accept_calls.add(now.accepts - last.accepts);
     stats.close_calls.add(now.closes - last.closes);

@@ -145,7 +145,7 @@ pub fn take_over(worker: &mut Worker, reactor: &mut Reactor, log: &Log) {
             _ => {}
         }
     }
-    worker.limit_accepts(reactor.io());
+    worker.configure_loop(reactor.io());
 }
 
 /// Makes the worker accept on new listeners and on none of their purpose so far. Connections stay.

@@ -133,6 +133,7 @@ pub struct WorkerStats {
     pub wait_ns: Count,
     /// System calls (S4).
     pub wait_calls: Count,
+    pub sleep_calls: Count,
     pub ctl_calls: Count,
     pub accept_calls: Count,
     pub receive_calls: Count,
@@ -219,7 +220,7 @@ impl WorkerStats {
     }
 
     /// All that grows and can be reset.
-    fn counts(&self) -> [&Count; 31] {
+    fn counts(&self) -> [&Count; 32] {
         [
             &self.commands_processed,
             &self.connections_received,
@@ -236,6 +237,7 @@ impl WorkerStats {
             &self.background_ns,
             &self.wait_ns,
             &self.wait_calls,
+            &self.sleep_calls,
             &self.ctl_calls,
             &self.accept_calls,
             &self.receive_calls,

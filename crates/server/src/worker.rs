@@ -100,8 +100,8 @@ pub struct Worker {
     plain: Vec<u8>,
     pub participant: Participant,
     pub listeners: Vec<Purpose>,
-    /// The configuration whose bounds on accepts the listeners have.
-    accepts_generation: Option<u64>,
+    /// The configuration whose settings the loop has.
+    loop_generation: Option<u64>,
     /// Messages that change the listeners, which only the loop around the worker can do.
     pub listening: Vec<Message>,
 }
@@ -129,17 +129,18 @@ impl Worker {
             plain: Vec::new(),
             participant,
             listeners,
-            accepts_generation: None,
+            loop_generation: None,
             listening: Vec::new(),
         }
     }
 
-    /// Gives the listeners their bounds on accepts: at the start, when there are new ones, and when
-    /// the configuration changes.
+    /// Gives the loop its settings, and the listeners their bounds on accepts: at the start, when there
+    /// are new ones, and when the configuration changes.
     #[cold]
-    pub fn limit_accepts(&mut self, io: &mut Control) {
-        self.accepts_generation = Some(self.core.config_generation());
+    pub fn configure_loop(&mut self, io: &mut Control) {
+        self.loop_generation = Some(self.core.config_generation());
         let network = &self.core.config.network;
+        io.coalesce_wakes(Duration::from_micros(network.wake_coalescing_us.unsigned_abs()));
         for (index, purpose) in self.listeners.iter().enumerate() {
             let limit = match purpose {
                 Purpose::Tcp | Purpose::Unix | Purpose::AdminTcp | Purpose::AdminUnix => {
@@ -155,8 +156,8 @@ impl Worker {
     /// wait for events.
     pub fn between_rounds(&mut self, io: &mut Control) -> Duration {
         self.core.refresh_config();
-        if self.accepts_generation != Some(self.core.config_generation()) {
-            self.limit_accepts(io);
+        if self.loop_generation != Some(self.core.config_generation()) {
+            self.configure_loop(io);
         }
         self.core.read_clocks();
         self.round_began = self.core.last_ticks;

@@ -92,6 +92,11 @@ impl LineServer {
             }
             "hold" => io.pause_reading(self.accepted[rest.parse::<usize>().unwrap()]),
             "release" => io.resume_reading(self.accepted[rest.parse::<usize>().unwrap()]),
+            "gather" => io.coalesce_wakes(Duration::from_micros(rest.parse().unwrap())),
+            "sleeps" => {
+                let sleeps = io.counters().sleeps;
+                io.output(token).extend_from_slice(format!("{sleeps}\n").as_bytes());
+            }
             "block" => {
                 self.seen.blocked.store(true, Ordering::SeqCst);
                 wait_until("unblocked", || self.seen.unblock.load(Ordering::SeqCst));

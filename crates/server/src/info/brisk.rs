@@ -21,6 +21,7 @@ const TIMES: &[Figure] = &[
 
 const SYSTEM_CALLS: &[Figure] = &[
     ("wait", |stats| &stats.wait_calls),
+    ("sleep", |stats| &stats.sleep_calls),
     ("ctl", |stats| &stats.ctl_calls),
     ("accept", |stats| &stats.accept_calls),
     ("receive", |stats| &stats.receive_calls),

@@ -34,6 +34,9 @@ pub struct Network {
     pub socket_mark_id: i64,
     /// `io-backend`: what the event loops are built on.
     pub io_backend: IoBackend,
+    /// `wake-coalescing-us`: microseconds for which single requests of many clients gather before a
+    /// worker waits for them, so that it wakes less often; 0 switches it off.
+    pub wake_coalescing_us: i64,
     /// `max-new-connections-per-cycle`: connections accepted per event-loop round and worker.
     pub max_new_connections_per_cycle: i64,
     /// `max-new-tls-connections-per-cycle`: TLS connections accepted per event-loop round and worker.
@@ -65,6 +68,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .immutable()
         .ignored(),
     Directive::choice("io-backend", "auto", choice!(network.io_backend)).immutable(),
+    Directive::integer("wake-coalescing-us", "50", (0, 1000), field!(network.wake_coalescing_us)),
     Directive::integer(
         "max-new-connections-per-cycle",
         "10",
