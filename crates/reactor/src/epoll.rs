@@ -98,7 +98,6 @@ impl Epoll {
         }
         let connection = io.slab.slot(io.slab_index(token));
         if connection.reads() && events & (READ | GONE) != 0 {
-            io.pace.note(&mut connection.last_receive);
             receive(io, handler, token, events, buffer);
         } else if events & GONE != 0 {
             io.doom(token, CloseReason::Broken(0));
@@ -161,7 +160,7 @@ impl Backend for Epoll {
     fn wait(&mut self, io: &mut Control, timeout: Option<Duration>) -> io::Result<()> {
         let since = ticks();
         if timeout != Some(Duration::ZERO)
-            && let Some(time) = io.pace.before_wait(clock().ns(since))
+            && let Some(time) = io.pace.before_wait(clock().ns(since), io.counters.events)
         {
             io.pace.sleep(timeout.map_or(time, |timeout| timeout.min(time)));
             io.counters.sleeps += 1;
@@ -263,6 +262,9 @@ fn receive<H: Handler>(
         }
         Ok(count) => {
             io.counters.bytes_in += count as u64;
+            if let Some(connection) = io.slab.get_mut(token) {
+                io.pace.note(&mut connection.last_receive);
+            }
             if count == buffer.len() || events & (PEER_FINISHED | URGENT) != 0 {
                 ask_again(io, token);
             }
