@@ -5,6 +5,7 @@
 use brisk_testkit::random::Random;
 use brisk_testkit::server::workspace_root;
 use std::fs;
+use std::process::Command;
 
 /// Mutated inputs per target: seconds in a build without optimisation.
 const MUTATIONS: usize = 4_000;
@@ -123,4 +124,20 @@ fn rdb_files_survive() {
 #[test]
 fn script_libraries_survive() {
     smoke("script_libraries", brisk_script::fuzzing::fuzz_libraries);
+}
+
+#[test]
+fn the_manifest_of_the_fuzz_targets_is_sound_and_names_them_all() {
+    let folder = workspace_root().join("fuzz");
+    let told = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(&folder)
+        .output()
+        .unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let told = String::from_utf8(told.stdout).unwrap();
+    for file in fs::read_dir(folder.join("fuzz_targets")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        assert!(told.contains(&format!("fuzz_targets/{name}\"")), "{name} is no target");
+    }
 }
