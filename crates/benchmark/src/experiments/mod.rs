@@ -8,10 +8,12 @@
 //! | `crowd` | idle clients |
 //! | `render` | tables, Markdown, JSON |
 //! | `s1` … `m8` | one experiment each, named after the requirement (`docs/requirements.md`) |
+//! | `figures` | what Brisk promises beside Redis |
 //!
 //! An experiment is a constant: a name, what it is about, and a function that makes rows and plots.
 
 mod crowd;
+mod figures;
 pub mod finding;
 mod i1;
 mod m1;
@@ -86,6 +88,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     m5::EXPERIMENT,
     m6::EXPERIMENT,
     m8::EXPERIMENT,
+    figures::EXPERIMENT,
 ];
 
 /// Carries out the experiments that the options name, or all. `tell` gets a line of progress now and
