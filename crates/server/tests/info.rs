@@ -123,6 +123,9 @@ fn own_figures_are_shown_with_everything_and_by_name_only() {
 fn figures_count_what_happens() {
     let server = brisk().start();
     let mut conn = server.connect();
+    wait_until("the kit's own first connection is closed", || {
+        conn.info("connected_clients") == "1"
+    });
     conn.cmd("CONFIG RESETSTAT");
     for line in ["SET a 1", "SET b 2 EX 1000", "GET a", "GET a", "GET none", "NOSUCH", "GET"] {
         conn.cmd(line);

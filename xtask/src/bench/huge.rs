@@ -84,7 +84,7 @@ fn build(server: &Server, kind: &Kind, key: &str, range: std::ops::Range<u64>) -
 }
 
 /// Round trips of GET on one connection while `act` runs and a while before and after.
-fn watch<R: Send>(
+pub(super) fn watch<R: Send>(
     server: &Server,
     act: impl FnOnce() -> Result<R> + Send,
 ) -> Result<(Vec<Duration>, R)> {

@@ -9,6 +9,7 @@
 //! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.
 //! - [`blocking`]: clients that wait. [`pubsub`]: messages to many.
 //! - [`types`]: commands on collections, and what these take. [`huge`]: values of millions.
+//! - [`expiry`]: keys that die at one instant.
 //! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
 //! - [`transactions`]: MULTI and EXEC.
 //! - [`every`]: all data commands.
@@ -16,6 +17,7 @@
 mod blocking;
 mod clients;
 mod every;
+mod expiry;
 mod huge;
 mod load;
 mod pubsub;
@@ -108,6 +110,11 @@ const CASES: &[Case] = &[
         name: "huge",
         about: "what others wait while values of millions go, are read or made; --part, --only",
         run: huge::huge,
+    },
+    Case {
+        name: "expiry",
+        about: "a million keys with one deadline: when they are gone, what others wait",
+        run: expiry::expiry,
     },
     Case {
         name: "pubsub",
