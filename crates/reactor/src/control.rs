@@ -169,7 +169,7 @@ impl Control {
     }
 
     /// How long requests of many clients may gather before the loop waits for them; zero, as at the
-    /// start, for not at all. (epoll; io_uring lets them gather by itself.)
+    /// start, for not at all. (With io_uring, from Linux 6.12 on.)
     pub fn coalesce_wakes(&mut self, at_most: Duration) {
         self.pace.set_limit(at_most);
     }

@@ -10,7 +10,7 @@ pub struct Counters {
     pub events: u64,
     /// `epoll_wait` or `io_uring_enter` calls.
     pub waits: u64,
-    /// Sleeps in which requests gathered before a wait.
+    /// Waits that were made longer so that requests gathered.
     pub sleeps: u64,
     /// `epoll_ctl` calls; 0 with io_uring.
     pub registrations: u64,

@@ -6,7 +6,7 @@
 mod line_server;
 
 use brisk_reactor::{BackendChoice, CloseReason};
-use line_server::{Options, each_backend, each_backend_with, pattern, start, wait_until};
+use line_server::{Options, Server, each_backend, each_backend_with, pattern, start, wait_until};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
@@ -324,13 +324,24 @@ fn a_unix_socket_serves_like_tcp() {
     });
 }
 
+/// Whether io_uring can wait for several completions for a time (Linux 6.12).
+fn kernel_gathers() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let numbers: Vec<u32> = release.split(['.', '-']).map_while(|n| n.parse().ok()).collect();
+    numbers.as_slice() >= [6, 12].as_slice()
+}
+
 #[test]
 fn requests_of_many_gather_and_those_of_one_do_not() {
-    let server = start(Options {
-        backend: BackendChoice::Epoll,
-        refuse_above: usize::MAX,
-        keepalive_s: 300,
-    });
+    let options =
+        Options { backend: BackendChoice::Epoll, refuse_above: usize::MAX, keepalive_s: 300 };
+    gathering(&start(options));
+    if brisk_reactor::uring_available().is_ok() && kernel_gathers() {
+        gathering(&start(Options { backend: BackendChoice::Uring, ..options }));
+    }
+}
+
+fn gathering(server: &Server) {
     let mut alone = server.connect();
     let sleeps = |client: &mut TcpStream| {
         client.write_all(b"sleeps\n").unwrap();

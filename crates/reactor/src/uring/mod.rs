@@ -26,7 +26,7 @@
 mod buffers;
 mod transfer;
 
-use crate::clock::ticks;
+use crate::clock::{clock, ticks};
 use crate::control::Control;
 use crate::handler::{Close, Handler};
 use crate::reactor::Backend;
@@ -69,6 +69,8 @@ pub(crate) struct Uring {
     completions: Vec<(u64, i32, u32)>,
     /// Per listener, changed whenever accepting stops, so that late completions are recognised.
     accepting: Vec<u32>,
+    /// Whether the kernel can wait for several completions for a time and for one after it.
+    gathers: bool,
     /// Operations queued whose last completion has not come.
     under_way: usize,
 }
@@ -78,6 +80,11 @@ impl std::fmt::Debug for Uring {
         f.debug_struct("Uring").field("under_way", &self.under_way).finish_non_exhaustive()
     }
 }
+
+/// Completions that are enough to stop gathering.
+const GATHERED: usize = 16;
+/// A wait without end ends for a moment so often when requests gather.
+const GATHER_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn make_ring(submissions: u32, completions: u32) -> io::Result<(IoUring, Buffers)> {
     let ring = IoUring::builder()
@@ -112,7 +119,9 @@ impl Uring {
             completions: Vec::new(),
             accepting: Vec::new(),
             under_way: 0,
+            gathers: false,
         };
+        uring.gathers = uring.ring.params().is_feature_min_timeout();
         uring.watch_waker(io);
         Ok(uring)
     }
@@ -163,6 +172,14 @@ impl Uring {
             self.operations.resize_with(needed, Operations::default);
         }
         &mut self.operations[index as usize]
+    }
+
+    /// Waits for several completions as long as `gather`, and for one as long as `timeout`.
+    fn wait_for_several(&self, gather: Duration, timeout: Duration) -> io::Result<usize> {
+        let limit = Timespec::from(timeout);
+        let gather_us = u32::try_from(gather.as_micros()).unwrap_or(u32::MAX);
+        let args = SubmitArgs::new().timespec(&limit).min_wait_usec(gather_us);
+        self.ring.submitter().submit_with_args(GATHERED, &args)
     }
 
     /// The token of a completion's connection, if that is still open.
@@ -239,9 +256,16 @@ impl Backend for Uring {
         let all_pushed = self.push_queue(io)?;
         let timeout = if all_pushed { timeout } else { Some(Duration::ZERO) };
         io.counters.waits += 1;
-        let done = match timeout {
-            None => self.ring.submit_and_wait(1),
-            Some(timeout) => {
+        let gather = (self.gathers && timeout != Some(Duration::ZERO))
+            .then(|| io.pace.before_wait(clock().ns(since), io.counters.events))
+            .flatten();
+        let done = match (gather, timeout) {
+            (Some(time), _) => {
+                io.counters.sleeps += 1;
+                self.wait_for_several(time, timeout.unwrap_or(GATHER_TIMEOUT))
+            }
+            (None, None) => self.ring.submit_and_wait(1),
+            (None, Some(timeout)) => {
                 let limit = Timespec::from(timeout);
                 let args = SubmitArgs::new().timespec(&limit);
                 self.ring.submitter().submit_with_args(usize::from(!timeout.is_zero()), &args)

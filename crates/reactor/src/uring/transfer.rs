@@ -247,6 +247,7 @@ fn deliver<H: Handler>(
         held.extend_from_slice(bytes);
         io.touch(token);
     } else {
+        io.pace.note(&mut connection.last_receive);
         handler.received(io, token, bytes);
     }
 }
