@@ -3,7 +3,33 @@
 /// Reads an argument that is a double: the whole text, in decimal or hexadecimal, or an infinity.
 /// `None` for anything else, blanks and NaN included, and for what is too large or too small.
 #[must_use]
+#[inline]
 pub fn parse_f64(text: &[u8]) -> Option<f64> {
+    match small_natural(text) {
+        Some(number) => Some(number),
+        None => parse_other(text),
+    }
+}
+
+/// Most scores are small integers, which doubles hold exactly.
+#[inline]
+fn small_natural(text: &[u8]) -> Option<f64> {
+    if text.is_empty() || text.len() > 15 {
+        return None;
+    }
+    let mut number = 0i64;
+    for byte in text {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        number = number * 10 + i64::from(digit);
+    }
+    Some(number as f64)
+}
+
+#[inline(never)]
+fn parse_other(text: &[u8]) -> Option<f64> {
     let (value, exact_end) = read(text)?;
     exact_end.then_some(value)
 }
@@ -58,10 +84,8 @@ fn read(text: &[u8]) -> Option<(f64, bool)> {
 }
 
 fn read_decimal(text: &[u8]) -> Option<(f64, bool)> {
-    // Most scores are small integers.
-    if text.len() <= 15 && text.iter().all(u8::is_ascii_digit) {
-        let number = text.iter().fold(0u64, |sum, byte| sum * 10 + u64::from(byte - b'0'));
-        return Some((number as f64, true));
+    if let Some(number) = small_natural(text) {
+        return Some((number, true));
     }
     let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
     let significand = text.split(|byte| matches!(byte, b'e' | b'E')).next().unwrap_or_default();

@@ -20,12 +20,13 @@
 //! Integers and lengths are written in their shortest encoding. Bytes from elsewhere need not be so,
 //! hence equality compares elements, never bytes.
 //!
-//! Costs: get by index and find O(n); push at the end amortised O(1); insert and delete O(bytes
-//! behind). Memory grows by the allocator's size classes, so that no more is unused than the
+//! Costs: get by index and find O(n); push at either end amortised O(1), delete there O(1); insert and
+//! delete else O(bytes behind). Memory grows by the allocator's size classes, so that no more is unused than the
 //! allocator would waste anyway. Callers keep a listpack small, and always below [`BYTES_MAX`].
 //!
 //! Bytes from outside enter only through [`ListPack::from_bytes`], which checks 1 to 3.
 
+mod buffer;
 mod codec;
 mod find;
 mod item;
@@ -35,6 +36,7 @@ mod tests;
 pub use item::Item;
 
 use crate::malformed::Malformed;
+use buffer::Buffer;
 use codec::{
     COUNT_UNKNOWN, END, Encoded, HEADER_LEN, SHORT, SHORT_MAX, back_len, back_len_size, encoded_len,
 };
@@ -55,7 +57,7 @@ pub struct Pos(u32);
 /// Small strings and integers in one allocation.
 #[derive(Debug, Clone)]
 pub struct ListPack {
-    bytes: Vec<u8>,
+    bytes: Buffer,
 }
 
 impl Default for ListPack {
@@ -82,7 +84,7 @@ impl ListPack {
     pub fn with_capacity(bytes: usize) -> ListPack {
         let mut own = Vec::with_capacity(size_class(EMPTY.len() + bytes));
         own.extend_from_slice(&EMPTY);
-        ListPack { bytes: own }
+        ListPack { bytes: Buffer::of(own) }
     }
 
     /// Takes foreign bytes over after looking at every one. O(bytes).
@@ -91,13 +93,13 @@ impl ListPack {
     /// If they are not a well-formed listpack.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<ListPack, Malformed> {
         validate(&bytes)?;
-        Ok(ListPack { bytes })
+        Ok(ListPack { bytes: Buffer::of(bytes) })
     }
 
     /// Takes over bytes that came from [`ListPack::as_bytes`] unchanged.
     pub(crate) fn from_checked(bytes: Vec<u8>) -> ListPack {
         debug_assert_eq!(validate(&bytes), Ok(()));
-        ListPack { bytes }
+        ListPack { bytes: Buffer::of(bytes) }
     }
 
     /// The format's bytes.
@@ -109,7 +111,7 @@ impl ListPack {
 
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+        self.bytes.into_vec()
     }
 
     /// Length of the format's bytes.
@@ -260,27 +262,31 @@ impl ListPack {
         if let Item::Str(text) = element
             && text.len() < SHORT_MAX
         {
-            // One copy instead of three: head and back length have a byte each.
-            self.reserve(text.len() + 2);
-            let end = self.end();
-            self.bytes[end] = SHORT | text.len() as u8;
-            self.bytes.extend_from_slice(text);
-            self.bytes.push(text.len() as u8 + 1);
-            self.bytes.push(END);
+            // Head and back length have a byte each.
+            let len = text.len() as u8;
+            self.bytes.truncate(self.end());
+            self.bytes.append([&[SHORT | len], text, &[len + 1, END]]);
         } else {
             let entry = Encoded::new(element);
-            self.reserve(entry.len());
-            self.bytes.pop();
-            entry.append_to(&mut self.bytes);
-            self.bytes.push(END);
+            self.bytes.truncate(self.end());
+            let [head, data, back] = entry.parts();
+            self.bytes.append([head, data, back, &[END]]);
         }
         self.changed(1);
     }
 
-    /// Adds an element before the first.
+    /// Adds an element before the first. Amortised O(length of the element).
     #[inline]
     pub fn push_front<'a>(&mut self, element: impl Into<Item<'a>>) {
-        self.put(HEADER_LEN, 0, element.into());
+        let element = element.into();
+        if let Item::Str(text) = element
+            && text.len() < SHORT_MAX
+        {
+            let len = text.len() as u8;
+            self.bytes.insert_behind(HEADER_LEN, [&[SHORT | len], text, &[len + 1]]);
+        } else {
+            self.bytes.insert_behind(HEADER_LEN, Encoded::new(element).parts());
+        }
         self.changed(1);
     }
 
@@ -323,8 +329,12 @@ impl ListPack {
             to = self.after(to);
             deleted += 1;
         }
-        self.bytes.copy_within(to.., from);
-        self.bytes.truncate(end + 1 - (to - from));
+        if from == HEADER_LEN {
+            self.bytes.remove_behind(HEADER_LEN, to - from);
+        } else {
+            self.bytes.copy_within(to.., from);
+            self.bytes.truncate(end + 1 - (to - from));
+        }
         if self.bytes.len() <= self.bytes.capacity() / 2 {
             self.give_back();
         }
@@ -344,10 +354,8 @@ impl ListPack {
     /// Adds all elements of `other` behind the last. O(bytes of `other`).
     pub fn append(&mut self, other: &ListPack) {
         let entries = &other.bytes[HEADER_LEN..other.end()];
-        self.reserve(entries.len());
-        self.bytes.pop();
-        self.bytes.extend_from_slice(entries);
-        self.bytes.push(END);
+        self.bytes.truncate(self.end());
+        self.bytes.append([entries, &[END]]);
         self.changed(other.len() as isize);
         if other.count() == COUNT_UNKNOWN {
             self.bytes[4..6].copy_from_slice(&COUNT_UNKNOWN.to_le_bytes());
@@ -356,8 +364,8 @@ impl ListPack {
 
     /// Takes all entries out and keeps the memory.
     pub fn clear(&mut self) {
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&EMPTY);
+        self.bytes.truncate(0);
+        self.bytes.append([&EMPTY]);
     }
 
     /// Verifies the invariants. O(bytes).
@@ -424,26 +432,12 @@ impl ListPack {
         Some(at)
     }
 
-    #[inline]
-    fn reserve(&mut self, added: usize) {
-        let needed = self.bytes.len() + added;
-        if needed > self.bytes.capacity() {
-            self.grow(needed);
-        }
-    }
-
-    #[cold]
-    fn grow(&mut self, needed: usize) {
-        self.bytes.reserve_exact(size_class(needed) - self.bytes.len());
-    }
-
     /// Writes an entry at `at` over the `old` bytes there.
     fn put(&mut self, at: usize, old: usize, item: Item<'_>) {
         let entry = Encoded::new(item);
         let (new, len) = (entry.len(), self.bytes.len());
         if new > old {
-            self.reserve(new - old);
-            self.bytes.resize(len + new - old, 0);
+            self.bytes.append_zeros(new - old);
         }
         if new != old {
             self.bytes.copy_within(at + old..len, at + new);
@@ -456,13 +450,16 @@ impl ListPack {
     #[inline]
     fn changed(&mut self, added: isize) {
         debug_assert!(self.bytes.len() <= BYTES_MAX, "callers keep listpacks below the limit");
-        let total = self.bytes.len() as u32;
-        self.bytes[..4].copy_from_slice(&total.to_le_bytes());
-        let count = self.count();
+        let total = (self.bytes.len() as u32).to_le_bytes();
+        let Some([length @ .., low, high]) = self.bytes.first_chunk_mut::<HEADER_LEN>() else {
+            unreachable!("by 1 there is a header");
+        };
+        *length = total;
+        let count = u16::from_le_bytes([*low, *high]);
         if count != COUNT_UNKNOWN {
             let count = usize::from(count).saturating_add_signed(added);
             let count = u16::try_from(count).unwrap_or(COUNT_UNKNOWN);
-            self.bytes[4..6].copy_from_slice(&count.to_le_bytes());
+            [*low, *high] = count.to_le_bytes();
         }
     }
 }

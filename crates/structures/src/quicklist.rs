@@ -63,25 +63,36 @@ impl Options {
         }
     }
 
+    /// As [`Options::node_limits`], with the limit on the bytes of a node whose elements are counted.
+    #[inline]
+    fn limits(&self) -> (usize, usize) {
+        match self.node_limits() {
+            (usize::MAX, count) => (COUNTED_BYTES_MAX, count),
+            limits => limits,
+        }
+    }
+
     /// Whether a node of so many bytes and elements would be too large.
     #[inline]
     #[must_use]
     pub fn exceeded(&self, bytes: usize, elements: usize) -> bool {
-        match self.node_limits() {
-            (usize::MAX, count) => bytes > COUNTED_BYTES_MAX || elements > count,
-            (limit, _) => bytes > limit,
-        }
+        let (bytes_max, elements_max) = self.limits();
+        bytes > bytes_max || elements > elements_max
     }
 
     /// Whether an element of `len` bytes has a node of its own.
     #[inline]
     #[must_use]
     pub fn is_large(&self, len: usize) -> bool {
-        match (self.plain_min, self.node_limits()) {
-            (0, (usize::MAX, _)) => len > COUNTED_BYTES_MAX,
-            (0, (limit, _)) => len > limit,
-            (min, _) => len >= min,
-        }
+        if self.plain_min == 0 { len > self.limits().0 } else { len >= self.plain_min }
+    }
+
+    /// Whether an element of `len` bytes may be added to a listpack of so many bytes and elements.
+    #[inline]
+    fn admit(&self, bytes: usize, elements: usize, len: usize) -> bool {
+        // What an entry needs besides its text, taken generously; the figure is Redis's.
+        const ENTRY_OVERHEAD: usize = 8;
+        !self.is_large(len) && !self.exceeded(bytes + len + ENTRY_OVERHEAD, elements + 1)
     }
 }
 
@@ -185,11 +196,14 @@ impl QuickList {
 
     /// Adds an element at one end. Amortised O(length).
     pub fn push(&mut self, end: End, text: &[u8]) {
-        let front = end == End::Front;
-        if self.nodes.end(front).is_some_and(|node| self.admits(node, text.len())) {
-            self.nodes.update_end(front, |node| {
-                let list = node.packed_mut().expect("large elements admit no others");
-                push(list, end, text);
+        let (front, options) = (end == End::Front, self.options);
+        // Asked before, since a node that clones share is copied when it is to be changed.
+        if let Some(Node::Packed(list)) = self.nodes.end(front)
+            && options.admit(list.bytes(), list.len(), text.len())
+        {
+            self.nodes.update_end(front, |node| match node {
+                Node::Packed(list) => push(list, end, text),
+                _ => unreachable!("it was a listpack"),
             });
             return;
         }
@@ -292,11 +306,7 @@ impl QuickList {
     /// Whether an element of `len` bytes may be added to `node`.
     #[inline]
     fn admits(&self, node: &Node, len: usize) -> bool {
-        // What an entry needs besides its text, taken generously; the figure is Redis's.
-        const ENTRY_OVERHEAD: usize = 8;
-        !node.is_plain()
-            && !self.options.is_large(len)
-            && !self.options.exceeded(node.bytes() + len + ENTRY_OVERHEAD, node.len() + 1)
+        !node.is_plain() && self.options.admit(node.bytes(), node.len(), len)
     }
 
     fn insert_node(&mut self, place: usize, node: Node) {

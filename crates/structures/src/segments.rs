@@ -22,7 +22,7 @@
 //!  3. No segment's `soonest` is before that of its page, no page's before that of the map.
 //!
 //! Costs: get, insert, remove O(1), plus a split or merge (up to 512 hashes) once in some hundred;
-//! memory 6 to 9 bytes per element besides the bytes of key and value. Keys and values of more
+//! memory 6 to 12 bytes per element besides the bytes of key and value. Keys and values of more
 //! than 512 bytes have an allocation of their own, which clones share.
 
 mod ahead;
@@ -34,7 +34,7 @@ mod segment;
 #[cfg(test)]
 mod tests;
 
-pub use placed::HashStart;
+pub use placed::{HashStart, Lookup};
 pub use segment::Element;
 
 use crate::hash::HashKey;

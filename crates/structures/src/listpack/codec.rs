@@ -133,11 +133,10 @@ impl<'a> Encoded<'a> {
         self.head_len + self.data.len() + self.back_len
     }
 
+    /// The entry's bytes.
     #[inline]
-    pub(super) fn append_to(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.head[..self.head_len]);
-        out.extend_from_slice(self.data);
-        out.extend_from_slice(&self.back[..self.back_len]);
+    pub(super) fn parts(&self) -> [&[u8]; 3] {
+        [&self.head[..self.head_len], self.data, &self.back[..self.back_len]]
     }
 
     /// Fills `room`, which has exactly the entry's length.

@@ -74,8 +74,17 @@ impl Leaf {
     /// Where `member` stands, found by its hash.
     #[inline]
     pub(super) fn find(&self, hash: u32, member: &[u8]) -> Option<usize> {
-        let candidates = self.marks.iter().enumerate().filter(|(_, mark)| mark.hash == hash);
-        candidates.map(|(at, _)| at).find(|&at| self.member(at) == member)
+        // By eights, of which all are compared before it is asked whether one was the same.
+        let (eights, rest) = self.marks.as_chunks::<8>();
+        let is_candidate = |mark: &Mark| mark.hash == hash;
+        let has_some = |marks: &[Mark]| marks.iter().fold(false, |any, m| any | is_candidate(m));
+        let within = |from: usize, marks: &[Mark]| {
+            let candidates = marks.iter().zip(from..).filter(|(mark, _)| is_candidate(mark));
+            candidates.map(|(_, at)| at).find(|&at| self.member(at) == member)
+        };
+        let found = eights.iter().zip((0..).step_by(8)).filter(|(eight, _)| has_some(&eight[..]));
+        let found = found.map(|(eight, from)| within(from, eight)).find(Option::is_some).flatten();
+        found.or_else(|| within(self.marks.len() - rest.len(), rest))
     }
 
     /// How many members come before (`score`, `member`), and whether the next is that very one.

@@ -17,8 +17,24 @@ const SCORE_LINES: usize = SLOTS_MAX * size_of::<f64>() / 64 + 1;
 
 /// The first bytes of a member as numbers that are in order as the members are. Of members that
 /// agree in them the bytes decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Prefix([u64; 3]);
+
+impl PartialOrd for Prefix {
+    #[inline]
+    fn partial_cmp(&self, other: &Prefix) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Prefix {
+    /// As that of arrays, which is a loop where this is three comparisons.
+    #[inline]
+    fn cmp(&self, other: &Prefix) -> Ordering {
+        let ([a, b, c], [x, y, z]) = (&self.0, &other.0);
+        a.cmp(x).then_with(|| b.cmp(y)).then_with(|| c.cmp(z))
+    }
+}
 
 impl Prefix {
     #[inline]
@@ -147,11 +163,17 @@ impl Node {
     /// The same, asking `not_after` about slots of which score and prefix are the very same.
     #[inline]
     fn locate_by(&self, score: f64, prefix: Prefix, not_after: impl Fn(&Slot) -> bool) -> usize {
-        let lower = self.scores.partition_point(|other| *other < score);
-        if self.scores.get(lower) != Some(&score) {
-            return lower.saturating_sub(1);
-        }
-        let same = self.scores[lower..].partition_point(|other| *other == score);
+        // Below many members of one score there are nodes with nothing else.
+        let only = self.scores.first() == Some(&score) && self.scores.last() == Some(&score);
+        let (lower, same) = if only {
+            (0, self.scores.len())
+        } else {
+            let lower = self.scores.partition_point(|other| *other < score);
+            if self.scores.get(lower) != Some(&score) {
+                return lower.saturating_sub(1);
+            }
+            (lower, self.scores[lower..].partition_point(|other| *other == score))
+        };
         let ties = &self.slots[lower..lower + same];
         let before = ties.partition_point(|slot| match slot.prefix.cmp(&prefix) {
             Ordering::Less => true,

@@ -57,6 +57,20 @@ pub(super) struct Layout {
 }
 
 impl Layout {
+    /// The key of the entry at `at`, if that is a short key and nothing else.
+    #[inline(always)]
+    pub(super) fn plain_key(arena: &[u8], at: usize) -> Option<&[u8]> {
+        Layout::plain_end(arena, at).map(|end| &arena[at + 1..end])
+    }
+
+    /// One past the last byte of the entry at `at`, if that is a short key and nothing else.
+    #[inline(always)]
+    pub(super) fn plain_end(arena: &[u8], at: usize) -> Option<usize> {
+        let head = usize::from(arena[at]);
+        // Without a flag the head is the length.
+        (head <= LOW).then_some(at + 1 + head)
+    }
+
     /// Takes the entry at `at` apart.
     #[inline]
     pub(super) fn read(arena: &[u8], at: usize) -> Layout {
@@ -92,6 +106,12 @@ impl Layout {
         let value = Part { start: next, len: value_len.0, outside: value_len.1 };
         Layout { key, value: (head & VALUE != 0).then_some(value), deadline, end: next + value.len }
     }
+}
+
+/// The head of an entry of a key of this length without anything else, if it is one byte.
+#[inline(always)]
+pub(super) fn plain_head(key: usize) -> Option<u8> {
+    (key <= LOW).then_some(key as u8)
 }
 
 /// The bytes of an entry before its key.

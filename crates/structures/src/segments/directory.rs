@@ -88,13 +88,17 @@ impl<T: Clone> Directory<T> {
     /// Slots of the block of the part at `at`.
     #[inline]
     fn block(&self, at: usize) -> usize {
-        self.slots[at + 1..].iter().take_while(|slot| slot.is_none()).count() + 1
+        let mut end = at + 1;
+        while matches!(self.slots.get(end), Some(None)) {
+            end += 1;
+        }
+        end - at
     }
 
     /// Length of the prefix of the part at `at`, in bits.
     #[inline]
     pub(super) fn depth(&self, at: usize) -> u32 {
-        self.bits - self.block(at).trailing_zeros()
+        if self.bits == 0 { 0 } else { self.bits - self.block(at).trailing_zeros() }
     }
 
     /// Puts two halves in the place of the part at `at`, which must not be one of the longest.

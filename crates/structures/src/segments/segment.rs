@@ -20,7 +20,7 @@
 //!  4. Numbers of parts outside are in use once each; what no entry uses is `None`.
 //!  5. `timed` is the number of entries with a deadline, and none is earlier than `soonest`.
 
-use super::codec::{Head, INLINE_MAX, Layout, Part, arena_len};
+use super::codec::{Head, INLINE_MAX, Layout, Part, arena_len, plain_head};
 use crate::hash::HashKey;
 use crate::prefetch::prefetch;
 use std::sync::Arc;
@@ -30,6 +30,9 @@ pub(super) const TAG_BITS: u32 = 12;
 const OFFSET_BITS: u32 = 32 - TAG_BITS;
 const OFFSET_MASK: u32 = (1 << OFFSET_BITS) - 1;
 const EMPTY: u32 = u32::MAX;
+/// Larger indexes are made for a multiple of so many words, so that a growing segment places its words
+/// anew but once or twice before it is split.
+const INDEX_STEP: usize = if cfg!(test) { 8 } else { 128 };
 /// Holes below this size are not worth a compaction.
 const HOLES_MIN: usize = 64;
 
@@ -78,6 +81,19 @@ fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of((bytes - 1).next_power_of_two().max(2) / 8)
 }
 
+/// Sorts words of which few stand behind greater ones, and those closely.
+fn sort_nearly_sorted(words: &mut [u32]) {
+    for at in 1..words.len() {
+        let word = words[at];
+        let mut to = at;
+        while to > 0 && words[to - 1] > word {
+            words[to] = words[to - 1];
+            to -= 1;
+        }
+        words[to] = word;
+    }
+}
+
 impl Segment {
     pub(super) const fn new() -> Segment {
         Segment {
@@ -121,8 +137,25 @@ impl Segment {
         self.outside[part.number(&self.arena)].as_deref().expect("invariant 4")
     }
 
-    #[inline]
+    /// The key of the entry at an offset.
+    #[inline(always)]
+    fn key_at(&self, at: usize) -> &[u8] {
+        match Layout::plain_key(&self.arena, at) {
+            Some(key) => key,
+            None => self.part(Layout::read(&self.arena, at).key),
+        }
+    }
+
+    #[inline(always)]
     fn element(&self, word: u32) -> Element<'_> {
+        match Layout::plain_key(&self.arena, offset(word)) {
+            Some(key) => Element { key, value: None, deadline: None },
+            None => self.full_element(word),
+        }
+    }
+
+    #[inline]
+    fn full_element(&self, word: u32) -> Element<'_> {
         let layout = Layout::read(&self.arena, offset(word));
         Element {
             key: self.part(layout.key),
@@ -141,14 +174,15 @@ impl Segment {
     #[inline]
     pub(super) fn locate(&self, wanted: u32, key: &[u8]) -> Result<usize, usize> {
         let from = self.home(wanted);
+        let first = wanted << OFFSET_BITS;
         for (i, &word) in self.index[from..].iter().enumerate() {
-            if tag(word) < wanted {
+            if word < first {
                 continue;
             }
-            if tag(word) > wanted || word == EMPTY {
+            if word - first > OFFSET_MASK || word == EMPTY {
                 return Err(from + i);
             }
-            if self.part(Layout::read(&self.arena, offset(word)).key) == key {
+            if self.key_at(offset(word)) == key {
                 return Ok(from + i);
             }
         }
@@ -229,6 +263,13 @@ impl Segment {
         value: Option<&[u8]>,
         deadline: Option<u64>,
     ) {
+        if let (None, None, Some(head)) = (value, deadline, plain_head(key.len())) {
+            self.make_room(1 + key.len());
+            let at = self.arena.len();
+            self.arena.push(head);
+            self.arena.extend_from_slice(key);
+            return self.add_word(slot, tag << OFFSET_BITS | at as u32);
+        }
         let head = Head::new(key.len(), value.map(<[u8]>::len), deadline);
         let len = head.as_bytes().len() + arena_len(key.len());
         self.make_room(len + value.map_or(0, |value| arena_len(value.len())));
@@ -466,8 +507,12 @@ impl Segment {
     /// Takes an entry of another segment over under a new tag, and returns its word, which is not
     /// in the index yet.
     fn adopt(&mut self, from: &Segment, at: usize, tag: u32) -> u32 {
-        let old = Layout::read(&from.arena, at);
         let start = self.arena.len();
+        if let Some(end) = Layout::plain_end(&from.arena, at) {
+            self.arena.extend_from_slice(&from.arena[at..end]);
+            return tag << OFFSET_BITS | start as u32;
+        }
+        let old = Layout::read(&from.arena, at);
         self.arena.extend_from_slice(&from.arena[at..old.end]);
         for part in [Some(old.key), old.value].into_iter().flatten().filter(|part| part.outside) {
             let bytes = from.outside[part.number(&from.arena)].clone().expect("invariant 4");
@@ -484,10 +529,17 @@ impl Segment {
         let mut bytes = [0; 2];
         let mut rests = Vec::with_capacity(self.len());
         for word in self.words() {
-            let layout = Layout::read(&self.arena, offset(word));
-            let rest = hash.hash(self.part(layout.key)) << depth;
-            bytes[(rest >> 63) as usize] += layout.end - offset(word);
-            rests.push((rest, offset(word)));
+            let at = offset(word);
+            let (key, end) = match Layout::plain_end(&self.arena, at) {
+                Some(end) => (&self.arena[at + 1..end], end),
+                None => {
+                    let layout = Layout::read(&self.arena, at);
+                    (self.part(layout.key), layout.end)
+                }
+            };
+            let rest = hash.hash(key) << depth;
+            bytes[(rest >> 63) as usize] += end - at;
+            rests.push((rest, at));
         }
         let half = |bit: u64| {
             let mut half = Segment::new();
@@ -496,7 +548,7 @@ impl Segment {
             let mut words: Vec<u32> =
                 mine.map(|&(rest, at)| half.adopt(self, at, tag_of(rest << 1))).collect();
             // They come in the order of their old tags, which have one bit less to tell them by.
-            words.sort_unstable();
+            sort_nearly_sorted(&mut words);
             half.index_words(&words);
             half
         };
@@ -579,6 +631,7 @@ impl Segment {
 
     /// An empty index with room for `count` words.
     fn prepare_index(&mut self, count: usize) {
+        let count = if count < INDEX_STEP { count } else { count.next_multiple_of(INDEX_STEP) };
         let homes = count + count / 7 + 1;
         let len = size_class((homes + homes / 16 + 2) * size_of::<u32>()) / size_of::<u32>();
         self.index = vec![EMPTY; len];

@@ -5,7 +5,7 @@ use crate::types::EncodingLimits;
 use brisk_structures::hash::HashKey;
 use brisk_structures::listpack::{self, ListPack};
 use brisk_structures::places::Places;
-use brisk_structures::segments::HashStart;
+use brisk_structures::segments::{HashStart, Lookup};
 
 /// An index pays from so many questions on, to so many members.
 const INDEXED_MIN: usize = 8;
@@ -13,40 +13,44 @@ const INDEXED_MIN: usize = 8;
 const AHEAD_MAX: usize = 4;
 
 /// A set that is asked for members.
-pub(super) struct Probe<'a> {
-    set: &'a Set,
-    /// Only for listpacks that are asked often enough.
-    pack: Option<PackProbe<'a>>,
+pub(super) enum Probe<'a> {
+    /// A listpack that is asked often enough.
+    Pack(PackProbe<'a>),
+    Table(Lookup<'a>),
+    Other(&'a Set),
 }
 
 impl<'a> Probe<'a> {
     /// Prepares `set` for about so many questions. O(1).
     pub(super) fn new(set: &'a Set, questions: usize, limits: &EncodingLimits) -> Probe<'a> {
-        let pack = match &set.0 {
+        match &set.0 {
             Members::Pack(pack) if questions.min(pack.len()) >= INDEXED_MIN => {
-                Some(PackProbe { pack, key: limits.hash_key, rest: pack.iter(), index: None })
+                let (key, rest) = (limits.hash_key, pack.iter());
+                Probe::Pack(PackProbe { pack, key, rest, index: None })
             }
-            _ => None,
-        };
-        Probe { set, pack }
+            Members::Table(table) => Probe::Table(table.lookup()),
+            _ => Probe::Other(set),
+        }
     }
 
     /// Whether a member of another set is there. O(1) expected for a listpack that is indexed, and
     /// once O(members); else as [`Set::contains_member`].
+    #[inline]
     pub(super) fn contains(&mut self, member: Member<'_>, start: Option<HashStart>) -> bool {
-        match (&mut self.pack, &self.set.0, start, member) {
-            (Some(pack), ..) => pack.contains(member.canonical()),
-            (_, Members::Table(table), Some(start), Member::Str(text)) => {
-                table.contains_placed(start, text)
+        match (self, start, member) {
+            (Probe::Table(table), Some(start), Member::Str(text)) => table.contains(start, text),
+            (Probe::Table(table), _, member) => {
+                table.map().contains(member.text(&mut itoa::Buffer::new()))
             }
-            _ => self.set.contains_member(member),
+            (Probe::Pack(pack), ..) => pack.contains(member.canonical()),
+            (Probe::Other(set), ..) => set.contains_member(member),
         }
     }
 }
 
 /// A listpack that is asked often. Sets often have their members in the same order, so what follows
 /// the member last found is looked at first; the index is made when that fails.
-struct PackProbe<'a> {
+pub(super) struct PackProbe<'a> {
     pack: &'a ListPack,
     key: HashKey,
     /// What follows the member last found, while there is no index.
