@@ -457,6 +457,7 @@ impl Session {
     pub fn unwatch(&mut self, keyspace: &Keyspace) {
         if let Some(watches) = &mut self.watches {
             keyspace.unwatch(watches);
+            self.record.watched.store(0, Ordering::Relaxed);
         }
     }
 
