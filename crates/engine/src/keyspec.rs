@@ -42,10 +42,11 @@ pub fn find_by<'w>(
     word: &impl Fn(usize) -> &'w [u8],
     found: &mut impl FnMut(usize),
 ) -> Result<(), BadKeys> {
-    let Some(first) = begin(spec, argc, word) else {
-        spec.finder.and_then(|find| find(argc, word)).into_iter().for_each(found);
+    if let Some(find) = spec.finder {
+        find(argc, word).for_each(found);
         return Ok(());
-    };
+    }
+    let Some(first) = begin(spec, argc, word) else { return Ok(()) };
     let (first, last, step) = match spec.find {
         Find::Unknown => return Ok(()),
         Find::Range { last, step, limit } => {

@@ -123,12 +123,7 @@ fn make_room(call: &mut Call<'_>, maxmemory: u64) {
          current memory usage ({used}). This will result in key eviction and/or the inability to \
          accept new write commands depending on the maxmemory-policy."
     ));
-    let clock = call.core.clock;
-    let begin = clock.ticks();
-    while !call.core.fits_in_memory(maxmemory)
-        && clock.ns(clock.ticks().wrapping_sub(begin)) < EVICTION_NS_MAX
-        && call.core.make_room()
-    {}
+    call.core.make_room_within(EVICTION_NS_MAX);
 }
 
 const REWRITE: Command = Command {
