@@ -7,6 +7,10 @@ use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 use brisk_tests::with_workers;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+/// How long the scripted server waits for more of a request.
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Lines that make keys of every type.
 const KEYS: &[&str] = &[
@@ -172,7 +176,15 @@ impl Scripted {
 
     /// The next connection, and what came by it up to the end of its first RESTORE of `key`.
     fn accept(&self, replaces: bool) -> (TcpStream, String) {
-        let (mut socket, _) = self.listener.accept().unwrap();
+        self.listener.set_nonblocking(true).unwrap();
+        let mut accepted = None;
+        wait_until("a server connects", || {
+            accepted = self.listener.accept().ok();
+            accepted.is_some()
+        });
+        let (mut socket, _) = accepted.unwrap();
+        socket.set_nonblocking(false).unwrap();
+        socket.set_read_timeout(Some(DEADLINE)).unwrap();
         let end = if replaces { "REPLACE\r\n" } else { "\r\n" };
         let mut text = String::new();
         let mut bytes = [0; 4096];

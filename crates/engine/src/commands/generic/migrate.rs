@@ -158,7 +158,7 @@ fn conclude(
     let intact = ctx.keys.unwatch_held(watches);
     let is_taken = |key: &Key<'_>| taken.iter().any(|name| name == key.bytes);
     if !order.copy {
-        let there = args.keys().filter(|key| is_taken(key) && ctx.keys.is_alive(key));
+        let there = args.keys().filter(|key| is_taken(key) && ctx.keys.inspect(key).is_some());
         let there: Vec<Key<'_>> = there.collect();
         if intact {
             let removed = there.iter().filter(|key| ctx.keys.delete(key));
