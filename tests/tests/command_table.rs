@@ -50,7 +50,6 @@ const LATER: &[(&str, &str)] = &[
     ("bgsave", "files"),
     ("failover", "replicas"),
     ("lastsave", "files"),
-    ("migrate", "other servers"),
     ("replicaof", "replicas"),
     ("save", "files"),
     ("slaveof", "replicas"),

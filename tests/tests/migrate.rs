@@ -118,8 +118,7 @@ fn wrong_options_are_refused_before_anything_is_sent() {
 fn passwords_are_sent_to_the_other_server_and_shown_to_nobody() {
     let source = Launch::subject().start();
     let target = Launch::redis().start();
-    let [mut here, mut there, mut monitor] =
-        [source.connect(), target.connect(), source.connect()];
+    let [mut here, mut there, mut monitor] = [source.connect(), target.connect(), source.connect()];
     there.cmd("CONFIG SET requirepass secret");
     there.cmd("ACL SETUSER mover on >word +@all ~*");
     here.pipeline(&["SET a 1", "SET b 2", "CONFIG SET slowlog-log-slower-than 0"]);

@@ -241,7 +241,9 @@ impl Interpreter {
         let mut function = self.compile_named(source, "@user_script", None)?;
         // In Redis a script has no arguments: `...` is empty.
         if text.windows(3).any(|word| word == b"...") {
-            let source = [PARAMETERS, b"return (function(...) ".as_slice(), text, b"\nend)()".as_slice()].concat();
+            let source =
+                [PARAMETERS, b"return (function(...) ".as_slice(), text, b"\nend)()".as_slice()]
+                    .concat();
             function = self.compile_named(source, "@user_script", None).unwrap_or(function);
         }
         Ok(Script { function, is_brief })

@@ -101,7 +101,8 @@ fn run(mut store: Store) -> Result<u8, String> {
         let why = format!(
             "replicaof is set ({} {}), but Brisk cannot be a replica yet: it would neither follow \
              that server nor refuse writes. Remove the directive to start a server of its own.",
-            primary.host.to_string_lossy(), primary.port
+            primary.host.to_string_lossy(),
+            primary.port
         );
         log.warning(format_args!("{why}"));
         return Err(why);

@@ -298,7 +298,8 @@ mod tests {
     #[test]
     fn groups_are_found_by_their_whole_name() {
         let groups = "root:x:0:\nwww-data:x:33:me,you\nwww:x:34:\nbroken\n";
-        let found = ["root", "www-data", "www", "ww", "broken", ""].map(|name| group_id(groups, name));
+        let found =
+            ["root", "www-data", "www", "ww", "broken", ""].map(|name| group_id(groups, name));
         assert_eq!(found, [Some(0), Some(33), Some(34), None, None, None]);
     }
 }

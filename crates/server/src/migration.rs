@@ -82,8 +82,7 @@ fn restore(parcel: Parcel) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
         // 0 would be for ever.
         Some(deadline) => (deadline - now).max(1),
     };
-    let mut words =
-        vec![b"RESTORE".to_vec(), key.clone(), ttl.to_string().into_bytes(), payload];
+    let mut words = vec![b"RESTORE".to_vec(), key.clone(), ttl.to_string().into_bytes(), payload];
     if replace {
         words.push(b"REPLACE".to_vec());
     }

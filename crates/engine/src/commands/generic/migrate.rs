@@ -148,12 +148,7 @@ fn send<'k>(
 }
 
 /// Removes what the other server has taken and answers; or has sent again what changed meanwhile.
-fn conclude(
-    ctx: &mut Ctx<'_, '_>,
-    args: &Args<'_>,
-    order: Order,
-    sent: Sent,
-) -> Result<Outcome> {
+fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Order, sent: Sent) -> Result<Outcome> {
     let Sent { carried: Carried { taken, failure }, watches, attempt } = sent;
     let intact = ctx.keys.unwatch_held(watches);
     let is_taken = |key: &Key<'_>| taken.iter().any(|name| name == key.bytes);
