@@ -109,7 +109,7 @@ impl LongWork {
                     let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     // The sender lives as long as the process.
                     let Ok(job) = next else { return };
-                    run_and_tell(job, keyspace, mailboxes, clock);
+                    run_and_tell(*job, keyspace, mailboxes, clock);
                 }
             })?;
         }
@@ -134,7 +134,7 @@ impl LongWork {
         let started = thread.spawn(move || {
             if let Some(job) = taken(&own) {
                 yield_to_workers();
-                run_and_tell(job, threads.keyspace, threads.mailboxes, brisk_reactor::clock());
+                run_and_tell(*job, threads.keyspace, threads.mailboxes, brisk_reactor::clock());
             }
             self.errands.fetch_sub(1, Ordering::Relaxed);
         });
@@ -163,7 +163,7 @@ impl LongWork {
     }
 }
 
-fn run_and_tell(job: Box<Job>, keyspace: &Keyspace, mailboxes: &[Mailbox], clock: &Clock) {
+fn run_and_tell(job: Job, keyspace: &Keyspace, mailboxes: &[Mailbox], clock: &Clock) {
     let outcome = job.run(keyspace, clock);
     let worker = outcome.asker.record.worker;
     mailboxes[worker].send(Message::Computed(Box::new(outcome)));
