@@ -107,10 +107,12 @@ fn wrong_options_are_refused_before_anything_is_sent() {
         assert_reply!(conn, &format!("MIGRATE 127.0.0.1 1 {options}"), error);
     }
     // Nobody listens there.
-    let unreachable = "(error) IOERR error or timeout connecting to the client";
-    for address in ["127.0.0.1 1", "127.0.0.1 nonsense"] {
-        assert_reply!(conn, &format!("MIGRATE {address} k 0 5000"), unreachable);
+    let refused = "(error) IOERR error or timeout writing to target instance";
+    for port in ["1", "nonsense"] {
+        assert_reply!(conn, &format!("MIGRATE 127.0.0.1 {port} k 0 5000"), refused);
     }
+    let unknown = "(error) IOERR error or timeout connecting to the client";
+    assert_reply!(conn, "MIGRATE '' 1 k 0 5000", unknown);
     assert_reply!(conn, "GET k", "\"v\"");
 }
 

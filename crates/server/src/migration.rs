@@ -5,7 +5,7 @@
 
 use crate::worker::unix_ms;
 use brisk_engine::transfer::{Carried, Destination, Failure, Parcel};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn hand_over(
     parcels: &mut dyn Iterator<Item = Parcel>,
     taken: &mut Vec<Vec<u8>>,
 ) -> Result<(), Failure> {
-    let mut socket = connect(to).ok_or(Failure::Connecting)?;
+    let mut socket = connect(to)?;
     let mut preface = Vec::new();
     if let Some(password) = &to.password {
         let words = [Some(&b"AUTH"[..]), to.user.as_deref(), Some(password)];
@@ -60,16 +60,31 @@ fn hand_over(
     refused.map_or(Ok(()), |text| Err(Failure::Refused(text)))
 }
 
-fn connect(to: &Destination) -> Option<TcpStream> {
+fn connect(to: &Destination) -> Result<TcpStream, Failure> {
     let timeout = Duration::from_millis(to.timeout_ms);
-    let host = std::str::from_utf8(&to.host).ok()?;
-    let port: u16 = std::str::from_utf8(&to.port).ok()?.parse().ok()?;
-    let mut addresses = (host, port).to_socket_addrs().ok()?;
-    let socket = addresses.find_map(|at| TcpStream::connect_timeout(&at, timeout).ok())?;
-    socket.set_nodelay(true).ok()?;
-    socket.set_read_timeout(Some(timeout)).ok()?;
-    socket.set_write_timeout(Some(timeout)).ok()?;
-    Some(socket)
+    let host = std::str::from_utf8(&to.host).map_err(|_| Failure::Connecting)?;
+    // As in Redis, what is no number is 0.
+    let port = std::str::from_utf8(&to.port).ok().and_then(|port| port.parse().ok());
+    let address = (host, port.unwrap_or(0));
+    let mut failure = Failure::Connecting;
+    for at in address.to_socket_addrs().map_err(|_| Failure::Connecting)? {
+        match TcpStream::connect_timeout(&at, timeout) {
+            Ok(socket) => return set_up(socket, timeout).map_err(|_| Failure::Connecting),
+            // Redis hears of a refusal with its first write.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                failure = Failure::Writing;
+            }
+            Err(_) => {}
+        }
+    }
+    Err(failure)
+}
+
+fn set_up(socket: TcpStream, timeout: Duration) -> io::Result<TcpStream> {
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(timeout))?;
+    socket.set_write_timeout(Some(timeout))?;
+    Ok(socket)
 }
 
 /// The words that make a key there, and the key; none if it has expired by now.
