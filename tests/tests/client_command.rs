@@ -24,7 +24,8 @@ fn wait_for_clients(conn: &mut Conn, count: usize) {
 
 #[test]
 fn list_and_info_tell_the_same_fields_in_the_same_order() {
-    const FIELDS: [&str; 27] = [
+    // Later servers than Redis 7.0 show more: `watch`, and what stands behind `resp`.
+    const FIELDS: [&str; 34] = [
         "id",
         "addr",
         "laddr",
@@ -38,6 +39,7 @@ fn list_and_info_tell_the_same_fields_in_the_same_order() {
         "psub",
         "ssub",
         "multi",
+        "watch",
         "qbuf",
         "qbuf-free",
         "argv-mem",
@@ -52,6 +54,12 @@ fn list_and_info_tell_the_same_fields_in_the_same_order() {
         "cmd",
         "user",
         "redir",
+        "resp",
+        "lib-name",
+        "lib-ver",
+        "tot-net-in",
+        "tot-net-out",
+        "tot-cmds",
     ];
     each_config(|server| {
         let mut conn = server.connect();
@@ -61,9 +69,15 @@ fn list_and_info_tell_the_same_fields_in_the_same_order() {
             let line = text.lines().find(|line| line.contains("name=me")).unwrap();
             let words: Vec<(&str, &str)> =
                 line.split(' ').map(|word| word.split_once('=').unwrap()).collect();
-            // Later versions add `resp` at the end.
-            let names: Vec<&str> = words.iter().map(|w| w.0).take(FIELDS.len()).collect();
-            assert_eq!(names, FIELDS);
+            let names: Vec<&str> = words.iter().map(|w| w.0).collect();
+            let later = |name: &str| {
+                name == "watch"
+                    || name.starts_with("lib-")
+                    || name.starts_with("tot-net")
+                    || name == "tot-cmds"
+            };
+            let known = FIELDS.iter().filter(|name| !(subject_is_redis() && later(name)));
+            assert_eq!(names, known.copied().collect::<Vec<_>>());
             let value = |name| words.iter().find(|w| w.0 == name).unwrap().1;
             assert_eq!(value("db"), "3");
             assert_eq!(value("user"), "default");
@@ -284,7 +298,7 @@ fn libraries_may_say_what_they_are() {
         assert_reply!(conn, "CLIENT SETINFO LIB-NAME lib(with_plus)", "OK");
         assert_reply!(conn, "CLIENT SETINFO lib-ver 1.2.3", "OK");
         let info = conn.cmd("CLIENT INFO").text();
-        assert!(info.trim_end().ends_with(" lib-name=lib(with_plus) lib-ver=1.2.3"), "{info}");
+        assert!(info.contains(" lib-name=lib(with_plus) lib-ver=1.2.3 "), "{info}");
         assert_reply!(
             conn,
             "CLIENT SETINFO lib-ver 'a b'",
@@ -431,5 +445,62 @@ fn idle_connections_are_closed_after_the_timeout() {
         });
         assert_eq!(idle.read_to_end(), b"");
         busy.assert_in_step();
+    });
+}
+
+/// The figures of client `id` that later servers than the reference show: bytes in, bytes out,
+/// commands.
+fn traffic(conn: &mut Conn, id: i64) -> [u64; 3] {
+    let list = conn.cmd(&format!("CLIENT LIST ID {id}")).text();
+    ["tot-net-in=", "tot-net-out=", "tot-cmds="].map(|mark| {
+        let value = list.split_whitespace().find_map(|word| word.strip_prefix(mark));
+        value.and_then(|value| value.parse().ok()).expect("a figure")
+    })
+}
+
+#[test]
+fn bytes_and_commands_of_each_client_are_counted() {
+    if subject_is_redis() {
+        return; // later than the reference
+    }
+    each_config(|server| {
+        let [mut watcher, mut conn] = server.connections();
+        let id = conn.id();
+        let mut before = traffic(&mut watcher, id);
+        let mut grown = |watcher: &mut Conn| {
+            let now = traffic(watcher, id);
+            let grown = [now[0] - before[0], now[1] - before[1], now[2] - before[2]];
+            before = now;
+            grown
+        };
+        conn.cmd("PING");
+        assert_eq!(grown(&mut watcher), [14, 7, 1]);
+        conn.send_raw(b"PING\r\nPING\r\nNONSENSE\r\nECHO ab\r\n");
+        let replies: Vec<String> = (0..4).map(|_| conn.reply().to_string()).collect();
+        assert_eq!(replies[3], "\"ab\"");
+        let [received, sent, commands] = grown(&mut watcher);
+        // Unknown commands are none.
+        assert_eq!((received, commands), (31, 3));
+        assert_eq!(sent as usize, 7 + 7 + replies[2].len() - "(error) ".len() + 3 + 8);
+        // What a script calls is the client's doing, as are commands of a transaction.
+        conn.cmd("EVAL \"redis.call('ping')\" 0");
+        assert_eq!(grown(&mut watcher)[2], 2);
+        conn.pipeline(&["MULTI", "PING", "EXEC"]);
+        assert_eq!(grown(&mut watcher)[2], 3);
+        // One that waits counts when it is over; its bytes when they come.
+        conn.send("BLPOP list 0");
+        wait_until("it waits", || {
+            watcher.cmd(&format!("CLIENT LIST ID {id}")).text().contains(" flags=b ")
+        });
+        assert_eq!(grown(&mut watcher), [32, 0, 0]);
+        watcher.cmd("RPUSH list element");
+        conn.reply();
+        assert_eq!(grown(&mut watcher), [0, 4 + 10 + 13, 1]);
+        // Messages are output too.
+        conn.cmd("SUBSCRIBE channel");
+        let before = traffic(&mut watcher, id)[1];
+        watcher.cmd("PUBLISH channel m");
+        conn.reply();
+        wait_until("the message is counted", || traffic(&mut watcher, id)[1] > before);
     });
 }

@@ -602,3 +602,15 @@ fn scripts_obey_maxmemory() {
         conn.cmd("CONFIG SET maxmemory 0");
     });
 }
+
+#[test]
+fn a_script_of_eval_has_no_arguments_but_keys_and_argv() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        assert_reply!(conn, "EVAL \"return select('#', ...)\" 1 k a", "(integer) 0");
+        assert_reply!(conn, "EVAL \"local a = {...} return #a + #KEYS\" 1 k a", "(integer) 1");
+        assert_reply!(conn, "EVAL \"return ARGV[1] -- ...\" 0 a", "\"a\"");
+        let error = conn.cmd("EVAL \"\n\nlocal f = function(...) return ... end error(f('x'))\" 0");
+        assert!(error.to_string().contains("user_script:3: x"), "{error}");
+    });
+}

@@ -574,3 +574,17 @@ fn readers_never_see_half_a_transfer() {
         },
     );
 }
+
+#[test]
+fn who_kills_itself_gets_no_reply_of_what_follows() {
+    each_config(|server| {
+        let [mut conn, mut other] = server.connections();
+        let id = conn.id();
+        let kill = format!("CLIENT KILL ID {id} SKIPME no");
+        conn.pipeline(&["MULTI", "SET a 1", &kill, "SET b 2", "PING"]);
+        conn.send("EXEC");
+        conn.expect_bytes(b"*4\r\n+OK\r\n:1\r\n");
+        assert!(conn.read_to_end().is_empty());
+        assert_reply!(other, "MGET a b", "1) \"1\"\n2) \"2\"");
+    });
+}

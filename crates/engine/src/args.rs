@@ -72,12 +72,6 @@ impl<'a> Args<'a> {
         self.list[self.next..].iter().map(move |span| spans.bytes(input, *span))
     }
 
-    /// Bytes of the input from this request's first byte on: this request and what was received
-    /// behind it.
-    pub fn input_len(&self) -> usize {
-        self.input.len()
-    }
-
     /// Number of words not yet taken.
     #[inline]
     pub fn remaining(&self) -> usize {

@@ -8,6 +8,7 @@
 //! checked row by row against a reference table in the tests; the summaries are our own.
 
 use bitflags::bitflags;
+use std::ops::Range;
 
 /// One command: its facts, its function, and its subcommands if it is a container.
 ///
@@ -42,6 +43,8 @@ pub struct Spec {
     pub elements: Elements,
     /// Which words are channels to publish to or to listen to.
     pub channels: Channels,
+    /// Which words nobody but the server may see, if a data command has such.
+    pub secrets: Option<Secrets>,
     pub args: &'static [Arg],
     /// Pairs of version and what changed in it.
     pub history: &'static [(&'static str, &'static str)],
@@ -67,6 +70,7 @@ impl Spec {
         keys: &[],
         elements: Elements::NONE,
         channels: Channels::None,
+        secrets: None,
         args: &[],
         history: &[],
         deprecated: None,
@@ -385,7 +389,7 @@ pub struct KeySpec {
     pub find: Find,
     /// What becomes of the key in a request, where the flags say that it varies.
     pub flags_by_words: Option<FlagsByWords>,
-    /// Where the key stands, if only the command's own logic knows.
+    /// Where the keys really stand, if only the command's own logic knows.
     pub finder: Option<Finder>,
     pub notes: &'static str,
 }
@@ -396,8 +400,11 @@ pub type Words<'a, 'w> = &'a dyn Fn(usize) -> &'w [u8];
 /// The flags of a key in a request of so many words.
 pub type FlagsByWords = fn(argc: usize, word: Words<'_, '_>) -> KeyFlags;
 
-/// The index of a key among a request's so many words.
-pub type Finder = fn(argc: usize, word: Words<'_, '_>) -> Option<usize>;
+/// The keys among a request's so many words.
+pub type Finder = fn(argc: usize, word: Words<'_, '_>) -> Range<usize>;
+
+/// The indices of words that are passwords and the like.
+pub type Secrets = fn(argc: usize, word: Words<'_, '_>) -> Vec<usize>;
 
 impl KeySpec {
     /// One key at argument `index` (the command name is 0).
@@ -463,7 +470,17 @@ impl KeySpec {
         self.flags_by_words = Some(flags);
         self.with(KeyFlags::VARIABLE_FLAGS)
     }
-    /// A key at an unknown place that `finder` finds.
+    /// All words behind the word `keyword`, searched from argument `from` (negative: from the end
+    /// backwards).
+    pub const fn after_word(keyword: &'static str, from: i16) -> KeySpec {
+        KeySpec {
+            begin: Begin::Keyword { keyword, from },
+            find: Find::Range { last: -1, step: 1, limit: 0 },
+            ..KeySpec::unknown()
+        }
+    }
+
+    /// Keys that `finder` finds, wherever the specification says that they stand.
     pub const fn found_by(mut self, finder: Finder) -> KeySpec {
         self.finder = Some(finder);
         self

@@ -6,6 +6,7 @@ use crate::keyspace::{DbIndex, Entry, Reader, Spread, Table, Tally, UnixMs, Wait
 use crate::long::{Long, Made};
 use crate::random::Random;
 use crate::reply::ReplyStream;
+use crate::transfer::{Carrier, carry_nothing};
 use crate::types::{EncodingLimits, Value};
 use brisk_structures::entry::ValueRef;
 use std::any::Any;
@@ -121,6 +122,8 @@ pub struct Env {
     pub(crate) long: RefCell<Option<Long>>,
     /// What was made for the command that is being run again.
     pub(crate) made: RefCell<Option<Made>>,
+    /// Who hands values over to other servers.
+    pub carrier: Carrier,
     /// Whether reads leave a trace in access clocks (CLIENT NO-TOUCH).
     pub touch: Cell<bool>,
     /// Keys that are made of values (SORT BY and GET) must not be looked up.
@@ -200,6 +203,7 @@ impl Env {
             waiter: RefCell::default(),
             long: RefCell::default(),
             made: RefCell::default(),
+            carrier: carry_nothing,
             touch: Cell::new(true),
             lookups_denied: Cell::new(false),
             client: Cell::new(0),

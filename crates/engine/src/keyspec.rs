@@ -26,7 +26,11 @@ pub fn find_keys<'w>(
 ) -> Result<FoundKeys, BadKeys> {
     let mut found = FoundKeys::new();
     for key_spec in spec.keys {
-        let flags = key_spec.flags_by_words.map_or(key_spec.flags, |flags| flags(argc, word));
+        let mut flags = key_spec.flags_by_words.map_or(key_spec.flags, |flags| flags(argc, word));
+        if key_spec.finder.is_some() {
+            // What the specification cannot tell the command's own logic finds.
+            flags.remove(KeyFlags::INCOMPLETE);
+        }
         find_by(key_spec, argc, word, &mut |index| {
             found.push(FoundKey { index, flags });
         })?;
@@ -42,10 +46,11 @@ pub fn find_by<'w>(
     word: &impl Fn(usize) -> &'w [u8],
     found: &mut impl FnMut(usize),
 ) -> Result<(), BadKeys> {
-    let Some(first) = begin(spec, argc, word) else {
-        spec.finder.and_then(|find| find(argc, word)).into_iter().for_each(found);
+    if let Some(find) = spec.finder {
+        find(argc, word).for_each(found);
         return Ok(());
-    };
+    }
+    let Some(first) = begin(spec, argc, word) else { return Ok(()) };
     let (first, last, step) = match spec.find {
         Find::Unknown => return Ok(()),
         Find::Range { last, step, limit } => {

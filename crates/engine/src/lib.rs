@@ -26,6 +26,7 @@ pub mod serve;
 pub mod snapshot;
 #[doc(hidden)]
 pub mod testing;
+pub mod transfer;
 pub mod types;
 pub mod unit;
 

@@ -59,6 +59,8 @@ pub struct Long {
     client: Client,
     work: Work,
     attempt: u32,
+    /// It waits for others, not for a processor.
+    apart: bool,
 }
 
 /// What was made of views.
@@ -120,12 +122,17 @@ impl Long {
     ) -> Long {
         let command = Recorded::unrepeatable(spec, parent, db, encode_request(words));
         let answer: Box<Answer> = Box::new(move |_, reply| Ok(answer(reply)));
-        Long { command, client, work: Work::Answer(answer), attempt: 0 }
+        Long { command, client, work: Work::Answer(answer), attempt: 0, apart: false }
+    }
+
+    /// Whether the work is to wait for others: who does it has time for nothing else.
+    pub fn is_apart(&self) -> bool {
+        self.apart
     }
 
     /// Does the work. Takes as long as it takes; holds no slot longer than a step.
     pub fn compute(self, keyspace: &Keyspace) -> Computed {
-        let Long { command, client, work, attempt } = self;
+        let Long { command, client, work, attempt, .. } = self;
         let done = match work {
             Work::Answer(answer) => {
                 let mut replies = ReplyBuffer::new();
@@ -254,7 +261,7 @@ impl Ctx<'_, '_> {
         args: &Args<'_>,
         answer: impl FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send + 'static,
     ) -> Outcome {
-        self.leave(args, Work::Answer(Box::new(answer)), 0)
+        self.leave(args, Work::Answer(Box::new(answer)), 0, false)
     }
 
     /// What `make` makes of the values of `keys`, if it has been computed from them as they are now;
@@ -288,17 +295,36 @@ impl Ctx<'_, '_> {
             keys.iter().for_each(|key| self.keys.freeze(key.slot));
         }
         let make: Box<Make> = Box::new(move |views| Box::new(make(views)));
-        self.leave(args, Work::Result(views, make), attempt);
+        self.leave(args, Work::Result(views, make), attempt, false);
         None
     }
 
-    fn leave(&mut self, args: &Args<'_>, work: Work, attempt: u32) -> Outcome {
+    /// Has `errand` run elsewhere, which may wait for other servers. Then the command is run again
+    /// and finds in [`Ctx::errand_result`] what came of it. The slots that it has frozen are free by
+    /// then. Only for a client that can wait.
+    pub(crate) fn errand<R: Send + 'static>(
+        &mut self,
+        args: &Args<'_>,
+        errand: impl FnOnce() -> R + Send + 'static,
+    ) -> Outcome {
+        let make: Box<Make> = Box::new(move |_| Box::new(errand()));
+        // That it is no first attempt tells those who wait for frozen slots.
+        self.leave(args, Work::Result(Vec::new(), make), 1, true)
+    }
+
+    /// What came of the errand that the command was about, if it was.
+    pub(crate) fn errand_result<R: 'static>(&mut self) -> Option<R> {
+        let made = self.keys.env().made.borrow_mut().take()?;
+        Some(*made.result.downcast::<R>().expect("the same command makes the same"))
+    }
+
+    fn leave(&mut self, args: &Args<'_>, work: Work, attempt: u32, apart: bool) -> Outcome {
         let Blocking::Client(client) = self.blocking else {
             unreachable!("only what is long is computed elsewhere")
         };
         let words: Vec<&[u8]> = args.words().collect();
         let command = Recorded::new(self, encode_request(&words));
-        *self.keys.env().long.borrow_mut() = Some(Long { command, client, work, attempt });
+        *self.keys.env().long.borrow_mut() = Some(Long { command, client, work, attempt, apart });
         Outcome::Elsewhere
     }
 }

@@ -30,6 +30,8 @@ const STEPS_PER_QUESTION: u32 = 64;
 /// Bytes of an error's text, at most.
 const ERROR_BYTES_MAX: usize = 4096;
 
+/// What stands before each script of EVAL.
+const PARAMETERS: &[u8] = b"local KEYS,ARGV=... ";
 const PRELUDE: &str = include_str!("prelude.luau");
 
 /// What scripts can learn about the server.
@@ -235,8 +237,15 @@ impl Interpreter {
         let is_global =
             |name: &[u8]| globals.get(BString::from(name)).is_ok_and(|v: Value| !v.is_nil());
         let is_brief = brief::is_brief(text, is_global);
-        let source = [b"local KEYS,ARGV=... ", text].concat();
-        let function = self.compile_named(source, "@user_script", None)?;
+        let source = [PARAMETERS, text].concat();
+        let mut function = self.compile_named(source, "@user_script", None)?;
+        // In Redis a script has no arguments: `...` is empty.
+        if text.windows(3).any(|word| word == b"...") {
+            let source =
+                [PARAMETERS, b"return (function(...) ".as_slice(), text, b"\nend)()".as_slice()]
+                    .concat();
+            function = self.compile_named(source, "@user_script", None).unwrap_or(function);
+        }
         Ok(Script { function, is_brief })
     }
 

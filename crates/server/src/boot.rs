@@ -96,6 +96,7 @@ fn run(mut store: Store) -> Result<u8, String> {
              config file use brisk-server /path/to/brisk.conf"
         )),
     }
+    refuse_to_be_replica(&config, &log)?;
     log.set_role(Role::Primary);
     let reserved = system::FILES_RESERVED + config.clients.admin_maxclients as u64;
     let files = system::reserve_open_files(config.clients.maxclients, reserved);
@@ -159,6 +160,19 @@ fn run(mut store: Store) -> Result<u8, String> {
     }
     log.warning(format_args!("Brisk is now ready to exit, bye bye..."));
     Ok(code)
+}
+
+/// Who believes to have a replica would find that it had taken writes of its own.
+fn refuse_to_be_replica(config: &Config, log: &Log) -> Result<(), String> {
+    let Some(primary) = &config.replication.replicaof else { return Ok(()) };
+    let why = format!(
+        "replicaof is set ({} {}), but Brisk cannot be a replica yet: it would neither follow that \
+         server nor refuse writes. Remove the directive to start a server of its own.",
+        primary.host.to_string_lossy(),
+        primary.port
+    );
+    log.warning(format_args!("{why}"));
+    Err(why)
 }
 
 fn open_log(config: &Config) -> Result<Log, String> {

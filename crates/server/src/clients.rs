@@ -5,6 +5,7 @@
 
 use crate::address::{Address, AddressKey, IdHasher};
 use crate::pubsub::Space;
+use crate::session::Traffic;
 use crate::weights::Weight;
 use brisk_engine::keyspace::{Waiter, Watcher};
 use brisk_reactor::Token;
@@ -69,9 +70,14 @@ pub struct ClientRecord {
     pub argument_bytes: AtomicU64,
     pub query_capacity: AtomicU64,
     pub output_bytes: AtomicU64,
+    /// Bytes received, without encryption.
     pub bytes_in: AtomicU64,
+    /// Bytes of output made, without encryption.
     pub bytes_out: AtomicU64,
+    /// Commands that ended within the client's turns, those that its scripts called among them.
     pub commands: AtomicU64,
+    /// Commands that ended elsewhere: those that waited, or that another thread computed.
+    pub commands_elsewhere: AtomicU64,
     /// Subscriptions by [`crate::pubsub::Space`].
     pub subscriptions: [AtomicU32; 3],
     /// Somebody asked to close it; it is not listed any more.
@@ -87,6 +93,8 @@ pub struct ClientRecord {
     pub queued: AtomicI64,
     /// Bytes of memory they take.
     pub queued_memory: AtomicU64,
+    /// Keys it watches.
+    pub watched: AtomicU64,
     /// Whether what it watches was changed; set at the first WATCH.
     pub watcher: OnceLock<Arc<Watcher>>,
     /// What it listens to, by [`Space`]; made at the first subscription.
@@ -137,6 +145,7 @@ impl ClientRecord {
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
             commands: AtomicU64::new(0),
+            commands_elsewhere: AtomicU64::new(0),
             subscriptions: [const { AtomicU32::new(0) }; 3],
             killed: AtomicBool::new(false),
             texts: Mutex::default(),
@@ -145,8 +154,18 @@ impl ClientRecord {
             waiter: Mutex::default(),
             queued: AtomicI64::new(-1),
             queued_memory: AtomicU64::new(0),
+            watched: AtomicU64::new(0),
             watcher: OnceLock::new(),
             topics: OnceLock::new(),
+        }
+    }
+
+    /// The session's sums at the end of its last turn.
+    pub fn traffic(&self) -> Traffic {
+        Traffic {
+            bytes_in: self.bytes_in.load(Ordering::Relaxed),
+            bytes_out: self.bytes_out.load(Ordering::Relaxed),
+            commands: self.commands.load(Ordering::Relaxed),
         }
     }
 

@@ -216,7 +216,7 @@ impl Cron {
         for _ in 0..share {
             self.session_cursor = (self.session_cursor + 1) % slots;
             let cursor = self.session_cursor;
-            worker.refresh_output(io, cursor);
+            worker.look_at(io, cursor, now);
             let Some(session) = worker.session_at(cursor) else { continue };
             let token: Token = session.token;
             let (input, output) = (session.counted_input, session.counted_output);

@@ -337,6 +337,7 @@ impl Core {
         words: &Args<'_>,
     ) {
         self.stats().commands_processed.add(1);
+        client.commands_elsewhere.fetch_add(1, Ordering::Relaxed);
         self.count_call(client, row, failed, ns, words);
     }
 

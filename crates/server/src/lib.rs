@@ -21,6 +21,7 @@ pub mod log;
 pub mod long;
 pub mod mailbox;
 pub mod memory;
+pub mod migration;
 pub mod monitor;
 pub mod pause;
 pub mod permission;

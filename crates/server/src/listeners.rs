@@ -57,6 +57,10 @@ pub fn open(config: &Config, workers: usize, log: &Log) -> Option<Vec<Listeners>
             log.warning(format_args!("Failed opening Unix socket: {error}"));
             return None;
         }
+        if let Err(error) = give_to_group(&network.unixsocket, &network.unixsocketgroup) {
+            log.warning(format_args!("Failed opening Unix socket: {error}"));
+            return None;
+        }
     }
     if each.iter().all(Vec::is_empty) {
         log.warning(format_args!("Configured to not listen anywhere, exiting."));
@@ -251,6 +255,30 @@ fn open_unix(
     Ok(())
 }
 
+/// Gives a file to a group, named or by number; to none if `group` is empty.
+fn give_to_group(path: &Text, group: &Text) -> Result<(), String> {
+    if group.is_empty() {
+        return Ok(());
+    }
+    let name = group.to_string_lossy();
+    let groups = std::fs::read_to_string(GROUP_FILE).unwrap_or_default();
+    let number = group_id(&groups, &name).or_else(|| name.parse().ok());
+    let number = number.ok_or_else(|| format!("there is no group '{name}' in {GROUP_FILE}"))?;
+    std::os::unix::fs::chown(path.as_path(), None, Some(number))
+        .map_err(|error| format!("giving it to group '{name}': {}", os_reason(&error)))
+}
+
+/// Where groups are looked up; those of a directory service are to be given by number.
+const GROUP_FILE: &str = "/etc/group";
+
+/// The number of a group in lines of `name:password:number:members`.
+fn group_id(groups: &str, name: &str) -> Option<u32> {
+    groups.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok()).flatten()
+    })
+}
+
 /// The address a word of `bind` stands for; names are asked for.
 fn resolve(name: &str, port: u16) -> Result<SocketAddr, ListenError> {
     match name {
@@ -261,4 +289,17 @@ fn resolve(name: &str, port: u16) -> Result<SocketAddr, ListenError> {
     let failed = |cause| ListenError { address: name.to_owned(), step: "resolve", cause };
     let mut found = (name, port).to_socket_addrs().map_err(failed)?;
     found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::group_id;
+
+    #[test]
+    fn groups_are_found_by_their_whole_name() {
+        let groups = "root:x:0:\nwww-data:x:33:me,you\nwww:x:34:\nbroken\n";
+        let found =
+            ["root", "www-data", "www", "ww", "broken", ""].map(|name| group_id(groups, name));
+        assert_eq!(found, [Some(0), Some(33), Some(34), None, None, None]);
+    }
 }

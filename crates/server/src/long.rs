@@ -9,6 +9,7 @@ use crate::table::Row;
 use brisk_engine::Keyspace;
 use brisk_engine::long::{Computed, Long};
 use brisk_reactor::Clock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
 
 /// Commands that wait for a thread, at most; beyond it workers do the work themselves, so that
@@ -18,6 +19,9 @@ const QUEUE_MAX: usize = 16_384;
 /// What is added to the niceness of threads that work behind the workers' backs: they have a tenth
 /// of a worker's share of a processor that both want.
 const NICENESS: i32 = 10;
+
+/// Errands at a time that have threads of their own, at most; more wait in the queue with the others.
+const ERRANDS_MAX: usize = 64;
 
 /// Who asked.
 pub struct Asker {
@@ -59,7 +63,21 @@ impl Job {
 /// The way to the threads.
 #[derive(Debug, Default)]
 pub struct LongWork {
-    sender: OnceLock<mpsc::SyncSender<Box<Job>>>,
+    threads: OnceLock<Threads>,
+    /// Errands that are being run by threads of their own.
+    errands: AtomicUsize,
+}
+
+struct Threads {
+    sender: mpsc::SyncSender<Box<Job>>,
+    keyspace: &'static Keyspace,
+    mailboxes: &'static [Mailbox],
+}
+
+impl std::fmt::Debug for Threads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Threads").finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for Job {
@@ -91,24 +109,64 @@ impl LongWork {
                     let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     // The sender lives as long as the process.
                     let Ok(job) = next else { return };
-                    let outcome = job.run(keyspace, clock);
-                    let worker = outcome.asker.record.worker;
-                    mailboxes[worker].send(Message::Computed(Box::new(outcome)));
+                    run_and_tell(*job, keyspace, mailboxes, clock);
                 }
             })?;
         }
         // Started once, by boot.
-        let _ = self.sender.set(sender);
+        let _ = self.threads.set(Threads { sender, keyspace, mailboxes });
         Ok(())
     }
 
+    /// Gives an errand a thread of its own, since it would keep one of the others for as long as some
+    /// other server takes. Gives it back if there are too many.
+    fn send_apart(&'static self, job: Box<Job>, threads: &'static Threads) -> Option<Box<Job>> {
+        if self.errands.fetch_add(1, Ordering::Relaxed) >= ERRANDS_MAX {
+            self.errands.fetch_sub(1, Ordering::Relaxed);
+            return Some(job);
+        }
+        let job = Arc::new(Mutex::new(Some(job)));
+        let own = Arc::clone(&job);
+        let taken = |job: &Mutex<Option<Box<Job>>>| {
+            job.lock().unwrap_or_else(PoisonError::into_inner).take()
+        };
+        let thread = std::thread::Builder::new().name("brisk-errand".to_owned());
+        let started = thread.spawn(move || {
+            if let Some(job) = taken(&own) {
+                yield_to_workers();
+                run_and_tell(*job, threads.keyspace, threads.mailboxes, brisk_reactor::clock());
+            }
+            self.errands.fetch_sub(1, Ordering::Relaxed);
+        });
+        if started.is_ok() {
+            return None;
+        }
+        // The system gives no thread.
+        self.errands.fetch_sub(1, Ordering::Relaxed);
+        taken(&job)
+    }
+
     /// Has the work done by one of the threads; gives it back if they have too much to do.
-    pub fn send(&self, job: Box<Job>) -> Result<(), Box<Job>> {
-        let Some(sender) = self.sender.get() else { return Err(job) };
-        sender.try_send(job).map_err(|error| match error {
+    pub fn send(&'static self, job: Box<Job>) -> Result<(), Box<Job>> {
+        let Some(threads) = self.threads.get() else { return Err(job) };
+        let job = if job.long.is_apart() {
+            match self.send_apart(job, threads) {
+                None => return Ok(()),
+                Some(job) => job,
+            }
+        } else {
+            job
+        };
+        threads.sender.try_send(job).map_err(|error| match error {
             mpsc::TrySendError::Full(job) | mpsc::TrySendError::Disconnected(job) => job,
         })
     }
+}
+
+fn run_and_tell(job: Job, keyspace: &Keyspace, mailboxes: &[Mailbox], clock: &Clock) {
+    let outcome = job.run(keyspace, clock);
+    let worker = outcome.asker.record.worker;
+    mailboxes[worker].send(Message::Computed(Box::new(outcome)));
 }
 
 /// Lets workers go first wherever they and this thread want the same processor.

@@ -23,12 +23,15 @@ pub fn used() -> u64 {
     alloc::allocated() as u64
 }
 
-/// Whether no more than `max` bytes are used. What this thread has given up and is about to free does
+/// How many bytes more than `max` are used. What this thread has given up and is about to free does
 /// not count: who makes room would else go on evicting for what is free already. O(threads).
 #[inline]
-pub fn fits(max: u64) -> bool {
+pub fn above(max: u64) -> u64 {
     let used = used();
-    used <= max || used.saturating_sub(reclaim::pending_bytes() as u64) <= max
+    if used <= max {
+        return 0;
+    }
+    used.saturating_sub(reclaim::pending_bytes() as u64).saturating_sub(max)
 }
 
 /// Bytes of memory the process has resident, asked from the kernel; 0 if it does not tell.

@@ -24,6 +24,11 @@ pub const PROTECTED_MODE: &str = "-DENIED Brisk is running in protected mode: no
      configuration file, or --protected-mode no at start); do the latter only where nobody you do \
      not trust can reach the server.\r\n";
 
+/// An input buffer is made for so much at least.
+pub const INPUT_BYTES_MIN: usize = 16 * 1024;
+/// An input buffer that was not used for so long is given back.
+const INPUT_IDLE_MS: u64 = 2000;
+
 /// Why a session executes nothing at the moment. Its unread input stays in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stall {
@@ -101,6 +106,10 @@ pub struct Session {
     /// Bytes received and not yet executed, from the start of a request.
     pub input: Vec<u8>,
     pub decoder: RequestDecoder,
+    /// The most that the input held since the timers looked last.
+    pub input_peak: usize,
+    /// When the timers last saw that the input had been used, in Unix ms.
+    pub input_used_ms: u64,
     /// Bytes that the request at the end of the input lacks, at least.
     pub missing: usize,
     /// Encryption, if the connection has it.
@@ -117,6 +126,20 @@ pub struct Session {
     pub counted_output: i64,
     /// Bytes of memory it had when it was weighed last.
     pub weight: u64,
+    /// What its client sent and got, and the commands run for it; its record has them as they were
+    /// at the end of its last turn.
+    pub traffic: Traffic,
+}
+
+/// Sums since the connection began.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Traffic {
+    /// Bytes received, without encryption.
+    pub bytes_in: u64,
+    /// Bytes of output made, without encryption.
+    pub bytes_out: u64,
+    /// Commands that ended within the session's turns.
+    pub commands: u64,
 }
 
 impl Session {
@@ -148,6 +171,8 @@ impl Session {
             wait_timer: None,
             input: Vec::new(),
             decoder: RequestDecoder::new(),
+            input_peak: 0,
+            input_used_ms: 0,
             missing: 0,
             tls: None,
             replica: None,
@@ -156,6 +181,7 @@ impl Session {
             counted_input: 0,
             counted_output: 0,
             weight: 0,
+            traffic: Traffic::default(),
         }
     }
 
@@ -199,6 +225,34 @@ impl Session {
         let extras = self.transaction.is_some() || self.watches.is_some() || self.hears;
         let extras = if extras { self.memory_of_extras() } else { 0 };
         (own + texts + buffers + extras) as u64
+    }
+
+    /// Gives back what an input buffer has too much: all that is not filled once it was not used for
+    /// [`INPUT_IDLE_MS`], before that what is far above the need.
+    pub fn trim_input(&mut self, now_ms: u64) {
+        let (held, capacity) = (self.input.len(), self.input.capacity());
+        let peak = std::mem::take(&mut self.input_peak);
+        if peak > 0 {
+            self.input_used_ms = now_ms;
+        }
+        if now_ms.saturating_sub(self.input_used_ms) >= INPUT_IDLE_MS {
+            self.input.shrink_to_fit();
+            return;
+        }
+        let needed = peak.max(held + self.missing).max(INPUT_BYTES_MIN);
+        if capacity / 2 > needed {
+            self.input.shrink_to(needed);
+        }
+    }
+
+    /// Publishes what CLIENT LIST shows of its traffic and of its input buffer.
+    #[inline]
+    pub fn publish_traffic(&self) {
+        self.record.query_capacity.store(self.input.capacity() as u64, Ordering::Relaxed);
+        let (record, Traffic { bytes_in, bytes_out, commands }) = (&self.record, self.traffic);
+        record.bytes_in.store(bytes_in, Ordering::Relaxed);
+        record.bytes_out.store(bytes_out, Ordering::Relaxed);
+        record.commands.store(commands, Ordering::Relaxed);
     }
 
     #[cold]

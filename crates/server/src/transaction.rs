@@ -5,6 +5,7 @@
 //! beforehand; see [`brisk_engine::unit`].
 
 use crate::call::Call;
+use crate::clients::flag;
 use crate::dispatch::Flow;
 use crate::gate::Asked;
 use crate::session::Session;
@@ -377,13 +378,15 @@ impl Core {
         let (row, prepared) = (command.row, transaction.keys(command));
         let mut args = transaction.args(command, shared.keyspace.hasher());
         let mark = replies.mark();
+        // As in Redis: who has killed itself gets no reply of what it runs behind that.
+        let is_heard = !session.record.has(flag::CLOSE_AFTER_REPLY);
         if session.has_old_user() {
             session.renew_user();
         }
         if session.is_restricted() {
             if let Err(error) = self.permit_queued(session, row, &args) {
                 self.write_error(session, &error, replies);
-                if !session.wants_reply() {
+                if !(session.wants_reply() && is_heard) {
                     replies.truncate(mark);
                 }
                 return;
@@ -422,7 +425,7 @@ impl Core {
         }
         // They are words of this command, not of EXEC.
         self.redacted.clear();
-        if !session.wants_reply() {
+        if !(session.wants_reply() && is_heard) {
             replies.truncate(mark);
         }
     }
@@ -457,6 +460,7 @@ impl Session {
     pub fn unwatch(&mut self, keyspace: &Keyspace) {
         if let Some(watches) = &mut self.watches {
             keyspace.unwatch(watches);
+            self.record.watched.store(0, Ordering::Relaxed);
         }
     }
 

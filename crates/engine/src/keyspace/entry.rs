@@ -4,13 +4,22 @@
 //! bookkeeping with it; there is no way to change a value and stay silent.
 
 use super::keys::Keys;
-use super::{DbIndex, Key, Stored, UnixMs};
+use super::{DbIndex, Entry, Key, Stored, UnixMs};
 use crate::effect::EventClass;
 use crate::types::stream::Stream;
 use crate::types::string::{self, Str, StrRef};
 use crate::types::{Edit, Encoding, Kind, Type, Value, encoding_of, kind_of};
 use brisk_structures::entry::ValueRef;
 use std::marker::PhantomData;
+
+/// Bytes of memory that a key and its value take, the table's share not included.
+pub(super) fn allocated_bytes(entry: &Entry) -> usize {
+    let outside = match entry.value() {
+        ValueRef::Boxed(value) => value.allocated_bytes(),
+        ValueRef::Bytes(_) | ValueRef::Int(_) => 0,
+    };
+    entry.allocated_bytes() + outside
+}
 
 /// An entry of any type, to look at.
 #[derive(Clone)]
@@ -33,11 +42,7 @@ impl<'k> EntryRef<'k> {
     }
     /// Bytes of memory the key and its value take, the table's share not included.
     pub fn allocated_bytes(&self) -> usize {
-        let outside = match self.0.value() {
-            ValueRef::Boxed(value) => value.allocated_bytes(),
-            ValueRef::Bytes(_) | ValueRef::Int(_) => 0,
-        };
-        self.0.allocated_bytes() + outside
+        allocated_bytes(&self.0)
     }
     /// The key.
     pub fn key(&self) -> &'k [u8] {

@@ -6,6 +6,7 @@
 //! 8-bit logarithmic counter.
 
 use super::draw::draw_slot;
+use super::entry::allocated_bytes;
 use super::keys::{after_eviction, detach, discard, lock_patiently, must_give_way, seal_slot};
 use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::env::{Env, EvictionPolicy};
@@ -119,11 +120,12 @@ pub struct Evictor {
 }
 
 impl Evictor {
-    /// Removes one key by the policy. False if there is none that may go.
-    pub fn evict_one(&mut self, keyspace: &Keyspace, env: &Env) -> bool {
+    /// Removes one key by the policy: the bytes of memory that it took. `None` if there is none that
+    /// may go.
+    pub fn evict_one(&mut self, keyspace: &Keyspace, env: &Env) -> Option<u64> {
         let policy = env.settings.eviction;
         if policy == EvictionPolicy::NoEviction {
-            return false;
+            return None;
         }
         if self.scored_by.replace(policy) != Some(policy) {
             self.pool.clear();
@@ -135,7 +137,7 @@ impl Evictor {
         } else {
             keyspace.databases_with(|tally| &tally.keys, &mut used);
         }
-        let removed = [false, true].into_iter().any(|whole| {
+        let removed = [false, true].into_iter().find_map(|whole| {
             used.iter().for_each(|db| self.sample(keyspace, env, *db, whole));
             self.remove_best(keyspace, env)
         });
@@ -144,15 +146,15 @@ impl Evictor {
     }
 
     /// Removes the best candidate that is still there.
-    fn remove_best(&mut self, keyspace: &Keyspace, env: &Env) -> bool {
+    fn remove_best(&mut self, keyspace: &Keyspace, env: &Env) -> Option<u64> {
         while let Some(candidate) = self.pool.pop() {
             let removed = remove(keyspace, env, &candidate);
             self.recycle(candidate);
-            if removed {
-                return true;
+            if removed.is_some() {
+                return removed;
             }
         }
-        false
+        None
     }
 
     /// Keeps the key's buffer for another candidate, unless the key was long.
@@ -257,11 +259,12 @@ fn score(env: &Env, entry: &Entry) -> u64 {
     }
 }
 
-fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> bool {
-    let Some(database) = keyspace.database_if_used(candidate.db) else { return false };
+/// The bytes that the key took; `None` if it is not there any more or may not go.
+fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> Option<u64> {
+    let database = keyspace.database_if_used(candidate.db)?;
     let mut guard = lock_patiently(database, candidate.slot);
     if must_give_way() {
-        return false;
+        return None;
     }
     let hash = keyspace.hasher().hash(&candidate.key);
     let volatile = env.settings.eviction.volatile_only();
@@ -270,10 +273,10 @@ fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> bool {
         .find(hash, &candidate.key)
         .is_some_and(|entry| !volatile || entry.deadline().is_some());
     if !eligible {
-        return false;
+        return None;
     }
-    let entry = detach(keyspace, env, candidate.db, &mut guard, hash, &candidate.key);
-    let Some(entry) = entry else { return false };
+    let entry = detach(keyspace, env, candidate.db, &mut guard, hash, &candidate.key)?;
+    let bytes = allocated_bytes(&entry) as u64;
     env.tally.evicted.add(1);
     after_eviction(env, candidate.db, &entry);
     seal_slot(keyspace, env, (candidate.db, candidate.slot), &mut guard);
@@ -283,5 +286,5 @@ fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> bool {
     if env.settings.lazy_eviction {
         discard(env, entry);
     }
-    true
+    Some(bytes)
 }

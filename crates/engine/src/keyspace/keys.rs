@@ -449,6 +449,12 @@ impl<'a> Keys<'a> {
         guard.set_marks(marks);
     }
 
+    pub(super) fn unmark(&mut self, slot: SlotId, bits: u8) {
+        let guard = self.guard_mut(slot);
+        let marks = guard.marks() & !bits;
+        guard.set_marks(marks);
+    }
+
     /// Tells who watches or caches a key that it was changed.
     #[inline]
     fn disturb(&self, key: &Key<'_>) {

@@ -123,6 +123,25 @@ impl Keys<'_> {
             self.mark(key.slot, WATCHED);
         }
     }
+
+    /// Ends watches of keys of the selected database, all of which are held; whether none of them was
+    /// changed. O(watched keys).
+    pub(crate) fn unwatch_held(&mut self, mut watches: Watches) -> bool {
+        let keyspace = self.keyspace();
+        if !watches.is_empty() {
+            keyspace.watching_clients.fetch_sub(1, Ordering::Relaxed);
+        }
+        for ((db, key), watched) in watches.keys.drain() {
+            let last = keyspace.watching.leave(db, watched.slot, &key, |queue| {
+                queue.remove(watched.place);
+                queue.is_empty()
+            });
+            if last {
+                self.unmark(watched.slot, WATCHED);
+            }
+        }
+        !watches.watcher.is_broken()
+    }
 }
 
 impl Keyspace {

@@ -153,6 +153,7 @@ impl Core {
             },
             shared,
         };
+        core.env.carrier = crate::migration::carry;
         core.env.armed.share(&shared.armed_for_all);
         core.take_config();
         core
@@ -271,11 +272,22 @@ impl Core {
     /// Whether no more than `max` bytes are used. What waits for replicas does not count: eviction
     /// would only make it more.
     pub fn fits_in_memory(&self, max: u64) -> bool {
-        crate::memory::fits(max.saturating_add(self.shared.feed.buffered()))
+        self.memory_above(max) == 0
+    }
+
+    /// How many bytes more than `max` are used.
+    fn memory_above(&self, max: u64) -> u64 {
+        crate::memory::above(max.saturating_add(self.shared.feed.buffered()))
     }
 
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
     pub fn make_room(&mut self) -> bool {
+        let budget_ns = eviction_budget_ns(self.config.memory.maxmemory_eviction_tenacity);
+        self.make_room_within(budget_ns)
+    }
+
+    /// The same, if it takes no longer than `budget_ns`; true if it does.
+    pub fn make_room_within(&mut self, budget_ns: u64) -> bool {
         let max = self.config.memory.maxmemory;
         if max == 0 || self.fits_in_memory(max) {
             return true;
@@ -286,14 +298,16 @@ impl Core {
             return self.pause_in_force().is_some();
         }
         let begin = self.clock.ticks();
-        let budget_ns = eviction_budget_ns(self.config.memory.maxmemory_eviction_tenacity);
+        let mut excess = self.memory_above(max);
         let mut fits = false;
         loop {
-            if !self.evictor.evict_one(&self.shared.keyspace, &self.env) {
-                break;
-            }
+            let evicted = self.evictor.evict_one(&self.shared.keyspace, &self.env);
+            let Some(bytes) = evicted else { break };
             self.free_garbage();
-            fits = self.fits_in_memory(max);
+            // What is to be told of the keys that went takes memory too, until it is told: to evict
+            // for that would only make it more.
+            excess = excess.saturating_sub(bytes);
+            fits = excess == 0 || self.fits_in_memory(max);
             if fits {
                 break;
             }
@@ -377,7 +391,12 @@ impl Core {
         let mut shown: Vec<&[u8]> = words.words().collect();
         if matches!(row.run, Run::Server(_)) {
             for &at in &self.redacted {
-                shown[at] = b"(redacted)";
+                shown[at] = REDACTED;
+            }
+        }
+        if let Some(secrets) = row.spec.secrets {
+            for at in secrets(words.argc(), &|at| words.word(at)) {
+                shown[at] = REDACTED;
             }
         }
         shown
@@ -498,6 +517,9 @@ impl Core {
         }
     }
 }
+
+/// What is shown in the place of passwords.
+const REDACTED: &[u8] = b"(redacted)";
 
 /// Which limits a session's unsent output has. Monitors count as normal, as in Redis.
 fn class_of(session: &Session) -> ClientClass {

@@ -30,6 +30,12 @@ impl<'p> Letter<'p> {
         Letter { head, message: message.wire(), from: message.tail() }
     }
 
+    /// Its bytes; a sigil takes the place of another.
+    #[inline]
+    fn len(&self) -> usize {
+        self.head.len() + self.message.len() - self.from
+    }
+
     /// Calls `put` with the pieces, from the first byte on.
     #[inline]
     fn pieces(&self, protocol: Protocol, mut put: impl FnMut(&[u8])) {
@@ -160,14 +166,16 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, letter: Letter<'_>
     let protocol = session.protocol;
     if session.stream.is_some() {
         letter.pieces(protocol, |piece| session.held.extend_from_slice(piece));
-    } else if let Some(stream) = &mut session.tls {
-        // Each call makes a record.
-        let mut whole = Vec::with_capacity(letter.head.len() + letter.message.len());
-        letter.pieces(protocol, |piece| whole.extend_from_slice(piece));
-        stream.send(&whole, io.output(token));
-        io.send(token);
     } else {
-        letter.append(protocol, io.output(token));
+        session.traffic.bytes_out += letter.len() as u64;
+        if let Some(stream) = &mut session.tls {
+            // Each call makes a record.
+            let mut whole = Vec::with_capacity(letter.len());
+            letter.pieces(protocol, |piece| whole.extend_from_slice(piece));
+            stream.send(&whole, io.output(token));
+        } else {
+            letter.append(protocol, io.output(token));
+        }
         io.send(token);
     }
     check_output(core, io, session, token);

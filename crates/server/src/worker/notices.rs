@@ -202,12 +202,14 @@ fn send(
         pieces.iter().for_each(|piece| session.held.extend_from_slice(piece));
     } else if let Some(replies) = replies {
         pieces.iter().for_each(|piece| replies.bytes_mut().extend_from_slice(piece));
-    } else if let Some(stream) = &mut session.tls {
-        stream.send(&pieces.concat(), io.output(token));
-        io.send(token);
     } else {
+        session.traffic.bytes_out += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
         let output = io.output(token);
-        pieces.iter().for_each(|piece| output.extend_from_slice(piece));
+        if let Some(stream) = &mut session.tls {
+            stream.send(&pieces.concat(), output);
+        } else {
+            pieces.iter().for_each(|piece| output.extend_from_slice(piece));
+        }
         io.send(token);
     }
     check_output(core, io, session, token);

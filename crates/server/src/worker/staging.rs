@@ -11,7 +11,7 @@
 //! to a connection executes what is staged first.
 
 use super::Worker;
-use super::turn::Cut;
+use super::turn::{Cut, hold_back};
 use crate::batch::Batch;
 use crate::gate;
 use crate::session::Stall;
@@ -109,6 +109,7 @@ impl Worker {
         for ((token, range), batch) in connections.iter().zip(&mut batches) {
             let cut = self.take(*token).map(|mut session| {
                 std::mem::swap(&mut self.batch, batch);
+                session.traffic.bytes_in += range.len() as u64;
                 let cut = self.cut(&mut session, &bytes[range.clone()]);
                 std::mem::swap(&mut self.batch, batch);
                 self.put(session);
@@ -125,7 +126,7 @@ impl Worker {
             let used = self.execute_from(io, &mut session, data, cut);
             std::mem::swap(&mut self.batch, batch);
             if used < data.len() {
-                session.input.extend_from_slice(&data[used..]);
+                hold_back(&mut session, &data[used..]);
             }
             self.after_turn(io, &mut session);
             self.put(session);

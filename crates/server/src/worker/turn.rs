@@ -10,7 +10,7 @@ use crate::batch::{Look, REQUESTS_MAX, Stop};
 use crate::clients::flag;
 use crate::dispatch::Flow;
 use crate::gate;
-use crate::session::{Session, Stall};
+use crate::session::{INPUT_BYTES_MIN, Session, Stall};
 use crate::table::Row;
 use brisk_engine::command::Flags;
 use brisk_engine::env::Garbage;
@@ -29,8 +29,9 @@ const ROUND_NS_MAX: u64 = 4_000_000;
 const FLUSH_BYTES: usize = 64 * 1024;
 /// Room reserved ahead for a long request, at most; the rest comes with the bytes.
 const RESERVE_MAX: usize = 1024 * 1024;
-/// An input buffer above this is given back when it is empty.
-const INPUT_KEPT_MAX: usize = 32 * 1024;
+/// An input buffer above this is given back when it is empty; others when the timers find that they
+/// are not used.
+const INPUT_KEPT_MAX: usize = 512 * 1024;
 
 /// A batch that was cut: how many bytes it takes, and why it ends.
 pub(super) struct Cut {
@@ -42,16 +43,17 @@ impl Worker {
     /// Executes requests that arrived, and keeps what cannot be executed yet.
     #[inline]
     pub(super) fn take_input(&mut self, io: &mut Control, session: &mut Session, bytes: &[u8]) {
+        session.traffic.bytes_in += bytes.len() as u64;
         if session.stall != Stall::None {
             session.input.extend_from_slice(bytes);
         } else if session.input.is_empty() {
             let used = self.execute(io, session, bytes);
             if used < bytes.len() {
-                make_room(&mut session.input, bytes.len() - used, session.missing);
-                session.input.extend_from_slice(&bytes[used..]);
+                hold_back(session, &bytes[used..]);
             }
         } else {
             session.input.extend_from_slice(bytes);
+            session.input_peak = session.input_peak.max(session.input.len());
             // Too much of it is not executed either, though it be whole by now.
             if !self.exceeds_query_limit(session) {
                 self.execute_input(io, session);
@@ -357,9 +359,10 @@ impl Worker {
     }
 
     #[inline]
-    pub(super) fn note_batch(&mut self, session: &Session, began: u64) {
+    pub(super) fn note_batch(&mut self, session: &mut Session, began: u64) {
         let ran = std::mem::take(&mut self.core.ran);
         if ran > 0 {
+            session.traffic.commands += ran;
             session.record.last_command.store(self.core.last_row, Ordering::Relaxed);
         }
         let clock = self.core.clock;
@@ -378,6 +381,7 @@ impl Worker {
         if self.replies.is_empty() {
             return;
         }
+        session.traffic.bytes_out += self.replies.len() as u64;
         let output = io.output(session.token);
         if let Some(stream) = &mut session.tls {
             encrypted::flush(&mut self.replies, stream, output);
@@ -430,14 +434,17 @@ impl Worker {
         self.publish(unsent, session);
     }
 
-    /// Publishes again how much output of a session the kernel has not taken.
-    pub fn refresh_output(&mut self, io: &mut Control, index: usize) {
+    /// The timers look at a session: its input buffer is trimmed, and published again is how much of
+    /// its output the kernel has not taken.
+    pub fn look_at(&mut self, io: &mut Control, index: usize, now_ms: u64) {
         let Some(session) = self.sessions.get_mut(index).and_then(Option::as_deref_mut) else {
             return;
         };
+        session.trim_input(now_ms);
         let unsent = io.unsent(session.token);
         self.core.publish_output(unsent, session);
         self.core.weigh(unsent, session);
+        session.publish_traffic();
         if self.core.exceeds_output_limit(session, unsent as u64) {
             io.close(session.token, Close::Now);
         }
@@ -448,6 +455,7 @@ impl Worker {
         let stats = self.core.stats();
         self.core.publish_output(unsent, session);
         self.core.weigh(unsent, session);
+        session.publish_traffic();
         let input = session.input.len() as i64;
         if input != session.counted_input {
             stats.input_bytes.fetch_add(input - session.counted_input, Ordering::Relaxed);
@@ -457,7 +465,6 @@ impl Worker {
             session.record.query_bytes.store(input as u64 - understood, Ordering::Relaxed);
             self.core.note_buffers(input as u64, 0, self.core.env.now().0 / 1000);
         }
-        session.record.query_capacity.store(session.input.capacity() as u64, Ordering::Relaxed);
         session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
     }
 
@@ -468,9 +475,17 @@ impl Worker {
     }
 }
 
+/// Keeps what cannot be executed yet; the session has no other input.
+pub(super) fn hold_back(session: &mut Session, rest: &[u8]) {
+    make_room(&mut session.input, rest.len(), session.missing);
+    session.input.extend_from_slice(rest);
+    session.input_peak = session.input_peak.max(rest.len());
+}
+
 /// Makes room in an input for `held` bytes and for those that are missing for the present request:
 /// exactly, if they are few enough to be believed.
 fn make_room(input: &mut Vec<u8>, held: usize, missing: usize) {
+    let missing = missing.max(INPUT_BYTES_MIN.saturating_sub(input.len() + held));
     if missing <= RESERVE_MAX {
         input.reserve_exact(held + missing);
     } else {
@@ -492,6 +507,7 @@ fn hold(list: &mut Vec<Token>, token: Token, sessions: &[Option<Box<Session>>]) 
 
 /// Sends bytes to a client outside of its turn.
 pub fn append(io: &mut Control, session: &mut Session, bytes: &[u8]) {
+    session.traffic.bytes_out += bytes.len() as u64;
     let output = io.output(session.token);
     match &mut session.tls {
         Some(stream) => stream.send(bytes, output),

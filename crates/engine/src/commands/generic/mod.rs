@@ -5,6 +5,7 @@ mod delete;
 mod dump;
 mod exists;
 mod expire;
+mod migrate;
 mod object;
 mod rename;
 mod scan;
@@ -19,6 +20,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     dump::COMMANDS,
     exists::COMMANDS,
     expire::COMMANDS,
+    migrate::COMMANDS,
     object::COMMANDS,
     rename::COMMANDS,
     scan::COMMANDS,

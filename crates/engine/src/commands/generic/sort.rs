@@ -443,8 +443,8 @@ fn put(ctx: &mut Ctx<'_, '_>, list: List, destination: &Key<'_>) -> Outcome {
 }
 
 /// The key of STORE: the last one counts.
-fn destination(argc: usize, word: Words<'_, '_>) -> Option<usize> {
-    let (mut found, mut index) = (None, 2);
+fn destination(argc: usize, word: Words<'_, '_>) -> Range<usize> {
+    let (mut found, mut index) = (0..0, 2);
     while index < argc {
         let is = |name: &str| word(index).eq_ignore_ascii_case(name.as_bytes());
         if is("LIMIT") {
@@ -452,7 +452,7 @@ fn destination(argc: usize, word: Words<'_, '_>) -> Option<usize> {
         } else if is("GET") || is("BY") {
             index += 1;
         } else if is("STORE") && index + 1 < argc {
-            found = Some(index + 1);
+            found = index + 1..index + 2;
             index += 1;
         }
         index += 1;

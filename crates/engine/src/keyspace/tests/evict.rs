@@ -12,7 +12,7 @@ fn world_with(policy: EvictionPolicy) -> World {
 
 fn evict(world: &World, evictor: &mut Evictor, keys: usize) {
     for _ in 0..keys {
-        assert!(evictor.evict_one(&world.keyspace, &world.env));
+        assert!(evictor.evict_one(&world.keyspace, &world.env).is_some());
     }
     world.keyspace.check();
 }
@@ -26,7 +26,7 @@ fn gone(world: &World, numbers: std::ops::Range<usize>) -> usize {
 fn noeviction_removes_nothing() {
     let world = world_with(EvictionPolicy::NoEviction);
     world.set("k", Some(5000));
-    assert!(!Evictor::default().evict_one(&world.keyspace, &world.env));
+    assert!(Evictor::default().evict_one(&world.keyspace, &world.env).is_none());
     assert_eq!(world.count(), 1);
 }
 
@@ -44,7 +44,7 @@ fn volatile_policies_spare_persistent_keys_to_the_last() {
         }
         let mut evictor = Evictor::default();
         evict(&world, &mut evictor, 30);
-        assert!(!evictor.evict_one(&world.keyspace, &world.env), "{policy:?}");
+        assert!(evictor.evict_one(&world.keyspace, &world.env).is_none(), "{policy:?}");
         assert_eq!(world.count(), 270);
         assert!((0..300).all(|n| n % 10 == 0 || world.exists(&name(n))));
         assert_eq!(world.keyspace.totals().evicted, 30);
@@ -66,7 +66,7 @@ fn allkeys_policies_can_empty_all_databases() {
         }
         let mut evictor = Evictor::default();
         evict(&world, &mut evictor, 200);
-        assert!(!evictor.evict_one(&world.keyspace, &world.env), "{policy:?}");
+        assert!(evictor.evict_one(&world.keyspace, &world.env).is_none(), "{policy:?}");
     }
 }
 
@@ -126,5 +126,5 @@ fn scores_of_a_former_policy_are_forgotten() {
     evict(&world, &mut evictor, 50);
     assert_eq!((0..100).filter(|n| world.exists(&name(*n))).count(), persistent);
     world.env.settings.eviction = EvictionPolicy::NoEviction;
-    assert!(!evictor.evict_one(&world.keyspace, &world.env));
+    assert!(evictor.evict_one(&world.keyspace, &world.env).is_none());
 }

@@ -91,6 +91,8 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let caller = Caller { local: call.session.is_local() };
     let shared = call.core.shared;
+    // Settings are there several times while they change, which no key is to go for.
+    let used = crate::memory::used();
     let mut store = store(shared);
     let old = store.current();
     let rows = pairs.iter().filter_map(|(name, _)| directives::find(name));
@@ -107,14 +109,13 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     call.core.refresh_config();
     // Commands that follow in a transaction find what was there; the timers evict afterwards.
     if new.memory.maxmemory != old.memory.maxmemory && !call.in_exec() {
-        make_room(call, new.memory.maxmemory);
+        make_room(call, new.memory.maxmemory, used);
     }
     Ok(call.reply.ok())
 }
 
-/// Evicts what the new limit does not allow.
-fn make_room(call: &mut Call<'_>, maxmemory: u64) {
-    let used = crate::memory::used();
+/// Evicts what the new limit does not allow; `used` bytes were used before.
+fn make_room(call: &mut Call<'_>, maxmemory: u64, used: u64) {
     if maxmemory == 0 || used <= maxmemory {
         return;
     }
@@ -123,12 +124,7 @@ fn make_room(call: &mut Call<'_>, maxmemory: u64) {
          current memory usage ({used}). This will result in key eviction and/or the inability to \
          accept new write commands depending on the maxmemory-policy."
     ));
-    let clock = call.core.clock;
-    let begin = clock.ticks();
-    while !call.core.fits_in_memory(maxmemory)
-        && clock.ns(clock.ticks().wrapping_sub(begin)) < EVICTION_NS_MAX
-        && call.core.make_room()
-    {}
+    call.core.make_room_within(EVICTION_NS_MAX);
 }
 
 const REWRITE: Command = Command {

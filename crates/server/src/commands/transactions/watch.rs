@@ -6,6 +6,7 @@ use brisk_engine::command::{Arg, InMulti, KeyFlags, KeySpec, Spec};
 use brisk_engine::keyspace::Watches;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 const WATCH: Command = Command {
     spec: Spec {
@@ -39,6 +40,7 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             Ok(())
         })
     };
+    call.session.record.watched.store(watches.len() as u64, Ordering::Relaxed);
     call.session.watches = Some(watches);
     watched?;
     Ok(call.reply.ok())

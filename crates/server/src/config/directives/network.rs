@@ -16,6 +16,8 @@ pub struct Network {
     pub unixsocket: Text,
     /// `unixsocketperm`: mode of the Unix socket; 0 leaves what the umask gives.
     pub unixsocketperm: u32,
+    /// `unixsocketgroup`: group that the Unix socket belongs to; empty for the process's.
+    pub unixsocketgroup: Text,
     /// `admin-port`: TCP port of the admin lane, on the loopback addresses only; 0 for none.
     pub admin_port: i64,
     /// `admin-unixsocket`: path of the admin lane's Unix socket; empty for none.
@@ -56,6 +58,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::integer("port", "6379", (0, 65535), field!(network.port)),
     Directive::text("unixsocket", "", field!(network.unixsocket)).immutable(),
     Directive::new("unixsocketperm", "0", Kind::Mode(field!(network.unixsocketperm))).immutable(),
+    Directive::text("unixsocketgroup", "", field!(network.unixsocketgroup)).immutable(),
     Directive::integer("admin-port", "0", (0, 65535), field!(network.admin_port)).immutable(),
     Directive::text("admin-unixsocket", "", field!(network.admin_unixsocket)).immutable(),
     Directive::new("admin-unixsocketperm", "700", Kind::Mode(field!(network.admin_unixsocketperm)))

@@ -7,7 +7,7 @@ use super::{ADMIN, Kind, ROW};
 use crate::call::{Call, Command};
 use crate::clients::{ClientRecord, Clients, flag};
 use crate::pubsub::Space;
-use crate::session::Session;
+use crate::session::{Session, Traffic};
 use crate::table::Row;
 use crate::worker::Core;
 use brisk_engine::command::{Arg, Spec};
@@ -153,12 +153,12 @@ impl Selection {
 /// What is known of the caller only.
 struct Own {
     id: u64,
-    /// Bytes received, from the present command on.
-    query_bytes: u64,
     /// Bytes of the present command's words.
     words_bytes: u64,
     /// Bytes of replies made in this turn, this one not yet among them.
     reply_bytes: u64,
+    /// The session's sums, commands of this turn among them, the present one not.
+    traffic: Traffic,
 }
 
 /// One client as CLIENT LIST shows it, without the line's end: `session`, which sent `args`. `command`
@@ -172,7 +172,7 @@ pub(crate) fn describe(
     let record = &session.record;
     let last = record.last_command.load(Ordering::Relaxed) as usize;
     let row = command.or_else(|| core.shared.table.all().find(|row| row.id == last));
-    let own = Own::new(record, args, 0);
+    let own = Own::new(core, session, args, 0);
     let mut text = String::new();
     let name = row.map_or("NULL", Row::full_name);
     line(&mut text, record, Some(&own), core.env.now().0, name);
@@ -181,10 +181,12 @@ pub(crate) fn describe(
 }
 
 impl Own {
-    fn new(record: &ClientRecord, args: &Args<'_>, reply_bytes: u64) -> Own {
+    fn new(core: &Core, session: &Session, args: &Args<'_>, reply_bytes: u64) -> Own {
+        let mut traffic = session.traffic;
+        traffic.commands += core.ran;
         Own {
-            id: record.id,
-            query_bytes: args.input_len() as u64,
+            id: session.id(),
+            traffic,
             words_bytes: args.words().map(|word| word.len() as u64).sum(),
             reply_bytes,
         }
@@ -212,14 +214,14 @@ impl Writer {
         }
         record.last_active_ms.store(call.core.env.now().0, Ordering::Relaxed);
         Writer {
-            own: Own::new(record, args, call.reply.buffer().len() as u64),
+            own: Own::new(call.core, call.session, args, call.reply.buffer().len() as u64),
             now_ms: call.core.env.now().0,
             commands,
         }
     }
 
     fn lines(&self, records: &[Arc<ClientRecord>]) -> String {
-        const LINE_BYTES: usize = 320;
+        const LINE_BYTES: usize = 384;
         let mut text = String::with_capacity(records.len() * LINE_BYTES);
         for record in records {
             let own = (record.id == self.own.id).then_some(&self.own);
@@ -235,17 +237,18 @@ impl Writer {
 fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64, command: &str) {
     let published = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
     let capacity = published(&record.query_capacity);
-    let query = own.map_or_else(|| published(&record.query_bytes), |own| own.query_bytes);
-    let understood = published(&record.argument_bytes);
+    // What is being executed is in no buffer of the session.
+    let held = |figure| if own.is_some() { 0 } else { published(figure) };
+    let (query, understood) = (held(&record.query_bytes), held(&record.argument_bytes));
     let words = own.map_or(understood, |own| own.words_bytes);
     let replies = own.map_or(0, |own| own.reply_bytes);
     let output = published(&record.output_bytes);
     let queued = published(&record.queued_memory);
+    let traffic = own.map_or_else(|| record.traffic(), |own| own.traffic);
     let seconds_since = |moment_ms: u64| now_ms.saturating_sub(moment_ms) / 1000;
     let texts = record.texts();
-    let own_bytes = own.map_or(0, |own| own.query_bytes.saturating_sub(capacity));
     let own_words = own.map_or(0, |own| own.words_bytes);
-    let memory = record.weight.bytes() + own_bytes + own_words + replies;
+    let memory = record.weight.bytes() + own_words + replies;
     let user = if texts.user.is_empty() { super::DEFAULT_USER } else { &texts.user };
     // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
     // what the kernel has not taken is the output list. Words are never copied: `argv-mem` is the
@@ -254,9 +257,10 @@ fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64
     let written = writeln!(
         text,
         "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
-             ssub={} multi={} qbuf={query} qbuf-free={} argv-mem={words} multi-mem={queued} rbs=0 rbp=0 \
+             ssub={} multi={} watch={} qbuf={query} qbuf-free={} argv-mem={words} multi-mem={queued} rbs=0 rbp=0 \
              obl={replies} oll={} omem={output} tot-mem={memory} events={} cmd={command} \
-             user={user} redir={} resp={} lib-name={} lib-ver={}",
+             user={user} redir={} resp={} lib-name={} lib-ver={} \
+             tot-net-in={} tot-net-out={} tot-cmds={}",
         record.id,
         record.addr,
         record.laddr,
@@ -270,6 +274,7 @@ fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64
         listens(Space::Pattern),
         listens(Space::ShardChannel),
         record.queued.load(Ordering::Relaxed),
+        published(&record.watched),
         capacity.saturating_sub(query + understood),
         u8::from(output > 0),
         events(record, output),
@@ -277,6 +282,9 @@ fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64
         record.resp.load(Ordering::Relaxed),
         texts.lib_name,
         texts.lib_version,
+        traffic.bytes_in,
+        traffic.bytes_out.saturating_sub(output),
+        traffic.commands + published(&record.commands_elsewhere),
     );
     debug_assert!(written.is_ok(), "writing to a String does not fail");
 }

@@ -1,0 +1,285 @@
+//! MIGRATE: hands keys over to another server.
+//!
+//! ```text
+//!  keys watched, their slots frozen ── dumped and sent by another thread ── taken keys removed
+//!         ^                                                                        │
+//!         └────────────────── changed meanwhile, sent again ───────────────────────┘
+//! ```
+//!
+//! The client waits, nobody else does but who would write to the keys' slots. Transactions do write
+//! there; what they have changed is sent again, in the place of what the other server took before.
+//! Within a transaction or a script it is all done at once, while everybody waits.
+
+use crate::args::Args;
+use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec, Words};
+use crate::ctx::{Blocking, Command, Ctx};
+use crate::error::{CommandError, Result};
+use crate::keyspace::{Key, Watches};
+use crate::number::parse_i64;
+use crate::reply::Outcome;
+use crate::transfer::{Carried, Destination, Parcel};
+use crate::types::Value;
+use crate::types::dump::Dumpable;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How long each step may take if the request names no time.
+const TIMEOUT_MS: u64 = 1000;
+/// So often keys are sent that change all the time.
+const ATTEMPTS_MAX: u32 = 8;
+/// Where the key stands if KEYS is not given.
+const KEY_AT: usize = 3;
+const OPTIONS_AT: usize = 6;
+
+/// What the request says.
+struct Order {
+    destination: Destination,
+    copy: bool,
+    replace: bool,
+}
+
+impl Order {
+    fn of_words(args: &mut Args<'_>) -> Result<Order> {
+        let (host, port, key) = (args.bytes()?, args.bytes()?, args.bytes()?);
+        let (db, timeout) = (args.bytes()?, args.bytes()?);
+        let (mut copy, mut replace, mut user, mut password) = (false, false, None, None);
+        while args.remaining() > 0 {
+            if args.take("COPY") {
+                copy = true;
+            } else if args.take("REPLACE") {
+                replace = true;
+            } else if args.take("AUTH") {
+                password = Some(args.bytes()?.to_vec());
+            } else if args.take("AUTH2") {
+                if args.remaining() < 2 {
+                    return Err(CommandError::Syntax);
+                }
+                user = Some(args.bytes()?.to_vec());
+                password = Some(args.bytes()?.to_vec());
+            } else if args.take("KEYS") {
+                if !key.is_empty() {
+                    return Err(CommandError::text(
+                        "ERR When using MIGRATE KEYS option, the key argument must be set to the \
+                         empty string",
+                    ));
+                }
+                break;
+            } else {
+                return Err(CommandError::Syntax);
+            }
+        }
+        let timeout = parse_i64(timeout).ok_or(CommandError::NotAnInteger)?;
+        let db = parse_i64(db).ok_or(CommandError::NotAnInteger)?;
+        let timeout_ms = u64::try_from(timeout).ok().filter(|ms| *ms > 0).unwrap_or(TIMEOUT_MS);
+        let (host, port) = (host.to_vec(), port.to_vec());
+        let destination = Destination { host, port, db, timeout_ms, user, password };
+        Ok(Order { destination, copy, replace })
+    }
+}
+
+/// A key on its way.
+struct Sending {
+    key: Vec<u8>,
+    deadline: Option<u64>,
+    value: Value,
+    replace: bool,
+}
+
+impl Sending {
+    fn parcel(self) -> Parcel {
+        let Sending { key, deadline, value, replace } = self;
+        Parcel { key, deadline, payload: Dumpable::of_value(&value).payload(), replace }
+    }
+}
+
+/// What came of an attempt.
+struct Sent {
+    carried: Carried,
+    watches: Watches,
+    attempt: u32,
+}
+
+fn migrate(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let order = Order::of_words(args)?;
+    match ctx.errand_result::<Sent>() {
+        Some(sent) => conclude(ctx, args, order, sent),
+        None => {
+            let keys: Vec<Key<'_>> = args.keys().filter(|key| ctx.keys.touch(key)).collect();
+            if keys.is_empty() {
+                return Ok(ctx.reply.simple("NOKEY"));
+            }
+            let replace = order.replace;
+            send(ctx, args, order, keys.into_iter().map(|key| (key, replace)), 1)
+        }
+    }
+}
+
+/// Has keys sent that are there, by another thread where that is possible.
+fn send<'k>(
+    ctx: &mut Ctx<'_, '_>,
+    args: &Args<'_>,
+    order: Order,
+    keys: impl Iterator<Item = (Key<'k>, bool)>,
+    attempt: u32,
+) -> Result<Outcome> {
+    let apart = matches!(ctx.blocking, Blocking::Client(_));
+    let mut watches = Watches::new(Arc::default());
+    let mut sending = Vec::new();
+    for (key, replace) in keys {
+        let deadline = ctx.keys.inspect(&key).and_then(|entry| entry.deadline()).map(|at| at.0);
+        let Some(value) = ctx.keys.view(&key) else { continue };
+        if apart && !order.copy {
+            ctx.keys.watch(&key, &mut watches);
+            ctx.keys.freeze(key.slot);
+        }
+        sending.push(Sending { key: key.bytes.to_vec(), deadline, value, replace });
+    }
+    let carrier = ctx.keys.env().carrier;
+    let destination = order.destination.clone();
+    let errand = move || {
+        let carried = carrier(&destination, &mut sending.into_iter().map(Sending::parcel));
+        Sent { carried, watches, attempt }
+    };
+    if apart {
+        return Ok(ctx.errand(args, errand));
+    }
+    let sent = errand();
+    conclude(ctx, args, order, sent)
+}
+
+/// Removes what the other server has taken and answers; or has sent again what changed meanwhile.
+fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Order, sent: Sent) -> Result<Outcome> {
+    let Sent { carried: Carried { taken, failure }, watches, attempt } = sent;
+    let intact = ctx.keys.unwatch_held(watches);
+    let is_taken = |key: &Key<'_>| taken.iter().any(|name| name == key.bytes);
+    if !order.copy {
+        let there = args.keys().filter(|key| is_taken(key) && ctx.keys.inspect(key).is_some());
+        let there: Vec<Key<'_>> = there.collect();
+        if intact {
+            let removed = there.iter().filter(|key| ctx.keys.delete(key));
+            let mut words = vec![b"DEL".to_vec()];
+            words.extend(removed.map(|key| key.bytes.to_vec()));
+            if words.len() > 1 {
+                ctx.keys.propagate(|| words);
+            }
+        } else if failure.is_none() && !there.is_empty() {
+            if attempt >= ATTEMPTS_MAX {
+                return Err(CommandError::text("IOERR the keys change faster than they are sent"));
+            }
+            let again = there.into_iter().map(|key| (key, true));
+            return send(ctx, args, order, again, attempt + 1);
+        }
+    }
+    match failure {
+        Some(failure) => Err(failure.error()),
+        None => Ok(ctx.reply.ok()),
+    }
+}
+
+/// Where KEYS stands, passing over words that only look like it.
+fn keys_option(argc: usize, word: Words<'_, '_>) -> Option<usize> {
+    let mut at = OPTIONS_AT;
+    while at < argc {
+        let is = |name: &str| word(at).eq_ignore_ascii_case(name.as_bytes());
+        if is("KEYS") {
+            return Some(at);
+        }
+        at += if is("AUTH2") {
+            3
+        } else if is("AUTH") {
+            2
+        } else {
+            1
+        };
+    }
+    None
+}
+
+fn single_key(argc: usize, word: Words<'_, '_>) -> Range<usize> {
+    if keys_option(argc, word).is_some() { 0..0 } else { KEY_AT..argc.min(KEY_AT + 1) }
+}
+
+/// None if the request names a single key too, which is an error.
+fn listed_keys(argc: usize, word: Words<'_, '_>) -> Range<usize> {
+    match keys_option(argc, word) {
+        Some(at) if word(KEY_AT).is_empty() => at + 1..argc,
+        _ => 0..0,
+    }
+}
+
+/// Passwords and names.
+fn secrets(argc: usize, word: Words<'_, '_>) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut at = OPTIONS_AT;
+    while at < argc {
+        let is = |name: &str| word(at).eq_ignore_ascii_case(name.as_bytes());
+        let count = if is("AUTH2") { 2 } else { usize::from(is("AUTH")) };
+        if is("KEYS") || at + count >= argc {
+            break;
+        }
+        found.extend(at + 1..=at + count);
+        at += 1 + count;
+    }
+    found
+}
+
+const MOVED: KeyFlags = KeyFlags::ACCESS.union(KeyFlags::DELETE);
+
+const MIGRATE: Command = Command {
+    spec: Spec {
+        name: "migrate",
+        group: Group::Generic,
+        summary: "Hands keys over to another server.",
+        since: "2.6.0",
+        complexity: "O(N) in the bytes of the values, here as DUMP and DEL and there as RESTORE, and as much to send.",
+        arity: -6,
+        flags: Flags::WRITE.union(Flags::MOVABLEKEYS),
+        categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
+        tips: &["nondeterministic_output"],
+        history: &[
+            ("3.0.0", "Takes `COPY` and `REPLACE`."),
+            ("3.0.6", "Takes `KEYS`."),
+            ("4.0.7", "Takes `AUTH`."),
+            ("6.0.0", "Takes `AUTH2`."),
+        ],
+        keys: &[
+            KeySpec::at(KEY_AT as u16).read_write(MOVED).found_by(single_key),
+            KeySpec::after_word("KEYS", -2)
+                .read_write(MOVED.union(KeyFlags::INCOMPLETE))
+                .found_by(listed_keys),
+        ],
+        secrets: Some(secrets),
+        args: &[
+            Arg::string("host"),
+            Arg::integer("port"),
+            Arg::one_of(
+                "key_or_empty_string",
+                &[Arg::key("key"), Arg::token("empty_string", "\"\"")],
+            ),
+            Arg::integer("destination-db"),
+            Arg::integer("timeout"),
+            Arg::token("copy", "COPY").optional().since("3.0.0"),
+            Arg::token("replace", "REPLACE").optional().since("3.0.0"),
+            Arg::one_of(
+                "authentication",
+                &[
+                    Arg::string("password").after("AUTH").optional().since("4.0.7"),
+                    Arg::block(
+                        "username_password",
+                        &[Arg::string("username"), Arg::string("password")],
+                    )
+                    .after("AUTH2")
+                    .optional()
+                    .since("6.0.0"),
+                ],
+            )
+            .optional(),
+            Arg::key("key").spec(1).after("KEYS").optional().multiple().since("3.0.6"),
+        ],
+        ..Spec::EMPTY
+    },
+    run: migrate,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[MIGRATE];

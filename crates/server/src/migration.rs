@@ -1,0 +1,124 @@
+//! Handing values over to another server by its protocol: the sockets of MIGRATE.
+//!
+//! One connection for each request: AUTH and SELECT, a RESTORE for each key, then the answers. It
+//! waits, so it runs where nobody is kept by that (see `brisk_engine::long`).
+
+use crate::worker::unix_ms;
+use brisk_engine::transfer::{Carried, Destination, Failure, Parcel};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::Duration;
+
+/// The longest answer that is read; errors are one line, of some words of the request at most.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+
+/// Hands parcels over to another server: see [`brisk_engine::transfer::Carrier`].
+pub fn carry(to: &Destination, parcels: &mut dyn Iterator<Item = Parcel>) -> Carried {
+    let mut carried = Carried::default();
+    if let Err(failure) = hand_over(to, parcels, &mut carried.taken) {
+        carried.failure = Some(failure);
+    }
+    carried
+}
+
+fn hand_over(
+    to: &Destination,
+    parcels: &mut dyn Iterator<Item = Parcel>,
+    taken: &mut Vec<Vec<u8>>,
+) -> Result<(), Failure> {
+    let mut socket = connect(to)?;
+    let mut preface = Vec::new();
+    if let Some(password) = &to.password {
+        let words = [Some(&b"AUTH"[..]), to.user.as_deref(), Some(password)];
+        preface.push(words.into_iter().flatten().map(<[u8]>::to_vec).collect::<Vec<_>>());
+    }
+    preface.push(vec![b"SELECT".to_vec(), to.db.to_string().into_bytes()]);
+    for words in &preface {
+        write(&mut socket, words)?;
+    }
+    let mut sent = Vec::new();
+    for parcel in parcels {
+        if let Some((words, key)) = restore(parcel) {
+            write(&mut socket, &words)?;
+            sent.push(key);
+        }
+    }
+    let mut answers = BufReader::new(socket);
+    // The first error is the one that is told, whatever the later answers are.
+    let mut refused = None;
+    for _ in &preface {
+        refused = refused.or(answer(&mut answers)?);
+    }
+    let prefaced = refused.is_none();
+    for key in sent {
+        match answer(&mut answers) {
+            Ok(None) if prefaced => taken.push(key),
+            Ok(error) => refused = refused.or(error),
+            Err(failure) => return Err(refused.map_or(failure, Failure::Refused)),
+        }
+    }
+    refused.map_or(Ok(()), |text| Err(Failure::Refused(text)))
+}
+
+fn connect(to: &Destination) -> Result<TcpStream, Failure> {
+    let timeout = Duration::from_millis(to.timeout_ms);
+    let host = std::str::from_utf8(&to.host).map_err(|_| Failure::Connecting)?;
+    // As in Redis, what is no number is 0.
+    let port = std::str::from_utf8(&to.port).ok().and_then(|port| port.parse().ok());
+    let address = (host, port.unwrap_or(0));
+    let mut failure = Failure::Connecting;
+    for at in address.to_socket_addrs().map_err(|_| Failure::Connecting)? {
+        match TcpStream::connect_timeout(&at, timeout) {
+            Ok(socket) => return set_up(socket, timeout).map_err(|_| Failure::Connecting),
+            // Redis hears of a refusal with its first write.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                failure = Failure::Writing;
+            }
+            Err(_) => {}
+        }
+    }
+    Err(failure)
+}
+
+fn set_up(socket: TcpStream, timeout: Duration) -> io::Result<TcpStream> {
+    socket.set_nodelay(true)?;
+    socket.set_read_timeout(Some(timeout))?;
+    socket.set_write_timeout(Some(timeout))?;
+    Ok(socket)
+}
+
+/// The words that make a key there, and the key; none if it has expired by now.
+fn restore(parcel: Parcel) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
+    let Parcel { key, deadline, payload, replace } = parcel;
+    let now = unix_ms();
+    let ttl = match deadline {
+        None => 0,
+        Some(deadline) if deadline < now => return None,
+        // 0 would be for ever.
+        Some(deadline) => (deadline - now).max(1),
+    };
+    let mut words = vec![b"RESTORE".to_vec(), key.clone(), ttl.to_string().into_bytes(), payload];
+    if replace {
+        words.push(b"REPLACE".to_vec());
+    }
+    Some((words, key))
+}
+
+fn write(socket: &mut TcpStream, words: &[Vec<u8>]) -> Result<(), Failure> {
+    let mut request = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        request.extend_from_slice(word);
+        request.extend_from_slice(b"\r\n");
+    }
+    socket.write_all(&request).map_err(|_| Failure::Writing)
+}
+
+/// Reads an answer: the text of an error, `None` for anything else of one line.
+fn answer(answers: &mut BufReader<TcpStream>) -> Result<Option<Vec<u8>>, Failure> {
+    let mut line = Vec::new();
+    let mut bounded = answers.by_ref().take(ANSWER_BYTES_MAX);
+    bounded.read_until(b'\n', &mut line).map_err(|_| Failure::Reading)?;
+    let text = line.strip_suffix(b"\r\n").ok_or(Failure::Reading)?;
+    Ok(text.strip_prefix(b"-").map(<[u8]>::to_vec))
+}
