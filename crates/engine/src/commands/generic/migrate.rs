@@ -252,10 +252,7 @@ const MIGRATE: Command = Command {
         args: &[
             Arg::string("host"),
             Arg::integer("port"),
-            Arg::one_of(
-                "key_or_empty_string",
-                &[Arg::key("key"), Arg::token("empty_string", "\"\"")],
-            ),
+            Arg::one_of("key_or_empty_string", &[Arg::key("key"), Arg::token("empty_string", "")]),
             Arg::integer("destination-db"),
             Arg::integer("timeout"),
             Arg::token("copy", "COPY").optional().since("3.0.0"),
