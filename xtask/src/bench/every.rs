@@ -50,6 +50,7 @@ const fn taking(command: &'static str, before: &'static str) -> Case {
 const UNMEASURED: &[(&str, &str)] = &[
     ("flushall", "costs what the keys cost that it deletes; the others need the keys"),
     ("flushdb", "as FLUSHALL"),
+    ("migrate", "waits for another server"),
     ("object|freq", "an error unless the eviction policy counts uses"),
     ("object|help", "fixed text"),
     ("pfdebug", "for tests of the server"),
