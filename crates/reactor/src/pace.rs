@@ -6,8 +6,7 @@
 //! long first and finds them together: what network cards call interrupt coalescing. Nobody is made to
 //! wait whose next request depends on this reply alone: it takes some forty connections that take turns.
 
-use rustix::thread::set_current_timer_slack;
-use std::num::NonZeroU64;
+use crate::sys;
 use std::time::Duration;
 
 /// Rounds over which the rate of events is measured.
@@ -26,7 +25,7 @@ const APART_LOG_MAX: u32 = 6;
 /// have 64; one that comes every second time has 512, and 264 with others in between.)
 const CLOSENESS_MAX: u64 = 40;
 /// How exactly the kernel wakes the thread, instead of 50 µs.
-const TIMER_SLACK: Option<NonZeroU64> = NonZeroU64::new(1_000);
+const TIMER_SLACK_NS: u32 = 1_000;
 
 /// What the loop knows about those who send to it.
 #[derive(Debug, Default)]
@@ -84,8 +83,7 @@ impl Pace {
     pub(crate) fn sleep(&mut self, time: Duration) {
         if !self.slack_is_set {
             self.slack_is_set = true;
-            // Without it sleeps are longer, no more.
-            let _ = set_current_timer_slack(TIMER_SLACK);
+            sys::set_timer_slack(TIMER_SLACK_NS);
         }
         std::thread::sleep(time);
     }

@@ -106,6 +106,12 @@ pub(crate) fn epoll_wait(
     }
 }
 
+/// Has the kernel wake this thread from sleeps so exactly. If it will not, sleeps are longer, no more.
+pub(crate) fn set_timer_slack(ns: u32) {
+    // SAFETY: this request takes a number and no memory.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, libc::c_ulong::from(ns)) };
+}
+
 /// Accepts one connection, closed on exec.
 pub(crate) fn accept(
     listener: BorrowedFd<'_>,
