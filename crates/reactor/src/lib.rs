@@ -48,7 +48,7 @@ pub use handler::{Accept, Close, CloseReason, Handler};
 pub use listen::{ListenError, Listener, PeerAddr, TcpOptions, probe_tcp};
 pub use output::{Mark, Output, SHARED_BYTES_MIN, Segments, Shared};
 pub use reactor::{BackendChoice, Config, Reactor};
-pub use sys::{CpuOf, CpuTimes, cpu_times};
+pub use sys::{CpuOf, CpuTimes, cpu_times, page_bytes};
 pub use token::Token;
 pub use uring::uring_available;
 pub use waker::Waker;

@@ -106,6 +106,14 @@ pub(crate) fn epoll_wait(
     }
 }
 
+/// Bytes in a page of memory.
+pub fn page_bytes() -> u64 {
+    // SAFETY: this call takes a number and no memory.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    // Every system tells; this is what nearly all have.
+    u64::try_from(bytes).unwrap_or(4096)
+}
+
 /// Has the kernel wake this thread from sleeps so exactly. If it will not, sleeps are longer, no more.
 pub(crate) fn set_timer_slack(ns: u32) {
     // SAFETY: this request takes a number and no memory.

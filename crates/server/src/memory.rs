@@ -38,7 +38,7 @@ pub fn above(max: u64) -> u64 {
 pub fn resident() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/self/statm") else { return 0 };
     let pages = text.split(' ').nth(1).and_then(|field| field.parse::<u64>().ok());
-    pages.unwrap_or(0) * rustix::param::page_size() as u64
+    pages.unwrap_or(0) * brisk_reactor::page_bytes()
 }
 
 /// Bytes of memory the machine has; 0 if the kernel does not tell.
