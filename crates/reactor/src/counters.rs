@@ -41,3 +41,11 @@ pub struct Counters {
     pub ticks_receive: u64,
     pub ticks_send: u64,
 }
+
+impl Counters {
+    /// What peers did: sent, finished, connected.
+    #[inline]
+    pub(crate) fn news(&self) -> u64 {
+        self.receives + self.accepted
+    }
+}

@@ -10,7 +10,7 @@
 //!  IN | RDHUP | PRI  RDHUP   nothing            +    OUT   (errors and hang-ups are always told)
 //! ```
 //!
-//! Connections are watched edge-triggered: the kernel tells of each change once, and need not look
+//! TCP connections are watched edge-triggered: the kernel tells of each change once, and need not look
 //! at every connection it told of a second time in the next wait. So whoever does not use up what he
 //! was told of asks for it again ([`ask_again`]), and then the kernel tells what is there by now:
 //!  - a receive that filled the buffer, or that the peer's end (RDHUP) or the mark of urgent data (PRI),
@@ -24,6 +24,7 @@ use crate::clock::{clock, ticks};
 use crate::connection::Connection;
 use crate::control::Control;
 use crate::handler::{Close, CloseReason, Handler};
+use crate::listen::PeerAddr;
 use crate::output::Output;
 use crate::reactor::{Backend, settle_touched};
 use crate::sys;
@@ -160,7 +161,7 @@ impl Backend for Epoll {
     fn wait(&mut self, io: &mut Control, timeout: Option<Duration>) -> io::Result<()> {
         let since = ticks();
         if timeout != Some(Duration::ZERO)
-            && let Some(time) = io.pace.before_wait(clock().ns(since), io.counters.events)
+            && let Some(time) = io.pace.before_wait(clock().ns(since), io.counters.news())
         {
             io.pace.sleep(timeout.map_or(time, |timeout| timeout.min(time)));
             io.counters.sleeps += 1;
@@ -220,9 +221,13 @@ impl Backend for Epoll {
 }
 
 fn interest(connection: &Connection) -> u32 {
-    let mut interest = EDGES;
+    // A receive from a Unix socket also stops behind a message that carries descriptors, so that it
+    // does not show whether it has left something: these are told of as long as there is something.
+    let local = matches!(connection.peer, Some(PeerAddr::Unix));
+    let (mut interest, reading) =
+        if local { (0, READ) } else { (EDGES, READ | PEER_FINISHED | URGENT) };
     if connection.reads() {
-        interest |= READ | PEER_FINISHED | URGENT;
+        interest |= reading;
     } else if connection.watches_hang_up() {
         interest |= PEER_FINISHED;
     }

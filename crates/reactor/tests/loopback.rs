@@ -7,8 +7,11 @@ mod line_server;
 
 use brisk_reactor::{BackendChoice, CloseReason};
 use line_server::{Options, Server, each_backend, each_backend_with, pattern, start, wait_until};
-use std::io::{ErrorKind, Read, Write};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use std::io::{ErrorKind, IoSlice, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -197,6 +200,29 @@ fn what_stands_behind_urgent_data_is_read_with_what_stands_before() {
         let mut client = std::net::TcpStream::from(client);
         assert_eq!(read_line(&mut client), "before");
         assert_eq!(read_line(&mut client), "behind");
+    });
+}
+
+#[test]
+fn what_stands_behind_a_descriptor_is_read_with_what_stands_before() {
+    each_backend(|server| {
+        let mut other = server.connect();
+        let mut client = server.connect_unix();
+        client.write_all(b"echo here\n").unwrap();
+        assert_eq!(read_line(&mut client), "here");
+        other.write_all(b"block\n").unwrap();
+        wait_until("blocked", || server.seen.blocked.load(Ordering::SeqCst));
+        // Both are there when the server looks, and a receive stops behind the first.
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let sent = [client.as_fd()];
+        assert!(control.push(SendAncillaryMessage::ScmRights(&sent)));
+        let first = [IoSlice::new(b"echo first\n")];
+        sendmsg(&client, &first, &mut control, SendFlags::empty()).unwrap();
+        client.write_all(b"echo second\n").unwrap();
+        server.seen.unblock.store(true, Ordering::SeqCst);
+        assert_eq!(read_line(&mut client), "first");
+        assert_eq!(read_line(&mut client), "second");
     });
 }
 

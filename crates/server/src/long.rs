@@ -9,8 +9,8 @@ use crate::table::Row;
 use brisk_engine::Keyspace;
 use brisk_engine::long::{Computed, Long};
 use brisk_reactor::Clock;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 
 /// Commands that wait for a thread, at most; beyond it workers do the work themselves, so that
 /// clients that come and go cannot leave more behind than is done.
@@ -20,7 +20,7 @@ const QUEUE_MAX: usize = 16_384;
 /// of a worker's share of a processor that both want.
 const NICENESS: i32 = 10;
 
-/// Errands at a time that have threads of their own, at most; more wait in the queue with the others.
+/// Threads for errands, at most; more errands wait for one of them.
 const ERRANDS_MAX: usize = 64;
 
 /// Who asked.
@@ -64,8 +64,15 @@ impl Job {
 #[derive(Debug, Default)]
 pub struct LongWork {
     threads: OnceLock<Threads>,
-    /// Errands that are being run by threads of their own.
-    errands: AtomicUsize,
+    errands: Mutex<Errands>,
+}
+
+/// Work that waits for somebody else, and the threads that do it.
+#[derive(Debug, Default)]
+struct Errands {
+    threads: usize,
+    /// At most [`QUEUE_MAX`].
+    waiting: VecDeque<Box<Job>>,
 }
 
 struct Threads {
@@ -118,45 +125,53 @@ impl LongWork {
         Ok(())
     }
 
-    /// Gives an errand a thread of its own, since it would keep one of the others for as long as some
-    /// other server takes. Gives it back if there are too many.
-    fn send_apart(&'static self, job: Box<Job>, threads: &'static Threads) -> Option<Box<Job>> {
-        if self.errands.fetch_add(1, Ordering::Relaxed) >= ERRANDS_MAX {
-            self.errands.fetch_sub(1, Ordering::Relaxed);
-            return Some(job);
+    /// Gives an errand to a thread of its own kind, since it would keep one of the others for as long as
+    /// some other server takes. Gives it back if there are too many, or no thread for it.
+    fn send_apart(&'static self, job: Box<Job>, threads: &'static Threads) -> Result<(), Box<Job>> {
+        let mut errands = self.lock_errands();
+        if errands.waiting.len() >= QUEUE_MAX {
+            return Err(job);
         }
-        let job = Arc::new(Mutex::new(Some(job)));
-        let own = Arc::clone(&job);
-        let taken = |job: &Mutex<Option<Box<Job>>>| {
-            job.lock().unwrap_or_else(PoisonError::into_inner).take()
-        };
+        errands.waiting.push_back(job);
+        if errands.threads >= ERRANDS_MAX {
+            return Ok(());
+        }
         let thread = std::thread::Builder::new().name("brisk-errand".to_owned());
         let started = thread.spawn(move || {
-            if let Some(job) = taken(&own) {
-                yield_to_workers();
+            yield_to_workers();
+            while let Some(job) = self.next_errand() {
                 run_and_tell(*job, threads.keyspace, threads.mailboxes, brisk_reactor::clock());
             }
-            self.errands.fetch_sub(1, Ordering::Relaxed);
         });
-        if started.is_ok() {
-            return None;
+        match started {
+            Ok(_) => errands.threads += 1,
+            // The system gives no thread, but there are some that will come to it.
+            Err(_) if errands.threads > 0 => {}
+            Err(_) => return errands.waiting.pop_back().map_or(Ok(()), Err),
         }
-        // The system gives no thread.
-        self.errands.fetch_sub(1, Ordering::Relaxed);
-        taken(&job)
+        Ok(())
+    }
+
+    /// What an errands' thread does next; it ends if there is nothing.
+    fn next_errand(&self) -> Option<Box<Job>> {
+        let mut errands = self.lock_errands();
+        let next = errands.waiting.pop_front();
+        if next.is_none() {
+            errands.threads -= 1;
+        }
+        next
+    }
+
+    fn lock_errands(&self) -> MutexGuard<'_, Errands> {
+        self.errands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the work done by one of the threads; gives it back if they have too much to do.
     pub fn send(&'static self, job: Box<Job>) -> Result<(), Box<Job>> {
         let Some(threads) = self.threads.get() else { return Err(job) };
-        let job = if job.long.is_apart() {
-            match self.send_apart(job, threads) {
-                None => return Ok(()),
-                Some(job) => job,
-            }
-        } else {
-            job
-        };
+        if job.long.is_apart() {
+            return self.send_apart(job, threads);
+        }
         threads.sender.try_send(job).map_err(|error| match error {
             mpsc::TrySendError::Full(job) | mpsc::TrySendError::Disconnected(job) => job,
         })

@@ -7,10 +7,13 @@ use crate::worker::unix_ms;
 use brisk_engine::transfer::{Carried, Destination, Failure, Parcel};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest answer that is read; errors are one line, of some words of the request at most.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+
+/// The longest time of a step, whatever the request says: a year.
+const STEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Hands parcels over to another server: see [`brisk_engine::transfer::Carrier`].
 pub fn carry(to: &Destination, parcels: &mut dyn Iterator<Item = Parcel>) -> Carried {
@@ -60,7 +63,7 @@ fn hand_over(
     refused.map_or(Ok(()), |text| Err(Failure::Refused(text)))
 }
 
-fn connect(to: &Destination) -> Result<TcpStream, Failure> {
+fn connect(to: &Destination) -> Result<Timed, Failure> {
     let timeout = Duration::from_millis(to.timeout_ms);
     let host = std::str::from_utf8(&to.host).map_err(|_| Failure::Connecting)?;
     // As in Redis, what is no number is 0.
@@ -69,7 +72,7 @@ fn connect(to: &Destination) -> Result<TcpStream, Failure> {
     let mut failure = Failure::Connecting;
     for at in address.to_socket_addrs().map_err(|_| Failure::Connecting)? {
         match TcpStream::connect_timeout(&at, timeout) {
-            Ok(socket) => return set_up(socket, timeout).map_err(|_| Failure::Connecting),
+            Ok(socket) => return Timed::new(socket, timeout).map_err(|_| Failure::Connecting),
             // Redis hears of a refusal with its first write.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 failure = Failure::Writing;
@@ -80,11 +83,47 @@ fn connect(to: &Destination) -> Result<TcpStream, Failure> {
     Err(failure)
 }
 
-fn set_up(socket: TcpStream, timeout: Duration) -> io::Result<TcpStream> {
-    socket.set_nodelay(true)?;
-    socket.set_read_timeout(Some(timeout))?;
-    socket.set_write_timeout(Some(timeout))?;
-    Ok(socket)
+/// A socket on which each step may take so long, however many calls it takes.
+struct Timed {
+    socket: TcpStream,
+    timeout: Duration,
+    deadline: Instant,
+}
+
+impl Timed {
+    fn new(socket: TcpStream, timeout: Duration) -> io::Result<Timed> {
+        socket.set_nodelay(true)?;
+        Ok(Timed { socket, timeout: timeout.min(STEP_MAX), deadline: Instant::now() })
+    }
+
+    /// A new step begins.
+    fn begin(&mut self) {
+        self.deadline = Instant::now() + self.timeout;
+    }
+
+    /// What is left of the step's time.
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.socket.set_read_timeout(self.left()?)?;
+        self.socket.read(buffer)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.socket.set_write_timeout(self.left()?)?;
+        self.socket.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.socket.flush()
+    }
 }
 
 /// The words that make a key there, and the key; none if it has expired by now.
@@ -104,18 +143,20 @@ fn restore(parcel: Parcel) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
     Some((words, key))
 }
 
-fn write(socket: &mut TcpStream, words: &[Vec<u8>]) -> Result<(), Failure> {
+fn write(socket: &mut Timed, words: &[Vec<u8>]) -> Result<(), Failure> {
     let mut request = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
         request.extend_from_slice(word);
         request.extend_from_slice(b"\r\n");
     }
+    socket.begin();
     socket.write_all(&request).map_err(|_| Failure::Writing)
 }
 
 /// Reads an answer: the text of an error, `None` for anything else of one line.
-fn answer(answers: &mut BufReader<TcpStream>) -> Result<Option<Vec<u8>>, Failure> {
+fn answer(answers: &mut BufReader<Timed>) -> Result<Option<Vec<u8>>, Failure> {
+    answers.get_mut().begin();
     let mut line = Vec::new();
     let mut bounded = answers.by_ref().take(ANSWER_BYTES_MAX);
     bounded.read_until(b'\n', &mut line).map_err(|_| Failure::Reading)?;

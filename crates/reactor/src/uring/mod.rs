@@ -257,7 +257,7 @@ impl Backend for Uring {
         let timeout = if all_pushed { timeout } else { Some(Duration::ZERO) };
         io.counters.waits += 1;
         let gather = (self.gathers && timeout != Some(Duration::ZERO))
-            .then(|| io.pace.before_wait(clock().ns(since), io.counters.events))
+            .then(|| io.pace.before_wait(clock().ns(since), io.counters.news()))
             .flatten();
         let done = match (gather, timeout) {
             (Some(time), _) => {

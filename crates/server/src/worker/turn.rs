@@ -46,6 +46,7 @@ impl Worker {
         session.traffic.bytes_in += bytes.len() as u64;
         if session.stall != Stall::None {
             session.input.extend_from_slice(bytes);
+            session.input_peak = session.input_peak.max(session.input.len());
         } else if session.input.is_empty() {
             let used = self.execute(io, session, bytes);
             if used < bytes.len() {
@@ -416,8 +417,10 @@ impl Worker {
         } else if session.stall != Stall::None {
             io.pause_reading(token);
             unsent = io.unsent(token);
-            if session.stall.ends_with_the_client() && io.has_hung_up(token) {
-                // The client left while its requests waited for another reason.
+            let gone = session.finished || io.has_hung_up(token);
+            if gone && session.stall.ends_with_the_client() {
+                // The client left while its requests waited for another reason, or ended its stream
+                // behind them.
                 io.close(token, Close::Now);
             }
         } else if self.exceeds_query_limit(session) {

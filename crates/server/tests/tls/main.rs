@@ -177,6 +177,23 @@ fn requests_of_several_rounds_before_the_end_are_all_answered() {
 }
 
 #[test]
+fn who_ends_the_stream_behind_a_blocking_command_is_not_waited_for() {
+    let site = Site::new();
+    each_backend(
+        || site.launch(),
+        |_| {
+            let mut client = site.client();
+            client.send(&words::encode(&["BLPOP", "nothing", "0"]));
+            client.stream.conn.send_close_notify();
+            client.stream.flush().unwrap();
+            // The connection below is still open; as Redis does, the server closes it without a notice.
+            let error = client.read_to_end().unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+        },
+    );
+}
+
+#[test]
 fn quit_is_answered_and_the_end_announced() {
     let site = Site::new();
     let _server = site.start();

@@ -20,6 +20,7 @@ use crate::reply::Outcome;
 use crate::transfer::{Carried, Destination, Parcel};
 use crate::types::Value;
 use crate::types::dump::Dumpable;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -151,7 +152,8 @@ fn send<'k>(
 fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Order, sent: Sent) -> Result<Outcome> {
     let Sent { carried: Carried { taken, failure }, watches, attempt } = sent;
     let intact = ctx.keys.unwatch_held(watches);
-    let is_taken = |key: &Key<'_>| taken.iter().any(|name| name == key.bytes);
+    let taken: HashSet<Vec<u8>> = taken.into_iter().collect();
+    let is_taken = |key: &Key<'_>| taken.contains(key.bytes);
     if !order.copy {
         let there = args.keys().filter(|key| is_taken(key) && ctx.keys.inspect(key).is_some());
         let there: Vec<Key<'_>> = there.collect();
