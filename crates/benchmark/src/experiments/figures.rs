@@ -79,7 +79,7 @@ const CASES: &[Case] = &[
     case("LPOP mylist", Load::Depth(100), 1_500_000, 0.5),
     case("SADD myset element:__rand_int__", Load::Depth(100), 1_000_000, 0.5),
     case("HSET myhash element:__rand_int__ xxx", Load::Depth(100), 1_000_000, 0.5),
-    case("ZADD large 50000 element:__rand_int__", Load::Depth(100), 600_000, 0.4),
+    case("ZADD large __rand_int__ element:__rand_int__", Load::Depth(100), 600_000, 0.4),
     case("LRANGE list 0 99", Load::Depth(100), 200_000, 0.7),
     case("HGETALL hash", Load::Depth(100), 100_000, 0.7),
     case("ZRANGEBYSCORE zset 0 99", Load::Depth(100), 100_000, 0.7),
