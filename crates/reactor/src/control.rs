@@ -5,6 +5,7 @@
 //! registers, closes) when there are some dozens, and at the end of the round. Calls with a stale
 //! token do nothing.
 
+use crate::clock::clock;
 use crate::connection::{Connection, Slab};
 use crate::counters::Counters;
 use crate::handler::{Close, CloseReason, Handler};
@@ -172,6 +173,18 @@ impl Control {
     /// start, for not at all. (With io_uring, from Linux 6.12 on.)
     pub fn coalesce_wakes(&mut self, at_most: Duration) {
         self.pace.set_limit(at_most);
+    }
+
+    /// How long requests shall gather before a wait that began to be prepared at `since` and may last as
+    /// long as `timeout`; none if it is not worth it.
+    #[inline]
+    pub(crate) fn gathering(&mut self, since: u64, timeout: Option<Duration>) -> Option<Duration> {
+        if timeout == Some(Duration::ZERO) {
+            return None;
+        }
+        let time = self.pace.before_wait(clock().ns(since), self.counters.news())?;
+        self.counters.sleeps += 1;
+        Some(timeout.map_or(time, |timeout| timeout.min(time)))
     }
 
     /// Whether the token still names a connection.

@@ -20,7 +20,7 @@
 //!
 //! Whatever comes after the kernel was asked is a change of its own.
 
-use crate::clock::{clock, ticks};
+use crate::clock::ticks;
 use crate::connection::Connection;
 use crate::control::Control;
 use crate::handler::{Close, CloseReason, Handler};
@@ -160,11 +160,8 @@ impl Backend for Epoll {
 
     fn wait(&mut self, io: &mut Control, timeout: Option<Duration>) -> io::Result<()> {
         let since = ticks();
-        if timeout != Some(Duration::ZERO)
-            && let Some(time) = io.pace.before_wait(clock().ns(since), io.counters.news())
-        {
-            io.pace.sleep(timeout.map_or(time, |timeout| timeout.min(time)));
-            io.counters.sleeps += 1;
+        if let Some(time) = io.gathering(since, timeout) {
+            io.pace.sleep(time);
         }
         // Rounded up: to wake too early would only mean to wait again.
         let timeout_ms = timeout.map_or(-1, |timeout| {

@@ -3,6 +3,7 @@
 //! One connection for each request: AUTH and SELECT, a RESTORE for each key, then the answers. It
 //! waits, so it runs where nobody is kept by that (see `brisk_engine::long`).
 
+use crate::replication::feed::write_request;
 use crate::worker::unix_ms;
 use brisk_engine::transfer::{Carried, Destination, Failure, Parcel};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -144,12 +145,8 @@ fn restore(parcel: Parcel) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
 }
 
 fn write(socket: &mut Timed, words: &[Vec<u8>]) -> Result<(), Failure> {
-    let mut request = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        request.extend_from_slice(word);
-        request.extend_from_slice(b"\r\n");
-    }
+    let mut request = Vec::new();
+    write_request(&mut request, words);
     socket.begin();
     socket.write_all(&request).map_err(|_| Failure::Writing)
 }

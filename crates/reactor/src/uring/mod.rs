@@ -26,7 +26,7 @@
 mod buffers;
 mod transfer;
 
-use crate::clock::{clock, ticks};
+use crate::clock::ticks;
 use crate::control::Control;
 use crate::handler::{Close, Handler};
 use crate::reactor::Backend;
@@ -111,6 +111,7 @@ pub fn uring_available() -> Result<(), String> {
 impl Uring {
     pub(crate) fn new(io: &Control) -> io::Result<Self> {
         let (ring, buffers) = make_ring(SUBMISSIONS, COMPLETIONS)?;
+        let gathers = ring.params().is_feature_min_timeout();
         let mut uring = Self {
             ring,
             buffers,
@@ -119,9 +120,8 @@ impl Uring {
             completions: Vec::new(),
             accepting: Vec::new(),
             under_way: 0,
-            gathers: false,
+            gathers,
         };
-        uring.gathers = uring.ring.params().is_feature_min_timeout();
         uring.watch_waker(io);
         Ok(uring)
     }
@@ -256,14 +256,9 @@ impl Backend for Uring {
         let all_pushed = self.push_queue(io)?;
         let timeout = if all_pushed { timeout } else { Some(Duration::ZERO) };
         io.counters.waits += 1;
-        let gather = (self.gathers && timeout != Some(Duration::ZERO))
-            .then(|| io.pace.before_wait(clock().ns(since), io.counters.news()))
-            .flatten();
+        let gather = if self.gathers { io.gathering(since, timeout) } else { None };
         let done = match (gather, timeout) {
-            (Some(time), _) => {
-                io.counters.sleeps += 1;
-                self.wait_for_several(time, timeout.unwrap_or(GATHER_TIMEOUT))
-            }
+            (Some(time), _) => self.wait_for_several(time, timeout.unwrap_or(GATHER_TIMEOUT)),
             (None, None) => self.ring.submit_and_wait(1),
             (None, Some(timeout)) => {
                 let limit = Timespec::from(timeout);

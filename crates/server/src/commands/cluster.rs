@@ -18,23 +18,16 @@ const SUBCOMMAND: Spec = Spec { arity: 2, complexity: "O(1)", flags: Flags::STAL
 const CHANGES: Spec =
     Spec { flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE), ..SUBCOMMAND };
 
-/// What the rows that differ only in what they refuse have in common.
-const fn refused(spec: Spec) -> Command {
-    Command { spec, run: refuse, subcommands: &[] }
-}
-
-const ADDSLOTS: Command = refused(Spec {
-    name: "addslots",
-    summary: "Gives slots to this node.",
+/// What the rows of those that are given slots have in common.
+const CHANGES_SLOTS: Spec = Spec {
     complexity: "O(N) where N is the total number of hash slot arguments",
     arity: -3,
     args: &[Arg::integer("slot").multiple()],
     ..CHANGES
-});
+};
 
-const ADDSLOTSRANGE: Command = refused(Spec {
-    name: "addslotsrange",
-    summary: "Gives ranges of slots to this node.",
+/// What the rows of those that are given ranges of slots have in common.
+const CHANGES_RANGES: Spec = Spec {
     since: "7.0.0",
     complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
     arity: -4,
@@ -44,6 +37,20 @@ const ADDSLOTSRANGE: Command = refused(Spec {
     )
     .multiple()],
     ..CHANGES
+};
+
+/// What the rows that differ only in what they refuse have in common.
+const fn refused(spec: Spec) -> Command {
+    Command { spec, run: refuse, subcommands: &[] }
+}
+
+const ADDSLOTS: Command =
+    refused(Spec { name: "addslots", summary: "Gives slots to this node.", ..CHANGES_SLOTS });
+
+const ADDSLOTSRANGE: Command = refused(Spec {
+    name: "addslotsrange",
+    summary: "Gives ranges of slots to this node.",
+    ..CHANGES_RANGES
 });
 
 const BUMPEPOCH: Command = refused(Spec {
@@ -75,24 +82,13 @@ const COUNTKEYSINSLOT: Command = refused(Spec {
 const DELSLOTS: Command = refused(Spec {
     name: "delslots",
     summary: "Takes slots away from this node.",
-    complexity: "O(N) where N is the total number of hash slot arguments",
-    arity: -3,
-    args: &[Arg::integer("slot").multiple()],
-    ..CHANGES
+    ..CHANGES_SLOTS
 });
 
 const DELSLOTSRANGE: Command = refused(Spec {
     name: "delslotsrange",
     summary: "Takes ranges of slots away from this node.",
-    since: "7.0.0",
-    complexity: "O(N) where N is the total number of the slots between the start slot and end slot arguments.",
-    arity: -4,
-    args: &[Arg::block(
-        "start-slot_end-slot",
-        &[Arg::integer("start-slot"), Arg::integer("end-slot")],
-    )
-    .multiple()],
-    ..CHANGES
+    ..CHANGES_RANGES
 });
 
 const FAILOVER: Command = refused(Spec {

@@ -265,7 +265,8 @@ fn write_transaction(out: &mut Vec<u8>, db: &mut Option<DbIndex>, effects: &[Eff
     }
 }
 
-fn write_request(out: &mut Vec<u8>, words: &[Vec<u8>]) {
+/// Appends a request of these words.
+pub(crate) fn write_request(out: &mut Vec<u8>, words: &[Vec<u8>]) {
     // Writing to a Vec does not fail.
     let _ = write!(out, "*{}\r\n", words.len());
     for word in words {
