@@ -104,6 +104,8 @@ impl Handler for Worker {
         session.finished = true;
         if session.stall == Stall::None {
             close_flushed(io, session);
+        } else if session.stall.ends_with_the_client() {
+            io.close(token, Close::Now);
         }
     }
 

@@ -32,6 +32,8 @@ const RESERVE_MAX: usize = 1024 * 1024;
 /// An input buffer above this is given back when it is empty; others when the timers find that they
 /// are not used.
 const INPUT_KEPT_MAX: usize = 512 * 1024;
+/// Input that a session may hold that is read though it is stalled.
+const LISTENING_INPUT_MAX: usize = 64 * 1024;
 
 /// A batch that was cut: how many bytes it takes, and why it ends.
 pub(super) struct Cut {
@@ -415,7 +417,9 @@ impl Worker {
                 close_flushed(io, session);
             }
         } else if session.stall != Stall::None {
-            io.pause_reading(token);
+            if !listens_for_the_end(session) {
+                io.pause_reading(token);
+            }
             unsent = io.unsent(token);
             let gone = session.finished || io.has_hung_up(token);
             if gone && session.stall.ends_with_the_client() {
@@ -476,6 +480,14 @@ impl Worker {
             io.close(token, Close::Now);
         }
     }
+}
+
+/// Whether a stalled session is read on all the same: the end of an encrypted stream is a message like
+/// any other, which the kernel does not tell of.
+fn listens_for_the_end(session: &Session) -> bool {
+    session.tls.is_some()
+        && session.stall.ends_with_the_client()
+        && session.input.len() < LISTENING_INPUT_MAX
 }
 
 /// Keeps what cannot be executed yet; the session has no other input.
