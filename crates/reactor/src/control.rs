@@ -88,7 +88,7 @@ impl Control {
             self.nowhere = Output::new();
             return &mut self.nowhere;
         };
-        if connection.output.capacity() == 0 && connection.output.is_empty() {
+        if connection.output.is_empty() && connection.output.capacity() == 0 {
             let buffer = match self.pool.pop() {
                 Some(buffer) => {
                     self.pool_bytes -= buffer.capacity();

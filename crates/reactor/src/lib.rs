@@ -46,7 +46,7 @@ pub use control::Control;
 pub use counters::Counters;
 pub use handler::{Accept, Close, CloseReason, Handler};
 pub use listen::{ListenError, Listener, PeerAddr, TcpOptions, probe_tcp};
-pub use output::{Mark, Output, SHARED_BYTES_MIN, Segments, Shared};
+pub use output::{Output, SHARED_BYTES_MIN, Segments, Shared};
 pub use reactor::{BackendChoice, Config, Reactor};
 pub use sys::{CpuOf, CpuTimes, cpu_times, page_bytes};
 pub use token::Token;

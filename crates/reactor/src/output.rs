@@ -8,9 +8,11 @@
 //!  wire    copied · s0 · copied · s1 · copied
 //! ```
 //!
-//! All copied bytes lie in one `Vec`, so appending a small reply is a plain `extend_from_slice`,
-//! and a slow reader of small messages costs no allocation per message. Shared segments are
-//! referred to, not copied; each stands before the byte `at`.
+//! Copied bytes lie in one `Vec`, so appending a small reply is a plain `extend_from_slice`, and a
+//! slow reader of small messages costs no allocation per message. Shared segments are referred to,
+//! not copied; each stands before the byte `at`. When the `Vec` is full at [`CHUNK_BYTES`] or more,
+//! it becomes a shared segment itself and a new one begins: what is queued for a client that does
+//! not read is never copied to grow, and is given back piece by piece as it is sent.
 //!
 //! Invariants (`check` verifies each)
 //!  1. `sent <= bytes.len()`, and the `at`s ascend (equal ones allowed) between `sent` and
@@ -18,9 +20,6 @@
 //!  2. No shared segment is empty; `shared_len` is the sum of their lengths.
 //!  3. Bytes behind an `Arc` held here do not move or change: [`Shared`] admits only types for
 //!     which that is so.
-//!
-//! The sent front of `bytes` is given back when it is at least half of it, so memory stays within a
-//! constant factor of what is queued.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -31,12 +30,8 @@ use std::sync::Arc;
 /// copying 2 KiB.
 pub const SHARED_BYTES_MIN: usize = 2048;
 
-/// Up to this size the buffer doubles when it grows. Above, it grows by a quarter: a client that
-/// does not read its replies holds that much memory and not up to twice of it.
-const DOUBLING_BYTES_MAX: usize = 64 * 1024;
-/// The sent front of the buffer is cut off only from this size on; below, moving is not worth a
-/// call.
-const CUT_BYTES_MIN: usize = 64 * 1024;
+/// Copied bytes from which on a full buffer is not grown, but followed by another.
+const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Bytes owned elsewhere that can be sent without a copy. They must not change while shared, which
 /// `Arc` ensures.
@@ -103,13 +98,6 @@ impl Placed {
     }
 }
 
-/// The end of an [`Output`] at some moment; see [`Output::truncate`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
-    bytes: usize,
-    shared: usize,
-}
-
 /// Queue of bytes to send. Appending is amortised O(bytes copied); everything else O(pieces).
 #[derive(Debug, Default)]
 pub struct Output {
@@ -144,33 +132,42 @@ impl Output {
         self.len() == 0
     }
 
-    /// Bytes of memory held for copied data; shared segments belong to their owners.
-    #[must_use]
-    pub fn capacity(&self) -> usize {
+    /// Size of the open buffer.
+    pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
     /// Copies `bytes` to the end.
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
-        if self.bytes.len() >= DOUBLING_BYTES_MAX {
-            self.grow_by_quarters(bytes.len());
+        let room = self.bytes.capacity() - self.bytes.len();
+        if room < bytes.len() && self.bytes.len() >= CHUNK_BYTES {
+            self.begin_chunk(bytes.len());
         }
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// Makes segments of all copied bytes and begins with an empty buffer. O(segments)
     #[cold]
-    fn grow_by_quarters(&mut self, more: usize) {
-        if self.bytes.capacity() - self.bytes.len() < more {
-            self.bytes.reserve_exact(more.max(self.bytes.len() / 4));
+    fn begin_chunk(&mut self, room: usize) {
+        let fresh = Vec::with_capacity(room.max(CHUNK_BYTES));
+        let chunk = Arc::new(std::mem::replace(&mut self.bytes, fresh));
+        let mut start = std::mem::take(&mut self.sent);
+        let mut segments = VecDeque::with_capacity(2 * self.shared.len() + 1);
+        let before = |start, end| Placed { at: 0, data: Arc::clone(&chunk).into(), start, end };
+        for placed in self.shared.drain(..) {
+            if start < placed.at {
+                segments.push_back(before(start, placed.at));
+                self.shared_len += placed.at - start;
+                start = placed.at;
+            }
+            segments.push_back(Placed { at: 0, ..placed });
         }
-    }
-
-    /// The open end, for encoders that write into a `Vec`. Only append: what stands there already
-    /// belongs to earlier replies, and taking it away garbles them (use [`Output::truncate`]).
-    #[inline]
-    pub fn tail(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
+        if start < chunk.len() {
+            segments.push_back(before(start, chunk.len()));
+            self.shared_len += chunk.len() - start;
+        }
+        self.shared = segments;
     }
 
     /// Appends `range` of `data` without copying it, or copies it if it is shorter than
@@ -182,38 +179,12 @@ impl Output {
         let data = data.into();
         let piece = &data.as_slice()[range.clone()];
         if piece.len() < SHARED_BYTES_MIN {
-            self.bytes.extend_from_slice(piece);
+            self.extend_from_slice(piece);
             return;
         }
         self.shared_len += piece.len();
         let Range { start, end } = range;
         self.shared.push_back(Placed { at: self.bytes.len(), data, start, end });
-    }
-
-    /// Remembers the present end. A mark holds until something of this output is sent, that is:
-    /// within one call of the handler.
-    #[inline]
-    #[must_use]
-    pub fn mark(&self) -> Mark {
-        Mark { bytes: self.bytes.len(), shared: self.shared.len() }
-    }
-
-    /// Bytes appended since `mark`.
-    #[must_use]
-    pub fn len_since(&self, mark: Mark) -> usize {
-        let shared: usize = self.shared.iter().skip(mark.shared).map(Placed::len).sum();
-        self.bytes.len().saturating_sub(mark.bytes) + shared
-    }
-
-    /// Takes away everything appended since `mark`, shared segments too.
-    pub fn truncate(&mut self, mark: Mark) {
-        debug_assert!(mark.bytes >= self.sent, "a mark does not outlive the sending of its bytes");
-        while self.shared.len() > mark.shared {
-            if let Some(gone) = self.shared.pop_back() {
-                self.shared_len -= gone.len();
-            }
-        }
-        self.bytes.truncate(mark.bytes.max(self.sent));
     }
 
     /// Drops everything queued, keeping the buffer.
@@ -266,12 +237,6 @@ impl Output {
         }
         if self.is_empty() {
             self.clear();
-        } else if self.sent >= CUT_BYTES_MIN && self.sent * 2 >= self.bytes.len() {
-            self.bytes.drain(..self.sent);
-            for placed in &mut self.shared {
-                placed.at -= self.sent;
-            }
-            self.sent = 0;
         }
     }
 
@@ -297,7 +262,7 @@ impl Output {
 
 impl std::io::Write for Output {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.bytes.extend_from_slice(bytes);
+        self.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -391,20 +356,40 @@ mod tests {
     }
 
     #[test]
-    fn truncating_to_a_mark_takes_back_copied_and_shared() {
+    fn growing_beyond_a_chunk_keeps_order_and_moves_nothing() {
         let mut output = Output::new();
         let value = big(b'v');
-        output.extend_from_slice(b"keep");
-        output.push_shared(value.clone(), 0..2048);
-        let mark = output.mark();
-        let before = wire(&output);
-        output.extend_from_slice(b"half a reply");
-        output.push_shared(value.clone(), 0..4096);
-        assert_eq!(output.len_since(mark), 12 + 4096);
-        output.truncate(mark);
-        output.check();
-        assert_eq!(wire(&output), before);
-        assert_eq!(Arc::strong_count(&value), 2);
+        let mut expected = Vec::new();
+        for i in 0..2000u32 {
+            let piece = vec![i as u8; 1 + (i as usize * 37) % 900];
+            output.extend_from_slice(&piece);
+            expected.extend_from_slice(&piece);
+            if i % 70 == 0 {
+                output.push_shared(value.clone(), 0..2048);
+                expected.extend_from_slice(&value[..2048]);
+            }
+            if i % 90 == 0 {
+                output.consume(777.min(output.len()));
+                expected.drain(..777.min(expected.len()));
+            }
+            output.check();
+            assert_eq!(output.len(), expected.len());
+            assert!(output.capacity() <= 2 * CHUNK_BYTES, "no buffer grows without end");
+        }
+        assert!(expected.len() > 8 * CHUNK_BYTES, "several chunks were begun");
+        assert_eq!(wire(&output), expected);
+        output.consume(expected.len());
+        assert!(output.is_empty() && Arc::strong_count(&value) == 1);
+    }
+
+    #[test]
+    fn one_append_larger_than_a_chunk_takes_one_buffer() {
+        let mut output = Output::new();
+        for byte in 0..4 {
+            output.extend_from_slice(&vec![byte; 3 * CHUNK_BYTES]);
+            output.check();
+        }
+        assert_eq!(output.segments().count(), 4);
     }
 
     #[test]
@@ -416,6 +401,7 @@ mod tests {
                 output.consume(1000);
             }
         }
-        assert!(output.capacity() < 2_000_000, "{}", output.capacity());
+        let held: usize = output.shared.iter().map(|placed| placed.data.as_slice().len()).sum();
+        assert!(held + output.capacity() < 400_000, "{held}, {}", output.capacity());
     }
 }

@@ -70,8 +70,8 @@ impl LineServer {
                 output.extend_from_slice(b"\n");
             }
             "copy" => {
-                let output = io.output(token);
-                output.tail().extend((0..rest.parse().unwrap()).map(pattern));
+                let bytes: Vec<u8> = (0..rest.parse().unwrap()).map(pattern).collect();
+                io.output(token).extend_from_slice(&bytes);
                 io.when_drained(token, 0);
             }
             "share" => {
