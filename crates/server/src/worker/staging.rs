@@ -11,7 +11,7 @@
 //! to a connection executes what is staged first.
 
 use super::Worker;
-use super::turn::{Cut, hold_back};
+use super::turn::{Cut, cut, hold_back};
 use crate::batch::Batch;
 use crate::gate;
 use crate::session::Stall;
@@ -107,17 +107,15 @@ impl Worker {
         let mut batches = std::mem::take(&mut self.staged.batches);
         batches.resize_with(connections.len().max(batches.len()), Box::default);
         for ((token, range), batch) in connections.iter().zip(&mut batches) {
-            let cut = self.take(*token).map(|mut session| {
-                std::mem::swap(&mut self.batch, batch);
+            let session = self.sessions.get_mut(token.index()).and_then(Option::as_deref_mut);
+            let cut = session.filter(|session| session.token == *token).map(|session| {
                 session.traffic.bytes_in += range.len() as u64;
-                let cut = self.cut(&mut session, &bytes[range.clone()]);
-                std::mem::swap(&mut self.batch, batch);
-                self.put(session);
-                cut
+                cut(&self.core, &self.participant, batch, session, &bytes[range.clone()])
             });
             cuts.push(cut);
         }
         self.look_ahead(connections, &batches);
+        self.note_parsing();
         let staged = connections.drain(..).zip(&mut batches).zip(cuts.drain(..));
         for (((token, range), batch), cut) in staged {
             let (Some(cut), Some(mut session)) = (cut, self.take(token)) else { continue };

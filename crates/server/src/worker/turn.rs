@@ -5,8 +5,8 @@
 //! Fairness: a session that took longer than [`TURN_NS_MAX`] waits for the next round, and turns are
 //! short in a round that has become long.
 
-use super::{LINGER, Worker, encrypted};
-use crate::batch::{Look, REQUESTS_MAX, Stop};
+use super::{Core, LINGER, Worker, encrypted};
+use crate::batch::{Batch, Look, REQUESTS_MAX, Stop};
 use crate::clients::flag;
 use crate::dispatch::Flow;
 use crate::gate;
@@ -16,6 +16,7 @@ use brisk_engine::command::Flags;
 use brisk_engine::env::Garbage;
 use brisk_reactor::{Close, Control, Token};
 use brisk_resp::Limits;
+use brisk_structures::reclaim::Participant;
 use std::sync::atomic::Ordering;
 
 /// How long one session may execute before the others have their turn.
@@ -101,24 +102,18 @@ impl Worker {
     }
 
     /// Cuts a batch out of `data`.
-    pub(super) fn cut(&mut self, session: &mut Session, data: &[u8]) -> Cut {
-        let shared = self.core.shared;
-        let authenticated = !gate::must_authenticate(&self.core, session);
-        let limits = Limits { authenticated, ..self.core.limits };
-        // Before authentication the next request's limits depend on this one.
-        let max = if authenticated { REQUESTS_MAX } else { 1 };
-        let look = Look {
-            table: shared.table,
-            hasher: shared.keyspace.hasher(),
-            database: shared.keyspace.database(session.db),
-            participant: &self.participant,
-        };
-        let (len, stop) = self.batch.fill(data, max, &mut session.decoder, &limits, &look);
+    fn cut(&mut self, session: &mut Session, data: &[u8]) -> Cut {
+        let cut = cut(&self.core, &self.participant, &mut self.batch, session, data);
+        self.note_parsing();
+        cut
+    }
+
+    /// Notes the time since the last note as that of cutting batches.
+    pub(super) fn note_parsing(&mut self) {
         let parsed = self.core.clock.ticks();
         let ticks = parsed.wrapping_sub(self.core.last_ticks);
         self.core.stats().parse_ns.add(self.core.clock.ns(ticks));
         self.core.last_ticks = parsed;
-        Cut { len, stop }
     }
 
     /// Like [`Worker::execute`], with the first batch cut already.
@@ -480,6 +475,30 @@ impl Worker {
             io.close(token, Close::Now);
         }
     }
+}
+
+/// Cuts a batch out of `data`. The time it takes is for [`Worker::note_parsing`], after this or several.
+#[inline]
+pub(super) fn cut(
+    core: &Core,
+    participant: &Participant,
+    batch: &mut Batch,
+    session: &mut Session,
+    data: &[u8],
+) -> Cut {
+    let shared = core.shared;
+    let authenticated = !gate::must_authenticate(core, session);
+    let limits = Limits { authenticated, ..core.limits };
+    // Before authentication the next request's limits depend on this one.
+    let max = if authenticated { REQUESTS_MAX } else { 1 };
+    let look = Look {
+        table: shared.table,
+        hasher: shared.keyspace.hasher(),
+        database: shared.keyspace.database(session.db),
+        participant,
+    };
+    let (len, stop) = batch.fill(data, max, &mut session.decoder, &limits, &look);
+    Cut { len, stop }
 }
 
 /// Whether a stalled session is read on all the same: the end of an encrypted stream is a message like
