@@ -159,8 +159,10 @@ impl ReplyBuffer {
     /// Empties the buffer, and gives memory back that one large reply made it take.
     pub fn clear(&mut self) {
         const KEPT_BYTES_MAX: usize = 256 * 1024;
-        self.shared.clear();
-        self.shared_bytes = 0;
+        if !self.shared.is_empty() {
+            self.shared.clear();
+            self.shared_bytes = 0;
+        }
         self.stream = None;
         self.bytes.clear();
         if self.bytes.capacity() > KEPT_BYTES_MAX {
@@ -224,6 +226,13 @@ impl<'a> Reply<'a> {
     #[inline]
     pub fn simple(&mut self, text: &str) -> Outcome {
         encode::simple(&mut self.buffer.bytes, text.as_bytes());
+        Outcome::Replied
+    }
+
+    /// A status that is a word of ours.
+    #[inline]
+    pub fn word(&mut self, text: &'static str) -> Outcome {
+        encode::word(&mut self.buffer.bytes, text);
         Outcome::Replied
     }
 

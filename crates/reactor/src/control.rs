@@ -96,7 +96,7 @@ impl Control {
                 }
                 None => Vec::with_capacity(OUTPUT_BYTES_FRESH),
             };
-            connection.output = Output::with_buffer(buffer);
+            connection.output.set_buffer(buffer);
         }
         &mut connection.output
     }

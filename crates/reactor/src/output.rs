@@ -114,9 +114,11 @@ impl Output {
         Self { bytes: Vec::new(), sent: 0, shared: VecDeque::new(), shared_len: 0 }
     }
 
-    pub(crate) fn with_buffer(bytes: Vec<u8>) -> Self {
-        debug_assert!(bytes.is_empty());
-        Self { bytes, ..Self::new() }
+    /// Gives an output that is empty and owns no memory a buffer.
+    #[inline]
+    pub(crate) fn set_buffer(&mut self, buffer: Vec<u8>) {
+        debug_assert!(buffer.is_empty() && self.is_empty() && self.capacity() == 0);
+        self.bytes = buffer;
     }
 
     /// Bytes queued and not yet sent, copied and shared.
@@ -191,8 +193,10 @@ impl Output {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.sent = 0;
-        self.shared.clear();
-        self.shared_len = 0;
+        if !self.shared.is_empty() {
+            self.shared.clear();
+            self.shared_len = 0;
+        }
     }
 
     /// The unsent pieces in order, none of them empty.
@@ -218,6 +222,10 @@ impl Output {
     /// Notes that the first `n` bytes were sent and drops what they held.
     pub(crate) fn consume(&mut self, mut n: usize) {
         debug_assert!(n <= self.len(), "no more can be sent than was queued");
+        if self.shared.is_empty() {
+            self.sent += n;
+            n = 0;
+        }
         while n > 0 {
             let until_shared = self.shared.front().map_or(self.bytes.len(), |next| next.at);
             let copied = n.min(until_shared.saturating_sub(self.sent));
@@ -244,7 +252,9 @@ impl Output {
     pub(crate) fn take_buffer(&mut self) -> Vec<u8> {
         self.clear();
         // A ring of segment places grows with the greatest reply; idle connections do not keep it.
-        self.shared = VecDeque::new();
+        if self.shared.capacity() > 0 {
+            self.shared = VecDeque::new();
+        }
         std::mem::take(&mut self.bytes)
     }
 

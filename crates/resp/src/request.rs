@@ -152,9 +152,12 @@ impl Spans {
 
     /// Gives back memory beyond `arguments_max` arguments (and as many unescaped bytes), so that one
     /// huge request does not stay paid for.
+    #[inline]
     pub fn shrink(&mut self, arguments_max: usize) {
-        self.list.shrink_to(arguments_max);
-        self.unescaped.shrink_to(arguments_max);
+        if self.list.capacity() > arguments_max || self.unescaped.capacity() > arguments_max {
+            self.list.shrink_to(arguments_max);
+            self.unescaped.shrink_to(arguments_max);
+        }
     }
 
     /// All arguments in order of arrival.

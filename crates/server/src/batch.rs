@@ -346,6 +346,7 @@ impl Batch {
     }
 
     /// Gives memory back that an unusually long request took.
+    #[inline]
     pub fn shrink(&mut self) {
         self.spans.shrink(WORDS_MAX);
         if self.prepared.capacity() > WORDS_MAX {

@@ -217,7 +217,7 @@ impl Core {
         session.record.last_command.store(row.id as u32, Ordering::Relaxed);
         self.last_row = row.id as u32;
         if session.wants_reply() {
-            Reply::new(replies, session.protocol).simple("QUEUED");
+            Reply::new(replies, session.protocol).word("QUEUED");
         }
         session.after_command();
         // The next command does not pay for this.

@@ -36,6 +36,16 @@ pub fn simple(out: &mut Vec<u8>, text: &[u8]) {
     line(out, b'+', text);
 }
 
+/// `+text`, of a text that is known to have no line end inside.
+#[inline]
+pub fn word(out: &mut Vec<u8>, text: &'static str) {
+    debug_assert!(memchr2(b'\r', b'\n', text.as_bytes()).is_none());
+    out.reserve(text.len() + 3);
+    out.push(b'+');
+    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
 /// `-text`; `text` starts with its code (`ERR …`). Line ends inside become spaces.
 pub fn error(out: &mut Vec<u8>, text: &[u8]) {
     line(out, b'-', text);

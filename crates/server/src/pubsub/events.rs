@@ -86,7 +86,7 @@ impl Core {
 
     /// Whether messages or a part of the stream wait for this worker, or events, invalidations and
     /// effects for being sent.
-    #[inline]
+    #[inline(always)]
     pub fn has_messages(&self) -> bool {
         self.has_news()
             || self.shared.pubsub.inbox(self.id).is_filled()

@@ -31,7 +31,7 @@ fn touch(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn kind(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let name = ctx.keys.peek(&key).map_or("none", |entry| entry.kind().name());
-    Ok(ctx.reply.simple(name))
+    Ok(ctx.reply.word(name))
 }
 
 const EXISTS: Command = Command {

@@ -34,7 +34,7 @@ fn ping(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     Ok(match message {
         Some(message) => call.reply.bulk(message),
-        None => call.reply.simple("PONG"),
+        None => call.reply.word("PONG"),
     })
 }
 
