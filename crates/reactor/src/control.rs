@@ -182,7 +182,8 @@ impl Control {
         if timeout == Some(Duration::ZERO) {
             return None;
         }
-        let time = self.pace.before_wait(clock().ns(since), self.counters.news())?;
+        let Counters { accepted, .. } = self.counters;
+        let time = self.pace.before_wait(clock().ns(since), self.counters.news(), accepted)?;
         self.counters.sleeps += 1;
         Some(timeout.map_or(time, |timeout| timeout.min(time)))
     }

@@ -6,6 +6,10 @@
 //! long first and finds them together: what network cards call interrupt coalescing. It takes some forty
 //! connections that take turns. They may be one caller's who waits for each reply; then sleeps find
 //! nothing more than a wait would have, and are tried ever less often, down to once in 1024 rounds.
+//!
+//! Clients that connect for each request come at a rate of their own making, a third of what kept
+//! connections send, and their round trips are several times as long: the loop sleeps twice as long for
+//! them.
 
 use crate::sys;
 use std::time::Duration;
@@ -16,6 +20,8 @@ const ROUNDS: usize = 16;
 const NEWS_BUSY: u64 = 16;
 /// News to be expected during a sleep that is worth it.
 const NEWS_EXPECTED_MIN: u64 = 2;
+/// From one connection in so much news on, clients connect for each request.
+const CONNECTED_SHARE: u64 = 4;
 /// A sleep that found less was in vain: one caller who connects for each request makes two at a time.
 const NEWS_GATHERED_MIN: u64 = 3;
 /// After so many sleeps in vain one after the other, the next is tried after 2 to this power of rounds.
@@ -32,6 +38,14 @@ const CLOSENESS_MAX: u64 = 40;
 /// How exactly the kernel wakes the thread, instead of 50 µs.
 const TIMER_SLACK_NS: u32 = 1_000;
 
+/// A wait's beginning in ns, and what there had been by then.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mark {
+    ns: u64,
+    news: u64,
+    connected: u64,
+}
+
 /// What the loop knows about those who send to it.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
@@ -41,8 +55,8 @@ pub(crate) struct Pace {
     receives: u64,
     /// Mean closeness, times 2 to the power of [`MEAN_SHIFT`].
     closeness: u64,
-    /// When the last rounds waited, in ns, and how much news there had been.
-    marks: [(u64, u64); ROUNDS],
+    /// What there had been when the last rounds waited.
+    marks: [Mark; ROUNDS],
     rounds: usize,
     /// How much news there had been before the sleep of this round, if it slept.
     slept: Option<u64>,
@@ -69,20 +83,25 @@ impl Pace {
     }
 
     /// How long to sleep before a wait that begins at `now_ns` and may last, if it is worth it; there was
-    /// so much `news` by now: receives and connections. O(1)
+    /// so much `news` by now: receives and connections, of which so many `connected`. O(1)
     #[inline]
-    pub(crate) fn before_wait(&mut self, now_ns: u64, news: u64) -> Option<Duration> {
+    pub(crate) fn before_wait(
+        &mut self,
+        now_ns: u64,
+        news: u64,
+        connected: u64,
+    ) -> Option<Duration> {
         if self.limit_ns == 0 {
             return None;
         }
         if let Some(before) = self.slept.take() {
             self.learn(news - before);
         }
-        let (_, before) = self.marks[self.rounds % ROUNDS];
+        let last = self.marks[self.rounds % ROUNDS];
         self.rounds = self.rounds.wrapping_add(1);
-        let (since_ns, oldest) =
-            std::mem::replace(&mut self.marks[self.rounds % ROUNDS], (now_ns, news));
-        let found = news - before;
+        let now = Mark { ns: now_ns, news, connected };
+        let oldest = std::mem::replace(&mut self.marks[self.rounds % ROUNDS], now);
+        let found = news - last.news;
         if found == 0 || found > NEWS_BUSY || self.closeness >> MEAN_SHIFT > CLOSENESS_MAX {
             return None;
         }
@@ -90,14 +109,17 @@ impl Pace {
             self.skips -= 1;
             return None;
         }
-        // news / time * limit >= expected
-        let lately = u128::from(news - oldest) * u128::from(self.limit_ns);
-        let needed = u128::from(NEWS_EXPECTED_MIN) * u128::from(now_ns.wrapping_sub(since_ns));
-        if lately < needed {
+        let lately = news - oldest.news;
+        // A connection for each request is a third of the news: connecting, sending, leaving.
+        let reconnects = (connected - oldest.connected) * CONNECTED_SHARE >= lately;
+        let sleep_ns = if reconnects { self.limit_ns.saturating_mul(2) } else { self.limit_ns };
+        // news / time * sleep >= expected
+        let needed = u128::from(NEWS_EXPECTED_MIN) * u128::from(now_ns.wrapping_sub(oldest.ns));
+        if u128::from(lately) * u128::from(sleep_ns) < needed {
             return None;
         }
         self.slept = Some(news);
-        Some(Duration::from_nanos(self.limit_ns))
+        Some(Duration::from_nanos(sleep_ns))
     }
 
     /// A sleep found so much. Many connections may all be one caller's, who does nothing until he is
@@ -144,7 +166,7 @@ mod tests {
             for _ in 0..if slept { gathered } else { found } {
                 pace.note(&mut last[*turn.next().unwrap()]);
             }
-            slept = pace.before_wait(1_000_000 + round * round_ns, pace.receives).is_some();
+            slept = pace.before_wait(1_000_000 + round * round_ns, pace.receives, 0).is_some();
             // The first half shows who is there.
             sleeps += u32::from(slept && round >= 1000);
         }
@@ -178,6 +200,29 @@ mod tests {
             let sleeps = sleeps(&of(64), (found, gathered), 10_000, LIMIT);
             assert!(sleeps <= 2, "{found}, {gathered}: {sleeps}");
         }
+    }
+
+    #[test]
+    fn clients_that_connect_for_each_request_are_waited_for_twice_as_long() {
+        let mut pace = Pace::default();
+        pace.set_limit(LIMIT);
+        let (mut sleeps, mut connected) = ([0, 0], 0);
+        for round in 0..2000 {
+            // A connection is new each time: one receive finds its request, one its end.
+            for _ in 0..2 {
+                connected += 1;
+                pace.note(&mut 0);
+            }
+            match pace.before_wait(1_000_000 + round * 60_000, connected * 3, connected) {
+                None => {}
+                Some(time) if time == LIMIT => sleeps[0] += 1,
+                Some(time) => {
+                    assert_eq!(time, LIMIT * 2);
+                    sleeps[1] += 1;
+                }
+            }
+        }
+        assert!(sleeps[0] == 0 && sleeps[1] > 900, "{sleeps:?}");
     }
 
     #[test]
