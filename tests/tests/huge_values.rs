@@ -45,7 +45,7 @@ fn huge_values_are_freed_by_another_thread_however_they_go() {
                 "SET big text",
                 "SUNIONSTORE big few",
                 "COPY few big REPLACE",
-                "FLUSHALL",
+                "FLUSHALL ASYNC",
             ] {
                 conn.cmd("SET other text");
                 conn.cmd("SADD few a b");
@@ -61,6 +61,37 @@ fn huge_values_are_freed_by_another_thread_however_they_go() {
                 conn.cmd("DEL big");
             }
         }
+    });
+}
+
+#[test]
+fn flushing_answers_when_the_memory_is_back() {
+    each_backend(Launch::subject, |server| {
+        let mut conn = server.connect();
+        // Two million bytes of members come; what stays are the client's buffers.
+        let empty = figure(&mut conn, "used_memory");
+        for command in ["SADD", "ZADD", "HSET", "RPUSH"] {
+            for flush in ["FLUSHALL", "FLUSHALL SYNC", "FLUSHDB", "FLUSHDB SYNC"] {
+                build(&mut conn, command, "big");
+                assert!(figure(&mut conn, "used_memory") > empty + 2_000_000, "{command}");
+                assert_reply!(conn, flush, "OK");
+                let used = figure(&mut conn, "used_memory");
+                assert!(used < empty + 1_000_000, "{command}, {flush}: {used} after {empty}");
+                assert_eq!(figure(&mut conn, "lazyfree_pending_objects"), 0);
+            }
+        }
+        // Each a change, and told to those who wait for the keys.
+        build(&mut conn, "SADD", "big");
+        conn.cmd("XGROUP CREATE stream group $ MKSTREAM");
+        let mut waiting = server.connect();
+        waiting.send("XREADGROUP GROUP group me BLOCK 0 STREAMS stream >");
+        wait_until("it waits", || figure(&mut conn, "blocked_clients") == 1);
+        let before = figure(&mut conn, "rdb_changes_since_last_save");
+        let replies = conn.pipeline(&["SET k v", "FLUSHALL", "DBSIZE", "PING"]);
+        let shown: Vec<String> = replies.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["OK", "OK", "(integer) 0", "PONG"]);
+        assert!(figure(&mut conn, "rdb_changes_since_last_save") > before);
+        assert!(waiting.reply().to_string().starts_with("(error)"));
     });
 }
 

@@ -193,6 +193,16 @@ fn reconnecting_opens_a_connection_per_batch() {
 }
 
 #[test]
+fn thousands_of_clients_that_reconnect_all_have_their_turn() {
+    each_open_server(|server| {
+        let error = stderr(server, "-n 5000 -c 2000 -k 0 -q -t get");
+        assert!(error.contains("NOTE: at most 240 of the 2000 clients wait"), "{error}");
+        // One each while connections are made, and then exactly what is asked for.
+        assert_eq!(calls(server, "get"), 2000 + 5000);
+    });
+}
+
+#[test]
 fn short_connections_come_from_many_addresses_where_they_may() {
     let open = Launch::redis().set("protected-mode", "no").start();
     let error = stderr(&open, "-n 200 -c 20 -k 0 -q -t get");

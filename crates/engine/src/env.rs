@@ -235,6 +235,17 @@ impl Env {
         });
     }
 
+    /// Takes the tables out of what was unlinked.
+    pub(crate) fn take_tables(&self) -> Vec<Table> {
+        let mut garbage = self.garbage.borrow_mut();
+        let is_table = |thing: &mut Garbage| matches!(thing, Garbage::Table(_));
+        let taken = garbage.extract_if(.., is_table).filter_map(|thing| match thing {
+            Garbage::Table(table) => Some(table),
+            _ => None,
+        });
+        taken.collect()
+    }
+
     /// Sets the time that commands see from now on.
     pub fn set_now(&self, now: UnixMs) {
         if self.now.replace(now) != now {

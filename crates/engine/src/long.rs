@@ -251,11 +251,17 @@ impl Ctx<'_, '_> {
     /// over at once: in transactions and scripts.
     #[inline]
     pub fn is_long(&self, steps: usize) -> bool {
-        steps >= LONG_STEPS_MIN && matches!(self.blocking, Blocking::Client(_))
+        steps >= LONG_STEPS_MIN && self.can_wait()
     }
 
-    /// Lets `answer` write the reply elsewhere, from views that it owns. Only if
-    /// [`Ctx::is_long`], and for commands that change nothing.
+    /// Whether a client waits for the answer, and nobody else does.
+    #[inline]
+    pub(crate) const fn can_wait(&self) -> bool {
+        matches!(self.blocking, Blocking::Client(_))
+    }
+
+    /// Lets `answer` write the reply elsewhere, from what it owns. Only if [`Ctx::can_wait`], and for
+    /// commands that change nothing from then on.
     pub fn answer_elsewhere(
         &mut self,
         args: &Args<'_>,

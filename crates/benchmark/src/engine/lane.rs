@@ -40,6 +40,8 @@ pub(super) struct Lane {
     pub(super) listed: bool,
     /// Whether it stands in the worker's list of lanes that take requests (open loop).
     pub(super) offered: bool,
+    /// Whether it connects ahead of its turn, and waits for it once it is connected.
+    pub(super) held: bool,
     /// Whether it has been connected, and heard, once.
     pub(super) greeted: bool,
 }

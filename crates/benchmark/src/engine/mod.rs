@@ -5,6 +5,7 @@
 //! | `plan` | what is asked for |
 //! | `worker`, `receiving`, `lane` | a thread and its loop; what arrives; one of its connections |
 //! | `socket`, `schedule` | connecting; when requests of an open loop are due |
+//! | `turns` | who sends next if each request has a connection of its own |
 //! | `shared` | phases, budget and figures that threads share |
 
 mod lane;
@@ -13,6 +14,7 @@ mod receiving;
 mod schedule;
 mod shared;
 mod socket;
+mod turns;
 mod worker;
 
 pub(crate) use worker::Share;
@@ -29,6 +31,7 @@ use std::num::NonZeroU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
+use turns::ASKING_MAX;
 use worker::Worker;
 
 /// Open files of the process besides those of a run.
@@ -105,6 +108,13 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
         let outcome = Controller { plan: &plan, shared: &shared, inbox, watch }.run();
         shared.abort();
         outcome.map(|mut outcome| {
+            if !plan.keep_alive && plan.clients > ASKING_MAX {
+                outcome.notes.push(format!(
+                    "at most {ASKING_MAX} of the {} clients wait for a reply at a time, and the others hold \
+                     their connections: more would overrun the server's listen queue",
+                    plan.clients
+                ));
+            }
             if spreading == Spreading::Refused {
                 outcome.notes.push(SPREADING_REFUSED.to_owned());
             }

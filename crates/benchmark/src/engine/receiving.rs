@@ -100,6 +100,7 @@ impl Worker<'_> {
             if !self.plan.keep_alive {
                 lane.socket = None;
                 lane.tls = None;
+                self.turns.answered(i);
             }
             #[expect(clippy::cast_possible_truncation, reason = "at most CLIENTS_MAX")]
             self.to_load.push(i as u32);

@@ -17,6 +17,7 @@ use super::plan::{Pace, Plan};
 use super::schedule::Schedule;
 use super::shared::{Line, Message, NEVER, Reports, Shared};
 use super::socket::Connector;
+use super::turns::Turns;
 use crate::clock::{now_ns, thread_cpu_ns, thread_delay_ns, timespec};
 use crate::error::RunError;
 use crate::load::batch::RequestSource;
@@ -88,6 +89,8 @@ pub(super) struct Worker<'a> {
     pub(super) free: VecDeque<u32>,
     pub(super) starved: bool,
     pub(super) starved_until_ns: u64,
+    /// Of lanes with a connection per request.
+    pub(super) turns: Turns,
     pub(super) latency_sum_ns: u64,
     pub(super) share: Share,
 }
@@ -105,8 +108,9 @@ impl<'a> Worker<'a> {
             .map_err(RunError::machine("epoll"))?;
         // The first threads take the clients that are left over.
         let more = usize::from(index < plan.clients % plan.threads);
-        let lanes =
+        let lanes: Vec<Lane> =
             (0..plan.clients / plan.threads + more).map(|_| Lane::new(plan.verify)).collect();
+        let turns = Turns::new(lanes.len(), plan.clients, plan.threads);
         let workload = Arc::clone(&plan.workload);
         Ok(Worker {
             plan,
@@ -133,6 +137,7 @@ impl<'a> Worker<'a> {
             free: VecDeque::new(),
             starved: false,
             starved_until_ns: 0,
+            turns,
             latency_sum_ns: 0,
             share: Share {
                 latency: new_histogram(plan.precision)?,
@@ -199,8 +204,9 @@ impl<'a> Worker<'a> {
         Ok(Box::new(self.share))
     }
 
+    /// Whether each request has a connection of its own.
     fn reconnects(&self) -> bool {
-        !self.plan.keep_alive
+        !self.plan.keep_alive && self.plan.pace != Pace::Idle
     }
 
     fn look_at_phases(&mut self, now: u64) {
@@ -230,7 +236,7 @@ impl<'a> Worker<'a> {
         while self.opened < self.lanes.len() && self.opened - self.greeted < OPENING_MAX {
             let i = self.opened;
             self.opened += 1;
-            if self.reconnects() && self.plan.pace != Pace::Idle {
+            if self.reconnects() {
                 // Connects itself, with a request that does not count.
                 self.begin(i, 0)?;
             } else {
@@ -244,6 +250,7 @@ impl<'a> Worker<'a> {
     fn connect(&mut self, i: usize) -> Result<(), RunError> {
         let target = &self.plan.target;
         let socket = self.connector.connect()?;
+        self.turns.connects(i);
         let events = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, &socket, EventData::new_u64(i as u64), events)
             .map_err(RunError::machine("epoll"))?;
@@ -308,6 +315,8 @@ impl<'a> Worker<'a> {
             self.lanes[i].listed = false;
             if self.schedule.is_some() {
                 self.send_due(i)?;
+            } else if self.reconnects() {
+                self.end_turn(i)?;
             } else {
                 self.begin(i, now)?;
             }
@@ -315,6 +324,34 @@ impl<'a> Worker<'a> {
         lanes.clear();
         // Sending lists no lanes.
         self.to_load = lanes;
+        if self.reconnects() && self.going {
+            self.give_turns(now)?;
+        }
+        Ok(())
+    }
+
+    /// A lane without a connection has to wait for its next turn.
+    fn end_turn(&mut self, i: usize) -> Result<(), RunError> {
+        if self.exhausted_ns.is_some() {
+            return Ok(());
+        }
+        if self.turns.connect_ahead() {
+            self.lanes[i].held = true;
+            self.connect(i)?;
+            // What precedes requests leaves already; and the turn comes when the socket is connected.
+            return self.flush(i);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "at most CLIENTS_MAX")]
+        self.turns.wait(i as u32);
+        Ok(())
+    }
+
+    fn give_turns(&mut self, now: u64) -> Result<(), RunError> {
+        while self.exhausted_ns.is_none()
+            && let Some(i) = self.turns.next(self.waiting)
+        {
+            self.begin(i as usize, now)?;
+        }
         Ok(())
     }
 
@@ -371,9 +408,15 @@ impl<'a> Worker<'a> {
     /// Something happened on a connection.
     #[inline]
     fn ready(&mut self, i: usize, flags: EventFlags) -> Result<(), RunError> {
-        if flags.intersects(EventFlags::OUT) && !self.lanes[i].is_empty() {
-            self.flush(i)?;
-            self.list_if_due(i);
+        if flags.intersects(EventFlags::OUT) {
+            if !self.lanes[i].is_empty() {
+                self.flush(i)?;
+                self.list_if_due(i);
+            }
+            if std::mem::take(&mut self.lanes[i].held) {
+                #[expect(clippy::cast_possible_truncation, reason = "at most CLIENTS_MAX")]
+                self.turns.wait(i as u32);
+            }
         }
         let ended = flags.intersects(EventFlags::ERR | EventFlags::HUP | EventFlags::RDHUP);
         if ended || flags.intersects(EventFlags::IN) {
@@ -390,9 +433,9 @@ impl<'a> Worker<'a> {
         if self.lanes[i].tls.is_some() {
             self.flush(i)?;
         }
+        let first_reply_is_out = self.reconnects();
         let lane = &mut self.lanes[i];
         let handshaking = lane.tls.as_ref().is_some_and(|session| session.is_handshaking());
-        let first_reply_is_out = self.plan.pace != Pace::Idle && !self.plan.keep_alive;
         if handshaking || lane.prelude_pending > 0 || (first_reply_is_out && lane.pending > 0) {
             return Ok(());
         }

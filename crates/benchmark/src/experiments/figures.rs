@@ -1,7 +1,9 @@
-//! The figures that Brisk promises beside Redis: server CPU per request of many commands and loads.
+//! The figures that Brisk promises beside Redis: server CPU per request of many commands and loads, and
+//! memory per element (`kept`).
 
 use super::crowd::Crowd;
 use super::finding::Figure;
+use super::kept;
 use super::stage::{Filler, Size, Stage, measure};
 use super::{Experiment, Found};
 use crate::engine::plan::{End, Plan};
@@ -11,10 +13,11 @@ use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "figures",
-    title: "CPU per request, by command and load",
+    title: "CPU per request, and memory per element",
     what: "Server CPU per request: single requests, pipelines, many clients, connections for one request, \
-           and commands on all types in pipelines of 100, with 1,000,000 keys. In parentheses the ratio \
-           to Redis that Brisk allows itself with one worker (`--threads 1`).",
+           and commands on all types in pipelines of 100, with 1,000,000 keys. Then by how much the \
+           process grows per key or element. In parentheses what Brisk allows itself with one worker \
+           (`--threads 1`): the ratio to Redis, or bytes.",
     run,
 };
 
@@ -71,6 +74,7 @@ const CASES: &[Case] = &[
     case("GET key:__rand_int__", Load::Clients(8000), 300_000, 0.8),
     case("GET key:__rand_int__", Load::Reconnecting(50), 40_000, 0.85),
     case("GET key:__rand_int__", Load::Reconnecting(1000), 40_000, 0.85),
+    case("GET key:__rand_int__", Load::Reconnecting(8000), 80_000, 0.85),
     case("INFO", Load::Depth(1), 60_000, 0.6),
     case("INFO", Load::BesideIdle, 60_000, 0.6),
     case("LPUSH mylist xxx", Load::Depth(100), 1_500_000, 0.5),
@@ -91,11 +95,12 @@ const CASES: &[Case] = &[
 ];
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
-    let rows = stage.turns(
+    let mut rows = stage.turns(
         &[],
         |subject, _| fill(subject),
         |subject, size| CASES.iter().map(|case| case.figure(subject, size)).collect(),
     )?;
+    rows.extend(kept::rows(stage)?);
     Ok(rows.into())
 }
 

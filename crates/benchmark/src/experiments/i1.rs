@@ -6,6 +6,7 @@ use super::stage::{Stage, measure};
 use super::{Experiment, Found};
 use crate::engine::plan::{End, Plan};
 use crate::load::Material;
+use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "i1",
@@ -23,7 +24,9 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         |subject, size| {
             let plan = Plan {
                 clients: 1,
-                end: End::Requests(size.pick(5000, 20_000)),
+                // What accepting so many leaves to be done is none of INFO's.
+                warmup: Duration::from_millis(300),
+                end: End::Requests(size.pick(20_000, 50_000)),
                 ..size.plan(Material::default().own("INFO".to_owned(), &["INFO"]), &subject.target)
             };
             let alone = measure(&plan, subject)?;

@@ -24,7 +24,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             let what = format!("{fields} fields, {how}");
             let settings = [("hash-max-listpack-entries", limit)];
             rows.extend(stage.alone(&settings, |subject, size, _| {
-                let keys = size.pick(20_000, 100_000) / fields;
+                let keys = size.pick(100_000, 500_000) / fields;
                 let bytes = growth_bytes(subject, |filler| fill(filler, keys, fields))?;
                 let material = Material { keyspace: Some(fields as u64), ..Material::default() };
                 let words = ["HGET", "hash:0", "__rand_int__"];

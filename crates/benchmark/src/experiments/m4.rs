@@ -7,7 +7,7 @@ use super::{Experiment, Found};
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m4",
     title: "Plain keys against sharded hashes",
-    what: "A million users (100,000 short), each with a number: as `user:N`, in hashes of 1,000 fields \
+    what: "A million users (300,000 short), each with a number: as `user:N`, in hashes of 1,000 fields \
            chosen by number, and in hashes chosen by CRC32 of the key (`shard_key`), with \
            `hash-max-listpack-entries 1024`. One team went from 70 GB to 3 GB this way, a factor of 23.",
     run,
@@ -35,7 +35,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
     for (what, write) in layouts {
         rows.extend(stage.alone(&settings, |subject, size, _| {
-            let users = size.pick(100_000, 1_000_000);
+            let users = size.pick(300_000, 1_000_000);
             let rss = |subject: &crate::Subject| subject.usage().map(|usage| usage.rss_bytes);
             let before = rss(subject);
             let bytes = growth_bytes(subject, |filler| {

@@ -11,7 +11,7 @@ use crate::subject::Subject;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m5",
     title: "Addresses in three layouts",
-    what: "Province, city and district of 200,000 users (20,000 short): a key per field; a hash per \
+    what: "Province, city and district of 500,000 users (100,000 short): a key per field; a hash per \
            user; and a code of six digits per user in one string, with three dictionaries, read by a \
            Lua script. Memory per user, and the server's time to read one address in pipelines of 16. \
            The article gives no figures.",
@@ -34,7 +34,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
     for layout in [Layout::Keys, Layout::Hashes, Layout::Codes] {
         rows.extend(stage.alone(&[], |subject, size, _| {
-            let users = size.pick(20_000, 200_000);
+            let users = size.pick(100_000, 500_000);
             let bytes = growth_bytes(subject, |filler| layout.fill(filler, users))?;
             let words = layout.read(subject)?;
             let material = Material { keyspace: Some(users as u64), ..Material::default() };

@@ -11,7 +11,7 @@ use brisk_resp::Value;
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m8",
     title: "Short names, dense values, offsets",
-    what: "100,000 keys (20,000 short) with a long and a short name, and with a value as JSON and as a \
+    what: "500,000 keys (100,000 short) with a long and a short name, and with a value as JSON and as a \
            line of fields: memory per key. MEMORY USAGE of a string of 100,000 bytes before and after \
            one byte is appended. Server time of GETBIT and SETRANGE at the beginning and at the end of \
            a string of 64 MiB, in pipelines of 16. The article gives no figures.",
@@ -46,7 +46,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
     for (what, write) in LAYOUTS {
         rows.extend(stage.alone(&[], |subject, size, _| {
-            let keys = size.pick(20_000, 100_000);
+            let keys = size.pick(100_000, 500_000);
             let bytes =
                 growth_bytes(subject, |filler| (0..keys).try_for_each(|i| write(filler, i)))?;
             Ok(vec![Figure::less(what, "bytes/key", bytes / keys as f64)])

@@ -8,7 +8,7 @@
 //! | `crowd` | idle clients |
 //! | `render` | tables, Markdown, JSON |
 //! | `s1` … `m8` | one experiment each, named after the requirement (`docs/requirements.md`) |
-//! | `figures` | what Brisk promises beside Redis |
+//! | `figures`, `kept` | what Brisk promises beside Redis |
 //!
 //! An experiment is a constant: a name, what it is about, and a function that makes rows and plots.
 
@@ -16,6 +16,7 @@ mod crowd;
 mod figures;
 pub mod finding;
 mod i1;
+mod kept;
 mod m1;
 mod m2;
 mod m3;

@@ -168,6 +168,9 @@ impl Guest {
             }
             ask(&mut asker, &["CONFIG", "SET", name, value])?;
         }
+        // What a server sets up for its first key belongs to no key.
+        ask(&mut asker, &["SET", "first", "key"])?;
+        ask(&mut asker, &["DEL", "first"])?;
         Ok(self)
     }
 }

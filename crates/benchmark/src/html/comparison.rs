@@ -1,7 +1,8 @@
 //! A comparison within the page: throughput against depth, latency percentiles, processor time and
 //! memory, then all figures of every case.
 
-use super::plot::{bars, lines, lines_at};
+use super::bars::bars;
+use super::plot::{lines, lines_at};
 use super::{escaped, ratio_cell};
 use crate::compare::statistics::Ratio;
 use crate::compare::{CaseResult, Comparison, Metric, Row};

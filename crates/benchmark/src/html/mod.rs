@@ -3,11 +3,12 @@
 //! | file | about |
 //! |---|---|
 //! | `comparison` | tables and plots of a comparison |
-//! | `plot` | lines and bars as SVG |
+//! | `plot`, `bars` | lines and bars as SVG |
 //! | `style.css` | the look, light and dark as the reader's system has it |
 //!
 //! Every figure of the page is one of the [`Report`]'s; all text from outside is escaped.
 
+mod bars;
 mod comparison;
 mod plot;
 
@@ -179,7 +180,10 @@ impl Report {
         if !finding.rows.is_empty() {
             text += &table(&finding.rows, &self.servers);
         }
-        let plots: String = finding.plots.iter().map(plot::lines).collect();
+        let mut plots: String = finding.plots.iter().map(plot::lines).collect();
+        if plots.is_empty() {
+            plots = bars::of_rows(&finding.rows, &self.servers);
+        }
         if !plots.is_empty() {
             text += &format!("<div class=\"plots\">\n{plots}</div>\n");
         }

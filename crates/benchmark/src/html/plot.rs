@@ -1,10 +1,10 @@
-//! Lines and bars as SVG that stands within the page. Colours are classes of the page's style.
+//! Lines as SVG that stands within the page. Colours are classes of the page's style.
 
 use super::escaped;
 use crate::experiments::finding::{Line, Plot};
 use crate::experiments::render::figure;
 
-const WIDTH: f64 = 480.0;
+pub(super) const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 290.0;
 /// Around the area of the lines: room for the labels.
 const LEFT: f64 = 58.0;
@@ -17,10 +17,6 @@ const COLOURS: usize = 5;
 const PLACES_MAX: usize = 8;
 /// Labels on the horizontal axis nearer than this would touch each other.
 const LABEL_WIDTH: f64 = 30.0;
-const BAR_HEIGHT: f64 = 15.0;
-/// Room for a figure beside its bar.
-const FIGURE_WIDTH: f64 = 64.0;
-const LETTER_WIDTH: f64 = 6.6;
 
 /// The class of a server's colour.
 pub(super) fn colour(server: Option<usize>) -> String {
@@ -91,7 +87,7 @@ pub(super) fn lines_at(plot: &Plot, places: &Places) -> String {
     figure_of(&plot.title, &legend(&plot.lines), HEIGHT, &svg)
 }
 
-fn figure_of(title: &str, legend: &str, height: f64, svg: &str) -> String {
+pub(super) fn figure_of(title: &str, legend: &str, height: f64, svg: &str) -> String {
     format!(
         "<figure>\n<figcaption>{0}</figcaption>\n{legend}\
          <svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{0}\">\n{svg}</svg>\n</figure>\n",
@@ -144,58 +140,6 @@ fn legend(lines: &[Line]) -> String {
         );
     }
     text + "</div>\n"
-}
-
-/// Horizontal bars: groups with a value for each server.
-pub(super) fn bars(
-    title: &str,
-    unit: &str,
-    names: &[String],
-    groups: &[(String, Vec<Option<f64>>)],
-) -> String {
-    let max = groups.iter().flat_map(|(_, values)| values.iter().flatten());
-    let max = max.copied().fold(0.0, f64::max);
-    if max <= 0.0 {
-        return String::new();
-    }
-    let longest = groups.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
-    let left = (longest as f64 * LETTER_WIDTH + 12.0).min(WIDTH / 2.0);
-    let width = WIDTH - left - FIGURE_WIDTH;
-    let (mut svg, mut y) = (String::new(), 8.0);
-    for (label, values) in groups {
-        let middle = y + values.len() as f64 * BAR_HEIGHT / 2.0 + 4.0;
-        svg += &format!(
-            "<text x=\"{:.1}\" y=\"{middle:.1}\" text-anchor=\"end\">{}</text>\n",
-            left - 8.0,
-            escaped(label)
-        );
-        for (server, value) in values.iter().enumerate() {
-            if let Some(value) = value {
-                let long = (value / max * width).max(1.0);
-                svg += &format!(
-                    "<rect class=\"f{}\" x=\"{left:.1}\" y=\"{y:.1}\" width=\"{long:.1}\" \
-                     height=\"{:.1}\" rx=\"2\"/><text class=\"value\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
-                    colour(Some(server)),
-                    BAR_HEIGHT - 3.0,
-                    left + long + 6.0,
-                    y + 10.5,
-                    figure(*value)
-                );
-            }
-            y += BAR_HEIGHT;
-        }
-        y += 9.0;
-    }
-    let mut legend = "<div class=\"legend\">".to_owned();
-    for (server, name) in names.iter().enumerate() {
-        legend += &format!(
-            "<span><i class=\"swatch b{}\"></i>{}</span>",
-            colour(Some(server)),
-            escaped(name)
-        );
-    }
-    legend += "</div>\n";
-    figure_of(&format!("{title}, {unit}"), &legend, y, &svg)
 }
 
 /// The ranges of both axes.
@@ -329,6 +273,5 @@ mod tests {
         let (title, x, y) = (String::new(), String::new(), String::new());
         let plot = Plot { title, x, y, logarithmic: true, lines: vec![line] };
         assert_eq!(lines(&plot), "");
-        assert_eq!(bars("", "", &[], &[]), "");
     }
 }

@@ -23,8 +23,9 @@ fn flushall(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     flush(ctx, args, all)
 }
 
-/// Both modes only unlink the tables; another thread frees them. Without ASYNC a small database is freed
-/// at once, so that its memory is back when the answer comes.
+/// Both modes only unlink the tables; another thread frees them. Without ASYNC the answer waits until
+/// the memory is back, and nobody else does; what is small is freed at once. Transactions and scripts
+/// do not wait: what follows in them would wait too, and with it whoever needs their slots.
 fn flush(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
@@ -42,12 +43,22 @@ fn flush(
         let removed = ctx.keys.flush(db);
         ctx.keys.changed_all(removed);
     }
-    if !lazy {
-        ctx.keys.env().free_light_tables();
-    }
     ctx.keys.invalidate_all();
     // Said even if there was nothing to remove here: a replica may have kept something.
     ctx.keys.propagate(|| args.words().map(<[u8]>::to_vec).collect());
+    if !lazy {
+        let env = ctx.keys.env();
+        env.free_light_tables();
+        if ctx.can_wait() {
+            let heavy = env.take_tables();
+            if !heavy.is_empty() {
+                return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+                    drop(heavy);
+                    Ok(reply.ok())
+                }));
+            }
+        }
+    }
     Ok(ctx.reply.ok())
 }
 

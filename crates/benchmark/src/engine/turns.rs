@@ -1,0 +1,205 @@
+//! Whose turn it is to send, where every request has a connection of its own.
+//!
+//! A server accepts connections when it comes to it, and until then they stand in its listen queue, 511
+//! of them by default. What does not fit is dropped by the kernel and tried again after one second,
+//! then two, four and so on, while others overtake it: thousands of clients that connect as soon as
+//! they have their reply measure that. So
+//!
+//! - at most [`ASKING_MAX`] clients wait for a reply at a time;
+//! - if there are more clients, those whose turn is over connect at once and hold their connection until
+//!   their next turn, so that the server has all of them;
+//! - at most [`UNSEEN_MAX`] connections are made that the server is not known to have accepted. A reply
+//!   tells that it has accepted its connection, and those before it, since the queue is one. So that
+//!   such a reply comes, the newest connection has a turn now and then; all others are the oldest's.
+//!
+//! With several listeners there are several queues, and what a reply tells is only likely; then there is
+//! more room, too.
+
+use std::collections::VecDeque;
+
+/// Clients that wait for a reply at a time, of all threads; together with [`UNSEEN_MAX`] they fit in
+/// a listen queue of 511.
+pub(super) const ASKING_MAX: usize = 240;
+/// Connections that the server may not have accepted yet, likewise.
+const UNSEEN_MAX: usize = 240;
+
+/// The turns of one worker's lanes.
+#[derive(Debug)]
+pub(super) struct Turns {
+    /// Lanes that can send, those that have waited longest first.
+    ready: VecDeque<u32>,
+    /// The number of each lane's connection.
+    numbers: Vec<u64>,
+    /// Connections made so far.
+    made: u64,
+    /// The highest number that the server is known to have accepted.
+    seen: u64,
+    /// The connection whose reply is to tell that it was accepted.
+    probe: u64,
+    asking_max: usize,
+    unseen_max: u64,
+    /// Whether connections are made before it is their lane's turn.
+    ahead: bool,
+}
+
+impl Turns {
+    /// For so many lanes of a worker, of so many `clients` of all `threads`.
+    pub(super) fn new(lanes: usize, clients: usize, threads: usize) -> Turns {
+        Turns {
+            ready: VecDeque::new(),
+            numbers: vec![0; lanes],
+            made: 0,
+            seen: 0,
+            probe: 0,
+            asking_max: (ASKING_MAX / threads).max(1),
+            unseen_max: (UNSEEN_MAX / threads).max(2) as u64,
+            ahead: clients > ASKING_MAX,
+        }
+    }
+
+    /// Whether lanes are to connect as soon as their last turn is over.
+    pub(super) const fn connect_ahead(&self) -> bool {
+        self.ahead
+    }
+
+    /// The lane has begun to connect.
+    pub(super) fn connects(&mut self, lane: usize) {
+        self.made += 1;
+        self.numbers[lane] = self.made;
+    }
+
+    /// A reply has come over the lane's connection.
+    pub(super) fn answered(&mut self, lane: usize) {
+        self.seen = self.seen.max(self.numbers[lane]);
+    }
+
+    /// The lane waits for its turn from now on.
+    pub(super) fn wait(&mut self, lane: u32) {
+        self.ready.push_back(lane);
+    }
+
+    /// The lane that may send now, while so many wait for replies.
+    pub(super) fn next(&mut self, asking: usize) -> Option<u32> {
+        if asking >= self.asking_max {
+            return None;
+        }
+        if !self.ahead {
+            return self.ready.pop_front();
+        }
+        let unseen = self.made - self.seen;
+        let newest = self.ready.back().map(|&lane| self.numbers[lane as usize])?;
+        if unseen > self.unseen_max / 2 && newest > self.seen && self.probe <= self.seen {
+            self.probe = newest;
+            return self.ready.pop_back();
+        }
+        // If nobody asks, no reply will tell; the unseen may be connections that got lost.
+        if unseen > self.unseen_max && asking > 0 { None } else { self.ready.pop_front() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LISTEN_QUEUE: usize = 511;
+
+    /// A server that accepts so many per round, then answers what was asked on what it has accepted.
+    struct Server {
+        accepts: usize,
+        queue: VecDeque<u32>,
+        longest_queue: usize,
+        accepted: Vec<bool>,
+        asked: Vec<bool>,
+    }
+
+    impl Server {
+        fn connect(&mut self, turns: &mut Turns, lane: u32) {
+            turns.connects(lane as usize);
+            self.accepted[lane as usize] = false;
+            self.queue.push_back(lane);
+            self.longest_queue = self.longest_queue.max(self.queue.len());
+        }
+
+        fn round(&mut self) -> Vec<u32> {
+            for _ in 0..self.accepts.min(self.queue.len()) {
+                let lane = self.queue.pop_front().unwrap();
+                self.accepted[lane as usize] = true;
+            }
+            let lanes = 0..u32::try_from(self.asked.len()).unwrap();
+            let served = |&lane: &u32| self.accepted[lane as usize] && self.asked[lane as usize];
+            let answered: Vec<u32> = lanes.filter(served).collect();
+            answered.iter().for_each(|&lane| self.asked[lane as usize] = false);
+            answered
+        }
+    }
+
+    /// How often each of the clients had its turn, and the longest listen queue.
+    fn simulated(clients: usize, accepts: usize, requests: usize) -> (Vec<usize>, usize) {
+        let mut turns = Turns::new(clients, clients, 1);
+        let mut server = Server {
+            accepts,
+            queue: VecDeque::new(),
+            longest_queue: 0,
+            accepted: vec![false; clients],
+            asked: vec![false; clients],
+        };
+        let mut had = vec![0; clients];
+        for lane in 0..u32::try_from(clients).unwrap() {
+            if turns.connect_ahead() {
+                server.connect(&mut turns, lane);
+                // As while connections are made: the server keeps up.
+                server.round();
+                turns.answered(lane as usize);
+            }
+            turns.wait(lane);
+        }
+        let (mut asking, mut answered) = (0, 0);
+        for _ in 0..1_000_000 {
+            if answered >= requests {
+                return (had, server.longest_queue);
+            }
+            while let Some(lane) = turns.next(asking) {
+                if !turns.connect_ahead() {
+                    server.connect(&mut turns, lane);
+                }
+                had[lane as usize] += 1;
+                server.asked[lane as usize] = true;
+                asking += 1;
+            }
+            assert!(asking <= ASKING_MAX);
+            for lane in server.round() {
+                asking -= 1;
+                answered += 1;
+                turns.answered(lane as usize);
+                if turns.connect_ahead() {
+                    server.connect(&mut turns, lane);
+                }
+                turns.wait(lane);
+            }
+        }
+        panic!("after {answered} replies nobody had a turn any more");
+    }
+
+    #[test]
+    fn the_listen_queue_is_never_overrun_and_nobody_is_left_out() {
+        for clients in [50, 240, 241, 1000, 8000] {
+            for accepts in [1, 10, 1000] {
+                let (had, queue) = simulated(clients, accepts, 5 * clients);
+                assert!(queue <= LISTEN_QUEUE, "{clients} clients, {accepts} accepts: {queue}");
+                let least = had.iter().min().unwrap();
+                assert!(*least >= 2, "{clients} clients, {accepts} accepts: {least} turns");
+            }
+        }
+    }
+
+    #[test]
+    fn threads_share_what_is_allowed() {
+        let mut turns = Turns::new(500, 2000, 4);
+        (0..500).for_each(|lane| turns.wait(lane));
+        let mut asking = 0;
+        while turns.next(asking).is_some() {
+            asking += 1;
+        }
+        assert_eq!(asking, ASKING_MAX / 4);
+    }
+}

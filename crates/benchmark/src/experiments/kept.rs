@@ -1,0 +1,138 @@
+//! What data take in the server's process, in the layouts that Brisk promises figures for.
+
+use super::finding::{Figure, Row};
+use super::stage::{Filler, Stage};
+
+/// Elements that are sent with one command.
+const AT_ONCE: u64 = 100;
+
+/// Many keys of so many elements each.
+struct Kept {
+    what: &'static str,
+    keys: u64,
+    /// In a short run. Below some MiB the pages of the allocator would be measured.
+    keys_short: u64,
+    elements: u64,
+    /// The command and the beginning of the key.
+    command: (&'static str, &'static str),
+    /// The words of an element.
+    words: fn(u64) -> Vec<String>,
+    /// What is allowed.
+    at_most: &'static str,
+}
+
+const KEPT: &[Kept] = &[
+    Kept {
+        what: "keys of 16 bytes with values of 8",
+        keys: 10_000_000,
+        keys_short: 4_000_000,
+        elements: 1,
+        command: ("SET", "key:"),
+        words: |_| vec!["xxxxxxxx".to_owned()],
+        at_most: "at most 50 bytes",
+    },
+    Kept {
+        what: "hashes of 100 fields",
+        keys: 10_000,
+        keys_short: 10_000,
+        elements: 100,
+        command: ("HSET", "h:"),
+        words: |i| vec![format!("field:{i}"), format!("v{i}")],
+        at_most: "1.00",
+    },
+    Kept {
+        what: "hashes of 1,000 fields",
+        keys: 1000,
+        keys_short: 1000,
+        elements: 1000,
+        command: ("HSET", "h:"),
+        words: |i| vec![format!("field:{i}"), format!("v{i}")],
+        at_most: "0.60",
+    },
+    Kept {
+        what: "sorted sets of 1,000 members",
+        keys: 1000,
+        keys_short: 1000,
+        elements: 1000,
+        command: ("ZADD", "z:"),
+        words: |i| vec![(i * 7919 % 1009).to_string(), format!("member:{i:03}")],
+        at_most: "at most 45 bytes",
+    },
+    Kept {
+        what: "sets of 1,000 strings",
+        keys: 1000,
+        keys_short: 1000,
+        elements: 1000,
+        command: ("SADD", "s:"),
+        words: |i| vec![format!("member:{i:03}")],
+        at_most: "0.60",
+    },
+    Kept {
+        what: "lists of 1,000 small numbers",
+        keys: 1000,
+        keys_short: 1000,
+        elements: 1000,
+        command: ("RPUSH", "l:"),
+        words: |i| vec![i.to_string()],
+        at_most: "1.00",
+    },
+];
+
+/// Growth of the process per element, each on a server of its own.
+pub(super) fn rows(stage: &mut Stage<'_>) -> Result<Vec<Row>, String> {
+    let mut rows = Vec::new();
+    for kept in KEPT {
+        rows.extend(stage.alone(&[], |subject, size, _| {
+            let keys = size.pick(kept.keys_short, kept.keys);
+            let rss = || subject.usage().map(|usage| usage.rss_bytes);
+            let before = rss();
+            kept.fill(&mut Filler::new(subject)?, keys)?;
+            let bytes = rss().zip(before).map(|(after, before)| {
+                after.saturating_sub(before) as f64 / (keys * kept.elements) as f64
+            });
+            Ok(vec![Figure::less(
+                format!("memory: {} ({})", kept.what, kept.at_most),
+                "bytes",
+                bytes,
+            )])
+        })?);
+    }
+    Ok(rows)
+}
+
+impl Kept {
+    fn fill(&self, filler: &mut Filler, keys: u64) -> Result<(), String> {
+        for key in 0..keys {
+            for first in (0..self.elements).step_by(AT_ONCE as usize) {
+                let mut words = vec![self.command.0.to_owned(), self.key(key)];
+                let these = first..(first + AT_ONCE).min(self.elements);
+                words.extend(these.flat_map(|i| (self.words)(i)));
+                filler.add(&words)?;
+            }
+        }
+        filler.flush()
+    }
+
+    /// Of 16 bytes where keys are what is measured.
+    fn key(&self, key: u64) -> String {
+        let (_, start) = self.command;
+        if self.elements == 1 { format!("{start}{key:012}") } else { format!("{start}{key}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_and_values_have_the_sizes_that_are_promised() {
+        let strings = &KEPT[0];
+        assert_eq!((strings.key(9_999_999).len(), (strings.words)(0)[0].len()), (16, 8));
+        for kept in KEPT {
+            let all: std::collections::BTreeSet<String> =
+                (0..kept.elements).filter_map(|i| (kept.words)(i).into_iter().next()).collect();
+            // Fields, scores and members: none is written twice.
+            assert_eq!(all.len() as u64, kept.elements, "{}", kept.what);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Bars as SVG: figures of servers beside each other, and the article's.
+
+use super::escaped;
+use super::plot::{WIDTH, colour, figure_of};
+use crate::compare::ServerInfo;
+use crate::experiments::finding::{Better, Row};
+use crate::experiments::render::figure;
+
+const BAR_HEIGHT: f64 = 15.0;
+/// Between groups.
+const GAP: f64 = 9.0;
+/// Room for a figure beside its bar.
+const FIGURE_WIDTH: f64 = 64.0;
+const LETTER_WIDTH: f64 = 7.0;
+/// Longer labels stand above their bars.
+const LABEL_LETTERS: usize = 28;
+/// Room for a label above its bars.
+const LABEL_HEIGHT: f64 = 16.0;
+/// What is longer than the plot is wide is cut.
+const LETTERS_MAX: usize = 70;
+/// Figures further apart than this cannot be read beside each other: their ratios are drawn.
+const SPREAD_MAX: f64 = 200.0;
+
+/// Bars that belong together.
+struct Group {
+    label: String,
+    /// Their colours and lengths.
+    bars: Vec<(Option<usize>, f64)>,
+}
+
+/// Horizontal bars: for each label one bar per server.
+pub(super) fn bars(
+    title: &str,
+    unit: &str,
+    names: &[String],
+    groups: &[(String, Vec<Option<f64>>)],
+) -> String {
+    let groups: Vec<Group> = groups
+        .iter()
+        .map(|(label, values)| {
+            let values = values.iter().enumerate();
+            let bars = values.filter_map(|(server, value)| Some((Some(server), (*value)?)));
+            Group { label: label.clone(), bars: bars.collect() }
+        })
+        .collect();
+    let legend: Vec<(Option<usize>, &str)> =
+        names.iter().enumerate().map(|(server, name)| (Some(server), name.as_str())).collect();
+    drawn(&format!("{title}, {unit}"), &legend, &groups)
+}
+
+/// A plot for each unit of these rows.
+pub(super) fn of_rows(rows: &[Row], servers: &[ServerInfo]) -> String {
+    let mut units: Vec<&str> = Vec::new();
+    for row in rows {
+        if !units.contains(&row.unit.as_str()) {
+            units.push(&row.unit);
+        }
+    }
+    let of_unit = |unit: &&str| {
+        let rows: Vec<&Row> = rows.iter().filter(|row| row.unit == *unit).collect();
+        of_one_unit(unit, &rows, servers)
+    };
+    units.iter().map(of_unit).collect()
+}
+
+fn of_one_unit(unit: &str, rows: &[&Row], servers: &[ServerInfo]) -> String {
+    let better = match rows.first().map(|row| row.better) {
+        Some(first) if rows.iter().all(|row| row.better == first) => match first {
+            Better::More => " (more is better)",
+            Better::Less => " (less is better)",
+            Better::Neither => "",
+        },
+        _ => "",
+    };
+    let values = || rows.iter().flat_map(|row| row.values.iter().flatten()).filter(|v| **v > 0.0);
+    let least = values().copied().fold(f64::INFINITY, f64::min);
+    let most = values().copied().fold(0.0, f64::max);
+    if rows.len() > 2 && most > least * SPREAD_MAX && servers.len() > 1 {
+        let groups = rows.iter().map(|row| Group {
+            label: row.what.clone(),
+            bars: (1..servers.len()).filter_map(|i| Some((Some(i), row.ratio(i)?))).collect(),
+        });
+        let legend: Vec<(Option<usize>, &str)> = servers
+            .iter()
+            .enumerate()
+            .skip(1)
+            .map(|(i, one)| (Some(i), one.name.as_str()))
+            .collect();
+        let title = format!("{unit}, {} = 1{better}", servers[0].name);
+        return drawn(&title, &legend, &groups.collect::<Vec<_>>());
+    }
+    let groups = rows.iter().map(|row| {
+        let values = row.values.iter().enumerate();
+        let bars = values.filter_map(|(server, value)| Some((Some(server), (*value)?)));
+        let article = row.article.map(|value| (None, value));
+        Group { label: row.what.clone(), bars: bars.chain(article).collect() }
+    });
+    let mut legend: Vec<(Option<usize>, &str)> =
+        servers.iter().enumerate().map(|(i, one)| (Some(i), one.name.as_str())).collect();
+    if rows.iter().any(|row| row.article.is_some()) {
+        legend.push((None, "article"));
+    }
+    drawn(&format!("{unit}{better}"), &legend, &groups.collect::<Vec<_>>())
+}
+
+fn drawn(title: &str, legend: &[(Option<usize>, &str)], groups: &[Group]) -> String {
+    let all = groups.iter().flat_map(|group| group.bars.iter().map(|&(_, value)| value));
+    let max = all.fold(0.0, f64::max);
+    if max <= 0.0 {
+        return String::new();
+    }
+    let longest = groups.iter().map(|group| group.label.chars().count()).max().unwrap_or(0);
+    let above = longest > LABEL_LETTERS;
+    let left = if above { 0.0 } else { longest as f64 * LETTER_WIDTH + 12.0 };
+    let width = WIDTH - left - FIGURE_WIDTH;
+    let (mut svg, mut y) = (String::new(), 8.0);
+    for group in groups {
+        let label = &group.label;
+        if above {
+            svg +=
+                &format!("<text x=\"0\" y=\"{:.1}\">{}</text>\n", y + 11.0, escaped(&cut(label)));
+            y += LABEL_HEIGHT;
+        } else {
+            svg += &format!(
+                "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>\n",
+                left - 8.0,
+                y + group.bars.len() as f64 * BAR_HEIGHT / 2.0 + 3.0,
+                escaped(label)
+            );
+        }
+        for &(server, value) in &group.bars {
+            let long = (value / max * width).max(1.0);
+            svg += &format!(
+                "<rect class=\"f{}\" x=\"{left:.1}\" y=\"{y:.1}\" width=\"{long:.1}\" \
+                 height=\"{:.1}\" rx=\"2\"/><text class=\"value\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
+                colour(server),
+                BAR_HEIGHT - 3.0,
+                left + long + 6.0,
+                y + 10.5,
+                figure(value)
+            );
+            y += BAR_HEIGHT;
+        }
+        y += GAP;
+    }
+    let entry = |&(server, name): &(Option<usize>, &str)| {
+        let colour = colour(server);
+        format!("<span><i class=\"swatch b{colour}\"></i>{}</span>", escaped(name))
+    };
+    let legend: String = legend.iter().map(entry).collect();
+    figure_of(title, &format!("<div class=\"legend\">{legend}</div>\n"), y, &svg)
+}
+
+fn cut(label: &str) -> String {
+    if label.chars().count() <= LETTERS_MAX {
+        return label.to_owned();
+    }
+    label.chars().take(LETTERS_MAX - 1).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(what: &str, unit: &str, article: Option<f64>, values: [f64; 2]) -> Row {
+        let values = values.map(Some).to_vec();
+        let (what, unit) = (what.to_owned(), unit.to_owned());
+        Row { what, unit, better: Better::Less, article, values }
+    }
+
+    fn servers() -> Vec<ServerInfo> {
+        let server = |name: &str| ServerInfo {
+            name: name.to_owned(),
+            place: String::new(),
+            version: None,
+            local: true,
+        };
+        vec![server("peer"), server("ours")]
+    }
+
+    #[test]
+    fn each_unit_has_a_plot_with_the_articles_figure_in_it() {
+        let rows = [row("a", "ms", Some(7.0), [1.0, 2.0]), row("b", "us", None, [3.0, 4.0])];
+        let svg = of_rows(&rows, &servers());
+        assert_eq!(svg.matches("<svg").count(), 2);
+        assert_eq!(svg.matches("<rect").count(), 5);
+        assert_eq!(svg.matches(">article</span>").count(), 1);
+        for value in [1.0, 2.0, 3.0, 4.0, 7.0] {
+            assert!(svg.contains(&format!(">{}</text>", figure(value))), "{value}");
+        }
+    }
+
+    #[test]
+    fn figures_far_apart_are_shown_as_ratios() {
+        let rows = [
+            row("a", "us", None, [0.1, 0.05]),
+            row("b", "us", None, [1.0, 3.0]),
+            row("c", "us", None, [100.0, 25.0]),
+        ];
+        let svg = of_rows(&rows, &servers());
+        assert!(svg.contains("us, peer = 1 (less is better)"), "{svg}");
+        for ratio in [0.5, 3.0, 0.25] {
+            assert!(svg.contains(&format!(">{}</text>", figure(ratio))), "{ratio}");
+        }
+    }
+
+    #[test]
+    fn long_labels_do_not_leave_the_plot() {
+        let svg = of_rows(&[row(&"x".repeat(90), "ms", None, [1.0, 2.0])], &servers());
+        assert!(svg.contains("…</text>") && !svg.contains(&"x".repeat(LETTERS_MAX)));
+        assert_eq!(bars("", "", &[], &[]), "");
+    }
+}
