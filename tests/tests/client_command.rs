@@ -348,6 +348,12 @@ fn no_touch_leaves_access_clocks_alone_but_for_touch() {
         assert_eq!(quiet.cmd("OBJECT FREQ k").integer(), fresh + 1);
         assert_reply!(quiet, "TOUCH k", "(integer) 1");
         assert_eq!(quiet.cmd("OBJECT FREQ k").integer(), fresh + 2);
+        // However late a slow script reads.
+        loud.cmd("CONFIG SET busy-reply-threshold 1");
+        let slow = "local began = os.clock() while os.clock() - began < 0.1 do end \
+                    return redis.call('GET', KEYS[1])";
+        assert_reply!(quiet, &format!("EVAL \"{slow}\" 1 k"), "\"v\"");
+        assert_eq!(quiet.cmd("OBJECT FREQ k").integer(), fresh + 2);
         let replies = quiet.pipeline(&["CLIENT NO-TOUCH off", "GET k", "OBJECT FREQ k"]);
         assert_eq!(replies[2].integer(), fresh + 3);
     });

@@ -73,7 +73,7 @@ pub(crate) fn host_table(lua: &Lua, state: &Rc<State>, version: &Version) -> Res
     let random_state = Rc::clone(state);
     host.raw_set(
         "random",
-        lua.create_function(move |_, args: MultiValue| random(&random_state, &args))?,
+        lua.create_function(move |lua, args: MultiValue| random(lua, &random_state, &args))?,
     )?;
     let seed_state = Rc::clone(state);
     host.raw_set(
@@ -140,16 +140,19 @@ fn collect(words: &mut Words, args: &MultiValue) -> std::result::Result<(), &'st
     for arg in args {
         match arg {
             Value::String(text) => words.push(&text.as_bytes()),
-            Value::Integer(number) => words.push(itoa::Buffer::new().format(*number).as_bytes()),
-            Value::Number(number) => {
-                let mut text = Vec::with_capacity(24);
-                encode::double_text(&mut text, *number);
-                words.push(&text);
-            }
+            Value::Integer(number) => push_number(words, *number as f64),
+            Value::Number(number) => push_number(words, *number),
             _ => return Err(NOT_WORDS),
         }
     }
     Ok(())
+}
+
+/// Adds a number as Redis passes it on, which is not how a script writes it.
+fn push_number(words: &mut Words, number: f64) {
+    let begin = words.bytes.len();
+    encode::double_text(&mut words.bytes, number);
+    words.spans.push(begin, words.bytes.len() - begin);
 }
 
 /// An error that `redis.call` raises.
@@ -309,30 +312,32 @@ fn acl_check_cmd(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     }
 }
 
-/// `math.random` with none, one or two bounds.
-fn random(state: &State, args: &MultiValue) -> Result<f64> {
+/// `math.random` with none, one or two bounds; the second result says what is wrong with them.
+fn random(lua: &Lua, state: &State, args: &MultiValue) -> Result<(f64, Option<String>)> {
     let mut random = state.random.get();
     let fraction = random.fraction();
     state.random.set(random);
-    let bound = |at: usize| match args.get(at) {
-        Some(Value::Integer(number)) => Ok(*number as f64),
-        Some(Value::Number(number)) => Ok(number.floor()),
-        _ => {
-            let text = format!("bad argument #{} to 'random' (number expected)", at + 1);
-            Err(mlua::Error::runtime(text))
-        }
-    };
-    let (low, high) = match args.len() {
-        0 => return Ok(fraction),
-        1 => (1.0, bound(0)?),
-        2 => (bound(0)?, bound(1)?),
-        _ => return Err(mlua::Error::runtime("wrong number of arguments")),
-    };
+    if args.is_empty() {
+        return Ok((fraction, None));
+    }
+    if args.len() > 2 {
+        return Ok((0.0, Some("wrong number of arguments".to_owned())));
+    }
+    let mut bounds = [1.0; 2];
+    for (at, arg) in args.iter().enumerate() {
+        let Some(bound) = lua.coerce_number(arg.clone())? else {
+            let got = crate::libraries::type_name(arg);
+            let text = format!("bad argument #{} to 'random' (number expected, got {got})", at + 1);
+            return Ok((0.0, Some(text)));
+        };
+        bounds[2 - args.len() + at] = bound.trunc();
+    }
+    let [low, high] = bounds;
     if low > high {
         let text = format!("bad argument #{} to 'random' (interval is empty)", args.len());
-        return Err(mlua::Error::runtime(text));
+        return Ok((0.0, Some(text)));
     }
-    Ok((fraction * (high - low + 1.0)).floor() + low)
+    Ok(((fraction * (high - low + 1.0)).floor() + low, None))
 }
 
 /// Compiles source text; never bytecode, which is not verified.

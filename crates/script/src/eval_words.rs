@@ -24,6 +24,33 @@ pub(crate) fn table_of<'a>(lua: &Lua, words: impl Iterator<Item = &'a [u8]>) -> 
     lua.create_sequence_from(words.map(handed))
 }
 
+/// Whether a script's text may assign to KEYS or ARGV by these names, which is an error in Redis, where
+/// they are globals. Never no for a text that does.
+pub(crate) fn may_assign(source: &[u8]) -> bool {
+    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let mut at = 0;
+    while at < source.len() {
+        let len = source[at..].iter().take_while(|byte| is_word(byte)).count();
+        let (word, behind) = source[at..].split_at(len);
+        let (before, behind) = (source[..at].trim_ascii_end(), behind.trim_ascii_start());
+        if matches!(word, b"KEYS" | b"ARGV") {
+            let assigns = match behind {
+                [b'=', b'=', ..] => false,
+                [b',', ..] if matches!(before, [.., b'#' | b'(' | b'{']) => false,
+                // One of several; a comment may hide more; Luau has operators that assign.
+                [b'=' | b',', ..] | [b'-', b'-', ..] | [b'.', b'.', b'=', ..] => true,
+                [b'+' | b'-' | b'*' | b'/' | b'%' | b'^', b'=' | b'/', ..] => true,
+                _ => before.ends_with(b"function"),
+            };
+            if assigns {
+                return true;
+            }
+        }
+        at += len.max(1);
+    }
+    false
+}
+
 /// The two tables.
 pub(crate) struct EvalWords {
     /// Makes the prelude use two new ones, and gives them.
@@ -71,4 +98,39 @@ fn fill<'a>(table: &Table, words: impl Iterator<Item = &'a [u8]>) -> Result<()> 
         table.raw_set(at + 1, handed(word))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_assign;
+
+    #[test]
+    fn assignments_to_keys_and_argv_are_seen() {
+        for source in [
+            "KEYS = {}",
+            "ARGV={'x'}",
+            "local x KEYS, x = {}, 1",
+            "x, ARGV\n=\n1, {}",
+            "KEYS --[[ ]] = {}",
+            "function KEYS() end",
+            "KEYS ..= 'x'",
+            "ARGV -= 1",
+        ] {
+            assert!(may_assign(source.as_bytes()), "{source}");
+        }
+        for source in [
+            "return KEYS",
+            "KEYS[1] = ARGV[1]",
+            "if KEYS == nil then end",
+            "return {#KEYS, ARGV[1]}",
+            "KEYS[#KEYS + 1] = 'x'",
+            "MY_KEYS = 1",
+            "KEYS2 = 1",
+            "return ARGV[1] .. KEYS[1], ARGV[1] - 1",
+            "return redis.call('GET', KEYS[1])",
+            "for _, key in ipairs(KEYS) do end",
+        ] {
+            assert!(!may_assign(source.as_bytes()), "{source}");
+        }
+    }
 }

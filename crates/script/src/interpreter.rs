@@ -7,7 +7,7 @@
 
 use crate::api;
 use crate::brief;
-use crate::eval_words::{EvalWords, table_of};
+use crate::eval_words::{self, EvalWords, table_of};
 use crate::header::ScriptFlags;
 use crate::host::{Host, Pace, Words};
 use crate::libraries;
@@ -32,6 +32,9 @@ const ERROR_BYTES_MAX: usize = 4096;
 
 /// What stands before each script of EVAL.
 const PARAMETERS: &[u8] = b"local KEYS,ARGV=... ";
+/// The same for scripts that may assign to them. The compiler learns that they are not constant: else
+/// it would look them up once and for all.
+const GLOBALS: &[u8] = b"if false then KEYS,ARGV=nil end ";
 const PRELUDE: &str = include_str!("prelude.luau");
 
 /// What scripts can learn about the server.
@@ -219,7 +222,8 @@ impl Interpreter {
     }
 
     /// Compiles a script whose header of `header_len` bytes is left out. KEYS and ARGV are its
-    /// parameters, which costs less than looking them up; they are globals as well.
+    /// parameters, which costs less than looking them up; they are globals as well, and nothing else
+    /// for a text that may assign to them.
     ///
     /// # Errors
     /// The text of the compiler, with the line.
@@ -236,13 +240,17 @@ impl Interpreter {
         // An error is what a script gets for a name without a meaning.
         let is_global =
             |name: &[u8]| globals.get(BString::from(name)).is_ok_and(|v: Value| !v.is_nil());
-        let is_brief = brief::is_brief(text, is_global);
-        let source = [PARAMETERS, text].concat();
+        let (parameters, is_brief) = if eval_words::may_assign(text) {
+            (GLOBALS, false)
+        } else {
+            (PARAMETERS, brief::is_brief(text, is_global))
+        };
+        let source = [parameters, text].concat();
         let mut function = self.compile_named(source, "@user_script", None)?;
         // In Redis a script has no arguments: `...` is empty.
         if text.windows(3).any(|word| word == b"...") {
             let source =
-                [PARAMETERS, b"return (function(...) ".as_slice(), text, b"\nend)()".as_slice()]
+                [parameters, b"return (function(...) ".as_slice(), text, b"\nend)()".as_slice()]
                     .concat();
             function = self.compile_named(source, "@user_script", None).unwrap_or(function);
         }

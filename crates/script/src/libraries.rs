@@ -26,6 +26,7 @@ pub mod structs;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use call::type_name;
 pub use number::format_number;
 
 /// The longest string a library makes: that of a Redis string. Tables can contain others many

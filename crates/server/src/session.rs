@@ -193,6 +193,7 @@ impl Session {
             authenticated: session.authenticated,
             user: Arc::clone(&session.user),
             restricted: session.restricted,
+            no_touch: session.no_touch,
             ..Session::new(Arc::clone(&session.record), &session.account)
         }
     }

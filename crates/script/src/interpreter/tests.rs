@@ -375,6 +375,23 @@ fn words_and_answers_of_any_bytes_arrive() {
 }
 
 #[test]
+fn each_run_of_a_script_with_global_words_finds_its_own() {
+    let mut bench = bench();
+    // It may assign, as far as its text shows.
+    let source = b"return {select('#', KEYS, ARGV), KEYS[1], #ARGV}";
+    let script = bench.machine.compile(source, 0).unwrap();
+    for run in 0..100 {
+        let (key, mut out) = (run.to_string(), Vec::new());
+        let keys = std::iter::once(key.as_bytes());
+        let argv = std::iter::empty();
+        let ended = bench.machine.run(&script, true, keys, argv, Protocol::Resp2, &mut out);
+        assert_eq!(ended, Ended::Replied);
+        let expected = format!("*3\r\n:2\r\n${}\r\n{key}\r\n:0\r\n", key.len());
+        assert_eq!(String::from_utf8_lossy(&out), expected);
+    }
+}
+
+#[test]
 fn recursion_is_bounded() {
     let mut bench = bench();
     let reply = bench.reply("local function f() return 1 + f() end return f()");

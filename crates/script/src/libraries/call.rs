@@ -77,7 +77,7 @@ pub(super) fn string(lua: &Lua, bytes: &[u8]) -> Outcome {
 }
 
 /// The type's name as Lua writes it.
-pub(super) fn type_name(value: &Value) -> &'static str {
+pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Integer(_) | Value::Number(_) => "number",
         Value::LightUserData(_) | Value::Error(_) | Value::Other(_) => "userdata",

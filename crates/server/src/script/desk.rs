@@ -307,6 +307,8 @@ pub struct Parked {
     pub(super) aside: Aside,
     /// What its commands see as their session; the client may be gone.
     pub(super) session: Box<Session>,
+    /// What its commands read is remembered for the client, which tracks.
+    pub(super) remembers: bool,
     pub(super) row: &'static Row,
     pub(super) name: Vec<u8>,
     pub(super) protocol: Protocol,

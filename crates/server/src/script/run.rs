@@ -317,6 +317,7 @@ impl Core {
             began_us: self.unit_began_us.take(),
             aside,
             session: own,
+            remembers: self.remembers(),
             row,
             name: target.name.to_vec(),
             protocol: session.protocol,
@@ -337,7 +338,7 @@ impl Core {
         self.unit = Some(parked.unit.take()?);
         self.slow = parked.slow.take();
         (self.roving, self.unit_began_us) = (parked.roving, parked.began_us);
-        self.act_for(&parked.session);
+        self.act_again_for(&parked.session, parked.remembers);
         let desk = &machine.desk;
         desk.begin_slice();
         let begin = self.last_ticks;
@@ -420,7 +421,8 @@ impl Core {
         execution.ns += parked.ns;
         let begin = self.last_ticks;
         let session = client.unwrap_or(&mut parked.session);
-        self.act_for(session);
+        // CLIENT CACHING counts for all of the transaction, and was forgotten when it was put aside.
+        self.act_again_for(session, parked.remembers);
         let done = self.go_on_executing(session, execution);
         self.act_for_nobody();
         let aside = std::mem::take(&mut parked.aside);

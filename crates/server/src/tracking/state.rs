@@ -124,6 +124,19 @@ impl Core {
         }
     }
 
+    /// Commands of a session run again, whose tracking it was decided about before: `remembers` is
+    /// what [`Core::remembers`] said then.
+    pub fn act_again_for(&self, session: &Session, remembers: bool) {
+        self.act_for(session);
+        self.env.reader.set(Reader::new(self.id, session.id()));
+        self.env.arm(Armed::REMEMBER, remembers);
+    }
+
+    /// Whether what the present session's commands read is remembered.
+    pub fn remembers(&self) -> bool {
+        self.env.armed.get().contains(Armed::REMEMBER)
+    }
+
     /// No session's commands run.
     #[inline]
     pub fn act_for_nobody(&self) {

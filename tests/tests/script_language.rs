@@ -1,0 +1,65 @@
+//! The language of scripts beside Lua 5.1: numbers as text, KEYS and ARGV, the standard functions, and
+//! what is not there. `tests/data/script-language.txt` has scripts with the replies of a real Redis,
+//! which can be asked itself (`BRISK_TEST_SUBJECT=redis`).
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::server::{subject_is_redis, workspace_root};
+use brisk_testkit::{Conn, Launch};
+use std::fs;
+
+/// Differences told before the test ends.
+const TOLD_MAX: usize = 40;
+
+/// A script, and what it answers.
+struct Case {
+    script: String,
+    redis: String,
+    /// Where this is another one, which is wrong but accepted.
+    brisk: Option<String>,
+}
+
+/// A script stands in one line, a reply of Redis behind `= `, another one of Brisk behind `! `.
+fn cases() -> Vec<Case> {
+    let text = fs::read_to_string(workspace_root().join("tests/data/script-language.txt")).unwrap();
+    let mut cases: Vec<Case> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with("# ")) {
+        let last = cases.last_mut();
+        if let Some(reply) = line.strip_prefix("= ") {
+            last.unwrap().redis = reply.to_owned();
+        } else if let Some(reply) = line.strip_prefix("! ") {
+            last.unwrap().brisk = Some(reply.to_owned());
+        } else {
+            cases.push(Case { script: line.to_owned(), redis: String::new(), brisk: None });
+        }
+    }
+    cases
+}
+
+/// The reply in one line, without the name of the script.
+fn answer(conn: &mut Conn, script: &str) -> String {
+    conn.cmd("FLUSHALL");
+    let reply = conn.call(&["EVAL", script, "2", "k1", "k2", "a1", "a2", "a3"]).to_string();
+    let reply = reply.replace('\n', " | ");
+    match reply.split_once(" script: ") {
+        Some((text, place)) => format!("{text}{}", place.trim_start_matches(char::is_alphanumeric)),
+        None => reply,
+    }
+}
+
+#[test]
+fn scripts_give_what_lua_5_1_gives() {
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    let cases = cases();
+    assert!(cases.len() > 300, "only {} scripts", cases.len());
+    let mut differences = Vec::new();
+    for Case { script, redis, brisk } in &cases {
+        let expected = brisk.as_ref().filter(|_| !subject_is_redis()).unwrap_or(redis);
+        let given = answer(&mut conn, script);
+        if given != *expected {
+            differences.push(format!("{script}\n= {given}\n  not {expected}"));
+        }
+    }
+    let told = differences.iter().take(TOLD_MAX).cloned().collect::<Vec<_>>().join("\n");
+    assert!(differences.is_empty(), "{} differences:\n{told}", differences.len());
+}
