@@ -89,10 +89,6 @@ impl Core {
                     self.tell_monitors(session, row, &args);
                 }
                 self.leave_long(session, row);
-                // FLUSHALL has changed keys that others wait for.
-                if self.env.has_ready() {
-                    self.serve_waiters();
-                }
                 return Flow::Elsewhere;
             }
             Ok(outcome) => {

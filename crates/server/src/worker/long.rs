@@ -21,6 +21,10 @@ impl Core {
         self.note_last(session, row);
         let asker = Asker { record: Arc::clone(&session.record), row, ns };
         self.send_long(Box::new(Job { asker, long }));
+        // FLUSHALL has changed keys that others wait for.
+        if self.env.has_ready() {
+            self.serve_waiters();
+        }
     }
 
     fn send_long(&self, job: Box<Job>) {
