@@ -76,7 +76,8 @@ impl Text {
         self.push_number(fraction);
     }
 
-    #[inline]
+    // Always, so that the length of the name is known to the copy.
+    #[inline(always)]
     pub(super) fn number(&mut self, name: &str, value: u64) {
         self.0.push_str(name);
         // Most figures of most servers have one digit: such a line is two copies of known length.
