@@ -96,6 +96,22 @@ fn flushing_answers_when_the_memory_is_back() {
 }
 
 #[test]
+fn who_ends_the_stream_behind_a_long_command_is_answered_to_the_end() {
+    each_backend(Launch::subject, |server| {
+        let mut conn = server.connect();
+        for long in ["SORT big ALPHA LIMIT 0 1", "SUNIONSTORE to big other", "FLUSHALL"] {
+            build(&mut conn, "SADD", "big");
+            let mut client = server.connect();
+            client.send_raw(format!("{long}\r\nSET after {{}}\r\nPING\r\n").as_bytes());
+            client.finish_sending();
+            let replies = String::from_utf8(client.read_to_end()).unwrap();
+            assert!(replies.ends_with("+OK\r\n+PONG\r\n"), "{long}: {replies:?}");
+            assert_reply!(conn, "GETDEL after", "\"{}\"");
+        }
+    });
+}
+
+#[test]
 fn a_reply_that_is_read_late_shows_the_value_as_it_was() {
     each_config(|server| {
         let [mut late, mut other] = server.connections();

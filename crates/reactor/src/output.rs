@@ -10,9 +10,9 @@
 //!
 //! Copied bytes lie in one `Vec`, so appending a small reply is a plain `extend_from_slice`, and a
 //! slow reader of small messages costs no allocation per message. Shared segments are referred to,
-//! not copied; each stands before the byte `at`. When the `Vec` is full at [`CHUNK_BYTES`] or more,
+//! not copied; each stands before the byte `at`. When the `Vec` would grow beyond [`CHUNK_BYTES`],
 //! it becomes a shared segment itself and a new one begins: what is queued for a client that does
-//! not read is never copied to grow, and is given back piece by piece as it is sent.
+//! not read is not copied again to grow, and is given back piece by piece as it is sent.
 //!
 //! Invariants (`check` verifies each)
 //!  1. `sent <= bytes.len()`, and the `at`s ascend (equal ones allowed) between `sent` and
@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// copying 2 KiB.
 pub const SHARED_BYTES_MIN: usize = 2048;
 
-/// Copied bytes from which on a full buffer is not grown, but followed by another.
+/// Beyond so many copied bytes a buffer does not grow, but is followed by another.
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// Bytes owned elsewhere that can be sent without a copy. They must not change while shared, which
@@ -142,34 +142,46 @@ impl Output {
     /// Copies `bytes` to the end.
     #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
-        let room = self.bytes.capacity() - self.bytes.len();
-        if room < bytes.len() && self.bytes.len() >= CHUNK_BYTES {
-            self.begin_chunk(bytes.len());
+        if self.bytes.capacity() - self.bytes.len() < bytes.len() {
+            self.grow(bytes.len());
         }
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Makes segments of all copied bytes and begins with an empty buffer. O(segments)
+    /// Before so many bytes are appended that do not fit.
     #[cold]
+    fn grow(&mut self, more: usize) {
+        let len = self.bytes.len();
+        if len < CHUNK_BYTES / 2 {
+            // Doubles, to a chunk at most.
+        } else if len + more > CHUNK_BYTES {
+            self.begin_chunk(more);
+        } else {
+            self.bytes.reserve_exact(CHUNK_BYTES - len);
+        }
+    }
+
+    /// Makes segments of all copied bytes and begins with an empty buffer. O(segments shared since the
+    /// last time)
     fn begin_chunk(&mut self, room: usize) {
         let fresh = Vec::with_capacity(room.max(CHUNK_BYTES));
         let chunk = Arc::new(std::mem::replace(&mut self.bytes, fresh));
         let mut start = std::mem::take(&mut self.sent);
-        let mut segments = VecDeque::with_capacity(2 * self.shared.len() + 1);
         let before = |start, end| Placed { at: 0, data: Arc::clone(&chunk).into(), start, end };
-        for placed in self.shared.drain(..) {
+        // Those at 0 stand before all copied bytes, and stay where they are.
+        let settled = self.shared.partition_point(|placed| placed.at == 0);
+        for placed in self.shared.split_off(settled) {
             if start < placed.at {
-                segments.push_back(before(start, placed.at));
+                self.shared.push_back(before(start, placed.at));
                 self.shared_len += placed.at - start;
                 start = placed.at;
             }
-            segments.push_back(Placed { at: 0, ..placed });
+            self.shared.push_back(Placed { at: 0, ..placed });
         }
         if start < chunk.len() {
-            segments.push_back(before(start, chunk.len()));
+            self.shared.push_back(before(start, chunk.len()));
             self.shared_len += chunk.len() - start;
         }
-        self.shared = segments;
     }
 
     /// Appends `range` of `data` without copying it, or copies it if it is shorter than
@@ -384,7 +396,7 @@ mod tests {
             }
             output.check();
             assert_eq!(output.len(), expected.len());
-            assert!(output.capacity() <= 2 * CHUNK_BYTES, "no buffer grows without end");
+            assert!(output.capacity() <= CHUNK_BYTES, "no buffer grows without end");
         }
         assert!(expected.len() > 8 * CHUNK_BYTES, "several chunks were begun");
         assert_eq!(wire(&output), expected);

@@ -25,15 +25,18 @@ pub(crate) fn table_of<'a>(lua: &Lua, words: impl Iterator<Item = &'a [u8]>) -> 
 }
 
 /// Whether a script's text may assign to KEYS or ARGV by these names, which is an error in Redis, where
-/// they are globals. Never no for a text that does.
+/// they are globals. It may be wrong for a text that hides it behind a comment: such a script finds two
+/// tables that it may assign to. O(source)
 pub(crate) fn may_assign(source: &[u8]) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let mut at = 0;
     while at < source.len() {
         let len = source[at..].iter().take_while(|byte| is_word(byte)).count();
         let (word, behind) = source[at..].split_at(len);
-        let (before, behind) = (source[..at].trim_ascii_end(), behind.trim_ascii_start());
         if matches!(word, b"KEYS" | b"ARGV") {
+            // The space before one is behind the one before, so each is looked at twice at most.
+            let before = trim_end(&source[..at]);
+            let behind = trim_start(behind);
             let assigns = match behind {
                 [b'=', b'=', ..] => false,
                 [b',', ..] if matches!(before, [.., b'#' | b'(' | b'{']) => false,
@@ -49,6 +52,21 @@ pub(crate) fn may_assign(source: &[u8]) -> bool {
         at += len.max(1);
     }
     false
+}
+
+/// What Lua skips between words.
+fn is_space(byte: &u8) -> bool {
+    byte.is_ascii_whitespace() || *byte == b'\x0b'
+}
+
+fn trim_start(text: &[u8]) -> &[u8] {
+    let spaces = text.iter().take_while(|byte| is_space(byte)).count();
+    &text[spaces..]
+}
+
+fn trim_end(text: &[u8]) -> &[u8] {
+    let spaces = text.iter().rev().take_while(|byte| is_space(byte)).count();
+    &text[..text.len() - spaces]
 }
 
 /// The two tables.
@@ -108,6 +126,7 @@ mod tests {
     fn assignments_to_keys_and_argv_are_seen() {
         for source in [
             "KEYS = {}",
+            "KEYS\x0b= {}",
             "ARGV={'x'}",
             "local x KEYS, x = {}, 1",
             "x, ARGV\n=\n1, {}",

@@ -50,9 +50,10 @@ pub enum Stall {
 
 impl Stall {
     /// Whether what a session has not executed is given up when its client leaves, as in Redis during
-    /// a pause or a wait; else it is executed first.
+    /// a pause or a wait; else it is executed first. A client that only ends its stream may still read
+    /// the replies.
     pub fn ends_with_the_client(self) -> bool {
-        matches!(self, Stall::Paused | Stall::Waiting | Stall::Elsewhere | Stall::Frozen)
+        matches!(self, Stall::Paused | Stall::Waiting)
     }
 }
 

@@ -412,7 +412,9 @@ impl Worker {
                 close_flushed(io, session);
             }
         } else if session.stall != Stall::None {
-            if !listens_for_the_end(session) {
+            if listens_for_the_end(session) {
+                io.resume_reading(token);
+            } else {
                 io.pause_reading(token);
             }
             unsent = io.unsent(token);

@@ -116,7 +116,7 @@ const FLUSHALL: Command = Command {
     spec: Spec {
         name: "flushall",
         summary: "Removes all keys of all databases.",
-        complexity: "O(N) in the number of slots in use; the keys are freed in the background.",
+        complexity: "O(N) in the number of slots in use; another thread frees the keys.",
         ..FLUSH
     },
     run: flushall,
@@ -127,7 +127,7 @@ const FLUSHDB: Command = Command {
     spec: Spec {
         name: "flushdb",
         summary: "Removes all keys of the selected database.",
-        complexity: "O(N) in the number of slots in use; the keys are freed in the background.",
+        complexity: "O(N) in the number of slots in use; another thread frees the keys.",
         ..FLUSH
     },
     run: flushdb,
