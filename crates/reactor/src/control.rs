@@ -182,8 +182,8 @@ impl Control {
         if timeout == Some(Duration::ZERO) {
             return None;
         }
-        let Counters { accepted, .. } = self.counters;
-        let time = self.pace.before_wait(clock().ns(since), self.counters.news(), accepted)?;
+        let (news, connected) = (self.counters.news(), self.counters.accepted);
+        let time = self.pace.before_wait(clock().ns(since), news, connected)?;
         self.counters.sleeps += 1;
         Some(timeout.map_or(time, |timeout| timeout.min(time)))
     }

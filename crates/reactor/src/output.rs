@@ -148,16 +148,17 @@ impl Output {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Before so many bytes are appended that do not fit.
+    /// Before so many bytes are appended that do not fit: up to half a chunk the buffer doubles by
+    /// itself, then it becomes a whole one, then another begins.
     #[cold]
     fn grow(&mut self, more: usize) {
         let len = self.bytes.len();
-        if len < CHUNK_BYTES / 2 {
-            // Doubles, to a chunk at most.
-        } else if len + more > CHUNK_BYTES {
-            self.begin_chunk(more);
-        } else {
-            self.bytes.reserve_exact(CHUNK_BYTES - len);
+        if len >= CHUNK_BYTES / 2 {
+            if len + more > CHUNK_BYTES {
+                self.begin_chunk(more);
+            } else {
+                self.bytes.reserve_exact(CHUNK_BYTES - len);
+            }
         }
     }
 
