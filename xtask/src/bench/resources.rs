@@ -42,7 +42,7 @@ fn beside(
 }
 
 /// The longest round of the event loop since CONFIG RESETSTAT, in ms, if the server tells.
-fn longest_round_ms(server: &Server) -> Option<f64> {
+pub(super) fn longest_round_ms(server: &Server) -> Option<f64> {
     let debug = server.connect().cmd("INFO debug").text();
     let us = debug.split("eventloop_duration_max:").nth(1)?.lines().next()?;
     Some(us.parse::<f64>().ok()? / 1000.0)
