@@ -131,7 +131,7 @@ pub struct Env {
     /// The client whose commands run; 0 if none.
     pub client: Cell<u64>,
     /// The same as a reader, for [`Armed::REMEMBER`].
-    pub reader: Cell<Reader>,
+    pub reader: Cell<Option<Reader>>,
     /// A script runs the commands.
     pub in_script: Cell<bool>,
     /// The dataset is to stay as it is: expired keys are hidden from commands rather than removed.

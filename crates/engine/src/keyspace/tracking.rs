@@ -12,8 +12,8 @@
 //! its number behind; whoever is to be told then is not found.
 //!
 //! Until a client tracks for the first time slots have no mark and writes pay nothing. From then on
-//! all slots of all databases are marked for good, and a write to a slot without tracked keys looks
-//! at one counter.
+//! all slots of all databases are marked for good, and a write to a part of a slot without tracked keys
+//! looks at one counter.
 
 mod table;
 
@@ -26,32 +26,45 @@ use crate::env::{Env, Garbage};
 use brisk_structures::prefetch::prefetch;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 const SHARDS: usize = 256;
+/// Parts of a slot whose tracked keys are counted apart.
+const PARTS: usize = 4;
+
+/// A part with more tracked keys than can be counted.
+const PART_FULL: u8 = u8::MAX;
+
+/// The part of all keys that a key belongs to.
+fn part_of(slot: SlotId, hash: u64) -> usize {
+    slot.index() * PARTS + hash as usize % PARTS
+}
 
 /// A key's name; usual ones need no allocation.
 pub type KeyName = SmallVec<[u8; 24]>;
 
 /// A client that remembers what it read: its worker and its id in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Reader(u64);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reader(NonZeroU64);
 
 impl Reader {
     const CLIENT_BITS: u32 = 48;
 
+    /// Of a client; ids are counted from 1.
     pub fn new(worker: usize, client: u64) -> Reader {
-        debug_assert!(client >> Self::CLIENT_BITS == 0, "ids are counted from 1");
-        Reader((worker as u64) << Self::CLIENT_BITS | client)
+        debug_assert!(client != 0 && client >> Self::CLIENT_BITS == 0);
+        let word = (worker as u64) << Self::CLIENT_BITS | client;
+        Reader(NonZeroU64::new(word).unwrap_or(NonZeroU64::MIN))
     }
 
     pub fn worker(self) -> usize {
-        (self.0 >> Self::CLIENT_BITS) as usize
+        (self.0.get() >> Self::CLIENT_BITS) as usize
     }
 
     pub fn client(self) -> u64 {
-        self.0 & ((1 << Self::CLIENT_BITS) - 1)
+        self.0.get() & ((1 << Self::CLIENT_BITS) - 1)
     }
 }
 
@@ -93,8 +106,10 @@ impl Shard {
 #[derive(Debug)]
 pub struct Tracking {
     shards: Box<[Shard]>,
-    /// Tracked keys by slot.
-    by_slot: Box<[AtomicU32]>,
+    /// Tracked keys by slot and [`part_of`] their hash: most keys that nobody tracks need no look into a
+    /// shard. In one byte each, so that all stay near; what has reached [`PART_FULL`] stays there until
+    /// all keys are forgotten.
+    by_part: Box<[AtomicU8]>,
     keys: AtomicUsize,
     items: AtomicUsize,
     /// `tracking-table-max-keys`; 0 for no limit.
@@ -115,7 +130,7 @@ impl Tracking {
     pub(super) fn new() -> Tracking {
         Tracking {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
-            by_slot: (0..SLOTS).map(|_| AtomicU32::new(0)).collect(),
+            by_part: (0..SLOTS * PARTS).map(|_| AtomicU8::new(0)).collect(),
             keys: AtomicUsize::new(0),
             items: AtomicUsize::new(0),
             keys_max: AtomicUsize::new(0),
@@ -137,6 +152,11 @@ impl Tracking {
 
     fn shard(&self, slot: SlotId) -> &Shard {
         &self.shards[slot.index() % SHARDS]
+    }
+
+    /// Asks for the memory that telling of a change of these keys will read.
+    pub fn ask_parts(&self, keys: &[PreparedKey]) {
+        keys.iter().for_each(|key| prefetch(&raw const self.by_part[part_of(key.slot, key.hash)]));
     }
 
     /// Asks for the memory that remembering these keys will read: two lines one after the other for
@@ -191,29 +211,37 @@ impl Tracking {
     /// The client that runs commands in `env` may have this key now, whose slot is held.
     #[inline]
     fn remember(&self, env: &Env, key: &Key<'_>) {
-        let (shard, reader) = (self.shard(key.slot), env.reader.get());
+        let Some(reader) = env.reader.get() else { return };
+        let shard = self.shard(key.slot);
         let table = lock(&shard.table);
         if !table.has(key.hash, key.bytes, reader) {
-            self.add(env, key, shard, table);
+            self.add(env, key, reader, table);
         }
     }
 
     #[cold]
-    fn add(&self, env: &Env, key: &Key<'_>, shard: &Shard, mut table: MutexGuard<'_, Table>) {
+    fn add(&self, env: &Env, key: &Key<'_>, reader: Reader, mut table: MutexGuard<'_, Table>) {
         let is_gone = |reader| self.is_gone(reader);
-        let (change, is_new) = table.add(key.hash, key.bytes, env.reader.get(), is_gone);
-        shard.note_index(&table);
+        let (change, is_new) = table.add(key.hash, key.bytes, reader, is_gone);
+        self.shard(key.slot).note_index(&table);
         // Counted before anybody can take it out again.
         if change.added + change.dropped > 0 {
             self.items.fetch_add(change.added, Ordering::Relaxed);
             self.items.fetch_sub(change.dropped, Ordering::Relaxed);
         }
         if is_new {
-            self.by_slot[key.slot.index()].fetch_add(1, Ordering::Relaxed);
+            self.count_in_part(part_of(key.slot, key.hash), |count| count + 1);
             self.keys.fetch_add(1, Ordering::Relaxed);
             drop(table);
             self.trim(env, 1);
         }
+    }
+
+    fn count_in_part(&self, part: usize, change: impl Fn(u8) -> u8) {
+        let not_full = |count| (count != PART_FULL).then(|| change(count));
+        let order = Ordering::Relaxed;
+        // An error says that it is full.
+        let _ = self.by_part[part].fetch_update(order, order, not_full);
     }
 
     /// Forgets random keys, at most `most`, while there are too many, and has their readers told.
@@ -247,7 +275,7 @@ impl Tracking {
             note_changed(&mut env.aftermath.borrow_mut().changed, changed);
             env.arm(Armed::BROADCAST, true);
         }
-        if self.by_slot[key.slot.index()].load(Ordering::Relaxed) != 0 {
+        if self.by_part[part_of(key.slot, key.hash)].load(Ordering::Relaxed) != 0 {
             let removed = lock(&self.shard(key.slot).table).remove(key.hash, key.bytes);
             let by = env.client.get();
             removed.into_iter().for_each(|tracked| self.tell_readers(env, tracked, by));
@@ -256,9 +284,9 @@ impl Tracking {
 
     /// Notes what has left the table for being told.
     fn tell_readers(&self, env: &Env, tracked: Tracked, by: u64) {
-        let Tracked { name, readers, .. } = tracked;
-        let slot = brisk_structures::crc16::key_slot(&name);
-        self.by_slot[usize::from(slot)].fetch_sub(1, Ordering::Relaxed);
+        let Tracked { name, readers, hash } = tracked;
+        let slot = SlotId::new(brisk_structures::crc16::key_slot(&name));
+        self.count_in_part(part_of(slot, hash), |count| count.saturating_sub(1));
         self.keys.fetch_sub(1, Ordering::Relaxed);
         self.items.fetch_sub(readers.len(), Ordering::Relaxed);
         let told = Invalidation::Key { name, readers: readers.into_list(), by };
@@ -272,7 +300,7 @@ impl Tracking {
             let tables: Vec<Table> =
                 self.shards.iter().map(|shard| std::mem::take(&mut *lock(&shard.table))).collect();
             env.garbage.borrow_mut().push(Garbage::Other(Box::new(tables)));
-            self.by_slot.iter().for_each(|count| count.store(0, Ordering::Relaxed));
+            self.by_part.iter().for_each(|count| count.store(0, Ordering::Relaxed));
             self.keys.store(0, Ordering::Relaxed);
             self.items.store(0, Ordering::Relaxed);
         }

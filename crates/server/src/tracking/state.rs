@@ -128,7 +128,7 @@ impl Core {
     /// what [`Core::remembers`] said then.
     pub fn act_again_for(&self, session: &Session, remembers: bool) {
         self.act_for(session);
-        self.env.reader.set(Reader::new(self.id, session.id()));
+        self.env.reader.set(Some(Reader::new(self.id, session.id())));
         self.env.arm(Armed::REMEMBER, remembers);
     }
 
@@ -147,7 +147,7 @@ impl Core {
     /// Has what the session's next command reads remembered, or not.
     pub fn remember_for(&self, session: &Session) {
         let remembers = session.tracker.as_ref().is_some_and(|tracker| tracker.remembers());
-        self.env.reader.set(Reader::new(self.id, session.id()));
+        self.env.reader.set(Some(Reader::new(self.id, session.id())));
         self.env.arm(Armed::REMEMBER, remembers);
     }
 }

@@ -203,7 +203,7 @@ impl Worker {
     ) -> Option<usize> {
         let soft_limit = self.core.soft_limit();
         let flush_at = soft_limit.min(FLUSH_BYTES);
-        if session.tracker.is_some() {
+        if self.core.shared.keyspace.tracking().key_count() > 0 {
             self.ask_tracked(session);
         }
         // The request up to which the elements that it names were asked for.
@@ -277,12 +277,16 @@ impl Worker {
         None
     }
 
-    /// Asks for what remembering the keys of the batch will read.
+    /// Asks for what remembering the keys of the batch will read, or telling of their changes.
     #[cold]
     fn ask_tracked(&self, session: &Session) {
-        let keys = self.batch.all_keys();
-        if keys.len() > 1 && session.tracker.as_ref().is_some_and(|tracker| tracker.remembers()) {
-            self.core.shared.keyspace.tracking().ask_ahead(keys);
+        let (keys, tracking) = (self.batch.all_keys(), self.core.shared.keyspace.tracking());
+        if keys.len() > 1 {
+            if session.tracker.as_ref().is_some_and(|tracker| tracker.remembers()) {
+                tracking.ask_ahead(keys);
+            } else {
+                tracking.ask_parts(keys);
+            }
         }
     }
 
