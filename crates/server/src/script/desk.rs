@@ -236,8 +236,7 @@ impl Desk {
         self.shared.begin_slow(SlowScript {
             worker: self.worker,
             is_eval: self.is_eval.get(),
-            name: Vec::new(),
-            command: Vec::new(),
+            shown: None,
             began: Instant::now() - Duration::from_nanos(self.elapsed_ns()),
             places,
         });

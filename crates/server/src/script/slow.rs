@@ -83,13 +83,20 @@ pub enum Kill {
 pub struct SlowScript {
     pub worker: usize,
     pub is_eval: bool,
+    /// `None` for the moment until it gives way for the first time.
+    pub shown: Option<Shown>,
+    pub began: Instant,
+    /// What it may touch, in ascending order; `None` for everything.
+    pub places: Option<Vec<Place>>,
+}
+
+/// What is told of a script that takes long.
+#[derive(Debug)]
+pub struct Shown {
     /// The digest, or the function's name.
     pub name: Vec<u8>,
     /// The words of the command.
     pub command: Vec<Vec<u8>>,
-    pub began: Instant,
-    /// What it may touch, in ascending order; `None` for everything.
-    pub places: Option<Vec<Place>>,
 }
 
 /// What the workers run.
@@ -178,8 +185,7 @@ impl Scripting {
         let mut slow = self.lock();
         let Some(script) = slow.iter_mut().find(|script| script.worker == worker) else { return 0 };
         script.is_eval = is_eval;
-        script.name = name.to_vec();
-        script.command = command;
+        script.shown = Some(Shown { name: name.to_vec(), command });
         script.began.elapsed().as_millis() as u64
     }
 

@@ -216,20 +216,20 @@ pub(super) fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         }
         reply.map(2);
         reply.bulk(b"running_script");
-        let Some(script) = script else {
+        let Some((shown, began)) = script.and_then(|s| Some((s.shown.as_ref()?, s.began))) else {
             reply.null();
             return Ok(());
         };
         reply.map(3);
         reply.bulk(b"name");
-        reply.bulk(&script.name);
+        reply.bulk(&shown.name);
         reply.bulk(b"command");
-        reply.array(script.command.len());
-        for word in &script.command {
+        reply.array(shown.command.len());
+        for word in &shown.command {
             reply.bulk(word);
         }
         reply.bulk(b"duration_ms");
-        reply.integer(script.began.elapsed().as_millis() as i64);
+        reply.integer(began.elapsed().as_millis() as i64);
         Ok(())
     })?;
     let set = shared.libraries.now();
