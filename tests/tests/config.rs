@@ -1,5 +1,6 @@
 //! CONFIG: what is set is got, what is wrong is refused whole.
 
+use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Launch, assert_reply, each_config, each_protocol};
 
 #[test]
@@ -63,6 +64,38 @@ fn a_wrong_value_changes_nothing_of_its_call() {
             conn,
             "CONFIG SET daemonize yes",
             "(error) ERR CONFIG SET failed (possibly related to argument 'daemonize') - \
+             can't set immutable config"
+        );
+    });
+}
+
+/// Programs set all that they have read, but for what Redis refuses.
+#[test]
+fn what_redis_does_not_have_can_be_set_to_what_it_is() {
+    if subject_is_redis() {
+        return;
+    }
+    each_config(|server| {
+        let mut conn = server.connect();
+        for name in ["io-backend", "threads", "admin-port", "admin-unixsocketperm"] {
+            let value = conn.cmd(&format!("CONFIG GET {name}")).field(name).unwrap().text();
+            assert_reply!(conn, &format!("CONFIG SET timeout 3 {name} {value}"), "OK");
+            let other = if value == "1" { "2" } else { "1" };
+            let other = if name == "io-backend" { "epoll" } else { other };
+            if other != value {
+                let refusal = format!(
+                    "(error) ERR CONFIG SET failed (possibly related to argument '{name}') - \
+                     can't set immutable config"
+                );
+                assert_reply!(conn, &format!("CONFIG SET timeout 4 {name} {other}"), refusal);
+            }
+        }
+        assert_eq!(conn.cmd("CONFIG GET timeout").field("timeout").unwrap().text(), "3");
+        let threads = conn.cmd("CONFIG GET io-threads").field("io-threads").unwrap().text();
+        assert_reply!(
+            conn,
+            &format!("CONFIG SET io-threads {threads}"),
+            "(error) ERR CONFIG SET failed (possibly related to argument 'io-threads') - \
              can't set immutable config"
         );
     });

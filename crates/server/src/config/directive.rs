@@ -125,6 +125,9 @@ pub struct Directive {
     pub kind: Kind,
     /// Can only be set at start.
     pub immutable: bool,
+    /// The same, but to set it to what it is is no error: for programs that set all that they have read,
+    /// and leave out what they know to be immutable in Redis.
+    pub fixed: bool,
     /// Left out of CONFIG GET unless asked for by its exact name.
     pub hidden: bool,
     /// CONFIG SET needs `enable-protected-configs`.
@@ -154,6 +157,7 @@ impl Directive {
             default,
             kind,
             immutable: false,
+            fixed: false,
             hidden: false,
             protected: false,
             sensitive: false,
@@ -224,6 +228,11 @@ impl Directive {
 
     pub(super) const fn immutable(mut self) -> Self {
         self.immutable = true;
+        self
+    }
+
+    pub(super) const fn fixed(mut self) -> Self {
+        self.fixed = true;
         self
     }
 

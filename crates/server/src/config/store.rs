@@ -89,7 +89,7 @@ impl Store {
             let row = directives::find(name)
                 .filter(|row| row.is_setting())
                 .ok_or_else(|| ConfigError::Unknown { name: name.to_vec() })?;
-            self.may_set(row, caller).map_err(|reason| refused(name, reason))?;
+            self.may_set(row, name, caller).map_err(|reason| refused(name, reason))?;
             // By the name as written: a directive may appear beside its alias, the last one wins, as in Redis.
             if pairs[..index].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
                 return Err(refused(name, "duplicate parameter"));
@@ -102,6 +102,10 @@ impl Store {
                 .map_err(|reason| ConfigError::Refused { name: known(row, name), reason })?;
         }
         new.normalise();
+        let is_changed = |row: &Directive| row.show(&self.current) != row.show(&new);
+        if let Some(at) = rows.iter().position(|row| row.fixed && is_changed(row)) {
+            return Err(refused(pairs[at].0, IMMUTABLE));
+        }
         apply(&self.current, &new).map_err(|Rejection { directive, reason }| {
             let blamed = rows.iter().position(|row| row.name == directive);
             let name =
@@ -119,9 +123,11 @@ impl Store {
         Ok(changed)
     }
 
-    fn may_set(&self, row: &Directive, caller: Caller) -> Result<(), &'static str> {
-        if row.immutable {
-            return Err("can't set immutable config");
+    fn may_set(&self, row: &Directive, name: &[u8], caller: Caller) -> Result<(), &'static str> {
+        // Other names are Redis's.
+        let is_own = row.fixed && name.eq_ignore_ascii_case(row.name.as_bytes());
+        if row.immutable || row.fixed && !is_own {
+            return Err(IMMUTABLE);
         }
         let allowed = match self.current.security.enable_protected_configs {
             Protection::No => false,
@@ -147,6 +153,8 @@ impl Store {
             .map_err(|error| RewriteError::Io { reason: super::special::os_reason(&error) })
     }
 }
+
+const IMMUTABLE: &str = "can't set immutable config";
 
 /// The name of a directive, or its alias, in its own spelling.
 fn known(row: &Directive, name: &[u8]) -> String {

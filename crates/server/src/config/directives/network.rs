@@ -59,10 +59,10 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::text("unixsocket", "", field!(network.unixsocket)).immutable(),
     Directive::new("unixsocketperm", "0", Kind::Mode(field!(network.unixsocketperm))).immutable(),
     Directive::text("unixsocketgroup", "", field!(network.unixsocketgroup)).immutable(),
-    Directive::integer("admin-port", "0", (0, 65535), field!(network.admin_port)).immutable(),
-    Directive::text("admin-unixsocket", "", field!(network.admin_unixsocket)).immutable(),
+    Directive::integer("admin-port", "0", (0, 65535), field!(network.admin_port)).fixed(),
+    Directive::text("admin-unixsocket", "", field!(network.admin_unixsocket)).fixed(),
     Directive::new("admin-unixsocketperm", "700", Kind::Mode(field!(network.admin_unixsocketperm)))
-        .immutable(),
+        .fixed(),
     Directive::integer("tcp-backlog", "511", (0, INT_MAX), field!(network.tcp_backlog)).immutable(),
     Directive::integer("tcp-keepalive", "300", (0, INT_MAX), field!(network.tcp_keepalive)),
     Directive::switch("protected-mode", "yes", field!(network.protected_mode)),
@@ -70,7 +70,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::integer("socket-mark-id", "0", (0, u32::MAX as i64), field!(network.socket_mark_id))
         .immutable()
         .ignored(),
-    Directive::choice("io-backend", "auto", choice!(network.io_backend)).immutable(),
+    Directive::choice("io-backend", "auto", choice!(network.io_backend)).fixed(),
     Directive::integer("wake-coalescing-us", "50", (0, 1000), field!(network.wake_coalescing_us)),
     Directive::integer(
         "max-new-connections-per-cycle",

@@ -86,7 +86,7 @@ pub struct Process {
 }
 
 pub(super) const DIRECTIVES: &[Directive] = &[
-    Directive::new("threads", "0", Kind::One(special::THREADS)).alias("io-threads").immutable(),
+    Directive::new("threads", "0", Kind::One(special::THREADS)).alias("io-threads").fixed(),
     Directive::switch("io-threads-do-reads", "no", field!(process.io_threads_do_reads))
         .immutable()
         .ignored(),
