@@ -339,7 +339,7 @@ mod tests {
             let hash = ((number % 7) << 32) | (number % 50);
             match (state >> 20) % 8 {
                 0..4 => {
-                    let id = state >> 30 & 3;
+                    let id = 1 + (state >> 30 & 3);
                     let (change, is_new) = table.add(hash, &key, reader(id), |_| false);
                     assert_eq!(is_new, !model.contains_key(&key));
                     let added = model.entry(key).or_default().insert(id);
