@@ -82,7 +82,8 @@ impl Found {
 
 fn measure(server: &Server, count: u64) -> Result<Found> {
     let mut peer = Peer::connect(&server.address())?;
-    let deadline = since_epoch() + Duration::from_millis(count * 1000 / KEYS_PER_SECOND_MIN + 500);
+    let filling = Duration::from_millis(count * 1000 / KEYS_PER_SECOND_MIN + 500);
+    let deadline = since_epoch() + filling + CALM + BEFORE;
     fill(&mut peer, count, deadline)?;
     let until = |before: Duration| deadline.saturating_sub(since_epoch() + before);
     ensure!(!until(BEFORE + CALM).is_zero(), "{}: filled too slowly", server.address());

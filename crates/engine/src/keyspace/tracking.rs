@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  read ──> remember ──> shard of the key's slot ──> key ──> readers
-//!  write ─> changed ───> slot has no such keys? done : key and its readers leave the table and are
+//!  write ─> changed ───> its part has no such keys? done: key and its readers leave the table and are
 //!                        noted in the aftermath, from where the server tells them
 //! ```
 //!
@@ -108,7 +108,7 @@ pub struct Tracking {
     shards: Box<[Shard]>,
     /// Tracked keys by slot and [`part_of`] their hash: most keys that nobody tracks need no look into a
     /// shard. In one byte each, so that all stay near; what has reached [`PART_FULL`] stays there until
-    /// all keys are forgotten.
+    /// a flush forgets keys.
     by_part: Box<[AtomicU8]>,
     keys: AtomicUsize,
     items: AtomicUsize,
