@@ -124,7 +124,7 @@ pub(crate) fn expiry(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             found.round
         }),
         ("longest GET meanwhile", Limit::None, |found| found.wait),
-        ("longest GET before, in as long", Limit::None, |found| found.calm),
+        ("longest GET in a calm second before", Limit::None, |found| found.calm),
     ];
     for (what, limit, of) in rows {
         report.add(Row {
