@@ -2,10 +2,10 @@
 
 use super::Setup;
 use super::report::{Limit, Report, Row, median};
-use super::sides::{Sides, load_from_here};
+use super::sides::{Bare, Sides, load_from_here};
 use anyhow::{Context, Result, bail};
 use brisk_testkit::diff::peer::Peer;
-use brisk_testkit::server::{Server, cpu_ns};
+use brisk_testkit::server::cpu_ns;
 use brisk_testkit::words::{encode, encode_into};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -17,24 +17,25 @@ const MESSAGE_BYTES_MAX: usize = 8 * 1024;
 const CHANNEL: &str = "news";
 
 /// The subscribers of one server, and who publishes there.
-struct Audience<'s> {
-    server: &'s Server,
+struct Audience {
+    pid: u32,
     subscribers: Vec<TcpStream>,
     publisher: Peer,
 }
 
-impl<'s> Audience<'s> {
-    fn gather(server: &'s Server) -> Result<Audience<'s>> {
+impl Audience {
+    /// At the server at `address`, which is the process `pid`.
+    fn gather(address: &str, pid: u32) -> Result<Audience> {
         let mut subscribers = Vec::with_capacity(SUBSCRIBERS);
         for _ in 0..SUBSCRIBERS {
-            let mut subscriber = TcpStream::connect(server.address())?;
+            let mut subscriber = TcpStream::connect(address)?;
             subscriber.write_all(&encode(&["SUBSCRIBE", CHANNEL]))?;
             let mut confirmation = [0; b"*3\r\n$9\r\nsubscribe\r\n$4\r\nnews\r\n:1\r\n".len()];
             subscriber.read_exact(&mut confirmation)?;
             subscribers.push(subscriber);
         }
-        let publisher = Peer::connect(&server.address())?;
-        Ok(Audience { server, subscribers, publisher })
+        let publisher = Peer::connect(address)?;
+        Ok(Audience { pid, subscribers, publisher })
     }
 
     /// Publishes `messages` messages, `at_once` of them in one request, every subscriber having
@@ -47,7 +48,7 @@ impl<'s> Audience<'s> {
         }
         let message = encode(&["message", CHANNEL, &payload]);
         let mut heard = vec![0; message.len() * at_once];
-        let (begun, before) = (Instant::now(), cpu_ns(self.server.pid()));
+        let (begun, before) = (Instant::now(), cpu_ns(self.pid));
         for _ in (0..messages).step_by(at_once) {
             self.publisher.send(&request)?;
             for _ in 0..at_once {
@@ -60,7 +61,7 @@ impl<'s> Audience<'s> {
                 subscriber.read_exact(&mut heard).context("a subscriber")?;
             }
         }
-        let cpu = cpu_ns(self.server.pid()) - before;
+        let cpu = cpu_ns(self.pid) - before;
         if !heard.chunks(message.len()).all(|one| one == message) {
             bail!("what was heard is not what was published");
         }
@@ -72,12 +73,16 @@ impl<'s> Audience<'s> {
 /// One of the two figures of a round: CPU and time per message, in µs.
 type Figure = fn(&(f64, f64)) -> f64;
 
-/// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones.
+/// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones. Beside them what the
+/// writes alone cost, below which no server comes that writes to each subscriber.
 pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     let sides = Sides::start_each_backend(setup)?;
-    let mut audiences: Vec<Audience<'_>> =
-        sides.all().into_iter().map(Audience::gather).collect::<Result<_>>()?;
+    let bare = Bare::fan_out()?;
+    let mut audiences = vec![Audience::gather(&format!("127.0.0.1:{}", bare.port), bare.pid())?];
+    for server in sides.all() {
+        audiences.push(Audience::gather(&server.address(), server.pid())?);
+    }
     for (at_once, len, messages) in [(1, 16, 2000), (16, 16, 8000), (1, MESSAGE_BYTES_MAX, 1000)] {
         let messages = ((messages as f64 * setup.scale) as u64).max(100);
         let mut times: Vec<Vec<(f64, f64)>> = audiences.iter().map(|_| Vec::new()).collect();
@@ -94,8 +99,11 @@ pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             ("CPU µs/op", |(cpu, _)| *cpu, Limit::Ratio(0.7)),
             ("µs/op", |(_, clock)| *clock, Limit::None),
         ];
-        for (i, (label, _)) in sides.ours.iter().enumerate() {
+        let ours = sides.ours.iter().map(|(label, _)| (label.as_str(), true));
+        for (i, (label, bounded)) in [(", bare fan-out", false)].into_iter().chain(ours).enumerate()
+        {
             for (unit, figure, limit) in rows {
+                let limit = if bounded { limit } else { Limit::None };
                 report.add(Row {
                     what: format!("{len} bytes to {SUBSCRIBERS}, P{at_once}{label}"),
                     unit,

@@ -161,38 +161,49 @@ pub(crate) fn release_binary() -> Result<PathBuf> {
     Ok(target.join("release/brisk-server"))
 }
 
-/// The event loop without a server: the reactor's `ping_loop` example, pinned like a server.
-pub(crate) struct BareLoop {
+/// Part of a server's work without the server: an example of the reactor's, pinned like a server.
+pub(crate) struct Bare {
     process: Child,
     pub(crate) port: u16,
 }
 
-impl BareLoop {
-    /// Builds and starts it on the back end that `beside` runs on.
-    pub(crate) fn start(beside: &Server) -> Result<BareLoop> {
+impl Bare {
+    /// The event loop that answers PING, on the back end that `beside` runs on.
+    pub(crate) fn ping_loop(beside: &Server) -> Result<Bare> {
+        Bare::start("ping_loop", &["--backend", &beside.info("multiplexing_api")])
+    }
+
+    /// Messages passed on with one write per subscriber.
+    pub(crate) fn fan_out() -> Result<Bare> {
+        Bare::start("fan_out", &[])
+    }
+
+    /// Builds and starts `example`.
+    fn start(example: &str, options: &[&str]) -> Result<Bare> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let build = ["build", "--release", "--quiet", "--package", "brisk-reactor"];
         let status = Command::new(cargo)
             .args(build)
-            .args(["--example", "ping_loop"])
+            .args(["--example", example])
             .current_dir(workspace_root())
             .status()?;
         if !status.success() {
-            bail!("building ping_loop failed");
+            bail!("building {example} failed");
         }
         let here = std::env::current_exe()?;
         let target = here.ancestors().nth(2).unwrap_or(Path::new("target"));
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let process = Command::new("taskset")
             .args(["-c", &SERVER_CPU.to_string()])
-            .arg(target.join("release/examples/ping_loop"))
-            .args(["--port", &port.to_string(), "--backend", &beside.info("multiplexing_api")])
+            .arg(target.join("release/examples").join(example))
+            .args(["--port", &port.to_string()])
+            .args(options)
             .spawn()?;
-        let bare = BareLoop { process, port };
+        let bare = Bare { process, port };
         let deadline = Instant::now() + Duration::from_secs(5);
         while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
             if Instant::now() > deadline {
-                bail!("ping_loop does not listen");
+                bail!("{example} does not listen");
             }
             std::thread::yield_now();
         }
@@ -205,7 +216,7 @@ impl BareLoop {
     }
 }
 
-impl Drop for BareLoop {
+impl Drop for Bare {
     fn drop(&mut self) {
         // It may have ended by itself; then there is nothing to stop.
         let _ = self.process.kill();

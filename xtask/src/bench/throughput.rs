@@ -3,7 +3,7 @@
 use super::Setup;
 use super::load::{Rate, Run, benchmark, benchmark_at, fill};
 use super::report::{Limit, Report, Row, median};
-use super::sides::{BareLoop, Sides, ours};
+use super::sides::{Bare, Sides, ours};
 use anyhow::Result;
 use brisk_testkit::Conn;
 use brisk_testkit::server::{Launch, Server};
@@ -123,7 +123,7 @@ pub(crate) fn script(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
 pub(crate) fn bare(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
     let server = &sides.ours[0].1;
-    let bare = BareLoop::start(server)?;
+    let bare = Bare::ping_loop(server)?;
     for (pipeline, operations, limit) in
         [(1, 300_000, Limit::Ratio(1.05)), (16, 1_600_000, Limit::None)]
     {
@@ -275,10 +275,8 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         } else {
             (Limit::None, Limit::Ratio(1.12))
         };
-        let figures: [(_, fn(&Rate) -> f64, _); 2] = [
-            ("req/s", |rate| rate.per_second, rate),
-            ("CPU µs/op", |rate| rate.cpu_us, cost),
-        ];
+        let figures: [(_, fn(&Rate) -> f64, _); 2] =
+            [("req/s", |rate| rate.per_second, rate), ("CPU µs/op", |rate| rate.cpu_us, cost)];
         for (i, how) in [(1, ""), (2, " that give way")] {
             for (unit, figure, limit) in figures {
                 let what = format!("{name}, two workers{how} (peer: one)");
