@@ -5,7 +5,7 @@
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, each_config, wait_until};
-use brisk_tests::{one_of_each_worker, with_workers};
+use brisk_tests::{one_of_each_worker, until_slow, with_workers};
 use std::time::Duration;
 
 const BUSY: &str = "(error) BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
@@ -493,6 +493,43 @@ fn a_client_that_leaves_does_not_stop_its_script() {
         run_slow(&server, &mut runner, source, Some("n"));
     }
     wait_until("the script has ended", || conn.cmd("GET n").to_string() == "\"100000\"");
+}
+
+/// FLUSHALL in a script that takes long: for a client that wants no reply, beside a monitor, and for a
+/// client that is gone.
+#[test]
+fn a_slow_script_that_flushes_is_seen_once_and_answers_as_it_was_asked_to() {
+    for workers in [1, 2] {
+        let server = with_workers(workers).set("busy-reply-threshold", "1").start();
+        until_slow(&server, |turns| {
+            let [mut watcher, mut runner, mut conn] = server.connections();
+            let slow = format!("for i = 1, {turns} do end return redis.call('FLUSHALL')");
+            let eval = format!("EVAL \"{slow}\" 1 k\r\n");
+            conn.cmd("SET k v");
+            assert_reply!(watcher, "MONITOR", "OK");
+            runner.send_raw(format!("CLIENT REPLY SKIP\r\n{eval}DBSIZE\r\n").as_bytes());
+            runner.expect_bytes(b":0\r\n");
+            runner.assert_in_step();
+            let shown = [
+                "\"CLIENT\" \"REPLY\" \"SKIP\"".to_owned(),
+                format!("\"EVAL\" \"{slow}\" \"1\" \"k\""),
+                "\"FLUSHALL\"".to_owned(),
+                "\"DBSIZE\"".to_owned(),
+                "\"ECHO\" \"in-step\"".to_owned(),
+            ];
+            for words in shown {
+                let line = watcher.reply().text();
+                assert!(line.ends_with(&format!("] {words}")), "{line}");
+            }
+            assert_reply!(conn, "SET k v", "OK");
+            runner.send_raw(eval.as_bytes());
+            drop(runner);
+            wait_until("the script has flushed", || {
+                conn.cmd("DBSIZE").to_string() == "(integer) 0"
+            });
+            2
+        });
+    }
 }
 
 #[test]
