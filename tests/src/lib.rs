@@ -26,6 +26,27 @@ pub fn with_workers(workers: usize) -> Launch {
     if subject_is_redis() { launch } else { launch.set("threads", &workers.to_string()) }
 }
 
+/// Does something with scripts of so many turns of a loop, and again with more of them until the server
+/// has called as many scripts slow as it says. `busy-reply-threshold` is to be low.
+///
+/// # Panics
+/// If the server takes nothing for slow.
+#[track_caller]
+pub fn until_slow(server: &Server, mut run: impl FnMut(u64) -> usize) {
+    const TURNS_MAX: u64 = 1 << 34;
+    let slow = || server.log().matches("Slow script detected").count();
+    let mut turns = 1 << 20;
+    loop {
+        let before = slow();
+        let expected = run(turns);
+        if slow() >= before + expected {
+            return;
+        }
+        turns *= 4;
+        assert!(turns <= TURNS_MAX, "no script is slow");
+    }
+}
+
 /// A connection to each of the server's workers, in their order.
 ///
 /// # Panics

@@ -95,6 +95,47 @@ fn flushing_answers_when_the_memory_is_back() {
     });
 }
 
+/// Its answer waits for the memory; nothing else of it may be lost or come twice for that.
+#[test]
+fn a_flush_that_takes_long_is_seen_once_and_answers_as_it_was_asked_to() {
+    each_backend(Launch::subject, |server| {
+        let [mut conn, mut watcher] = server.connections();
+        conn.cmd("CONFIG RESETSTAT");
+        build(&mut conn, "SADD", "big");
+        assert_reply!(watcher, "MONITOR", "OK");
+        conn.send_raw(b"CLIENT REPLY SKIP\r\nFLUSHALL\r\nDBSIZE\r\n");
+        conn.expect_bytes(b":0\r\n");
+        conn.assert_in_step();
+        conn.send_raw(b"CLIENT REPLY OFF\r\nFLUSHALL\r\nCLIENT REPLY ON\r\n");
+        conn.expect_bytes(b"+OK\r\n");
+        for words in [
+            "\"CLIENT\" \"REPLY\" \"SKIP\"",
+            "\"FLUSHALL\"",
+            "\"DBSIZE\"",
+            "\"ECHO\" \"in-step\"",
+            "\"CLIENT\" \"REPLY\" \"OFF\"",
+            "\"FLUSHALL\"",
+            "\"CLIENT\" \"REPLY\" \"ON\"",
+        ] {
+            let line = watcher.reply().text();
+            assert!(line.ends_with(&format!("] {words}")), "{line}");
+        }
+        assert_reply!(watcher, "RESET", "RESET");
+        build(&mut conn, "HSET", "big");
+        let clients = figure(&mut conn, "connected_clients");
+        let mut gone = server.connect();
+        gone.send("FLUSHALL");
+        drop(gone);
+        wait_until("all is gone, and so is the client", || {
+            conn.cmd("DBSIZE").to_string() == "(integer) 0"
+                && figure(&mut conn, "lazyfree_pending_objects") == 0
+                && figure(&mut conn, "connected_clients") == clients
+        });
+        let calls = conn.info("cmdstat_flushall");
+        assert!(calls.starts_with("calls=3,"), "{calls}");
+    });
+}
+
 #[test]
 fn who_ends_the_stream_behind_a_long_command_is_answered_to_the_end() {
     each_backend(Launch::subject, |server| {

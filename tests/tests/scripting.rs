@@ -5,7 +5,7 @@
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, each_config, wait_until};
-use brisk_tests::with_workers;
+use brisk_tests::{one_of_each_worker, until_slow, with_workers};
 use std::time::Duration;
 
 const BUSY: &str = "(error) BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
@@ -284,6 +284,26 @@ fn a_script_that_wrote_waits_for_keys_of_a_slow_one() {
     assert_reply!(conn, "MGET own free mine", "1) \"1\"\n2) \"1\"\n3) \"1\"");
 }
 
+/// It is kept apart from others before it takes long, and has to let its worker serve them then.
+#[test]
+fn a_script_that_goes_beyond_its_keys_beside_a_slow_one_gives_way() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = with_workers(2).set("busy-reply-threshold", "50").start();
+    let mut runners = one_of_each_worker(&server, 2);
+    let mut probes = one_of_each_worker(&server, 2);
+    runners[0].send("EVAL \"while true do end\" 1 mine");
+    wait_until("the first is slow", || probes[1].cmd("GET mine").to_string() == BUSY);
+    runners[1].send("EVAL \"redis.call('GET', 'free') while true do end\" 1 own");
+    wait_until("the second has the rest", || probes[0].cmd("GET free").to_string() == BUSY);
+    assert_reply!(probes[1], "GET free", BUSY);
+    assert_reply!(probes[1], "SCRIPT KILL", "OK");
+    for runner in &mut runners {
+        assert!(runner.reply().to_string().contains("killed by user"));
+    }
+}
+
 #[test]
 fn a_slow_script_in_a_transaction_is_killed_as_well() {
     for workers in [1, 2] {
@@ -475,6 +495,43 @@ fn a_client_that_leaves_does_not_stop_its_script() {
     wait_until("the script has ended", || conn.cmd("GET n").to_string() == "\"100000\"");
 }
 
+/// FLUSHALL in a script that takes long: for a client that wants no reply, beside a monitor, and for a
+/// client that is gone.
+#[test]
+fn a_slow_script_that_flushes_is_seen_once_and_answers_as_it_was_asked_to() {
+    for workers in [1, 2] {
+        let server = with_workers(workers).set("busy-reply-threshold", "1").start();
+        until_slow(&server, |turns| {
+            let [mut watcher, mut runner, mut conn] = server.connections();
+            let slow = format!("for i = 1, {turns} do end return redis.call('FLUSHALL')");
+            let eval = format!("EVAL \"{slow}\" 1 k\r\n");
+            conn.cmd("SET k v");
+            assert_reply!(watcher, "MONITOR", "OK");
+            runner.send_raw(format!("CLIENT REPLY SKIP\r\n{eval}DBSIZE\r\n").as_bytes());
+            runner.expect_bytes(b":0\r\n");
+            runner.assert_in_step();
+            let shown = [
+                "\"CLIENT\" \"REPLY\" \"SKIP\"".to_owned(),
+                format!("\"EVAL\" \"{slow}\" \"1\" \"k\""),
+                "\"FLUSHALL\"".to_owned(),
+                "\"DBSIZE\"".to_owned(),
+                "\"ECHO\" \"in-step\"".to_owned(),
+            ];
+            for words in shown {
+                let line = watcher.reply().text();
+                assert!(line.ends_with(&format!("] {words}")), "{line}");
+            }
+            assert_reply!(conn, "SET k v", "OK");
+            runner.send_raw(eval.as_bytes());
+            drop(runner);
+            wait_until("the script has flushed", || {
+                conn.cmd("DBSIZE").to_string() == "(integer) 0"
+            });
+            2
+        });
+    }
+}
+
 #[test]
 fn a_script_that_takes_all_memory_fails_and_gives_it_back() {
     if subject_is_redis() {
@@ -584,6 +641,34 @@ fn a_slow_function_is_shown_and_killed() {
     assert!(runner.has_reply_within(Duration::from_secs(10)));
     assert!(runner.reply().to_string().contains("killed by user"));
     wait_until("the server serves again", || conn.cmd("PING").to_string() == "PONG");
+}
+
+/// In a function that `string.gsub` calls nothing can be suspended.
+#[test]
+fn a_slow_function_is_shown_where_it_cannot_give_way() {
+    let mut server = with_workers(2).set("busy-reply-threshold", "50").start();
+    let [mut runner, mut conn] = if subject_is_redis() {
+        server.connections()
+    } else {
+        one_of_each_worker(&server, 2).try_into().unwrap_or_else(|_| unreachable!())
+    };
+    let code = "#!lua name=slow\nredis.register_function('forever', function(keys) \
+                redis.call('SET', keys[1], 'x') \
+                return string.gsub('x', 'x', function() while true do end end) end)";
+    conn.call(&["FUNCTION", "LOAD", code]);
+    runner.send("FCALL forever 1 k a");
+    let busy = "(error) BUSY Redis is busy running a script. You can only call FUNCTION KILL or \
+                SHUTDOWN NOSAVE.";
+    wait_until("the function is slow", || conn.cmd("GET k").to_string() == busy);
+    let stats = conn.cmd("FUNCTION STATS");
+    let shown = stats.field("running_script").unwrap();
+    assert_eq!(shown.field("name").unwrap().text(), "forever");
+    let command = shown.field("command").unwrap();
+    let words: Vec<String> = command.elements().into_iter().map(Reply::text).collect();
+    assert_eq!(words, ["FCALL", "forever", "1", "k", "a"]);
+    assert!(conn.cmd("FUNCTION KILL").to_string().starts_with("(error) UNKILLABLE"));
+    conn.send("SHUTDOWN NOSAVE");
+    wait_until("the server has ended", || !server.is_running());
 }
 
 #[test]

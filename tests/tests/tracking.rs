@@ -3,7 +3,7 @@
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Server, assert_reply, each_config, wait_until};
-use brisk_tests::with_workers;
+use brisk_tests::{until_slow, with_workers};
 use std::collections::HashMap;
 
 /// A connection that tracks, and where it hears: itself with RESP3, else a subscriber of RESP2 that
@@ -307,47 +307,51 @@ fn clients_choose_what_is_tracked_in_both_ways() {
     });
 }
 
-/// Runs for longer than a millisecond before it reads its second key. Redis 7.0 has no `os.clock`.
-const SLOW_READER: &str = "redis.call('GET', KEYS[1]) for i = 1, 3000000 do end \
-                           redis.call('GET', KEYS[2])";
-
 /// A script that takes long is run in parts, and its client's tracking is that of the call.
 #[test]
 fn keys_are_remembered_however_late_a_slow_script_reads_them() {
     each_config(|server| {
         let mut other = server.connect();
         other.cmd("CONFIG SET busy-reply-threshold 1");
-        let slow = format!("EVAL \"{SLOW_READER}\" 2 early late");
-        for (options, caching, told) in [
+        let cases = [
             ("", None, true),
             ("OPTIN", Some("CLIENT CACHING YES"), true),
             ("OPTIN", None, false),
             ("OPTOUT", None, true),
             ("OPTOUT", Some("CLIENT CACHING NO"), false),
-        ] {
-            let mut cacher = Cacher::new(server, server.resp(), options);
-            if let Some(caching) = caching {
-                assert_reply!(cacher.conn, caching, "OK");
-            }
-            cacher.read(&slow);
-            other.pipeline(&["SET early 1", "SET late 1"]);
-            if told {
-                cacher.hears(&["early"]);
-                cacher.hears(&["late"]);
-            }
-            cacher.heard_all();
-            if let Some(caching) = caching {
-                assert_reply!(cacher.conn, caching, "OK");
-            }
-            cacher.conn.pipeline(&["MULTI", &slow, "GET behind", &slow, "GET last", "EXEC"]);
-            let keys = ["early", "late", "behind", "last"];
-            for key in keys {
-                other.cmd(&format!("SET {key} 2"));
-            }
-            if told {
-                keys.iter().for_each(|key| cacher.hears(&[key]));
-            }
-            cacher.heard_all();
+        ];
+        for (options, caching, told) in cases {
+            until_slow(server, |turns| {
+                let slow = format!(
+                    "EVAL \"redis.call('GET', KEYS[1]) for i = 1, {turns} do end \
+                     redis.call('GET', KEYS[2])\" 2 early late"
+                );
+                let mut cacher = Cacher::new(server, server.resp(), options);
+                if let Some(caching) = caching {
+                    assert_reply!(cacher.conn, caching, "OK");
+                }
+                cacher.read(&slow);
+                other.pipeline(&["SET early 1", "SET late 1"]);
+                if told {
+                    cacher.hears(&["early"]);
+                    cacher.hears(&["late"]);
+                }
+                cacher.heard_all();
+                if let Some(caching) = caching {
+                    assert_reply!(cacher.conn, caching, "OK");
+                }
+                cacher.conn.pipeline(&["MULTI", &slow, "GET behind", &slow, "GET last", "EXEC"]);
+                let keys = ["early", "late", "behind", "last"];
+                for key in keys {
+                    other.cmd(&format!("SET {key} 2"));
+                }
+                if told {
+                    keys.iter().for_each(|key| cacher.hears(&[key]));
+                }
+                cacher.heard_all();
+                // The one alone and both of the transaction.
+                3
+            });
         }
     });
 }

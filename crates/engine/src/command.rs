@@ -79,6 +79,23 @@ impl Spec {
         in_multi: InMulti::Queued,
     };
 
+    /// The flags of HELP subcommands.
+    pub const HELP_FLAGS: Flags = Flags::LOADING.union(Flags::STALE);
+
+    /// The row of a HELP subcommand.
+    pub const fn help(group: Group, since: &'static str) -> Spec {
+        let summary = "Explains the subcommands.";
+        Spec {
+            name: "help",
+            group,
+            summary,
+            since,
+            arity: 2,
+            flags: Spec::HELP_FLAGS,
+            ..Spec::EMPTY
+        }
+    }
+
     /// Whether `argc` words (the name counts) satisfy the arity.
     #[inline]
     pub const fn arity_admits(&self, argc: usize) -> bool {

@@ -229,6 +229,17 @@ impl<'a> Reply<'a> {
         Outcome::Replied
     }
 
+    /// The lines of a HELP text of the command `name`, framed as Redis frames them.
+    pub fn help(&mut self, name: &str, lines: &[&str]) -> Outcome {
+        self.array(lines.len() + 3);
+        self.simple(&format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+        for line in lines {
+            self.simple(line);
+        }
+        self.simple("HELP");
+        self.simple("    Print this help.")
+    }
+
     /// A status that is a word of ours.
     #[inline]
     pub fn word(&mut self, text: &'static str) -> Outcome {

@@ -79,7 +79,7 @@ pub(crate) fn host_table(lua: &Lua, state: &Rc<State>, version: &Version) -> Res
     host.raw_set(
         "randomseed",
         lua.create_function(move |_, seed: f64| {
-            seed_state.random.set(Random::seeded(seed as i64 as i32));
+            seed_state.random.set(Random::seeded(int_of(seed)));
             Ok(())
         })?,
     )?;
@@ -323,21 +323,28 @@ fn random(lua: &Lua, state: &State, args: &MultiValue) -> Result<(f64, Option<St
     if args.len() > 2 {
         return Ok((0.0, Some("wrong number of arguments".to_owned())));
     }
-    let mut bounds = [1.0; 2];
+    let mut bounds = [1; 2];
     for (at, arg) in args.iter().enumerate() {
         let Some(bound) = lua.coerce_number(arg.clone())? else {
             let got = crate::libraries::type_name(arg);
             let text = format!("bad argument #{} to 'random' (number expected, got {got})", at + 1);
             return Ok((0.0, Some(text)));
         };
-        bounds[2 - args.len() + at] = bound.trunc();
+        bounds[2 - args.len() + at] = int_of(bound);
     }
     let [low, high] = bounds;
     if low > high {
         let text = format!("bad argument #{} to 'random' (interval is empty)", args.len());
         return Ok((0.0, Some(text)));
     }
-    Ok(((fraction * (high - low + 1.0)).floor() + low, None))
+    // As in Redis, the width has 32 bits whatever the bounds are.
+    let width = high.wrapping_sub(low).wrapping_add(1);
+    Ok(((fraction * f64::from(width)).floor() + f64::from(low), None))
+}
+
+/// A number as the C library's `int`, by the casts of x86: 0 if it is none or too large for 64 bits.
+fn int_of(number: f64) -> i32 {
+    libraries::truncated(number) as i32
 }
 
 /// Compiles source text; never bytecode, which is not verified.

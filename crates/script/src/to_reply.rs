@@ -1,5 +1,6 @@
 //! From the value that a script returns to the reply that its client gets.
 
+use crate::libraries::truncated;
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode::{self, Aggregate};
 use mlua::{Result, Table, Value};
@@ -44,12 +45,6 @@ fn encode_at(value: &Value, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -
         _ => encode::null(out, dialect.client),
     }
     Ok(())
-}
-
-/// As C converts a double to an integer of 64 bits.
-fn truncated(number: f64) -> i64 {
-    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
-    if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }
 }
 
 fn encode_table(table: &Table, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {

@@ -65,17 +65,10 @@ impl Call<'_> {
         self.core.redacted.push(index);
     }
 
-    /// Replies with the lines of a HELP text, framed as Redis frames them.
+    /// Replies with the lines of a HELP text.
     pub fn help(&mut self, lines: &[&str]) -> Outcome {
         let name = self.row.parent.unwrap_or(self.row.spec).name.to_ascii_uppercase();
-        self.reply.array(lines.len() + 3);
-        let head = format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
-        self.reply.simple(&head);
-        for line in lines {
-            self.reply.simple(line);
-        }
-        self.reply.simple("HELP");
-        self.reply.simple("    Print this help.")
+        self.reply.help(&name, lines)
     }
 
     /// The error for a subcommand's wrong number or combination of arguments.

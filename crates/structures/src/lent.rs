@@ -10,6 +10,8 @@
 //!     was made from and does not use it.
 //!  2. It is absent while [`Lent::with`] has made a reference of it, so there is one at a time.
 //!  3. `Cell` and `NonNull` keep the place on one thread, where 1 and 2 follow from the order of calls.
+//!  4. What a function borrows outlives the call of [`LentFn::lend`] that has its reference, and only while
+//!     that runs the pointer is present.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -28,7 +30,7 @@ impl<T> Lent<T> {
     #[inline]
     pub fn lend<R>(&self, value: &mut T, during: impl FnOnce() -> R) -> R {
         let before = self.0.replace(Some(NonNull::from(value)));
-        let _back = PutBack { place: self, pointer: before };
+        let _back = PutBack { place: &self.0, pointer: before };
         during()
     }
 
@@ -36,28 +38,56 @@ impl<T> Lent<T> {
     #[inline]
     pub fn with<R>(&self, action: impl FnOnce(&mut T) -> R) -> Option<R> {
         let mut pointer = self.0.take()?;
-        let _back = PutBack { place: self, pointer: Some(pointer) };
+        let _back = PutBack { place: &self.0, pointer: Some(pointer) };
         // SAFETY: 1, 2: made from a borrow that is still held and not used meanwhile, and there is
         // no other reference of it until `_back` is dropped, after `action`.
         Some(action(unsafe { pointer.as_mut() }))
     }
 }
 
+/// A place for one borrowed function, whatever it borrows itself. O(1) everywhere.
+pub struct LentFn<R>(Cell<Option<NonNull<dyn Fn() -> R>>>);
+
+impl<R> LentFn<R> {
+    /// A place with nothing in it.
+    pub const fn nothing() -> LentFn<R> {
+        LentFn(Cell::new(None))
+    }
+
+    /// Lends `function` while `during` runs.
+    #[inline]
+    pub fn lend<D>(&self, function: &(dyn Fn() -> R + '_), during: impl FnOnce() -> D) -> D {
+        let pointer: NonNull<dyn Fn() -> R + '_> = NonNull::from(function);
+        // SAFETY: 4: the types differ in the lifetime of what is borrowed only, and none is promised to
+        // whoever calls the function.
+        let pointer: NonNull<dyn Fn() -> R> = unsafe { std::mem::transmute(pointer) };
+        let before = self.0.replace(Some(pointer));
+        let _back = PutBack { place: &self.0, pointer: before };
+        during()
+    }
+
+    /// What the function that is lent returns; `None` if there is none.
+    pub fn call(&self) -> Option<R> {
+        // SAFETY: 4: made from a reference that is still held; shared ones may be many.
+        self.0.get().map(|pointer| unsafe { pointer.as_ref() }())
+    }
+}
+
 /// Restores the place, also when a panic passes.
-struct PutBack<'a, T> {
-    place: &'a Lent<T>,
+struct PutBack<'a, T: ?Sized> {
+    place: &'a Cell<Option<NonNull<T>>>,
     pointer: Option<NonNull<T>>,
 }
 
-impl<T> Drop for PutBack<'_, T> {
+impl<T: ?Sized> Drop for PutBack<'_, T> {
     fn drop(&mut self) {
-        self.place.0.set(self.pointer);
+        self.place.set(self.pointer);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Lent;
+    use super::{Lent, LentFn};
 
     #[test]
     fn a_value_is_there_while_it_is_lent_and_seen_once_at_a_time() {
@@ -74,6 +104,21 @@ mod tests {
         });
         assert_eq!(value, 2);
         assert_eq!(place.with(|n| *n), None);
+    }
+
+    #[test]
+    fn a_function_is_there_while_it_is_lent() {
+        let place = LentFn::nothing();
+        assert_eq!(place.call(), None);
+        let words = ["a".to_owned(), "b".to_owned()];
+        let joined = || words.join(" ");
+        let seen = place.lend(&joined, || {
+            let inner = place.lend(&|| String::new(), || place.call());
+            (place.call(), inner, place.call())
+        });
+        let joined = Some(joined());
+        assert_eq!(seen, (joined.clone(), Some(String::new()), joined));
+        assert_eq!(place.call(), None);
     }
 
     #[test]

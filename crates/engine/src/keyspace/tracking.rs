@@ -108,7 +108,7 @@ pub struct Tracking {
     shards: Box<[Shard]>,
     /// Tracked keys by slot and [`part_of`] their hash: most keys that nobody tracks need no look into a
     /// shard. In one byte each, so that all stay near; what has reached [`PART_FULL`] stays there until
-    /// a flush forgets keys.
+    /// a flush. This and the two below are changed under the lock of the shard that has changed.
     by_part: Box<[AtomicU8]>,
     keys: AtomicUsize,
     items: AtomicUsize,
@@ -258,9 +258,8 @@ impl Tracking {
     fn forget_any(&self, env: &Env) {
         let random = env.random_below(1 << 48) as usize;
         for step in 0..SHARDS {
-            let removed =
-                lock(&self.shards[(random + step) % SHARDS].table).remove_any(random / SHARDS);
-            if let Some(tracked) = removed {
+            let shard = &self.shards[(random + step) % SHARDS];
+            if let Some(tracked) = self.take(shard, |table| table.remove_any(random / SHARDS)) {
                 // Not even who made the table grow may miss that its key is not tracked any more.
                 self.tell_readers(env, tracked, 0);
                 return;
@@ -276,33 +275,48 @@ impl Tracking {
             env.arm(Armed::BROADCAST, true);
         }
         if self.by_part[part_of(key.slot, key.hash)].load(Ordering::Relaxed) != 0 {
-            let removed = lock(&self.shard(key.slot).table).remove(key.hash, key.bytes);
-            let by = env.client.get();
-            removed.into_iter().for_each(|tracked| self.tell_readers(env, tracked, by));
+            let remove = |table: &mut Table| table.remove(key.hash, key.bytes);
+            if let Some(tracked) = self.take(self.shard(key.slot), remove) {
+                self.tell_readers(env, tracked, env.client.get());
+            }
         }
+    }
+
+    /// Takes a key out of a shard, and counts it out before anybody else looks into it.
+    fn take(
+        &self,
+        shard: &Shard,
+        remove: impl FnOnce(&mut Table) -> Option<Tracked>,
+    ) -> Option<Tracked> {
+        let mut table = lock(&shard.table);
+        let tracked = remove(&mut table)?;
+        let slot = SlotId::new(brisk_structures::crc16::key_slot(&tracked.name));
+        self.count_in_part(part_of(slot, tracked.hash), |count| count.saturating_sub(1));
+        self.keys.fetch_sub(1, Ordering::Relaxed);
+        self.items.fetch_sub(tracked.readers.len(), Ordering::Relaxed);
+        Some(tracked)
     }
 
     /// Notes what has left the table for being told.
     fn tell_readers(&self, env: &Env, tracked: Tracked, by: u64) {
-        let Tracked { name, readers, hash } = tracked;
-        let slot = SlotId::new(brisk_structures::crc16::key_slot(&name));
-        self.count_in_part(part_of(slot, hash), |count| count.saturating_sub(1));
-        self.keys.fetch_sub(1, Ordering::Relaxed);
-        self.items.fetch_sub(readers.len(), Ordering::Relaxed);
+        let Tracked { name, readers, .. } = tracked;
         let told = Invalidation::Key { name, readers: readers.into_list(), by };
         env.aftermath.borrow_mut().invalidations.push(told);
         env.arm(Armed::TOLD, true);
     }
 
-    /// Forgets all keys. Only under quiescence.
+    /// Forgets all keys. Nobody else runs a command on keys meanwhile, but others may [`Tracking::trim`].
     fn clear(&self, env: &Env) {
         if self.key_count() > 0 {
             let tables: Vec<Table> =
                 self.shards.iter().map(|shard| std::mem::take(&mut *lock(&shard.table))).collect();
             env.garbage.borrow_mut().push(Garbage::Other(Box::new(tables)));
-            self.by_part.iter().for_each(|count| count.store(0, Ordering::Relaxed));
             self.keys.store(0, Ordering::Relaxed);
             self.items.store(0, Ordering::Relaxed);
+        }
+        // Full ones are so without a key as well.
+        if self.marks.load(Ordering::Relaxed) {
+            self.by_part.iter().for_each(|count| count.store(0, Ordering::Relaxed));
         }
     }
 }
@@ -396,6 +410,67 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keyspace::KeyHasher;
+    use crate::random::Random;
+    use std::sync::Barrier;
+
+    fn keyspace() -> Keyspace {
+        let keyspace = Keyspace::new(1, KeyHasher::seeded(1, 2));
+        keyspace.begin_tracking(1);
+        keyspace
+    }
+
+    fn env(keyspace: &Keyspace) -> Env {
+        let env = Env::new(keyspace.tally(), Random::seeded(7));
+        env.reader.set(Some(Reader::new(0, 1)));
+        env
+    }
+
+    #[test]
+    fn a_flush_empties_parts_that_are_full_though_their_keys_are_gone() {
+        let keyspace = keyspace();
+        let (env, tracking) = (env(&keyspace), &keyspace.tracking);
+        let counts = || tracking.by_part.iter().map(|count| count.load(Ordering::Relaxed));
+        let names: Vec<String> = (0..2000).map(|i| format!("{{slot}}{i}")).collect();
+        let keys = || names.iter().map(|name| keyspace.hasher().key(name.as_bytes()));
+        keys().for_each(|key| tracking.remember(&env, &key));
+        keys().for_each(|key| tracking.changed(&env, &key));
+        assert_eq!((tracking.key_count(), tracking.item_count()), (0, 0));
+        assert!(counts().any(|count| count == PART_FULL));
+        tracking.clear(&env);
+        assert!(counts().all(|count| count == 0));
+    }
+
+    /// FLUSHALL of a slow script beside another worker's timer.
+    #[test]
+    fn who_trims_beside_a_flush_counts_no_key_out_twice() {
+        const KEYS: usize = 500;
+        let keyspace = keyspace();
+        let (own, tracking) = (env(&keyspace), &keyspace.tracking);
+        let names: Vec<String> = (0..KEYS).map(|i| i.to_string()).collect();
+        for round in 0..300 {
+            tracking.set_keys_max(0);
+            let keys = names.iter().map(|name| keyspace.hasher().key(name.as_bytes()));
+            keys.for_each(|key| tracking.remember(&own, &key));
+            tracking.set_keys_max(1);
+            let begin = Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let other = env(&keyspace);
+                    begin.wait();
+                    tracking.trim(&other, KEYS);
+                });
+                begin.wait();
+                // In the middle of it, each time elsewhere.
+                while tracking.key_count() > KEYS - round % (KEYS - 1) {
+                    std::hint::spin_loop();
+                }
+                tracking.clear(&own);
+            });
+            assert_eq!((tracking.key_count(), tracking.item_count()), (0, 0), "round {round}");
+            own.garbage.borrow_mut().clear();
+        }
+    }
 
     #[test]
     fn a_key_that_changes_often_is_noted_as_its_last_client_left_it() {

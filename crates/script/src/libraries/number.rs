@@ -242,7 +242,7 @@ fn scaled(mantissa: u64, exponent: i64, exact: bool) -> f64 {
 }
 
 /// A double as a 64-bit integer: towards zero, the smallest one if it does not fit.
-pub(super) fn truncated(number: f64) -> i64 {
+pub(crate) fn truncated(number: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;
     if (-LIMIT..LIMIT).contains(&number) { number as i64 } else { i64::MIN }
 }

@@ -127,13 +127,7 @@ const GETKEYSINSLOT: Command = refused(Spec {
     ..SUBCOMMAND
 });
 
-const HELP: Command = refused(Spec {
-    name: "help",
-    summary: "Explains the subcommands.",
-    since: "5.0.0",
-    flags: Flags::LOADING.union(Flags::STALE),
-    ..SUBCOMMAND
-});
+const HELP: Command = refused(Spec::help(Group::Cluster, "5.0.0"));
 
 const INFO: Command = refused(Spec {
     name: "info",

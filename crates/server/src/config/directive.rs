@@ -125,8 +125,9 @@ pub struct Directive {
     pub kind: Kind,
     /// Can only be set at start.
     pub immutable: bool,
-    /// The same, but to set it to what it is is no error: for programs that set all that they have read,
-    /// and leave out what they know to be immutable in Redis.
+    /// The same, but to set it to what CONFIG GET shows is no error and changes nothing: for programs that
+    /// set all that they have read, and leave out what they know to be immutable in Redis. By its alias,
+    /// which is Redis's, it is refused.
     pub fixed: bool,
     /// Left out of CONFIG GET unless asked for by its exact name.
     pub hidden: bool,

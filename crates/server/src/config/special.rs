@@ -272,7 +272,8 @@ pub(super) const DIR: Special = Special {
     lines: |c| vec![words::quote(c.process.dir.as_bytes())],
 };
 
-/// `threads`: CONFIG GET shows how many there are, files keep what was asked for.
+/// `threads`: CONFIG GET shows how many there are, files keep what was asked for. It is fixed, so that
+/// CONFIG SET does not make the one of the other.
 pub(super) const THREADS: Special = Special {
     get: |c| c.process.threads.count().to_string(),
     set: |c, words, _| {

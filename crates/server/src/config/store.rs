@@ -98,14 +98,22 @@ impl Store {
         }
         let mut new = Config::clone(&self.current);
         for (row, (name, value)) in rows.iter().zip(pairs) {
-            row.set(&mut new, &[value.to_vec()], Write::Replace)
-                .map_err(|reason| ConfigError::Refused { name: known(row, name), reason })?;
+            let take = |config: &mut Config| {
+                row.set(config, &[value.to_vec()], Write::Replace)
+                    .map_err(|reason| ConfigError::Refused { name: known(row, name), reason })
+            };
+            if row.fixed {
+                let mut asked = Config::clone(&self.current);
+                take(&mut asked)?;
+                if row.show(&asked) != row.show(&self.current) {
+                    return Err(refused(name, IMMUTABLE));
+                }
+                // What is shown may say less than what is kept: `threads 0` shows how many there are.
+                continue;
+            }
+            take(&mut new)?;
         }
         new.normalise();
-        let is_changed = |row: &Directive| row.show(&self.current) != row.show(&new);
-        if let Some(at) = rows.iter().position(|row| row.fixed && is_changed(row)) {
-            return Err(refused(pairs[at].0, IMMUTABLE));
-        }
         apply(&self.current, &new).map_err(|Rejection { directive, reason }| {
             let blamed = rows.iter().position(|row| row.name == directive);
             let name =

@@ -428,6 +428,20 @@ fn a_refused_change_leaves_everything_as_it_was() {
     assert_eq!(changed, Ok(vec!["timeout"]));
 }
 
+/// The number of workers that the machine chose is not written to the file as if it had been asked for.
+#[test]
+fn to_set_what_is_fixed_to_what_is_shown_changes_nothing() {
+    let dir = TempDir::new();
+    let file = dir.path("conf");
+    std::fs::write(&file, "threads 0\n").unwrap();
+    let mut store = load(&launch(&[file.to_str().unwrap()]), &mut std::io::empty()).unwrap();
+    let shown = get(&store, "threads");
+    assert_eq!(set(&mut store, &[("timeout", "7"), ("threads", &shown)]), Ok(vec!["timeout"]));
+    store.rewrite(&[], Added::Changed).unwrap();
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("threads 0\n") && text.contains("\ntimeout 7\n"), "{text}");
+}
+
 #[test]
 fn protected_directives_follow_enable_protected_configs() {
     for (word, local, remote) in [("no", false, false), ("local", true, false), ("yes", true, true)]

@@ -1,6 +1,6 @@
 //! The present run of a worker's interpreter: what is true of it, and the host that it acts through.
 
-use super::slow::SlowScript;
+use super::slow::{Shown, SlowScript};
 use crate::log::Level;
 use crate::quiesce::Wanted;
 use crate::session::Session;
@@ -17,13 +17,15 @@ use brisk_engine::{Args, ReplyBuffer};
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, Spans};
 use brisk_script::{Called, Host, Pace, Words};
-use brisk_structures::lent::Lent;
+use brisk_structures::lent::{Lent, LentFn};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 /// How long a slow script runs before its worker turns to others again.
 const SLICE_NS: u64 = 2_000_000;
+/// The end of the first slice of a script, which has none until it takes long.
+const NO_SLICE: u64 = u64::MAX;
 /// How long the code of a library may run when it is loaded.
 const LOAD_NS_MAX: u64 = 500_000_000;
 /// How long past its slice, and how many questions, a script that has not written may stay where it
@@ -80,6 +82,9 @@ pub(super) struct Desk {
     /// Present while the interpreter runs.
     pub(super) core: Lent<Core>,
     pub(super) session: Lent<Session>,
+    /// What to tell of the script if it becomes slow, which it does before it is suspended. It is lent: the
+    /// words would have to be copied for each script.
+    pub(super) shown: LentFn<Shown>,
     /// What commands answer, before it is read. No command of a script runs another script, so nobody
     /// needs it twice.
     pub(super) replies: RefCell<ReplyBuffer>,
@@ -115,6 +120,7 @@ impl Desk {
             worker,
             core: Lent::nothing(),
             session: Lent::nothing(),
+            shown: LentFn::nothing(),
             replies: RefCell::default(),
             last_key: RefCell::default(),
             is_eval: Cell::new(true),
@@ -129,7 +135,7 @@ impl Desk {
             roamed: Cell::new(false),
             loading: Cell::new(false),
             began_ticks: Cell::new(0),
-            slice_ends_ns: Cell::new(u64::MAX),
+            slice_ends_ns: Cell::new(NO_SLICE),
             unsuspended: Cell::new(0),
         }
     }
@@ -141,7 +147,7 @@ impl Desk {
             flag.set(false);
         }
         self.began_ticks.set(self.ticks());
-        self.slice_ends_ns.set(u64::MAX);
+        self.slice_ends_ns.set(NO_SLICE);
         self.unsuspended.set(0);
     }
 
@@ -191,8 +197,10 @@ impl Desk {
             _ => {}
         }
         let elapsed = self.elapsed_ns();
-        if core.slow.is_none() {
-            if elapsed < self.threshold_ns(core) || !self.become_slow(core) {
+        if self.slice_ends_ns.get() == NO_SLICE {
+            let takes_long = elapsed >= self.threshold_ns(core);
+            // Beside other slow scripts it may be on their list before.
+            if !takes_long || core.slow.is_none() && !self.become_slow(core) {
                 return Pace::GoOn;
             }
             self.slice_ends_ns.set(elapsed);
@@ -236,7 +244,7 @@ impl Desk {
         self.shared.begin_slow(SlowScript {
             worker: self.worker,
             is_eval: self.is_eval.get(),
-            shown: None,
+            shown: self.shown.call().unwrap_or_default(),
             began: Instant::now() - Duration::from_nanos(self.elapsed_ns()),
             places,
         });

@@ -1,8 +1,8 @@
 //! A script from EVAL, EVALSHA or FCALL to its reply.
 
-use super::desk::{Parked, Request};
+use super::desk::{Desk, Parked, Request};
 use super::machine::{Machine, error_with};
-use super::slow::busy;
+use super::slow::{Shown, busy};
 use crate::call::Call;
 use crate::mailbox::Delivery;
 use crate::session::Session;
@@ -34,6 +34,18 @@ pub struct Target<'t> {
     /// The digest, or the function's name.
     pub name: &'t [u8],
     pub is_eval: bool,
+}
+
+impl Target<'_> {
+    /// Keeps what the run that has ended showed, for the next one.
+    fn learn(&self, desk: &Desk, in_exec: bool) {
+        if desk.roamed.get() {
+            self.roams.store(true, Ordering::Relaxed);
+        }
+        if !in_exec && desk.acted.get() && !self.acts.load(Ordering::Relaxed) {
+            self.acts.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// How many of the words are keys.
@@ -123,21 +135,26 @@ pub fn evaluate(
         desk.last_key.borrow_mut().note(args.word(first.index as usize), first);
     }
     desk.begin();
+    let shown = || Shown {
+        name: target.name.to_vec(),
+        command: args.words().map(<[u8]>::to_vec).collect(),
+    };
     if core.slow.is_some() {
         // An earlier script of the transaction has become slow, and the gate keeps others away still.
         desk.begin_slice();
+        core.shared.scripting.show_next(core.id, target.is_eval, shown());
     }
     let (began, db, protocol) = (core.last_ticks, call.session.db, call.session.protocol);
     let out = call.reply.buffer().bytes_mut();
     let words = || args.words().skip(COUNT_AT + 1);
     let session = &mut *call.session;
-    let ended = desk.core.lend(core, || {
-        desk.session.lend(session, || {
-            let words = (Words(words(), keys), Words(words().skip(keys), usize::MAX));
-            let mut interpreter = machine.interpreter.borrow_mut();
-            interpreter.run(target.code, target.is_eval, words.0, words.1, protocol, out)
-        })
-    });
+    let run = || {
+        let words = (Words(words(), keys), Words(words().skip(keys), usize::MAX));
+        let mut interpreter = machine.interpreter.borrow_mut();
+        interpreter.run(target.code, target.is_eval, words.0, words.1, protocol, out)
+    };
+    let ended =
+        desk.shown.lend(&shown, || desk.core.lend(core, || desk.session.lend(session, run)));
     if ended == Ended::Suspended {
         let parked = core.park(call.session, call.row, target, args, in_exec);
         restore(call.session, db, protocol);
@@ -149,12 +166,7 @@ pub fn evaluate(
     core.last_ticks = began;
     desk.end();
     machine.publish_memory();
-    if desk.roamed.get() {
-        target.roams.store(true, Ordering::Relaxed);
-    }
-    if !in_exec && desk.acted.get() && !target.acts.load(Ordering::Relaxed) {
-        target.acts.store(true, Ordering::Relaxed);
-    }
+    target.learn(desk, in_exec);
     if !in_exec {
         core.end_unit();
     }
@@ -298,8 +310,7 @@ impl Core {
         let own = Box::new(Session::standing_for(session));
         let what = if target.is_eval { "SCRIPT KILL" } else { "FUNCTION KILL" };
         let name = String::from_utf8_lossy(target.name).into_owned();
-        let words = args.words().map(<[u8]>::to_vec).collect();
-        let ms = self.shared.scripting.describe(self.id, target.is_eval, target.name, words);
+        let ms = self.shared.scripting.slow_ms(self.id);
         self.shared.log.warning(format_args!(
             "Slow script detected: still in execution after {ms} milliseconds. You can try killing \
              the script using the {what} command. Script name is: {name}."

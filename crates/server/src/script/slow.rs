@@ -83,15 +83,14 @@ pub enum Kill {
 pub struct SlowScript {
     pub worker: usize,
     pub is_eval: bool,
-    /// `None` for the moment until it gives way for the first time.
-    pub shown: Option<Shown>,
+    pub shown: Shown,
     pub began: Instant,
     /// What it may touch, in ascending order; `None` for everything.
     pub places: Option<Vec<Place>>,
 }
 
 /// What is told of a script that takes long.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Shown {
     /// The digest, or the function's name.
     pub name: Vec<u8>,
@@ -174,19 +173,18 @@ impl Scripting {
         show(self.lock().first())
     }
 
-    /// What FUNCTION STATS tells of a slow script; how many milliseconds it has run.
-    pub fn describe(
-        &self,
-        worker: usize,
-        is_eval: bool,
-        name: &[u8],
-        command: Vec<Vec<u8>>,
-    ) -> u64 {
-        let mut slow = self.lock();
-        let Some(script) = slow.iter_mut().find(|script| script.worker == worker) else { return 0 };
-        script.is_eval = is_eval;
-        script.shown = Some(Shown { name: name.to_vec(), command });
-        script.began.elapsed().as_millis() as u64
+    /// The next script of a transaction runs, of which an earlier one has become slow.
+    pub fn show_next(&self, worker: usize, is_eval: bool, shown: Shown) {
+        if let Some(script) = self.lock().iter_mut().find(|script| script.worker == worker) {
+            (script.is_eval, script.shown, script.began) = (is_eval, shown, Instant::now());
+        }
+    }
+
+    /// How many milliseconds the slow script of a worker has run.
+    pub fn slow_ms(&self, worker: usize) -> u64 {
+        let slow = self.lock();
+        let script = slow.iter().find(|script| script.worker == worker);
+        script.map_or(0, |script| script.began.elapsed().as_millis() as u64)
     }
 
     /// What somebody hears who must keep away: `places` is what they ask for, `None` if that cannot

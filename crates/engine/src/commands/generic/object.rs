@@ -70,7 +70,6 @@ fn idletime(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn help(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
     const LINES: &[&str] = &[
-        "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
         "ENCODING <key>",
         "    Names the form in which the value is stored.",
         "FREQ <key>",
@@ -81,14 +80,8 @@ fn help(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
         "    Unknown under an LFU eviction policy.",
         "REFCOUNT <key>",
         "    How many places hold the value.",
-        "HELP",
-        "    Shows this text.",
     ];
-    ctx.reply.array(LINES.len());
-    for line in LINES {
-        ctx.reply.simple(line);
-    }
-    Ok(Outcome::Replied)
+    Ok(ctx.reply.help("OBJECT", LINES))
 }
 
 /// What the rows of the subcommands with a key have in common.
@@ -127,17 +120,7 @@ const FREQ: Command = Command {
 };
 
 const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        group: Group::Generic,
-        summary: "Explains the subcommands.",
-        since: "6.2.0",
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::LOADING.union(Flags::STALE),
-        categories: Categories::KEYSPACE,
-        ..Spec::EMPTY
-    },
+    spec: Spec { categories: Categories::KEYSPACE, ..Spec::help(Group::Generic, "6.2.0") },
     run: help,
     subcommands: &[],
 };

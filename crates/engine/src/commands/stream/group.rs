@@ -166,7 +166,6 @@ fn delconsumer(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn help(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
     const LINES: &[&str] = &[
-        "XGROUP <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
         "CREATE <key> <groupname> <id|$> [option]",
         "    Makes a group that reads what is behind the ID. Options are:",
         "    * MKSTREAM",
@@ -181,14 +180,8 @@ fn help(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
         "    Removes the group.",
         "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
         "    Sets what the group last delivered.",
-        "HELP",
-        "    Shows this text.",
     ];
-    ctx.reply.array(LINES.len());
-    for line in LINES {
-        ctx.reply.simple(line);
-    }
-    Ok(Outcome::Replied)
+    Ok(ctx.reply.help("XGROUP", LINES))
 }
 
 const CREATE: Command = Command {
@@ -266,20 +259,8 @@ const DESTROY: Command = Command {
     subcommands: &[],
 };
 
-const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        group: Group::Stream,
-        summary: "Explains the subcommands.",
-        since: "5.0.0",
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::LOADING.union(Flags::STALE),
-        ..Spec::EMPTY
-    },
-    run: help,
-    subcommands: &[],
-};
+const HELP: Command =
+    Command { spec: Spec::help(Group::Stream, "5.0.0"), run: help, subcommands: &[] };
 
 const SETID: Command = Command {
     spec: Spec {

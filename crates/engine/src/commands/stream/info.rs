@@ -117,21 +117,14 @@ fn consumers(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn help(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
     const LINES: &[&str] = &[
-        "XINFO <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
         "CONSUMERS <key> <groupname>",
         "    Lists the consumers of a group.",
         "GROUPS <key>",
         "    Lists the groups of a stream.",
         "STREAM <key> [FULL [COUNT <count>]]",
         "    Tells about a stream; FULL shows entries, groups and what is pending.",
-        "HELP",
-        "    Shows this text.",
     ];
-    ctx.reply.array(LINES.len());
-    for line in LINES {
-        ctx.reply.simple(line);
-    }
-    Ok(Outcome::Replied)
+    Ok(ctx.reply.help("XINFO", LINES))
 }
 
 const CONSUMERS: Command = Command {
@@ -170,20 +163,8 @@ const GROUPS: Command = Command {
     subcommands: &[],
 };
 
-const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        group: Group::Stream,
-        summary: "Explains the subcommands.",
-        since: "5.0.0",
-        complexity: "O(1)",
-        arity: 2,
-        flags: Flags::LOADING.union(Flags::STALE),
-        ..Spec::EMPTY
-    },
-    run: help,
-    subcommands: &[],
-};
+const HELP: Command =
+    Command { spec: Spec::help(Group::Stream, "5.0.0"), run: help, subcommands: &[] };
 
 const STREAM: Command = Command {
     spec: Spec {

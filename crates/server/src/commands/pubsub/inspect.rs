@@ -120,18 +120,8 @@ const NUMPAT: Command = Command {
     subcommands: &[],
 };
 
-const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        summary: "Tells what the subcommands do.",
-        since: "6.2.0",
-        arity: 2,
-        flags: Flags::LOADING.union(Flags::STALE),
-        ..ROW
-    },
-    run: help,
-    subcommands: &[],
-};
+const HELP: Command =
+    Command { spec: Spec::help(Group::PubSub, "6.2.0"), run: help, subcommands: &[] };
 
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[

@@ -75,12 +75,7 @@ const FLUSH: Command = Command {
 };
 
 const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        summary: "Explains the subcommands.",
-        flags: Flags::LOADING.union(Flags::STALE),
-        ..SUB
-    },
+    spec: Spec { categories: ROW.categories, ..Spec::help(ROW.group, "7.0.0") },
     run: help,
     subcommands: &[],
 };

@@ -3,6 +3,7 @@
 use crate::call::{Call, Command};
 use crate::script::libraries::{Function, Library, Policy};
 use crate::script::machine::error_with;
+use crate::script::slow::SlowScript;
 use brisk_engine::env::Garbage;
 use brisk_engine::{Args, CommandError, Outcome, Result, glob};
 use brisk_persist::LoadError;
@@ -216,7 +217,7 @@ pub(super) fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         }
         reply.map(2);
         reply.bulk(b"running_script");
-        let Some((shown, began)) = script.and_then(|s| Some((s.shown.as_ref()?, s.began))) else {
+        let Some(SlowScript { shown, began, .. }) = script else {
             reply.null();
             return Ok(());
         };

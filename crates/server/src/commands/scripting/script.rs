@@ -146,14 +146,7 @@ const DEBUG: Command = Command {
 };
 
 const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        summary: "Explains the subcommands.",
-        since: "5.0.0",
-        arity: 2,
-        flags: Flags::LOADING.union(Flags::STALE),
-        ..ROW
-    },
+    spec: Spec { categories: ROW.categories, ..Spec::help(ROW.group, "5.0.0") },
     run: help,
     subcommands: &[],
 };

@@ -196,19 +196,8 @@ fn resetstat(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        group: Group::Server,
-        summary: "Explains the subcommands.",
-        since: "5.0.0",
-        arity: 2,
-        flags: Flags::LOADING.union(Flags::STALE),
-        ..Spec::EMPTY
-    },
-    run: help,
-    subcommands: &[],
-};
+const HELP: Command =
+    Command { spec: Spec::help(Group::Server, "5.0.0"), run: help, subcommands: &[] };
 
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[

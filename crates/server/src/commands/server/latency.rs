@@ -183,17 +183,8 @@ const GRAPH: Command = Command {
     subcommands: &[],
 };
 
-const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        summary: "Explains the subcommands.",
-        flags: Flags::LOADING.union(Flags::STALE),
-        tips: &[],
-        ..SUBCOMMAND
-    },
-    run: help,
-    subcommands: &[],
-};
+const HELP: Command =
+    Command { spec: Spec::help(Group::Server, "2.8.13"), run: help, subcommands: &[] };
 
 const HISTOGRAM: Command = Command {
     spec: Spec {

@@ -218,17 +218,8 @@ const DOCTOR: Command = Command {
     subcommands: &[],
 };
 
-const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        summary: "Explains the subcommands.",
-        flags: Flags::LOADING.union(Flags::STALE),
-        tips: &[],
-        ..SUBCOMMAND
-    },
-    run: help,
-    subcommands: &[],
-};
+const HELP: Command =
+    Command { spec: Spec::help(Group::Server, "4.0.0"), run: help, subcommands: &[] };
 
 const MALLOC_STATS: Command = Command {
     spec: Spec {

@@ -50,17 +50,8 @@ const CHANGES: Spec = Spec {
     ..SUBCOMMAND
 };
 
-const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        summary: "Explains the subcommands.",
-        since: "5.0.0",
-        flags: Flags::LOADING.union(Flags::STALE),
-        ..SUBCOMMAND
-    },
-    run: help,
-    subcommands: &[],
-};
+const HELP: Command =
+    Command { spec: Spec::help(Group::Server, "5.0.0"), run: help, subcommands: &[] };
 
 const LIST: Command = Command {
     spec: Spec {

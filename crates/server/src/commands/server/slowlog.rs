@@ -84,18 +84,8 @@ const GET: Command = Command {
     subcommands: &[],
 };
 
-const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        summary: "Explains the subcommands.",
-        since: "6.2.0",
-        complexity: "O(1)",
-        flags: Flags::LOADING.union(Flags::STALE),
-        ..SUBCOMMAND
-    },
-    run: help,
-    subcommands: &[],
-};
+const HELP: Command =
+    Command { spec: Spec::help(Group::Server, "6.2.0"), run: help, subcommands: &[] };
 
 const LEN: Command = Command {
     spec: Spec {

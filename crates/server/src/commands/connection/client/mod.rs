@@ -112,12 +112,9 @@ const CLIENT: Command = Command {
 
 const HELP: Command = Command {
     spec: Spec {
-        name: "help",
-        summary: "Tells what the subcommands do.",
-        since: "5.0.0",
-        arity: 2,
-        flags: Flags::LOADING.union(Flags::STALE).union(Flags::KEEPS_CACHING),
-        ..ROW
+        flags: Spec::HELP_FLAGS.union(Flags::KEEPS_CACHING),
+        categories: ROW.categories,
+        ..Spec::help(Group::Connection, "5.0.0")
     },
     run: help,
     subcommands: &[],

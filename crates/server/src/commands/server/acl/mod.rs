@@ -49,17 +49,8 @@ const ROW: Spec = Spec {
 /// The flags of subcommands that are not for everybody.
 const ADMIN: Flags = ROW.flags.union(Flags::ADMIN);
 
-const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        summary: "Explains the subcommands.",
-        arity: 2,
-        flags: Flags::LOADING.union(Flags::STALE),
-        ..ROW
-    },
-    run: help,
-    subcommands: &[],
-};
+const HELP: Command =
+    Command { spec: Spec::help(Group::Server, "6.0.0"), run: help, subcommands: &[] };
 
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[

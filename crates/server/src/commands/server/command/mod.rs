@@ -162,13 +162,7 @@ fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 const HELP: Command = Command {
-    spec: Spec {
-        name: "help",
-        summary: "Explains the subcommands.",
-        since: "5.0.0",
-        arity: 2,
-        ..SPEC
-    },
+    spec: Spec { categories: SPEC.categories, ..Spec::help(Group::Server, "5.0.0") },
     run: help,
     subcommands: &[],
 };
