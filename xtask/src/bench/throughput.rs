@@ -11,6 +11,9 @@ use brisk_testkit::server::{Launch, Server};
 const KEYS: u64 = 1_000_000;
 const KEY: &str = "key:__rand_int__";
 
+/// One of the figures of a rate.
+type Figure = fn(&Rate) -> f64;
+
 /// Runs `run` on every server in turn, `setup.rounds` times; adds the medians to the report.
 fn compare(
     setup: &Setup<'_>,
@@ -41,12 +44,10 @@ fn compare_each(
             rates[i].push(benchmark(servers[i], run)?);
         }
     }
-    let of = |i: usize, figure: fn(&Rate) -> f64| {
-        median(&rates[i].iter().map(figure).collect::<Vec<_>>())
-    };
+    let of = |i: usize, figure: Figure| median(&rates[i].iter().map(figure).collect::<Vec<_>>());
     let peer = servers.len() - 1;
     for (i, (label, _)) in sides.ours.iter().enumerate() {
-        let mut row = |unit, figure: fn(&Rate) -> f64, limit| {
+        let mut row = |unit, figure: Figure, limit| {
             let what = format!("{what}{label}");
             report.add(Row {
                 what,
@@ -275,10 +276,10 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         } else {
             (Limit::None, Limit::Ratio(1.12))
         };
-        let figures: [(_, fn(&Rate) -> f64, _); 2] =
-            [("req/s", |rate| rate.per_second, rate), ("CPU µs/op", |rate| rate.cpu_us, cost)];
+        let figures: [(_, Figure); 2] =
+            [(("req/s", rate), |rate| rate.per_second), (("CPU µs/op", cost), |rate| rate.cpu_us)];
         for (i, how) in [(1, ""), (2, " that give way")] {
-            for (unit, figure, limit) in figures {
+            for ((unit, limit), figure) in figures {
                 let what = format!("{name}, two workers{how} (peer: one)");
                 let (ours, theirs) = (of(i, figure), Some(of(0, figure)));
                 report.add(Row { what, unit, ours, theirs, limit });

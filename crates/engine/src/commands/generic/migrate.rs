@@ -37,13 +37,16 @@ struct Order {
     destination: Destination,
     copy: bool,
     replace: bool,
+    /// KEYS is the last word.
+    names_none: bool,
 }
 
 impl Order {
     fn of_words(args: &mut Args<'_>) -> Result<Order> {
         let (host, port, key) = (args.bytes()?, args.bytes()?, args.bytes()?);
         let (db, timeout) = (args.bytes()?, args.bytes()?);
-        let (mut copy, mut replace, mut user, mut password) = (false, false, None, None);
+        let (mut copy, mut replace, mut names_none) = (false, false, false);
+        let (mut user, mut password) = (None, None);
         while args.remaining() > 0 {
             if args.take("COPY") {
                 copy = true;
@@ -64,6 +67,7 @@ impl Order {
                          empty string",
                     ));
                 }
+                names_none = args.remaining() == 0;
                 break;
             } else {
                 return Err(CommandError::Syntax);
@@ -74,7 +78,7 @@ impl Order {
         let timeout_ms = u64::try_from(timeout).ok().filter(|ms| *ms > 0).unwrap_or(TIMEOUT_MS);
         let (host, port) = (host.to_vec(), port.to_vec());
         let destination = Destination { host, port, db, timeout_ms, user, password };
-        Ok(Order { destination, copy, replace })
+        Ok(Order { destination, copy, replace, names_none })
     }
 }
 
@@ -106,7 +110,7 @@ fn migrate(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         Some(sent) => conclude(ctx, args, order, sent),
         None => {
             let keys: Vec<Key<'_>> = args.keys().filter(|key| ctx.keys.touch(key)).collect();
-            if keys.is_empty() {
+            if keys.is_empty() || order.names_none {
                 return Ok(ctx.reply.simple("NOKEY"));
             }
             let replace = order.replace;
@@ -197,8 +201,12 @@ fn keys_option(argc: usize, word: Words<'_, '_>) -> Option<usize> {
     None
 }
 
+/// As in Redis, whose search for KEYS begins at the word before the last, also if KEYS is the last.
 fn single_key(argc: usize, word: Words<'_, '_>) -> Range<usize> {
-    if keys_option(argc, word).is_some() { 0..0 } else { KEY_AT..argc.min(KEY_AT + 1) }
+    match keys_option(argc, word) {
+        Some(at) if at + 1 < argc => 0..0,
+        _ => KEY_AT..argc.min(KEY_AT + 1),
+    }
 }
 
 /// None if the request names a single key too, which is an error.
