@@ -148,8 +148,10 @@ fn drawn(
     }
     if let Some(mark) = mark {
         let x = left + mark / max * width;
-        svg +=
-            &format!("<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{y:.1}\"/>\n");
+        // Below everything else, so that it crosses no figure.
+        svg = format!(
+            "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{y:.1}\"/>\n{svg}"
+        );
     }
     let entry = |&(server, name): &(Option<usize>, &str)| {
         let colour = colour(server);
