@@ -110,7 +110,9 @@ fn one_run(
     }
     // Before what follows on the other stream.
     let _ = stdout().flush();
-    if options.format == Format::Quiet || outcome.generator.limit.is_some() {
+    // The long report has said it already, where the user sees that.
+    let seen = options.format == Format::Long && stdout().is_terminal();
+    if options.format == Format::Quiet || (outcome.generator.limit.is_some() && !seen) {
         eprintln!("  {}", report::generator(&outcome).replace('\n', "\n  "));
     }
     if let Some(faults) = report::faults(&outcome) {

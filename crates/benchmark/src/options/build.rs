@@ -38,7 +38,8 @@ impl Options {
     pub fn target(&self) -> Result<Target, String> {
         let address = match &self.socket {
             Some(path) => Address::Unix(path.clone()),
-            None => Address::tcp(&self.host, self.port)?,
+            None => Address::tcp(&self.host, self.port)
+                .map_err(|error| format!("Could not connect to Redis at {error}"))?,
         };
         self.target_at(address)
     }
@@ -209,6 +210,16 @@ mod tests {
         assert_eq!(titles(&["--mix", "get:9,set:1"]), ["mix get:9, set:1"]);
         let two = ["--command", "GET a", "--weight", "3", "--command", "SET a b"];
         assert_eq!(titles(&two), ["mix GET a:3, SET a b:1"]);
+    }
+
+    #[test]
+    fn an_unknown_host_is_told_like_one_that_does_not_answer() {
+        let Ok(Request::Run(options)) = parse(["-h", "no host", "-p", "7"].map(str::to_owned))
+        else {
+            panic!("options of a run")
+        };
+        let error = options.target().unwrap_err();
+        assert!(error.starts_with("Could not connect to Redis at no host:7: "), "{error}");
     }
 
     #[test]
