@@ -81,7 +81,7 @@ impl Asker {
         let decoder = ReplyDecoder::new(ReplyLimits::default());
         let mut asker = Asker { stream, decoder, unread: Vec::new() };
         let (prelude, count) = target.session.prelude();
-        asker.stream.write_all(&prelude).map_err(RunError::Socket)?;
+        asker.stream.write_all(&prelude).map_err(failed)?;
         for _ in 0..count {
             if let Value::Error(text) = asker.reply()? {
                 return Err(RunError::Reply(String::from_utf8_lossy(&text).into_owned()));
@@ -106,7 +106,7 @@ impl Asker {
     /// # Errors
     /// The connection fails.
     pub fn send(&mut self, requests: &[u8]) -> Result<(), RunError> {
-        self.stream.write_all(requests).map_err(RunError::Socket)
+        self.stream.write_all(requests).map_err(failed)
     }
 
     /// Waits for the next reply; pushes are passed over.
@@ -126,7 +126,7 @@ impl Asker {
                 ReplyStep::Incomplete { consumed, .. } => {
                     self.unread.drain(..consumed);
                     let mut buffer = [0; RECEIVE_BYTES];
-                    let count = self.stream.read(&mut buffer).map_err(RunError::Socket)?;
+                    let count = self.stream.read(&mut buffer).map_err(failed)?;
                     if count == 0 {
                         return Err(RunError::Closed);
                     }
@@ -160,6 +160,16 @@ pub fn text_of(value: &Value) -> Option<String> {
     }
 }
 
+/// A failed question; one without an answer is told as such.
+fn failed(error: io::Error) -> RunError {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            RunError::Silent { seconds: PATIENCE.as_secs() }
+        }
+        _ => RunError::Socket(error),
+    }
+}
+
 fn open(target: &Target) -> io::Result<Stream> {
     match &target.address {
         Address::Tcp { resolved, .. } => {
@@ -181,5 +191,23 @@ fn open(target: &Target) -> io::Result<Stream> {
             stream.set_write_timeout(Some(PATIENCE))?;
             Ok(Stream::Unix(stream))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subject::local_target;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_server_that_does_not_answer_is_told_as_such() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut asker =
+            Asker::connect(&local_target(listener.local_addr().unwrap().port())).unwrap();
+        let Stream::Tcp(stream) = &asker.stream else { panic!("{asker:?}") };
+        stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        let error = asker.ask(&["PING"]).unwrap_err().to_string();
+        assert_eq!(error, "Error: the server has not answered for 30 s");
     }
 }

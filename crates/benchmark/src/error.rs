@@ -33,6 +33,12 @@ pub enum RunError {
     /// TLS failed.
     #[error("Could not negotiate a TLS connection: {0}")]
     Tls(String),
+    /// A question was not answered.
+    #[error("Error: the server has not answered for {seconds} s")]
+    Silent {
+        /// How long was waited.
+        seconds: u64,
+    },
     /// The last replies did not come.
     #[error("Error: {missing} requests were not answered within {seconds} s after the last")]
     Unanswered {

@@ -12,7 +12,7 @@
 //! | [`engine`] | the threads that send and measure |
 //! | [`outcome`] | what a run gave |
 //! | [`options`], [`report`] | redis-benchmark's command line and output |
-//! | [`subject`], [`resources`] | servers, and what they and the machine use |
+//! | [`subject`], [`resources`], [`noise`] | servers, what they use, what the machine does besides |
 //! | [`compare`] | several servers in turns |
 //! | [`experiments`] | what the articles measured |
 //! | [`html`] | the report as a page |
@@ -30,6 +30,7 @@ pub mod error;
 pub mod experiments;
 pub mod html;
 pub mod load;
+pub mod noise;
 pub mod options;
 pub mod outcome;
 pub mod report;

@@ -15,9 +15,13 @@ use brisk_benchmark::options::help::HELP;
 use brisk_benchmark::options::{Format, Options, Request, parse};
 use brisk_benchmark::report::{self, HostConfiguration};
 use brisk_benchmark::{RunError, Subject, Watch, compare, run};
+use onlooker::{Onlooked, Onlooker};
+use std::fs::{self, File};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
+
+mod onlooker;
 
 fn main() -> ExitCode {
     let done = match parse(std::env::args().skip(1)) {
@@ -33,10 +37,7 @@ fn main() -> ExitCode {
         Ok(Request::Compare(options)) => side_by_side(&options),
         Ok(Request::Experiments(options)) => experiment(&options),
         Ok(Request::DelayProxy(plan)) => delay(plan),
-        Err(error) => {
-            println!("{error}\n\n{HELP}");
-            return ExitCode::FAILURE;
-        }
+        Err(error) => Err(format!("{error}\n`brisk-benchmark --help` tells all options.")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -50,9 +51,9 @@ fn main() -> ExitCode {
 /// Measures one server, test by test.
 fn measure(options: &Options) -> Result<(), String> {
     warn(options);
+    let cases = options.cases()?;
     let target = options.target()?;
     let host = host_configuration(&target)?;
-    let cases = options.cases()?;
     for name in &cases.unknown_tests {
         eprintln!("WARNING: there is no test \"{name}\".");
     }
@@ -66,10 +67,16 @@ fn measure(options: &Options) -> Result<(), String> {
     if options.format == Format::Csv {
         println!("{}", report::CSV_HEAD);
     }
+    let machine = Onlooked::of(&target);
     loop {
         for case in &cases.cases {
             let plan = options.plan(case, target.clone());
-            one_run(options, &plan, host.as_ref()).map_err(|error| error.to_string())?;
+            one_run(options, &plan, host.as_ref(), machine).map_err(|error| {
+                match &*cases.cases {
+                    [_] => error.to_string(),
+                    _ => format!("{error} (while measuring {})", plan.workload.title),
+                }
+            })?;
         }
         if matches!(options.format, Format::Long | Format::Quiet) && options.own.is_empty() {
             println!();
@@ -84,12 +91,14 @@ fn one_run(
     options: &Options,
     plan: &Plan,
     host: Option<&HostConfiguration>,
+    machine: Onlooked,
 ) -> Result<(), RunError> {
     let shown = options.format == Format::Long || options.format == Format::Quiet;
-    let mut line = ProgressLine::new(&plan.workload.title, shown);
-    let outcome = run(plan, &mut line);
-    line.clear();
-    let outcome = outcome?;
+    let mut onlooker = Onlooker::new(&plan.workload.title, shown, machine);
+    let outcome = run(plan, &mut onlooker);
+    onlooker.clear();
+    let mut outcome = outcome?;
+    outcome.notes.extend(onlooker.noise());
     match options.format {
         Format::Long | Format::Markdown => {
             print!("{}", report::long(&outcome, plan, options.threads, host));
@@ -101,7 +110,9 @@ fn one_run(
     }
     // Before what follows on the other stream.
     let _ = stdout().flush();
-    if options.format == Format::Quiet || outcome.generator.limit.is_some() {
+    // The long report has said it already, where the user sees that.
+    let seen = options.format == Format::Long && stdout().is_terminal();
+    if options.format == Format::Quiet || (outcome.generator.limit.is_some() && !seen) {
         eprintln!("  {}", report::generator(&outcome).replace('\n', "\n  "));
     }
     if let Some(faults) = report::faults(&outcome) {
@@ -138,6 +149,10 @@ fn idle(options: &Options, target: &Target) -> Result<(), String> {
 
 fn side_by_side(options: &Options) -> Result<(), String> {
     warn(options);
+    for path in &options.save {
+        compare::render::format_of(path)?;
+    }
+    check_writable(options.save.iter().chain(&options.html))?;
     let shown = std::io::stderr().is_terminal();
     let mut tell = |text: &str| {
         if shown {
@@ -182,6 +197,7 @@ fn experiment(options: &ExperimentOptions) -> Result<(), String> {
         println!("{}", experiments::render::table(finding, servers));
         let _ = stdout().flush();
     };
+    check_writable([&options.json, &options.html, &options.markdown].into_iter().flatten())?;
     let report = experiments::experiments(options, &mut tell, &mut found)?;
     for warning in &report.warnings {
         eprintln!("WARNING: {warning}");
@@ -198,6 +214,23 @@ fn experiment(options: &ExperimentOptions) -> Result<(), String> {
         0 => Ok(()),
         failed => Err(format!("{failed} experiments failed")),
     }
+}
+
+/// Finds out before a long measurement whether its results can be written to these files.
+fn check_writable<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<(), String> {
+    for path in paths {
+        let is_new = !path.exists();
+        File::options()
+            .append(true)
+            .create(true)
+            .open(path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        if is_new {
+            // An empty file would look like a result.
+            let _ = fs::remove_file(path);
+        }
+    }
+    Ok(())
 }
 
 /// Serves until it is stopped.
@@ -234,32 +267,5 @@ fn host_configuration(target: &Target) -> Result<Option<HostConfiguration>, Stri
             Ok(None)
         }
         Err(error) => Err(error.to_string()),
-    }
-}
-
-/// The line on a terminal that is overwritten while a run is under way.
-struct ProgressLine {
-    title: String,
-    shown: bool,
-}
-
-impl ProgressLine {
-    fn new(title: &str, shown: bool) -> ProgressLine {
-        ProgressLine { title: title.to_owned(), shown: shown && stdout().is_terminal() }
-    }
-
-    fn clear(&self) {
-        if self.shown {
-            print!("\r\x1b[K");
-        }
-    }
-}
-
-impl Watch for ProgressLine {
-    fn progress(&mut self, progress: &Progress) {
-        if self.shown {
-            print!("\r\x1b[K{}", report::progress(&self.title, progress));
-            let _ = stdout().flush();
-        }
     }
 }

@@ -13,6 +13,8 @@ const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 const ERROR_KINDS_MAX: usize = 64;
 /// The share of its threads' time from which on the generator is the limit of a closed loop.
 const BUSY_LIMIT: f64 = 0.90;
+/// If so much of the time was waiting for a processor, more threads would not help.
+const DELAYED_LIMIT: f64 = 0.20;
 /// An open loop whose requests leave later than this (at its 99th percentile) measures itself.
 const LATENESS_NS_LIMIT: u64 = 1_000_000;
 /// An open loop that falls behind its rate by more than this part has not kept it.
@@ -67,6 +69,8 @@ pub struct Generator {
     pub cpu_seconds: f64,
     /// Part of the time that its threads were running, or waiting for a processor: 0 to 1.
     pub busy: f64,
+    /// The part of the time that they waited for a processor that others had.
+    pub delayed: f64,
     /// Why the figures say more about the generator, or its machine, than about the server.
     pub limit: Option<String>,
 }
@@ -127,8 +131,10 @@ impl Outcome {
         self.errors.merge(&share.errors);
         self.mismatches += share.mismatches;
         self.first_mismatch = self.first_mismatch.take().or_else(|| share.first_mismatch.clone());
-        let busy = (share.cpu_ns + share.delay_ns) as f64 / 1e9 / self.seconds.max(1e-9);
-        self.generator.busy += busy.min(1.0) / self.generator.threads as f64;
+        let part = |ns: u64| (ns as f64 / 1e9 / self.seconds.max(1e-9)).min(1.0);
+        let threads = self.generator.threads as f64;
+        self.generator.busy += part(share.cpu_ns + share.delay_ns) / threads;
+        self.generator.delayed += part(share.delay_ns) / threads;
     }
 
     /// Finds out whether the generator was the limit.
@@ -137,16 +143,24 @@ impl Outcome {
         let late = self.lateness.value_at_quantile(0.99);
         let kept = self.rate_asked.is_none_or(|rate| self.rate() >= RATE_KEPT_MIN * rate);
         let busy = generator.busy >= BUSY_LIMIT;
-        let percent = generator.busy * 100.0;
+        let percent = |part: f64| part * 100.0;
+        let advice = match generator.delayed >= DELAYED_LIMIT {
+            true => format!(
+                "{:.0} % of it waiting for a processor that others had; give it one of its own with \
+                 --pin, or another machine",
+                percent(generator.delayed)
+            ),
+            false => "try more --threads".to_owned(),
+        };
+        let percent = percent(generator.busy);
         self.generator.limit = if self.rate_asked.is_none() && busy {
             Some(format!(
                 "its threads were busy {percent:.0} % of the time, so the server may be faster \
-                 than this; try more --threads"
+                 than this; {advice}"
             ))
         } else if self.rate_asked.is_some() && !kept && busy {
             Some(format!(
-                "it fell behind the rate with its threads busy {percent:.0} % of the time; try \
-                 more --threads"
+                "it fell behind the rate with its threads busy {percent:.0} % of the time; {advice}"
             ))
         } else if self.rate_asked.is_some() && late > LATENESS_NS_LIMIT {
             Some(format!(
@@ -260,6 +274,7 @@ impl Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::{Material, suite};
 
     #[test]
     fn percentiles_of_known_values() {
@@ -281,6 +296,32 @@ mod tests {
             assert!(near(got, wanted), "{got} instead of {wanted}");
         }
         assert_eq!(Latency::of(&new_histogram(3).unwrap()), Latency::default());
+    }
+
+    #[test]
+    fn the_generator_says_when_it_is_the_limit_and_what_would_help() {
+        let workload = Material::default().test(suite::test_named("set").unwrap());
+        let plan = Plan::new(workload, crate::subject::local_target(1));
+        let judged = |rate_asked, busy, delayed, late_ns| {
+            let mut outcome = Outcome { rate_asked, ..Outcome::new(&plan).unwrap() };
+            (outcome.operations, outcome.seconds) = (1000, 1.0);
+            (outcome.generator.busy, outcome.generator.delayed) = (busy, delayed);
+            outcome.lateness.record(late_ns).unwrap();
+            outcome.judge_generator();
+            outcome.generator.limit
+        };
+        assert_eq!(judged(None, 0.89, 0.5, 1), None);
+        let limit = judged(None, 0.97, 0.02, 1).unwrap();
+        assert!(limit.starts_with("its threads were busy 97 % of"), "{limit}");
+        assert!(limit.ends_with("; try more --threads"), "{limit}");
+        let limit = judged(None, 0.97, 0.40, 1).unwrap();
+        assert!(limit.contains("40 % of it waiting for a processor that others had"), "{limit}");
+        assert!(!limit.contains("--threads"), "{limit}");
+        // An open loop that keeps its rate may be as busy as it likes, unless requests leave late.
+        assert_eq!(judged(Some(1000.0), 0.97, 0.0, 1), None);
+        assert!(judged(Some(2000.0), 0.97, 0.0, 1).unwrap().starts_with("it fell behind the rate"));
+        let limit = judged(Some(1000.0), 0.1, 0.0, 3_000_000).unwrap();
+        assert!(limit.starts_with("1 % of the requests left more than 3.0 ms late"), "{limit}");
     }
 
     #[test]

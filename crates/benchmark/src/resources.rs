@@ -1,13 +1,13 @@
-//! What processes and the machine use, from `/proc`.
+//! What processes use, and what machine they run on, from `/proc`. What else the machine does is in
+//! `noise`.
 
 use crate::address::Address;
-use serde::Serialize;
 use std::fs;
 use std::net::IpAddr;
 use std::path::Path;
 
-/// Length of a tick of `/proc/*/stat`, fixed by the kernel's interface.
-const TICK_NS: u64 = 10_000_000;
+/// Length of a tick of `/proc/stat` and `/proc/*/stat`, fixed by the kernel's interface.
+pub(crate) const TICK_NS: u64 = 10_000_000;
 /// Size of a page of `/proc/*/statm` where nothing else is known.
 const PAGE_BYTES: u64 = 4096;
 
@@ -51,6 +51,17 @@ impl Usage {
         Some(usage)
     }
 
+    /// Of all children of this process that have been waited for: their processor time, in ticks of
+    /// 10 ms; nothing else is told of them.
+    #[must_use]
+    pub fn of_children() -> Option<Usage> {
+        let stat = fs::read_to_string("/proc/self/stat").ok()?;
+        let mut fields = stat.rsplit(") ").next()?.split(' ').skip(13);
+        let mut ticks = || fields.next()?.parse::<u64>().ok();
+        let (user_ns, system_ns) = (ticks()? * TICK_NS, ticks()? * TICK_NS);
+        Some(Usage { cpu_ns: user_ns + system_ns, user_ns, system_ns, ..Usage::default() })
+    }
+
     fn add_thread(&mut self, task: &Path) {
         // A thread may end between the listing and here; then its figures are gone.
         let schedstat = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
@@ -63,67 +74,6 @@ impl Usage {
         };
         self.voluntary_switches += figure("voluntary_ctxt_switches:");
         self.involuntary_switches += figure("nonvoluntary_ctxt_switches:");
-    }
-}
-
-/// What all processors have done so far, in ticks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Machine {
-    total: u64,
-    idle: u64,
-    steal: u64,
-}
-
-/// How much of the machine went elsewhere during a measurement.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Noise {
-    /// Part of all processor time that the hypervisor gave to others: 0 to 1.
-    pub steal: f64,
-    /// Processors' worth of work by processes that have no part in the measurement.
-    pub others: f64,
-}
-
-impl Noise {
-    /// A hundredth of the time stolen is noticeable.
-    const STEAL_LIMIT: f64 = 0.01;
-    /// So is a tenth of a processor's work.
-    const OTHERS_LIMIT: f64 = 0.1;
-
-    /// Whether figures should be doubted.
-    #[must_use]
-    pub fn is_loud(&self) -> bool {
-        self.steal > Self::STEAL_LIMIT || self.others > Self::OTHERS_LIMIT
-    }
-
-    /// The louder of two, in each respect.
-    #[must_use]
-    pub const fn max(self, other: Noise) -> Noise {
-        Noise { steal: self.steal.max(other.steal), others: self.others.max(other.others) }
-    }
-}
-
-impl Machine {
-    /// Now.
-    #[must_use]
-    pub fn now() -> Option<Machine> {
-        let stat = fs::read_to_string("/proc/stat").ok()?;
-        let line = stat.lines().next()?.strip_prefix("cpu ")?;
-        let ticks: Vec<u64> =
-            line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal; guests are part of user.
-        let (idle, steal) = (ticks.get(3)? + ticks.get(4)?, *ticks.get(7)?);
-        Some(Machine { total: ticks.iter().take(8).sum(), idle, steal })
-    }
-
-    /// What happened since `before`, of which `part_ns` of processor time took part.
-    #[must_use]
-    pub fn noise_since(&self, before: &Machine, part_ns: u64, seconds: f64) -> Noise {
-        let total = self.total.saturating_sub(before.total).max(1) as f64;
-        let steal = self.steal.saturating_sub(before.steal) as f64;
-        let idle = self.idle.saturating_sub(before.idle) as f64;
-        let worked_seconds = (total - idle - steal) * TICK_NS as f64 / 1e9;
-        let others = (worked_seconds - part_ns as f64 / 1e9).max(0.0) / seconds.max(1e-9);
-        Noise { steal: steal / total, others }
     }
 }
 
@@ -251,16 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_take_part_is_noise() {
-        let before = Machine { total: 1000, idle: 500, steal: 0 };
-        let after = Machine { total: 1200, idle: 600, steal: 10 };
-        // Two processors for a second: 200 ticks, of which 90 were work.
-        let noise = after.noise_since(&before, 400_000_000, 1.0);
-        assert!((noise.steal - 0.05).abs() < 1e-9 && (noise.others - 0.5).abs() < 1e-9);
-        assert!(noise.is_loud());
-        let quiet = after.noise_since(&before, 900_000_000, 1.0);
-        assert!((quiet.others).abs() < 1e-9);
-        assert!(Machine::now().is_some());
+    fn the_machine_is_named() {
         assert!(machine_line().contains("Linux "));
     }
 }

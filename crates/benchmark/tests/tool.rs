@@ -282,6 +282,69 @@ fn no_server_is_told_as_redis_benchmark_tells_it() {
 }
 
 #[test]
+fn mistakes_on_the_command_line_are_told_in_a_line_or_two() {
+    for (arguments, wanted) in [
+        (&["--nonsense"][..], "Invalid option \"--nonsense\" or option argument missing"),
+        (&["-c"], "Invalid option \"-c\" or option argument missing"),
+        (&["-n", "many"], "-n wants a whole number from 0, not \"many\""),
+        (&["-t", "nonsense"], "-t: there is no test \"nonsense\"; there are ping_inline, ping,"),
+        (&["compare", ":1"], "compare wants at least two servers"),
+        (&["compare", ":1", ":2", "--save", "x.pdf"], "--save writes .md, .csv, .json or .txt"),
+        (&["compare", ":1", ":2", "--html", "/no/where.html"], "/no/where.html: No such file"),
+        (&["experiments", "--html", "/no/where.html"], "/no/where.html: No such file"),
+    ] {
+        let output = output(arguments);
+        let error = text(&output.stderr);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{arguments:?}");
+        assert!(error.contains(wanted) && error.lines().count() <= 2, "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn one_test_that_does_not_exist_does_not_hinder_the_others() {
+    let server = Launch::subject().start();
+    let error = stderr(&server, "-n 10 -q -t nonsense,get");
+    assert!(error.contains("WARNING: there is no test \"nonsense\"."), "{error}");
+    assert_eq!(calls(&server, "get"), 10);
+}
+
+#[test]
+fn a_server_that_wants_a_password_is_told() {
+    each_server(|server| {
+        server.connect().cmd("CONFIG SET requirepass pw");
+        let error = fails(server, &["-q", "-t", "get", "-n", "10"]);
+        assert_eq!(error, "Error from server: NOAUTH Authentication required.\n");
+        let error = fails(server, &["-q", "-t", "get", "-n", "10", "-a", "no"]);
+        assert!(error.starts_with("Error from server: WRONGPASS"), "{error}");
+        tool(server, "-q -t get -n 10 -a pw");
+    });
+}
+
+#[test]
+fn a_server_that_ends_meanwhile_is_told_with_the_test_that_was_under_way() {
+    for launch in [Launch::redis(), Launch::subject()] {
+        let server = launch.start();
+        let port = server.port().to_string();
+        let child = Command::new(PROGRAM)
+            .args(["-p", &port, "-n", "1000000000", "-q", "-t", "set,get"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        server.wait_for_info("total_commands_processed", |count| {
+            count.parse().is_ok_and(|count: u64| count > 10_000)
+        });
+        server.terminate();
+        let output = child.wait_with_output().unwrap();
+        let error = text(&output.stderr);
+        assert!(!output.status.success());
+        assert!(error.starts_with("Error: "), "{error}");
+        assert!(error.contains("closed the connection") || error.contains("reset"), "{error}");
+        assert!(error.ends_with("(while measuring SET)\n"), "{error}");
+    }
+}
+
+#[test]
 fn idle_clients_connect_and_stay() {
     let server = Launch::subject().start();
     let port = server.port().to_string();

@@ -12,12 +12,13 @@
 //! - [`expiry`]: keys that die at one instant.
 //! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
 //! - [`transactions`]: MULTI and EXEC.
-//! - [`every`]: all data commands.
+//! - [`every`]: all data commands. [`generator`]: what brisk-benchmark itself costs.
 
 mod blocking;
 mod clients;
 mod every;
 mod expiry;
+mod generator;
 mod huge;
 mod load;
 mod pubsub;
@@ -130,6 +131,11 @@ const CASES: &[Case] = &[
         name: "every",
         about: "every data command on small values; --only picks one by name",
         run: every::every,
+    },
+    Case {
+        name: "generator",
+        about: "CPU per request of brisk-benchmark beside redis-benchmark at P1, P16, P100",
+        run: generator::generator,
     },
     Case { name: "elements", about: "memory per element of collections", run: types::elements },
     Case {

@@ -129,7 +129,8 @@ pub(crate) fn ours(setup: &Setup<'_>, workers: usize) -> Result<Launch> {
     Ok(if workers == 1 { launch.on_cpu(SERVER_CPU) } else { launch })
 }
 
-fn peer(setup: &Setup<'_>) -> Result<Server> {
+/// The peer, pinned.
+pub(crate) fn peer(setup: &Setup<'_>) -> Result<Server> {
     let program = setup.options.text("peer").unwrap_or("redis-server");
     let launch = quiet(Program::At(program.into())).on_cpu(SERVER_CPU);
     launch.try_start().map_err(anyhow::Error::msg).with_context(|| format!("peer {program}"))
@@ -137,28 +138,26 @@ fn peer(setup: &Setup<'_>) -> Result<Server> {
 
 /// Our server, built for release.
 pub(crate) fn release_binary() -> Result<PathBuf> {
-    if let Some(path) = std::env::var_os(SERVER_BIN) {
-        return Ok(path.into());
+    match std::env::var_os(SERVER_BIN) {
+        Some(path) => Ok(path.into()),
+        None => release_program("brisk-server")
+            .with_context(|| format!("{SERVER_BIN} could name a server that is built already")),
     }
+}
+
+/// A program of the package of the same name, built for release.
+pub(crate) fn release_program(name: &str) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
-        .args([
-            "build",
-            "--release",
-            "--quiet",
-            "--package",
-            "brisk-server",
-            "--bin",
-            "brisk-server",
-        ])
+        .args(["build", "--release", "--quiet", "--package", name, "--bin", name])
         .current_dir(workspace_root())
         .status()?;
     if !status.success() {
-        bail!("building brisk-server failed; or set {SERVER_BIN}");
+        bail!("building {name} failed");
     }
     let here = std::env::current_exe()?;
     let target = here.ancestors().nth(2).unwrap_or(Path::new("target"));
-    Ok(target.join("release/brisk-server"))
+    Ok(target.join("release").join(name))
 }
 
 /// Part of a server's work without the server: an example of the reactor's, pinned like a server.

@@ -1,8 +1,8 @@
 //! What a comparison gives: plain data, for tables and reports.
 
 use super::statistics::{Ratio, median, ratio};
+use crate::noise::Noise;
 use crate::outcome::Latency;
-use crate::resources::Noise;
 use serde::Serialize;
 
 /// A comparison of servers.

@@ -16,19 +16,26 @@ pub fn render(comparison: &Comparison, format: Format) -> String {
     }
 }
 
+/// The format that the extension of a file names.
+///
+/// # Errors
+/// It names none.
+pub fn format_of(path: &Path) -> Result<Format, String> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("md") => Ok(Format::Markdown),
+        Some("csv") => Ok(Format::Csv),
+        Some("json") => Ok(Format::Json),
+        Some("txt") => Ok(Format::Long),
+        _ => Err(format!("{}: --save writes .md, .csv, .json or .txt", path.display())),
+    }
+}
+
 /// Writes the comparison to a file, in the format that its extension names.
 ///
 /// # Errors
 /// The extension is unknown, or the file cannot be written.
 pub fn save(comparison: &Comparison, path: &Path) -> Result<(), String> {
-    let format = match path.extension().and_then(|extension| extension.to_str()) {
-        Some("md") => Format::Markdown,
-        Some("csv") => Format::Csv,
-        Some("json") => Format::Json,
-        Some("txt") => Format::Long,
-        _ => return Err(format!("{}: --save writes .md, .csv, .json or .txt", path.display())),
-    };
-    std::fs::write(path, render(comparison, format))
+    std::fs::write(path, render(comparison, format_of(path)?))
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 

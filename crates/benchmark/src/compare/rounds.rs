@@ -3,13 +3,12 @@
 use super::comparison::{CaseResult, Comparison, Conditions, Sample, ServerInfo, ServerUse};
 use super::syscalls::SyscallCount;
 use crate::address::Address;
-use crate::clock::process_cpu_ns;
 use crate::engine::{Progress, Unwatched, Watch, run};
+use crate::noise::{Moment, Noise};
 use crate::options::{Case, Options};
 use crate::report;
-use crate::resources::{Machine, Noise, Usage, machine_line};
+use crate::resources::{Usage, machine_line};
 use crate::subject::{Place, Subject, SubjectSpec};
-use std::time::Instant;
 
 /// Below so many rounds there are no intervals.
 const ROUNDS_FOR_INTERVALS: usize = 3;
@@ -164,7 +163,7 @@ fn sample(
     let operations = outcome.operations.max(1) as f64;
     let (server, noise) = match (observer.before.take(), observer.after.take()) {
         (Some(before), Some(after)) => {
-            (after.server_use(&before, operations), after.noise(&before))
+            (after.server_use(&before, operations), after.moment.noise_since(&before.moment))
         }
         _ => (None, Noise::default()),
     };
@@ -207,20 +206,14 @@ impl Watch for Observer<'_> {
 
 /// Everything that is looked at, at one moment.
 struct Look {
-    at: Instant,
     usage: Option<Usage>,
-    machine: Option<Machine>,
-    own_cpu_ns: u64,
+    moment: Moment,
 }
 
 impl Look {
     fn now(subject: &Subject) -> Look {
-        Look {
-            at: Instant::now(),
-            usage: subject.usage(),
-            machine: Machine::now(),
-            own_cpu_ns: process_cpu_ns(),
-        }
+        let usage = subject.usage();
+        Look { usage, moment: Moment::now(usage.map_or(0, |usage| usage.cpu_ns)) }
     }
 
     fn server_use(&self, before: &Look, operations: f64) -> Option<ServerUse> {
@@ -235,18 +228,6 @@ impl Look {
             involuntary_switches: count(now.involuntary_switches, before.involuntary_switches),
             rss_mib: now.rss_bytes as f64 / MIB,
         })
-    }
-
-    fn noise(&self, before: &Look) -> Noise {
-        let (Some(machine), Some(machine_before)) = (&self.machine, &before.machine) else {
-            return Noise::default();
-        };
-        let server_ns = match (&self.usage, &before.usage) {
-            (Some(now), Some(before)) => now.cpu_ns.saturating_sub(before.cpu_ns),
-            _ => 0,
-        };
-        let part_ns = server_ns + self.own_cpu_ns.saturating_sub(before.own_cpu_ns);
-        machine.noise_since(machine_before, part_ns, (self.at - before.at).as_secs_f64())
     }
 }
 
@@ -325,13 +306,6 @@ fn judge(comparison: &mut Comparison) {
             }
         }
     }
-    if noise.is_loud() {
-        warnings.push(format!(
-            "the machine was noisy: at worst others used {:.2} processors, and {:.1} % of the time \
-             was stolen; look at processor time per request rather than at rates and latencies",
-            noise.others,
-            noise.steal * 100.0
-        ));
-    }
+    warnings.extend(noise.told().map(|told| format!("in the worst round {told}")));
     comparison.warnings.extend(warnings);
 }

@@ -1,6 +1,7 @@
 //! What experiments find: plain data, for tables and reports.
 
 use crate::compare::statistics::median;
+use crate::outcome::Summary;
 use serde::Serialize;
 
 /// The result of an experiment.
@@ -89,6 +90,13 @@ impl Row {
         let (value, base) = ((*self.values.get(server)?)?, (*self.values.first()?)?);
         (server > 0 && base != 0.0).then(|| value / base)
     }
+
+    /// The article's figure over the first server's.
+    #[must_use]
+    pub fn article_ratio(&self) -> Option<f64> {
+        let (article, base) = (self.article?, (*self.values.first()?)?);
+        (base != 0.0).then(|| article / base)
+    }
 }
 
 /// Lines over a range.
@@ -127,6 +135,8 @@ pub struct Figure {
     better: Better,
     article: Option<f64>,
     value: Option<f64>,
+    /// Whether the generator was the limit, so that the server may be better than this.
+    limited: bool,
 }
 
 impl Figure {
@@ -150,7 +160,7 @@ impl Figure {
     }
 
     fn new(what: String, unit: &'static str, better: Better, value: Option<f64>) -> Figure {
-        Figure { what, unit, better, article: None, value }
+        Figure { what, unit, better, article: None, value, limited: false }
     }
 
     /// Adds what the article measured, if it did.
@@ -159,6 +169,37 @@ impl Figure {
         self.article = value.into();
         self
     }
+}
+
+impl Figure {
+    /// Adds whether the generator was the limit of the run that this comes from.
+    #[must_use]
+    pub fn limited_as(mut self, run: &Summary) -> Figure {
+        self.limited = run.generator.limit.is_some();
+        self
+    }
+}
+
+/// Which figures, by server and round, say more about the generator than about a server, in a
+/// sentence.
+#[must_use]
+pub fn limits(figures: &[Vec<Vec<Figure>>], names: &[&str]) -> Option<String> {
+    let first = figures.first().and_then(|rounds| rounds.first())?;
+    let limited = first.iter().enumerate().filter_map(|(i, figure)| {
+        let limits = |rounds: &Vec<Vec<Figure>>| {
+            rounds.iter().any(|round| round.get(i).is_some_and(|figure| figure.limited))
+        };
+        let servers = names.iter().zip(figures).filter(|(_, rounds)| limits(rounds));
+        let servers: Vec<&str> = servers.map(|(name, _)| *name).collect();
+        (!servers.is_empty()).then(|| format!("{} ({})", figure.what, servers.join(", ")))
+    });
+    let limited: Vec<String> = limited.collect();
+    (!limited.is_empty()).then(|| {
+        format!(
+            "the generator itself was the limit, so that servers may be faster, of: {}",
+            limited.join("; ")
+        )
+    })
 }
 
 /// Rows of figures by server, then by round; all lists of figures are of the same kind.
@@ -205,6 +246,22 @@ mod tests {
             (Some(10.0), Some(3.0), None)
         );
         assert_eq!((rows[1].values.clone(), rows[1].ratio(1)), (vec![Some(6.0), None], None));
+        assert_eq!((rows[0].article_ratio(), rows[1].article_ratio()), (Some(5.0), None));
+    }
+
+    #[test]
+    fn what_the_generator_limited_is_named_with_the_servers() {
+        let figure = |what: &str, limited| Figure { limited, ..Figure::more(what, "/s", 1.0) };
+        let round = |one, other| vec![figure("one", one), figure("other", other)];
+        let quiet = [vec![round(false, false)], vec![round(false, false)]];
+        assert_eq!(limits(&quiet, &["a", "b"]), None);
+        // In one round of two.
+        let figures = [
+            vec![round(false, true), round(false, false)],
+            vec![round(false, false), round(true, true)],
+        ];
+        let text = limits(&figures, &["a", "b"]).unwrap_or_default();
+        assert!(text.ends_with("of: one (b); other (a, b)"), "{text}");
     }
 
     #[test]

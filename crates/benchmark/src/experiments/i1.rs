@@ -36,8 +36,9 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             Ok(vec![
                 Figure::less("server CPU, alone", "us/INFO", alone.cpu_us),
                 Figure::less("server CPU, beside idle clients", "us/INFO", beside.cpu_us),
-                Figure::more("alone", "INFO/s", alone.summary.rate),
-                Figure::more("beside idle clients", "INFO/s", beside.summary.rate),
+                Figure::more("alone", "INFO/s", alone.summary.rate).limited_as(&alone.summary),
+                Figure::more("beside idle clients", "INFO/s", beside.summary.rate)
+                    .limited_as(&beside.summary),
             ])
         },
     )?;

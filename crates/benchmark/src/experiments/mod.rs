@@ -33,10 +33,12 @@ mod s1;
 mod s2;
 pub mod stage;
 
+use crate::address::Address;
 use crate::compare::ServerInfo;
 use crate::html::Report;
+use crate::noise::Moment;
 use crate::options::experiments::ExperimentOptions;
-use crate::resources::{Machine, machine_line};
+use crate::resources::{Usage, listener_of, machine_line};
 use crate::subject::{Place, SubjectSpec};
 use finding::{Finding, Plot, Row};
 use stage::{Size, Stage};
@@ -106,6 +108,7 @@ pub fn experiments(
     let chosen = chosen(&options.names)?;
     let specs = specs(&options.servers)?;
     let servers = server_infos(&specs, options)?;
+    let standing = Standing::among(&specs);
     let size = Size {
         short: options.short,
         scale: options.scale.unwrap_or(if options.short { SCALE.1 } else { SCALE.0 }),
@@ -120,7 +123,7 @@ pub fn experiments(
         );
     }
     for experiment in chosen {
-        let begun = (Instant::now(), Machine::now());
+        let (begun, before) = (Instant::now(), standing.moment());
         let name = experiment.name;
         let mut tell_named = |text: &str| tell(&format!("{name}: {text}"));
         let mut stage = Stage {
@@ -136,17 +139,8 @@ pub fn experiments(
             Ok(found) => (found, None),
             Err(error) => (Found::default(), Some(error)),
         };
-        let seconds = begun.0.elapsed().as_secs_f64();
-        if let (Some(now), Some(before)) = (Machine::now(), begun.1) {
-            // What the servers and the generator did is part of it, so only theft shows here.
-            let steal = now.noise_since(&before, 0, seconds).steal;
-            if steal > STEAL_TOLD {
-                notes.push(format!(
-                    "{:.1} % of the processor time was stolen by other machines of the host",
-                    steal * 100.0
-                ));
-            }
-        }
+        // What was started here has ended, so that its processor time is known.
+        notes.extend(standing.moment().noise_since(&before).told());
         let finding = Finding {
             name: name.to_owned(),
             title: experiment.title.to_owned(),
@@ -155,7 +149,7 @@ pub fn experiments(
             plots,
             notes,
             failure,
-            seconds,
+            seconds: begun.elapsed().as_secs_f64(),
         };
         found(&finding, &report.servers);
         report.experiments.push(finding);
@@ -163,8 +157,24 @@ pub fn experiments(
     Ok(report)
 }
 
-/// Stolen time below this is not worth a line.
-const STEAL_TOLD: f64 = 0.01;
+/// The servers that are there before and after all experiments.
+struct Standing(Vec<u32>);
+
+impl Standing {
+    /// Those of these that run on this machine, as far as their processes can be seen.
+    fn among(specs: &[SubjectSpec]) -> Standing {
+        let pid = |spec: &SubjectSpec| match &spec.place {
+            Place::At(address) => listener_of(&Address::parse(address).ok()?),
+            Place::StartedBy(_) => None,
+        };
+        Standing(specs.iter().filter_map(pid).collect())
+    }
+
+    fn moment(&self) -> Moment {
+        let used = self.0.iter().filter_map(|&pid| Usage::of(pid));
+        Moment::now(used.map(|usage| usage.cpu_ns).sum())
+    }
+}
 
 fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, String> {
     if names.is_empty() {

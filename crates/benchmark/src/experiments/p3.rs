@@ -130,9 +130,10 @@ impl Sweep {
                 end: End::After(Duration::from_millis(size.pick(400, 1500))),
                 ..size.plan(Material::default().test(test), &target)
             };
-            let rate = measure(&plan, subject)?.summary.rate;
+            let run = measure(&plan, subject)?.summary;
             let what = format!("{}: {name}, depth {depth}", self.network);
-            figures.push(Figure::more(what, "requests/s", rate).article(article));
+            let rate = Figure::more(what, "requests/s", run.rate);
+            figures.push(rate.article(article).limited_as(&run));
         }
         Ok(figures)
     }

@@ -34,7 +34,9 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             let measured = measure(&plan, subject)?;
             let latency = &measured.summary.latency_ms;
             Ok(vec![
-                Figure::more("throughput", "requests/s", measured.summary.rate).article(13_823.0),
+                Figure::more("throughput", "requests/s", measured.summary.rate)
+                    .article(13_823.0)
+                    .limited_as(&measured.summary),
                 Figure::less("latency, p50", "ms", latency.p50),
                 Figure::less("latency, longest", "ms", latency.max).article(431.0),
                 Figure::less("server CPU", "us/connection", measured.cpu_us),

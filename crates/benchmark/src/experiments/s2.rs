@@ -45,7 +45,9 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
                 let measured = measure(&plan, subject)?;
                 let rate = measured.summary.rate;
                 figures.extend([
-                    Figure::more(name, "requests/s", rate).article(article),
+                    Figure::more(name, "requests/s", rate)
+                        .article(article)
+                        .limited_as(&measured.summary),
                     Figure::less(format!("{name}: server CPU"), "us/request", measured.cpu_us),
                 ]);
             }

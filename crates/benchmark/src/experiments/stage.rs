@@ -1,6 +1,6 @@
 //! Where experiments take place: the servers, fresh for each, and what is looked at during a run.
 
-use super::finding::{Figure, Row, rows};
+use super::finding::{Figure, Row, limits, rows};
 use crate::address::Address;
 use crate::ask::{Asker, text_of};
 use crate::engine::plan::{Plan, Session, Target};
@@ -91,6 +91,7 @@ impl Stage<'_> {
             self.notes.extend(notes.into_iter().map(|note| format!("{name}: {note}")));
             figures.push(vec![found]);
         }
+        self.tell_limits(&figures);
         Ok(rows(&figures))
     }
 
@@ -126,7 +127,14 @@ impl Stage<'_> {
                 figures[i].push(found.map_err(|error| format!("{}: {error}", subject.name))?);
             }
         }
+        self.tell_limits(&figures);
         Ok(rows(&figures))
+    }
+
+    fn tell_limits(&mut self, figures: &[Vec<Vec<Figure>>]) {
+        let names: Vec<&str> = self.names().collect();
+        let told = limits(figures, &names);
+        self.notes.extend(told);
     }
 
     /// The names of the servers.

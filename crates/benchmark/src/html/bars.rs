@@ -45,7 +45,7 @@ pub(super) fn bars(
         .collect();
     let legend: Vec<(Option<usize>, &str)> =
         names.iter().enumerate().map(|(server, name)| (Some(server), name.as_str())).collect();
-    drawn(&format!("{title}, {unit}"), &legend, &groups)
+    drawn(&format!("{title}, {unit}"), &legend, &groups, None)
 }
 
 /// A plot for each unit of these rows.
@@ -75,40 +75,43 @@ fn of_one_unit(unit: &str, rows: &[&Row], servers: &[ServerInfo]) -> String {
     let values = || rows.iter().flat_map(|row| row.values.iter().flatten()).filter(|v| **v > 0.0);
     let least = values().copied().fold(f64::INFINITY, f64::min);
     let most = values().copied().fold(0.0, f64::max);
-    if rows.len() > 2 && most > least * SPREAD_MAX && servers.len() > 1 {
-        let groups = rows.iter().map(|row| Group {
-            label: row.what.clone(),
-            bars: (1..servers.len()).filter_map(|i| Some((Some(i), row.ratio(i)?))).collect(),
-        });
-        let legend: Vec<(Option<usize>, &str)> = servers
-            .iter()
-            .enumerate()
-            .skip(1)
-            .map(|(i, one)| (Some(i), one.name.as_str()))
-            .collect();
-        let title = format!("{unit}, {} = 1{better}", servers[0].name);
-        return drawn(&title, &legend, &groups.collect::<Vec<_>>());
-    }
+    let as_ratios = rows.len() > 2 && most > least * SPREAD_MAX && servers.len() > 1;
     let groups = rows.iter().map(|row| {
-        let values = row.values.iter().enumerate();
-        let bars = values.filter_map(|(server, value)| Some((Some(server), (*value)?)));
-        let article = row.article.map(|value| (None, value));
+        let of_server = |i: usize| if as_ratios { row.ratio(i) } else { *row.values.get(i)? };
+        let bars = (0..servers.len()).filter_map(|i| Some((Some(i), of_server(i)?)));
+        let article = if as_ratios { row.article_ratio() } else { row.article };
+        let article = article.map(|value| (None, value));
         Group { label: row.what.clone(), bars: bars.chain(article).collect() }
     });
+    // Where nothing could be seen, nothing is drawn.
+    let groups: Vec<Group> = groups.filter(|group| !group.bars.is_empty()).collect();
+    // The server that the others are compared with has no ratio.
+    let with_bars = servers.iter().enumerate().skip(usize::from(as_ratios));
     let mut legend: Vec<(Option<usize>, &str)> =
-        servers.iter().enumerate().map(|(i, one)| (Some(i), one.name.as_str())).collect();
-    if rows.iter().any(|row| row.article.is_some()) {
+        with_bars.map(|(i, one)| (Some(i), one.name.as_str())).collect();
+    if groups.iter().flat_map(|group| &group.bars).any(|(server, _)| server.is_none()) {
         legend.push((None, "article"));
     }
-    drawn(&format!("{unit}{better}"), &legend, &groups.collect::<Vec<_>>())
+    let title = match as_ratios {
+        true => format!("{unit}, {} = 1{better}", servers[0].name),
+        false => format!("{unit}{better}"),
+    };
+    drawn(&title, &legend, &groups, as_ratios.then_some(1.0))
 }
 
-fn drawn(title: &str, legend: &[(Option<usize>, &str)], groups: &[Group]) -> String {
+/// The groups below each other; where there is a `mark`, a line stands at this value.
+fn drawn(
+    title: &str,
+    legend: &[(Option<usize>, &str)],
+    groups: &[Group],
+    mark: Option<f64>,
+) -> String {
     let all = groups.iter().flat_map(|group| group.bars.iter().map(|&(_, value)| value));
     let max = all.fold(0.0, f64::max);
     if max <= 0.0 {
         return String::new();
     }
+    let max = max.max(mark.unwrap_or(0.0));
     let longest = groups.iter().map(|group| group.label.chars().count()).max().unwrap_or(0);
     let above = longest > LABEL_LETTERS;
     let left = if above { 0.0 } else { longest as f64 * LETTER_WIDTH + 12.0 };
@@ -142,6 +145,13 @@ fn drawn(title: &str, legend: &[(Option<usize>, &str)], groups: &[Group]) -> Str
             y += BAR_HEIGHT;
         }
         y += GAP;
+    }
+    if let Some(mark) = mark {
+        let x = left + mark / max * width;
+        // Below everything else, so that it crosses no figure.
+        svg = format!(
+            "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"0\" y2=\"{y:.1}\"/>\n{svg}"
+        );
     }
     let entry = |&(server, name): &(Option<usize>, &str)| {
         let colour = colour(server);
@@ -192,16 +202,23 @@ mod tests {
 
     #[test]
     fn figures_far_apart_are_shown_as_ratios() {
-        let rows = [
+        let mut rows = [
             row("a", "us", None, [0.1, 0.05]),
-            row("b", "us", None, [1.0, 3.0]),
+            row("b", "us", Some(8.0), [1.0, 3.0]),
             row("c", "us", None, [100.0, 25.0]),
         ];
         let svg = of_rows(&rows, &servers());
         assert!(svg.contains("us, peer = 1 (less is better)"), "{svg}");
-        for ratio in [0.5, 3.0, 0.25] {
+        // The article's figure is one over the first server's, too.
+        for ratio in [0.5, 3.0, 0.25, 8.0] {
             assert!(svg.contains(&format!(">{}</text>", figure(ratio))), "{ratio}");
         }
+        assert_eq!(svg.matches("<rect").count(), 4);
+        // The first server, that is 1, is a line.
+        assert_eq!(svg.matches("class=\"mark\"").count(), 1);
+        assert_eq!(svg.matches(">article</span>").count(), 1);
+        rows[1].article = None;
+        assert!(!of_rows(&rows, &servers()).contains(">article</span>"));
     }
 
     #[test]

@@ -28,9 +28,7 @@ pub(super) type Places = Vec<(f64, String)>;
 
 /// A plot of lines; the places on the horizontal axis are those of the points.
 pub(super) fn lines(plot: &Plot) -> String {
-    let mut xs: Vec<f64> = points(&plot.lines).map(|(x, _)| x).collect();
-    xs.sort_by(f64::total_cmp);
-    xs.dedup();
+    let xs = xs(&plot.lines);
     let places = match xs.as_slice() {
         [first, .., last] if xs.len() > PLACES_MAX => ticks(*first, *last, plot.logarithmic),
         _ => xs,
@@ -78,13 +76,14 @@ pub(super) fn lines_at(plot: &Plot, places: &Places) -> String {
         escaped(&plot.x),
         escaped(&plot.y)
     );
+    let xs = xs(&plot.lines);
     // Computed lines lie below, so that they do not hide what was measured.
     for computed in [true, false] {
         for line in plot.lines.iter().filter(|line| line.computed == computed) {
-            svg += &curve(line, &frame, plot, places);
+            svg += &curve(line, &frame, plot, &xs, places);
         }
     }
-    figure_of(&plot.title, &legend(&plot.lines), HEIGHT, &svg)
+    figure_of(&plot.title, &legend(&plot.lines, &xs), HEIGHT, &svg)
 }
 
 pub(super) fn figure_of(title: &str, legend: &str, height: f64, svg: &str) -> String {
@@ -95,16 +94,32 @@ pub(super) fn figure_of(title: &str, legend: &str, height: f64, svg: &str) -> St
     )
 }
 
-fn curve(line: &Line, frame: &Frame, plot: &Plot, places: &Places) -> String {
+/// Where any of these lines has a point, from left to right.
+fn xs(lines: &[Line]) -> Vec<f64> {
+    let mut xs: Vec<f64> = points(lines).map(|(x, _)| x).collect();
+    xs.sort_by(f64::total_cmp);
+    xs.dedup();
+    xs
+}
+
+/// The points of a line, parted where it has none though others have: nothing is known there.
+fn parts<'a>(line: &'a Line, xs: &[f64]) -> impl Iterator<Item = &'a [(f64, f64)]> {
+    let place = |x: f64| xs.partition_point(|&other| other < x);
+    line.points.chunk_by(move |left, right| place(right.0) == place(left.0) + 1)
+}
+
+fn curve(line: &Line, frame: &Frame, plot: &Plot, xs: &[f64], places: &Places) -> String {
     let colour = colour(line.server);
-    let at: Vec<String> = line
-        .points
-        .iter()
-        .filter(|&&(x, y)| frame.holds(x, y))
-        .map(|&(x, y)| format!("{:.1},{:.1}", frame.at_x(x), frame.at_y(y)))
-        .collect();
     let class = if line.computed { "curve computed" } else { "curve" };
-    let mut svg = format!("<polyline class=\"{class} s{colour}\" points=\"{}\"/>\n", at.join(" "));
+    let mut svg = String::new();
+    for part in parts(line, xs).filter(|part| part.len() > 1) {
+        let at: Vec<String> = part
+            .iter()
+            .filter(|&&(x, y)| frame.holds(x, y))
+            .map(|&(x, y)| format!("{:.1},{:.1}", frame.at_x(x), frame.at_y(y)))
+            .collect();
+        svg += &format!("<polyline class=\"{class} s{colour}\" points=\"{}\"/>\n", at.join(" "));
+    }
     for &(x, y) in line.points.iter().filter(|&&(x, y)| frame.holds(x, y)) {
         let radius = if line.computed { 1.6 } else { 3.4 };
         svg += &format!(
@@ -128,16 +143,22 @@ fn label_of(places: &Places, x: f64) -> String {
     named.map_or_else(|| short(x), |(_, label)| label.clone())
 }
 
-fn legend(lines: &[Line]) -> String {
+fn legend(lines: &[Line], xs: &[f64]) -> String {
     let mut text = "<div class=\"legend\">".to_owned();
     for line in lines {
+        let colour = colour(line.server);
         let class = if line.computed { "curve computed" } else { "curve" };
-        text += &format!(
-            "<span><svg viewBox=\"0 0 22 10\"><line class=\"{class} s{}\" x1=\"1\" x2=\"21\" y1=\"5\" \
-             y2=\"5\"/></svg>{}</span>",
-            colour(line.server),
-            escaped(&line.name)
-        );
+        let mut sign = String::new();
+        if parts(line, xs).any(|part| part.len() > 1) {
+            sign += &format!(
+                "<line class=\"{class} s{colour}\" x1=\"1\" x2=\"21\" y1=\"5\" y2=\"5\"/>"
+            );
+        }
+        if !line.computed {
+            sign += &format!("<circle class=\"f{colour}\" cx=\"11\" cy=\"5\" r=\"3.4\"/>");
+        }
+        text +=
+            &format!("<span><svg viewBox=\"0 0 22 10\">{sign}</svg>{}</span>", escaped(&line.name));
     }
     text + "</div>\n"
 }
@@ -201,7 +222,7 @@ impl Frame {
 /// Round values within a range: of a logarithmic one powers of ten, with 2 and 5 between them if these
 /// are few; of a linear one four to eight multiples of 1, 2 or 5.
 fn ticks(low: f64, high: f64, logarithmic: bool) -> Vec<f64> {
-    const FEW_DECADES: f64 = 2.3;
+    const FEW_DECADES: f64 = 3.3;
     if logarithmic {
         let between: &[f64] =
             if (high / low).log10() < FEW_DECADES { &[1.0, 2.0, 5.0] } else { &[1.0] };
@@ -254,6 +275,8 @@ mod tests {
     fn ticks_are_round_and_within_the_range() {
         assert_eq!(ticks(0.0, 10.0, false), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
         assert_eq!(ticks(3.0, 60.0, true), [5.0, 10.0, 20.0, 50.0]);
+        // As many as have room above each other.
+        assert_eq!(ticks(1.0, 1000.0, true).len(), 10);
         assert_eq!(ticks(40.0, 250_000.0, true), [100.0, 1000.0, 10_000.0, 100_000.0]);
         assert_eq!(ticks(5.0, 5.0, false), [5.0]);
     }
@@ -265,6 +288,33 @@ mod tests {
         {
             assert_eq!(short(n), wanted);
         }
+    }
+
+    #[test]
+    fn a_line_is_parted_where_nothing_is_known() {
+        let line = |name: &str, xs: &[f64]| Line {
+            name: name.to_owned(),
+            server: None,
+            computed: false,
+            points: xs.iter().map(|&x| (x, x * 10.0)).collect(),
+        };
+        let all = line("all", &[1.0, 5.0, 10.0, 100.0]);
+        let plot = |lines| Plot {
+            title: String::new(),
+            x: String::new(),
+            y: String::new(),
+            logarithmic: true,
+            lines,
+        };
+        let ends = lines(&plot(vec![all.clone(), line("ends", &[1.0, 100.0])]));
+        // Six points and two signs of the legend, of which one has a line.
+        assert_eq!((ends.matches("<polyline").count(), ends.matches("<circle").count()), (1, 8));
+        assert_eq!(ends.matches("<line class=\"curve").count(), 1);
+        let gap = lines(&plot(vec![all, line("gap", &[1.0, 5.0, 100.0])]));
+        assert_eq!(gap.matches("<polyline").count(), 2);
+        // Alone, nothing lies between its points.
+        let alone = lines(&plot(vec![line("alone", &[1.0, 100.0])]));
+        assert_eq!(alone.matches("<polyline").count(), 1);
     }
 
     #[test]

@@ -158,6 +158,18 @@ pub fn selected(list: Option<&str>) -> (Vec<&'static Test>, Vec<String>) {
     (SUITE.iter().filter(|test| is(test)).collect(), unknown)
 }
 
+/// All names, for who has named a test that does not exist.
+#[must_use]
+pub fn names() -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in SUITE.iter().flat_map(|test| test.names) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    names.join(", ")
+}
+
 /// The test of this name that measures what it says (of `ping`, the one with RESP).
 #[must_use]
 pub fn test_named(name: &str) -> Option<&'static Test> {
@@ -185,6 +197,9 @@ mod tests {
         assert_eq!(titles("lrange_100,lpush")[0], "LPUSH");
         assert_eq!(selected(None).0.len(), SUITE.len());
         assert_eq!(selected(Some("get,nonsense")).1, ["nonsense"]);
+        let all = names();
+        assert_eq!(selected(Some(&all.replace(", ", ","))), (SUITE.iter().collect(), Vec::new()));
+        assert_eq!(all.matches("lrange_100").count(), 1, "{all}");
     }
 
     #[test]

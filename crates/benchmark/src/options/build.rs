@@ -3,7 +3,7 @@
 use super::Options;
 use crate::address::Address;
 use crate::engine::plan::{End, Pace, Plan, Session, Target};
-use crate::load::suite::{selected, test_named};
+use crate::load::suite::{names, selected, test_named};
 use crate::load::{Ingredient, Material, Workload};
 use crate::tls::TlsClient;
 use brisk_resp::{Limits, RequestDecoder, Spans, Step};
@@ -38,7 +38,8 @@ impl Options {
     pub fn target(&self) -> Result<Target, String> {
         let address = match &self.socket {
             Some(path) => Address::Unix(path.clone()),
-            None => Address::tcp(&self.host, self.port)?,
+            None => Address::tcp(&self.host, self.port)
+                .map_err(|error| format!("Could not connect to Redis at {error}"))?,
         };
         self.target_at(address)
     }
@@ -116,6 +117,10 @@ impl Options {
             return Ok((vec![self.mixture(&material)?], Vec::new()));
         }
         let (tests, unknown) = selected(self.tests.as_deref());
+        if tests.is_empty() {
+            let wanted = self.tests.as_deref().unwrap_or_default();
+            return Err(format!("-t: there is no test \"{wanted}\"; there are {}", names()));
+        }
         Ok((tests.into_iter().map(|test| material.test(test)).collect(), unknown))
     }
 
@@ -123,7 +128,9 @@ impl Options {
         let (mut parts, mut titles) = (Vec::new(), Vec::new());
         for part in self.mix.iter().flat_map(|mix| mix.split(',')) {
             let (name, weight) = part.split_once(':').unwrap_or((part, "1"));
-            let test = test_named(name).ok_or_else(|| format!("--mix: no test \"{name}\""))?;
+            let test = test_named(name).ok_or_else(|| {
+                format!("--mix: there is no test \"{name}\"; there are {}", names())
+            })?;
             let weight: u32 =
                 weight.parse().map_err(|_| format!("--mix: no weight: \"{weight}\""))?;
             parts.push((Ingredient::Test(test), u64::from(weight)));
@@ -203,6 +210,27 @@ mod tests {
         assert_eq!(titles(&["--mix", "get:9,set:1"]), ["mix get:9, set:1"]);
         let two = ["--command", "GET a", "--weight", "3", "--command", "SET a b"];
         assert_eq!(titles(&two), ["mix GET a:3, SET a b:1"]);
+    }
+
+    #[test]
+    fn an_unknown_host_is_told_like_one_that_does_not_answer() {
+        let Ok(Request::Run(options)) = parse(["-h", "no host", "-p", "7"].map(str::to_owned))
+        else {
+            panic!("options of a run")
+        };
+        let error = options.target().unwrap_err();
+        assert!(error.starts_with("Could not connect to Redis at no host:7: "), "{error}");
+    }
+
+    #[test]
+    fn tests_that_do_not_exist_are_told_with_those_that_do() {
+        for line in [["-t", "nonsense"], ["-t", ""], ["--mix", "nonsense:1"]] {
+            let Ok(Request::Run(options)) = parse(line.map(str::to_owned)) else {
+                panic!("{line:?}")
+            };
+            let error = options.cases().unwrap_err();
+            assert!(error.contains("no test") && error.contains("ping_inline, ping,"), "{error}");
+        }
     }
 
     #[test]

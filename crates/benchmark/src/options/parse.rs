@@ -61,6 +61,36 @@ pub(super) fn invalid(option: &str) -> String {
     format!("Invalid option \"{option}\" or option argument missing")
 }
 
+/// Numbers that options take.
+pub(super) trait Number: FromStr {
+    /// Which there are.
+    const WANTED: &'static str;
+}
+
+impl Number for u16 {
+    const WANTED: &'static str = "a number from 0 to 65535";
+}
+
+impl Number for u32 {
+    const WANTED: &'static str = "a number from 0 to 4294967295";
+}
+
+impl Number for u64 {
+    const WANTED: &'static str = "a whole number from 0";
+}
+
+impl Number for usize {
+    const WANTED: &'static str = "a whole number from 0";
+}
+
+impl Number for i64 {
+    const WANTED: &'static str = "a whole number";
+}
+
+impl Number for f64 {
+    const WANTED: &'static str = "a number";
+}
+
 /// The option under the hand, and what follows it.
 pub(super) struct Arguments<'a> {
     pub(super) option: &'a str,
@@ -72,9 +102,9 @@ impl Arguments<'_> {
         self.rest.next().ok_or_else(|| invalid(self.option))
     }
 
-    pub(super) fn number<T: FromStr>(&mut self) -> Result<T, String> {
+    pub(super) fn number<T: Number>(&mut self) -> Result<T, String> {
         let text = self.text()?;
-        text.parse().map_err(|_| format!("{} wants a number, not \"{text}\"", self.option))
+        text.parse().map_err(|_| format!("{} wants {}, not \"{text}\"", self.option, T::WANTED))
     }
 
     fn parsed<T: FromStr<Err = String>>(&mut self) -> Result<T, String> {
@@ -453,7 +483,10 @@ mod tests {
         for (line, wanted) in [
             ("-n", "Invalid option \"-n\" or option argument missing"),
             ("--nonsense", "Invalid option \"--nonsense\" or option argument missing"),
-            ("-n ten", "-n wants a number"),
+            ("-n ten", "-n wants a whole number from 0, not \"ten\""),
+            ("-c -5", "-c wants a whole number from 0, not \"-5\""),
+            ("-p 65536", "-p wants a number from 0 to 65535, not \"65536\""),
+            ("-k yes", "-k wants a whole number, not \"yes\""),
             ("--cluster", "not supported yet"),
             ("--rate 0", "--rate wants"),
             ("--weight 3", "belongs after"),

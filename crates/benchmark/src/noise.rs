@@ -1,0 +1,142 @@
+//! What the machine did besides a measurement: other processes, and other machines of the same host.
+
+use crate::clock::process_cpu_ns;
+use crate::resources::{TICK_NS, Usage};
+use serde::Serialize;
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// Shorter measurements are not judged: a few ticks of the kernel would decide.
+const JUDGED_FROM: Duration = Duration::from_millis(500);
+
+/// How much of the machine went elsewhere during a measurement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Noise {
+    /// Part of all processor time that the hypervisor gave to others: 0 to 1.
+    pub steal: f64,
+    /// Processors' worth of work by processes that have no part in the measurement.
+    pub others: f64,
+}
+
+impl Noise {
+    /// A hundredth of the time stolen is noticeable.
+    const STEAL_LIMIT: f64 = 0.01;
+    /// So is a tenth of a processor's work.
+    const OTHERS_LIMIT: f64 = 0.1;
+
+    /// Whether figures should be doubted.
+    #[must_use]
+    pub fn is_loud(&self) -> bool {
+        self.steal > Self::STEAL_LIMIT || self.others > Self::OTHERS_LIMIT
+    }
+
+    /// What readers of the figures must know; nothing if it is quiet enough.
+    #[must_use]
+    pub fn told(&self) -> Option<String> {
+        self.is_loud().then(|| {
+            format!(
+                "the machine was noisy: others used {:.2} processors, and {:.1} % of the time was \
+                 stolen; look at processor time per request rather than at rates and latencies",
+                self.others,
+                self.steal * 100.0
+            )
+        })
+    }
+
+    /// The louder of two, in each respect.
+    #[must_use]
+    pub const fn max(self, other: Noise) -> Noise {
+        Noise { steal: self.steal.max(other.steal), others: self.others.max(other.others) }
+    }
+}
+
+/// The machine, and all that takes part in a measurement, at one moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Moment {
+    at: Instant,
+    machine: Option<Machine>,
+    /// Processor time so far of this process, the servers, and children that have ended.
+    part_ns: u64,
+}
+
+impl Moment {
+    /// Now, when the servers of the measurement have used so much processor time.
+    #[must_use]
+    pub fn now(servers_ns: u64) -> Moment {
+        let ended_ns = Usage::of_children().map_or(0, |usage| usage.cpu_ns);
+        Moment {
+            at: Instant::now(),
+            machine: Machine::now(),
+            part_ns: process_cpu_ns() + ended_ns + servers_ns,
+        }
+    }
+
+    /// What went elsewhere since `before`; nothing if that is too short a time to tell.
+    #[must_use]
+    pub fn noise_since(&self, before: &Moment) -> Noise {
+        let time = self.at - before.at;
+        match self.machine.zip(before.machine) {
+            Some((now, then)) if time >= JUDGED_FROM => {
+                let part_ns = self.part_ns.saturating_sub(before.part_ns);
+                now.noise_since(&then, part_ns, time.as_secs_f64())
+            }
+            _ => Noise::default(),
+        }
+    }
+}
+
+/// What all processors have done so far, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Machine {
+    total: u64,
+    idle: u64,
+    steal: u64,
+}
+
+impl Machine {
+    fn now() -> Option<Machine> {
+        let stat = fs::read_to_string("/proc/stat").ok()?;
+        let line = stat.lines().next()?.strip_prefix("cpu ")?;
+        let ticks: Vec<u64> =
+            line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        // user nice system idle iowait irq softirq steal; guests are part of user.
+        let (idle, steal) = (ticks.get(3)? + ticks.get(4)?, *ticks.get(7)?);
+        Some(Machine { total: ticks.iter().take(8).sum(), idle, steal })
+    }
+
+    /// What happened since `before`, of which `part_ns` of processor time took part.
+    fn noise_since(&self, before: &Machine, part_ns: u64, seconds: f64) -> Noise {
+        let total = self.total.saturating_sub(before.total).max(1) as f64;
+        let steal = self.steal.saturating_sub(before.steal) as f64;
+        let idle = self.idle.saturating_sub(before.idle) as f64;
+        let worked_seconds = (total - idle - steal) * TICK_NS as f64 / 1e9;
+        let others = (worked_seconds - part_ns as f64 / 1e9).max(0.0) / seconds.max(1e-9);
+        Noise { steal: steal / total, others }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_take_part_is_noise() {
+        let before = Machine { total: 1000, idle: 500, steal: 0 };
+        let after = Machine { total: 1200, idle: 600, steal: 10 };
+        // Two processors for a second: 200 ticks, of which 90 were work.
+        let noise = after.noise_since(&before, 400_000_000, 1.0);
+        assert!((noise.steal - 0.05).abs() < 1e-9 && (noise.others - 0.5).abs() < 1e-9);
+        let told = noise.told().unwrap_or_default();
+        assert!(told.contains("others used 0.50 processors, and 5.0 % of the time"), "{told}");
+        let quiet = after.noise_since(&before, 900_000_000, 1.0);
+        assert!((quiet.others).abs() < 1e-9);
+        assert_eq!(Noise::default().told(), None);
+        assert!(Machine::now().is_some());
+    }
+
+    #[test]
+    fn a_moment_is_too_short_to_be_judged() {
+        let before = Moment { part_ns: 0, ..Moment::now(0) };
+        assert_eq!(Moment::now(0).noise_since(&before), Noise::default());
+    }
+}

@@ -1,0 +1,160 @@
+//! Who looks on at the run of a single server: the progress line, a server that has fallen silent, and
+//! what else the machine does.
+
+use brisk_benchmark::engine::Progress;
+use brisk_benchmark::engine::plan::Target;
+use brisk_benchmark::noise::{Moment, Noise};
+use brisk_benchmark::resources::{Usage, listener_of};
+use brisk_benchmark::{Watch, report};
+use std::io::{IsTerminal, Write, stdout};
+use std::time::{Duration, Instant};
+
+/// A server that has answered nothing for so long may have stopped; a command that waits on purpose may
+/// take longer.
+const SILENCE_TOLD: Duration = Duration::from_secs(10);
+
+/// Looks on at one run.
+pub(crate) struct Onlooker {
+    title: String,
+    /// Whether there is a progress line, on a terminal that is overwritten.
+    shown: bool,
+    silence: Silence,
+    machine: Onlooked,
+    before: Option<Moment>,
+    noise: Noise,
+}
+
+/// How much of the machine can be told apart from the measurement.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Onlooked {
+    /// All: this is the server's process.
+    Server(u32),
+    /// All: the server runs elsewhere.
+    NoServer,
+    /// The server runs here, but its process cannot be seen, and its work would look like noise.
+    Unseen,
+}
+
+impl Onlooked {
+    /// What can be told of a server. O(open descriptors of the machine) if it is a local one.
+    pub(crate) fn of(target: &Target) -> Onlooked {
+        match listener_of(&target.address) {
+            Some(pid) => Onlooked::Server(pid),
+            None if target.address.is_local() => Onlooked::Unseen,
+            None => Onlooked::NoServer,
+        }
+    }
+
+    fn moment(self) -> Moment {
+        let usage = match self {
+            Onlooked::Server(pid) => Usage::of(pid),
+            Onlooked::NoServer | Onlooked::Unseen => None,
+        };
+        Moment::now(usage.map_or(0, |usage| usage.cpu_ns))
+    }
+}
+
+impl Onlooker {
+    /// Of a run with this title.
+    pub(crate) fn new(title: &str, shown: bool, machine: Onlooked) -> Onlooker {
+        Onlooker {
+            title: title.to_owned(),
+            shown: shown && stdout().is_terminal(),
+            silence: Silence::since(Instant::now()),
+            machine,
+            before: None,
+            noise: Noise::default(),
+        }
+    }
+
+    /// Takes the progress line away.
+    pub(crate) fn clear(&self) {
+        if self.shown {
+            print!("\r\x1b[K");
+        }
+    }
+
+    /// What the machine did besides.
+    pub(crate) fn noise(&self) -> Option<String> {
+        self.noise.told()
+    }
+}
+
+impl Watch for Onlooker {
+    fn begins(&mut self) {
+        self.before = Some(self.machine.moment());
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        if self.silence.is_news(progress, Instant::now()) {
+            self.clear();
+            eprintln!(
+                "  NOTE: {}: no reply for {} s; still waiting (Ctrl+C to give up).",
+                self.title,
+                SILENCE_TOLD.as_secs()
+            );
+        }
+        if self.shown {
+            print!("\r\x1b[K{}", report::progress(&self.title, progress));
+            let _ = stdout().flush();
+        }
+    }
+
+    fn ends(&mut self) {
+        let Some(before) = &self.before else { return };
+        let noise = self.machine.moment().noise_since(before);
+        self.noise = match self.machine {
+            Onlooked::Unseen => Noise { others: 0.0, ..noise },
+            Onlooked::Server(_) | Onlooked::NoServer => noise,
+        };
+    }
+}
+
+/// Notices that nothing has happened for a while.
+struct Silence {
+    /// Connections and replies at the last look, and since when there have been so many.
+    seen: (u64, u64),
+    since: Instant,
+    told: bool,
+}
+
+impl Silence {
+    fn since(since: Instant) -> Silence {
+        Silence { seen: (0, 0), since, told: false }
+    }
+
+    /// Whether it has just become long enough to be told.
+    fn is_news(&mut self, progress: &Progress, now: Instant) -> bool {
+        let seen = (progress.connected, progress.operations);
+        // Replies to what is sent before the measurement begins are not counted.
+        let warming_up = progress.seconds <= 0.0;
+        if seen != self.seen || warming_up {
+            *self = Silence { seen, ..Silence::since(now) };
+        }
+        let news = !self.told && now - self.since >= SILENCE_TOLD;
+        self.told |= news;
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silence_is_told_once_until_it_is_broken() {
+        let begun = Instant::now();
+        let mut silence = Silence::since(begun);
+        let mut look = |seconds: u64, operations: u64, measured: f64| {
+            let progress =
+                Progress { connected: 1, operations, seconds: measured, ..Progress::default() };
+            silence.is_news(&progress, begun + Duration::from_secs(seconds))
+        };
+        assert!(!look(20, 0, 0.0), "warming up");
+        assert!(!look(29, 0, 9.0));
+        assert!(look(30, 0, 10.0));
+        assert!(!look(31, 0, 11.0) && !look(90, 0, 70.0), "told already");
+        assert!(!look(91, 5, 71.0) && !look(100, 5, 80.0));
+        assert!(look(101, 5, 81.0));
+    }
+}
