@@ -225,14 +225,17 @@ impl Core {
             let waits = self.slow.is_some() && shared.scripting.others_refuse(self.id).is_none();
             return if waits { Widened::NotYet } else { Widened::No };
         }
+        // As a rule nobody is to stand still while its words are copied.
+        let refused = || shared.scripting.others_refuse(self.id).is_some();
+        let shown = (self.slow.is_none() && refused()).then(|| desk.shown());
         let still = shared.quiesce.stop_others_amid(self.id);
         let Some(unit) = &mut self.unit else { return Widened::No };
         unit.release();
         if self.slow.is_some() {
             shared.widen_slow(self.id);
-        } else if shared.scripting.others_refuse(self.id).is_some() {
+        } else if refused() {
             // Those cannot stand still: the gate keeps it apart from them, and all from it.
-            desk.show_slow(None);
+            desk.show_slow(shown.unwrap_or_else(|| desk.shown()), None);
         } else {
             self.still = Some(still);
             return Widened::Yes;

@@ -179,10 +179,7 @@ impl Desk {
     }
 
     fn threshold_ns(&self, core: &Core) -> u64 {
-        match core.config.process.busy_reply_threshold_ms {
-            0 => u64::MAX,
-            ms => (ms.max(0) as u64).saturating_mul(1_000_000),
-        }
+        threshold_ms(core).saturating_mul(1_000_000)
     }
 
     /// What becomes of a script that has become slow, or goes on being so, or that is in the way of
@@ -222,9 +219,11 @@ impl Desk {
     /// everything else. False if nothing runs.
     fn become_slow(&self, core: &mut Core) -> bool {
         let Some(unit) = &mut core.unit else { return false };
+        // It may have many words; nobody is to stand still while they are copied.
+        let shown = self.shown();
         if unit.is_alone() {
             core.slow = Some(Reach::Everything);
-            self.show_slow(None);
+            self.show_slow(shown, None);
             core.still = None;
             return true;
         }
@@ -233,21 +232,36 @@ impl Desk {
         unit.release();
         core.slow = Some(Reach::Places(places.as_slice().into()));
         // Who declares nothing is about to touch anything.
-        self.show_slow(Some(places).filter(|places| !places.is_empty()));
+        self.show_slow(shown, Some(places).filter(|places| !places.is_empty()));
         drop(still);
         true
     }
 
+    /// What to tell of the script that runs.
+    pub(super) fn shown(&self) -> Shown {
+        let shown = self.shown.call();
+        debug_assert!(shown.is_some(), "a script runs that nobody has named");
+        shown.unwrap_or_default()
+    }
+
     /// Puts the script on the list of those that take long. The caller sees to it that nobody is in the
     /// middle of a command on `places`, `None` for everything.
-    pub(super) fn show_slow(&self, places: Option<Vec<Place>>) {
+    pub(super) fn show_slow(&self, shown: Shown, places: Option<Vec<Place>>) {
         self.shared.begin_slow(SlowScript {
             worker: self.worker,
             is_eval: self.is_eval.get(),
-            shown: self.shown.call().unwrap_or_default(),
+            shown,
             began: Instant::now() - Duration::from_nanos(self.elapsed_ns()),
             places,
         });
+    }
+}
+
+/// How long a script runs before it is called slow.
+pub(super) fn threshold_ms(core: &Core) -> u64 {
+    match core.config.process.busy_reply_threshold_ms {
+        0 => u64::MAX,
+        ms => ms.max(0) as u64,
     }
 }
 
@@ -322,6 +336,8 @@ pub struct Parked {
     pub(super) request: Request,
     /// How long it has run in its slices.
     pub(super) ns: u64,
+    /// The log has it.
+    pub(super) logged: bool,
     /// It is part of a transaction, of which this is left.
     pub(crate) in_exec: bool,
     pub(crate) execution: Option<Box<Execution>>,

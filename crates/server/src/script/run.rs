@@ -1,6 +1,6 @@
 //! A script from EVAL, EVALSHA or FCALL to its reply.
 
-use super::desk::{Desk, Parked, Request};
+use super::desk::{Desk, Parked, Request, threshold_ms};
 use super::machine::{Machine, error_with};
 use super::slow::{Shown, busy};
 use crate::call::Call;
@@ -308,20 +308,13 @@ impl Core {
         in_exec: bool,
     ) -> Box<Parked> {
         let own = Box::new(Session::standing_for(session));
-        let what = if target.is_eval { "SCRIPT KILL" } else { "FUNCTION KILL" };
-        let name = String::from_utf8_lossy(target.name).into_owned();
-        let ms = self.shared.scripting.slow_ms(self.id);
-        self.shared.log.warning(format_args!(
-            "Slow script detected: still in execution after {ms} milliseconds. You can try killing \
-             the script using the {what} command. Script name is: {name}."
-        ));
         let ticks = self.clock.ticks();
         let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
         self.last_ticks = ticks;
         let mut aside = Aside::default();
         aside.set_now(self.env.now());
         self.env.exchange(&mut aside);
-        Box::new(Parked {
+        let mut parked = Box::new(Parked {
             unit: self.unit.take(),
             slow: self.slow.take(),
             roving: std::mem::take(&mut self.roving),
@@ -334,9 +327,28 @@ impl Core {
             protocol: session.protocol,
             request: Request::of(args),
             ns,
+            logged: false,
             in_exec,
             execution: None,
-        })
+        });
+        self.log_if_slow(&mut parked);
+        parked
+    }
+
+    /// Writes to the log that a script takes long, once. It may be put aside before it does: in a
+    /// transaction of which another one has become slow.
+    fn log_if_slow(&self, parked: &mut Parked) {
+        let ms = self.shared.scripting.slow_ms(self.id);
+        if parked.logged || ms < threshold_ms(self) {
+            return;
+        }
+        parked.logged = true;
+        let what = if self.is_parked_eval() { "SCRIPT KILL" } else { "FUNCTION KILL" };
+        let name = String::from_utf8_lossy(&parked.name);
+        self.shared.log.warning(format_args!(
+            "Slow script detected: still in execution after {ms} milliseconds. You can try killing \
+             the script using the {what} command. Script name is: {name}."
+        ));
     }
 
     /// Lets the script that is put aside go on for a slice. Its answer, when it has ended. `client`: the
@@ -392,6 +404,7 @@ impl Core {
         parked.slow = self.slow.take();
         parked.roving = std::mem::take(&mut self.roving);
         parked.began_us = self.unit_began_us.take();
+        self.log_if_slow(parked);
     }
 
     /// Answers for a script that has ended, and counts it.

@@ -109,8 +109,9 @@ fn migrate(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     match ctx.errand_result::<Sent>() {
         Some(sent) => conclude(ctx, args, order, sent),
         None => {
-            let keys: Vec<Key<'_>> = args.keys().filter(|key| ctx.keys.touch(key)).collect();
-            if keys.is_empty() || order.names_none {
+            let named = args.keys().filter(|_| !order.names_none);
+            let keys: Vec<Key<'_>> = named.filter(|key| ctx.keys.touch(key)).collect();
+            if keys.is_empty() {
                 return Ok(ctx.reply.simple("NOKEY"));
             }
             let replace = order.replace;
