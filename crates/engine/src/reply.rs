@@ -237,7 +237,7 @@ impl<'a> Reply<'a> {
             self.simple(line);
         }
         self.simple("HELP");
-        self.simple("    Print this help.")
+        self.simple("    Prints this help.")
     }
 
     /// A status that is a word of ours.
