@@ -67,10 +67,11 @@ impl Onlooker {
         }
     }
 
-    /// Takes the progress line away.
+    /// Takes the progress line away, before anything is written to the other stream.
     pub(crate) fn clear(&self) {
         if self.shown {
             print!("\r\x1b[K");
+            let _ = stdout().flush();
         }
     }
 
