@@ -160,8 +160,9 @@ fn side_by_side(options: &Options) -> Result<(), String> {
             let _ = std::io::stderr().flush();
         }
     };
-    let comparison = compare::compare(options, &mut tell)?;
+    let comparison = compare::compare(options, &mut tell);
     tell("");
+    let comparison = comparison?;
     print!("{}", compare::render::render(&comparison, options.format));
     for warning in &comparison.warnings {
         eprintln!("WARNING: {warning}");
@@ -198,7 +199,9 @@ fn experiment(options: &ExperimentOptions) -> Result<(), String> {
         let _ = stdout().flush();
     };
     check_writable([&options.json, &options.html, &options.markdown].into_iter().flatten())?;
-    let report = experiments::experiments(options, &mut tell, &mut found)?;
+    let report = experiments::experiments(options, &mut tell, &mut found);
+    tell("");
+    let report = report?;
     for warning in &report.warnings {
         eprintln!("WARNING: {warning}");
     }
