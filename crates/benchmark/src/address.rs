@@ -1,7 +1,7 @@
 //! Where a server is: a TCP address or the path of a Unix socket.
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 
 /// The port of Redis.
@@ -56,7 +56,9 @@ impl Address {
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {
-            Address::Tcp { resolved, .. } => resolved.ip().is_loopback(),
+            Address::Tcp { resolved, .. } => {
+                resolved.ip().is_loopback() || is_of_this_machine(*resolved)
+            }
             Address::Unix(_) => true,
         }
     }
@@ -69,6 +71,13 @@ impl Address {
             Address::Unix(_) => "localhost",
         }
     }
+}
+
+/// Whether this machine has the address, or would connect to itself by it, as by 0.0.0.0: only then can
+/// a socket be bound to it.
+fn is_of_this_machine(mut address: SocketAddr) -> bool {
+    address.set_port(0);
+    UdpSocket::bind(address).is_ok()
 }
 
 impl fmt::Display for Address {
@@ -98,6 +107,19 @@ mod tests {
         }
         assert!(Address::parse("127.0.0.1:x").is_err());
         assert!(Address::parse("/run/redis.sock").unwrap().is_local());
-        assert!(!Address::parse("192.0.2.1:1").unwrap().is_local());
+    }
+
+    #[test]
+    fn a_machine_knows_its_own_addresses() {
+        let is_local = |text: &str| Address::parse(text).unwrap().is_local();
+        assert!(is_local("127.0.0.1:1") && is_local("127.1.2.3:1") && is_local("0.0.0.0:1"));
+        // Reserved for documentation; 192.0.2.0/24 is, too, but machines that imitate others have it.
+        assert!(!is_local("203.0.113.77:1"));
+        // Where this machine would send from; nothing is sent. It may have no such address.
+        let from = UdpSocket::bind("0.0.0.0:0").unwrap();
+        if from.connect("203.0.113.77:9").is_ok() {
+            let own = from.local_addr().unwrap().ip();
+            assert!(is_local(&format!("{own}:1")), "{own}");
+        }
     }
 }

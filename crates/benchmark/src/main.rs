@@ -160,8 +160,9 @@ fn side_by_side(options: &Options) -> Result<(), String> {
             let _ = std::io::stderr().flush();
         }
     };
-    let comparison = compare::compare(options, &mut tell)?;
+    let comparison = compare::compare(options, &mut tell);
     tell("");
+    let comparison = comparison?;
     print!("{}", compare::render::render(&comparison, options.format));
     for warning in &comparison.warnings {
         eprintln!("WARNING: {warning}");
@@ -198,7 +199,9 @@ fn experiment(options: &ExperimentOptions) -> Result<(), String> {
         let _ = stdout().flush();
     };
     check_writable([&options.json, &options.html, &options.markdown].into_iter().flatten())?;
-    let report = experiments::experiments(options, &mut tell, &mut found)?;
+    let report = experiments::experiments(options, &mut tell, &mut found);
+    tell("");
+    let report = report?;
     for warning in &report.warnings {
         eprintln!("WARNING: {warning}");
     }
@@ -216,7 +219,8 @@ fn experiment(options: &ExperimentOptions) -> Result<(), String> {
     }
 }
 
-/// Finds out before a long measurement whether its results can be written to these files.
+/// Finds out before a long measurement whether its results can be written to these files. What was there
+/// before stays as it was: files with what they hold, and links, even those that led nowhere.
 fn check_writable<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<(), String> {
     for path in paths {
         let is_new = !path.exists();
@@ -225,9 +229,9 @@ fn check_writable<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<(), St
             .create(true)
             .open(path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
-        if is_new {
-            // An empty file would look like a result.
-            let _ = fs::remove_file(path);
+        // An empty file would look like a result. It is at the end of all links.
+        if is_new && let Ok(made) = path.canonicalize() {
+            let _ = fs::remove_file(made);
         }
     }
     Ok(())
@@ -267,5 +271,31 @@ fn host_configuration(target: &Target) -> Result<Option<HostConfiguration>, Stri
             Ok(None)
         }
         Err(error) => Err(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn looking_whether_files_can_be_written_changes_none() {
+        let dir = std::env::temp_dir().join(format!("writable-{}", std::process::id()));
+        fs::create_dir(&dir).unwrap();
+        let [kept, new, missing] = ["kept", "new", "missing"].map(|name| dir.join(name));
+        let [to_kept, to_missing] = ["to_kept", "to_missing"].map(|name| dir.join(name));
+        fs::write(&kept, "results").unwrap();
+        symlink(&kept, &to_kept).unwrap();
+        symlink("missing", &to_missing).unwrap();
+
+        check_writable([&kept, &new, &to_kept, &to_missing].into_iter()).unwrap();
+        assert_eq!(fs::read_to_string(&to_kept).unwrap(), "results");
+        assert!(!new.exists() && !missing.exists());
+        assert_eq!(fs::read_link(&to_missing).unwrap(), PathBuf::from("missing"));
+
+        let nowhere = dir.join("no/where");
+        assert!(check_writable([&nowhere].into_iter()).unwrap_err().contains("No such file"));
+        fs::remove_dir_all(dir).unwrap();
     }
 }

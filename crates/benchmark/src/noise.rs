@@ -6,8 +6,9 @@ use serde::Serialize;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Shorter measurements are not judged: a few ticks of the kernel would decide.
-const JUDGED_FROM: Duration = Duration::from_millis(500);
+/// Shorter measurements are not judged: a few ticks of the kernel would decide. In half a second five
+/// of them are the limit, and sampling alone can be wrong by half of that.
+const JUDGED_FROM: Duration = Duration::from_secs(1);
 
 /// How much of the machine went elsewhere during a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -138,5 +139,18 @@ mod tests {
     fn a_moment_is_too_short_to_be_judged() {
         let before = Moment { part_ns: 0, ..Moment::now(0) };
         assert_eq!(Moment::now(0).noise_since(&before), Noise::default());
+    }
+
+    #[test]
+    fn a_second_is_long_enough_to_be_judged() {
+        let machine = Machine { total: 1000, idle: 500, steal: 0 };
+        let before = Moment { at: Instant::now(), machine: Some(machine), part_ns: 0 };
+        let others_after = |milliseconds| {
+            let machine = Machine { total: 1200, idle: 600, steal: 0 };
+            let at = before.at + Duration::from_millis(milliseconds);
+            Moment { at, machine: Some(machine), part_ns: 0 }.noise_since(&before).others
+        };
+        assert_eq!(others_after(999), 0.0);
+        assert!((others_after(1000) - 1.0).abs() < 1e-9);
     }
 }

@@ -9,7 +9,7 @@ use brisk_benchmark::{Watch, report};
 use std::io::{IsTerminal, Write, stdout};
 use std::time::{Duration, Instant};
 
-/// A server that has answered nothing for so long may have stopped; a command that waits on purpose may
+/// A server that was asked and has answered nothing for so long may have stopped; a command that waits on purpose may
 /// take longer.
 const SILENCE_TOLD: Duration = Duration::from_secs(10);
 
@@ -67,10 +67,11 @@ impl Onlooker {
         }
     }
 
-    /// Takes the progress line away.
+    /// Takes the progress line away, before anything is written to the other stream.
     pub(crate) fn clear(&self) {
         if self.shown {
             print!("\r\x1b[K");
+            let _ = stdout().flush();
         }
     }
 
@@ -110,7 +111,7 @@ impl Watch for Onlooker {
     }
 }
 
-/// Notices that nothing has happened for a while.
+/// Notices that nothing has been answered for a while, though something was asked.
 struct Silence {
     /// Connections and replies at the last look, and since when there have been so many.
     seen: (u64, u64),
@@ -128,7 +129,9 @@ impl Silence {
         let seen = (progress.connected, progress.operations);
         // Replies to what is sent before the measurement begins are not counted.
         let warming_up = progress.seconds <= 0.0;
-        if seen != self.seen || warming_up {
+        // At a low rate nothing is asked most of the time.
+        let nothing_asked = progress.waiting == 0;
+        if seen != self.seen || warming_up || nothing_asked {
             *self = Silence { seen, ..Silence::since(now) };
         }
         let news = !self.told && now - self.since >= SILENCE_TOLD;
@@ -146,8 +149,13 @@ mod tests {
         let begun = Instant::now();
         let mut silence = Silence::since(begun);
         let mut look = |seconds: u64, operations: u64, measured: f64| {
-            let progress =
-                Progress { connected: 1, operations, seconds: measured, ..Progress::default() };
+            let progress = Progress {
+                connected: 1,
+                waiting: 1,
+                operations,
+                seconds: measured,
+                ..Progress::default()
+            };
             silence.is_news(&progress, begun + Duration::from_secs(seconds))
         };
         assert!(!look(20, 0, 0.0), "warming up");
@@ -156,5 +164,27 @@ mod tests {
         assert!(!look(31, 0, 11.0) && !look(90, 0, 70.0), "told already");
         assert!(!look(91, 5, 71.0) && !look(100, 5, 80.0));
         assert!(look(101, 5, 81.0));
+    }
+
+    #[test]
+    fn who_was_not_asked_is_not_silent() {
+        let begun = Instant::now();
+        let mut silence = Silence::since(begun);
+        let mut look = |seconds: u64, operations: u64, waiting: u64| {
+            let measured = seconds as f64 + 1.0;
+            let progress = Progress {
+                connected: 1,
+                waiting,
+                operations,
+                seconds: measured,
+                ..Progress::default()
+            };
+            silence.is_news(&progress, begun + Duration::from_secs(seconds))
+        };
+        // A request every 20 s, which waits for its reply when somebody looks.
+        assert!(!look(0, 1, 0) && !look(19, 1, 0) && !look(20, 1, 1));
+        assert!(!look(21, 2, 0) && !look(39, 2, 0) && !look(40, 2, 1));
+        // This time it goes on waiting.
+        assert!(!look(48, 2, 1) && look(49, 2, 1) && !look(60, 2, 1));
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::address::Address;
 use std::fs;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
 /// Length of a tick of `/proc/stat` and `/proc/*/stat`, fixed by the kernel's interface.
@@ -124,6 +124,12 @@ pub fn listener_of(address: &Address) -> Option<u32> {
 /// Inodes of the sockets that listen on this port at this address or at all.
 fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
     const LISTEN: &str = "0A";
+    // Who connects to no address in particular reaches the loopback address.
+    let ip = match ip {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(Ipv6Addr::UNSPECIFIED) => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
     let mut inodes = Vec::new();
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
         let text = fs::read_to_string(table).unwrap_or_default();
@@ -188,9 +194,11 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address::parse(&listener.local_addr().unwrap().to_string()).unwrap();
         assert_eq!(listener_of(&address), Some(std::process::id()));
+        let any = Address::tcp("0.0.0.0", listener.local_addr().unwrap().port()).unwrap();
+        assert_eq!(listener_of(&any), Some(std::process::id()));
         drop(listener);
         assert_eq!(listener_of(&address), None);
-        assert_eq!(listener_of(&Address::parse("192.0.2.1:80").unwrap()), None);
+        assert_eq!(listener_of(&Address::parse("203.0.113.77:80").unwrap()), None);
 
         let name = format!("brisk-benchmark-{}", std::process::id());
         let path = std::env::temp_dir().join(name);

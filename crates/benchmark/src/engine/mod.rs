@@ -47,6 +47,8 @@ const SPREADING_REFUSED: &str = "the server refuses all loopback addresses but 1
 pub struct Progress {
     /// Connections that are there.
     pub connected: u64,
+    /// Connections that wait for replies.
+    pub waiting: u64,
     /// Requests answered since the measurement began.
     pub operations: u64,
     /// Seconds since then.
@@ -254,6 +256,7 @@ impl Controller<'_, '_> {
         let mean_ms = |us: u64, count: u64| us as f64 / 1000.0 / (count.max(1)) as f64;
         self.watch.progress(&Progress {
             connected: self.shared.sum(|tally| &tally.connected),
+            waiting: self.shared.sum(|tally| &tally.waiting),
             operations: now.operations,
             seconds: seconds(begun),
             rate_now: new as f64 / seconds(seen.ns).max(1e-9),

@@ -45,6 +45,7 @@ pub(super) struct Tally {
     pub(super) operations: AtomicU64,
     pub(super) latency_us: AtomicU64,
     pub(super) connected: AtomicU64,
+    pub(super) waiting: AtomicU64,
 }
 
 impl Shared {

@@ -467,6 +467,7 @@ impl<'a> Worker<'a> {
         let tally = &self.line.tally;
         tally.operations.store(self.share.operations, Relaxed);
         tally.latency_us.store(self.latency_sum_ns / 1000, Relaxed);
+        tally.waiting.store(self.waiting as u64, Relaxed);
     }
 
     /// Whether everything is sent and answered.

@@ -169,9 +169,7 @@ impl Figure {
         self.article = value.into();
         self
     }
-}
 
-impl Figure {
     /// Adds whether the generator was the limit of the run that this comes from.
     #[must_use]
     pub fn limited_as(mut self, run: &Summary) -> Figure {
