@@ -338,8 +338,12 @@ impl Core {
     /// Writes to the log that a script takes long, once. It may be put aside before it does: in a
     /// transaction of which another one has become slow.
     fn log_if_slow(&self, parked: &mut Parked) {
+        // After each slice, and others show their scripts on the same list.
+        if parked.logged {
+            return;
+        }
         let ms = self.shared.scripting.slow_ms(self.id);
-        if parked.logged || ms < threshold_ms(self) {
+        if ms < threshold_ms(self) {
             return;
         }
         parked.logged = true;

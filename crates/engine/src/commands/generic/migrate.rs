@@ -108,9 +108,9 @@ fn migrate(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let order = Order::of_words(args)?;
     match ctx.errand_result::<Sent>() {
         Some(sent) => conclude(ctx, args, order, sent),
+        None if order.names_none => Ok(ctx.reply.simple("NOKEY")),
         None => {
-            let named = args.keys().filter(|_| !order.names_none);
-            let keys: Vec<Key<'_>> = named.filter(|key| ctx.keys.touch(key)).collect();
+            let keys: Vec<Key<'_>> = args.keys().filter(|key| ctx.keys.touch(key)).collect();
             if keys.is_empty() {
                 return Ok(ctx.reply.simple("NOKEY"));
             }
