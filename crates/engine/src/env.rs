@@ -227,7 +227,7 @@ impl Env {
             let mut stays = table.view().len() > left;
             if !stays {
                 table.view().for_each(|entry| {
-                    stays |= matches!(entry.value(), ValueRef::Boxed(value) if !value.is_light());
+                    stays |= matches!(entry.value(), ValueRef::Object(value) if !value.is_light());
                 });
             }
             left -= if stays { 0 } else { table.view().len() };

@@ -7,7 +7,7 @@
 //! +------+----------------+-------+-----------+----------------+
 //! | deadline, ms (if flag DEADLINE)                            |   8 bytes
 //! +------------------------------------------------------------+
-//! | integer, or pointer of a Box<V> (if flag WORD)             |   8 bytes
+//! | an integer (form INT), or a V (form OBJECT)                |   8 or 32 bytes
 //! +------------------------------------------------------------+
 //! | key length as u32 (if key_len = 255) | key ... | inline value ... | slack up to the size class
 //! +------------------------------------------------------------+
@@ -15,16 +15,17 @@
 //!
 //! `kind` belongs to the caller (type and encoding); the clock's 24 bits too. No capacity is
 //! stored: the allocation's size is the size class of what the header describes, so a value may
-//! change in place whenever the class stays the same.
+//! change in place whenever the class stays the same. Objects move with their entry.
 //!
 //! Invariants (`check` verifies 1-4; SAFETY notes cite them by number)
 //!  1. `pointer` is the start of a live allocation of `size_class(geometry.total)` bytes, aligned to
-//!     8, owned by this `Entry` alone; all `geometry.total` bytes of it are initialised.
+//!     8, owned by this `Entry` alone; all `geometry.total` bytes of it are initialised, but for
+//!     those that V leaves free of the room for objects.
 //!  2. The header's `shape` and the long key length describe that allocation; they change only
 //!     through `&mut self` or in the constructor.
-//!  3. Exactly one of: the value is inline bytes (neither WORD nor BOXED); an integer (WORD);
-//!     a box (WORD and BOXED), and then the word is `Box::into_raw` of a box owned by this entry.
-//!     Without WORD the inline length is the value's; with WORD it is 0.
+//!  3. The form is one of: inline bytes; an integer (INT); a live V that this entry owns (OBJECT),
+//!     of at most `OBJECT_LEN` bytes and an alignment of at most `ALIGN`. The inline length is
+//!     the value's for inline bytes, else 0.
 //!  4. The key is at most `KEY_LEN_MAX` long; `key_len` is 255 exactly for keys of 255 bytes and more.
 //!  5. The first four bytes are accessed as one relaxed atomic through `&self` (only the clock
 //!     bits change); all others are written through `&mut self` only.
@@ -32,15 +33,18 @@
 mod layout;
 
 pub use layout::size_class;
-use layout::{ALIGN, BOXED, DEADLINE, Geometry, HEADER, Header, LONG_KEY, Shape, WORD};
+use layout::{
+    ALIGN, DEADLINE, FORM, Geometry, HEADER, Header, INT, LONG_KEY, OBJECT, OBJECT_LEN, Shape,
+};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// The longest key: 512 MiB, the protocol's limit for any string.
 pub const KEY_LEN_MAX: usize = 512 << 20;
-/// The longest value kept inline; longer ones must be boxed.
+/// The longest value kept as inline bytes.
 pub const INLINE_LEN_MAX: usize = u16::MAX as usize;
 /// The access clock counts modulo 2^24.
 pub const CLOCK_MASK: u32 = 0x00ff_ffff;
@@ -50,7 +54,7 @@ pub const CLOCK_MASK: u32 = 0x00ff_ffff;
 pub enum ValueRef<'a, V> {
     Bytes(&'a [u8]),
     Int(i64),
-    Boxed(&'a V),
+    Object(&'a V),
 }
 
 impl<V> Clone for ValueRef<'_, V> {
@@ -63,7 +67,7 @@ impl<V> Copy for ValueRef<'_, V> {}
 /// An owned key with its value; the size of one pointer.
 pub struct Entry<V> {
     pointer: NonNull<u8>,
-    owns: PhantomData<Box<V>>,
+    owns: PhantomData<V>,
 }
 
 // SAFETY: by 1 and 3 the entry owns its allocation and its V alone, so it may move with V.
@@ -84,7 +88,7 @@ fn allocate(capacity: usize) -> NonNull<u8> {
 }
 
 fn inline_len(len: usize) -> u16 {
-    assert!(len <= INLINE_LEN_MAX, "values above {INLINE_LEN_MAX} bytes must be boxed");
+    assert!(len <= INLINE_LEN_MAX, "values above {INLINE_LEN_MAX} bytes cannot stand inline");
     len as u16
 }
 
@@ -105,20 +109,22 @@ impl<V> Entry<V> {
     /// An entry whose value is an integer.
     #[must_use]
     pub fn new_int(key: &[u8], kind: u8, value: i64) -> Self {
-        let mut entry = Self::with_shape(key, kind, WORD, 0);
+        let mut entry = Self::with_shape(key, kind, INT, 0);
         entry.write_int(value);
         entry
     }
 
-    /// An entry whose value is `value`.
+    /// An entry whose value is `value`, of at most 32 bytes with an alignment of at most 8 (else it
+    /// does not compile).
     #[must_use]
-    pub fn new_boxed(key: &[u8], kind: u8, value: Box<V>) -> Self {
-        let mut entry = Self::with_shape(key, kind, WORD | BOXED, 0);
-        entry.write_word(Box::into_raw(value).cast());
+    pub fn new_object(key: &[u8], kind: u8, value: V) -> Self {
+        let mut entry = Entry::with_shape(key, kind, OBJECT, 0);
+        entry.write_object(value);
         entry
     }
 
-    /// Allocates, writes header and key; the caller initialises word and inline value at once.
+    /// Allocates, writes header and key; the caller initialises what belongs to the form at once,
+    /// without a panic between.
     #[inline]
     fn with_shape(key: &[u8], kind: u8, flags: u8, inline_len: u16) -> Self {
         assert!(key.len() <= KEY_LEN_MAX, "keys are limited to {KEY_LEN_MAX} bytes");
@@ -207,15 +213,14 @@ impl<V> Entry<V> {
     #[must_use]
     pub fn value(&self) -> ValueRef<'_, V> {
         let shape = self.shape();
-        if shape.flags & WORD == 0 {
+        if shape.flags & FORM == 0 {
             ValueRef::Bytes(self.inline_bytes())
-        } else if shape.flags & BOXED == 0 {
-            // SAFETY: 3: WORD without BOXED is an initialised integer at word_at.
-            let int = unsafe { self.pointer.as_ptr().add(shape.word_at()).cast::<i64>().read() };
-            ValueRef::Int(int)
+        } else if shape.flags & OBJECT == 0 {
+            // SAFETY: 3: INT says that there is an initialised integer.
+            ValueRef::Int(unsafe { self.form(shape).cast::<i64>().read() })
         } else {
-            // SAFETY: 3: the word is a live box owned by this entry, borrowed as long as `self`.
-            ValueRef::Boxed(unsafe { &*self.read_word().cast::<V>() })
+            // SAFETY: 3: OBJECT says that there is a live V, which is borrowed as long as `self`.
+            ValueRef::Object(unsafe { &*self.form(shape).cast::<V>() })
         }
     }
 
@@ -227,11 +232,11 @@ impl<V> Entry<V> {
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr().add(at), len) }
     }
 
-    /// The inline bytes for change in place; `None` for integers and boxes.
+    /// The inline bytes for change in place; `None` for integers and objects.
     #[inline]
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let shape = self.shape();
-        if shape.flags & WORD != 0 {
+        if shape.flags & FORM != 0 {
             return None;
         }
         let at = self.geometry().value_at();
@@ -240,32 +245,38 @@ impl<V> Entry<V> {
         Some(unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr().add(at), len) })
     }
 
-    /// The boxed value for change; `None` for bytes and integers.
+    /// The object for change; `None` for bytes and integers.
     #[inline]
-    pub fn boxed_mut(&mut self) -> Option<&mut V> {
-        // SAFETY: 3: the word is a live box owned by this entry; &mut self makes it exclusive.
-        self.is_boxed().then(|| unsafe { &mut *self.read_word().cast::<V>() })
+    pub fn object_mut(&mut self) -> Option<&mut V> {
+        // SAFETY: 3: a live V of this entry's own; &mut self makes the borrow exclusive.
+        self.is_object().then(|| unsafe { &mut *self.form(self.shape()).cast::<V>() })
     }
 
     #[inline(always)]
-    fn is_boxed(&self) -> bool {
-        self.shape().flags & BOXED != 0
+    fn is_object(&self) -> bool {
+        self.shape().flags & OBJECT != 0
     }
 
-    /// Makes the value `value`, in place if the size class allows; drops a boxed value.
+    /// Where the integer or the object is.
+    #[inline(always)]
+    fn form(&self, shape: Shape) -> *mut u8 {
+        // SAFETY: 2: what stands before the key lies inside the allocation, whatever the form.
+        unsafe { self.pointer.as_ptr().add(shape.form_at()) }
+    }
+
+    /// Makes the value `value`, in place if the size class allows; drops an object.
     /// Panics above [`INLINE_LEN_MAX`] bytes. O(key + value) at worst.
     #[inline]
     pub fn set_bytes(&mut self, value: &[u8]) {
         let shape = self.shape();
-        if shape.flags & WORD == 0 && usize::from(shape.inline_len) == value.len() {
+        if shape.flags & FORM == 0 && usize::from(shape.inline_len) == value.len() {
             // The commonest write of all: same length, nothing to move.
             if let Some(bytes) = self.bytes_mut() {
                 bytes.copy_from_slice(value);
             }
             return;
         }
-        let old = self.take_boxed();
-        self.reshape(self.shape().flags & DEADLINE, inline_len(value.len()), false);
+        let old = self.reform(0, inline_len(value.len()), false);
         let at = self.geometry().value_at();
         // SAFETY: reshape made room for value.len() bytes at value_at; `value` cannot lie inside
         // this entry because &mut self is exclusive.
@@ -277,12 +288,10 @@ impl<V> Entry<V> {
     }
 
     /// Makes the value `new_len` bytes long, keeping what there is and zero-filling growth. An
-    /// integer or boxed value is dropped and counts as empty. Panics above [`INLINE_LEN_MAX`].
+    /// integer or object is dropped and counts as empty. Panics above [`INLINE_LEN_MAX`].
     pub fn resize_bytes(&mut self, new_len: usize) {
-        let old = self.take_boxed();
-        let shape = self.shape();
-        let kept = if shape.flags & WORD == 0 { usize::from(shape.inline_len) } else { 0 };
-        self.reshape(shape.flags & DEADLINE, inline_len(new_len), true);
+        let kept = usize::from(self.shape().inline_len);
+        let old = self.reform(0, inline_len(new_len), true);
         if new_len > kept {
             let at = self.geometry().value_at();
             // SAFETY: reshape made room for new_len bytes at value_at.
@@ -291,39 +300,40 @@ impl<V> Entry<V> {
         drop(old);
     }
 
-    /// Makes the value an integer; drops a boxed value.
+    /// Makes the value an integer; drops an object.
     pub fn set_int(&mut self, value: i64) {
-        let old = self.take_boxed();
-        self.reshape(self.shape().flags & DEADLINE | WORD, 0, false);
+        let old = match self.shape().flags & FORM {
+            INT => None,
+            _ => self.reform(INT, 0, false),
+        };
         self.write_int(value);
         drop(old);
     }
 
-    /// Makes the value a box; drops an earlier boxed value.
-    pub fn set_boxed(&mut self, value: Box<V>) {
-        let old = self.take_boxed();
-        self.reshape(self.shape().flags & DEADLINE | WORD | BOXED, 0, false);
-        self.write_word(Box::into_raw(value).cast());
-        drop(old);
-    }
-
-    /// Takes a boxed value out and leaves the integer 0 in its place (in place, O(1)); `None` for
-    /// other values.
-    pub fn take_boxed(&mut self) -> Option<Box<V>> {
-        if !self.is_boxed() {
-            return None;
+    /// Makes the value an object; drops an earlier one.
+    pub fn set_object(&mut self, value: V) {
+        if let Some(object) = self.object_mut() {
+            *object = value;
+            return;
         }
-        // SAFETY: 3: the word came from Box::into_raw; clearing BOXED below gives up ownership.
-        let taken = unsafe { Box::from_raw(self.read_word().cast::<V>()) };
-        let shape = self.shape();
-        self.write_shape(Shape { flags: shape.flags & !BOXED, ..shape });
-        self.write_int(0);
-        Some(taken)
+        self.reform(OBJECT, 0, false);
+        self.write_object(value);
     }
 
-    /// The boxed value, or the entry back if its value is of another form.
-    pub fn into_boxed(mut self) -> Result<Box<V>, Self> {
-        self.take_boxed().ok_or(self)
+    /// Changes inline length and form as `reshape` does, the form to another one if it is that of
+    /// objects; an object is taken out. The caller writes what the new form wants at once, without
+    /// a panic between.
+    #[inline]
+    fn reform(&mut self, form: u8, inline_len: u16, keep_value: bool) -> Option<V> {
+        let shape = self.shape();
+        let old = self.is_object().then(|| {
+            debug_assert!(form != OBJECT);
+            // SAFETY: 3: a live V. Until `reshape` is over the entry has it, and this copy is not
+            // dropped; then the entry has lost it, since its form is another one.
+            ManuallyDrop::new(unsafe { self.form(shape).cast::<V>().read() })
+        });
+        self.reshape(shape.flags & DEADLINE | form, inline_len, keep_value);
+        old.map(ManuallyDrop::into_inner)
     }
 
     /// When the key expires, in Unix milliseconds; one bit test when it does not.
@@ -350,7 +360,7 @@ impl<V> Entry<V> {
         }
     }
 
-    /// Bytes of the entry's own allocation, rounded to its size class; a boxed value is not counted.
+    /// Bytes of the entry's own allocation, rounded to its size class; what an object owns is not counted.
     #[inline]
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
@@ -359,54 +369,44 @@ impl<V> Entry<V> {
 
     /// Gives the entry another key; value, deadline, kind and clock stay. O(key + inline value).
     #[must_use]
-    pub fn with_key(mut self, new_key: &[u8]) -> Self {
+    pub fn with_key(self, new_key: &[u8]) -> Self {
         let shape = self.shape();
-        let mut renamed =
-            Self::with_shape(new_key, self.kind(), shape.flags & !BOXED, shape.inline_len);
-        renamed.set_clock(self.clock());
-        if let Some(at_ms) = self.deadline() {
-            // SAFETY: the flag was passed on, so the field exists (2).
-            unsafe { renamed.pointer.as_ptr().add(HEADER).cast::<u64>().write(at_ms) };
-        }
-        match self.take_boxed() {
-            Some(value) => {
-                let shape = renamed.shape();
-                renamed.write_shape(Shape { flags: shape.flags | BOXED, ..shape });
-                renamed.write_word(Box::into_raw(value).cast());
-            }
-            None => match self.value() {
-                ValueRef::Int(value) => renamed.write_int(value),
-                // A box was taken above; take_boxed leaves an integer, which is handled there.
-                ValueRef::Bytes(bytes) => {
-                    let at = renamed.geometry().value_at();
-                    // SAFETY: with_shape made room for inline_len bytes in a new allocation.
-                    unsafe {
-                        let at = renamed.pointer.as_ptr().add(at);
-                        ptr::copy_nonoverlapping(bytes.as_ptr(), at, bytes.len());
-                    }
-                }
-                ValueRef::Boxed(_) => unreachable!("take_boxed left no box"),
-            },
+        let renamed = Self::with_shape(new_key, self.kind(), shape.flags, shape.inline_len);
+        let old = ManuallyDrop::new(self);
+        renamed.set_clock(old.clock());
+        let (from, to) = (old.pointer.as_ptr(), renamed.pointer.as_ptr());
+        // SAFETY: deadline and form stand in the same place in both, and the inline values behind
+        // their keys (1, 2). An object has moved then: the old entry is not dropped, only its allocation
+        // is freed, with the size that it was made with.
+        unsafe {
+            ptr::copy_nonoverlapping(from.add(HEADER), to.add(HEADER), shape.prefix() - HEADER);
+            let (at, new_at) = (old.geometry().value_at(), renamed.geometry().value_at());
+            let len = usize::from(shape.inline_len);
+            ptr::copy_nonoverlapping(from.add(at), to.add(new_at), len);
+            dealloc(from, layout(old.geometry().capacity()));
         }
         renamed
     }
 
     /// Changes which optional parts there are and how long the inline value is, keeping key,
-    /// deadline and word where old and new have them, and with `keep_value` the common part of an
-    /// inline value. New parts are uninitialised: the caller writes them at once. Boxes must have
-    /// been taken out or keep their word.
+    /// deadline and form where old and new have the same, and with `keep_value` the common part of
+    /// an inline value. New parts are uninitialised: the caller writes them at once. An object that the new
+    /// form has no room for is forgotten.
     fn reshape(&mut self, flags: u8, inline_len: u16, keep_value: bool) {
         let old_shape = self.shape();
         let old = self.geometry();
         let shape = Shape { flags, key_len: old_shape.key_len, inline_len };
         let new = Geometry::new(shape, old.key_len);
         let deadline = self.deadline();
-        let word = (old_shape.flags & flags & WORD != 0).then(|| self.read_word());
+        let mut form = MaybeUninit::<[u8; OBJECT_LEN]>::uninit();
+        let form_len = if flags & FORM == old_shape.flags & FORM { shape.form_len() } else { 0 };
         let kept_value = if keep_value { old_shape.inline_len.min(inline_len) } else { 0 };
         let moved = old.key_len + usize::from(kept_value); // the value stands right behind the key
-        // SAFETY: both ranges lie inside their allocations (1); `copy` allows them to overlap.
+        // SAFETY: both ranges lie inside their allocations (1); `copy` allows them to overlap. The
+        // form, of at most OBJECT_LEN bytes, is put aside meanwhile, since the key may come to lie on it.
         // The old allocation is freed with the size it was made with, and not used again.
         unsafe {
+            ptr::copy_nonoverlapping(self.form(old_shape), form.as_mut_ptr().cast(), form_len);
             if old.capacity() == new.capacity() {
                 let base = self.pointer.as_ptr();
                 ptr::copy(base.add(old.key_at), base.add(new.key_at), moved);
@@ -420,14 +420,12 @@ impl<V> Entry<V> {
                 self.pointer = fresh;
             }
             write_key_len(self.pointer, new);
+            ptr::copy_nonoverlapping(form.as_ptr().cast(), self.form(shape), form_len);
         }
         self.write_shape(shape);
         if let (Some(at_ms), true) = (deadline, flags & DEADLINE != 0) {
             // SAFETY: the new shape has the field (2).
             unsafe { self.pointer.as_ptr().add(HEADER).cast::<u64>().write(at_ms) };
-        }
-        if let Some(word) = word {
-            self.write_word(word);
         }
     }
 
@@ -436,24 +434,19 @@ impl<V> Entry<V> {
         unsafe { (*self.pointer.cast::<Header>().as_ptr()).shape = shape };
     }
 
-    #[inline(always)]
-    fn read_word(&self) -> *mut u8 {
-        debug_assert!(self.shape().flags & WORD != 0);
-        // SAFETY: 3: WORD says that an initialised word stands at word_at; it is read as a pointer
-        // so that a box keeps its provenance.
-        unsafe { self.pointer.as_ptr().add(self.shape().word_at()).cast::<*mut u8>().read() }
-    }
-
-    fn write_word(&mut self, word: *mut u8) {
-        debug_assert!(self.shape().flags & WORD != 0);
-        // SAFETY: 2: WORD says that the word stands at word_at.
-        unsafe { self.pointer.as_ptr().add(self.shape().word_at()).cast::<*mut u8>().write(word) }
-    }
-
     fn write_int(&mut self, value: i64) {
-        debug_assert!(self.shape().flags & (WORD | BOXED) == WORD);
-        // SAFETY: 2: WORD says that the word stands at word_at.
-        unsafe { self.pointer.as_ptr().add(self.shape().word_at()).cast::<i64>().write(value) }
+        let shape = self.shape();
+        debug_assert!(shape.flags & FORM == INT);
+        // SAFETY: 2: INT says that there is room for an integer.
+        unsafe { self.form(shape).cast::<i64>().write(value) }
+    }
+
+    fn write_object(&mut self, value: V) {
+        const { assert!(size_of::<V>() <= OBJECT_LEN && align_of::<V>() <= ALIGN) };
+        let shape = self.shape();
+        debug_assert!(shape.flags & FORM == OBJECT);
+        // SAFETY: 2: OBJECT says that there is room for a V; 1: it is aligned as V wants.
+        unsafe { self.form(shape).cast::<V>().write(value) }
     }
 
     /// Gives up ownership; only `from_raw` may take it again.
@@ -481,9 +474,9 @@ impl<V> Entry<V> {
     pub fn check(&self) {
         let shape = self.shape();
         assert_eq!(self.pointer.addr().get() % ALIGN, 0, "1: alignment");
-        assert!(shape.flags & !(DEADLINE | WORD | BOXED) == 0, "2: unknown flag");
-        assert!(shape.flags & BOXED == 0 || shape.flags & WORD != 0, "3: a box without its word");
-        assert!(shape.flags & WORD == 0 || shape.inline_len == 0, "3: word and inline value");
+        assert!(shape.flags & !(DEADLINE | FORM) == 0, "2: unknown flag");
+        assert!([0, INT, OBJECT].contains(&(shape.flags & FORM)), "3: unknown form");
+        assert!(shape.flags & FORM == 0 || shape.inline_len == 0, "3: form and inline value");
         let key_len = self.key().len();
         assert!(key_len <= KEY_LEN_MAX, "4: key length");
         assert_eq!(usize::from(shape.key_len) == LONG_KEY, key_len >= LONG_KEY, "4: long keys");
@@ -506,10 +499,12 @@ unsafe fn write_key_len(pointer: NonNull<u8>, geometry: Geometry) {
 impl<V> Drop for Entry<V> {
     #[inline]
     fn drop(&mut self) {
-        let boxed = if self.is_boxed() { self.take_boxed() } else { None };
+        // SAFETY: 3: a live V, which nobody reads again in its place.
+        let object =
+            self.is_object().then(|| unsafe { self.form(self.shape()).cast::<V>().read() });
         // SAFETY: 1: allocated with this capacity and owned by us; nothing uses it afterwards.
         unsafe { dealloc(self.pointer.as_ptr(), layout(self.geometry().capacity())) };
-        drop(boxed);
+        drop(object);
     }
 }
 

@@ -38,7 +38,7 @@ fn hash_of(key: u16) -> u64 {
 fn number(entry: &Entry<u16>) -> u16 {
     match entry.value() {
         ValueRef::Int(int) => int as u16,
-        ValueRef::Boxed(boxed) => *boxed,
+        ValueRef::Object(object) => *object,
         ValueRef::Bytes(bytes) => u16::from_le_bytes([bytes[0], bytes[1]]),
     }
 }
@@ -46,7 +46,7 @@ fn number(entry: &Entry<u16>) -> u16 {
 fn entry(key: u16, value: u16) -> Entry<u16> {
     match value % 3 {
         0 => Entry::new_int(&key.to_le_bytes(), 0, i64::from(value)),
-        1 => Entry::new_boxed(&key.to_le_bytes(), 0, Box::new(value)),
+        1 => Entry::new_object(&key.to_le_bytes(), 0, value),
         _ => Entry::new_bytes(&key.to_le_bytes(), 0, &value.to_le_bytes()),
     }
 }
@@ -154,7 +154,7 @@ pub fn fuzz_entry(data: &[u8]) {
                 bytes = None;
             }
             4 => {
-                entry.set_boxed(Box::new(word));
+                entry.set_object(word);
                 bytes = None;
             }
             5 => {
@@ -170,7 +170,7 @@ pub fn fuzz_entry(data: &[u8]) {
         assert_eq!((entry.key(), entry.deadline(), entry.kind()), (&*key, deadline, 1));
         match (entry.value(), &bytes) {
             (ValueRef::Bytes(value), Some(bytes)) => assert_eq!(value, bytes),
-            (ValueRef::Int(_) | ValueRef::Boxed(_), None) => {}
+            (ValueRef::Int(_) | ValueRef::Object(_), None) => {}
             (value, bytes) => panic!("{value:?} where {bytes:?} should be"),
         }
     }

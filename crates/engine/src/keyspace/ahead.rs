@@ -20,7 +20,7 @@ impl Database {
     ) {
         let Some(guard) = self.slot(key.slot).try_lock() else { return };
         let Some(entry) = guard.table().find(key.hash, name) else { return };
-        if let ValueRef::Boxed(value) = entry.value() {
+        if let ValueRef::Object(value) = entry.value() {
             value.prefetch(elements, scores);
         }
     }

@@ -34,7 +34,7 @@ impl Keys<'_> {
         let Edit { result, happened, changes, event, beside: _ } = change(&mut value, limits)?;
         if !value.is_empty() || (C::MAY_BE_EMPTY && happened) {
             let kind = kind_byte(C::KIND, value.encoding());
-            let entry = Entry::new_boxed(key.bytes, kind, Box::new(value.into_value()));
+            let entry = Entry::new_object(key.bytes, kind, value.into_value());
             entry.set_clock(initial_clock(env));
             self.insert(key, entry);
         }
@@ -71,7 +71,7 @@ impl Keys<'_> {
             return Ok(Err(CommandError::WrongType));
         }
         touch(env, &entry);
-        let value = entry.boxed_mut().and_then(C::of_value_mut);
+        let value = entry.object_mut().and_then(C::of_value_mut);
         let value = value.expect("an entry's kind is that of its value");
         let before = value.awaited();
         let edit = match change(value, &env.settings.limits) {
@@ -138,7 +138,7 @@ impl Keys<'_> {
             return;
         }
         let kind = kind_byte(C::KIND, value.encoding());
-        let entry = Entry::new_boxed(key.bytes, kind, Box::new(value.into_value()));
+        let entry = Entry::new_object(key.bytes, kind, value.into_value());
         entry.set_clock(initial_clock(env));
         self.place(key, entry);
         if !existed {
@@ -170,7 +170,7 @@ impl Keys<'_> {
             self.insert(key, string::new_entry(key.bytes, b""));
         }
         let mut entry = self.find_mut(key);
-        if matches!(entry.value(), ValueRef::Boxed(_)) {
+        if matches!(entry.value(), ValueRef::Object(_)) {
             free_value(env, db, &mut entry);
         }
         string::store_owned(&mut entry, bytes);

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 /// Bytes of memory that a key and its value take, the table's share not included.
 pub(super) fn allocated_bytes(entry: &Entry) -> usize {
     let outside = match entry.value() {
-        ValueRef::Boxed(value) => value.allocated_bytes(),
+        ValueRef::Object(value) => value.allocated_bytes(),
         ValueRef::Bytes(_) | ValueRef::Int(_) => 0,
     };
     entry.allocated_bytes() + outside
@@ -48,10 +48,10 @@ impl<'k> EntryRef<'k> {
     pub fn key(&self) -> &'k [u8] {
         self.0.key()
     }
-    /// The value if it does not live inside the entry.
-    pub(crate) fn boxed(&self) -> Option<&'k Value> {
+    /// The value if it is neither bytes nor an integer in the entry.
+    pub(crate) fn object(&self) -> Option<&'k Value> {
         match self.0.value() {
-            ValueRef::Boxed(value) => Some(value),
+            ValueRef::Object(value) => Some(value),
             ValueRef::Bytes(_) | ValueRef::Int(_) => None,
         }
     }

@@ -30,7 +30,7 @@ pub(super) fn inner_deadline(entry: &Entry) -> Option<UnixMs> {
         return None;
     }
     match entry.value() {
-        ValueRef::Boxed(value) => value.next_deadline().map(UnixMs),
+        ValueRef::Object(value) => value.next_deadline().map(UnixMs),
         ValueRef::Bytes(_) | ValueRef::Int(_) => None,
     }
 }
@@ -94,7 +94,7 @@ pub(super) fn expire_inside(
     let armed = env.armed.get();
     let (mut count, mut names) = (0i64, Vec::new());
     let found = guard.table_mut().into_find_mut(key_hash, key).and_then(|mut entry| {
-        let hash = Hash::of_value_mut(entry.boxed_mut()?)?;
+        let hash = Hash::of_value_mut(entry.object_mut()?)?;
         let done = hash.expire(env.now().0, limit, |field| {
             count += 1;
             if armed.contains(Armed::PROPAGATE) {

@@ -40,7 +40,7 @@ impl Keys<'_> {
     pub(crate) fn view(&self, key: &Key<'_>) -> View {
         let entry = self.find(key)?;
         Some(match entry.value() {
-            ValueRef::Boxed(value) => value.clone(),
+            ValueRef::Object(value) => value.clone(),
             ValueRef::Bytes(bytes) => Value::Str(Arc::new(bytes.to_vec())),
             ValueRef::Int(number) => Value::Str(Arc::new(number.to_string().into_bytes())),
         })

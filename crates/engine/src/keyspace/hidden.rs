@@ -35,7 +35,7 @@ impl Keys<'_> {
             let mut copy = copy_entry(&entry, key.bytes);
             copy.set_deadline(entry.deadline());
             copy.set_clock(entry.clock());
-            if let Some(hash) = copy.boxed_mut().and_then(Hash::of_value_mut) {
+            if let Some(hash) = copy.object_mut().and_then(Hash::of_value_mut) {
                 hash.expire(now.0, usize::MAX, |_| {});
                 left = (!hash.is_empty()).then_some(copy);
             }

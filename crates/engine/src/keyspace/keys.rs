@@ -361,7 +361,7 @@ impl<'a> Keys<'a> {
         let has_deadlines = guard.meta().with_deadline != 0;
         match guard.table_mut().find_mut(key.hash, key.bytes) {
             Some(mut entry) => {
-                if matches!(entry.value(), brisk_structures::entry::ValueRef::Boxed(_)) {
+                if matches!(entry.value(), brisk_structures::entry::ValueRef::Object(_)) {
                     free_value(env, db, &mut entry);
                 }
                 string::store(&mut entry, bytes);

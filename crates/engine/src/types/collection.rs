@@ -93,7 +93,7 @@ impl<C: Collection> Type for C {
     #[inline]
     fn view(entry: Stored<'_>) -> &C {
         match entry.value() {
-            ValueRef::Boxed(value) => C::of_value(value),
+            ValueRef::Object(value) => C::of_value(value),
             ValueRef::Bytes(_) | ValueRef::Int(_) => None,
         }
         .expect("an entry's kind is that of its value")

@@ -26,7 +26,7 @@ pub(crate) enum Dumpable<'a> {
 
 impl<'a> Dumpable<'a> {
     pub(crate) fn of_entry(entry: &EntryRef<'a>) -> Dumpable<'a> {
-        match (entry.string(), entry.boxed()) {
+        match (entry.string(), entry.object()) {
             (Some(text), _) => Dumpable::Str(text),
             (None, value) => Dumpable::Other(value.expect("only strings live inside entries")),
         }
@@ -95,5 +95,5 @@ pub(crate) fn entry_of(key: &[u8], value: Dumped, limits: &EncodingLimits) -> Op
 
 fn boxed<C: Collection>(key: &[u8], value: C) -> Entry {
     let kind = kind_byte(C::KIND, value.encoding());
-    Entry::new_boxed(key, kind, Box::new(value.into_value()))
+    Entry::new_object(key, kind, value.into_value())
 }

@@ -19,7 +19,7 @@ use hash::Hash;
 use set::Set;
 use std::sync::Arc;
 
-/// A value that does not live inside its entry. A clone is as cheap as the value is large: compact
+/// A value that is neither bytes nor an integer in its entry; what it owns lies outside. A clone is as cheap as the value is large: compact
 /// values are copied, large ones share their parts until one side changes them.
 #[derive(Debug, Clone)]
 pub enum Value {
@@ -85,18 +85,16 @@ impl Value {
         }
     }
 
-    /// Bytes of memory the value takes, its box and shared parts included.
+    /// Bytes of memory that the value owns, shared parts included.
     pub fn allocated_bytes(&self) -> usize {
         match self {
-            // The box, the counters and the vector's own words, the bytes.
-            Value::Str(data) => size_of::<Value>() + 5 * size_of::<usize>() + data.capacity(),
-            Value::List(list) => size_of::<Value>() + list.allocated_bytes(),
-            Value::Hash(hash) => size_of::<Value>() + hash.allocated_bytes(),
-            Value::SortedSet(set) => size_of::<Value>() + set.allocated_bytes(),
-            Value::Set(set) => size_of::<Value>() + set.allocated_bytes(),
-            Value::Stream(stream) => {
-                size_of::<Value>() + size_of::<stream::Stream>() + stream.allocated_bytes()
-            }
+            // The counters and the vector's own words, the bytes.
+            Value::Str(data) => 5 * size_of::<usize>() + data.capacity(),
+            Value::List(list) => list.allocated_bytes(),
+            Value::Hash(hash) => hash.allocated_bytes(),
+            Value::SortedSet(set) => set.allocated_bytes(),
+            Value::Set(set) => set.allocated_bytes(),
+            Value::Stream(stream) => size_of::<stream::Stream>() + stream.allocated_bytes(),
         }
     }
 }

@@ -79,8 +79,8 @@ impl Type for Str {
         match entry.value() {
             ValueRef::Bytes(bytes) => StrRef::Bytes(bytes),
             ValueRef::Int(number) => StrRef::Int(number),
-            ValueRef::Boxed(Value::Str(data)) => StrRef::Shared(data),
-            ValueRef::Boxed(_) => unreachable!("an entry's kind is that of its value"),
+            ValueRef::Object(Value::Str(data)) => StrRef::Shared(data),
+            ValueRef::Object(_) => unreachable!("an entry's kind is that of its value"),
         }
     }
 }
@@ -101,7 +101,7 @@ pub(crate) fn new_entry(key: &[u8], bytes: &[u8]) -> Entry {
     if bytes.len() < SHARED_MIN {
         Entry::new_bytes(key, kind, bytes)
     } else {
-        Entry::new_boxed(key, kind, Box::new(Value::Str(Arc::new(bytes.to_vec()))))
+        Entry::new_object(key, kind, Value::Str(Arc::new(bytes.to_vec())))
     }
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn new_entry_owned(key: &[u8], bytes: Vec<u8>) -> Entry {
         return new_entry(key, &bytes);
     }
     let kind = kind_byte(Kind::String, text_encoding(&bytes));
-    Entry::new_boxed(key, kind, Box::new(Value::Str(Arc::new(bytes))))
+    Entry::new_object(key, kind, Value::Str(Arc::new(bytes)))
 }
 
 /// A new entry holding an integer.
@@ -134,7 +134,7 @@ pub(crate) fn store_text(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     if bytes.len() < SHARED_MIN {
         entry.set_bytes(bytes);
     } else {
-        entry.set_boxed(Box::new(Value::Str(Arc::new(bytes.to_vec()))));
+        entry.set_object(Value::Str(Arc::new(bytes.to_vec())));
     }
     entry.set_kind(kind_byte(Kind::String, text_encoding(bytes)));
 }
@@ -144,7 +144,7 @@ pub(crate) fn store_owned(entry: &mut StoredMut<'_>, bytes: Vec<u8>) {
     if bytes.len() < SHARED_MIN {
         entry.set_bytes(&bytes);
     } else {
-        entry.set_boxed(Box::new(Value::Str(Arc::new(bytes))));
+        entry.set_object(Value::Str(Arc::new(bytes)));
     }
     entry.set_kind(kind_byte(Kind::String, Encoding::Raw));
 }
@@ -165,7 +165,7 @@ pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(
         entry.set_bytes(digits.format(number));
     }
     entry.set_kind(kind);
-    if let Some(Value::Str(data)) = entry.boxed_mut() {
+    if let Some(Value::Str(data)) = entry.object_mut() {
         // Copies only while a reply still shares the buffer.
         let data = Arc::make_mut(data);
         data.resize(len, 0);
@@ -181,7 +181,7 @@ pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(
         };
         data[..bytes.len()].copy_from_slice(bytes);
         change(&mut data);
-        entry.set_boxed(Box::new(Value::Str(Arc::new(data))));
+        entry.set_object(Value::Str(Arc::new(data)));
         entry.set_kind(kind);
     }
 }

@@ -4,14 +4,19 @@
 use std::sync::atomic::AtomicU32;
 
 pub(super) const HEADER: usize = 8;
-pub(super) const WORD_LEN: usize = 8;
 pub(super) const ALIGN: usize = 8;
 pub(super) const LONG_KEY: usize = 255;
+const WORD: usize = 8;
+/// Room for an object, whatever it takes of it.
+pub(super) const OBJECT_LEN: usize = 4 * WORD;
 
-/// Flag bits of the header.
+/// Flags of the header: whether there is a deadline, one word, and above it the value's form, as the
+/// number of words that it takes before the key. So the flags say where the key is without a branch.
 pub(super) const DEADLINE: u8 = 1;
-pub(super) const WORD: u8 = 2;
-pub(super) const BOXED: u8 = 4;
+pub(super) const INT: u8 = 1 << 1;
+pub(super) const OBJECT: u8 = ((OBJECT_LEN / WORD) as u8) << 1;
+/// The bits of the form; without any of them the value is inline bytes.
+pub(super) const FORM: u8 = INT | OBJECT;
 
 /// The size an allocation of `bytes` really takes: the classes of jemalloc, which are 8, multiples
 /// of 16 up to 128, then four per doubling.
@@ -48,15 +53,19 @@ impl Shape {
     /// Bytes before the key, without the long key length.
     #[inline(always)]
     pub(super) fn prefix(self) -> usize {
-        HEADER
-            + usize::from(self.flags & DEADLINE) * WORD_LEN
-            + usize::from(self.flags & WORD) * (WORD_LEN / WORD as usize)
+        self.form_at() + self.form_len()
     }
 
-    /// Where the integer or the box pointer stands.
+    /// Where the integer or the object stands.
     #[inline(always)]
-    pub(super) fn word_at(self) -> usize {
-        HEADER + usize::from(self.flags & DEADLINE) * WORD_LEN
+    pub(super) fn form_at(self) -> usize {
+        HEADER + usize::from(self.flags & DEADLINE) * WORD
+    }
+
+    /// Bytes of the integer or of the room for an object; 0 for inline bytes.
+    #[inline(always)]
+    pub(super) fn form_len(self) -> usize {
+        usize::from(self.flags >> 1) * WORD
     }
 }
 

@@ -33,6 +33,7 @@ fn size_classes_are_those_of_jemalloc() {
 fn a_short_key_with_a_short_value_takes_32_bytes() {
     assert_eq!(Text::new_bytes(&[b'k'; 16], 1, &[b'v'; 8]).allocated_bytes(), 32);
     assert_eq!(Text::new_int(&[b'k'; 16], 1, 5).allocated_bytes(), 32);
+    assert_eq!(Text::new_object(&[b'k'; 8], 1, String::new()).allocated_bytes(), 48);
     assert_eq!(size_of::<Option<Text>>(), 8);
 }
 
@@ -67,7 +68,7 @@ fn clock_and_kind_do_not_disturb_each_other() {
 enum Model {
     Bytes(Vec<u8>),
     Int(i64),
-    Boxed(String),
+    Object(String),
 }
 
 fn assert_holds(entry: &Text, key: &[u8], model: &Model, deadline: Option<u64>) {
@@ -78,7 +79,7 @@ fn assert_holds(entry: &Text, key: &[u8], model: &Model, deadline: Option<u64>) 
     let value = match entry.value() {
         ValueRef::Bytes(bytes) => Model::Bytes(bytes.to_vec()),
         ValueRef::Int(int) => Model::Int(int),
-        ValueRef::Boxed(text) => Model::Boxed(text.clone()),
+        ValueRef::Object(text) => Model::Object(text.clone()),
     };
     assert_eq!(value, *model);
 }
@@ -110,9 +111,9 @@ fn every_change_of_form_keeps_key_deadline_and_header() {
                     model = Model::Int(step);
                 }
                 3 => {
-                    let text = format!("boxed {step}");
-                    entry.set_boxed(Box::new(text.clone()));
-                    model = Model::Boxed(text);
+                    let text = format!("object {step}");
+                    entry.set_object(text.clone());
+                    model = Model::Object(text);
                 }
                 4 => {
                     deadline = (draw(2) == 0).then_some(step as u64);
@@ -137,10 +138,10 @@ fn every_change_of_form_keeps_key_deadline_and_header() {
                         let bytes = entry.bytes_mut().expect("bytes");
                         bytes.fill(step as u8);
                         value.fill(step as u8);
-                        assert!(entry.boxed_mut().is_none());
+                        assert!(entry.object_mut().is_none());
                     }
-                    Model::Boxed(text) => {
-                        entry.boxed_mut().expect("boxed").push('!');
+                    Model::Object(text) => {
+                        entry.object_mut().expect("an object").push('!');
                         text.push('!');
                         assert!(entry.bytes_mut().is_none());
                     }
@@ -173,39 +174,42 @@ impl Drop for Counted {
 }
 
 #[test]
-fn every_boxed_value_is_dropped_exactly_once() {
+fn every_object_is_dropped_exactly_once() {
     let drops = Rc::new(Cell::new(0));
-    let boxed = || Box::new(Counted(Rc::clone(&drops)));
-    let mut entry = Entry::new_boxed(b"k", 0, boxed());
-    entry.set_boxed(boxed());
+    let object = || Counted(Rc::clone(&drops));
+    let mut entry = Entry::new_object(b"k", 0, object());
+    entry.set_object(object());
     assert_eq!(drops.get(), 1);
     entry.set_bytes(b"x");
     assert_eq!(drops.get(), 2);
-    entry.set_boxed(boxed());
+    entry.set_object(object());
     entry.set_deadline(Some(1));
     entry = entry.with_key(b"another");
+    entry.set_deadline(None);
     assert_eq!(drops.get(), 2);
-    let taken = entry.take_boxed();
-    assert!(taken.is_some() && entry.take_boxed().is_none());
-    drop(taken);
-    assert_eq!(drops.get(), 3);
-    entry.set_boxed(boxed());
     entry.set_int(0);
-    entry.set_boxed(boxed());
+    entry.set_object(object());
     entry.resize_bytes(4);
-    assert_eq!(drops.get(), 5);
-    entry.set_boxed(boxed());
+    assert_eq!(drops.get(), 4);
+    entry.set_object(object());
     drop(entry);
-    assert_eq!(drops.get(), 6);
-    let inner = Entry::new_boxed(b"k", 0, boxed()).into_boxed();
-    assert!(inner.is_ok());
-    drop(inner);
-    assert_eq!(drops.get(), 7);
-    assert!(Entry::<Counted>::new_int(b"k", 0, 1).into_boxed().is_err());
+    assert_eq!(drops.get(), 5);
 }
 
 #[test]
-#[should_panic(expected = "must be boxed")]
+fn an_object_stays_what_it_is_when_a_refused_value_panics() {
+    let drops = Rc::new(Cell::new(0));
+    let mut entry = Entry::new_object(b"k", 0, Counted(Rc::clone(&drops)));
+    let refused = std::panic::AssertUnwindSafe(|| entry.resize_bytes(INLINE_LEN_MAX + 1));
+    assert!(std::panic::catch_unwind(refused).is_err());
+    assert_eq!(drops.get(), 0);
+    assert!(entry.object_mut().is_some());
+    drop(entry);
+    assert_eq!(drops.get(), 1);
+}
+
+#[test]
+#[should_panic(expected = "cannot stand inline")]
 fn a_value_too_long_to_stand_inline_is_refused() {
     let _ = Text::new_bytes(b"k", 0, &vec![0; INLINE_LEN_MAX + 1]);
 }

@@ -125,18 +125,18 @@ impl<'a, V> EntryMut<'a, V> {
         self.entry.bytes_mut()
     }
 
-    /// See [`Entry::boxed_mut`].
+    /// See [`Entry::object_mut`].
     #[inline]
-    pub fn boxed_mut(&mut self) -> Option<&mut V> {
-        self.entry.boxed_mut()
+    pub fn object_mut(&mut self) -> Option<&mut V> {
+        self.entry.object_mut()
     }
 
-    /// The boxed value for as long as the table is held.
+    /// The object for as long as the table is held.
     #[inline]
     #[must_use]
-    pub fn into_boxed_mut(mut self) -> Option<&'a mut V> {
-        let value: *mut V = self.entry.boxed_mut()?;
-        // SAFETY: the box is the entry's, exclusively ours for 'a; the handle is gone.
+    pub fn into_object_mut(mut self) -> Option<&'a mut V> {
+        let value: *mut V = self.entry.object_mut()?;
+        // SAFETY: it lies in the entry, which stays where it is, exclusively ours for 'a; the handle is gone.
         Some(unsafe { &mut *value })
     }
 
@@ -165,14 +165,9 @@ impl<'a, V> EntryMut<'a, V> {
         self.change(|entry| entry.set_int(value));
     }
 
-    /// See [`Entry::set_boxed`].
-    pub fn set_boxed(&mut self, value: Box<V>) {
-        self.change(|entry| entry.set_boxed(value));
-    }
-
-    /// See [`Entry::take_boxed`].
-    pub fn take_boxed(&mut self) -> Option<Box<V>> {
-        self.entry.take_boxed()
+    /// See [`Entry::set_object`].
+    pub fn set_object(&mut self, value: V) {
+        self.change(|entry| entry.set_object(value));
     }
 
     /// See [`Entry::set_deadline`].

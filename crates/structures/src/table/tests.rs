@@ -42,7 +42,7 @@ fn spread(key: u64) -> u64 {
 fn entry(key: u64, value: u64) -> Entry<u64> {
     match value % 3 {
         0 => Entry::new_int(&key.to_le_bytes(), 0, value as i64),
-        1 => Entry::new_boxed(&key.to_le_bytes(), 0, Box::new(value)),
+        1 => Entry::new_object(&key.to_le_bytes(), 0, value),
         _ => Entry::new_bytes(&key.to_le_bytes(), 0, &value.to_le_bytes()),
     }
 }
@@ -50,7 +50,7 @@ fn entry(key: u64, value: u64) -> Entry<u64> {
 fn number(value: ValueRef<'_, u64>) -> u64 {
     match value {
         ValueRef::Int(int) => int as u64,
-        ValueRef::Boxed(boxed) => *boxed,
+        ValueRef::Object(object) => *object,
         ValueRef::Bytes(bytes) => u64::from_le_bytes(bytes.try_into().expect("eight bytes")),
     }
 }
@@ -284,23 +284,22 @@ impl Drop for Counted {
 #[test]
 fn every_value_is_dropped_once_however_it_leaves() {
     let drops = Arc::new(AtomicUsize::new(0));
-    let boxed =
-        |key: u64| Entry::new_boxed(&key.to_le_bytes(), 0, Box::new(Counted(Arc::clone(&drops))));
+    let counted = |key: u64| Entry::new_object(&key.to_le_bytes(), 0, Counted(Arc::clone(&drops)));
     let n = 100;
     let mut table = Table::new();
     for key in 0..n {
-        table.view_mut().insert(spread(key), boxed(key));
+        table.view_mut().insert(spread(key), counted(key));
     }
     assert!(table.view_mut().remove(spread(3), &3u64.to_le_bytes()).is_some());
     assert_eq!(drops.load(Ordering::Relaxed), 1);
-    drop(table.view_mut().replace(spread(4), boxed(4)));
+    drop(table.view_mut().replace(spread(4), counted(4)));
     assert_eq!(drops.load(Ordering::Relaxed), 2);
     let taken = table.view_mut().take();
     assert_eq!((table.view().len(), taken.view().len()), (0, 99));
     table.view().check();
     std::thread::scope(|scope| scope.spawn(move || drop(taken)).join()).expect("no panic");
     assert_eq!(drops.load(Ordering::Relaxed), 101);
-    table.view_mut().insert(spread(1), boxed(1));
+    table.view_mut().insert(spread(1), counted(1));
     table.view_mut().clear();
     assert_eq!(drops.load(Ordering::Relaxed), 102);
 }

@@ -20,7 +20,7 @@ fn dump(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(ctx.reply.null());
     }
     let Some(entry) = ctx.keys.inspect(&key) else { return Ok(ctx.reply.null()) };
-    if let Some(value) = entry.boxed().filter(|value| ctx.is_long(value.steps())) {
+    if let Some(value) = entry.object().filter(|value| ctx.is_long(value.steps())) {
         let view = value.clone();
         return Ok(ctx.answer_elsewhere(args, move |_, reply| {
             Ok(reply_payload(reply, Dumpable::of_value(&view)))

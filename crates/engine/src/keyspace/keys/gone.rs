@@ -110,7 +110,7 @@ pub(in crate::keyspace) fn notify(
 
 /// Frees an entry: at once if that is quick, elsewhere if its value is large.
 pub(in crate::keyspace) fn discard(env: &Env, mut entry: Entry) {
-    if entry.boxed_mut().is_some_and(|value| !value.is_light()) {
+    if entry.object_mut().is_some_and(|value| !value.is_light()) {
         env.garbage.borrow_mut().push(Garbage::Entry(entry));
     }
 }
@@ -126,7 +126,7 @@ pub(crate) fn discard_value(env: &Env, value: Value) {
 #[cold]
 pub(in crate::keyspace) fn free_value(env: &Env, db: DbIndex, entry: &mut StoredMut<'_>) {
     note_gone(env, db, entry);
-    if let Some(value) = entry.boxed_mut()
+    if let Some(value) = entry.object_mut()
         && !value.is_light()
     {
         let value = std::mem::replace(value, Value::Str(std::sync::Arc::default()));
@@ -139,6 +139,6 @@ pub(in crate::keyspace) fn copy_entry(source: &Entry, key: &[u8]) -> Entry {
     match source.value() {
         ValueRef::Bytes(bytes) => Entry::new_bytes(key, source.kind(), bytes),
         ValueRef::Int(number) => Entry::new_int(key, source.kind(), number),
-        ValueRef::Boxed(value) => Entry::new_boxed(key, source.kind(), Box::new(value.clone())),
+        ValueRef::Object(value) => Entry::new_object(key, source.kind(), value.clone()),
     }
 }
