@@ -229,11 +229,16 @@ pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
 /// Starts a server under a policy of the kernel's that wakes it without taking the CPU from who runs there.
 const GIVING_WAY: [&str; 3] = ["chrt", "--batch", "0"];
 
+/// The directive that says for how long requests gather before the loop waits for them.
+const COALESCING: &str = "wake-coalescing-us";
+
 /// Our server with two workers beside our server with one.
 ///
 /// Two workers and the load share two CPUs here, so that a worker that is woken takes the CPU from the very
 /// generator that feeds it and finds one request where it could have found ten. The second pair of rows shows
-/// what is left when it does not ([`GIVING_WAY`]), which is nearer to clients on a machine of their own.
+/// what is left when it does not ([`GIVING_WAY`]), which is nearer to clients on a machine of their own. The
+/// third has one and two workers that sleep for no more requests to come: one worker gains more by that than
+/// each of two, which sees half of the clients, so that it is no cost of sharing.
 pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let lcs: &[&str] = &["LCS", "{__rand_int__}a", "{__rand_int__}a"];
     let start = |launch: Launch| -> Result<Server> {
@@ -249,11 +254,15 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         }
         Ok(server)
     };
+    let at_once = |workers| Ok::<_, anyhow::Error>(ours(setup, workers)?.set(COALESCING, "0"));
     let servers = [
         start(ours(setup, 1)?)?,
         start(ours(setup, 2)?)?,
         start(ours(setup, 2)?.under(&GIVING_WAY))?,
+        start(at_once(1)?)?,
+        start(at_once(2)?)?,
     ];
+    let pairs = [(1, 0, ""), (2, 0, " that give way"), (4, 3, " that wake at once, as the peer")];
     let cases: [(&str, &[&str], u64, u64); 3] = [
         ("LCS of 4,000 bytes", lcs, 30_000, 1_000),
         ("GET", &["GET", KEY], 200_000, 100_000),
@@ -262,7 +271,7 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     for (name, command, operations, keys) in cases {
         let operations = setup.scaled(operations);
         let run = Run { command, operations, clients: 50, pipeline: 1, keep_alive: true, keys };
-        let mut rates = [const { Vec::new() }; 3];
+        let mut rates = [const { Vec::new() }; 5];
         for _ in 0..setup.rounds {
             for (server, rates) in servers.iter().zip(&mut rates) {
                 rates.push(benchmark(server, &run)?);
@@ -278,10 +287,10 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         };
         let figures: [(_, Figure); 2] =
             [(("req/s", rate), |rate| rate.per_second), (("CPU µs/op", cost), |rate| rate.cpu_us)];
-        for (i, how) in [(1, ""), (2, " that give way")] {
+        for (two, one, how) in pairs {
             for ((unit, limit), figure) in figures {
                 let what = format!("{name}, two workers{how} (peer: one)");
-                let (ours, theirs) = (of(i, figure), Some(of(0, figure)));
+                let (ours, theirs) = (of(two, figure), Some(of(one, figure)));
                 report.add(Row { what, unit, ours, theirs, limit });
             }
         }
