@@ -3,8 +3,9 @@
 //! Many clients that each send one request and wait for its reply wake a loop that is a little faster
 //! than they are for every one or two requests, and a wake costs about as much as executing several.
 //! If so many are at it that others are sure to follow within microseconds, the loop sleeps for that
-//! long first and finds them together: what network cards call interrupt coalescing. It takes some
-//! sixteen connections that take turns. They may be one caller's who waits for each reply; then sleeps find
+//! long first and finds them together: what network cards call interrupt coalescing. It takes
+//! sixteen connections that take turns exactly, some twenty that nearly do, and some fifty that come at
+//! random. They may be one caller's who waits for each reply; then sleeps find
 //! nothing more than a wait would have, and are tried ever less often, down to once in 1024 rounds.
 //!
 //! Clients that connect for each request come at a rate of their own making, a third of what kept
@@ -32,9 +33,9 @@ const MEAN_SHIFT: u32 = 6;
 /// from one to the next, down to 64 of them.
 const CLOSE: u64 = 1 << 10;
 const APART_LOG_MAX: u32 = 6;
-/// Mean closeness up to which connections count as many: some sixteen in turn. (16 to 31 in turn have 64,
-/// more with some disorder, 15 have 128; one that comes every second time has 512, and 264 with others in
-/// between.)
+/// Mean closeness up to which connections count as many. (16 to 31 in turn have 64, more if they are
+/// not quite in turn, 15 have 128; one that comes every second time has 512, and 264 with others in
+/// between. Fifty that come at random are now below and now above.)
 const CLOSENESS_MAX: u64 = 110;
 /// How exactly the kernel wakes the thread, instead of 50 µs.
 const TIMER_SLACK_NS: u32 = 1_000;
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn few_connections_are_never_made_to_wait() {
         for connections in [1, 2, 8, 15] {
-            assert_eq!(sleeps(&of(connections), (1, 1), 10_000, LIMIT), 0, "{connections}");
+            assert_eq!(sleeps(&of(connections), (1, 5), 10_000, LIMIT), 0, "{connections}");
         }
     }
 

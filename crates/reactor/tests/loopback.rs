@@ -386,7 +386,7 @@ fn gathering(server: &Server) {
         }
     }
     // It takes some of its own until it is known to be alone.
-    for _ in 0..10 {
+    for _ in 0..50 {
         sleeps(&mut alone);
     }
     let before = sleeps(&mut alone);

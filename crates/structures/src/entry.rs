@@ -213,9 +213,10 @@ impl<V> Entry<V> {
     #[must_use]
     pub fn value(&self) -> ValueRef<'_, V> {
         let shape = self.shape();
-        if shape.flags & FORM == 0 {
+        let form = shape.flags & FORM;
+        if form == 0 {
             ValueRef::Bytes(self.inline_bytes())
-        } else if shape.flags & OBJECT == 0 {
+        } else if form == INT {
             // SAFETY: 3: INT says that there is an initialised integer.
             ValueRef::Int(unsafe { self.form(shape).cast::<i64>().read() })
         } else {
@@ -254,7 +255,7 @@ impl<V> Entry<V> {
 
     #[inline(always)]
     fn is_object(&self) -> bool {
-        self.shape().flags & OBJECT != 0
+        self.shape().flags & FORM == OBJECT
     }
 
     /// Where the integer or the object is.
@@ -278,7 +279,7 @@ impl<V> Entry<V> {
         }
         let old = self.reform(0, inline_len(value.len()), false);
         let at = self.geometry().value_at();
-        // SAFETY: reshape made room for value.len() bytes at value_at; `value` cannot lie inside
+        // SAFETY: reform made room for value.len() bytes at value_at; `value` cannot lie inside
         // this entry because &mut self is exclusive.
         unsafe {
             let at = self.pointer.as_ptr().add(at);
@@ -294,13 +295,13 @@ impl<V> Entry<V> {
         let old = self.reform(0, inline_len(new_len), true);
         if new_len > kept {
             let at = self.geometry().value_at();
-            // SAFETY: reshape made room for new_len bytes at value_at.
+            // SAFETY: reform made room for new_len bytes at value_at.
             unsafe { self.pointer.as_ptr().add(at + kept).write_bytes(0, new_len - kept) };
         }
         drop(old);
     }
 
-    /// Makes the value an integer; drops an object.
+    /// Makes the value an integer; drops an object. O(key) if the form changes.
     pub fn set_int(&mut self, value: i64) {
         let old = match self.shape().flags & FORM {
             INT => None,
@@ -310,26 +311,28 @@ impl<V> Entry<V> {
         drop(old);
     }
 
-    /// Makes the value an object; drops an earlier one.
+    /// Makes the value an object; drops an earlier one. O(key) if the form changes.
     pub fn set_object(&mut self, value: V) {
         if let Some(object) = self.object_mut() {
             *object = value;
             return;
         }
-        self.reform(OBJECT, 0, false);
+        let old = self.reform(OBJECT, 0, false);
+        debug_assert!(old.is_none(), "an object is changed in its place above");
         self.write_object(value);
     }
 
-    /// Changes inline length and form as `reshape` does, the form to another one if it is that of
-    /// objects; an object is taken out. The caller writes what the new form wants at once, without
-    /// a panic between.
+    /// As `reshape` with the form `form`, which is not that of objects if there is one. It is taken
+    /// out, for the caller to drop when the entry is whole again: what the new form wants has to be
+    /// written at once, without a panic between.
     #[inline]
     fn reform(&mut self, form: u8, inline_len: u16, keep_value: bool) -> Option<V> {
         let shape = self.shape();
         let old = self.is_object().then(|| {
             debug_assert!(form != OBJECT);
-            // SAFETY: 3: a live V. Until `reshape` is over the entry has it, and this copy is not
-            // dropped; then the entry has lost it, since its form is another one.
+            // SAFETY: 3: a live V. Until `reshape` is over it is the entry's, also if that should
+            // unwind, and this copy is never dropped; then the entry has lost it, since its form
+            // is another one.
             ManuallyDrop::new(unsafe { self.form(shape).cast::<V>().read() })
         });
         self.reshape(shape.flags & DEADLINE | form, inline_len, keep_value);
@@ -347,7 +350,8 @@ impl<V> Entry<V> {
         Some(unsafe { self.pointer.as_ptr().add(HEADER).cast::<u64>().read() })
     }
 
-    /// Sets or removes the deadline, moving key and value by 8 bytes if its presence changes.
+    /// Sets or removes the deadline, moving key and value by 8 bytes if its presence changes. O(key +
+    /// inline value) then.
     pub fn set_deadline(&mut self, deadline: Option<u64>) {
         let shape = self.shape();
         let flag = if deadline.is_some() { DEADLINE } else { 0 };
@@ -360,7 +364,7 @@ impl<V> Entry<V> {
         }
     }
 
-    /// Bytes of the entry's own allocation, rounded to its size class; what an object owns is not counted.
+    /// Bytes of the entry's own allocation, rounded to its size class, without what an object owns.
     #[inline]
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
@@ -376,8 +380,8 @@ impl<V> Entry<V> {
         renamed.set_clock(old.clock());
         let (from, to) = (old.pointer.as_ptr(), renamed.pointer.as_ptr());
         // SAFETY: deadline and form stand in the same place in both, and the inline values behind
-        // their keys (1, 2). An object has moved then: the old entry is not dropped, only its allocation
-        // is freed, with the size that it was made with.
+        // their keys (1, 2). An object has moved then: the old entry is not dropped, only its
+        // allocation is freed, with the size that it was made with.
         unsafe {
             ptr::copy_nonoverlapping(from.add(HEADER), to.add(HEADER), shape.prefix() - HEADER);
             let (at, new_at) = (old.geometry().value_at(), renamed.geometry().value_at());
@@ -390,8 +394,8 @@ impl<V> Entry<V> {
 
     /// Changes which optional parts there are and how long the inline value is, keeping key,
     /// deadline and form where old and new have the same, and with `keep_value` the common part of
-    /// an inline value. New parts are uninitialised: the caller writes them at once. An object that the new
-    /// form has no room for is forgotten.
+    /// an inline value. New parts are uninitialised: the caller writes them at once. An object that
+    /// the new form has no room for is forgotten. O(key + inline value).
     fn reshape(&mut self, flags: u8, inline_len: u16, keep_value: bool) {
         let old_shape = self.shape();
         let old = self.geometry();
@@ -403,8 +407,8 @@ impl<V> Entry<V> {
         let kept_value = if keep_value { old_shape.inline_len.min(inline_len) } else { 0 };
         let moved = old.key_len + usize::from(kept_value); // the value stands right behind the key
         // SAFETY: both ranges lie inside their allocations (1); `copy` allows them to overlap. The
-        // form, of at most OBJECT_LEN bytes, is put aside meanwhile, since the key may come to lie on it.
-        // The old allocation is freed with the size it was made with, and not used again.
+        // form, of at most OBJECT_LEN bytes, is put aside meanwhile, since the key may come to lie
+        // on it. The old allocation is freed with the size it was made with, and not used again.
         unsafe {
             ptr::copy_nonoverlapping(self.form(old_shape), form.as_mut_ptr().cast(), form_len);
             if old.capacity() == new.capacity() {
@@ -474,7 +478,6 @@ impl<V> Entry<V> {
     pub fn check(&self) {
         let shape = self.shape();
         assert_eq!(self.pointer.addr().get() % ALIGN, 0, "1: alignment");
-        assert!(shape.flags & !(DEADLINE | FORM) == 0, "2: unknown flag");
         assert!([0, INT, OBJECT].contains(&(shape.flags & FORM)), "3: unknown form");
         assert!(shape.flags & FORM == 0 || shape.inline_len == 0, "3: form and inline value");
         let key_len = self.key().len();

@@ -129,36 +129,51 @@ fn step(scan: Option<Scan>, table: &Table<u16>, model: &HashMap<u16, u16>) -> Op
     None
 }
 
+/// What an entry should hold, and an object that fills all the room there is and owns something.
+#[derive(Debug, PartialEq)]
+enum Held {
+    Bytes(Vec<u8>),
+    Int(i64),
+    Object((Box<u64>, [u64; 3])),
+}
+
 /// An entry against a key, a value and a deadline kept apart. O(input * value length).
 pub fn fuzz_entry(data: &[u8]) {
     let mut input = Input(data);
     let mut key = vec![b'k'; usize::from(input.word() % 600)];
-    let mut entry = Entry::<u16>::new_bytes(&key, 1, b"");
-    let mut bytes = Some(vec![]);
+    let mut entry = Entry::new_bytes(&key, 1, b"");
+    let mut held = Held::Bytes(vec![]);
     let mut deadline = None;
     while !input.0.is_empty() {
         let (operation, word) = (input.byte(), input.word());
         let len = usize::from(word) % if operation >= 128 { INLINE_LEN_MAX + 1 } else { 300 };
+        let number = u64::from(word);
         match operation % 7 {
             0 | 1 => {
                 let value = vec![operation; len];
                 entry.set_bytes(&value);
-                bytes = Some(value);
+                held = Held::Bytes(value);
             }
             2 => {
                 entry.resize_bytes(len);
-                bytes.get_or_insert_default().resize(len, 0);
+                let mut value = match held {
+                    Held::Bytes(value) => value,
+                    Held::Int(_) | Held::Object(_) => vec![],
+                };
+                value.resize(len, 0);
+                held = Held::Bytes(value);
             }
             3 => {
                 entry.set_int(i64::from(word));
-                bytes = None;
+                held = Held::Int(i64::from(word));
             }
             4 => {
-                entry.set_object(word);
-                bytes = None;
+                let object = || (Box::new(number), [number, !number, number << 40]);
+                entry.set_object(object());
+                held = Held::Object(object());
             }
             5 => {
-                deadline = (operation >= 128).then_some(u64::from(word));
+                deadline = (operation >= 128).then_some(number);
                 entry.set_deadline(deadline);
             }
             _ => {
@@ -168,10 +183,11 @@ pub fn fuzz_entry(data: &[u8]) {
         }
         entry.check();
         assert_eq!((entry.key(), entry.deadline(), entry.kind()), (&*key, deadline, 1));
-        match (entry.value(), &bytes) {
-            (ValueRef::Bytes(value), Some(bytes)) => assert_eq!(value, bytes),
-            (ValueRef::Int(_) | ValueRef::Object(_), None) => {}
-            (value, bytes) => panic!("{value:?} where {bytes:?} should be"),
+        match (entry.value(), &held) {
+            (ValueRef::Bytes(value), Held::Bytes(bytes)) => assert_eq!(value, bytes),
+            (ValueRef::Int(value), Held::Int(int)) => assert_eq!(value, *int),
+            (ValueRef::Object(value), Held::Object(object)) => assert_eq!(value, object),
+            (value, held) => panic!("{value:?} where {held:?} should be"),
         }
     }
 }

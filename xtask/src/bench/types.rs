@@ -194,6 +194,13 @@ const ELEMENTS: &[Kept] = &[
         limit: Limit::None,
     },
     Kept {
+        name: "100,000 hashes of 10 fields",
+        keys: 100_000,
+        elements: 10,
+        words: |k, i| vec!["HSET".into(), format!("h:{k}"), format!("field:{i}"), format!("v{i}")],
+        limit: Limit::None,
+    },
+    Kept {
         name: "1,000 hashes of 1,000 fields",
         keys: 1_000,
         elements: 1_000,
@@ -233,17 +240,21 @@ const ELEMENTS: &[Kept] = &[
     },
 ];
 
-/// RSS per element of many collections. One of them is there beforehand: what a server maps and
-/// allocates with its first command is not the elements'.
+/// Elements of a collection that is there before memory is measured: what a server maps and allocates
+/// with its first commands is not the elements'.
+const WARM_UP_ELEMENTS: u64 = 1_000;
+
+/// RSS per element of many collections.
 pub(crate) fn elements(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     for kept in ELEMENTS {
         let sides = Sides::start(setup)?;
         let bytes = sides.all().into_iter().map(|server| {
-            let fill =
-                |key| tell(server, (0..kept.elements).map(|element| (kept.words)(key, element)));
-            fill(kept.keys)?;
+            let fill = |key, elements| {
+                tell(server, (0..elements).map(|element| (kept.words)(key, element)))
+            };
+            fill(kept.keys, kept.elements.min(WARM_UP_ELEMENTS))?;
             let before = server.rss();
-            (0..kept.keys).try_for_each(fill)?;
+            (0..kept.keys).try_for_each(|key| fill(key, kept.elements))?;
             let grown = server.rss().saturating_sub(before);
             Ok(grown as f64 / (kept.keys * kept.elements) as f64)
         });

@@ -1,5 +1,5 @@
-//! What lists, sets, sorted sets, hashes and streams have in common: they live behind a box, change
-//! their encoding as they grow, and a key does not outlive its last element.
+//! What lists, sets, sorted sets, hashes and streams have in common: they change their encoding as
+//! they grow, and a key does not outlive its last element.
 
 use super::{Encoding, Kind, Type, Value};
 use crate::effect::EventClass;

@@ -28,7 +28,7 @@ impl<'a> Dumpable<'a> {
     pub(crate) fn of_entry(entry: &EntryRef<'a>) -> Dumpable<'a> {
         match (entry.string(), entry.object()) {
             (Some(text), _) => Dumpable::Str(text),
-            (None, value) => Dumpable::Other(value.expect("only strings live inside entries")),
+            (None, value) => Dumpable::Other(value.expect("what is no string is an object")),
         }
     }
 
@@ -85,15 +85,15 @@ pub(crate) fn entry_of(key: &[u8], value: Dumped, limits: &EncodingLimits) -> Op
     Some(match value {
         Dumped::String(StringValue::Bytes(bytes)) => string::new_entry_owned(key, bytes),
         Dumped::String(StringValue::Int(number)) => string::new_entry_of_integer(key, number),
-        Dumped::List(nodes) => boxed(key, List::of_dumped(nodes, limits)),
-        Dumped::Set(set) => boxed(key, Set::of_dumped(set, limits)),
-        Dumped::SortedSet(set) => boxed(key, SortedSet::of_dumped(set, limits)?),
-        Dumped::Hash(hash) => boxed(key, Hash::of_dumped(hash, limits)),
-        Dumped::Stream(stream) => boxed(key, super::stream::of_dumped(*stream)?),
+        Dumped::List(nodes) => entry_with(key, List::of_dumped(nodes, limits)),
+        Dumped::Set(set) => entry_with(key, Set::of_dumped(set, limits)),
+        Dumped::SortedSet(set) => entry_with(key, SortedSet::of_dumped(set, limits)?),
+        Dumped::Hash(hash) => entry_with(key, Hash::of_dumped(hash, limits)),
+        Dumped::Stream(stream) => entry_with(key, super::stream::of_dumped(*stream)?),
     })
 }
 
-fn boxed<C: Collection>(key: &[u8], value: C) -> Entry {
+fn entry_with<C: Collection>(key: &[u8], value: C) -> Entry {
     let kind = kind_byte(C::KIND, value.encoding());
     Entry::new_object(key, kind, value.into_value())
 }

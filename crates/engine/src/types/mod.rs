@@ -19,8 +19,9 @@ use hash::Hash;
 use set::Set;
 use std::sync::Arc;
 
-/// A value that is neither bytes nor an integer in its entry; what it owns lies outside. A clone is as cheap as the value is large: compact
-/// values are copied, large ones share their parts until one side changes them.
+/// A value that is neither bytes nor an integer in its entry; what it owns lies outside of that. A
+/// clone is as cheap as the value is large: compact values are copied, large ones share their parts
+/// until one side changes them.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.

@@ -177,7 +177,7 @@ pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(
         // Fresh pages are zero already: a bit set far out costs no gigabyte of writing.
         let mut data = vec![0; len];
         let ValueRef::Bytes(bytes) = entry.value() else {
-            unreachable!("integers and boxes were handled above")
+            unreachable!("integers and objects were handled above")
         };
         data[..bytes.len()].copy_from_slice(bytes);
         change(&mut data);

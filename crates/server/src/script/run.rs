@@ -338,7 +338,7 @@ impl Core {
     /// Writes to the log that a script takes long, once. It may be put aside before it does: in a
     /// transaction of which another one has become slow.
     fn log_if_slow(&self, parked: &mut Parked) {
-        // After each slice, and others show their scripts on the same list.
+        // The list's lock is everybody's, and this comes after each slice.
         if parked.logged {
             return;
         }

@@ -11,12 +11,14 @@ const WORD: usize = 8;
 pub(super) const OBJECT_LEN: usize = 4 * WORD;
 
 /// Flags of the header: whether there is a deadline, one word, and above it the value's form, as the
-/// number of words that it takes before the key. So the flags say where the key is without a branch.
+/// number of words that it takes before the key. So the flags say where the key is without a branch;
+/// it is why all objects have the same room.
 pub(super) const DEADLINE: u8 = 1;
 pub(super) const INT: u8 = 1 << 1;
 pub(super) const OBJECT: u8 = ((OBJECT_LEN / WORD) as u8) << 1;
 /// The bits of the form; without any of them the value is inline bytes.
-pub(super) const FORM: u8 = INT | OBJECT;
+pub(super) const FORM: u8 = !DEADLINE;
+const _: () = assert!(INT != OBJECT && OBJECT_LEN.is_multiple_of(WORD));
 
 /// The size an allocation of `bytes` really takes: the classes of jemalloc, which are 8, multiples
 /// of 16 up to 128, then four per doubling.

@@ -1,10 +1,18 @@
 //! Every form of value against a plain model, with keys and values of awkward lengths.
 
 use super::{CLOCK_MASK, Entry, INLINE_LEN_MAX, ValueRef, size_class};
+use crate::table::{EntryMut, Table};
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-type Text = Entry<String>;
+/// Fills all the room that objects have, and owns something.
+type Full = (String, u64);
+type Text = Entry<Full>;
+
+fn full(text: &str) -> Full {
+    (text.to_owned(), !(text.len() as u64))
+}
 
 fn key_of(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + 3) as u8).collect()
@@ -30,10 +38,15 @@ fn size_classes_are_those_of_jemalloc() {
 }
 
 #[test]
-fn a_short_key_with_a_short_value_takes_32_bytes() {
+fn short_keys_take_32_bytes_with_a_short_value_and_48_or_64_with_an_object() {
     assert_eq!(Text::new_bytes(&[b'k'; 16], 1, &[b'v'; 8]).allocated_bytes(), 32);
     assert_eq!(Text::new_int(&[b'k'; 16], 1, 5).allocated_bytes(), 32);
-    assert_eq!(Text::new_object(&[b'k'; 8], 1, String::new()).allocated_bytes(), 48);
+    for (key_len, bytes, with_deadline) in [(8, 48, 64), (9, 64, 64), (16, 64, 64), (24, 64, 80)] {
+        let mut entry = Text::new_object(&key_of(key_len), 1, full(""));
+        assert_eq!(entry.allocated_bytes(), bytes);
+        entry.set_deadline(Some(1));
+        assert_eq!(entry.allocated_bytes(), with_deadline);
+    }
     assert_eq!(size_of::<Option<Text>>(), 8);
 }
 
@@ -68,7 +81,7 @@ fn clock_and_kind_do_not_disturb_each_other() {
 enum Model {
     Bytes(Vec<u8>),
     Int(i64),
-    Object(String),
+    Object(Full),
 }
 
 fn assert_holds(entry: &Text, key: &[u8], model: &Model, deadline: Option<u64>) {
@@ -79,7 +92,7 @@ fn assert_holds(entry: &Text, key: &[u8], model: &Model, deadline: Option<u64>) 
     let value = match entry.value() {
         ValueRef::Bytes(bytes) => Model::Bytes(bytes.to_vec()),
         ValueRef::Int(int) => Model::Int(int),
-        ValueRef::Object(text) => Model::Object(text.clone()),
+        ValueRef::Object(object) => Model::Object(object.clone()),
     };
     assert_eq!(value, *model);
 }
@@ -112,8 +125,8 @@ fn every_change_of_form_keeps_key_deadline_and_header() {
                 }
                 3 => {
                     let text = format!("object {step}");
-                    entry.set_object(text.clone());
-                    model = Model::Object(text);
+                    entry.set_object(full(&text));
+                    model = Model::Object(full(&text));
                 }
                 4 => {
                     deadline = (draw(2) == 0).then_some(step as u64);
@@ -140,9 +153,9 @@ fn every_change_of_form_keeps_key_deadline_and_header() {
                         value.fill(step as u8);
                         assert!(entry.object_mut().is_none());
                     }
-                    Model::Object(text) => {
-                        entry.object_mut().expect("an object").push('!');
-                        text.push('!');
+                    Model::Object(object) => {
+                        entry.object_mut().expect("an object").0.push('!');
+                        object.0.push('!');
                         assert!(entry.bytes_mut().is_none());
                     }
                     Model::Int(_) => assert!(entry.bytes_mut().is_none()),
@@ -200,12 +213,52 @@ fn every_object_is_dropped_exactly_once() {
 fn an_object_stays_what_it_is_when_a_refused_value_panics() {
     let drops = Rc::new(Cell::new(0));
     let mut entry = Entry::new_object(b"k", 0, Counted(Rc::clone(&drops)));
-    let refused = std::panic::AssertUnwindSafe(|| entry.resize_bytes(INLINE_LEN_MAX + 1));
-    assert!(std::panic::catch_unwind(refused).is_err());
-    assert_eq!(drops.get(), 0);
-    assert!(entry.object_mut().is_some());
+    let too_long = INLINE_LEN_MAX + 1;
+    for refused in
+        [(|entry, len| entry.resize_bytes(len)) as fn(&mut Entry<Counted>, usize), |entry, len| {
+            entry.set_bytes(&vec![0; len])
+        }]
+    {
+        assert!(catch_unwind(AssertUnwindSafe(|| refused(&mut entry, too_long))).is_err());
+        assert_eq!(drops.get(), 0);
+        assert!(entry.object_mut().is_some());
+    }
     drop(entry);
     assert_eq!(drops.get(), 1);
+}
+
+/// Panics when it is dropped if it is armed.
+struct Armed(bool);
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        assert!(!self.0, "armed");
+    }
+}
+
+#[test]
+fn an_object_that_panics_when_it_is_dropped_leaves_the_new_value() {
+    let changes: [fn(&mut EntryMut<'_, Armed>); 4] = [
+        |entry| entry.set_bytes(&[b'v'; 100]),
+        |entry| entry.set_int(5),
+        |entry| entry.resize_bytes(3),
+        |entry| entry.set_object(Armed(false)),
+    ];
+    for (i, change) in changes.into_iter().enumerate() {
+        let mut table = Table::new();
+        table.view_mut().insert(7, Entry::new_object(b"k", 0, Armed(true)));
+        let changed = catch_unwind(AssertUnwindSafe(|| {
+            change(&mut table.view_mut().find_mut(7, b"k").expect("it was put there"));
+        }));
+        assert!(changed.is_err());
+        table.view().check();
+        let entry = table.view().find(7, b"k").expect("it is still there");
+        match entry.value() {
+            ValueRef::Bytes(bytes) => assert_eq!(bytes.len(), [100, 0, 3][i]),
+            ValueRef::Int(int) => assert_eq!((int, i), (5, 1)),
+            ValueRef::Object(object) => assert_eq!((object.0, i), (false, 3)),
+        }
+    }
 }
 
 #[test]

@@ -38,9 +38,9 @@ impl<'a, V> EntryRef<'a, V> {
 
     #[inline(always)]
     fn get(&self) -> &'a Entry<V> {
-        // SAFETY: what Entry's readers return lies in the entry's allocations, never in the handle,
-        // and those live and stay unchanged for 'a; the handle itself is only read here. The
-        // reference does not leave this type.
+        // SAFETY: what Entry's readers return lies in the entry's allocation or belongs to its
+        // object, never to the handle, and both live and stay unchanged for 'a; the handle itself
+        // is only read here. The reference does not leave this type.
         unsafe { &*std::ptr::from_ref::<Entry<V>>(&self.entry) }
     }
 
@@ -129,15 +129,6 @@ impl<'a, V> EntryMut<'a, V> {
     #[inline]
     pub fn object_mut(&mut self) -> Option<&mut V> {
         self.entry.object_mut()
-    }
-
-    /// The object for as long as the table is held.
-    #[inline]
-    #[must_use]
-    pub fn into_object_mut(mut self) -> Option<&'a mut V> {
-        let value: *mut V = self.entry.object_mut()?;
-        // SAFETY: it lies in the entry, which stays where it is, exclusively ours for 'a; the handle is gone.
-        Some(unsafe { &mut *value })
     }
 
     /// Ends the right to change but keeps the entry in view.
