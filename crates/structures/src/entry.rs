@@ -7,7 +7,7 @@
 //! +------+----------------+-------+-----------+----------------+
 //! | deadline, ms (if flag DEADLINE)                            |   8 bytes
 //! +------------------------------------------------------------+
-//! | an integer (form INT), or a V (form OBJECT)                |   8 or 32 bytes
+//! | an integer (form INT), or a V (form OBJECT)                |   8 or 24 bytes
 //! +------------------------------------------------------------+
 //! | key length as u32 (if key_len = 255) | key ... | inline value ... | slack up to the size class
 //! +------------------------------------------------------------+
@@ -32,6 +32,7 @@
 
 mod layout;
 
+pub(crate) use layout::KEY_AT_MAX;
 pub use layout::size_class;
 use layout::{
     ALIGN, DEADLINE, FORM, Geometry, HEADER, Header, INT, LONG_KEY, OBJECT, OBJECT_LEN, Shape,
@@ -114,7 +115,7 @@ impl<V> Entry<V> {
         entry
     }
 
-    /// An entry whose value is `value`, of at most 32 bytes with an alignment of at most 8 (else it
+    /// An entry whose value is `value`, of at most 24 bytes with an alignment of at most 8 (else it
     /// does not compile).
     #[must_use]
     pub fn new_object(key: &[u8], kind: u8, value: V) -> Self {

@@ -36,7 +36,7 @@ mod tests;
 pub use item::Item;
 
 use crate::malformed::Malformed;
-use buffer::Buffer;
+use buffer::{Buffer, size_class};
 use codec::{
     COUNT_UNKNOWN, END, Encoded, HEADER_LEN, SHORT, SHORT_MAX, back_len, back_len_size, encoded_len,
 };
@@ -64,12 +64,6 @@ impl Default for ListPack {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// The next size at which common allocators hand out memory: four steps per doubling, at least 16.
-fn size_class(bytes: usize) -> usize {
-    let step = (bytes.max(64) - 1).checked_ilog2().map_or(16, |log| 1 << log >> 2);
-    bytes.next_multiple_of(step.max(16))
 }
 
 impl ListPack {
@@ -124,7 +118,7 @@ impl ListPack {
     /// Memory that the bytes take.
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
-        size_class(self.bytes.capacity())
+        self.bytes.capacity()
     }
 
     /// Whether entries with texts of `bytes` bytes together could be added. `entries` is their

@@ -33,6 +33,9 @@ pub enum Value {
     Stream(Box<stream::Stream>),
 }
 
+// It fits in an entry, beside the key.
+const _: () = assert!(size_of::<Value>() <= 24);
+
 impl Value {
     /// Whether freeing the value takes no longer than handing it to another thread would.
     pub(crate) fn is_light(&self) -> bool {

@@ -8,7 +8,10 @@ pub(super) const ALIGN: usize = 8;
 pub(super) const LONG_KEY: usize = 255;
 const WORD: usize = 8;
 /// Room for an object, whatever it takes of it.
-pub(super) const OBJECT_LEN: usize = 4 * WORD;
+pub(super) const OBJECT_LEN: usize = 3 * WORD;
+
+/// Where a key begins at most, unless it is a long one.
+pub(crate) const KEY_AT_MAX: usize = HEADER + WORD + OBJECT_LEN;
 
 /// Flags of the header: whether there is a deadline, one word, and above it the value's form, as the
 /// number of words that it takes before the key. So the flags say where the key is without a branch;

@@ -10,20 +10,65 @@
 //! ```
 //!
 //! Room is found at one end only once it is needed there: the bytes move then, and most of what is free
-//! comes to lie at that end. So adding at one end is amortised O(length), whatever end it is.
+//! comes to lie at that end. So adding and removing at one end is amortised O(length of that), whatever end
+//! it is; but at most [`FRONT_MAX`] bytes are free at the front, so that one move pays for no more.
+//!
+//! Sixteen bytes with room for an enum around it: every short list, hash and sorted set has one in its
+//! entry. So the capacity is kept as the number of its size class.
 //!
 //! Invariants
-//!  1. `start - front` begins an allocation of `front + room` bytes that a `Vec<u8>` of that capacity
-//!     made, and which is this buffer's own; a capacity of 0 has none.
-//!  2. `len <= room`, and the first `len` bytes behind `start` are initialised.
+//!  1. `start - front` begins an allocation of `class.capacity()` bytes, laid out as that of a vector of
+//!     bytes, which is this buffer's own; a capacity of 0 has none.
+//!  2. `front + len <= class.capacity()`, and the first `len` bytes behind `start` are initialised.
 
-use super::size_class;
+use std::alloc::{Layout, handle_alloc_error, realloc};
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
 /// Of what is free, so much stays at the end where it was not needed: a part of this many.
 const LEFT_BEHIND: usize = 4;
+/// The most that is kept free before the bytes. Listpacks are seldom as long.
+const FRONT_MAX: usize = u16::MAX as usize;
+/// The largest size class whose sizes fit in 32 bits.
+const MOST: usize = 7 << 29;
+
+/// The number of a size at which common allocators hand out memory: 0, multiples of 16 up to 128, then
+/// four per doubling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Class(u8);
+
+impl Class {
+    /// How many classes are multiples of 16.
+    const SIXTEENS: u8 = 8;
+
+    /// The least class with room for so many bytes, which are less than 4 GiB.
+    #[inline]
+    fn of(bytes: usize) -> Class {
+        if bytes <= 16 * usize::from(Self::SIXTEENS) {
+            return Class(bytes.div_ceil(16) as u8);
+        }
+        // The doubling, and how many of its quarters are needed: 1 to 4.
+        let doubling = (bytes - 1).ilog2() - 7;
+        let quarters = (bytes - (128 << doubling)).div_ceil(32 << doubling) as u32;
+        Class((doubling * 4 + quarters) as u8 + Self::SIXTEENS)
+    }
+
+    #[inline]
+    fn capacity(self) -> usize {
+        if self.0 <= Self::SIXTEENS {
+            return 16 * usize::from(self.0);
+        }
+        let step = u32::from(self.0 - Self::SIXTEENS - 1);
+        ((5 + step as usize % 4) * 32) << (step / 4)
+    }
+}
+
+/// The size at which common allocators hand out memory for so many bytes, which are less than 4 GiB.
+#[inline]
+pub(super) fn size_class(bytes: usize) -> usize {
+    Class::of(bytes).capacity()
+}
 
 /// Has one value, hence 255 that enums around the buffer may use: they need no word of their own.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +81,8 @@ enum Only {
 pub(super) struct Buffer {
     start: NonNull<u8>,
     len: u32,
-    room: u32,
-    front: u32,
+    front: u16,
+    class: Class,
     _only: Only,
 }
 
@@ -47,16 +92,28 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Takes a vector over. It must have less than 4 GiB.
+    /// Takes a vector over. O(length) if its capacity is no size class. Panics above [`MOST`], which is
+    /// far beyond what listpacks may have.
     pub(super) fn of(mut vector: Vec<u8>) -> Buffer {
-        if u32::try_from(vector.capacity()).is_err() {
+        if vector.capacity() > MOST {
             vector.shrink_to_fit();
         }
-        let room = u32::try_from(vector.capacity()).expect("listpacks stay below 4 GiB");
+        let had = vector.capacity();
+        assert!(had <= MOST, "buffers of listpacks stay below 3.5 GiB");
+        let class = Class::of(had);
         let mut vector = ManuallyDrop::new(vector);
-        let start = NonNull::new(vector.as_mut_ptr()).expect("vectors have a pointer, or dangle");
-        // 1 and 2 are what a vector promises.
-        Buffer { start, len: vector.len() as u32, room, front: 0, _only: Only::Value }
+        let mut start =
+            NonNull::new(vector.as_mut_ptr()).expect("vectors have a pointer, or dangle");
+        let capacity = class.capacity();
+        if capacity != had {
+            let layout = |bytes| Layout::array::<u8>(bytes).expect("at most MOST bytes");
+            // SAFETY: the vector's allocation, with the layout that it promises; it is not empty, since
+            // an empty one's capacity is a class. The vector is not dropped.
+            let moved = unsafe { realloc(start.as_ptr(), layout(had), capacity) };
+            start = NonNull::new(moved).unwrap_or_else(|| handle_alloc_error(layout(capacity)));
+        }
+        // 1: the allocation has the class's capacity now. 2 is what a vector promises.
+        Buffer { start, len: vector.len() as u32, front: 0, class, _only: Only::Value }
     }
 
     /// The bytes as a vector. O(length) if there is room before them.
@@ -67,14 +124,14 @@ impl Buffer {
             // SAFETY: by 1 and 2 both ranges lie in the allocation, and what is read is initialised.
             unsafe { std::ptr::copy(own.start.as_ptr(), begin, own.len()) };
         }
-        // SAFETY: by 1 a vector made the allocation with this capacity, and nobody frees it again,
+        // SAFETY: by 1 the allocation is that of a vector of this capacity, and nobody frees it again,
         // since `own` is not dropped; its first bytes are initialised.
         unsafe { Vec::from_raw_parts(begin, own.len(), own.capacity()) }
     }
 
     fn begin(&self) -> *mut u8 {
         // SAFETY: by 1 so much of the allocation lies before.
-        unsafe { self.start.as_ptr().sub(self.front as usize) }
+        unsafe { self.start.as_ptr().sub(usize::from(self.front)) }
     }
 
     #[inline]
@@ -84,20 +141,27 @@ impl Buffer {
 
     #[inline]
     pub(super) fn capacity(&self) -> usize {
-        self.front as usize + self.room as usize
+        self.class.capacity()
+    }
+
+    /// What there is from the first byte on, free or not.
+    #[inline]
+    fn room(&self) -> usize {
+        self.capacity() - usize::from(self.front)
     }
 
     /// Makes room for `added` bytes behind the others.
     #[inline]
     pub(super) fn reserve(&mut self, added: usize) {
-        if added > (self.room - self.len) as usize {
+        if added > self.room() - self.len() {
             self.make_room(added, false);
         }
     }
 
+    /// Makes room for `added` bytes, at most [`FRONT_MAX`], before the others.
     #[inline]
     fn reserve_front(&mut self, added: usize) {
-        if added > self.front as usize {
+        if added > usize::from(self.front) {
             self.make_room(added, true);
         }
     }
@@ -107,9 +171,10 @@ impl Buffer {
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, added: usize, at_front: bool) {
+        let wanted = self.len() + added;
+        assert!(wanted <= MOST, "buffers of listpacks stay below 3.5 GiB");
         let own = std::mem::replace(self, Buffer::of(Vec::new()));
         let len = own.len();
-        let wanted = len + added;
         // What fits barely would have to be moved again at once.
         let fits = own.capacity() >= wanted + wanted / 64;
         let mut vector = own.into_vec();
@@ -123,13 +188,13 @@ impl Buffer {
         *self = Buffer::of(vector);
         if at_front {
             let free = self.capacity() - wanted;
-            self.shift(added + free - free / LEFT_BEHIND);
+            self.shift((added + free - free / LEFT_BEHIND).min(FRONT_MAX));
         }
     }
 
     /// Moves the bytes of a buffer without room before them by so much.
     fn shift(&mut self, by: usize) {
-        assert!(self.front == 0 && by <= self.capacity() - self.len());
+        assert!(self.front == 0 && by <= self.capacity() - self.len() && by <= FRONT_MAX);
         let start = self.start.as_ptr();
         // SAFETY: the assertion, 1 and 2: what is read is initialised, what is written lies inside.
         unsafe {
@@ -137,15 +202,21 @@ impl Buffer {
             std::ptr::copy(start, to, self.len());
             self.start = NonNull::new_unchecked(to);
         }
-        self.front = by as u32;
-        self.room -= by as u32;
+        self.front = by as u16;
     }
 
-    /// Puts `parts` behind the first `head` bytes, which move to the front; the others stay.
+    /// Puts `parts` behind the first `head` bytes, which move to the front; the others stay, unless
+    /// the parts are longer than what is ever free there.
     #[inline]
     pub(super) fn insert_behind<const N: usize>(&mut self, head: usize, parts: [&[u8]; N]) {
         assert!(head <= self.len());
         let added = parts.iter().map(|part| part.len()).sum();
+        if added > FRONT_MAX {
+            // A copy, so that the array of the common case need not lie in memory.
+            let parts = parts.map(|part| part);
+            self.insert_moving_others(head, &parts, added);
+            return;
+        }
         self.reserve_front(added);
         // SAFETY: there are `added` bytes of the allocation before `start` now, hence also before what
         // was there behind the head; head and parts together fill the gap and the head's old place,
@@ -160,24 +231,52 @@ impl Buffer {
             }
             self.start = NonNull::new_unchecked(start);
         }
-        self.front -= added as u32;
-        self.room += added as u32;
+        self.front -= added as u16;
         self.len += added as u32;
     }
 
-    /// Takes the `count` bytes behind the first `head` out; these move, the others stay.
+    #[cold]
+    #[inline(never)]
+    fn insert_moving_others(&mut self, head: usize, parts: &[&[u8]], added: usize) {
+        let rest = self.len() - head;
+        self.append_zeros(added);
+        let (_, behind) = self.split_at_mut(head);
+        behind.copy_within(..rest, added);
+        let mut to = behind;
+        for part in parts {
+            let (place, left) = to.split_at_mut(part.len());
+            place.copy_from_slice(part);
+            to = left;
+        }
+    }
+
+    /// Takes the `count` bytes behind the first `head` out; these move, the others stay, unless more
+    /// would be free at the front than ever is.
     #[inline]
     pub(super) fn remove_behind(&mut self, head: usize, count: usize) {
-        assert!(head + count <= self.len());
+        assert!(head <= self.len() && count <= self.len() - head);
+        if count > FRONT_MAX - usize::from(self.front) {
+            self.remove_moving_others(head, count);
+            return;
+        }
         // SAFETY: the assertion: both ranges lie within the bytes.
         unsafe {
             let start = self.start.as_ptr().add(count);
             std::ptr::copy(self.start.as_ptr(), start, head);
             self.start = NonNull::new_unchecked(start);
         }
-        self.front += count as u32;
-        self.room -= count as u32;
+        self.front += count as u16;
         self.len -= count as u32;
+    }
+
+    /// Leaves nothing free at the front, so that the next move is as far away as it can be.
+    #[cold]
+    #[inline(never)]
+    fn remove_moving_others(&mut self, head: usize, count: usize) {
+        let own = std::mem::replace(self, Buffer::of(Vec::new()));
+        let mut vector = own.into_vec();
+        vector.drain(head..head + count);
+        *self = Buffer::of(vector);
     }
 
     /// Adds `parts` behind the last byte.
@@ -214,7 +313,7 @@ impl Buffer {
     /// Gives memory back until `capacity` bytes are left, or what the bytes need.
     pub(super) fn shrink_to(&mut self, capacity: usize) {
         let mut vector = std::mem::replace(self, Buffer::of(Vec::new())).into_vec();
-        vector.shrink_to(capacity);
+        vector.shrink_to(size_class(capacity.max(vector.len())));
         *self = Buffer::of(vector);
     }
 }
@@ -239,13 +338,15 @@ impl DerefMut for Buffer {
 
 impl Clone for Buffer {
     fn clone(&self) -> Buffer {
-        Buffer::of(self.to_vec())
+        let mut copy = Vec::with_capacity(size_class(self.len()));
+        copy.extend_from_slice(self);
+        Buffer::of(copy)
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: by 1 a vector made the allocation with this capacity; nobody uses it any more.
+        // SAFETY: by 1 the allocation is that of a vector of this capacity; nobody uses it any more.
         drop(unsafe { Vec::from_raw_parts(self.begin(), 0, self.capacity()) });
     }
 }
@@ -314,8 +415,38 @@ mod tests {
             _Another(Box<u8>),
             _Nothing,
         }
-        assert_eq!(size_of::<Buffer>(), size_of::<Vec<u8>>());
+        assert_eq!(size_of::<Buffer>(), 16);
         assert_eq!(size_of::<Around>(), size_of::<Buffer>());
+    }
+
+    #[test]
+    fn size_classes_are_those_of_entries_from_16_bytes_on() {
+        let all = (0..5000)
+            .chain((13..32).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]));
+        for bytes in all.chain([u32::MAX as usize]) {
+            let expected = if bytes == 0 { 0 } else { crate::entry::size_class(bytes.max(9)) };
+            assert_eq!(size_class(bytes), expected, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn bytes_longer_than_the_front_can_be_come_and_go_at_every_place() {
+        let long = vec![7; FRONT_MAX + 1];
+        let half = vec![9; FRONT_MAX / 2 + 1];
+        for head in [0, 2, 4] {
+            let (mut buffer, mut model) = (Buffer::of(b"head".to_vec()), b"head".to_vec());
+            for bytes in [&long, &half, &half, &half, &long] {
+                buffer.insert_behind(head, [b"<", bytes, b">"]);
+                model.splice(head..head, [b"<", &bytes[..], b">"].concat());
+                assert_eq!(*buffer, *model);
+            }
+            for bytes in [&long, &half, &half, &half, &long] {
+                buffer.remove_behind(head, bytes.len() + 2);
+                model.drain(head..head + bytes.len() + 2);
+                assert_eq!(*buffer, *model);
+            }
+            assert_eq!(*buffer, *b"head");
+        }
     }
 
     #[test]
@@ -336,5 +467,18 @@ mod tests {
             }
             assert!(moves < 300, "{moves} moves");
         }
+    }
+
+    #[test]
+    fn removing_at_the_front_of_a_long_one_moves_the_others_seldom() {
+        let (long, each) = if cfg!(miri) { (140_000, 9_000) } else { (1_000_000, 100) };
+        let mut buffer = Buffer::of(vec![5; long]);
+        let mut moves = 0;
+        while buffer.len() > each {
+            let last = buffer.as_ptr_range().end;
+            buffer.remove_behind(4, each - 4);
+            moves += usize::from(buffer.as_ptr_range().end != last);
+        }
+        assert!(moves <= long / FRONT_MAX + 1, "{moves} moves");
     }
 }

@@ -207,6 +207,9 @@ pub(super) fn validate(bytes: &[u8]) -> Result<(), Malformed> {
     if u32::from_le_bytes([a, b, c, d]) as usize != bytes.len() {
         return fail(0, "a listpack's length is not its own");
     }
+    if bytes.len() > super::BYTES_MAX {
+        return fail(0, "a listpack is longer than any may be");
+    }
     let end = bytes.len() - 1;
     if last != END {
         return fail(end, "a listpack does not end");

@@ -20,6 +20,7 @@
 //!  7. Every bucket but the last of a chain holds six entries and the link; an overflow bucket that
 //!     is last holds at least two entries. So only the last has room.
 
+use crate::entry::KEY_AT_MAX;
 use crate::prefetch::prefetch;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::null_mut;
@@ -156,7 +157,8 @@ impl Bucket {
         (word, meta >> (8 * i) & 0xff)
     }
 
-    /// Asks for the line of the entry that `position` most likely means, or of the overflow bucket.
+    /// Asks for the lines of the entry that `position` most likely means, up to its key, or of the
+    /// overflow bucket.
     #[inline(always)]
     pub(super) fn prefetch_entry(&self, position: Position) {
         let meta = self.meta.load(Relaxed);
@@ -166,7 +168,10 @@ impl Bucket {
         if found != 0 || meta & LINK != 0 {
             // SAFETY: `candidates` sets bits of bytes 0 to 6 only, so i < WORDS.
             let word = unsafe { self.words.get_unchecked(i) };
-            prefetch(entry_of(word.load(Relaxed)));
+            let entry = entry_of(word.load(Relaxed));
+            prefetch(entry);
+            // The key may stand on the next line: behind an object, in every other entry of 48 bytes.
+            prefetch(entry.wrapping_add(KEY_AT_MAX));
         }
     }
 
