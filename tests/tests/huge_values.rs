@@ -3,7 +3,9 @@
 
 use brisk_testkit::Launch;
 use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::wait::holds_within;
 use brisk_testkit::{Conn, assert_reply, each_backend, each_config, wait_until};
+use std::time::Duration;
 
 /// Of some hundred bytes: more than the kernel takes of a reply that nobody reads.
 const MANY: usize = 20_000;
@@ -179,4 +181,26 @@ fn a_reply_that_is_read_late_shows_the_value_as_it_was() {
             other.cmd("FLUSHALL");
         }
     });
+}
+
+#[test]
+fn an_idle_server_gives_the_memory_of_what_it_lost_back() {
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    let value = "x".repeat(100);
+    let fill = |conn: &mut Conn| {
+        for start in (0..400_000).step_by(1000) {
+            let mut words = vec!["MSET".to_owned()];
+            words.extend((start..start + 1000).flat_map(|i| [format!("key:{i}"), value.clone()]));
+            conn.call(&words);
+        }
+    };
+    // Twice, so that there is no memory left over from the start that comes into use.
+    fill(&mut conn);
+    conn.cmd("FLUSHALL");
+    fill(&mut conn);
+    let full = server.rss();
+    conn.cmd("FLUSHALL");
+    let given_back = || server.rss() < full / 4 * 3;
+    assert!(holds_within(Duration::from_secs(60), given_back), "{full} and {}", server.rss());
 }

@@ -94,13 +94,17 @@ pub fn allocated() -> u64 {
 /// less CPU.) Forking servers turn huge pages off because each page touched after a fork is copied
 /// whole; this one does not fork.
 ///
+/// And to purge in a thread of its own: without, pages go back only when the arena that has them is
+/// used again, so that after FLUSHALL an idle server keeps them all.
+///
 /// jemalloc reads the symbol as a C string, which ends with the zero byte.
 #[cfg(feature = "jemalloc")]
 #[used]
 // SAFETY: the one definition of the name jemalloc declares weak, with its type: a pointer to a
 // string that lives for ever.
 #[unsafe(export_name = "_rjem_malloc_conf")]
-pub static JEMALLOC_SETTINGS: &[u8; 31] = b"thp:always,metadata_thp:always\0";
+pub static JEMALLOC_SETTINGS: &[u8; 79] =
+    b"thp:always,metadata_thp:always,background_thread:true,max_background_threads:1\0";
 
 /// Has the allocator give the pages it keeps for later back to the system, those of all threads.
 /// False if it cannot be asked: only jemalloc can. Takes as long as the system needs for the pages.
