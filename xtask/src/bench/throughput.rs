@@ -262,12 +262,7 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         start(at_once(1)?)?,
         start(at_once(2)?)?,
     ];
-    let sharing = Limit::Ratio(1.12);
-    let pairs = [
-        (1, 0, "", Limit::None),
-        (2, 0, " that give way", Limit::None),
-        (4, 3, " that wake at once, as the peer", sharing),
-    ];
+    let pairs = [(1, 0, ""), (2, 0, " that give way"), (4, 3, " that wake at once, as the peer")];
     let cases: [(&str, &[&str], u64, u64); 3] = [
         ("LCS of 4,000 bytes", lcs, 30_000, 1_000),
         ("GET", &["GET", KEY], 200_000, 100_000),
@@ -276,7 +271,7 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     for (name, command, operations, keys) in cases {
         let operations = setup.scaled(operations);
         let run = Run { command, operations, clients: 50, pipeline: 1, keep_alive: true, keys };
-        let mut rates = [const { Vec::new() }; 5];
+        let mut rates = servers.each_ref().map(|_| Vec::new());
         for _ in 0..setup.rounds {
             for (server, rates) in servers.iter().zip(&mut rates) {
                 rates.push(benchmark(server, &run)?);
@@ -285,15 +280,14 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let of = |i: usize, figure: fn(&Rate) -> f64| {
             median(&rates[i].iter().map(figure).collect::<Vec<_>>())
         };
-        for (two, one, how, cost) in pairs {
-            let (rate, cost) = match command == lcs {
-                true => (Limit::RatioAtLeast(1.7), Limit::None),
-                false => (Limit::None, cost),
-            };
-            let figures: [(_, Figure); 2] = [
-                (("req/s", rate), |rate| rate.per_second),
-                (("CPU µs/op", cost), |rate| rate.cpu_us),
-            ];
+        let (rate, cost) = if command == lcs {
+            (Limit::RatioAtLeast(1.7), Limit::None)
+        } else {
+            (Limit::None, Limit::Ratio(1.12))
+        };
+        let figures: [(_, Figure); 2] =
+            [(("req/s", rate), |rate| rate.per_second), (("CPU µs/op", cost), |rate| rate.cpu_us)];
+        for (two, one, how) in pairs {
             for ((unit, limit), figure) in figures {
                 let what = format!("{name}, two workers{how} (peer: one)");
                 let (ours, theirs) = (of(two, figure), Some(of(one, figure)));
