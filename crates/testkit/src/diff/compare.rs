@@ -37,6 +37,7 @@ pub fn same(how: How, ours: &[u8], theirs: &[u8]) -> bool {
         How::Count => {
             kind(&ours) == kind(&theirs) && ours.elements().len() == theirs.elements().len()
         }
+        How::ToNul => to_nul(&ours, &theirs),
         How::Kind => kind(&ours) == kind(&theirs),
         How::Near(tolerance) => near(&ours, &theirs, tolerance),
         How::Deadline(tolerance) => {
@@ -62,6 +63,19 @@ pub fn shown(bytes: &[u8]) -> String {
     match Reply::parse(bytes) {
         Ok(Some((reply, _))) => reply.to_string(),
         _ => crate::words::quoted(bytes),
+    }
+}
+
+fn to_nul(ours: &Reply, theirs: &Reply) -> bool {
+    match (ours, theirs) {
+        (Reply::Array(ours), Reply::Array(theirs)) => {
+            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(a, b)| to_nul(a, b))
+        }
+        (Reply::Bulk(ours), Reply::Bulk(theirs)) => {
+            let is_nul = |byte: &u8| *byte == 0;
+            ours.split(is_nul).next() == theirs.split(is_nul).next()
+        }
+        _ => ours == theirs,
     }
 }
 
@@ -249,6 +263,16 @@ mod tests {
             b"*2\r\n$1\r\na\r\n$1\r\nb\r\n",
             b"*2\r\n$1\r\nb\r\n$1\r\na\r\n"
         ));
+    }
+
+    #[test]
+    fn texts_may_differ_behind_a_nul_but_not_before_it() {
+        let one = b"*2\r\n$0\r\n\r\n$3\r\na\0b\r\n";
+        assert!(same(How::ToNul, one, b"*2\r\n$2\r\n\0b\r\n$2\r\na\0\r\n"));
+        assert!(!same(How::ToNul, one, b"*2\r\n$1\r\nb\r\n$3\r\na\0b\r\n"));
+        assert!(!same(How::ToNul, one, b"*1\r\n$0\r\n\r\n"));
+        assert!(!same(How::ToNul, b":1\r\n", b":2\r\n"));
+        assert!(!same(How::ToNul, one, b"*2\r\n$-1\r\n$3\r\na\0b\r\n"));
     }
 
     #[test]

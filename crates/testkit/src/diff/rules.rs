@@ -18,6 +18,8 @@ pub enum How {
     Pairs,
     /// The same kind of reply with as many elements.
     Count,
+    /// As many texts, each the same up to its first NUL.
+    ToNul,
     /// The same kind of reply.
     Kind,
     /// Two non-negative integers that differ by so much at most.
@@ -201,6 +203,8 @@ const BELOW_DELETED: &str =
 const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
 
 const ERRNO: &str = "Redis asks errno, which may tell of an earlier command's number";
+const TIED: &str =
+    "texts that are equal up to a NUL are equal to C, and stay in their table's order";
 const UNSORTED: How = How::OrRange(&How::Count);
 
 /// The widest gap, in milliseconds, between the instants at which both execute one command: a
@@ -228,6 +232,10 @@ pub const COMPARISONS: &[Comparison] = &[
     may("hgetall", How::Pairs, HASHED),
     Comparison { name: "sort", when: Some(unsorted), how: UNSORTED, reason: HASHED },
     Comparison { name: "sort_ro", when: Some(unsorted), how: UNSORTED, reason: HASHED },
+    Comparison { name: "sort", when: Some(text_gets), how: How::Count, reason: TIED },
+    Comparison { name: "sort_ro", when: Some(text_gets), how: How::Count, reason: TIED },
+    Comparison { name: "sort", when: Some(by_text), how: How::ToNul, reason: TIED },
+    Comparison { name: "sort_ro", when: Some(by_text), how: How::ToNul, reason: TIED },
     may("sort", How::OrRange(&How::Exact), ERRNO),
     may("sort_ro", How::OrRange(&How::Exact), ERRNO),
     may("scan", How::Kind, CURSOR),
@@ -314,6 +322,16 @@ fn unsorted(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BY"))
 }
 
+/// SORT … ALPHA without BY asks for no numbers and orders elements whole.
+fn by_text(words: &[Vec<u8>]) -> bool {
+    !unsorted(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"ALPHA"))
+}
+
+/// The same that shows what other keys have for the elements.
+fn text_gets(words: &[Vec<u8>]) -> bool {
+    by_text(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"GET"))
+}
+
 fn by_lex(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BYLEX"))
 }
@@ -375,7 +393,7 @@ pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
         "sort" => {
             let is_store = |pair: &&[Vec<u8>]| pair[0].eq_ignore_ascii_case(b"STORE");
             let stored = words.windows(2).filter(is_store).map(|pair| &pair[1][..]);
-            key.into_iter().chain(stored.filter(|_| !is_by_text_of_elements(words))).collect()
+            key.into_iter().chain(stored.filter(|_| !by_text(words))).collect()
         }
         "xreadgroup" => streams_of(words),
         "geosearchstore" if cut_off(words) => key.into_iter().collect(),
@@ -393,11 +411,6 @@ fn stores(word: &[u8]) -> bool {
 /// A search that shows the nearest of what it finds.
 fn cut_off(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"COUNT"))
-}
-
-/// SORT … ALPHA without BY asks for no numbers and orders elements whole.
-fn is_by_text_of_elements(words: &[Vec<u8>]) -> bool {
-    !unsorted(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"ALPHA"))
 }
 
 /// What both servers run after a call that names a consumer, unseen: since 7.2 a consumer exists
