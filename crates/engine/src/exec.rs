@@ -120,6 +120,11 @@ impl Recorded {
         self.db
     }
 
+    /// Whether it may change the data.
+    pub(crate) fn writes(&self) -> bool {
+        self.spec.flags.contains(Flags::WRITE)
+    }
+
     pub(crate) fn invocation(&self, blocking: Blocking) -> Invocation {
         let Recorded { spec, parent, run, db, .. } = *self;
         Invocation { spec, parent, run, db, blocking }

@@ -23,7 +23,7 @@ use crate::env::{Env, Garbage};
 use crate::error::{CommandError, Result};
 use crate::exec::{self, Recorded, run_held};
 use crate::keyspace::{
-    Client, DbIndex, Key, Keys, Keyspace, discard_value, have_patience, must_give_way,
+    Client, DbIndex, Key, Keys, Keyspace, SlotId, discard_value, have_patience, must_give_way,
 };
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::types::Value;
@@ -35,7 +35,7 @@ pub const LONG_STEPS_MIN: usize = 10_000;
 
 /// So often the work is done elsewhere; then at once, since transactions, which do not wait for
 /// frozen slots, could change the sources for ever.
-const ATTEMPTS_MAX: u32 = 8;
+pub(crate) const ATTEMPTS_MAX: u32 = 8;
 
 /// Bytes that count as one step.
 pub const BYTES_PER_STEP: usize = 1000;
@@ -44,7 +44,7 @@ pub const BYTES_PER_STEP: usize = 1000;
 pub type View = Option<Value>;
 
 type Answer = dyn FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send;
-type Make = dyn FnOnce(&[View]) -> Box<dyn Any + Send> + Send;
+type Make = dyn FnOnce(&Keyspace, &[View]) -> Product + Send;
 
 enum Work {
     /// Writes the reply.
@@ -63,10 +63,34 @@ pub struct Long {
     apart: bool,
 }
 
+/// What is made for a command that is run again.
+pub(crate) struct Product {
+    result: Box<dyn Any + Send>,
+    /// Slots of the command's database that it wants to hold besides those of its keys.
+    slots: Vec<SlotId>,
+    /// Keys that were looked up for it and found, and not found.
+    found: (i64, i64),
+}
+
+impl Product {
+    fn of<R: Send + 'static>(result: R) -> Product {
+        Product::looked_up(result, Vec::new(), (0, 0))
+    }
+
+    /// Of a command that looked up keys in `slots`, which it found or not.
+    pub(crate) fn looked_up<R: Send + 'static>(
+        result: R,
+        slots: Vec<SlotId>,
+        found: (i64, i64),
+    ) -> Product {
+        Product { result: Box::new(result), slots, found }
+    }
+}
+
 /// What was made of views.
 pub(crate) struct Made {
     views: Vec<View>,
-    result: Box<dyn Any + Send>,
+    product: Product,
     attempt: u32,
 }
 
@@ -141,8 +165,8 @@ impl Long {
                 Done::Answer(replies, answered.map(drop))
             }
             Work::Result(views, make) => {
-                let result = make(&views);
-                Done::Result(Made { views, result, attempt })
+                let product = make(keyspace, &views);
+                Done::Result(Made { views, product, attempt })
             }
         };
         Computed { command, client, done }
@@ -152,7 +176,7 @@ impl Long {
 impl Computed {
     /// Whether to finish it may change the data.
     pub fn writes(&self) -> bool {
-        matches!(self.done, Done::Result(_))
+        matches!(self.done, Done::Result(_)) && self.command.writes()
     }
 }
 
@@ -205,21 +229,35 @@ fn run_again(
     replies: &mut ReplyBuffer,
 ) -> Attempt {
     let found_before = (env.tally.hits.get(), env.tally.misses.get());
+    let found_elsewhere = made.product.found;
+    let slots = made.product.slots.clone();
     let mut made = Some(made);
-    let done = command.with_args(keyspace, |args, prepared| {
-        let mut keys = Keys::unlocked(keyspace, env, command.db());
-        while keys.hold(prepared).is_err() {
-            have_patience();
+    let mut blocking = Blocking::Client(client);
+    let done = loop {
+        let done = command.with_args(keyspace, |args, prepared| {
+            let mut keys = Keys::hold_patiently(keyspace, env, command.db(), prepared, &slots);
+            if command.writes() && must_give_way() {
+                return None;
+            }
+            env.made.replace(made.take());
+            keys.thaw();
+            keys.remove_expired(args.keys(), false);
+            let reply = Reply::new(replies, client.protocol);
+            let done = run_held(&mut keys, &command.invocation(blocking), args, reply);
+            if !matches!(&done, Ok(done) if done.outcome == Outcome::Elsewhere) {
+                keys.end_observation();
+            }
+            Some(done)
+        });
+        match done {
+            // It gave up what was made, and did not get all the slots that it then wanted: the next
+            // time it is not asked to leave anything to others.
+            Some(Err(CommandError::SlotBusy)) => blocking = Blocking::Never,
+            done => break done,
         }
-        if must_give_way() {
-            return None;
-        }
-        env.made.replace(made.take());
-        keys.thaw();
-        keys.remove_expired(args.keys(), false);
-        let reply = Reply::new(replies, client.protocol);
-        Some(run_held(&mut keys, &command.invocation(Blocking::Client(client)), args, reply))
-    });
+        replies.clear();
+        have_patience();
+    };
     let done = match (done, made) {
         (Some(done), _) => done,
         (None, made) => return Attempt::Later(made.expect("it was not used")),
@@ -231,18 +269,24 @@ fn run_again(
     env.tally.hits.add(found_before.0 - env.tally.hits.get());
     env.tally.misses.add(found_before.1 - env.tally.misses.get());
     let over = |done: exec::Done| (done.outcome != Outcome::Elsewhere).then_some(done.dirty);
-    Attempt::Over(done.map(over))
+    let done = done.map(over);
+    if !matches!(done, Ok(None)) {
+        env.tally.hits.add(found_elsewhere.0);
+        env.tally.misses.add(found_elsewhere.1);
+    }
+    Attempt::Over(done)
 }
 
 impl Made {
     /// Leaves it to be freed elsewhere: both may be the last of something huge.
     fn discard(self, env: &Env) {
         discard_views(env, self.views);
-        env.garbage.borrow_mut().push(Garbage::Other(self.result));
+        env.garbage.borrow_mut().push(Garbage::Other(self.product.result));
     }
 }
 
-fn discard_views(env: &Env, views: Vec<View>) {
+/// Leaves them to be freed elsewhere.
+pub(crate) fn discard_views(env: &Env, views: Vec<View>) {
     views.into_iter().flatten().for_each(|view| discard_value(env, view));
 }
 
@@ -280,17 +324,11 @@ impl Ctx<'_, '_> {
         make: impl FnOnce(&[View]) -> R + Send + 'static,
     ) -> Option<R> {
         let views = self.keys.views(keys);
+        let (attempt, result) = self.made_of(&views);
         let env = self.keys.env();
-        let mut attempt = 0;
-        if let Some(made) = env.made.borrow_mut().take() {
-            if same(&made.views, &views) {
-                discard_views(env, made.views);
-                discard_views(env, views);
-                let result = made.result.downcast::<R>();
-                return Some(*result.expect("the same command makes the same of the same"));
-            }
-            attempt = made.attempt + 1;
-            made.discard(env);
+        if result.is_some() {
+            discard_views(env, views);
+            return result;
         }
         if attempt >= ATTEMPTS_MAX {
             let result = make(&views);
@@ -300,9 +338,35 @@ impl Ctx<'_, '_> {
         if attempt > 0 {
             keys.iter().for_each(|key| self.keys.freeze(key.slot));
         }
-        let make: Box<Make> = Box::new(move |views| Box::new(make(views)));
-        self.leave(args, Work::Result(views, make), attempt, false);
+        self.make_elsewhere(args, views, attempt, |_, views| Product::of(make(views)));
         None
+    }
+
+    /// What has been made of values, if they are still these; and which attempt it is to make it,
+    /// or was. The last is the number [`ATTEMPTS_MAX`].
+    pub(crate) fn made_of<R: 'static>(&mut self, views: &[View]) -> (u32, Option<R>) {
+        let env = self.keys.env();
+        let Some(made) = env.made.borrow_mut().take() else { return (0, None) };
+        if !same(&made.views, views) {
+            let attempt = made.attempt + 1;
+            made.discard(env);
+            return (attempt, None);
+        }
+        discard_views(env, made.views);
+        let result = made.product.result.downcast::<R>();
+        (made.attempt, Some(*result.expect("the same command makes the same of the same")))
+    }
+
+    /// Lets `make` make something of `views` elsewhere, with which the command is run again: it then
+    /// holds the slots that the product names as well. Only if [`Ctx::can_wait`].
+    pub(crate) fn make_elsewhere(
+        &mut self,
+        args: &Args<'_>,
+        views: Vec<View>,
+        attempt: u32,
+        make: impl FnOnce(&Keyspace, &[View]) -> Product + Send + 'static,
+    ) -> Outcome {
+        self.leave(args, Work::Result(views, Box::new(make)), attempt, false)
     }
 
     /// Has `errand` run elsewhere, which may wait for other servers. Then the command is run again
@@ -313,7 +377,7 @@ impl Ctx<'_, '_> {
         args: &Args<'_>,
         errand: impl FnOnce() -> R + Send + 'static,
     ) -> Outcome {
-        let make: Box<Make> = Box::new(move |_| Box::new(errand()));
+        let make: Box<Make> = Box::new(move |_, _| Product::of(errand()));
         // That it is no first attempt tells those who wait for frozen slots.
         self.leave(args, Work::Result(Vec::new(), make), 1, true)
     }
@@ -321,7 +385,8 @@ impl Ctx<'_, '_> {
     /// What came of the errand that the command was about, if it was.
     pub(crate) fn errand_result<R: 'static>(&mut self) -> Option<R> {
         let made = self.keys.env().made.borrow_mut().take()?;
-        Some(*made.result.downcast::<R>().expect("the same command makes the same"))
+        let result = made.product.result.downcast::<R>();
+        Some(*result.expect("the same command makes the same"))
     }
 
     fn leave(&mut self, args: &Args<'_>, work: Work, attempt: u32, apart: bool) -> Outcome {

@@ -321,6 +321,17 @@ impl<'a> Reply<'a> {
         }
     }
 
+    /// Replies written before, behind what is there. What is shared stays so.
+    pub fn append(&mut self, mut written: ReplyBuffer) -> Outcome {
+        let at = self.buffer.bytes.len();
+        let parts = written.shared.drain(..).map(|part| SharedPart { at: at + part.at, ..part });
+        self.buffer.shared.extend(parts);
+        self.buffer.shared_bytes += written.shared_bytes;
+        self.buffer.bytes.append(&mut written.bytes);
+        debug_assert!(written.stream.is_none(), "what is written is written whole");
+        Outcome::Replied
+    }
+
     /// Puts what `write` writes before all that was written since `mark`: for the head of a list
     /// whose length is known only at its end. O(bytes since the mark).
     pub fn before(&mut self, mark: Mark, write: impl FnOnce(&mut Reply<'_>)) -> Outcome {

@@ -20,7 +20,7 @@ use crate::error::{CommandError, Result};
 use crate::exec::{self, Invocation};
 use crate::keyspace::{Client, DbIndex, KeyHasher, Keys, Keyspace, UnixMs, Watches};
 use crate::keyspec;
-use crate::long::{self, Finished, Long};
+use crate::long::{self, Computed, Finished, Long};
 use crate::random::Random;
 use crate::reply::{Reply, ReplyBuffer};
 use crate::unit::Unit;
@@ -165,6 +165,14 @@ impl Db {
     #[expect(clippy::boxed_local, reason = "handed on as it came")]
     pub fn finish(&mut self, long: Box<Long>) -> std::result::Result<String, Box<Long>> {
         let computed = long.compute(&self.keyspace);
+        self.end(computed)
+    }
+
+    /// Ends a command whose work is done: the reply, or the work that has to be done again.
+    ///
+    /// # Errors
+    /// That work.
+    pub fn end(&mut self, computed: Computed) -> std::result::Result<String, Box<Long>> {
         let finished = long::finish(&self.keyspace, &self.env, computed);
         match finished {
             Finished::Again(long) => Err(Box::new(long)),

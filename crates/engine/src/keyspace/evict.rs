@@ -6,10 +6,11 @@
 //! 8-bit logarithmic counter.
 
 use super::draw::draw_slot;
-use super::entry::allocated_bytes;
+use super::entry::{EntryRef, allocated_bytes};
 use super::keys::{after_eviction, detach, discard, lock_patiently, must_give_way, seal_slot};
 use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::env::{Env, EvictionPolicy};
+use crate::random::Random;
 
 const CLOCK_MAX: u32 = (1 << 24) - 1;
 /// Counter of a new key, so that it is not evicted before it had a chance.
@@ -57,28 +58,94 @@ pub(crate) fn touch(env: &Env, entry: &Entry) {
 
 #[cold]
 fn touch_frequency(env: &Env, entry: &Entry) {
-    if !env.touch.get() {
-        return;
+    if env.touch.get() {
+        let frequency = Frequency::of(env);
+        entry.set_clock(frequency.touched(entry.clock(), || env.random.borrow_mut().unit()));
     }
-    let mut counter = frequency(env, entry.clock());
-    if counter < 255 {
-        let above = f64::from(counter.saturating_sub(LFU_NEW));
-        let chance = 1.0 / (above * f64::from(env.settings.lfu_log_factor) + 1.0);
-        if env.random.borrow_mut().unit() < chance {
-            counter += 1;
+}
+
+/// How the clock goes under LFU.
+#[derive(Debug, Clone, Copy)]
+struct Frequency {
+    log_factor: u32,
+    decay_minutes: u32,
+    minutes: u32,
+}
+
+impl Frequency {
+    fn of(env: &Env) -> Frequency {
+        Frequency {
+            log_factor: env.settings.lfu_log_factor,
+            decay_minutes: env.settings.lfu_decay_minutes,
+            minutes: minutes(env.now()),
         }
     }
-    entry.set_clock(minutes(env.now()) << 8 | counter);
+
+    /// The counter of a clock, decayed to now.
+    fn counter(self, clock: u32) -> u32 {
+        let counter = clock & 0xff;
+        let elapsed = self.minutes.wrapping_sub(clock >> 8) & 0xffff;
+        match elapsed.checked_div(self.decay_minutes) {
+            Some(periods) => counter.saturating_sub(periods),
+            None => counter,
+        }
+    }
+
+    /// The clock after an access; `unit` is a random number in `[0, 1)`.
+    fn touched(self, clock: u32, unit: impl FnOnce() -> f64) -> u32 {
+        let mut counter = self.counter(clock);
+        if counter < 255 {
+            let above = f64::from(counter.saturating_sub(LFU_NEW));
+            let chance = 1.0 / (above * f64::from(self.log_factor) + 1.0);
+            if unit() < chance {
+                counter += 1;
+            }
+        }
+        self.minutes << 8 | counter
+    }
+}
+
+/// Notes accesses for a command whose work is done by a thread without an [`Env`].
+#[derive(Debug)]
+pub(crate) struct Touches {
+    clock: Option<Clock>,
+}
+
+#[derive(Debug)]
+enum Clock {
+    Recency(u32),
+    Frequency(Frequency, Random),
+}
+
+impl Touches {
+    pub(crate) fn of(env: &Env) -> Touches {
+        let clock = || match env.settings.eviction.is_lfu() {
+            true => {
+                let random = Random::seeded(env.random.borrow_mut().bits());
+                Clock::Frequency(Frequency::of(env), random)
+            }
+            false => Clock::Recency(env.recency.get()),
+        };
+        Touches { clock: env.touch.get().then(clock) }
+    }
+
+    /// Notes an access.
+    pub(crate) fn note(&mut self, entry: &EntryRef<'_>) {
+        let entry = &entry.0;
+        match &mut self.clock {
+            None => {}
+            Some(Clock::Recency(clock)) if entry.clock() == *clock => {}
+            Some(Clock::Recency(clock)) => entry.set_clock(*clock),
+            Some(Clock::Frequency(frequency, random)) => {
+                entry.set_clock(frequency.touched(entry.clock(), || random.unit()));
+            }
+        }
+    }
 }
 
 /// The frequency counter of a clock under LFU, decayed to now: what OBJECT FREQ shows.
 pub fn frequency(env: &Env, clock: u32) -> u32 {
-    let counter = clock & 0xff;
-    let elapsed = minutes(env.now()).wrapping_sub(clock >> 8) & 0xffff;
-    match elapsed.checked_div(env.settings.lfu_decay_minutes) {
-        Some(periods) => counter.saturating_sub(periods),
-        None => counter,
-    }
+    Frequency::of(env).counter(clock)
 }
 
 /// Milliseconds since the last access by a recency clock: what OBJECT IDLETIME shows, in ms.

@@ -7,7 +7,7 @@ use super::fields;
 use super::marks::{CONCERNED, FIELDS_EXPIRE, OCCUPIED, WAITED_FOR, WATCHED};
 use super::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, Stored, StoredMut, UnixMs};
 use crate::args::PreparedKey;
-use crate::effect::EventClass;
+use crate::effect::{Armed, EventClass};
 use crate::env::Env;
 use crate::error::{CommandError, Result};
 use crate::types::Type;
@@ -113,6 +113,29 @@ impl<'a> Keys<'a> {
             expired_any: false,
             hides: false,
             hidden_any: false,
+        }
+    }
+
+    /// Locks the slots of `prepared` and `more` in database `db`, however long others hold them.
+    pub(crate) fn hold_patiently(
+        keyspace: &'a Keyspace,
+        env: &'a Env,
+        db: DbIndex,
+        prepared: &[PreparedKey],
+        more: &[SlotId],
+    ) -> Keys<'a> {
+        let mut keys = Keys::unlocked(keyspace, env, db);
+        loop {
+            let held = if more.is_empty() {
+                keys.hold(prepared)
+            } else {
+                let slots = prepared.iter().map(|key| key.slot).chain(more.iter().copied());
+                keys.lock_many(slots.map(|slot| (db, slot)))
+            };
+            if held.is_ok() {
+                return keys;
+            }
+            have_patience();
         }
     }
 
@@ -298,6 +321,12 @@ impl<'a> Keys<'a> {
         if !self.env.armed.get().is_empty() {
             self.notify(key.bytes, EventClass::KEY_MISS, "keymiss");
         }
+    }
+
+    /// Whether somebody wants to hear of each key that was read and is not there.
+    pub(crate) fn tells_misses(&self) -> bool {
+        let (armed, events) = (self.env.armed.get(), self.env.settings.events);
+        armed.contains(Armed::NOTIFY) && events.contains(EventClass::KEY_MISS)
     }
 
     /// The value to change, `None` if the key does not exist.

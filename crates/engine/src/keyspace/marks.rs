@@ -17,11 +17,14 @@ pub(super) const FROZEN: u8 = 1 << 4;
 pub(super) const OCCUPIED: u8 = 1 << 5;
 /// Clients cache keys: the table of who may have which is to be asked (see `tracking`).
 pub(super) const TRACKED: u8 = 1 << 6;
+/// Changes of its keys are counted: something is computed from them (see `observed`).
+pub(super) const OBSERVED: u8 = 1 << 7;
 /// Somebody may want to know that a key changes.
-pub(super) const CONCERNED: u8 = WATCHED | TRACKED;
+pub(super) const CONCERNED: u8 = WATCHED | TRACKED | OBSERVED;
 
 const _: () = {
-    let all = [WAITED_FOR, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW, WATCHED, FROZEN, OCCUPIED, TRACKED];
+    let fields = [FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW];
+    let all = [WAITED_FOR, fields[0], fields[1], WATCHED, FROZEN, OCCUPIED, TRACKED, OBSERVED];
     let (mut seen, mut at) = (0, 0);
     while at < all.len() {
         assert!(seen & all[at] == 0 && all[at].is_power_of_two(), "a mark is a bit of its own");

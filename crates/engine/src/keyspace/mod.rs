@@ -25,6 +25,7 @@ mod hidden;
 mod interest;
 mod keys;
 mod marks;
+mod observed;
 mod occupied;
 mod tally;
 mod tracking;
@@ -33,9 +34,11 @@ mod watching;
 
 pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
+pub(crate) use evict::Touches;
 pub(crate) use keys::discard_value;
 pub use keys::{Keys, Overwrite, giving_way, while_waiting};
 pub(crate) use keys::{Locks, have_patience, lock_patiently, must_give_way};
+pub(crate) use observed::Observer;
 use tally::{Count, DatabaseTally};
 pub use tally::{Tally, Totals};
 pub use tracking::{Invalidation, KeyName, Reader, Tracking};
@@ -246,6 +249,7 @@ pub struct Keyspace {
     watching: watching::Watching,
     /// Sessions that watch keys.
     watching_clients: AtomicUsize,
+    observed: observed::Observed,
     tracking: Tracking,
 }
 
@@ -260,6 +264,7 @@ impl Keyspace {
             waiting: waiting::Waiting::new(),
             watching: watching::Watching::new(),
             watching_clients: AtomicUsize::new(0),
+            observed: observed::Observed::new(databases),
             tracking: Tracking::new(),
         }
     }

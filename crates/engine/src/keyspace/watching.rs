@@ -10,7 +10,7 @@
 
 use super::interest::Interests;
 use super::keys::lock_patiently;
-use super::marks::{TRACKED, WATCHED};
+use super::marks::{OBSERVED, TRACKED, WATCHED};
 use super::{DbIndex, Key, Keys, Keyspace, Place, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
 use brisk_structures::crc16::key_slot;
@@ -189,7 +189,7 @@ impl Keyspace {
         self.watching.with(db, watched.slot, key, stale).unwrap_or(false)
     }
 
-    /// Tells who watches or caches a key of a slot with these marks, which is held, that it was
+    /// Tells who watches, caches or observes a key of a slot with these marks, which is held, that it was
     /// changed; or, if it is not there any more, removed.
     #[cold]
     pub(super) fn tell_concerned(
@@ -205,6 +205,9 @@ impl Keyspace {
         }
         if marks & TRACKED != 0 {
             self.tracking.changed(env, key);
+        }
+        if marks & OBSERVED != 0 {
+            self.observed.raise((db, key.slot));
         }
     }
 

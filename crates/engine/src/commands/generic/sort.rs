@@ -2,33 +2,33 @@
 //! them.
 //!
 //! The elements are copied first, since looking up the keys of BY and GET changes which slots are
-//! held. All of these stay locked to the end: the reply shows one moment.
+//! held. All of these stay locked to the end: the reply shows one moment. What is long is done
+//! elsewhere, see `gather`.
 
+mod elements;
+mod gather;
 mod pattern;
 
 use crate::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec, Words};
-use crate::commands::iteration::before_nul;
 use crate::ctx::{Command, Ctx};
-use crate::double::parse_weight;
 use crate::error::{CommandError, Result};
-use crate::keyspace::{Key, Keys};
-use crate::long::View;
+use crate::keyspace::Key;
+use crate::long::{ATTEMPTS_MAX, View, discard_views};
 use crate::reply::Outcome;
 use crate::types::list::{End, List};
-use crate::types::set::{Member, Set};
-use crate::types::sorted_set::SortedSet;
-use crate::types::{Collection, EncodingLimits, Kind, Value};
+use crate::types::{Collection, EncodingLimits};
+use elements::{Elements, Texts};
+use gather::{Gathered, Output, Reader, Request};
 use pattern::Pattern;
 use smallvec::SmallVec;
-use std::cmp::Ordering;
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 /// What the words ask for.
 struct Wanted<'a> {
     order: Order,
-    by: Option<Pattern<'a>>,
-    get: SmallVec<[Pattern<'a>; 4]>,
+    by: Option<&'a [u8]>,
+    get: SmallVec<[&'a [u8]; 4]>,
     store: Option<Key<'a>>,
 }
 
@@ -78,10 +78,10 @@ impl<'a> Wanted<'a> {
                 } else {
                     order.as_is = true;
                 }
-                by = Some(Pattern::new(pattern));
+                by = Some(pattern);
             } else if args.remaining() > 1 && args.take("GET") {
                 may_look_up(denied, "GET")?;
-                get.push(Pattern::new(args.bytes()?));
+                get.push(args.bytes()?);
             } else {
                 return Err(CommandError::Syntax);
             }
@@ -101,246 +101,6 @@ fn may_look_up(denied: bool, option: &str) -> Result<()> {
     Ok(())
 }
 
-impl Order {
-    /// Which of `len` elements in order are wanted.
-    fn window(&self, len: usize) -> Range<usize> {
-        let within = |number: i64| usize::try_from(number).map_or(0, |number| number.min(len));
-        let start = within(self.offset);
-        let end = if self.count < 0 { len } else { (start + within(self.count)).min(len) };
-        start..end
-    }
-
-    /// Which elements of a list or sorted set of `len` to read.
-    fn stretch(&self, len: usize) -> Range<usize> {
-        let window = self.window(len);
-        match (self.as_is, self.descending) {
-            (false, _) => 0..len,
-            (true, false) => window,
-            (true, true) => len - window.end..len - window.start,
-        }
-    }
-}
-
-/// Texts one behind the other.
-#[derive(Default)]
-struct Texts {
-    bytes: Vec<u8>,
-    ranges: Vec<Range<usize>>,
-}
-
-impl Texts {
-    fn push(&mut self, text: &[u8]) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(text);
-        self.ranges.push(start..self.bytes.len());
-    }
-
-    fn push_member(&mut self, member: Member<'_>) {
-        self.push(member.text(&mut itoa::Buffer::new()));
-    }
-
-    /// Keeps those of these indexes, in their order.
-    fn take(&mut self, indexes: &[usize]) {
-        self.ranges = indexes.iter().map(|index| self.ranges[*index].clone()).collect();
-    }
-
-    fn iter(&self) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator + Clone {
-        self.ranges.iter().map(|range| &self.bytes[range.clone()])
-    }
-}
-
-/// What is sorted.
-#[derive(Clone, Copy)]
-enum Elements<'k> {
-    None,
-    List(&'k List),
-    Set(&'k Set),
-    SortedSet(&'k SortedSet),
-}
-
-impl<'k> Elements<'k> {
-    fn open(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<Elements<'k>> {
-        let found = match keys.inspect(key).map(|entry| entry.kind()) {
-            Some(Kind::List) => keys.open::<List>(key)?.map(Elements::List),
-            Some(Kind::SortedSet) => keys.open::<SortedSet>(key)?.map(Elements::SortedSet),
-            // Of a missing key, too, and of one of a wrong type.
-            _ => keys.open::<Set>(key)?.map(Elements::Set),
-        };
-        Ok(found.unwrap_or(Elements::None))
-    }
-
-    fn of(view: &View) -> Elements<'_> {
-        match view {
-            Some(Value::List(list)) => Elements::List(list),
-            Some(Value::Set(set)) => Elements::Set(set),
-            Some(Value::SortedSet(set)) => Elements::SortedSet(set),
-            _ => Elements::None,
-        }
-    }
-
-    fn len(self) -> usize {
-        match self {
-            Elements::None => 0,
-            Elements::List(list) => list.len(),
-            Elements::Set(set) => set.len(),
-            Elements::SortedSet(set) => set.len(),
-        }
-    }
-
-    /// Reads the elements that are to be sorted, or those wanted if their order stays.
-    fn load(self, order: &mut Order) -> Texts {
-        let mut texts = Texts::default();
-        match self {
-            Elements::None => {}
-            Elements::List(list) => {
-                let range = order.stretch(list.len());
-                let end = range.end;
-                list.walk(range.start, End::Front, |index, element| {
-                    if index >= end {
-                        return ControlFlow::Break(());
-                    }
-                    texts.push_member(element);
-                    ControlFlow::Continue(())
-                });
-            }
-            Elements::SortedSet(set) => {
-                for (member, _) in set.iter(order.stretch(set.len())) {
-                    texts.push_member(member);
-                }
-            }
-            Elements::Set(set) => {
-                if order.as_is && order.reproducible {
-                    (order.as_is, order.alpha) = (false, true);
-                }
-                set.each(|member| texts.push_member(member));
-                if order.as_is {
-                    texts.ranges.truncate(order.window(set.len()).end);
-                    texts.ranges.drain(..order.window(set.len()).start);
-                }
-                return texts;
-            }
-        }
-        if order.as_is && order.descending {
-            texts.ranges.reverse();
-        }
-        texts
-    }
-
-    /// The elements wanted, in order, without asking other keys.
-    fn sorted(self, mut order: Order) -> Result<Texts> {
-        let mut texts = self.load(&mut order);
-        if !order.as_is {
-            let found = if order.alpha {
-                order.by_text(&texts)
-            } else {
-                order.by_number(&texts, texts.iter().map(parse_weight))?
-            };
-            texts.take(&found);
-        }
-        Ok(texts)
-    }
-
-    /// The same with weights from other keys.
-    fn sorted_by(
-        keys: &mut Keys<'_>,
-        mut texts: Texts,
-        by: Pattern<'_>,
-        order: Order,
-    ) -> Result<Texts> {
-        let found = if order.alpha {
-            order.by_text_of(keys, &texts, by)?
-        } else {
-            let mut weights = Vec::with_capacity(texts.ranges.len());
-            for element in texts.iter() {
-                // What has no weight weighs nothing.
-                let weight = by.look_up(keys, element, |text| text.map_or(Some(0.0), parse_weight));
-                weights.push(weight?);
-            }
-            order.by_number(&texts, weights.into_iter())?
-        };
-        texts.take(&found);
-        Ok(texts)
-    }
-}
-
-impl Order {
-    /// The indexes of the elements wanted, in the order of their numbers; of equals, of their texts.
-    fn by_number(
-        &self,
-        texts: &Texts,
-        weights: impl Iterator<Item = Option<f64>>,
-    ) -> Result<Vec<usize>> {
-        let mut all_numbers = true;
-        let weights = weights.enumerate().map(|(index, weight)| {
-            all_numbers &= weight.is_some();
-            (weight.unwrap_or(0.0), index)
-        });
-        let weights: Vec<(f64, usize)> = weights.collect();
-        if !all_numbers {
-            let text = "ERR One or more scores can't be converted into double";
-            return Err(CommandError::text(text));
-        }
-        let text = |index: usize| &texts.bytes[texts.ranges[index].clone()];
-        Ok(self.arrange(weights, |(a, i), (b, j)| {
-            a.partial_cmp(b).filter(|order| order.is_ne()).unwrap_or_else(|| text(*i).cmp(text(*j)))
-        }))
-    }
-
-    /// What of a text is compared. Without STORE it ends at a NUL, as for C's functions that know
-    /// the order of a language.
-    fn compared(&self) -> fn(&[u8]) -> &[u8] {
-        if self.stored { |text| text } else { before_nul }
-    }
-
-    /// The indexes of the elements wanted, in the order of texts.
-    fn by_text(&self, texts: &Texts) -> Vec<usize> {
-        let compared = self.compared();
-        let items = texts.iter().map(compared).enumerate().map(|(i, text)| (text, i)).collect();
-        self.arrange(items, |(a, _): &(&[u8], usize), (b, _)| a.cmp(b))
-    }
-
-    /// The same for texts that other keys have.
-    fn by_text_of(
-        &self,
-        keys: &mut Keys<'_>,
-        texts: &Texts,
-        by: Pattern<'_>,
-    ) -> Result<Vec<usize>> {
-        let compared = self.compared();
-        let mut weights = Texts::default();
-        let mut found = Vec::with_capacity(texts.ranges.len());
-        for element in texts.iter() {
-            found.push(by.look_up(keys, element, |text| {
-                weights.push(text.map(compared).unwrap_or_default());
-                text.is_some()
-            })?);
-        }
-        // What has no weight comes first.
-        let items = found.iter().zip(weights.iter()).enumerate();
-        let items = items.map(|(i, (found, text))| (found.then_some(text), i)).collect();
-        Ok(self.arrange(items, |(a, _): &(Option<&[u8]>, usize), (b, _)| a.cmp(b)))
-    }
-
-    /// Sorts weights with their indexes and returns the indexes of the elements wanted.
-    fn arrange<W>(
-        &self,
-        mut items: Vec<(W, usize)>,
-        compare: impl Fn(&(W, usize), &(W, usize)) -> Ordering,
-    ) -> Vec<usize> {
-        let order = |a: &(W, usize), b: &(W, usize)| {
-            if self.descending { compare(b, a) } else { compare(a, b) }
-        };
-        let window = self.window(items.len());
-        if window.end < items.len() {
-            // What lies behind the window needs no order.
-            items.select_nth_unstable_by(window.end, order);
-            items.truncate(window.end);
-        }
-        items.sort_by(order);
-        items.drain(window).map(|(_, index)| index).collect()
-    }
-}
-
 fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let may_store = ctx.spec.flags.contains(Flags::WRITE);
@@ -351,14 +111,33 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     // Where the order stays, or a set is stored in the order of its texts, it plays no part.
     let by = by.filter(|_| !order.as_is);
     let elements = Elements::open(ctx.keys, &key)?;
-    if by.is_none() && get.is_empty() && ctx.is_long(elements.len()) {
-        return sort_elsewhere(ctx, args, &key, order, destination);
-    }
+    let elements = if ctx.is_long(elements.len()) {
+        if by.is_none() && get.is_empty() {
+            return sort_elsewhere(ctx, args, &key, order, destination);
+        }
+        // Who wants to hear of each key that is not there hears it from who holds the slots.
+        if !ctx.keys.tells_misses() {
+            let request = Request {
+                order,
+                by: by.map(<[u8]>::to_vec),
+                get: get.iter().map(|pattern| pattern.to_vec()).collect(),
+                protocol: ctx.reply.protocol(),
+                limits: ctx.keys.env().settings.limits,
+            };
+            if let Some(outcome) = sort_with_others(ctx, args, &key, request, destination)? {
+                return Ok(outcome);
+            }
+        }
+        Elements::of_entry(ctx.keys.inspect(&key))
+    } else {
+        elements
+    };
+    let get: SmallVec<[Pattern<'_>; 4]> = get.into_iter().map(Pattern::new).collect();
     let texts = match by {
         None => elements.sorted(order)?,
         Some(by) => {
             let texts = elements.load(&mut order);
-            Elements::sorted_by(ctx.keys, texts, by, order)?
+            Elements::sorted_by(ctx.keys, texts, Pattern::new(by), order)?
         }
     };
     match destination {
@@ -379,7 +158,7 @@ fn sort_elsewhere(
         let view = ctx.keys.view(key);
         return Ok(ctx.answer_elsewhere(args, move |_, reply| {
             let texts = Elements::of(&view).sorted(order)?;
-            reply.array(texts.ranges.len());
+            reply.array(texts.len());
             texts.iter().for_each(|element| _ = reply.bulk(element));
             Ok(Outcome::Replied)
         }));
@@ -395,9 +174,46 @@ fn sort_elsewhere(
     }
 }
 
+/// What needs the keys that the elements name. `None` if they change faster than they are read, too
+/// often.
+fn sort_with_others(
+    ctx: &mut Ctx<'_, '_>,
+    args: &Args<'_>,
+    key: &Key<'_>,
+    request: Request,
+    destination: Option<Key<'_>>,
+) -> Result<Option<Outcome>> {
+    let views = ctx.keys.views(&[*key]);
+    let (mut attempt, mut earlier) = ctx.made_of::<Gathered>(&views);
+    if let Some(gathered) = &mut earlier {
+        if let Some(output) = gathered.result(ctx.keys) {
+            discard_views(ctx.keys.env(), views);
+            return Ok(Some(match (output?, destination) {
+                (Output::List(list), Some(destination)) => put(ctx, list, &destination),
+                (Output::Reply(written), None) => ctx.reply.append(written),
+                _ => unreachable!("the same request wants the same"),
+            }));
+        }
+        attempt += 1;
+    }
+    if attempt >= ATTEMPTS_MAX {
+        discard_views(ctx.keys.env(), views);
+        return Ok(None);
+    }
+    if attempt > 0 {
+        let named = earlier.iter().flat_map(|gathered| gathered.slots()).copied();
+        named.chain([key.slot]).for_each(|slot| ctx.keys.freeze(slot));
+    }
+    let reader = Reader::of(ctx.keys);
+    Ok(Some(ctx.make_elsewhere(args, views, attempt, move |keyspace, views| match earlier {
+        Some(gathered) => gathered.again(keyspace),
+        None => Gathered::new(request, reader, keyspace, &views[0]).complete(keyspace),
+    })))
+}
+
 fn reply(ctx: &mut Ctx<'_, '_>, texts: &Texts, get: &[Pattern<'_>]) -> Result<Outcome> {
     let reply = &mut ctx.reply;
-    reply.array(texts.ranges.len() * get.len().max(1));
+    reply.array(texts.len() * get.len().max(1));
     for element in texts.iter() {
         if get.is_empty() {
             reply.bulk(element);

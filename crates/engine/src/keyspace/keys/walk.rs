@@ -137,6 +137,7 @@ impl<'a> Keys<'a> {
             if guard.marks() & WATCHED != 0 {
                 self.keyspace.tell_watchers_of_all((db, id), self.now(), &guard, None);
             }
+            self.keyspace.note_other_contents((db, id), &guard);
             guard.meta_mut().no_deadlines();
             let marks = guard.marks() & !FIELD_MARKS;
             guard.set_marks(marks);
@@ -170,8 +171,9 @@ impl<'a> Keys<'a> {
             let mut here = lock_patiently(first, id);
             let mut there = lock_patiently(second, id);
             for (db, before, after) in [(a, &here, &there), (b, &there, &here)] {
+                let place = (db, id);
+                self.keyspace.note_other_contents(place, before);
                 if before.marks() & WATCHED != 0 {
-                    let place = (db, id);
                     self.keyspace.tell_watchers_of_all(place, self.now(), before, Some(after));
                 }
             }

@@ -2,10 +2,11 @@
 
 use crate::commands::iteration::before_nul;
 use crate::error::Result;
-use crate::keyspace::Keys;
+use crate::keyspace::{EntryRef, Keys, UnixMs};
 use crate::number::Digits;
+use crate::types::Collection;
 use crate::types::hash::Hash;
-use crate::types::string::Str;
+use crate::types::string::{Str, StrRef};
 
 /// What a pattern makes of an element.
 #[derive(Debug, Clone, Copy)]
@@ -46,6 +47,14 @@ impl<'a> Pattern<'a> {
         before_nul(pattern).contains(&b'*')
     }
 
+    /// The name of the key that goes with an element, written over `name`; false if there is none.
+    pub(super) fn name_key(&self, element: &[u8], name: &mut Vec<u8>) -> bool {
+        let Pattern::Key { prefix, suffix, .. } = *self else { return false };
+        name.clear();
+        [prefix, element, suffix].into_iter().for_each(|part| name.extend_from_slice(part));
+        true
+    }
+
     /// Gives `visit` what goes with `element`, `None` if there is nothing. Locks the key's slot and
     /// keeps it, so that the command sees all keys at one moment.
     pub(super) fn look_up<R>(
@@ -54,26 +63,61 @@ impl<'a> Pattern<'a> {
         element: &[u8],
         visit: impl FnOnce(Option<&[u8]>) -> R,
     ) -> Result<R> {
-        let (prefix, suffix, field) = match *self {
-            Pattern::Element => return Ok(visit(Some(element))),
-            Pattern::Fixed => return Ok(visit(None)),
-            Pattern::Key { prefix, suffix, field } => (prefix, suffix, field),
-        };
-        let name = [prefix, element, suffix].concat();
+        let mut name = Vec::new();
+        if !self.name_key(element, &mut name) {
+            return Ok(visit(matches!(self, Pattern::Element).then_some(element)));
+        }
         let key = keys.keyspace().hasher().key(&name);
         keys.lock_also(keys.db(), &key)?;
-        let Some(field) = field else {
-            // A key of another type has nothing to show.
-            let found = keys.open::<Str>(&key).unwrap_or(None);
-            return Ok(match found {
-                Some(string) => visit(Some(string.as_bytes(&mut Digits::new()))),
-                None => visit(None),
-            });
-        };
-        let found = keys.open::<Hash>(&key).unwrap_or(None).and_then(|hash| hash.get(field));
-        Ok(match found {
-            Some(value) => visit(Some(value.text(&mut itoa::Buffer::new()))),
-            None => visit(None),
+        // A key of another type has nothing to show.
+        Ok(match self.field() {
+            None => show(keys.open::<Str>(&key).unwrap_or(None), visit),
+            Some(field) => {
+                show_field(keys.open::<Hash>(&key).unwrap_or(None), field, keys.now(), visit)
+            }
         })
+    }
+
+    /// Gives `visit` what an entry has to show that [`Pattern::name_key`] names.
+    pub(super) fn look_at<R>(
+        &self,
+        entry: Option<EntryRef<'_>>,
+        now: UnixMs,
+        visit: impl FnOnce(Option<&[u8]>) -> R,
+    ) -> R {
+        match self.field() {
+            None => show(entry.and_then(|entry| entry.get::<Str>()), visit),
+            Some(field) => {
+                show_field(entry.and_then(|entry| entry.get::<Hash>()), field, now, visit)
+            }
+        }
+    }
+
+    fn field(&self) -> Option<&'a [u8]> {
+        match *self {
+            Pattern::Key { field, .. } => field,
+            Pattern::Element | Pattern::Fixed => None,
+        }
+    }
+}
+
+fn show<R>(string: Option<StrRef<'_>>, visit: impl FnOnce(Option<&[u8]>) -> R) -> R {
+    match string {
+        Some(string) => visit(Some(string.as_bytes(&mut Digits::new()))),
+        None => visit(None),
+    }
+}
+
+fn show_field<R>(
+    hash: Option<&Hash>,
+    field: &[u8],
+    now: UnixMs,
+    visit: impl FnOnce(Option<&[u8]>) -> R,
+) -> R {
+    let due = |hash: &Hash| hash.deadline(field).flatten().is_some_and(|at| UnixMs(at) <= now);
+    let hash = hash.filter(|hash| hash.next_deadline().is_none() || !due(hash));
+    match hash.and_then(|hash| hash.get(field)) {
+        Some(value) => visit(Some(value.text(&mut itoa::Buffer::new()))),
+        None => visit(None),
     }
 }

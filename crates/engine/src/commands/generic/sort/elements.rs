@@ -1,0 +1,299 @@
+//! The elements that SORT arranges, and their order.
+
+use super::Order;
+use super::pattern::Pattern;
+use crate::commands::iteration::before_nul;
+use crate::double::parse_weight;
+use crate::error::{CommandError, Result};
+use crate::keyspace::{EntryRef, Key, Keys};
+use crate::long::View;
+use crate::types::list::{End, List};
+use crate::types::set::{Member, Set};
+use crate::types::sorted_set::SortedSet;
+use crate::types::{Kind, Value};
+use std::cmp::Ordering;
+use std::ops::{ControlFlow, Range};
+
+impl Order {
+    /// Which of `len` elements in order are wanted.
+    fn window(&self, len: usize) -> Range<usize> {
+        let within = |number: i64| usize::try_from(number).map_or(0, |number| number.min(len));
+        let start = within(self.offset);
+        let end = if self.count < 0 { len } else { (start + within(self.count)).min(len) };
+        start..end
+    }
+
+    /// Which elements of a list or sorted set of `len` to read.
+    fn stretch(&self, len: usize) -> Range<usize> {
+        let window = self.window(len);
+        match (self.as_is, self.descending) {
+            (false, _) => 0..len,
+            (true, false) => window,
+            (true, true) => len - window.end..len - window.start,
+        }
+    }
+}
+
+/// Texts one behind the other.
+#[derive(Debug, Default)]
+pub(super) struct Texts {
+    bytes: Vec<u8>,
+    ranges: Vec<Range<usize>>,
+}
+
+impl Texts {
+    pub(super) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    pub(super) fn get(&self, index: usize) -> &[u8] {
+        &self.bytes[self.ranges[index].clone()]
+    }
+
+    pub(super) fn push(&mut self, text: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(text);
+        self.ranges.push(start..self.bytes.len());
+    }
+
+    fn push_member(&mut self, member: Member<'_>) {
+        self.push(member.text(&mut itoa::Buffer::new()));
+    }
+
+    /// Keeps those of these indexes, in their order.
+    pub(super) fn take(&mut self, indexes: &[usize]) {
+        self.ranges = indexes.iter().map(|index| self.ranges[*index].clone()).collect();
+    }
+
+    pub(super) fn iter(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &[u8]> + ExactSizeIterator + Clone {
+        self.ranges.iter().map(|range| &self.bytes[range.clone()])
+    }
+}
+
+/// What other keys have for elements, by number: a text, or nothing.
+#[derive(Debug)]
+pub(super) struct Found {
+    bytes: Vec<u8>,
+    ranges: Vec<Option<Range<usize>>>,
+}
+
+impl Found {
+    pub(super) fn nothing(len: usize) -> Found {
+        Found { bytes: Vec::new(), ranges: vec![None; len] }
+    }
+
+    pub(super) fn get(&self, index: usize) -> Option<&[u8]> {
+        self.ranges[index].clone().map(|range| &self.bytes[range])
+    }
+
+    /// Whether that is something else than before.
+    pub(super) fn set(&mut self, index: usize, text: Option<&[u8]>) -> bool {
+        if self.get(index) == text {
+            return false;
+        }
+        self.ranges[index] = text.map(|text| {
+            let start = self.bytes.len();
+            self.bytes.extend_from_slice(text);
+            start..self.bytes.len()
+        });
+        true
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        (0..self.ranges.len()).map(|index| self.get(index))
+    }
+}
+
+/// What is sorted.
+#[derive(Clone, Copy)]
+pub(super) enum Elements<'k> {
+    None,
+    List(&'k List),
+    Set(&'k Set),
+    SortedSet(&'k SortedSet),
+}
+
+impl<'k> Elements<'k> {
+    pub(super) fn open(keys: &'k Keys<'_>, key: &Key<'_>) -> Result<Elements<'k>> {
+        let found = match keys.inspect(key).map(|entry| entry.kind()) {
+            Some(Kind::List) => keys.open::<List>(key)?.map(Elements::List),
+            Some(Kind::SortedSet) => keys.open::<SortedSet>(key)?.map(Elements::SortedSet),
+            // Of a missing key, too, and of one of a wrong type.
+            _ => keys.open::<Set>(key)?.map(Elements::Set),
+        };
+        Ok(found.unwrap_or(Elements::None))
+    }
+
+    /// The same without a trace, of a key that was opened.
+    pub(super) fn of_entry(entry: Option<EntryRef<'k>>) -> Elements<'k> {
+        entry.and_then(|entry| entry.object()).map_or(Elements::None, Elements::of_value)
+    }
+
+    pub(super) fn of(view: &'k View) -> Elements<'k> {
+        view.as_ref().map_or(Elements::None, Elements::of_value)
+    }
+
+    fn of_value(value: &'k Value) -> Elements<'k> {
+        match value {
+            Value::List(list) => Elements::List(list),
+            Value::Set(set) => Elements::Set(set),
+            Value::SortedSet(set) => Elements::SortedSet(set),
+            _ => Elements::None,
+        }
+    }
+
+    pub(super) fn len(self) -> usize {
+        match self {
+            Elements::None => 0,
+            Elements::List(list) => list.len(),
+            Elements::Set(set) => set.len(),
+            Elements::SortedSet(set) => set.len(),
+        }
+    }
+
+    /// Reads the elements that are to be sorted, or those wanted if their order stays.
+    pub(super) fn load(self, order: &mut Order) -> Texts {
+        let mut texts = Texts::default();
+        match self {
+            Elements::None => {}
+            Elements::List(list) => {
+                let range = order.stretch(list.len());
+                let end = range.end;
+                list.walk(range.start, End::Front, |index, element| {
+                    if index >= end {
+                        return ControlFlow::Break(());
+                    }
+                    texts.push_member(element);
+                    ControlFlow::Continue(())
+                });
+            }
+            Elements::SortedSet(set) => {
+                for (member, _) in set.iter(order.stretch(set.len())) {
+                    texts.push_member(member);
+                }
+            }
+            Elements::Set(set) => {
+                if order.as_is && order.reproducible {
+                    (order.as_is, order.alpha) = (false, true);
+                }
+                set.each(|member| texts.push_member(member));
+                if order.as_is {
+                    texts.ranges.truncate(order.window(set.len()).end);
+                    texts.ranges.drain(..order.window(set.len()).start);
+                }
+                return texts;
+            }
+        }
+        if order.as_is && order.descending {
+            texts.ranges.reverse();
+        }
+        texts
+    }
+
+    /// The elements wanted, in order, without asking other keys.
+    pub(super) fn sorted(self, mut order: Order) -> Result<Texts> {
+        let mut texts = self.load(&mut order);
+        if !order.as_is {
+            texts.take(&order.by_elements(&texts)?);
+        }
+        Ok(texts)
+    }
+
+    /// The same with weights from other keys.
+    pub(super) fn sorted_by(
+        keys: &mut Keys<'_>,
+        mut texts: Texts,
+        by: Pattern<'_>,
+        order: Order,
+    ) -> Result<Texts> {
+        let mut weights = Found::nothing(texts.len());
+        for (index, element) in texts.iter().enumerate() {
+            by.look_up(keys, element, |text| weights.set(index, text))?;
+        }
+        texts.take(&order.by_others(&texts, &weights)?);
+        Ok(texts)
+    }
+}
+
+impl Order {
+    /// The indexes of the elements wanted, in the order of their numbers; of equals, of their texts.
+    fn by_number(
+        &self,
+        texts: &Texts,
+        weights: impl Iterator<Item = Option<f64>>,
+    ) -> Result<Vec<usize>> {
+        let mut all_numbers = true;
+        let weights = weights.enumerate().map(|(index, weight)| {
+            all_numbers &= weight.is_some();
+            (weight.unwrap_or(0.0), index)
+        });
+        let weights: Vec<(f64, usize)> = weights.collect();
+        if !all_numbers {
+            let text = "ERR One or more scores can't be converted into double";
+            return Err(CommandError::text(text));
+        }
+        Ok(self.arrange(weights, |(a, i), (b, j)| {
+            a.partial_cmp(b)
+                .filter(|order| order.is_ne())
+                .unwrap_or_else(|| texts.get(*i).cmp(texts.get(*j)))
+        }))
+    }
+
+    /// What of a text is compared. Without STORE it ends at a NUL, as for C's functions that know
+    /// the order of a language.
+    fn compared(&self) -> fn(&[u8]) -> &[u8] {
+        if self.stored { |text| text } else { before_nul }
+    }
+
+    /// The indexes of the elements wanted, in the order of texts.
+    fn by_text(&self, texts: &Texts) -> Vec<usize> {
+        let compared = self.compared();
+        let items = texts.iter().map(compared).enumerate().map(|(i, text)| (text, i)).collect();
+        self.arrange(items, |(a, _): &(&[u8], usize), (b, _)| a.cmp(b))
+    }
+
+    /// The indexes of the elements wanted, in their own order.
+    pub(super) fn by_elements(&self, texts: &Texts) -> Result<Vec<usize>> {
+        if self.as_is {
+            Ok((0..texts.len()).collect())
+        } else if self.alpha {
+            Ok(self.by_text(texts))
+        } else {
+            self.by_number(texts, texts.iter().map(parse_weight))
+        }
+    }
+
+    /// The indexes of the elements wanted, in the order of what other keys have for them.
+    pub(super) fn by_others(&self, texts: &Texts, weights: &Found) -> Result<Vec<usize>> {
+        if !self.alpha {
+            // What has no weight weighs nothing.
+            let weights = weights.iter().map(|text| text.map_or(Some(0.0), parse_weight));
+            return self.by_number(texts, weights);
+        }
+        let compared = self.compared();
+        // What has no weight comes first.
+        let items = weights.iter().enumerate().map(|(i, text)| (text.map(compared), i)).collect();
+        Ok(self.arrange(items, |(a, _): &(Option<&[u8]>, usize), (b, _)| a.cmp(b)))
+    }
+
+    /// Sorts weights with their indexes and returns the indexes of the elements wanted.
+    fn arrange<W>(
+        &self,
+        mut items: Vec<(W, usize)>,
+        compare: impl Fn(&(W, usize), &(W, usize)) -> Ordering,
+    ) -> Vec<usize> {
+        let order = |a: &(W, usize), b: &(W, usize)| {
+            if self.descending { compare(b, a) } else { compare(a, b) }
+        };
+        let window = self.window(items.len());
+        if window.end < items.len() {
+            // What lies behind the window needs no order.
+            items.select_nth_unstable_by(window.end, order);
+            items.truncate(window.end);
+        }
+        items.sort_by(order);
+        items.drain(window).map(|(_, index)| index).collect()
+    }
+}

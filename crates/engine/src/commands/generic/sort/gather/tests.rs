@@ -1,0 +1,278 @@
+//! SORT with other keys, computed elsewhere: as it would be at once, and of one moment.
+
+use crate::effect::Armed;
+use crate::env::EvictionPolicy;
+use crate::long::LONG_STEPS_MIN;
+use crate::testing::Db;
+
+const MANY: usize = LONG_STEPS_MIN + 100;
+
+fn numbers() -> Vec<String> {
+    (0..MANY).map(|i| (i * 7919 % 10_007).to_string()).collect()
+}
+
+fn run_with(db: &mut Db, first: &[&str], rest: &[String]) {
+    let words: Vec<&str> = first.iter().copied().chain(rest.iter().map(String::as_str)).collect();
+    db.run_words(&words);
+}
+
+/// A list of numbers, and weights `w:` for most of them.
+fn weighted() -> Db {
+    let mut db = Db::new();
+    run_with(&mut db, &["RPUSH", "l"], &numbers());
+    let weight = |i: usize| [format!("w:{i}"), (i * 31 % 1009).to_string()];
+    let weights: Vec<String> = (0..10_007).filter(|i| i % 10 != 0).flat_map(weight).collect();
+    run_with(&mut db, &["MSET"], &weights);
+    db
+}
+
+/// A set and a sorted set as well; texts `t:` and hashes `h:` for most numbers, and other types.
+fn large() -> Db {
+    let mut db = weighted();
+    run_with(&mut db, &["SADD", "s"], &numbers());
+    let scored: Vec<String> = numbers().into_iter().flat_map(|n| ["1".to_owned(), n]).collect();
+    run_with(&mut db, &["ZADD", "z"], &scored);
+    let text = |i: usize| [format!("t:{i}"), format!("text{}", i * 17 % 4001)];
+    let texts: Vec<String> = (0..10_007).filter(|i| i % 10 != 0).flat_map(text).collect();
+    run_with(&mut db, &["MSET"], &texts);
+    for i in (0..10_007).filter(|i| i % 10 != 0) {
+        db.run(&format!("HSET h:{i} f {} g value{i}", i * 13 % 997));
+    }
+    db.run("SET h:5 text");
+    db.run("DEL w:6");
+    db.run("RPUSH w:6 list");
+    db
+}
+
+/// Does the work of a command until it is over.
+fn to_the_end(db: &mut Db, line: &str) -> String {
+    let mut done = db.begin(line);
+    assert!(done.is_err(), "{line} is not long");
+    loop {
+        match done {
+            Ok(reply) => return reply,
+            Err(long) => done = db.finish(long),
+        }
+    }
+}
+
+const READING: &[&str] = &[
+    "SORT l BY w:*",
+    "SORT l BY w:* DESC LIMIT 5 10",
+    "SORT_RO s BY w:* GET # GET t:* GET fixed",
+    "SORT z BY t:* ALPHA GET w:*",
+    "SORT l BY h:*->f GET h:*->g LIMIT 100 50",
+    "SORT l GET #",
+    "SORT l GET t:* LIMIT 0 3",
+    "SORT s BY nosort GET w:*",
+    "SORT z BY nosort DESC GET w:* LIMIT 10 5",
+    "SORT l BY none:* GET none:*",
+    "SORT l BY {one}:* GET {one}:*",
+    "SORT l BY w:* LIMIT 0 0",
+    "SORT l BY t:*",
+];
+
+#[test]
+fn what_is_gathered_elsewhere_is_what_would_be_at_once() {
+    let mut db = large();
+    let one: Vec<String> =
+        (0..10_007).flat_map(|i| [format!("{{one}}:{i}"), (i * 31 % 1009).to_string()]).collect();
+    run_with(&mut db, &["MSET"], &one);
+    for line in READING {
+        let found = |db: &Db| (db.env().tally.hits.get(), db.env().tally.misses.get());
+        let at_first = found(&db);
+        let at_once = db.run(line);
+        let between = found(&db);
+        assert!(to_the_end(&mut db, line) == at_once, "{line}");
+        let counted = |a: (i64, i64), b: (i64, i64)| (b.0 - a.0, b.1 - a.1);
+        assert_eq!(counted(between, found(&db)), counted(at_first, between), "{line}");
+    }
+    db.resp3();
+    let line = "SORT l BY w:* GET none LIMIT 0 1";
+    let at_once = db.run(line);
+    assert_eq!(to_the_end(&mut db, line), at_once);
+    for line in [
+        "SORT l BY w:* STORE d",
+        "SORT s BY t:* ALPHA GET t:* GET # STORE d",
+        "SORT z BY w:* LIMIT 3 4 GET none:* STORE d",
+        "SORT l BY h:*->f STORE l",
+    ] {
+        let (mut here, mut elsewhere) = (large(), large());
+        assert_eq!(to_the_end(&mut elsewhere, line), here.run(line), "{line}");
+        for key in ["d", "l"] {
+            let dump = |db: &mut Db| db.run(&format!("DUMP {key}"));
+            assert!(dump(&mut elsewhere) == dump(&mut here), "{line}: another {key}");
+        }
+        elsewhere.invariants();
+    }
+}
+
+const FIRST: &str = "SORT l BY w:* LIMIT 0 1";
+
+#[test]
+fn the_answer_is_of_one_moment_although_keys_change() {
+    // After each of these another element comes first than before, 1 of weight -1.
+    for (change, first) in [
+        ("SET w:9 -7", "9"),
+        ("INCRBY w:9 -100000", "9"),
+        ("RENAME other w:9", "9"),
+        ("COPY other w:9 REPLACE", "9"),
+        ("MSET w:9 -8 w:11 5", "9"),
+        ("GETSET w:9 -9", "9"),
+        ("SET w:10 -10", "10"),
+        ("DEL w:1", "0"),
+        ("UNLINK w:1", "0"),
+        ("MOVE w:1 1", "0"),
+        ("RENAME w:1 away", "0"),
+        ("FLUSHALL", ""),
+        ("SWAPDB 0 1", ""),
+        ("LTRIM l 3 -1", "1"),
+        ("LPOP l", "1"),
+    ] {
+        let mut db = weighted();
+        db.run("SET w:1 -1");
+        db.run("SET other -5");
+        let Err(long) = db.begin(FIRST) else { panic!("it is long") };
+        let computed = long.compute(db.keyspace());
+        db.run(change);
+        let now = db.run(FIRST);
+        let want = if first.is_empty() { "(empty array)" } else { &format!("1) \"{first}\"") };
+        assert_eq!(now, want, "{change}");
+        let reply = match db.end(computed) {
+            Ok(reply) => reply,
+            Err(again) => db.finish(again).ok().expect("nothing has changed since"),
+        };
+        assert_eq!(reply, now, "{change}");
+        // Nothing stays behind that would stop who writes.
+        db.check("MSET w:9 1 w:1 2 other 3", "OK");
+        db.invariants();
+    }
+}
+
+#[test]
+fn slots_that_change_without_another_result_are_no_reason_to_begin_anew() {
+    let mut db = weighted();
+    let want = db.run(FIRST);
+    let Err(long) = db.begin(FIRST) else { panic!("it is long") };
+    let computed = long.compute(db.keyspace());
+    // In slots of keys that were read.
+    db.check("INCR {w:1}counter", "(integer) 1");
+    db.check("SET w:9 279", "OK");
+    assert_eq!(db.end(computed).ok(), Some(want));
+}
+
+#[test]
+fn from_the_second_attempt_on_writers_wait_and_readers_do_not() {
+    let mut db = large();
+    let Err(long) = db.begin("SORT l BY w:* LIMIT 0 1 GET t:* STORE d") else { panic!("long") };
+    let computed = long.compute(db.keyspace());
+    db.run("SET w:9 -7");
+    let Err(again) = db.end(computed) else { panic!("another weight") };
+    let frozen = "(error) ERR internal: slot frozen";
+    for line in ["SET w:9 -8", "DEL w:11", "LPUSH l 1", "SET t:9 other"] {
+        // GET looks at the first element only.
+        let is_read = line != "SET t:9 other";
+        assert_eq!(db.run(line) == frozen, is_read, "{line}");
+    }
+    db.check("GET w:9", "\"-7\"");
+    let computed = again.compute(db.keyspace());
+    // Who does not wait breaks it all the same.
+    db.unit(&["SET w:13 -100"], &["OK"], &["SET w:13 -100"]);
+    let Err(again) = db.end(computed) else { panic!("another weight") };
+    db.check("SET w:13 1", frozen);
+    assert_eq!(db.finish(again).ok().as_deref(), Some("(integer) 1"));
+    db.check("LRANGE d 0 -1", &format!("1) \"text{}\"", 13 * 17));
+    db.check("SET w:13 1", "OK");
+    db.check("LPUSH l 1", &format!("(integer) {}", MANY + 1));
+    db.invariants();
+}
+
+#[test]
+fn keys_and_fields_that_are_past_their_deadline_are_not_there() {
+    let mut db = large();
+    db.at(1000);
+    db.run("SET w:9 -7 PX 500");
+    db.run("HSET h:9 f -70");
+    db.run("HPEXPIRE h:9 500 FIELDS 1 f");
+    let by_field = "SORT l BY h:*->f LIMIT 0 1";
+    for line in [FIRST, by_field] {
+        assert_eq!(to_the_end(&mut db, line), "1) \"9\"", "{line}");
+    }
+    db.at(1600);
+    for line in [FIRST, by_field] {
+        // Nobody has removed them yet.
+        assert_eq!(to_the_end(&mut db, line), "1) \"0\"", "{line}");
+        assert_eq!(db.run(line), "1) \"0\"", "{line}");
+    }
+    db.run("SET w:9 -7 PX 500");
+    let Err(long) = db.begin(FIRST) else { panic!("it is long") };
+    let computed = long.compute(db.keyspace());
+    db.at(2200).check("EXISTS w:9", "(integer) 0");
+    let Err(again) = db.end(computed) else { panic!("somebody saw that it is gone") };
+    assert_eq!(db.finish(again).ok().as_deref(), Some("1) \"0\""));
+}
+
+#[test]
+fn keys_that_change_all_the_time_are_read_at_once_in_the_end() {
+    let mut db = weighted();
+    let mut done = db.begin("SORT l BY w:* LIMIT 0 1 STORE d");
+    for weight in 1.. {
+        let Err(long) = done else { break };
+        let computed = long.compute(db.keyspace());
+        let change = format!("SET w:9 -{weight}");
+        db.unit(&[&change], &["OK"], &[&change]);
+        done = db.end(computed);
+        assert!(weight < 20, "it gives up before");
+    }
+    assert_eq!(done.ok().as_deref(), Some("(integer) 1"));
+    db.check("LRANGE d 0 -1", "1) \"9\"");
+    db.check("MSET w:9 1 d 2", "OK");
+}
+
+#[test]
+fn several_at_a_time_do_not_disturb_each_other() {
+    let mut db = weighted();
+    let Err(first) = db.begin(FIRST) else { panic!("it is long") };
+    let Err(second) = db.begin(FIRST) else { panic!("it is long") };
+    let (first, second) = (first.compute(db.keyspace()), second.compute(db.keyspace()));
+    assert!(db.end(first).is_ok());
+    db.run("SET w:9 -7");
+    let Err(again) = db.end(second) else { panic!("another weight") };
+    assert_eq!(db.finish(again).ok().as_deref(), Some("1) \"9\""));
+}
+
+#[test]
+fn keys_that_are_looked_up_elsewhere_are_in_use() {
+    for (policy, line) in [
+        (EvictionPolicy::AllKeysLru, "OBJECT IDLETIME w:9"),
+        (EvictionPolicy::AllKeysLfu, "OBJECT FREQ w:9"),
+    ] {
+        let mut db = weighted();
+        db.settings().eviction = policy;
+        db.at(0).run("SET w:9 1");
+        db.at(90_000);
+        let before = db.run(line);
+        to_the_end(&mut db, FIRST);
+        assert_ne!(db.run(line), before, "{policy:?}");
+    }
+}
+
+#[test]
+fn errors_and_odd_requests_are_answered_as_at_once() {
+    let mut db = weighted();
+    db.run("SET w:9 abc");
+    let want = "(error) ERR One or more scores can't be converted into double";
+    assert_eq!(to_the_end(&mut db, "SORT l BY w:*"), want);
+    assert_eq!(to_the_end(&mut db, "SORT l BY w:* STORE d"), want);
+    let Err(long) = db.begin("SORT l BY w:* STORE d") else { panic!("it is long") };
+    db.run("SET l text");
+    let want = "(error) WRONGTYPE Operation against a key holding the wrong kind of value";
+    assert_eq!(db.finish(long).ok().as_deref(), Some(want));
+    db.check("EXISTS d", "(integer) 0");
+    // It is what the command was sent as that is repeated.
+    let mut db = weighted();
+    db.env().armed.set(Armed::PROPAGATE);
+    to_the_end(&mut db, "SORT l BY w:* STORE d");
+    let sealed = std::mem::take(&mut *db.env().sealed.borrow_mut());
+    assert_eq!((sealed.len(), sealed[0].effects[0].words.len()), (1, 6));
+}
