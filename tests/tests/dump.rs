@@ -232,6 +232,32 @@ fn snapshots_load_as_their_manifests_say() {
     assert!(loaded > 50 && refused == 3, "{loaded} loaded, {refused} refused");
 }
 
+#[test]
+fn debug_object_tells_the_same_of_values_in_the_same_form() {
+    let Pair { mut ours, mut theirs, _servers } = pair();
+    let told = |conn: &mut Conn, key: &str, marks: &[&str]| -> Vec<String> {
+        let line = conn.cmd(&format!("DEBUG OBJECT {key}")).text();
+        let words = line.split(' ').filter(|word| marks.iter().any(|mark| word.starts_with(mark)));
+        words.map(str::to_owned).collect()
+    };
+    for conn in [&mut ours, &mut theirs] {
+        set(conn, SETTINGS);
+        fill(conn, &lines());
+    }
+    let nodes = ["encoding:", "ql_nodes:", "ql_avg_node:", "ql_listpack_max:", "ql_compressed:"];
+    let sizes = ["serializedlength:", "ql_uncompressed_size:"];
+    for key in ["list:lzf", "list:100"] {
+        let marks = [&nodes[..], &sizes].concat();
+        let want = told(&mut theirs, key, &marks);
+        assert_eq!(want.len(), marks.len());
+        assert_eq!(told(&mut ours, key, &marks), want, "{key}");
+    }
+    for key in ["zset:3", "hash:3", "ints:3", "zset:100", "hash:100", "text", "int"] {
+        let marks = ["encoding:", "serializedlength:"];
+        assert_eq!(told(&mut ours, key, &marks), told(&mut theirs, key, &marks), "{key}");
+    }
+}
+
 /// The dataset of `from`, as a file, in the place of that of `to`.
 fn carry_snapshot(from: &mut Conn, from_dir: &Path, to: &mut Conn, to_dir: &Path) {
     assert_eq!(from.cmd("DEBUG RELOAD").to_string(), "OK");

@@ -105,6 +105,24 @@ fn a_replica_is_no_ordinary_client() {
     assert_eq!(conn.info("sync_full"), "1");
 }
 
+/// Once a worker waited for ever for a slot that it held itself.
+#[test]
+fn after_a_reload_changes_go_on_to_replicas() {
+    let server = with_workers(1).set("enable-debug-command", "yes").start();
+    let mut conn = server.connect();
+    let mut stream = Stream::attach(&server);
+    for round in 1..4 {
+        conn.cmd(&format!("SET a {round}"));
+        assert_reply!(conn, "DEBUG RELOAD", "OK");
+        assert_reply!(conn, "DEL a", "(integer) 1");
+        if round == 1 {
+            stream.expect(&["select 0"]);
+        }
+        stream.expect(&[&format!("set a {round}"), "del a"]);
+    }
+    assert_eq!(conn.info("connected_slaves"), "1");
+}
+
 #[test]
 fn a_replica_that_is_silent_is_closed() {
     let server = with_workers(2).start();

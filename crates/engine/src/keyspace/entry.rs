@@ -6,6 +6,7 @@
 use super::keys::Keys;
 use super::{DbIndex, Entry, Key, Stored, UnixMs};
 use crate::effect::EventClass;
+use crate::types::dump::Dumpable;
 use crate::types::stream::Stream;
 use crate::types::string::{self, Str, StrRef};
 use crate::types::{Edit, Encoding, Kind, Type, Value, encoding_of, kind_of};
@@ -62,6 +63,10 @@ impl<'k> EntryRef<'k> {
     /// The value if it is a string.
     pub fn string(&self) -> Option<StrRef<'k>> {
         self.get::<Str>()
+    }
+    /// Bytes that the value takes in a dump. O(value).
+    pub fn dumped_len(&self) -> usize {
+        Dumpable::of_entry(self).len()
     }
     /// The value if it is of type `T`.
     pub fn get<T: Type>(&self) -> Option<T::Ref<'k>> {

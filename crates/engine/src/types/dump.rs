@@ -50,6 +50,13 @@ impl<'a> Dumpable<'a> {
         payload
     }
 
+    /// Bytes of what [`Dumpable::write`] writes. O(value).
+    pub(crate) fn len(self) -> usize {
+        let mut encoder = Encoder::new(Vec::with_capacity(PAYLOAD_ROOM));
+        self.write(&mut encoder);
+        encoder.into_sink().len()
+    }
+
     /// The type that [`Dumpable::write`] writes a value as.
     pub(crate) fn kind(self) -> u8 {
         match self {

@@ -38,6 +38,18 @@ pub enum NodeRef<'a> {
     },
 }
 
+impl NodeRef<'_> {
+    /// Bytes of the node's content when it is not compressed.
+    #[must_use]
+    pub fn uncompressed_bytes(&self) -> usize {
+        match self {
+            NodeRef::Packed(list) => list.bytes(),
+            NodeRef::Plain(element) => element.len(),
+            NodeRef::Compressed { bytes, .. } => *bytes,
+        }
+    }
+}
+
 impl Part for Node {
     #[inline]
     fn len(&self) -> usize {

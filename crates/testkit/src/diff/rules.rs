@@ -196,10 +196,15 @@ const TIES: &str = "of places equally far away, any may come first, and be cut o
 const LEX: &str = "members of different scores are in no order of texts, and what is found then depends \
     on the random heights of a skip list";
 const LATER_FIGURES: &str = "7.2 tells one more time, and times are read by each server's clock";
-const JUDGED: &str = "7.2 judges arguments before it looks at the key";
+const JUDGED: &str = "later versions judge arguments before they look at the key";
+const NAMED: &str = "7.2 names the command and the ID that it takes";
 const STRICTER: &str = "7.2 asks for an identifier above those deleted";
 const BELOW_DELETED: &str =
     "ERR The ID specified in XSETID is smaller than current max_deleted_entry_id";
+const UNBALANCED: &str = "ERR Unbalanced 'xread' list of streams: for each stream key an ID or '$' \
+    must be specified.";
+const UNBALANCED_IN_GROUP: &str = "ERR Unbalanced 'xreadgroup' list of streams: for each stream \
+    key an ID or '>' must be specified.";
 const INTERNAL: &str = "tells how a value is held, which is the server's own affair";
 
 const ERRNO: &str = "Redis asks errno, which may tell of an earlier command's number";
@@ -306,6 +311,8 @@ pub const COMPARISONS: &[Comparison] = &[
     may("memory|usage", How::Kind, INTERNAL),
     may("dump", How::Kind, "compression, order and encodings differ; tests exchange payloads"),
     may("object|encoding", How::Encoding, "sets and lists have encodings of 7.2 that 7.0 lacks"),
+    may("xread", How::RefusedAs(UNBALANCED), NAMED),
+    may("xreadgroup", How::RefusedAs(UNBALANCED_IN_GROUP), NAMED),
     Comparison { name: "bitcount", when: Some(with_range), how: How::Refused, reason: JUDGED },
     Comparison { name: "bitpos", when: Some(with_range), how: How::Refused, reason: JUDGED },
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared with us"),

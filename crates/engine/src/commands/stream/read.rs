@@ -157,10 +157,11 @@ fn parse<'a>(args: &mut Args<'a>, in_group: bool) -> Result<Call<'a>> {
     }
     let words = args.remaining();
     if !words.is_multiple_of(2) {
-        return Err(CommandError::text(
-            "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be \
-             specified.",
-        ));
+        let (name, symbol) = if in_group { ("xreadgroup", '>') } else { ("xread", '$') };
+        return Err(CommandError::text(format!(
+            "ERR Unbalanced '{name}' list of streams: for each stream key an ID or '{symbol}' must \
+             be specified."
+        )));
     }
     call.ids_at = args.position() + words / 2;
     for at in 0..words / 2 {

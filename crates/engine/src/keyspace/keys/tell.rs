@@ -81,6 +81,13 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// Ends changes that nobody repeats: those who do are told of none of them.
+    pub fn close_untold(mut self) {
+        self.propagate_nothing();
+        let ticket = self.close(std::iter::empty());
+        debug_assert!(ticket.is_none(), "nothing is to be propagated");
+    }
+
     /// After the handler: notes the command as sent if it changed something and did not say
     /// otherwise, and takes the transaction's ticket. `None` if nothing is to be propagated.
     #[inline]
@@ -121,7 +128,7 @@ impl<'a> Keys<'a> {
         let slots = std::mem::take(&mut aftermath.slots);
         drop(aftermath);
         self.each_held(|guard| guard.meta_mut().last_write = ticket);
-        for (db, slot) in slots {
+        for (db, slot) in slots.into_iter().filter(|place| self.guard_at(*place).is_none()) {
             lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
         }
         Some(ticket)

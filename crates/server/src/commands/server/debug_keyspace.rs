@@ -8,8 +8,9 @@ use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
 use brisk_engine::number::parse_i64;
 use brisk_engine::snapshot::Duplicate;
-use brisk_engine::types::string::StrRef;
+use brisk_engine::types::list::List;
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result, exec};
+use brisk_structures::quicklist::{Options, QuickList};
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
@@ -30,22 +31,40 @@ fn with_entry<R>(
 pub(super) fn object(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let line = with_entry(call, args.bytes()?, |keys, entry| {
         let entry = entry?;
-        Some(format!(
+        let mut line = format!(
             "Value at:{:p} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
             entry.key().as_ptr(),
             entry.encoding().name(),
-            entry.string().map_or(0, |string| serialized_len(&string)),
+            serialized_len(&entry),
             entry.clock(),
             evict::idle_ms(keys.env(), entry.clock()) / 1000,
-        ))
+        );
+        if let Some(List::QuickList(list)) = entry.get::<List>() {
+            line.push_str(&quicklist_figures(list));
+        }
+        Some(line)
     })?;
     let line = line.ok_or(CommandError::NoSuchKey)?;
     Ok(call.reply.simple(&line))
 }
 
-/// Bytes the string takes in a dump if it is not compressed: integers of up to 32 bits are stored
-/// as such, everything else behind its length.
-fn serialized_len(string: &StrRef<'_>) -> usize {
+/// What Redis tells of the nodes of a list.
+fn quicklist_figures(list: &QuickList) -> String {
+    let Options { fill, compress_depth, .. } = list.options();
+    let uncompressed: usize = list.nodes().map(|node| node.uncompressed_bytes()).sum();
+    format!(
+        " ql_nodes:{} ql_avg_node:{:.2} ql_listpack_max:{fill} ql_compressed:{} \
+         ql_uncompressed_size:{uncompressed}",
+        list.node_count(),
+        list.len() as f64 / list.node_count() as f64,
+        u8::from(compress_depth != 0),
+    )
+}
+
+/// Bytes the value takes in a dump. O(bytes) for all but strings.
+fn serialized_len(entry: &EntryRef<'_>) -> usize {
+    let Some(string) = entry.string() else { return entry.dumped_len() };
+    // Integers of up to 32 bits are stored as such, everything else behind its length.
     let small = string.as_integer().and_then(|number| i32::try_from(number).ok());
     match (small, string.len()) {
         (Some(number), _) if i8::try_from(number).is_ok() => 2,
@@ -104,6 +123,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
         if flush {
             keys.invalidate_all();
         }
+        keys.close_untold();
         snapshot::load(core, duplicate).map_err(|failure| failure.to_string())
     });
     drop(still);
