@@ -1,12 +1,13 @@
 //! Work that is left to be done elsewhere, by hand.
 
 use super::*;
+use crate::effect::{Armed, EventClass};
 use crate::testing::Db;
 
 /// Members of the sets, enough for every command to be long.
 const MANY: usize = LONG_STEPS_MIN + 100;
 
-/// Two large sets that overlap, two sorted sets, a list of numbers, and huge strings.
+/// Two large sets that overlap, two sorted sets, places, a list of numbers, and huge strings.
 fn large() -> Db {
     let mut db = Db::new();
     let words = |first: &str, rest: Box<dyn Iterator<Item = String>>| -> Vec<String> {
@@ -20,6 +21,10 @@ fn large() -> Db {
         let pairs = (from..from + MANY).flat_map(|i| [(i * 7 % 1009).to_string(), format!("m{i}")]);
         db.run_words(&words(&format!("ZADD {key}"), Box::new(pairs)));
     }
+    // All within 400 km of the middle.
+    let degrees = |from: usize, i: usize| format!("{}.{:04}", from + i % 4, i % 10_000);
+    let place = |i: usize| [degrees(2, i * 7919), degrees(46, i * 31 / 4), format!("p{i}")];
+    db.run_words(&words("GEOADD g", Box::new((0..MANY).flat_map(place))));
     let numbers = (0..MANY).map(|i| (i * 7919 % 10_007).to_string());
     db.run_words(&words("RPUSH l", Box::new(numbers)));
     let far = LONG_STEPS_MIN * BYTES_PER_STEP * 8;
@@ -29,6 +34,21 @@ fn large() -> Db {
     db.run_words(&["SET", "text1", &"abcdefghij".repeat(900)]);
     db.run_words(&["SET", "text2", &"jxbcyefzhi".repeat(900)]);
     db
+}
+
+/// What a command answers, and what others hear of it: effects to propagate and keyspace events.
+fn told(db: &mut Db, act: impl FnOnce(&mut Db) -> String) -> (String, Vec<String>) {
+    db.env().armed.set(Armed::PROPAGATE | Armed::NOTIFY);
+    db.settings().events = EventClass::all() - EventClass::KEY_MISS;
+    let reply = act(db);
+    db.env().armed.set(Armed::empty());
+    let sealed = std::mem::take(&mut *db.env().sealed.borrow_mut());
+    let events = std::mem::take(&mut db.env().aftermath.borrow_mut().events);
+    db.env().aftermath.borrow_mut().clear();
+    let effects = sealed.iter().flat_map(|one| &one.effects);
+    let effects = effects.map(|effect| format!("{:?}", effect.words.iter().collect::<Vec<_>>()));
+    let events = events.iter().map(|event| format!("{} {:?}", event.name, event.key));
+    (reply, effects.chain(events).collect())
 }
 
 /// Does the work of a command until it is over.
@@ -44,7 +64,7 @@ fn to_the_end(db: &mut Db, line: &str) -> String {
 }
 
 #[test]
-fn what_is_computed_elsewhere_is_what_would_be_at_once() {
+fn what_is_answered_elsewhere_is_what_would_be_at_once() {
     let mut db = large();
     for line in [
         "SINTER a b",
@@ -72,6 +92,17 @@ fn what_is_computed_elsewhere_is_what_would_be_at_once() {
         "BITPOS bits 0 -1",
         "DUMP a",
         "DUMP bits",
+        "LPOS l nothing",
+        "LPOS l 5 COUNT 0",
+        "LPOS l nothing RANK -1 MAXLEN 10001",
+        "LPOS l 7919 RANK -2",
+        "GEOSEARCH g FROMLONLAT 4 48 BYRADIUS 300 km",
+        "GEOSEARCH g FROMLONLAT 4 48 BYRADIUS 400 km COUNT 10050 ANY",
+        "GEOSEARCH g FROMMEMBER p7 BYBOX 300 900 km DESC COUNT 20 WITHCOORD WITHDIST WITHHASH",
+        "GEORADIUS g 4 48 500 km ASC",
+        "GEORADIUS_RO g 4 48 500 mi WITHDIST COUNT 100",
+        "GEORADIUSBYMEMBER g p7 500 km WITHHASH",
+        "GEORADIUSBYMEMBER_RO g p7 500 km COUNT 5",
     ] {
         let at_once = db.run(line);
         if line == "KEYS *" {
@@ -81,6 +112,10 @@ fn what_is_computed_elsewhere_is_what_would_be_at_once() {
             assert_eq!(to_the_end(&mut db, line), at_once, "{line}");
         }
     }
+}
+
+#[test]
+fn what_is_stored_elsewhere_is_what_would_be_at_once() {
     for line in [
         "SINTERSTORE d a b",
         "SUNIONSTORE d a b",
@@ -93,14 +128,30 @@ fn what_is_computed_elsewhere_is_what_would_be_at_once() {
         "SORT a ALPHA STORE d",
         "BITOP NOT d bits",
         "BITOP XOR d bits small nothing",
+        "ZRANGESTORE d za 0 -1",
+        "ZRANGESTORE d za 5 -5 REV",
+        "ZRANGESTORE za za (0 +inf BYSCORE LIMIT 20 10050",
+        "ZRANGESTORE d za - + BYLEX",
+        "GEOSEARCHSTORE d g FROMMEMBER p7 BYRADIUS 300 km",
+        "GEOSEARCHSTORE d g FROMLONLAT 4 48 BYBOX 300 300 km COUNT 50 STOREDIST",
+        "GEOSEARCHSTORE g g FROMLONLAT 4 48 BYRADIUS 400 km COUNT 10050 ANY",
+        // Some of the cells are the same.
+        "GEOSEARCHSTORE d g FROMLONLAT 4 48 BYRADIUS 20000 km",
+        "GEORADIUS g 4 48 300 km STORE d",
+        "GEORADIUS g 4 48 300 km STORE a STOREDIST d",
+        // The destination that counts is not among the keys that are locked beforehand.
+        "GEORADIUS g 4 48 300 km STORE c STORE d",
+        "GEORADIUSBYMEMBER g p7 300 km STOREDIST a",
     ] {
         let (mut here, mut elsewhere) = (large(), large());
-        assert_eq!(to_the_end(&mut elsewhere, line), here.run(line), "{line}");
-        for key in ["a", "d"] {
+        let want = told(&mut here, |db| db.run(line));
+        assert!(told(&mut elsewhere, |db| to_the_end(db, line)) == want, "{line}");
+        for key in ["a", "d", "g", "za"] {
             let dump = |db: &mut Db| db.run(&format!("DUMP {key}"));
             assert!(dump(&mut elsewhere) == dump(&mut here), "{line}: another {key}");
         }
-        assert_eq!(elsewhere.env().tally.hits.get(), here.env().tally.hits.get(), "{line}");
+        let found = |db: &Db| (db.env().tally.hits.get(), db.env().tally.misses.get());
+        assert_eq!(found(&elsewhere), found(&here), "{line}");
         elsewhere.invariants();
     }
 }
@@ -183,7 +234,7 @@ fn sources_that_are_taken_away_are_noticed() {
 #[test]
 fn a_command_that_stores_is_propagated_once_as_it_was_sent() {
     let mut db = large();
-    db.env().armed.set(crate::effect::Armed::PROPAGATE);
+    db.env().armed.set(Armed::PROPAGATE);
     let Err(long) = db.begin("SUNIONSTORE d a b") else { panic!("it is long") };
     assert!(db.env().sealed.borrow().is_empty());
     assert!(db.finish(long).is_ok());
@@ -200,4 +251,66 @@ fn errors_found_elsewhere_are_answered() {
     assert_eq!(to_the_end(&mut db, "SORT a"), want);
     assert_eq!(to_the_end(&mut db, "SORT a STORE d"), want);
     db.check("EXISTS d", "(integer) 0");
+}
+
+#[test]
+fn what_is_near_is_found_at_once_in_what_is_large() {
+    let mut db = large();
+    for line in [
+        "LPOS l 7919",
+        "LPOS l 7919 COUNT 1",
+        "LPOS l nothing MAXLEN 9999",
+        "LPOS l nothing COUNT 0 RANK -1 MAXLEN 100",
+        "GEOSEARCH g FROMMEMBER p7 BYRADIUS 1 km",
+        "GEOSEARCH g FROMLONLAT 4 48 BYRADIUS 400 km COUNT 5 ANY",
+        "GEOSEARCH g FROMLONLAT -100 -48 BYRADIUS 400 km",
+        "GEOSEARCHSTORE d g FROMMEMBER p7 BYRADIUS 1 km",
+        "ZRANGESTORE d za 0 9998",
+        "ZRANGESTORE d za 5 1",
+    ] {
+        let at_once = db.run(line);
+        assert_eq!(db.begin(line).ok(), Some(at_once), "{line}");
+    }
+}
+
+#[test]
+fn a_search_around_a_member_is_of_one_moment() {
+    let mut db = large();
+    let line = "GEOSEARCH g FROMMEMBER p7 BYRADIUS 250 km";
+    let want = db.run(line);
+    let Err(long) = db.begin(line) else { panic!("it is long") };
+    db.check("ZREM g p7", "(integer) 1");
+    assert_eq!(db.finish(long).ok(), Some(want));
+
+    let mut db = large();
+    let line = "GEOSEARCHSTORE d g FROMMEMBER p7 BYRADIUS 250 km";
+    let Err(long) = db.begin(line) else { panic!("it is long") };
+    db.check("GEOADD g 3.0001 49.0001 p7", "(integer) 0");
+    let Err(again) = db.finish(long) else { panic!("the source has changed") };
+    let stored = db.finish(again).ok();
+    let dump = db.run("DUMP d");
+    assert_eq!(stored, Some(db.run(line)));
+    assert!(db.run("DUMP d") == dump, "around another place");
+
+    let Err(long) = db.begin(line) else { panic!("it is long") };
+    db.check("ZREM g p7", "(integer) 1");
+    let want = "(error) ERR could not decode requested zset member";
+    assert_eq!(db.finish(long).ok().as_deref(), Some(want));
+    assert!(db.run("DUMP d") == dump, "an error changes nothing");
+    db.invariants();
+}
+
+#[test]
+fn a_range_is_stored_with_what_came_meanwhile() {
+    let mut db = large();
+    let Err(long) = db.begin("ZRANGESTORE d za 0 -1") else { panic!("it is long") };
+    db.check("ZADD za -1 new", "(integer) 1");
+    let Err(again) = db.finish(long) else { panic!("the source has changed") };
+    assert_eq!(db.finish(again).ok(), Some(format!("(integer) {}", MANY + 1)));
+    db.check("ZRANK d new", "(integer) 0");
+    let Err(long) = db.begin("ZRANGESTORE d za 0 -1") else { panic!("it is long") };
+    db.check("ZREMRANGEBYRANK za 1 -1", &format!("(integer) {MANY}"));
+    // What is left is not long.
+    assert_eq!(db.finish(long).ok().as_deref(), Some("(integer) 1"));
+    db.invariants();
 }

@@ -7,9 +7,10 @@ use crate::ctx::Ctx;
 use crate::double::parse_f64;
 use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
+use crate::long::{LONG_STEPS_MIN, View};
 use crate::reply::{Outcome, Reply};
 use crate::types::sorted_set::{AddRules, ScoreRange, SortedSet};
-use crate::types::{Collection, EncodingLimits};
+use crate::types::{Collection, EncodingLimits, Value};
 use brisk_structures::geohash::{Point, Shape};
 use brisk_structures::listpack::Item;
 use std::ops::ControlFlow;
@@ -43,6 +44,13 @@ enum Order {
 /// What is asked for.
 #[derive(Debug)]
 struct Wanted<'a> {
+    search: Search,
+    store: Option<Key<'a>>,
+}
+
+/// What is looked for, and what is told or kept of it.
+#[derive(Debug, Clone, Copy)]
+struct Search {
     /// `None` if it was to be a member of a key that does not exist.
     centre: Option<Point>,
     shape: Option<Shape>,
@@ -54,14 +62,13 @@ struct Wanted<'a> {
     with_distance: bool,
     with_number: bool,
     with_point: bool,
-    store: Option<Key<'a>>,
     store_distance: bool,
 }
 
 impl Wanted<'_> {
-    fn new() -> Wanted<'static> {
-        Wanted {
-            centre: None,
+    fn around(centre: Option<Point>) -> Wanted<'static> {
+        let search = Search {
+            centre,
             shape: None,
             unit: Unit(1.0),
             order: Order::Unsorted,
@@ -70,9 +77,9 @@ impl Wanted<'_> {
             with_distance: false,
             with_number: false,
             with_point: false,
-            store: None,
             store_distance: false,
-        }
+        };
+        Wanted { search, store: None }
     }
 }
 
@@ -83,6 +90,13 @@ struct Found<'a> {
     score: f64,
     /// In metres.
     distance: f64,
+}
+
+/// What was found, as it is stored.
+struct Kept {
+    /// Of the places found; one of two cells that are the same counts twice.
+    count: usize,
+    set: SortedSet,
 }
 
 /// Takes a radius or a side and says what it must be if it is no number.
@@ -124,11 +138,11 @@ pub(super) fn around_point(
 ) -> Result<Outcome> {
     let source = args.key()?;
     let set = ctx.keys.open::<SortedSet>(&source)?;
-    let mut wanted = Wanted { centre: Some(point(args)?), ..Wanted::new() };
+    let mut wanted = Wanted::around(Some(point(args)?));
     let (shape, unit) = circle(args)?;
-    (wanted.shape, wanted.unit) = (Some(shape), unit);
+    (wanted.search.shape, wanted.search.unit) = (Some(shape), unit);
     options(args, family, set, &mut wanted)?;
-    answer(ctx, family, &source, wanted)
+    answer(ctx, args, family, &source, wanted)
 }
 
 /// GEORADIUSBYMEMBER and its read-only form.
@@ -139,17 +153,17 @@ pub(super) fn around_member(
 ) -> Result<Outcome> {
     let source = args.key()?;
     let set = ctx.keys.open::<SortedSet>(&source)?;
-    let mut wanted = Wanted { centre: place_of(set, args.bytes()?)?, ..Wanted::new() };
+    let mut wanted = Wanted::around(place_of(set, args.bytes()?)?);
     if set.is_some() {
         let (shape, unit) = circle(args)?;
-        (wanted.shape, wanted.unit) = (Some(shape), unit);
+        (wanted.search.shape, wanted.search.unit) = (Some(shape), unit);
     } else {
         // Nobody looks at radius and unit then.
         args.bytes()?;
         args.bytes()?;
     }
     options(args, family, set, &mut wanted)?;
-    answer(ctx, family, &source, wanted)
+    answer(ctx, args, family, &source, wanted)
 }
 
 /// GEOSEARCH and GEOSEARCHSTORE.
@@ -161,9 +175,9 @@ pub(super) fn by_shape(
     let store = if family == Family::SearchStore { Some(args.key()?) } else { None };
     let source = args.key()?;
     let set = ctx.keys.open::<SortedSet>(&source)?;
-    let mut wanted = Wanted { store, ..Wanted::new() };
+    let mut wanted = Wanted { store, ..Wanted::around(None) };
     options(args, family, set, &mut wanted)?;
-    answer(ctx, family, &source, wanted)
+    answer(ctx, args, family, &source, wanted)
 }
 
 /// Takes all that follows; the options may come in any order.
@@ -173,45 +187,46 @@ fn options<'a>(
     set: Option<&SortedSet>,
     wanted: &mut Wanted<'a>,
 ) -> Result<()> {
+    let Wanted { search, store } = &mut *wanted;
     let may_store = family == Family::Radius;
     let (mut from_member, mut from_point) = (false, false);
     let (mut by_circle, mut by_box) = (false, false);
     while args.remaining() > 0 {
         let behind = args.remaining() - 1;
         if args.take("WITHDIST") {
-            wanted.with_distance = true;
+            search.with_distance = true;
         } else if args.take("WITHHASH") {
-            wanted.with_number = true;
+            search.with_number = true;
         } else if args.take("WITHCOORD") {
-            wanted.with_point = true;
+            search.with_point = true;
         } else if args.take("ANY") {
-            wanted.any = true;
+            search.any = true;
         } else if args.take("ASC") {
-            wanted.order = Order::Near;
+            search.order = Order::Near;
         } else if args.take("DESC") {
-            wanted.order = Order::Far;
+            search.order = Order::Far;
         } else if behind >= 1 && args.take("COUNT") {
             let count = args.integer()?;
             let positive = usize::try_from(count).ok().filter(|count| *count > 0);
-            wanted.count = positive.ok_or_else(|| CommandError::text("ERR COUNT must be > 0"))?;
+            search.count = positive.ok_or_else(|| CommandError::text("ERR COUNT must be > 0"))?;
         } else if behind >= 1 && may_store && args.take("STORE") {
-            (wanted.store, wanted.store_distance) = (Some(args.key()?), false);
+            (*store, search.store_distance) = (Some(args.key()?), false);
         } else if behind >= 1 && may_store && args.take("STOREDIST") {
-            (wanted.store, wanted.store_distance) = (Some(args.key()?), true);
+            (*store, search.store_distance) = (Some(args.key()?), true);
         } else if family == Family::SearchStore && args.take("STOREDIST") {
-            wanted.store_distance = true;
+            search.store_distance = true;
         } else if behind >= 1 && family.is_search() && !from_point && args.take("FROMMEMBER") {
-            wanted.centre = place_of(set, args.bytes()?)?;
+            search.centre = place_of(set, args.bytes()?)?;
             from_member = true;
         } else if behind >= 2 && family.is_search() && !from_member && args.take("FROMLONLAT") {
-            wanted.centre = Some(point(args)?);
+            search.centre = Some(point(args)?);
             from_point = true;
         } else if behind >= 2 && family.is_search() && !by_box && args.take("BYRADIUS") {
             let (shape, unit) = circle(args)?;
-            (wanted.shape, wanted.unit, by_circle) = (Some(shape), unit, true);
+            (search.shape, search.unit, by_circle) = (Some(shape), unit, true);
         } else if behind >= 3 && family.is_search() && !by_circle && args.take("BYBOX") {
             let (shape, unit) = rectangle(args)?;
-            (wanted.shape, wanted.unit, by_box) = (Some(shape), unit, true);
+            (search.shape, search.unit, by_box) = (Some(shape), unit, true);
         } else {
             return Err(CommandError::Syntax);
         }
@@ -229,8 +244,9 @@ fn check(
 ) -> Result<()> {
     let name = || String::from_utf8_lossy(args.word(0)).into_owned();
     let error = |text: String| Err(CommandError::text(text));
-    let with = wanted.with_distance || wanted.with_number || wanted.with_point;
-    if wanted.store.is_some() && with {
+    let Wanted { search, store } = wanted;
+    let with = search.with_distance || search.with_number || search.with_point;
+    if store.is_some() && with {
         let what = match family {
             Family::SearchStore => "GEOSEARCHSTORE",
             _ => "STORE option in GEORADIUS",
@@ -247,7 +263,7 @@ fn check(
         let choice = "exactly one of BYRADIUS and BYBOX can be specified for";
         return error(format!("ERR {choice} {}", name()));
     }
-    if wanted.any && wanted.count == 0 {
+    if search.any && search.count == 0 {
         return error("ERR the ANY argument requires COUNT argument".to_owned());
     }
     Ok(())
@@ -255,96 +271,168 @@ fn check(
 
 fn answer(
     ctx: &mut Ctx<'_, '_>,
+    args: &Args<'_>,
     family: Family,
     source: &Key<'_>,
     wanted: Wanted<'_>,
 ) -> Result<Outcome> {
-    if let Some(store) = &wanted.store {
+    let Wanted { search, store } = wanted;
+    if let Some(store) = &store {
         // Of several STORE words the last counts, and only the first is locked beforehand.
         let db = ctx.keys.db();
         ctx.keys.lock_also(db, store)?;
     }
-    let found = match ctx.keys.inspect(source).and_then(|entry| entry.get::<SortedSet>()) {
-        Some(set) => search(set, &wanted),
-        None => Vec::new(),
-    };
-    let Some(store) = &wanted.store else { return Ok(tell(&mut ctx.reply, &wanted, &found)) };
+    let set = ctx.keys.inspect(source).and_then(|entry| entry.get::<SortedSet>());
+    let found = set.map_or_else(|| Some(Vec::new()), |set| search.find_soon(ctx, set));
+    let limits = ctx.keys.env().settings.limits;
+    match (found, store) {
+        (Some(found), None) => Ok(search.tell(&mut ctx.reply, &found)),
+        (Some(found), Some(store)) => {
+            let kept = search.keep(&found, &limits)?;
+            Ok(put(ctx, family, &store, kept))
+        }
+        (None, None) => {
+            let view = ctx.keys.view(source);
+            Ok(ctx.answer_elsewhere(args, move |_, reply| {
+                Ok(search.tell(reply, &search.find_in(&view)))
+            }))
+        }
+        (None, Some(store)) => {
+            let make = move |views: &[View]| search.keep(&search.find_in(&views[0]), &limits);
+            match ctx.result_elsewhere::<Result<Kept>>(args, &[*source], make) {
+                Some(kept) => Ok(put(ctx, family, &store, kept?)),
+                None => Ok(Outcome::Elsewhere),
+            }
+        }
+    }
+}
+
+fn put(ctx: &mut Ctx<'_, '_>, family: Family, store: &Key<'_>, kept: Kept) -> Outcome {
     let event = match family {
         Family::SearchStore => "geosearchstore",
         _ => "georadiusstore",
     };
-    let (count, set) = (found.len(), kept(&wanted, &found, &ctx.keys.env().settings.limits)?);
+    let Kept { count, set } = kept;
     ctx.keys.put(store, set, event);
     // Redis counts each place as a change.
     ctx.keys.changed_all((count as u64).saturating_sub(1));
-    Ok(ctx.reply.count(count))
+    ctx.reply.count(count)
 }
 
-/// The places within the shape, sorted and counted as wanted.
-fn search<'a>(set: &'a SortedSet, wanted: &Wanted<'_>) -> Vec<Found<'a>> {
-    let (Some(centre), Some(shape)) = (wanted.centre, wanted.shape) else { return Vec::new() };
-    let enough = if wanted.any { wanted.count } else { usize::MAX };
-    let around = shape.around(centre);
-    let ranges = shape.cells(centre).into_iter().map(|cell| ScoreRange {
+impl Search {
+    /// The places within the shape, sorted and counted as wanted.
+    fn find<'a>(&self, set: &'a SortedSet) -> Vec<Found<'a>> {
+        self.find_among(set, usize::MAX).expect("a set has no more members than that")
+    }
+
+    /// The same in a view.
+    fn find_in<'a>(&self, view: &'a View) -> Vec<Found<'a>> {
+        match view {
+            Some(Value::SortedSet(set)) => self.find(set),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The same; `None` if it is to be done elsewhere.
+    fn find_soon<'a>(&self, ctx: &Ctx<'_, '_>, set: &'a SortedSet) -> Option<Vec<Found<'a>>> {
+        // So that sets that are not large cost no more than a comparison.
+        if !ctx.is_long(set.len()) || !ctx.is_long(self.looked_at(set)) {
+            return Some(self.find(set));
+        }
+        // Any will do: they are often found at once in a large area.
+        if self.any { self.find_among(set, LONG_STEPS_MIN) } else { None }
+    }
+
+    /// How many members are in the cells. O(log n).
+    fn looked_at(&self, set: &SortedSet) -> usize {
+        let (Some(centre), Some(shape)) = (self.centre, self.shape) else { return 0 };
+        ranges(shape, centre).map(|range| set.score_ranks(&range).len()).sum()
+    }
+
+    /// The places, unless more than `most` members would have to be looked at.
+    fn find_among<'a>(&self, set: &'a SortedSet, most: usize) -> Option<Vec<Found<'a>>> {
+        let (Some(centre), Some(shape)) = (self.centre, self.shape) else {
+            return Some(Vec::new());
+        };
+        let enough = if self.any { self.count } else { usize::MAX };
+        let around = shape.around(centre);
+        let (mut found, mut left, mut is_over) = (Vec::new(), most, true);
+        let pick = |score: f64| {
+            if left == 0 {
+                return Some(None);
+            }
+            left -= 1;
+            around.distance_of_number(number_of_score(score)).map(Some)
+        };
+        let _ = set.select(ranges(shape, centre), pick, |member, score, distance| {
+            let Some(distance) = distance else {
+                is_over = false;
+                return ControlFlow::Break(());
+            };
+            found.push(Found { member, score, distance });
+            if found.len() < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        if !is_over {
+            return None;
+        }
+        // The nearest so many are meant, unless any will do.
+        let order = match self.order {
+            Order::Unsorted if self.count > 0 && !self.any => Order::Near,
+            order => order,
+        };
+        match order {
+            Order::Unsorted => {}
+            Order::Near => found.sort_by(|a, b| a.distance.total_cmp(&b.distance)),
+            Order::Far => found.sort_by(|a, b| b.distance.total_cmp(&a.distance)),
+        }
+        if self.count > 0 {
+            found.truncate(self.count);
+        }
+        Some(found)
+    }
+
+    fn tell(&self, reply: &mut Reply<'_>, found: &[Found<'_>]) -> Outcome {
+        let parts = [self.with_distance, self.with_number, self.with_point];
+        let parts = parts.into_iter().filter(|part| *part).count();
+        reply.array(found.len());
+        for place in found {
+            if parts > 0 {
+                reply.array(parts + 1);
+            }
+            reply.item(place.member);
+            if self.with_distance {
+                reply_distance(reply, place.distance / self.unit.0);
+            }
+            if self.with_number {
+                reply.integer(place.score as i64);
+            }
+            if self.with_point {
+                reply_point(reply, place_of_score(place.score));
+            }
+        }
+        Outcome::Replied
+    }
+
+    fn keep(&self, found: &[Found<'_>], limits: &EncodingLimits) -> Result<Kept> {
+        let mut digits = itoa::Buffer::new();
+        let mut set = <SortedSet as Collection>::new(limits);
+        for place in found {
+            let score = match self.store_distance {
+                true => place.distance / self.unit.0,
+                false => place.score,
+            };
+            set.add(place.member.text(&mut digits), score, &AddRules::default(), limits)?;
+        }
+        Ok(Kept { count: found.len(), set })
+    }
+}
+
+/// The scores of the places in the cells around a centre.
+fn ranges(shape: Shape, centre: Point) -> impl Iterator<Item = ScoreRange> {
+    shape.cells(centre).into_iter().map(|cell| ScoreRange {
         min: cell.first() as f64,
         min_open: false,
         max: cell.end() as f64,
         max_open: true,
-    });
-    let within = |score: f64| around.distance_of_number(number_of_score(score));
-    let mut found = Vec::new();
-    let _ = set.select(ranges, within, |member, score, distance| {
-        found.push(Found { member, score, distance });
-        if found.len() < enough { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    });
-    // The nearest so many are meant, unless any will do.
-    let order = match wanted.order {
-        Order::Unsorted if wanted.count > 0 && !wanted.any => Order::Near,
-        order => order,
-    };
-    match order {
-        Order::Unsorted => {}
-        Order::Near => found.sort_by(|a, b| a.distance.total_cmp(&b.distance)),
-        Order::Far => found.sort_by(|a, b| b.distance.total_cmp(&a.distance)),
-    }
-    if wanted.count > 0 {
-        found.truncate(wanted.count);
-    }
-    found
-}
-
-fn tell(reply: &mut Reply<'_>, wanted: &Wanted<'_>, found: &[Found<'_>]) -> Outcome {
-    let parts = [wanted.with_distance, wanted.with_number, wanted.with_point];
-    let parts = parts.into_iter().filter(|part| *part).count();
-    reply.array(found.len());
-    for place in found {
-        if parts > 0 {
-            reply.array(parts + 1);
-        }
-        reply.item(place.member);
-        if wanted.with_distance {
-            reply_distance(reply, place.distance / wanted.unit.0);
-        }
-        if wanted.with_number {
-            reply.integer(place.score as i64);
-        }
-        if wanted.with_point {
-            reply_point(reply, place_of_score(place.score));
-        }
-    }
-    Outcome::Replied
-}
-
-/// What was found, as it is stored.
-fn kept(wanted: &Wanted<'_>, found: &[Found<'_>], limits: &EncodingLimits) -> Result<SortedSet> {
-    let mut digits = itoa::Buffer::new();
-    let mut set = <SortedSet as Collection>::new(limits);
-    for place in found {
-        let score = match wanted.store_distance {
-            true => place.distance / wanted.unit.0,
-            false => place.score,
-        };
-        set.add(place.member.text(&mut digits), score, &AddRules::default(), limits)?;
-    }
-    Ok(set)
+    })
 }

@@ -4,6 +4,7 @@ use crate::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
+use crate::long::LONG_STEPS_MIN;
 use crate::reply::{Outcome, Reply};
 use crate::types::list::{End, List};
 use std::ops::ControlFlow;
@@ -114,13 +115,38 @@ impl Search {
         Ok(search)
     }
 
-    /// Writes the indexes of what it finds; returns how many there were.
-    fn run(&self, reply: &mut Reply<'_>, list: &List, text: &[u8]) -> usize {
+    /// Answers with what it finds in a list, unless that asks for a look at more than `most`
+    /// elements: `None` then, and nothing is written.
+    fn answer(
+        &self,
+        reply: &mut Reply<'_>,
+        list: Option<&List>,
+        text: &[u8],
+        most: usize,
+    ) -> Option<Outcome> {
+        let mark = reply.buffer().mark();
+        let (found, is_over) = list.map_or((0, true), |list| self.run(reply, list, text, most));
+        if !is_over {
+            reply.buffer().truncate(mark);
+            return None;
+        }
+        Some(match self.count {
+            Some(_) => reply.before(mark, |reply| _ = reply.array(found)),
+            None if found == 0 => reply.null(),
+            None => Outcome::Replied,
+        })
+    }
+
+    /// Writes the indexes of what it finds among `most` elements; returns how many there were, and
+    /// whether that is all.
+    fn run(&self, reply: &mut Reply<'_>, list: &List, text: &[u8], most: usize) -> (usize, bool) {
         let wanted = match self.count {
             None => 1,
             Some(0) => usize::MAX,
             Some(count) => count,
         };
+        let all = self.steps(list);
+        let most = most.min(all);
         let first = if self.end == End::Front { 0 } else { list.len() - 1 };
         let (mut passed, mut matches, mut found) = (0, 0, 0);
         list.walk(first, self.end, |index, item| {
@@ -132,13 +158,18 @@ impl Search {
                 }
             }
             passed += 1;
-            if found < wanted && passed < self.len_max {
+            if found < wanted && passed < most {
                 ControlFlow::Continue(())
             } else {
                 ControlFlow::Break(())
             }
         });
-        found
+        (found, found == wanted || passed == all)
+    }
+
+    /// How many elements it looks at if it does not find enough before.
+    fn steps(&self, list: &List) -> usize {
+        list.len().min(self.len_max)
     }
 }
 
@@ -152,13 +183,17 @@ fn lpos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (key, text) = (args.key()?, args.bytes()?);
     let search = Search::read(args)?;
     let list = ctx.keys.open::<List>(&key)?;
-    let mark = ctx.reply.buffer().mark();
-    let found = list.map_or(0, |list| search.run(&mut ctx.reply, list, text));
-    Ok(match search.count {
-        Some(_) => ctx.reply.before(mark, |reply| _ = reply.array(found)),
-        None if found == 0 => ctx.reply.null(),
-        None => Outcome::Replied,
-    })
+    let steps = list.map_or(0, |list| search.steps(list));
+    // Of a long list, too, the first elements are looked at: often they are all that it takes.
+    let at_once = if ctx.is_long(steps) { LONG_STEPS_MIN } else { usize::MAX };
+    if let Some(outcome) = search.answer(&mut ctx.reply, list, text, at_once) {
+        return Ok(outcome);
+    }
+    let (view, text) = (list.cloned(), text.to_vec());
+    Ok(ctx.answer_elsewhere(args, move |_, reply| {
+        let outcome = search.answer(reply, view.as_ref(), &text, usize::MAX);
+        Ok(outcome.expect("a list has no more elements than that"))
+    }))
 }
 
 const LLEN: Command = Command {

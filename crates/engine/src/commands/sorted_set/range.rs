@@ -5,9 +5,10 @@ use crate::args::Args;
 use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
+use crate::long::View;
 use crate::reply::Outcome;
-use crate::types::SortedSet;
 use crate::types::sorted_set::{LexRange, ScoreRange};
+use crate::types::{Collection, EncodingLimits, SortedSet, Value};
 use std::ops::Range;
 
 /// What the bounds of a range are.
@@ -66,10 +67,29 @@ fn zrangestore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let wanted = Wanted::parse(args, &Form { stores: true, ..ZRANGE_FORM })?;
     let limits = ctx.keys.env().settings.limits;
     let set = ctx.keys.open::<SortedSet>(&source)?;
-    let members: Vec<_> = set.map_or(Vec::new(), |set| set.iter(wanted.ranks(set)).collect());
-    let (len, result) = (members.len(), SortedSet::of_sorted(&members, &limits));
+    let ranks = set.map_or(0..0, |set| wanted.ranks(set));
+    let result = if ctx.is_long(ranks.len()) {
+        // The ranks are those of the very set that the view is taken of.
+        let make = move |views: &[View]| match &views[0] {
+            Some(Value::SortedSet(set)) => members(set, ranks, &limits),
+            _ => unreachable!("it was a sorted set when its ranks were found"),
+        };
+        match ctx.result_elsewhere(args, &[source], make) {
+            Some(result) => result,
+            None => return Ok(Outcome::Elsewhere),
+        }
+    } else {
+        set.map_or_else(|| Collection::new(&limits), |set| members(set, ranks, &limits))
+    };
+    let len = result.len();
     ctx.keys.put(&target, result, "zrangestore");
     Ok(ctx.reply.count(len))
+}
+
+/// A set of the members of these ranks.
+fn members(set: &SortedSet, ranks: Range<usize>, limits: &EncodingLimits) -> SortedSet {
+    let members: Vec<_> = set.iter(ranks).collect();
+    SortedSet::of_sorted(&members, limits)
 }
 
 /// The bounds of a range.
