@@ -21,11 +21,10 @@ mod patience;
 mod tell;
 mod walk;
 
-pub(crate) use gone::discard_value;
 pub(super) use gone::{
-    after_eviction, after_expiry, copy_entry, detach, discard, free_value, note_gone, notify,
-    seal_slot,
+    after_eviction, after_expiry, copy_entry, detach, free_value, note_gone, notify, seal_slot,
 };
+pub(crate) use gone::{discard, discard_value};
 pub(crate) use locks::Locks;
 use locks::distinct;
 pub use patience::{giving_way, while_waiting};

@@ -35,9 +35,10 @@ mod watching;
 pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
 pub(crate) use evict::Touches;
-pub(crate) use keys::discard_value;
 pub use keys::{Keys, Overwrite, giving_way, while_waiting};
-pub(crate) use keys::{Locks, have_patience, lock_patiently, must_give_way};
+pub(crate) use keys::{
+    Locks, discard, discard_value, have_patience, lock_patiently, must_give_way,
+};
 pub(crate) use observed::Observer;
 use tally::{Count, DatabaseTally};
 pub use tally::{Tally, Totals};

@@ -3,6 +3,7 @@
 use super::*;
 use crate::effect::{Armed, EventClass};
 use crate::testing::Db;
+use brisk_persist::rdb;
 
 /// Members of the sets, enough for every command to be long.
 const MANY: usize = LONG_STEPS_MIN + 100;
@@ -63,6 +64,13 @@ fn to_the_end(db: &mut Db, line: &str) -> String {
     }
 }
 
+/// Puts the payload of key `k` in the place of `$k`.
+fn with_payload(db: &mut Db, line: &str) -> String {
+    let Some((before, rest)) = line.split_once('$') else { return line.to_owned() };
+    let (key, after) = rest.split_once(' ').unwrap_or((rest, ""));
+    format!("{before}{} {after}", db.run(&format!("DUMP {key}")))
+}
+
 #[test]
 fn what_is_answered_elsewhere_is_what_would_be_at_once() {
     let mut db = large();
@@ -116,6 +124,7 @@ fn what_is_answered_elsewhere_is_what_would_be_at_once() {
 
 #[test]
 fn what_is_stored_elsewhere_is_what_would_be_at_once() {
+    let mut dumped = large();
     for line in [
         "SINTERSTORE d a b",
         "SUNIONSTORE d a b",
@@ -142,8 +151,15 @@ fn what_is_stored_elsewhere_is_what_would_be_at_once() {
         // The destination that counts is not among the keys that are locked beforehand.
         "GEORADIUS g 4 48 300 km STORE c STORE d",
         "GEORADIUSBYMEMBER g p7 300 km STOREDIST a",
+        "RESTORE d 0 $a",
+        "RESTORE a 0 $za REPLACE",
+        "RESTORE d 5000 $g",
+        "RESTORE d 5000 $g ABSTTL IDLETIME 7",
+        "RESTORE a 500 $g ABSTTL REPLACE",
+        "RESTORE-ASKING d 0 $za",
     ] {
         let (mut here, mut elsewhere) = (large(), large());
+        let line = &with_payload(&mut dumped, line);
         let want = told(&mut here, |db| db.run(line));
         assert!(told(&mut elsewhere, |db| to_the_end(db, line)) == want, "{line}");
         for key in ["a", "d", "g", "za"] {
@@ -312,5 +328,76 @@ fn a_range_is_stored_with_what_came_meanwhile() {
     db.check("ZREMRANGEBYRANK za 1 -1", &format!("(integer) {MANY}"));
     // What is left is not long.
     assert_eq!(db.finish(long).ok().as_deref(), Some("(integer) 1"));
+    db.invariants();
+}
+
+#[test]
+fn what_a_restore_is_refused_for_is_looked_at_before_and_after_the_payload() {
+    let mut db = large();
+    let broken = db.run("DUMP a").replacen("m77", "m78", 1);
+    let busy = "(error) BUSYKEY Target key name already exists.";
+    for (line, want) in [
+        (format!("RESTORE a 0 {broken}"), busy),
+        (format!("RESTORE d x {broken}"), "(error) ERR value is not an integer or out of range"),
+        (format!("RESTORE d -1 {broken}"), "(error) ERR Invalid TTL value, must be >= 0"),
+        (format!("RESTORE d 0 {broken} MORE"), "(error) ERR syntax error"),
+    ] {
+        assert_eq!(db.begin(&line).ok().as_deref(), Some(want));
+    }
+    let line = with_payload(&mut db, "RESTORE d 0 $a");
+    let Err(long) = db.begin(&line) else { panic!("it is long") };
+    db.check("SET d 1", "OK");
+    assert_eq!(db.finish(long).ok().as_deref(), Some(busy));
+    db.check("GET d", "\"1\"");
+    let Err(long) = db.begin(&format!("{line} REPLACE")) else { panic!("it is long") };
+    db.check(
+        "RPUSH d 1",
+        "(error) WRONGTYPE Operation against a key holding the wrong kind of value",
+    );
+    assert_eq!(db.finish(long).ok().as_deref(), Some("OK"));
+    db.check("SCARD d", &format!("(integer) {MANY}"));
+    db.invariants();
+}
+
+#[test]
+fn a_payload_that_is_bad_changes_nothing() {
+    let mut db = large();
+    let broken = db.run("DUMP a").replacen("m77", "m78", 1);
+    let quoted = |bytes: &[u8]| {
+        let digits: String = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
+        format!("\"{digits}\"")
+    };
+    let mut garbage = vec![rdb::kind::SET; LONG_STEPS_MIN * 6];
+    rdb::dump::finish(&mut garbage, 10);
+    for (payload, want) in [
+        (broken, "(error) ERR DUMP payload version or checksum are wrong"),
+        (quoted(&garbage), "(error) ERR Bad data format"),
+    ] {
+        for key in ["small", "d"] {
+            let line = format!("RESTORE {key} 0 {payload} REPLACE");
+            let told = told(&mut db, |db| to_the_end(db, &line));
+            assert_eq!(told, (want.to_owned(), Vec::new()));
+            assert_eq!(db.run(&line), want);
+        }
+        db.check("GET small", "\"abc\"");
+        db.check("EXISTS d", "(integer) 0");
+    }
+    db.invariants();
+}
+
+#[test]
+fn a_restore_happens_when_its_value_is_there() {
+    let mut db = large();
+    let line = with_payload(&mut db, "RESTORE d 700 $a");
+    let Err(long) = db.begin(&line) else { panic!("it is long") };
+    db.at(2000);
+    assert_eq!(db.finish(long).ok().as_deref(), Some("OK"));
+    db.check("PEXPIRETIME d", "(integer) 2700");
+    let line = with_payload(&mut db, "RESTORE d 2200 $a ABSTTL REPLACE");
+    let Err(long) = db.begin(&line) else { panic!("it is long") };
+    db.at(2500);
+    // What was to expire at 2200 is gone, and so is what it was to replace.
+    assert_eq!(db.finish(long).ok().as_deref(), Some("OK"));
+    db.check("EXISTS d", "(integer) 0");
     db.invariants();
 }

@@ -109,7 +109,7 @@ pub(in crate::keyspace) fn notify(
 }
 
 /// Frees an entry: at once if that is quick, elsewhere if its value is large.
-pub(in crate::keyspace) fn discard(env: &Env, mut entry: Entry) {
+pub(crate) fn discard(env: &Env, mut entry: Entry) {
     if entry.object_mut().is_some_and(|value| !value.is_light()) {
         env.garbage.borrow_mut().push(Garbage::Entry(entry));
     }
