@@ -2,6 +2,7 @@
 //! moment. (issue point 6)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
+use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, assert_reply, each_config, wait_until};
 use brisk_tests::with_workers;
@@ -9,6 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Enough for every command to be long.
 const MANY: usize = 50_000;
+
+/// Enough for searches among them to be long.
+const PLACES: usize = 12_000;
 
 /// Adds members `m<from>` and so on to a set.
 fn add(conn: &mut Conn, key: &str, from: usize, count: usize) {
@@ -66,6 +70,43 @@ fn every_member_of_a_long_answer_arrives_once() {
         let sorted = conn.cmd("SORT a ALPHA DESC LIMIT 0 2");
         assert_eq!(sorted.to_string(), "1) \"m9999\"\n2) \"m9998\"");
         assert_eq!(conn.cmd("KEYS *").elements().len(), 2);
+    });
+}
+
+#[test]
+fn what_is_made_elsewhere_is_what_a_transaction_makes_at_once() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let place = |i: usize| format!("{}.{:05} {}.5 p{i}", i % 4, i * 7919 % PLACES, i % 40);
+        for batch in (0..PLACES).map(place).collect::<Vec<_>>().chunks(1000) {
+            conn.cmd(&format!("GEOADD g {}", batch.join(" ")));
+            conn.cmd(&format!("RPUSH l {}", batch.join(" ")));
+        }
+        let Reply::Bulk(payload) = conn.cmd("DUMP g") else { panic!("no payload") };
+        let mut broken = payload.clone();
+        broken[PLACES] ^= 1;
+        let plain = |line: &str| line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        let commands: [Vec<Vec<u8>>; 8] = [
+            plain("ZRANGESTORE d g 5 -5 REV"),
+            plain("GEOSEARCHSTORE d g FROMMEMBER p77 BYRADIUS 3000 km"),
+            plain("GEOSEARCH g FROMLONLAT 2 20 BYBOX 500 3000 km ASC WITHDIST"),
+            plain("GEORADIUS g 2 20 3000 km STOREDIST d"),
+            plain("LPOS l p77 RANK -1 COUNT 2"),
+            plain("LPOS l nothing"),
+            [plain("RESTORE d 0"), vec![payload, b"REPLACE".to_vec()]].concat(),
+            [plain("RESTORE d 0"), vec![broken, b"REPLACE".to_vec()]].concat(),
+        ];
+        for words in &commands {
+            let line = String::from_utf8_lossy(&words[0]);
+            let got = (conn.call(words), conn.cmd("DUMP d"));
+            conn.cmd("MULTI");
+            conn.call(words);
+            let at_once = conn.cmd("EXEC");
+            assert!(*at_once.elements()[0] == got.0, "{line}: another reply");
+            assert!(conn.cmd("DUMP d") == got.1, "{line}: another value");
+        }
+        assert_reply!(conn, "ZCARD d", format!("(integer) {PLACES}"));
+        conn.assert_in_step();
     });
 }
 
