@@ -25,6 +25,7 @@ use std::sync::{Arc, Barrier};
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    crate::memory::spare_huge_pages();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let launch = match args::parse(&arguments) {
         Invocation::Run(launch) => launch,

@@ -5,6 +5,7 @@
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
 use crate::clients::flag;
+use crate::memory;
 use crate::session::Stall;
 use crate::stats::WorkerStats;
 use crate::tls::HANDSHAKE_MS_MAX;
@@ -119,6 +120,7 @@ impl Cron {
             worker.core.forget_flushed();
             if self.samples_server {
                 self.sample(worker, now);
+                memory::take_huge_pages_if_worth();
                 self.keep_replicas(worker, now);
             }
         }

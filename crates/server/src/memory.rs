@@ -5,8 +5,9 @@ use crate::worker::Core;
 use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Keys, SLOTS, Slot};
 use brisk_structures::{alloc, reclaim};
+use rustix::thread;
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The allocator this program was built with: `mem_allocator` in INFO.
 pub const ALLOCATOR: &str = if cfg!(feature = "jemalloc") {
@@ -39,6 +40,31 @@ pub fn resident() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/self/statm") else { return 0 };
     let pages = text.split(' ').nth(1).and_then(|field| field.parse::<u64>().ok());
     pages.unwrap_or(0) * brisk_reactor::page_bytes()
+}
+
+/// So many bytes are allocated before huge pages are worth it.
+const HUGE_PAGES_FROM_BYTES: u64 = 24 << 20;
+
+/// This process does without huge pages for now.
+static HUGE_PAGES_SPARED: AtomicBool = AtomicBool::new(false);
+
+/// Does without huge pages although the allocator asks for them, until there is much to keep: a
+/// huge page takes 2 MiB whatever part of it is used, and a server with little to keep would take
+/// several times what it needs. If whoever started the process forbade them, it stays like that.
+pub fn spare_huge_pages() {
+    let allowed = matches!(thread::transparent_huge_pages_are_disabled(), Ok(false));
+    let spared = allowed && thread::disable_transparent_huge_pages(true).is_ok();
+    HUGE_PAGES_SPARED.store(spared, Ordering::Relaxed);
+}
+
+/// Takes huge pages from now on if there is much to keep: with them the processor finds addresses
+/// faster (see `brisk_structures::alloc`). What is there already becomes huge by and by.
+pub fn take_huge_pages_if_worth() {
+    if HUGE_PAGES_SPARED.load(Ordering::Relaxed) && used() >= HUGE_PAGES_FROM_BYTES {
+        HUGE_PAGES_SPARED.store(false, Ordering::Relaxed);
+        // Without them all works as well.
+        let _ = thread::disable_transparent_huge_pages(false);
+    }
 }
 
 /// Bytes of memory the machine has; 0 if the kernel does not tell.

@@ -92,7 +92,7 @@ pub fn allocated() -> u64 {
 /// What jemalloc is told at start: ask for huge pages. A look-up is three cache misses, each with a
 /// translation; with small pages the translations miss too. (GET at pipeline 100, 1 M keys: 15 %
 /// less CPU.) Forking servers turn huge pages off because each page touched after a fork is copied
-/// whole; this one does not fork.
+/// whole; this one does not fork. Its own data the allocator puts there once it has enough of it.
 ///
 /// And to purge in a thread of its own: without, pages go back only when the arena that has them is
 /// used again, so that after FLUSHALL an idle server keeps them all.
@@ -103,8 +103,8 @@ pub fn allocated() -> u64 {
 // SAFETY: the one definition of the name jemalloc declares weak, with its type: a pointer to a
 // string that lives for ever.
 #[unsafe(export_name = "_rjem_malloc_conf")]
-pub static JEMALLOC_SETTINGS: &[u8; 79] =
-    b"thp:always,metadata_thp:always,background_thread:true,max_background_threads:1\0";
+pub static JEMALLOC_SETTINGS: &[u8; 77] =
+    b"thp:always,metadata_thp:auto,background_thread:true,max_background_threads:1\0";
 
 /// Has the allocator give the pages it keeps for later back to the system, those of all threads.
 /// False if it cannot be asked: only jemalloc can. Takes as long as the system needs for the pages.

@@ -6,13 +6,14 @@ use crate::ctx::{Command, Ctx};
 use crate::env::Env;
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Key, discard, evict};
+use crate::long::BYTES_PER_STEP;
 use crate::number::{Digits, parse_i64};
 use crate::reply::{Outcome, Reply};
 use crate::types::EncodingLimits;
 use crate::types::dump::{Dumpable, entry_of};
 use crate::types::string::SHARED_MIN;
 use brisk_persist::LoadError;
-use brisk_persist::rdb;
+use brisk_persist::rdb::{self, kind};
 use std::sync::Arc;
 
 fn dump(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -46,7 +47,7 @@ fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     if ttl < 0 {
         return Err(CommandError::text("ERR Invalid TTL value, must be >= 0"));
     }
-    let made = if ctx.is_long(bytes.len() / PAYLOAD_BYTES_PER_STEP) {
+    let made = if ctx.is_long(steps(bytes)) {
         match made_elsewhere(ctx, args, &key, bytes) {
             Some(made) => made,
             None => return Ok(Outcome::Elsewhere),
@@ -114,9 +115,17 @@ fn made_elsewhere(
     ctx.result_elsewhere(args, &[], move |_| entry_of_payload(&key, &payload, &limits))
 }
 
-/// Bytes of a payload that count as one step: to read them and to make elements of them takes about
-/// 20 ns each.
-const PAYLOAD_BYTES_PER_STEP: usize = 5;
+/// How long it takes to make an entry of a payload.
+fn steps(payload: &[u8]) -> usize {
+    /// To read them and to make elements of them takes about 20 ns each.
+    const ELEMENTS_BYTES_PER_STEP: usize = 5;
+    /// Of the first byte of a length: it is none, but says how a string is packed.
+    const PACKED: u8 = 0b11 << 6;
+    match payload {
+        [kind::STRING, head, ..] if head & PACKED != PACKED => payload.len() / BYTES_PER_STEP,
+        _ => payload.len() / ELEMENTS_BYTES_PER_STEP,
+    }
+}
 
 const BAD_DATA: &str = "ERR Bad data format";
 

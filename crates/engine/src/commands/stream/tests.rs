@@ -1,5 +1,6 @@
 //! Streams against answers, effects and events recorded from a real server. Where 7.2 differs from
-//! what was recorded (consumers exist from their first try on), the transcript says what 7.2 says.
+//! what was recorded (consumers exist from their first try on, an error names the command), the
+//! transcript says what 7.2 says.
 
 use crate::testing::Db;
 
