@@ -204,3 +204,23 @@ fn an_idle_server_gives_the_memory_of_what_it_lost_back() {
     let given_back = || server.rss() < full / 4 * 3;
     assert!(holds_within(Duration::from_secs(60), given_back), "{full} and {}", server.rss());
 }
+
+#[test]
+fn huge_pages_are_for_those_who_have_much_to_keep() {
+    let settings = "/sys/kernel/mm/transparent_hugepage/enabled";
+    let there_are = std::fs::read_to_string(settings).is_ok_and(|text| !text.contains("[never]"));
+    if subject_is_redis() || !there_are {
+        return;
+    }
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    for key in 0..10 {
+        conn.call(&["SET", &format!("key:{key}"), &"x".repeat(1 << 20)]);
+    }
+    // What was there before the program could say anything.
+    assert!(server.huge_page_bytes() <= 4 << 20, "{}", server.huge_page_bytes());
+    for key in 0..100 {
+        conn.call(&["SET", &format!("key:{key}"), &"x".repeat(1 << 20)]);
+    }
+    wait_until("much of it lies in huge pages", || server.huge_page_bytes() > 20 << 20);
+}

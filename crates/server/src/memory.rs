@@ -58,12 +58,19 @@ pub fn spare_huge_pages() {
 }
 
 /// Takes huge pages from now on if there is much to keep: with them the processor finds addresses
-/// faster (see `brisk_structures::alloc`). What is there already becomes huge by and by.
+/// faster (see `brisk_structures::alloc`).
 pub fn take_huge_pages_if_worth() {
     if HUGE_PAGES_SPARED.load(Ordering::Relaxed) && used() >= HUGE_PAGES_FROM_BYTES {
         HUGE_PAGES_SPARED.store(false, Ordering::Relaxed);
         // Without them all works as well.
-        let _ = thread::disable_transparent_huge_pages(false);
+        if thread::disable_transparent_huge_pages(false).is_ok() {
+            let _ = std::thread::Builder::new().name("brisk-pages".to_owned()).spawn(|| {
+                crate::long::yield_to_workers();
+                if let Ok(mappings) = std::fs::read_to_string("/proc/self/smaps") {
+                    alloc::make_huge_pages(&mappings);
+                }
+            });
+        }
     }
 }
 

@@ -106,6 +106,38 @@ pub fn allocated() -> u64 {
 pub static JEMALLOC_SETTINGS: &[u8; 77] =
     b"thp:always,metadata_thp:auto,background_thread:true,max_background_threads:1\0";
 
+/// Has the kernel make huge pages at once of all memory that the allocator wants in such, as far as
+/// it can (Linux 6.1 and later); else it does so by and by. `mappings` is what `/proc/self/smaps` tells.
+/// Takes about a millisecond per huge page, in which accesses to that one wait.
+#[cfg(all(target_os = "linux", not(miri)))]
+pub fn make_huge_pages(mappings: &str) {
+    for range in wanted_huge(mappings) {
+        let (start, length) = (std::ptr::without_provenance_mut(range.start), range.len());
+        // SAFETY: this advice changes where pages lie and nothing that can be read or written,
+        // whatever is mapped there by now; failure is harmless.
+        unsafe { libc::madvise(start, length, libc::MADV_COLLAPSE) };
+    }
+}
+
+#[cfg(not(all(target_os = "linux", not(miri))))]
+pub fn make_huge_pages(_mappings: &str) {}
+
+/// The addresses that huge pages were asked for, in a text of this form: a
+/// line with the addresses, lines with figures, and one with flags, of which `hg` says so.
+#[cfg_attr(miri, allow(dead_code, reason = "there are no mappings to ask for"))]
+fn wanted_huge(mappings: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
+    let mut last = None;
+    mappings.lines().filter_map(move |line| {
+        if let Some(flags) = line.strip_prefix("VmFlags:") {
+            return last.take().filter(|_| flags.split(' ').any(|flag| flag == "hg"));
+        }
+        let (start, end) = line.split(' ').next()?.split_once('-')?;
+        let address = |text| usize::from_str_radix(text, 16).ok();
+        last = Some(address(start)?..address(end)?);
+        None
+    })
+}
+
 /// Has the allocator give the pages it keeps for later back to the system, those of all threads.
 /// False if it cannot be asked: only jemalloc can. Takes as long as the system needs for the pages.
 #[cfg(feature = "jemalloc")]
@@ -179,11 +211,25 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counting, THREADS_MAX, allocated, thread_allocations};
+    use super::{Counting, THREADS_MAX, allocated, thread_allocations, wanted_huge};
     use std::alloc::System;
 
     #[global_allocator]
     static ALLOCATOR: Counting<System> = Counting(System);
+
+    #[test]
+    fn huge_pages_are_made_where_they_were_asked_for() {
+        let mappings = "7f00-7f80 rw-p 00000000 00:00 0 \nSize: 512 kB\nAnonHugePages: 0 kB\n\
+                        VmFlags: rd wr mr mw me ac sd hg \n\
+                        9000-a000 r-xp 00001000 fe:00 7 /usr/lib/some-library.so-hg\n\
+                        VmFlags: rd ex mr mw me \nodd line\nVmFlags: hg\n\
+                        b000-c000 rw-p 0 0:0 0\nVmFlags: hg rd\n";
+        assert_eq!(wanted_huge(mappings).collect::<Vec<_>>(), [0x7f00..0x7f80, 0xb000..0xc000]);
+        // Of this process: nothing that it has is lost.
+        let bytes = vec![7u8; 4 << 20];
+        super::make_huge_pages(&std::fs::read_to_string("/proc/self/smaps").unwrap());
+        assert!(bytes.iter().all(|byte| *byte == 7));
+    }
 
     #[test]
     fn allocations_of_this_thread_are_counted() {

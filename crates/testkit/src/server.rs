@@ -317,6 +317,14 @@ impl Server {
         pages * 4096
     }
 
+    /// Bytes of its memory that lie in huge pages.
+    pub fn huge_page_bytes(&self) -> u64 {
+        let rollup = self.proc_file("smaps_rollup");
+        let line = rollup.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kib.unwrap_or(0) << 10
+    }
+
     /// CPU time used so far, user and system, all threads, in clock ticks of 10 ms.
     pub fn cpu_ticks(&self) -> u64 {
         cpu_ticks(self.pid())
