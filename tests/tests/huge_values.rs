@@ -206,6 +206,21 @@ fn an_idle_server_gives_the_memory_of_what_it_lost_back() {
 }
 
 #[test]
+fn the_thread_that_gives_memory_back_can_be_switched_off() {
+    if subject_is_redis() {
+        return; // its threads have other names
+    }
+    let server = Launch::subject().set("jemalloc-bg-thread", "no").start();
+    let threads = || server.thread_names().iter().filter(|name| *name == "jemalloc_bg_thd").count();
+    assert_eq!(threads(), 0);
+    let mut conn = server.connect();
+    assert_reply!(conn, "CONFIG SET jemalloc-bg-thread yes", "OK");
+    wait_until("it runs", || threads() == 1);
+    assert_reply!(conn, "CONFIG SET jemalloc-bg-thread no", "OK");
+    wait_until("it has ended", || threads() == 0);
+}
+
+#[test]
 fn huge_pages_are_for_those_who_have_much_to_keep() {
     let settings = "/sys/kernel/mm/transparent_hugepage/enabled";
     let there_are = std::fs::read_to_string(settings).is_ok_and(|text| !text.contains("[never]"));

@@ -15,6 +15,7 @@ use crate::worker::{Core, Worker, unix_ms};
 use brisk_engine::Keyspace;
 use brisk_engine::keyspace::KeyHasher;
 use brisk_reactor::{BackendChoice, Reactor};
+use brisk_structures::alloc;
 use brisk_structures::reclaim::Participant;
 use std::ffi::OsString;
 use std::io::Write;
@@ -113,6 +114,7 @@ fn run(mut store: Store) -> Result<u8, String> {
     }
     store.adopt(|config| config.clients.maxclients = files.maxclients);
     let config = store.current();
+    alloc::purge_in_background(config.process.jemalloc_bg_thread);
     let workers = config.process.threads.count();
     let log = Arc::new(log);
     tell_panics(&log);

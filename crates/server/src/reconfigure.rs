@@ -14,6 +14,7 @@ use crate::mailbox::Message;
 use crate::shared::Shared;
 use crate::tls::TlsSettings;
 use crate::worker::Purpose;
+use brisk_structures::alloc;
 use std::sync::Arc;
 
 /// What was made ready for the new settings.
@@ -93,6 +94,9 @@ pub fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     if new.security.requirepass != old.security.requirepass {
         let password = new.security.requirepass.as_bytes();
         shared.accounts.set_default_password(password, &shared.clients);
+    }
+    if new.process.jemalloc_bg_thread != old.process.jemalloc_bg_thread {
+        alloc::purge_in_background(new.process.jemalloc_bg_thread);
     }
     let mailboxes = || shared.mailboxes.iter();
     if let Some(settings) = prepared.tls {

@@ -151,6 +151,27 @@ pub fn purge() -> bool {
     result == 0
 }
 
+/// Whether the allocator gives memory back in a thread of its own (see [`JEMALLOC_SETTINGS`]). False
+/// if it cannot be told: only jemalloc can.
+#[cfg(feature = "jemalloc")]
+pub fn purge_in_background(on: bool) -> bool {
+    let mut on = on;
+    let none = std::ptr::null_mut();
+    let value = std::ptr::from_mut(&mut on).cast();
+    // SAFETY: the name ends with a zero byte; the control takes one `bool`, which is what `value`
+    // points to, and reads it before it returns. Nothing is asked for.
+    let result = unsafe {
+        let name = c"background_thread".as_ptr();
+        tikv_jemalloc_sys::mallctl(name, none, none.cast(), value, size_of::<bool>())
+    };
+    result == 0
+}
+
+#[cfg(not(feature = "jemalloc"))]
+pub fn purge_in_background(_on: bool) -> bool {
+    false
+}
+
 #[cfg(not(feature = "jemalloc"))]
 pub fn purge() -> bool {
     false

@@ -317,6 +317,14 @@ impl Server {
         pages * 4096
     }
 
+    /// The names of its threads.
+    pub fn thread_names(&self) -> Vec<String> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).into_iter().flatten();
+        let names =
+            tasks.flatten().filter_map(|task| fs::read_to_string(task.path().join("comm")).ok());
+        names.map(|name| name.trim_end().to_owned()).collect()
+    }
+
     /// Bytes of its memory that lie in huge pages.
     pub fn huge_page_bytes(&self) -> u64 {
         let rollup = self.proc_file("smaps_rollup");

@@ -69,7 +69,8 @@ pub struct Process {
     pub oom_score_adj: OomScoreAdjust,
     /// `oom-score-adj-values`: scores of a primary, a replica and a background child.
     pub oom_score_adj_values: [i64; 3],
-    /// `disable-thp`: do without transparent huge pages.
+    /// `disable-thp`: do without transparent huge pages. They cost those who fork; this server does
+    /// not, and has a rule of its own for them (`memory.rs`).
     pub disable_thp: bool,
     /// `jemalloc-bg-thread`: let the allocator purge in a thread of its own.
     pub jemalloc_bg_thread: bool,
@@ -140,8 +141,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s)),
     Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj)).planned(),
     Directive::new("oom-score-adj-values", "0 200 800", Kind::Many(special::OOM_SCORES)).planned(),
-    Directive::switch("disable-thp", "yes", field!(process.disable_thp)).immutable().planned(),
-    Directive::switch("jemalloc-bg-thread", "yes", field!(process.jemalloc_bg_thread)).planned(),
+    Directive::switch("disable-thp", "yes", field!(process.disable_thp)).immutable().ignored(),
+    Directive::switch("jemalloc-bg-thread", "yes", field!(process.jemalloc_bg_thread)),
     Directive::text("server-cpulist", "", field!(process.server_cpulist))
         .alias("server_cpulist")
         .immutable()
