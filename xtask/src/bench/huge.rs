@@ -249,12 +249,28 @@ const LONG: &[&[&str]] = &[
     &["ZINTER", "2", "zset:a", "zset:b"],
     &["SORT", "set:a", "ALPHA", "STORE", "result"],
     &["SORT", "set:a", "ALPHA"],
+    &["SORT", "zset:a", "BY", "weight:*", "STORE", "result"],
+    &["SORT", "zset:a", "BY", "weight:*", "LIMIT", "0", "10", "GET", "weight:*"],
+    &["ZRANGESTORE", "result", "zset:a", "0", "-1"],
+    &["GEOSEARCHSTORE", "result", "zset:a", "FROMLONLAT", "0", "0", "BYRADIUS", "30000", "km"],
     &["DUMP", "set:a"],
     &["COPY", "set:a", "result", "REPLACE"],
     &["BITOP", "NOT", "result", "bits"],
     &["BITCOUNT", "bits"],
     &["KEYS", "*"],
 ];
+
+/// Gives each element a key of its own with a weight.
+fn weigh(server: &Server, count: u64) -> Result<()> {
+    for start in (0..count).step_by(ELEMENTS_PER_COMMAND as usize) {
+        let end = (start + ELEMENTS_PER_COMMAND).min(count);
+        let pair = |i: u64| [format!("weight:{}", member(i)), (i * 31 % 1_000_003).to_string()];
+        let words: Vec<String> = (start..end).flat_map(pair).collect();
+        let words = std::iter::once("MSET").chain(words.iter().map(String::as_str));
+        ask(server, &words.collect::<Vec<_>>())?;
+    }
+    Ok(())
+}
 
 /// What others wait while these run, and how long they take.
 fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
@@ -267,7 +283,7 @@ fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             build(server, kind, &format!("{name}:b"), count / 2..count / 2 + count)?;
         }
         ask(server, &["SETBIT", "bits", &(count * 512).to_string(), "1"])?;
-        super::load::fill(server, 0, count, 8)?;
+        weigh(server, count)?;
     }
     let quiet = watch(&sides.ours[0].1, || pass(CALM * 20))?.0;
     report.ours("longest GET in two quiet seconds", "ms", percentile_ms(&quiet, 100), Limit::None);
