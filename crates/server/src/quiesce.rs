@@ -50,6 +50,8 @@ pub struct Quiesce {
 struct Gate {
     /// Somebody has, or tries to between two commands.
     taken: bool,
+    /// The worker that has.
+    holder: Option<usize>,
     /// How many do so amid a unit, or wait for it.
     amid: usize,
     /// How many of those do so briefly.
@@ -126,6 +128,10 @@ impl Quiesce {
 
     #[cold]
     fn stand_still(&self, worker: usize) {
+        // Who has stillness may wait for a slot that a thread holds which is no worker.
+        if lock(&self.gate).holder == Some(worker) {
+            return;
+        }
         loop {
             self.workers[worker].0.store(IDLE, Ordering::Release);
             let mut gate = lock(&self.gate);
@@ -196,6 +202,7 @@ impl Quiesce {
                 gate = self.wait(gate);
             }
             if !is_refused(&gate) && gate.amid == 0 {
+                gate.holder = Some(worker);
                 return Some(Stillness { quiesce: self, worker, kind: Kind::Between });
             }
             self.give_back(&mut gate);
@@ -232,7 +239,7 @@ impl Quiesce {
                 id == worker || state == IDLE || (kind == Kind::Brief && state == AMID)
             };
             if !gate.taken && self.all(stand) {
-                gate.taken = true;
+                (gate.taken, gate.holder) = (true, Some(worker));
                 state.store(RUNNING, Ordering::Release);
                 return Stillness { quiesce: self, worker, kind };
             }
@@ -282,7 +289,7 @@ impl Quiesce {
 
     /// Lets the next have stillness, or everybody go on.
     fn give_back(&self, gate: &mut Gate) {
-        gate.taken = false;
+        (gate.taken, gate.holder) = (false, None);
         self.requested.store(gate.amid > 0, Ordering::Release);
         fence(Ordering::SeqCst);
         self.wake(gate);
@@ -337,6 +344,24 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn who_has_stillness_does_not_wait_for_its_end() {
+        let (done, is_done) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let quiesce = Quiesce::new(2);
+            quiesce.enter(0);
+            let still = quiesce.stop_others(0).expect("nobody refuses");
+            quiesce.checkpoint(0);
+            drop(still);
+            let still = quiesce.stop_others_amid(0);
+            quiesce.checkpoint(0);
+            drop(still);
+            quiesce.checkpoint(0);
+            done.send(()).expect("somebody waits for it");
+        });
+        is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("it goes on");
+    }
 
     #[test]
     fn nobody_executes_while_somebody_holds_stillness() {
