@@ -236,7 +236,8 @@ fn run_again(
     let done = loop {
         let done = command.with_args(keyspace, |args, prepared| {
             let mut keys = Keys::hold_patiently(keyspace, env, command.db(), prepared, &slots);
-            if command.writes() && must_give_way() {
+            // What was given up cannot be kept for later: it goes on.
+            if made.is_some() && command.writes() && must_give_way() {
                 return None;
             }
             env.made.replace(made.take());
