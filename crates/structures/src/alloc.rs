@@ -11,8 +11,14 @@
 //!  2. Counter `i` below [`THREADS_MAX`] is written by the one thread that drew `i`; the last one is
 //!     shared by all threads that came later or are going, and updated atomically.
 
+mod huge;
+#[cfg(feature = "jemalloc")]
+mod jemalloc;
 mod peak;
 
+pub use huge::make_huge_pages;
+#[cfg(feature = "jemalloc")]
+pub use jemalloc::{purge, purge_in_background};
 pub use peak::{Peak, peak_bytes};
 
 use crate::entry::size_class;
@@ -89,89 +95,13 @@ pub fn allocated() -> u64 {
     if sum > i64::MAX as u64 { 0 } else { sum }
 }
 
-/// What jemalloc is told at start: ask for huge pages. A look-up is three cache misses, each with a
-/// translation; with small pages the translations miss too. (GET at pipeline 100, 1 M keys: 15 %
-/// less CPU.) Forking servers turn huge pages off because each page touched after a fork is copied
-/// whole; this one does not fork. Its own data the allocator puts there once it has enough of it.
-///
-/// And to purge in a thread of its own: without, pages go back only when the arena that has them is
-/// used again, so that after FLUSHALL an idle server keeps them all.
-///
-/// jemalloc reads the symbol as a C string, which ends with the zero byte.
-#[cfg(feature = "jemalloc")]
-#[used]
-// SAFETY: the one definition of the name jemalloc declares weak, with its type: a pointer to a
-// string that lives for ever.
-#[unsafe(export_name = "_rjem_malloc_conf")]
-pub static JEMALLOC_SETTINGS: &[u8; 77] =
-    b"thp:always,metadata_thp:auto,background_thread:true,max_background_threads:1\0";
-
-/// Has the kernel make huge pages at once of all memory that the allocator wants in such, as far as
-/// it can (Linux 6.1 and later); else it does so by and by. `mappings` is what `/proc/self/smaps` tells.
-/// Takes about a millisecond per huge page, in which accesses to that one wait.
-#[cfg(all(target_os = "linux", not(miri)))]
-pub fn make_huge_pages(mappings: &str) {
-    for range in wanted_huge(mappings) {
-        let (start, length) = (std::ptr::without_provenance_mut(range.start), range.len());
-        // SAFETY: this advice changes where pages lie and nothing that can be read or written,
-        // whatever is mapped there by now; failure is harmless.
-        unsafe { libc::madvise(start, length, libc::MADV_COLLAPSE) };
-    }
-}
-
-#[cfg(not(all(target_os = "linux", not(miri))))]
-pub fn make_huge_pages(_mappings: &str) {}
-
-/// The addresses that huge pages were asked for, in a text of this form: a
-/// line with the addresses, lines with figures, and one with flags, of which `hg` says so.
-#[cfg_attr(miri, allow(dead_code, reason = "there are no mappings to ask for"))]
-fn wanted_huge(mappings: &str) -> impl Iterator<Item = std::ops::Range<usize>> {
-    let mut last = None;
-    mappings.lines().filter_map(move |line| {
-        if let Some(flags) = line.strip_prefix("VmFlags:") {
-            return last.take().filter(|_| flags.split(' ').any(|flag| flag == "hg"));
-        }
-        let (start, end) = line.split(' ').next()?.split_once('-')?;
-        let address = |text| usize::from_str_radix(text, 16).ok();
-        last = Some(address(start)?..address(end)?);
-        None
-    })
-}
-
-/// Has the allocator give the pages it keeps for later back to the system, those of all threads.
-/// False if it cannot be asked: only jemalloc can. Takes as long as the system needs for the pages.
-#[cfg(feature = "jemalloc")]
-pub fn purge() -> bool {
-    /// The number that stands for all arenas.
-    const EVERY_ARENA: &std::ffi::CStr = c"arena.4096.purge";
-    let (none, length) = (std::ptr::null_mut(), std::ptr::null_mut());
-    // SAFETY: the name ends with a zero byte; this control takes and gives no value, so there is
-    // nothing for the other pointers to point to.
-    let result = unsafe { tikv_jemalloc_sys::mallctl(EVERY_ARENA.as_ptr(), none, length, none, 0) };
-    result == 0
-}
-
-/// Whether the allocator gives memory back in a thread of its own (see [`JEMALLOC_SETTINGS`]). False
-/// if it cannot be told: only jemalloc can.
-#[cfg(feature = "jemalloc")]
-pub fn purge_in_background(on: bool) -> bool {
-    let mut on = on;
-    let none = std::ptr::null_mut();
-    let value = std::ptr::from_mut(&mut on).cast();
-    // SAFETY: the name ends with a zero byte; the control takes one `bool`, which is what `value`
-    // points to, and reads it before it returns. Nothing is asked for.
-    let result = unsafe {
-        let name = c"background_thread".as_ptr();
-        tikv_jemalloc_sys::mallctl(name, none, none.cast(), value, size_of::<bool>())
-    };
-    result == 0
-}
-
+/// What only jemalloc can do: false.
 #[cfg(not(feature = "jemalloc"))]
 pub fn purge_in_background(_on: bool) -> bool {
     false
 }
 
+/// What only jemalloc can do: false.
 #[cfg(not(feature = "jemalloc"))]
 pub fn purge() -> bool {
     false
@@ -232,25 +162,11 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counting, THREADS_MAX, allocated, thread_allocations, wanted_huge};
+    use super::{Counting, THREADS_MAX, allocated, thread_allocations};
     use std::alloc::System;
 
     #[global_allocator]
     static ALLOCATOR: Counting<System> = Counting(System);
-
-    #[test]
-    fn huge_pages_are_made_where_they_were_asked_for() {
-        let mappings = "7f00-7f80 rw-p 00000000 00:00 0 \nSize: 512 kB\nAnonHugePages: 0 kB\n\
-                        VmFlags: rd wr mr mw me ac sd hg \n\
-                        9000-a000 r-xp 00001000 fe:00 7 /usr/lib/some-library.so-hg\n\
-                        VmFlags: rd ex mr mw me \nodd line\nVmFlags: hg\n\
-                        b000-c000 rw-p 0 0:0 0\nVmFlags: hg rd\n";
-        assert_eq!(wanted_huge(mappings).collect::<Vec<_>>(), [0x7f00..0x7f80, 0xb000..0xc000]);
-        // Of this process: nothing that it has is lost.
-        let bytes = vec![7u8; 4 << 20];
-        super::make_huge_pages(&std::fs::read_to_string("/proc/self/smaps").unwrap());
-        assert!(bytes.iter().all(|byte| *byte == 7));
-    }
 
     #[test]
     fn allocations_of_this_thread_are_counted() {
