@@ -2,8 +2,12 @@
 
 use crate::effect::Armed;
 use crate::env::EvictionPolicy;
-use crate::long::LONG_STEPS_MIN;
+use crate::keyspace::{DbIndex, giving_way, while_waiting};
+use crate::long::{self, Finished, LONG_STEPS_MIN};
 use crate::testing::Db;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 
 const MANY: usize = LONG_STEPS_MIN + 100;
 
@@ -275,4 +279,49 @@ fn errors_and_odd_requests_are_answered_as_at_once() {
     to_the_end(&mut db, "SORT l BY w:* STORE d");
     let sealed = std::mem::take(&mut *db.env().sealed.borrow_mut());
     assert_eq!((sealed.len(), sealed[0].effects[0].words.len()), (1, 6));
+}
+
+/// The slots of what it read are held; the list that came meanwhile wants one more.
+#[test]
+fn who_gave_up_a_result_takes_its_slots_though_asked_to_give_way() {
+    let mut db = weighted();
+    let Err(long) = db.begin("SORT l BY w:* STORE d") else { panic!("it is long") };
+    let computed = long.compute(db.keyspace());
+    let hasher = db.keyspace().hasher();
+    let slot_of = |i: usize| hasher.key(format!("w:{i}").as_bytes()).slot;
+    let mut free = [true; crate::keyspace::SLOTS];
+    (0..10_007).for_each(|i| free[slot_of(i).index()] = false);
+    let other = (20_000..).find(|i| free[slot_of(*i).index()]).expect("not all slots are used");
+    let slot = slot_of(other);
+    db.run(&format!("MSET w:{other} -1"));
+    db.run("DEL l");
+    db.run(&format!("RPUSH l 2 {other}"));
+    // From the second time on: before, it still has its result, which is kept for later.
+    let asked = Cell::new(false);
+    giving_way(move || asked.replace(true));
+    let (release, held) = mpsc::channel();
+    let (ready, is_ready) = mpsc::channel();
+    let waits = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&waits);
+    while_waiting(move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        // It may be free already.
+        let _ = release.send(());
+    });
+    let keyspace = db.keyspace();
+    let finished = std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let guard = keyspace.database(DbIndex(0)).slot(slot).try_lock().expect("it is free");
+            ready.send(()).expect("somebody waits for it");
+            held.recv().expect("somebody wants the slot");
+            drop(guard);
+        });
+        is_ready.recv().expect("the slot is held");
+        long::finish(keyspace, db.env(), computed)
+    });
+    assert!(matches!(finished, Finished::Over(_)));
+    assert!(waits.load(Ordering::Relaxed) > 0, "nothing was in its way");
+    giving_way(|| false);
+    db.check("LRANGE d 0 -1", &format!("1) \"{other}\"\n2) \"2\""));
+    db.invariants();
 }
