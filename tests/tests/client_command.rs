@@ -403,6 +403,8 @@ fn reply_off_and_skip_silence_exactly_what_they_say() {
         conn.expect_bytes(b"$1\r\nb\r\n");
         conn.send_raw(b"CLIENT REPLY OFF\r\nECHO c\r\nSET k v\r\nCLIENT REPLY ON\r\nGET k\r\n");
         conn.expect_bytes(b"+OK\r\n$1\r\nv\r\n");
+        conn.send_raw(b"CLIENT REPLY SKIP\r\nRESET\r\nECHO d\r\nCLIENT REPLY OFF\r\nRESET\r\n");
+        conn.expect_bytes(b"$1\r\nd\r\n+RESET\r\n");
         assert_reply!(conn, "CLIENT REPLY x", "(error) ERR syntax error");
     });
 }

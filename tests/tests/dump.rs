@@ -243,6 +243,7 @@ fn debug_object_tells_the_same_of_values_in_the_same_form() {
     for conn in [&mut ours, &mut theirs] {
         set(conn, SETTINGS);
         fill(conn, &lines());
+        fill(conn, &["SET shared 9999".into()]);
     }
     let nodes = ["encoding:", "ql_nodes:", "ql_avg_node:", "ql_listpack_max:", "ql_compressed:"];
     let sizes = ["serializedlength:", "ql_uncompressed_size:"];
@@ -252,8 +253,8 @@ fn debug_object_tells_the_same_of_values_in_the_same_form() {
         assert_eq!(want.len(), marks.len());
         assert_eq!(told(&mut ours, key, &marks), want, "{key}");
     }
-    for key in ["zset:3", "hash:3", "ints:3", "zset:100", "hash:100", "text", "int"] {
-        let marks = ["encoding:", "serializedlength:"];
+    for key in ["zset:3", "hash:3", "ints:3", "zset:100", "hash:100", "text", "int", "shared"] {
+        let marks = ["refcount:", "encoding:", "serializedlength:"];
         assert_eq!(told(&mut ours, key, &marks), told(&mut theirs, key, &marks), "{key}");
     }
 }

@@ -118,6 +118,20 @@ fn scripts_are_found_by_their_digest_until_they_are_flushed() {
 }
 
 #[test]
+fn a_flush_gives_back_what_scripts_have_left_behind() {
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    let bytes = |conn: &mut Conn| conn.info("used_memory_vm_eval").parse::<u64>().unwrap();
+    let fill = "local t = {} for i = 1, 20000 do t[i] = i .. 'th' end return #t";
+    assert_eq!(conn.call(&["EVAL", fill, "0"]).integer(), 20_000);
+    let full = bytes(&mut conn);
+    assert_reply!(conn, "SCRIPT FLUSH SYNC", "OK");
+    let left = bytes(&mut conn);
+    assert!(left + 500_000 < full, "{left} of {full}");
+    assert_eq!(conn.call(&["EVAL", fill, "0"]).integer(), 20_000);
+}
+
+#[test]
 fn read_only_scripts_write_nothing() {
     each_config(|server| {
         let mut conn = server.connect();

@@ -434,7 +434,8 @@ impl Interpreter {
         }
     }
 
-    fn collect(&mut self) {
+    /// Frees what no compiled script, library or global refers to any more. O(memory)
+    pub fn collect(&mut self) {
         let _ = self.lua.gc_collect();
         self.collect_above = COLLECTED_BYTES_MIN.max(2 * self.lua.used_memory());
     }

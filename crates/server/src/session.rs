@@ -299,7 +299,10 @@ impl Session {
         self.select(DbIndex(0));
         self.set_protocol(Protocol::Resp2);
         self.act_as(default, default.user().is_open());
-        self.reply_mode = ReplyMode::On;
+        // What answers RESET itself may have been chosen to be left out.
+        if self.reply_mode != ReplyMode::Skipping {
+            self.reply_mode = ReplyMode::On;
+        }
         self.no_touch = false;
         self.record.set(flag::MONITOR | flag::NO_EVICT | flag::NO_TOUCH, false);
         self.record.edit_texts(|texts| texts.name.clear());

@@ -6,6 +6,7 @@
 use super::keys::Keys;
 use super::{DbIndex, Entry, Key, Stored, UnixMs};
 use crate::effect::EventClass;
+use crate::env::Settings;
 use crate::types::dump::Dumpable;
 use crate::types::stream::Stream;
 use crate::types::string::{self, Str, StrRef};
@@ -21,6 +22,9 @@ pub(super) fn allocated_bytes(entry: &Entry) -> usize {
     };
     entry.allocated_bytes() + outside
 }
+
+/// Redis keeps these integers once for all keys, and never counts how often they are used.
+const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
 
 /// An entry of any type, to look at.
 #[derive(Clone)]
@@ -40,6 +44,17 @@ impl<'k> EntryRef<'k> {
     /// The access clock: seconds, or minutes and a counter under an LFU policy.
     pub fn clock(&self) -> u32 {
         self.0.clock()
+    }
+    /// How many keys have this value, in Redis's way: one, or more than are counted (`i32::MAX`).
+    ///
+    /// A shared value could have no access clock of its own, so policies that need one forbid sharing
+    /// where there is a limit of memory. (Redis answers 1 for an integer that came by COPY; we do not
+    /// remember how it came.)
+    pub fn reference_count(&self, settings: &Settings) -> i64 {
+        let small = matches!(self.string(), Some(StrRef::Int(n)) if SHARED_INTEGERS.contains(&n));
+        let policy = settings.eviction;
+        let has_clock = settings.limited && (policy.is_lru() || policy.is_lfu());
+        if small && !has_clock { i64::from(i32::MAX) } else { 1 }
     }
     /// Bytes of memory the key and its value take, the table's share not included.
     pub fn allocated_bytes(&self) -> usize {

@@ -97,11 +97,16 @@ impl Machine {
     #[cold]
     fn sweep(&self, now: (u64, u64)) {
         let mut compiled = self.compiled.borrow_mut();
+        let flushed = compiled.generations.0 != now.0;
         compiled.generations = now;
         compiled.scripts.retain(|_, entry| entry.script.is_known());
         let set = self.shared.libraries.now();
         let known: Vec<u64> = set.libraries.values().map(|library| library.id).collect();
         compiled.libraries.retain(|id, _| known.contains(id));
+        // Redis begins with a new interpreter then, so memory is expected to be given back.
+        if flushed && let Ok(mut interpreter) = self.interpreter.try_borrow_mut() {
+            interpreter.collect();
+        }
     }
 
     /// The script of this digest, if there is one.

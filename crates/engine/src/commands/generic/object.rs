@@ -3,11 +3,9 @@
 use crate::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
-use crate::env::Settings;
 use crate::error::{CommandError, Result};
-use crate::keyspace::{EntryRef, evict};
+use crate::keyspace::evict;
 use crate::reply::Outcome;
-use crate::types::string::StrRef;
 
 fn encoding(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
@@ -17,27 +15,13 @@ fn encoding(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     })
 }
 
-/// Redis keeps these integers once for all keys, and never counts how often they are used.
-const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
-
 fn refcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let settings = &ctx.keys.env().settings;
     Ok(match ctx.keys.peek_silently(&key) {
-        Some(entry) if is_shared(&entry, settings) => ctx.reply.integer(i64::from(i32::MAX)),
-        Some(_) => ctx.reply.integer(1),
+        Some(entry) => ctx.reply.integer(entry.reference_count(settings)),
         None => ctx.reply.null(),
     })
-}
-
-/// A shared value could have no access clock of its own, so policies that need one forbid sharing
-/// where there is a limit of memory. (Redis
-/// answers 1 for an integer that came by COPY; we do not remember how it came.)
-fn is_shared(entry: &EntryRef<'_>, settings: &Settings) -> bool {
-    let small =
-        matches!(entry.string(), Some(StrRef::Int(number)) if SHARED_INTEGERS.contains(&number));
-    let policy = settings.eviction;
-    small && !(settings.limited && (policy.is_lru() || policy.is_lfu()))
 }
 
 const FREQUENCY_UNKNOWN: &str = "ERR An LFU maxmemory policy is not selected, access frequency \

@@ -32,8 +32,9 @@ pub(super) fn object(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
     let line = with_entry(call, args.bytes()?, |keys, entry| {
         let entry = entry?;
         let mut line = format!(
-            "Value at:{:p} refcount:1 encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
+            "Value at:{:p} refcount:{} encoding:{} serializedlength:{} lru:{} lru_seconds_idle:{}",
             entry.key().as_ptr(),
+            entry.reference_count(&keys.env().settings),
             entry.encoding().name(),
             serialized_len(&entry),
             entry.clock(),
