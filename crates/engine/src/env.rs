@@ -102,6 +102,30 @@ pub enum Garbage {
     Other(Box<dyn Any + Send>),
 }
 
+impl Garbage {
+    /// Bytes that are free once it is, about: of a table what two of its keys tell, and parts that
+    /// others share are counted. Unknown, and 0, of views and other things. O(parts of the value)
+    pub fn allocated_bytes(&self) -> usize {
+        match self {
+            Garbage::Entry(entry) => crate::keyspace::allocated_bytes(entry),
+            Garbage::Value(value) => value.allocated_bytes(),
+            Garbage::Table(table) => table_bytes(table),
+            Garbage::View(_) | Garbage::Other(_) => 0,
+        }
+    }
+}
+
+/// Bytes that a table takes with its entries, about.
+pub(crate) fn table_bytes(table: &Table) -> usize {
+    const SAMPLES: usize = 2;
+    let (mut bytes, mut count) = (0, 0);
+    table.view().sample_many(0, SAMPLES, |entry| {
+        bytes += crate::keyspace::allocated_bytes(&entry);
+        count += 1;
+    });
+    bytes.saturating_mul(table.view().len()).checked_div(count).unwrap_or(0)
+}
+
 /// One thread's belongings. Not shared: the cells are for code that holds parts of it.
 pub struct Env {
     pub settings: Settings,

@@ -15,6 +15,9 @@
 //! what they were, and else begins anew. From the second attempt on their slots are *frozen*:
 //! commands that write wait for it, so that the attempt does not fail again. Nothing relies on
 //! that, since what the sources are is looked at in any case.
+//!
+//! What such a command takes for itself until it is over is set aside ([`Lent`]): others do not evict
+//! keys for it, and are not refused.
 
 use crate::args::{Args, encode_request};
 use crate::command::Spec;
@@ -27,6 +30,7 @@ use crate::keyspace::{
 };
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::types::Value;
+use brisk_structures::alloc::{Aside, Lent};
 use std::any::Any;
 
 /// From so many steps on a command is long. A step is what takes about 0.1 µs: an element looked up
@@ -61,6 +65,8 @@ pub struct Long {
     attempt: u32,
     /// It waits for others, not for a processor.
     apart: bool,
+    /// The copy of the request.
+    lent: Lent,
 }
 
 /// What is made for a command that is run again.
@@ -104,6 +110,8 @@ pub struct Computed {
     command: Recorded,
     client: Client,
     done: Done,
+    /// What it takes beside the data, which nobody is to make room for.
+    lent: Lent,
 }
 
 /// What came of it.
@@ -146,7 +154,8 @@ impl Long {
     ) -> Long {
         let command = Recorded::unrepeatable(spec, parent, db, encode_request(words));
         let answer: Box<Answer> = Box::new(move |_, reply| Ok(answer(reply)));
-        Long { command, client, work: Work::Answer(answer), attempt: 0, apart: false }
+        let (work, lent) = (Work::Answer(answer), Lent::default());
+        Long { command, client, work, attempt: 0, apart: false, lent }
     }
 
     /// Whether the work is to wait for others: who does it has time for nothing else.
@@ -156,7 +165,8 @@ impl Long {
 
     /// Does the work. Takes as long as it takes; holds no slot longer than a step.
     pub fn compute(self, keyspace: &Keyspace) -> Computed {
-        let Long { command, client, work, attempt, .. } = self;
+        let Long { command, client, work, attempt, lent, .. } = self;
+        let aside = Aside::begin();
         let done = match work {
             Work::Answer(answer) => {
                 let mut replies = ReplyBuffer::new();
@@ -169,7 +179,7 @@ impl Long {
                 Done::Result(Made { views, product, attempt })
             }
         };
-        Computed { command, client, done }
+        Computed { command, client, done, lent: lent.and(aside.end()) }
     }
 }
 
@@ -182,7 +192,7 @@ impl Computed {
 
 /// Ends a command whose work is done, by the thread that `env` belongs to.
 pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
-    let Computed { command, client, done } = computed;
+    let Computed { command, client, done, lent } = computed;
     let mut replies = ReplyBuffer::new();
     let thawed = matches!(&done, Done::Result(made) if made.attempt > 0);
     let (dirty, error) = match done {
@@ -193,14 +203,23 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
         Done::Result(made) => {
             match run_again(keyspace, env, &command, client, made, &mut replies) {
                 Attempt::Later(made) => {
-                    return Finished::Later(Computed { command, client, done: Done::Result(made) });
+                    let done = Done::Result(made);
+                    return Finished::Later(Computed { command, client, done, lent });
                 }
-                Attempt::Over(Ok(None)) => {
-                    let long = env.long.borrow_mut().take();
-                    return Finished::Again(long.expect("the command said that it is long"));
+                Attempt::Over(over) => {
+                    // Until what was made in vain is freed.
+                    env.garbage.borrow_mut().push(Garbage::Other(Box::new(lent)));
+                    match over {
+                        Ok(None) => {
+                            let long = env.long.borrow_mut().take();
+                            return Finished::Again(
+                                long.expect("the command said that it is long"),
+                            );
+                        }
+                        Ok(Some(dirty)) => (dirty, None),
+                        Err(error) => (0, Some(error)),
+                    }
                 }
-                Attempt::Over(Ok(Some(dirty))) => (dirty, None),
-                Attempt::Over(Err(error)) => (0, Some(error)),
             }
         }
     };
@@ -395,8 +414,11 @@ impl Ctx<'_, '_> {
             unreachable!("only what is long is computed elsewhere")
         };
         let words: Vec<&[u8]> = args.words().collect();
-        let command = Recorded::new(self, encode_request(&words));
-        *self.keys.env().long.borrow_mut() = Some(Long { command, client, work, attempt, apart });
+        let request = encode_request(&words);
+        let lent = Lent::of(request.capacity() as u64);
+        let command = Recorded::new(self, request);
+        let long = Long { command, client, work, attempt, apart, lent };
+        *self.keys.env().long.borrow_mut() = Some(long);
         Outcome::Elsewhere
     }
 }

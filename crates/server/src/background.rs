@@ -11,7 +11,7 @@ const QUEUE_MAX: usize = 65_536;
 /// The way to the background thread.
 #[derive(Debug, Default)]
 pub struct Background {
-    sender: OnceLock<mpsc::SyncSender<Vec<Garbage>>>,
+    sender: OnceLock<mpsc::SyncSender<Batch>>,
     counts: Arc<Counts>,
 }
 
@@ -19,18 +19,30 @@ pub struct Background {
 struct Counts {
     pending: AtomicU64,
     freed: AtomicU64,
+    /// Of batches whose bytes are counted.
+    pending_bytes: AtomicU64,
+}
+
+/// What one worker gave up at a time.
+struct Batch {
+    garbage: Vec<Garbage>,
+    bytes_counted: bool,
 }
 
 impl Background {
     /// Starts the thread.
     pub fn start(&self) -> std::io::Result<()> {
-        let (sender, receiver) = mpsc::sync_channel::<Vec<Garbage>>(QUEUE_MAX);
+        let (sender, receiver) = mpsc::sync_channel::<Batch>(QUEUE_MAX);
         let counts = Arc::clone(&self.counts);
         std::thread::Builder::new().name("brisk-free".to_owned()).spawn(move || {
             crate::long::yield_to_workers();
-            for garbage in receiver {
+            for Batch { garbage, bytes_counted } in receiver {
                 let things = weight(&garbage);
-                drop(garbage);
+                for thing in garbage {
+                    let bytes = if bytes_counted { thing.allocated_bytes() as u64 } else { 0 };
+                    drop(thing);
+                    counts.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                }
                 counts.pending.fetch_sub(things, Ordering::Relaxed);
                 counts.freed.fetch_add(things, Ordering::Relaxed);
             }
@@ -40,17 +52,27 @@ impl Background {
         Ok(())
     }
 
-    /// Frees `garbage` elsewhere if possible.
-    pub fn free(&self, garbage: Vec<Garbage>) {
+    /// Frees `garbage` elsewhere if possible. With `bytes_counted` its bytes are found out, which takes
+    /// a while if there are many, for [`Background::pending_bytes`].
+    pub fn free(&self, garbage: Vec<Garbage>, bytes_counted: bool) {
         let things = weight(&garbage);
+        let sizes = garbage.iter().filter(|_| bytes_counted).map(Garbage::allocated_bytes);
+        let bytes = sizes.sum::<usize>() as u64;
         self.counts.pending.fetch_add(things, Ordering::Relaxed);
+        self.counts.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(sender) = self.sender.get()
-            && sender.try_send(garbage).is_ok()
+            && sender.try_send(Batch { garbage, bytes_counted }).is_ok()
         {
             return;
         }
+        self.counts.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
         self.counts.pending.fetch_sub(things, Ordering::Relaxed);
         self.counts.freed.fetch_add(things, Ordering::Relaxed);
+    }
+
+    /// Bytes that are as good as free, of what was counted.
+    pub fn pending_bytes(&self) -> u64 {
+        self.counts.pending_bytes.load(Ordering::Relaxed)
     }
 
     /// Keys not yet freed.

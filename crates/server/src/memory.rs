@@ -25,14 +25,16 @@ pub fn used() -> u64 {
 }
 
 /// How many bytes more than `max` are used. What this thread has given up and is about to free does
-/// not count: who makes room would else go on evicting for what is free already. O(threads).
+/// not count: who makes room would else go on evicting for what is free already. Nor does what is set
+/// aside by long commands, whose clients Redis would make others wait for. O(threads).
 #[inline]
 pub fn above(max: u64) -> u64 {
     let used = used();
     if used <= max {
         return 0;
     }
-    used.saturating_sub(reclaim::pending_bytes() as u64).saturating_sub(max)
+    let passing = alloc::set_aside().saturating_add(reclaim::pending_bytes() as u64);
+    used.saturating_sub(passing).saturating_sub(max)
 }
 
 /// Bytes of memory the process has resident, asked from the kernel; 0 if it does not tell.

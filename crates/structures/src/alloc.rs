@@ -11,11 +11,13 @@
 //!  2. Counter `i` below [`THREADS_MAX`] is written by the one thread that drew `i`; the last one is
 //!     shared by all threads that came later or are going, and updated atomically.
 
+mod aside;
 mod huge;
 #[cfg(feature = "jemalloc")]
 mod jemalloc;
 mod peak;
 
+pub use aside::{Aside, Lent, set_aside};
 pub use huge::make_huge_pages;
 #[cfg(feature = "jemalloc")]
 pub use jemalloc::{purge, purge_in_background};
@@ -24,7 +26,7 @@ pub use peak::{Peak, peak_bytes};
 use crate::entry::size_class;
 use std::alloc::{GlobalAlloc, Layout};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 /// Threads with counters of their own; those after them share one.
 pub const THREADS_MAX: usize = 256;
@@ -34,11 +36,23 @@ struct Counter {
     /// Modulo 2^64: parts may be negative.
     bytes: AtomicU64,
     allocations: AtomicU64,
+    /// Where `bytes` stood when the thread began work that is under way; see `aside.rs`.
+    aside_from: AtomicU64,
+    is_aside: AtomicBool,
 }
 
-static COUNTERS: [Counter; THREADS_MAX + 1] =
-    [const { Counter { bytes: AtomicU64::new(0), allocations: AtomicU64::new(0) } };
-        THREADS_MAX + 1];
+impl Counter {
+    const fn new() -> Counter {
+        Counter {
+            bytes: AtomicU64::new(0),
+            allocations: AtomicU64::new(0),
+            aside_from: AtomicU64::new(0),
+            is_aside: AtomicBool::new(false),
+        }
+    }
+}
+
+static COUNTERS: [Counter; THREADS_MAX + 1] = [const { Counter::new() }; THREADS_MAX + 1];
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 const UNKNOWN: usize = usize::MAX;
 

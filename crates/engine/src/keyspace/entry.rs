@@ -15,7 +15,7 @@ use brisk_structures::entry::ValueRef;
 use std::marker::PhantomData;
 
 /// Bytes of memory that a key and its value take, the table's share not included.
-pub(super) fn allocated_bytes(entry: &Entry) -> usize {
+pub(crate) fn allocated_bytes(entry: &Entry) -> usize {
     let outside = match entry.value() {
         ValueRef::Object(value) => value.allocated_bytes(),
         ValueRef::Bytes(_) | ValueRef::Int(_) => 0,

@@ -33,6 +33,7 @@ mod waiting;
 mod watching;
 
 pub(crate) use draw::Spread;
+pub(crate) use entry::allocated_bytes;
 pub use entry::{EntryMut, EntryRef};
 pub(crate) use evict::Touches;
 pub use keys::{Keys, Overwrite, giving_way, while_waiting};

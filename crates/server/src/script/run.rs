@@ -105,7 +105,7 @@ pub fn evaluate(
     let max = core.config.memory.maxmemory;
     // Within a transaction nothing is evicted: it holds slots.
     let is_short = |core: &mut Core| match in_exec {
-        true => crate::memory::used() > max,
+        true => !core.fits_in_memory(max),
         false => !core.make_room(),
     };
     let lacks_memory = !allows_oom && max != 0 && is_short(core);

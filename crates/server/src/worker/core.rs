@@ -270,14 +270,16 @@ impl Core {
     }
 
     /// Whether no more than `max` bytes are used. What waits for replicas does not count: eviction
-    /// would only make it more.
+    /// would only make it more. Nor does what is about to be freed.
     pub fn fits_in_memory(&self, max: u64) -> bool {
         self.memory_above(max) == 0
     }
 
     /// How many bytes more than `max` are used.
     fn memory_above(&self, max: u64) -> u64 {
-        crate::memory::above(max.saturating_add(self.shared.feed.buffered()))
+        let shared = self.shared;
+        let waiting = shared.feed.buffered().saturating_add(shared.background.pending_bytes());
+        crate::memory::above(max.saturating_add(waiting))
     }
 
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
@@ -290,6 +292,11 @@ impl Core {
     pub fn make_room_within(&mut self, budget_ns: u64) -> bool {
         let max = self.config.memory.maxmemory;
         if max == 0 || self.fits_in_memory(max) {
+            return true;
+        }
+        // What the commands before this one have unlinked is free as soon as it is handed over.
+        self.free_garbage();
+        if self.fits_in_memory(max) {
             return true;
         }
         // The data is to stay as it is: during CLIENT PAUSE that goes before the limit, while a
@@ -341,7 +348,10 @@ impl Core {
     pub fn free_garbage(&self) {
         let mut garbage = self.env.garbage.borrow_mut();
         if !garbage.is_empty() {
-            self.shared.background.free(std::mem::take(&mut *garbage));
+            // Nobody asks while there is room.
+            let max = self.config.memory.maxmemory;
+            let counts = max != 0 && crate::memory::above(max / 4 * 3) > 0;
+            self.shared.background.free(std::mem::take(&mut *garbage), counts);
         }
     }
 

@@ -3,9 +3,11 @@
 use crate::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, Scope, Spec};
 use crate::ctx::{Command, Ctx};
+use crate::env::table_bytes;
 use crate::error::{CommandError, Result};
 use crate::keyspace::DbIndex;
 use crate::reply::Outcome;
+use brisk_structures::alloc::Lent;
 
 /// Expired keys that nobody has removed yet count, as in Redis.
 fn dbsize(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
@@ -52,8 +54,12 @@ fn flush(
         if ctx.can_wait() {
             let heavy = env.take_tables();
             if !heavy.is_empty() {
+                // As good as free: nobody else is to make room for it.
+                let is_counted = env.settings.limited;
+                let bytes = heavy.iter().filter(|_| is_counted).map(table_bytes).sum::<usize>();
+                let lent = Lent::of(bytes as u64);
                 return Ok(ctx.answer_elsewhere(args, move |_, reply| {
-                    drop(heavy);
+                    drop((heavy, lent));
                     Ok(reply.ok())
                 }));
             }

@@ -1,0 +1,129 @@
+//! Memory that is set aside: taken by work that is under way and given back at its end, so that who
+//! makes room for the limit of memory does not count it.
+//!
+//! A thread that begins such work notes where its counter stands ([`Aside::begin`]); what it has
+//! allocated since is set aside. At the end that is a number ([`Lent`]), which goes with what was made.
+
+use super::{COUNTERS, THREADS, THREADS_MAX, index};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// The sum of all [`Lent`].
+static LENT: AtomicU64 = AtomicU64::new(0);
+
+/// The work of one thread, from its beginning to its end.
+#[derive(Debug)]
+pub struct Aside {
+    index: usize,
+    not_send: PhantomData<*const ()>,
+}
+
+impl Aside {
+    /// Sets aside what this thread allocates from now on, unless it does already or shares its counter
+    /// with others.
+    #[must_use]
+    pub fn begin() -> Aside {
+        let index = index();
+        let counter = &COUNTERS[index];
+        if index < THREADS_MAX {
+            counter.aside_from.store(counter.bytes.load(Relaxed), Relaxed);
+            counter.is_aside.store(true, Relaxed);
+        }
+        Aside { index, not_send: PhantomData }
+    }
+
+    /// What is still allocated of it stays set aside until the result is dropped.
+    #[must_use]
+    pub fn end(self) -> Lent {
+        Lent::of(aside(self.index))
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        COUNTERS[self.index].is_aside.store(false, Relaxed);
+    }
+}
+
+/// So many bytes that are set aside, until it is dropped.
+#[derive(Debug, Default)]
+pub struct Lent(u64);
+
+impl Lent {
+    /// Of memory whose size is known.
+    #[must_use]
+    pub fn of(bytes: u64) -> Lent {
+        LENT.fetch_add(bytes, Relaxed);
+        Lent(bytes)
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(mut self, mut other: Lent) -> Lent {
+        self.0 += std::mem::take(&mut other.0);
+        self
+    }
+
+    /// How many bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        LENT.fetch_sub(self.0, Relaxed);
+    }
+}
+
+/// Bytes that are set aside now. O(threads so far)
+#[must_use]
+pub fn set_aside() -> u64 {
+    let used = THREADS.load(Relaxed).min(THREADS_MAX);
+    let under_way = (0..used).map(aside).fold(0, u64::saturating_add);
+    LENT.load(Relaxed).saturating_add(under_way)
+}
+
+/// What the thread with this counter has set aside and not given back.
+fn aside(index: usize) -> u64 {
+    let counter = &COUNTERS[index];
+    if !counter.is_aside.load(Relaxed) {
+        return 0;
+    }
+    let taken = counter.bytes.load(Relaxed).wrapping_sub(counter.aside_from.load(Relaxed));
+    // It may have freed more than it took.
+    if taken > i64::MAX as u64 { 0 } else { taken }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Aside, Lent, set_aside};
+
+    /// Nothing else in these tests is set aside.
+    #[test]
+    fn what_a_thread_takes_for_its_work_is_set_aside_until_its_result_is_dropped() {
+        const BIG: usize = 1 << 30;
+        const ABOUT: std::ops::Range<u64> = BIG as u64..BIG as u64 + (1 << 20);
+        let before = Vec::<u8>::with_capacity(BIG);
+        assert_eq!(set_aside(), 0);
+        let work = Aside::begin();
+        let result = Vec::<u8>::with_capacity(BIG);
+        assert!(ABOUT.contains(&set_aside()));
+        let other = Vec::<u8>::with_capacity(BIG);
+        drop(other);
+        let lent = work.end();
+        assert!(ABOUT.contains(&lent.bytes()) && set_aside() == lent.bytes());
+        drop((result, lent));
+        assert_eq!(set_aside(), 0);
+        // What had been there before is no part of it.
+        let work = Aside::begin();
+        drop(before);
+        assert_eq!(set_aside(), 0);
+        drop(work);
+        let lent = Lent::of(7).and(Lent::of(8));
+        assert_eq!(set_aside(), 15);
+        drop(lent);
+        assert_eq!(set_aside(), 0);
+    }
+}

@@ -1,0 +1,78 @@
+//! `maxmemory`: what counts towards it and what does not.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::reply::Reply;
+use brisk_testkit::{Conn, Launch, assert_reply};
+use std::time::Duration;
+
+const MIB: u64 = 1024 * 1024;
+
+/// Sets the limit to what is used now and so much more.
+fn limit(conn: &mut Conn, policy: &str, room: u64) {
+    let used: u64 = conn.info("used_memory").parse().unwrap();
+    assert_reply!(conn, &format!("CONFIG SET maxmemory-policy {policy}"), "OK");
+    assert_reply!(conn, &format!("CONFIG SET maxmemory {}", used + room), "OK");
+}
+
+fn push_numbers(conn: &mut Conn, first: &str, numbers: std::ops::Range<usize>) {
+    let numbers: Vec<usize> = numbers.collect();
+    for some in numbers.chunks(10_000) {
+        let words: Vec<String> = some.iter().map(usize::to_string).collect();
+        conn.cmd(&format!("{first} {}", words.join(" ")));
+    }
+}
+
+/// Others have no keys evicted for what a long command takes while it is under way, and are not refused.
+#[test]
+fn nobody_makes_room_for_what_a_long_command_takes_for_itself() {
+    const NUMBERS: usize = 200_000;
+    let server = Launch::subject().start();
+    let [mut sorter, mut writer] = server.connections();
+    push_numbers(&mut sorter, "RPUSH numbers", 0..NUMBERS);
+    for first in (0..NUMBERS).step_by(10_000) {
+        let words: Vec<String> =
+            (first..first + 10_000).map(|i| format!("weight:{i} {}", NUMBERS - i)).collect();
+        assert_reply!(sorter, &format!("MSET {}", words.join(" ")), "OK");
+    }
+    assert_eq!(writer.cmd("EVAL 'return 1' 0").integer(), 1);
+    for policy in ["allkeys-random", "noeviction"] {
+        limit(&mut sorter, policy, 4 * MIB);
+        sorter.send("SORT numbers BY weight:* LIMIT 0 1 STORE sorted");
+        while !sorter.has_reply_within(Duration::from_millis(1)) {
+            assert_reply!(writer, "SET hot value", "OK");
+        }
+        assert_eq!(sorter.reply().integer(), 1);
+        assert_eq!(writer.info("evicted_keys"), "0", "{policy}");
+        assert_reply!(writer, "LRANGE sorted 0 -1", format!("1) \"{}\"", NUMBERS - 1));
+    }
+}
+
+/// What has been deleted is free at once, whoever does the freeing.
+#[test]
+fn nobody_makes_room_for_what_is_about_to_be_freed() {
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    assert_eq!(conn.cmd("EVAL 'return 1' 0").integer(), 1);
+    for delete in [
+        "DEL big",
+        "SET big small",
+        "SUNIONSTORE big nothing",
+        "RENAME small big",
+        "EVAL \"return redis.call('DEL', 'big')\" 0",
+        "EVAL \"return redis.call('FLUSHALL')\" 0",
+        "FLUSHALL",
+    ] {
+        assert_reply!(conn, "CONFIG SET maxmemory 0", "OK");
+        assert_reply!(conn, "SET small value", "OK");
+        push_numbers(&mut conn, "SADD big a", 0..400_000);
+        limit(&mut conn, "noeviction", MIB / 2);
+        // Twice the room that there is beside it.
+        let sets: Vec<String> = (0..4_000).map(|i| format!("SET {i} {:0300}", 0)).collect();
+        let lines: Vec<&str> =
+            std::iter::once(delete).chain(sets.iter().map(String::as_str)).collect();
+        let replies = conn.pipeline(&lines);
+        let refused = replies[1..].iter().filter(|reply| matches!(reply, Reply::Error(_))).count();
+        assert_eq!(refused, 0, "{delete}: {:?}", replies.last());
+        assert_reply!(conn, "FLUSHALL", "OK");
+    }
+}
