@@ -81,8 +81,8 @@ impl<'a> Keys<'a> {
     }
 
     /// [`Keys::lock`] of keys that hold nothing yet; in place, because moving them costs more than
-    /// the lock.
-    #[inline]
+    /// the lock. (As a call of its own it costs 38 instructions more, of 1,750 for a GET.)
+    #[inline(always)]
     pub(crate) fn hold(&mut self, prepared: &[PreparedKey]) -> Result<()> {
         self.assert_holds_nothing();
         match prepared {

@@ -88,6 +88,7 @@ impl Text {
     }
 
     /// The rest of a line behind its name.
+    #[inline(always)]
     fn end_with_number(&mut self, value: u64) {
         self.0.push(':');
         self.push_number(value);
