@@ -26,7 +26,8 @@ struct Counts {
 /// What one worker gave up at a time.
 struct Batch {
     garbage: Vec<Garbage>,
-    bytes_counted: bool,
+    /// That are free once it is; 0 if nobody has counted.
+    bytes: u64,
 }
 
 impl Background {
@@ -36,13 +37,17 @@ impl Background {
         let counts = Arc::clone(&self.counts);
         std::thread::Builder::new().name("brisk-free".to_owned()).spawn(move || {
             crate::long::yield_to_workers();
-            for Batch { garbage, bytes_counted } in receiver {
+            for Batch { garbage, bytes } in receiver {
                 let things = weight(&garbage);
+                let mut left = bytes;
                 for thing in garbage {
-                    let bytes = if bytes_counted { thing.allocated_bytes() as u64 } else { 0 };
+                    let freed = if left > 0 { left.min(thing.allocated_bytes() as u64) } else { 0 };
                     drop(thing);
-                    counts.pending_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                    left -= freed;
+                    counts.pending_bytes.fetch_sub(freed, Ordering::Relaxed);
                 }
+                // The figures of one thing may differ, but not what a batch adds and takes.
+                counts.pending_bytes.fetch_sub(left, Ordering::Relaxed);
                 counts.pending.fetch_sub(things, Ordering::Relaxed);
                 counts.freed.fetch_add(things, Ordering::Relaxed);
             }
@@ -61,7 +66,7 @@ impl Background {
         self.counts.pending.fetch_add(things, Ordering::Relaxed);
         self.counts.pending_bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(sender) = self.sender.get()
-            && sender.try_send(Batch { garbage, bytes_counted }).is_ok()
+            && sender.try_send(Batch { garbage, bytes }).is_ok()
         {
             return;
         }
