@@ -131,6 +131,21 @@ fn a_flush_gives_back_what_scripts_have_left_behind() {
     assert_eq!(conn.call(&["EVAL", fill, "0"]).integer(), 20_000);
 }
 
+/// The longest string there may be is as large as an interpreter may become.
+#[test]
+fn scripts_run_on_after_one_that_was_handed_more_than_there_may_be() {
+    let server = with_workers(1).start();
+    let mut conn = server.connect();
+    assert_reply!(conn, "SETRANGE huge 536870911 x", "(integer) 536870912");
+    let script = "local ok, r = pcall(redis.call, unpack(ARGV)) return {ok, type(r), r}";
+    conn.call(&["EVAL", script, "1", "huge", "GETSET", "huge", "small"]);
+    for _ in 0..3 {
+        assert_reply!(conn, "EVAL \"return {ARGV[1], 'b'}\" 0 a", "1) \"a\"\n2) \"b\"");
+    }
+    let bytes = conn.info("used_memory_vm_eval").parse::<u64>().unwrap();
+    assert!(bytes < 100 << 20, "{bytes}");
+}
+
 #[test]
 fn read_only_scripts_write_nothing() {
     each_config(|server| {

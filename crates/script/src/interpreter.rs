@@ -350,6 +350,10 @@ impl Interpreter {
     }
 
     fn begin(&mut self) {
+        // The answer of the script before this one was still in use when that was settled.
+        if self.lua.used_memory() > FULL_BYTES {
+            self.collect();
+        }
         let state = &self.state;
         state.stop.set(false);
         state.steps.set(0);
@@ -436,8 +440,13 @@ impl Interpreter {
 
     /// Frees what no compiled script, library or global refers to any more. O(memory)
     pub fn collect(&mut self) {
+        // A value that was handed over may have exceeded the bound: collecting takes a little memory too.
+        let unbounded = Unbounded::begin(&self.lua);
         let _ = self.lua.gc_collect();
-        self.collect_above = COLLECTED_BYTES_MIN.max(2 * self.lua.used_memory());
+        drop(unbounded);
+        // Never so high that the bound would be reached first.
+        let twice = 2 * self.lua.used_memory();
+        self.collect_above = twice.clamp(COLLECTED_BYTES_MIN, MEMORY_BYTES_MAX / 2);
     }
 
     /// Whether so much is left behind a script that compiled ones are to be forgotten: a closure that a
