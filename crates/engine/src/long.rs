@@ -16,7 +16,7 @@
 //! commands that write wait for it, so that the attempt does not fail again. Nothing relies on
 //! that, since what the sources are is looked at in any case.
 //!
-//! What such a command takes for itself until it is over is set aside ([`Lent`]): others do not evict
+//! What such a command takes for itself until it is over is set aside ([`SetAside`]): others do not evict
 //! keys for it, and are not refused.
 
 use crate::args::{Args, encode_request};
@@ -30,7 +30,7 @@ use crate::keyspace::{
 };
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::types::Value;
-use brisk_structures::alloc::{Aside, Lent};
+use brisk_structures::alloc::{AsideMeter, SetAside};
 use std::any::Any;
 
 /// From so many steps on a command is long. A step is what takes about 0.1 µs: an element looked up
@@ -66,7 +66,7 @@ pub struct Long {
     /// It waits for others, not for a processor.
     apart: bool,
     /// The copy of the request.
-    lent: Lent,
+    set_aside: SetAside,
 }
 
 /// What is made for a command that is run again.
@@ -111,7 +111,7 @@ pub struct Computed {
     client: Client,
     done: Done,
     /// What it takes beside the data, which nobody is to make room for.
-    lent: Lent,
+    set_aside: SetAside,
 }
 
 /// What came of it.
@@ -154,8 +154,8 @@ impl Long {
     ) -> Long {
         let command = Recorded::unrepeatable(spec, parent, db, encode_request(words));
         let answer: Box<Answer> = Box::new(move |_, reply| Ok(answer(reply)));
-        let (work, lent) = (Work::Answer(answer), Lent::default());
-        Long { command, client, work, attempt: 0, apart: false, lent }
+        let (work, set_aside) = (Work::Answer(answer), SetAside::default());
+        Long { command, client, work, attempt: 0, apart: false, set_aside }
     }
 
     /// Whether the work is to wait for others: who does it has time for nothing else.
@@ -165,8 +165,8 @@ impl Long {
 
     /// Does the work. Takes as long as it takes; holds no slot longer than a step.
     pub fn compute(self, keyspace: &Keyspace) -> Computed {
-        let Long { command, client, work, attempt, lent, .. } = self;
-        let aside = Aside::begin();
+        let Long { command, client, work, attempt, set_aside, .. } = self;
+        let aside = AsideMeter::begin();
         let done = match work {
             Work::Answer(answer) => {
                 let mut replies = ReplyBuffer::new();
@@ -179,7 +179,7 @@ impl Long {
                 Done::Result(Made { views, product, attempt })
             }
         };
-        Computed { command, client, done, lent: lent.and(aside.end()) }
+        Computed { command, client, done, set_aside: set_aside.and(aside.end()) }
     }
 }
 
@@ -192,7 +192,7 @@ impl Computed {
 
 /// Ends a command whose work is done, by the thread that `env` belongs to.
 pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
-    let Computed { command, client, done, lent } = computed;
+    let Computed { command, client, done, set_aside } = computed;
     let mut replies = ReplyBuffer::new();
     let thawed = matches!(&done, Done::Result(made) if made.attempt > 0);
     let (dirty, error) = match done {
@@ -204,11 +204,11 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
             match run_again(keyspace, env, &command, client, made, &mut replies) {
                 Attempt::Later(made) => {
                     let done = Done::Result(made);
-                    return Finished::Later(Computed { command, client, done, lent });
+                    return Finished::Later(Computed { command, client, done, set_aside });
                 }
                 Attempt::Over(over) => {
-                    // Until what was made in vain is freed.
-                    env.garbage.borrow_mut().push(Garbage::Other(Box::new(lent)));
+                    // What it stands for may lie there already, and is freed first.
+                    env.garbage.borrow_mut().push(Garbage::Other(Box::new(set_aside)));
                     match over {
                         Ok(None) => {
                             let long = env.long.borrow_mut().take();
@@ -415,9 +415,9 @@ impl Ctx<'_, '_> {
         };
         let words: Vec<&[u8]> = args.words().collect();
         let request = encode_request(&words);
-        let lent = Lent::of(request.capacity() as u64);
+        let set_aside = SetAside::of(request.capacity() as u64);
         let command = Recorded::new(self, request);
-        let long = Long { command, client, work, attempt, apart, lent };
+        let long = Long { command, client, work, attempt, apart, set_aside };
         *self.keys.env().long.borrow_mut() = Some(long);
         Outcome::Elsewhere
     }

@@ -157,8 +157,8 @@ pub struct Interpreter {
     eval_words: EvalWords,
     state: Rc<State>,
     compiler: Compiler,
-    /// Garbage is collected when this is exceeded after a script.
-    collect_above: usize,
+    /// Garbage is collected when so much is in use between scripts.
+    collect_from: usize,
     /// Not even that has brought much.
     full: bool,
     /// The machine asks at every step how to go on.
@@ -200,7 +200,7 @@ impl Interpreter {
             .set_optimization_level(1)
             .set_debug_level(1)
             .set_mutable_globals(["KEYS", "ARGV"]);
-        let collect_above = COLLECTED_BYTES_MIN;
+        let collect_from = COLLECTED_BYTES_MIN;
         Ok(Interpreter {
             lua,
             runner,
@@ -210,7 +210,7 @@ impl Interpreter {
             eval_words: EvalWords::new(renew)?,
             state,
             compiler,
-            collect_above,
+            collect_from,
             full: false,
             watched: false,
         })
@@ -351,7 +351,7 @@ impl Interpreter {
 
     fn begin(&mut self) {
         // The answer of the script before this one was still in use when that was settled.
-        if self.lua.used_memory() > FULL_BYTES {
+        if self.is_collection_due() {
             self.collect();
         }
         let state = &self.state;
@@ -431,7 +431,7 @@ impl Interpreter {
             drop(unbounded);
             self.eval_words.forget();
         }
-        if self.lua.used_memory() > self.collect_above {
+        if self.is_collection_due() {
             self.eval_words.forget();
             self.collect();
             self.full = self.lua.used_memory() > FULL_BYTES;
@@ -444,9 +444,14 @@ impl Interpreter {
         let unbounded = Unbounded::begin(&self.lua);
         let _ = self.lua.gc_collect();
         drop(unbounded);
-        // Never so high that the bound would be reached first.
-        let twice = 2 * self.lua.used_memory();
-        self.collect_above = twice.clamp(COLLECTED_BYTES_MIN, MEMORY_BYTES_MAX / 2);
+        let used = self.lua.used_memory();
+        // When it has doubled, but before the bound would be reached.
+        let more = used.min(MEMORY_BYTES_MAX.saturating_sub(used) / 2);
+        self.collect_from = COLLECTED_BYTES_MIN.max(used + more);
+    }
+
+    fn is_collection_due(&self) -> bool {
+        self.lua.used_memory() >= self.collect_from
     }
 
     /// Whether so much is left behind a script that compiled ones are to be forgotten: a closure that a

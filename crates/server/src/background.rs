@@ -39,15 +39,14 @@ impl Background {
             crate::long::yield_to_workers();
             for Batch { garbage, bytes } in receiver {
                 let things = weight(&garbage);
-                let mut left = bytes;
+                // As if all were of one size: what each takes is not worth asking again.
+                let count = garbage.len() as u64;
+                let share = bytes.checked_div(count).unwrap_or(0);
                 for thing in garbage {
-                    let freed = if left > 0 { left.min(thing.allocated_bytes() as u64) } else { 0 };
                     drop(thing);
-                    left -= freed;
-                    counts.pending_bytes.fetch_sub(freed, Ordering::Relaxed);
+                    counts.pending_bytes.fetch_sub(share, Ordering::Relaxed);
                 }
-                // The figures of one thing may differ, but not what a batch adds and takes.
-                counts.pending_bytes.fetch_sub(left, Ordering::Relaxed);
+                counts.pending_bytes.fetch_sub(bytes - count * share, Ordering::Relaxed);
                 counts.pending.fetch_sub(things, Ordering::Relaxed);
                 counts.freed.fetch_add(things, Ordering::Relaxed);
             }

@@ -33,7 +33,7 @@ pub fn above(max: u64) -> u64 {
     if used <= max {
         return 0;
     }
-    let passing = alloc::set_aside().saturating_add(reclaim::pending_bytes() as u64);
+    let passing = alloc::bytes_set_aside().saturating_add(reclaim::pending_bytes() as u64);
     used.saturating_sub(passing).saturating_sub(max)
 }
 

@@ -12,12 +12,14 @@
 //!     shared by all threads that came later or are going, and updated atomically.
 
 mod aside;
+#[cfg(all(target_os = "linux", not(miri)))]
 mod huge;
 #[cfg(feature = "jemalloc")]
 mod jemalloc;
 mod peak;
 
-pub use aside::{Aside, Lent, set_aside};
+pub use aside::{AsideMeter, SetAside, bytes_set_aside};
+#[cfg(all(target_os = "linux", not(miri)))]
 pub use huge::make_huge_pages;
 #[cfg(feature = "jemalloc")]
 pub use jemalloc::{purge, purge_in_background};
@@ -108,6 +110,10 @@ pub fn allocated() -> u64 {
     // Reading while a block moves between threads may miss its allocation and see its end.
     if sum > i64::MAX as u64 { 0 } else { sum }
 }
+
+/// What only Linux can do.
+#[cfg(not(all(target_os = "linux", not(miri))))]
+pub fn make_huge_pages(_mappings: &str) {}
 
 /// What only jemalloc can do: false.
 #[cfg(not(feature = "jemalloc"))]

@@ -87,7 +87,7 @@ impl Text {
         }
     }
 
-    /// The rest of a line behind its name.
+    /// The rest of a line behind its name. (As a call of its own it costs 3 % of an INFO.)
     #[inline(always)]
     fn end_with_number(&mut self, value: u64) {
         self.0.push(':');

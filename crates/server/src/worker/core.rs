@@ -296,7 +296,8 @@ impl Core {
         }
         // What the commands before this one have unlinked is free as soon as it is handed over.
         self.free_garbage();
-        if self.fits_in_memory(max) {
+        let mut excess = self.memory_above(max);
+        if excess == 0 {
             return true;
         }
         // The data is to stay as it is: during CLIENT PAUSE that goes before the limit, while a
@@ -305,7 +306,6 @@ impl Core {
             return self.pause_in_force().is_some();
         }
         let begin = self.clock.ticks();
-        let mut excess = self.memory_above(max);
         let mut fits = false;
         loop {
             let evicted = self.evictor.evict_one(&self.shared.keyspace, &self.env);

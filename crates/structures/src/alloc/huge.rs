@@ -1,11 +1,9 @@
-//! Huge pages of memory that has small ones.
+//! Huge pages of memory that has small ones; on Linux.
 
 use std::ops::Range;
-#[cfg(all(target_os = "linux", not(miri)))]
 use std::ptr::without_provenance_mut;
 
 /// Bytes of a huge page.
-#[cfg(all(target_os = "linux", not(miri)))]
 const HUGE: usize = 2 << 20;
 
 /// Has the kernel make huge pages at once of memory that the allocator wants in such, as far as it
@@ -13,7 +11,6 @@ const HUGE: usize = 2 << 20;
 /// Where less than half of a huge page would be used, it is not made: it would take what the
 /// allocator has just given back. Takes about a millisecond per huge page, in which accesses to that
 /// one wait.
-#[cfg(all(target_os = "linux", not(miri)))]
 pub fn make_huge_pages(mappings: &str) {
     for start in places_worth_it(mappings) {
         let start = without_provenance_mut(start);
@@ -24,7 +21,6 @@ pub fn make_huge_pages(mappings: &str) {
 }
 
 /// Where huge pages were asked for and at least half of one would be used.
-#[cfg(all(target_os = "linux", not(miri)))]
 fn places_worth_it(mappings: &str) -> impl Iterator<Item = usize> {
     let places = |range: Range<usize>| {
         let whole = move |start: &usize| range.end - start >= HUGE;
@@ -35,7 +31,6 @@ fn places_worth_it(mappings: &str) -> impl Iterator<Item = usize> {
 
 /// How many bytes of the place for a huge page at `start` have memory behind them; 0 if nothing is
 /// mapped there any more.
-#[cfg(all(target_os = "linux", not(miri)))]
 fn resident_bytes(start: usize) -> usize {
     /// The smallest pages that a system has.
     const PAGE_MIN: usize = 4096;
@@ -50,12 +45,8 @@ fn resident_bytes(start: usize) -> usize {
     if result == 0 { resident * usize::try_from(page_bytes).unwrap_or(PAGE_MIN) } else { 0 }
 }
 
-#[cfg(not(all(target_os = "linux", not(miri))))]
-pub fn make_huge_pages(_mappings: &str) {}
-
 /// The addresses that huge pages were asked for, in a text of this form: a
 /// line with the addresses, lines with figures, and one with flags, of which `hg` says so.
-#[cfg_attr(miri, allow(dead_code, reason = "there are no mappings to ask for"))]
 fn wanted_huge(mappings: &str) -> impl Iterator<Item = Range<usize>> {
     let mut last = None;
     mappings.lines().filter_map(move |line| {
@@ -71,7 +62,7 @@ fn wanted_huge(mappings: &str) -> impl Iterator<Item = Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use super::wanted_huge;
+    use super::{HUGE, places_worth_it, wanted_huge};
 
     #[test]
     fn huge_pages_are_made_where_they_were_asked_for() {
@@ -88,10 +79,8 @@ mod tests {
     }
 
     /// Pages that were given back stay given back.
-    #[cfg(all(target_os = "linux", not(miri)))]
     #[test]
     fn huge_pages_are_worth_it_where_much_is_used() {
-        use super::{HUGE, places_worth_it};
         const PAGE: usize = 4096;
         let (length, access) = (4 * HUGE, libc::PROT_READ | libc::PROT_WRITE);
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

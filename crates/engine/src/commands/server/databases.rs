@@ -7,7 +7,7 @@ use crate::env::table_bytes;
 use crate::error::{CommandError, Result};
 use crate::keyspace::DbIndex;
 use crate::reply::Outcome;
-use brisk_structures::alloc::Lent;
+use brisk_structures::alloc::SetAside;
 
 /// Expired keys that nobody has removed yet count, as in Redis.
 fn dbsize(ctx: &mut Ctx<'_, '_>, _args: &mut Args<'_>) -> Result<Outcome> {
@@ -55,11 +55,11 @@ fn flush(
             let heavy = env.take_tables();
             if !heavy.is_empty() {
                 // As good as free: nobody else is to make room for it.
-                let is_counted = env.settings.limited;
-                let bytes = heavy.iter().filter(|_| is_counted).map(table_bytes).sum::<usize>();
-                let lent = Lent::of(bytes as u64);
+                let bytes =
+                    if env.settings.limited { heavy.iter().map(table_bytes).sum() } else { 0usize };
+                let set_aside = SetAside::of(bytes as u64);
                 return Ok(ctx.answer_elsewhere(args, move |_, reply| {
-                    drop((heavy, lent));
+                    drop((heavy, set_aside));
                     Ok(reply.ok())
                 }));
             }
