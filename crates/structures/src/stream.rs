@@ -168,7 +168,7 @@ impl Stream {
 
     /// Removes entries from the beginning; their number. If `approximate`, only whole blocks go,
     /// and of those only as many as hold no more than `limit` entries (0: no limit).
-    /// O(blocks removed).
+    /// O(blocks removed + entries of one block).
     pub fn trim(&mut self, trim: Trim, approximate: bool, limit: u64) -> u64 {
         let mut removed = 0;
         while let Some(block) = self.entries.0.get(0) {

@@ -37,6 +37,9 @@ pub(super) struct Block {
     deleted: usize,
     /// Of the last entry, deleted or not.
     last_id: StreamId,
+    /// No live entry stands before this one; `None` if that has not been looked at. A stream that is
+    /// kept short by every XADD would otherwise walk over all that it has deleted.
+    front: Option<Pos>,
     pack: ListPack,
 }
 
@@ -81,7 +84,7 @@ impl Block {
         pack.push_back(Item::Int((words.len() / 2) as i64));
         words.step_by(2).for_each(|field| pack.push_back(field));
         pack.push_back(Item::Int(0));
-        Block { first, live: 0, deleted: 0, last_id: first, pack }
+        Block { first, live: 0, deleted: 0, last_id: first, front: None, pack }
     }
 
     /// Takes foreign entries over after looking at every one; `None` if none is live.
@@ -90,8 +93,8 @@ impl Block {
         pack: ListPack,
     ) -> Result<Option<Block>, Malformed> {
         let Tally { live, deleted, last, .. } = Tally::of(first, &pack)?;
-        let block =
-            Block { first, live: live as usize, deleted: deleted as usize, last_id: last, pack };
+        let (live, deleted) = (live as usize, deleted as usize);
+        let block = Block { first, live, deleted, last_id: last, front: None, pack };
         Ok((live > 0).then_some(block))
     }
 
@@ -162,28 +165,38 @@ impl Block {
     }
 
     fn write_counts(&mut self) {
+        let bytes = self.pack.bytes();
         let live = self.pack.first().expect("a block has a master entry");
         self.pack.replace(live, Item::Int(self.live as i64));
         let deleted = skip(&self.pack, live, 1);
         self.pack.replace(deleted, Item::Int(self.deleted as i64));
+        if self.pack.bytes() != bytes {
+            self.front = None;
+        }
     }
 
     /// Marks live entries as deleted, in ascending order.
     pub(super) fn bury(&mut self, entries: &[Pos]) {
         // From the last on: foreign flags may be written longer than ours, and what stands before a
         // change keeps its position.
+        let bytes = self.pack.bytes();
         for at in entries.iter().rev() {
             let flags = int(self.pack.item(*at)) | DELETED;
             self.pack.replace(*at, Item::Int(flags));
         }
         self.live -= entries.len();
         self.deleted += entries.len();
+        if self.pack.bytes() != bytes {
+            self.front = None;
+        }
         self.write_counts();
+        self.front = self.iter().next().map(|entry| entry.at);
     }
 
     /// The live entries.
     pub(super) fn iter(&self) -> BlockIter<'_> {
-        BlockIter { block: self, master_fields: self.fields().0, at: self.body() }
+        let at = self.front.or_else(|| self.body());
+        BlockIter { block: self, master_fields: self.fields().0, at }
     }
 
     /// The live entries, the last first.
@@ -212,6 +225,8 @@ impl Block {
         assert_eq!(forth.len(), self.live);
         assert_eq!(forth, back);
         assert!(self.live > 0);
+        let walk = BlockIter { at: self.body(), ..self.iter() };
+        assert_eq!(walk.map(|entry| entry.id).next(), forth.first().copied());
         assert!(self.iter().all(|entry| entry.id >= self.first && entry.id <= self.last_id));
     }
 }

@@ -215,3 +215,29 @@ fn deleting_many_entries_of_a_block_with_long_flags_marks_the_right_ones() {
     stream.check();
     assert_eq!(stream.entries().first().unwrap().id, StreamId::new(6, 0));
 }
+
+/// The counts before a block's entries take a byte more from 128 on, which moves the entries.
+#[test]
+fn trimming_one_by_one_finds_the_first_entry_however_long_the_counts_are() {
+    const ONE_BLOCK: BlockLimits = BlockLimits { bytes: 0, entries: 0 };
+    let mut stream = Stream::new();
+    let append = |stream: &mut Stream, ms| {
+        stream.append(StreamId::new(ms, 0), [&b"f"[..], b"v"].into_iter(), &ONE_BLOCK);
+    };
+    for ms in 1..=120 {
+        append(&mut stream, ms);
+    }
+    // Both counts pass 128 on the way, with and without an entry added at the same time.
+    for trimmed in 1..=200 {
+        (0..2).for_each(|more| append(&mut stream, 119 + 2 * trimmed + more));
+        assert_eq!(stream.trim(Trim::MaxLen(stream.len() as u64 - 1), false, 0), 1);
+        assert_eq!(stream.first_id(), StreamId::new(trimmed + 1, 0));
+        stream.check();
+    }
+    for left in (1..stream.len() as u64).rev() {
+        assert_eq!(stream.trim(Trim::MaxLen(left), false, 0), 1);
+        assert_eq!((stream.len() as u64, stream.first_id()), (left, StreamId::new(521 - left, 0)));
+        stream.check();
+    }
+    assert_eq!(stream.blocks(), 1);
+}
