@@ -12,10 +12,10 @@ use crate::env::Env;
 use crate::error::{CommandError, Result};
 use crate::types::Type;
 use crate::types::string::{self, Str};
-use smallvec::SmallVec;
 use std::marker::PhantomData;
 
 mod gone;
+mod held;
 mod locks;
 mod patience;
 mod tell;
@@ -25,6 +25,7 @@ pub(super) use gone::{
     after_eviction, after_expiry, copy_entry, detach, free_value, note_gone, notify, seal_slot,
 };
 pub(crate) use gone::{discard, discard_value};
+use held::{GuardList, Guards, Held};
 pub(crate) use locks::Locks;
 use locks::distinct;
 pub use patience::{giving_way, while_waiting};
@@ -33,14 +34,6 @@ pub(crate) use patience::{have_patience, lock_patiently, must_give_way};
 /// How often a held lock is looked at again before the command is put off: a few microseconds,
 /// longer than most commands hold a slot.
 const SPIN_ROUNDS: u32 = 200;
-
-/// The slots a command holds.
-enum Held<'a> {
-    None,
-    One(Place, SlotGuard<'a>),
-    /// In ascending order, no place twice.
-    Many(SmallVec<[(Place, SlotGuard<'a>); 4]>),
-}
 
 /// What becomes of a key's deadline when its value is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,13 +133,13 @@ impl<'a> Keys<'a> {
 
     fn lock_many(&mut self, wanted: impl Iterator<Item = Place>) -> Result<()> {
         let places = distinct(wanted);
-        let mut guards = SmallVec::with_capacity(places.len());
+        let mut guards = GuardList::with_capacity(places.len());
         for place in places {
             let slot = self.keyspace.database(place.0).slot(place.1);
             let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
             guards.push((place, guard));
         }
-        self.held = Held::Many(guards);
+        self.held = Held::Many(Guards::in_order(guards));
         Ok(())
     }
 
@@ -154,20 +147,16 @@ impl<'a> Keys<'a> {
     /// [`CommandError::SlotBusy`] if another thread holds the slot.
     pub fn lock_also(&mut self, db: DbIndex, key: &Key<'_>) -> Result<()> {
         let place = (db, key.slot);
-        if self.guard_at(place).is_none() {
+        if self.held.at(place).is_none() {
             let slot = self.keyspace.database(db).slot(key.slot);
             let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
-            let mut guards = match std::mem::replace(&mut self.held, Held::None) {
-                Held::None => SmallVec::new(),
-                Held::One(place, guard) => SmallVec::from_iter([(place, guard)]),
-                Held::Many(guards) => guards,
-            };
-            // A try-lock out of order cannot deadlock; the order is for the search only.
-            let at = guards.partition_point(|(held, _)| *held < place);
-            guards.insert(at, (place, guard));
-            self.held = Held::Many(guards);
+            // A try-lock out of order cannot deadlock.
+            self.held.add(place, guard);
         }
-        self.in_db(db, |keys| keys.remove_if_expired(key, usize::MAX));
+        let now = self.now();
+        if self.held.at(place).is_some_and(|guard| guard.meta().earliest <= now) {
+            self.in_db(db, |keys| keys.remove_if_expired(key, usize::MAX));
+        }
         Ok(())
     }
 
@@ -207,18 +196,6 @@ impl<'a> Keys<'a> {
         self.dirty
     }
 
-    #[inline]
-    fn guard_at(&self, place: Place) -> Option<&SlotGuard<'a>> {
-        match &self.held {
-            Held::One(held, guard) if *held == place => Some(guard),
-            Held::None | Held::One(..) => None,
-            Held::Many(guards) => {
-                let at = guards.binary_search_by_key(&place, |(held, _)| *held).ok()?;
-                Some(&guards[at].1)
-            }
-        }
-    }
-
     /// For walks that lock slots one by one: they would wait for ever for one that is held here.
     #[inline]
     pub(super) fn assert_holds_nothing(&self) {
@@ -227,21 +204,13 @@ impl<'a> Keys<'a> {
 
     #[inline]
     fn guard(&self, slot: SlotId) -> &SlotGuard<'a> {
-        self.guard_at((self.db, slot)).expect("a command touches only the keys of its key spec")
+        self.held.at((self.db, slot)).expect("a command touches only the keys of its key spec")
     }
 
     #[inline]
     fn guard_mut(&mut self, slot: SlotId) -> &mut SlotGuard<'a> {
-        let place = (self.db, slot);
-        let found = match &mut self.held {
-            Held::One(held, guard) if *held == place => Some(guard),
-            Held::None | Held::One(..) => None,
-            Held::Many(guards) => match guards.binary_search_by_key(&place, |(held, _)| *held) {
-                Ok(at) => Some(&mut guards[at].1),
-                Err(_) => None,
-            },
-        };
-        found.expect("a command touches only the keys of its key spec")
+        let guard = self.held.at_mut((self.db, slot));
+        guard.expect("a command touches only the keys of its key spec")
     }
 
     #[inline]

@@ -18,7 +18,9 @@ mod probe;
 #[cfg(test)]
 mod tests;
 
-pub use algebra::{difference, each_common, each_of_any, each_only_in, intersection, union};
+pub use algebra::{
+    count_common, difference, each_common, each_of_any, each_only_in, intersection, union,
+};
 pub use brisk_structures::listpack::Item as Member;
 pub use choice::Drawer;
 

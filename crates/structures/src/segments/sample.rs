@@ -10,6 +10,9 @@ const FEW_SLOTS: usize = 16;
 /// Draws of a segment before the ranks are counted out.
 const DRAWS_MAX: usize = 128;
 
+/// One of so many is drawn by itself; of more, all are passed on the way.
+const DRAWN_OF_MIN: usize = 16;
+
 impl Segments {
     /// An element, each as likely as the others; `below(n)` gives a random number below `n`. O(1)
     /// expected.
@@ -76,7 +79,7 @@ impl Segments {
     }
 
     /// Visits `count` distinct elements, or all if there are not so many; each choice is equally
-    /// likely, their order is not random. O(min(segments, count) + count).
+    /// likely, their order is not random. O(count) for one of many, else O(elements).
     pub fn sample<'a>(
         &'a self,
         count: usize,
@@ -86,7 +89,7 @@ impl Segments {
         if count >= self.len() {
             return self.iter().for_each(visit);
         }
-        if count <= 2 * self.segment_count() {
+        if count <= self.len() / DRAWN_OF_MIN {
             let mut seen = HashSet::with_capacity(count);
             while seen.len() < count {
                 if let Some(element) = self.draw(&mut below).filter(|e| seen.insert(e.key)) {
@@ -116,12 +119,7 @@ fn visit_ranks<'a>(
     ranks: &mut std::iter::Peekable<impl Iterator<Item = usize>>,
     visit: &mut impl FnMut(Element<'a>),
 ) {
-    if ranks.peek().is_none_or(|&rank| rank >= start + segment.len()) {
-        return;
-    }
-    for (i, element) in segment.iter().enumerate() {
-        if ranks.next_if_eq(&(start + i)).is_some() {
-            visit(element);
-        }
-    }
+    let end = start + segment.len();
+    let places = std::iter::from_fn(|| ranks.next_if(|&rank| rank < end)).map(|rank| rank - start);
+    segment.visit_places(places, visit);
 }

@@ -219,7 +219,24 @@ impl Segment {
         self.words().map(|word| self.element(word))
     }
 
-    /// The same with their tags.
+    /// Visits the elements at these places of [`Segment::iter`], which are in order, and reads no
+    /// others.
+    pub(super) fn visit_places<'a>(
+        &'a self,
+        mut places: impl Iterator<Item = usize>,
+        visit: &mut impl FnMut(Element<'a>),
+    ) {
+        let mut wanted = places.next();
+        for (place, word) in self.words().enumerate() {
+            let Some(next) = wanted else { return };
+            if next == place {
+                visit(self.element(word));
+                wanted = places.next();
+            }
+        }
+    }
+
+    /// All elements with their tags.
     pub(super) fn iter_tagged(&self) -> impl Iterator<Item = (u32, Element<'_>)> {
         self.words().map(|word| (tag(word), self.element(word)))
     }

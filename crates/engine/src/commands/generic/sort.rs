@@ -111,7 +111,9 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     // Where the order stays, or a set is stored in the order of its texts, it plays no part.
     let by = by.filter(|_| !order.as_is);
     let elements = Elements::open(ctx.keys, &key)?;
-    let elements = if ctx.is_long(elements.len()) {
+    let (read, wanted) = elements.counts(order);
+    let lookups = if by.is_some() { read } else { 0 } + wanted * get.len();
+    let elements = if ctx.is_long(read.max(lookups)) {
         if by.is_none() && get.is_empty() {
             return sort_elsewhere(ctx, args, &key, order, destination);
         }
@@ -214,12 +216,13 @@ fn sort_with_others(
 fn reply(ctx: &mut Ctx<'_, '_>, texts: &Texts, get: &[Pattern<'_>]) -> Result<Outcome> {
     let reply = &mut ctx.reply;
     reply.array(texts.len() * get.len().max(1));
+    let mut name = Vec::new();
     for element in texts.iter() {
         if get.is_empty() {
             reply.bulk(element);
         }
         for pattern in get {
-            pattern.look_up(ctx.keys, element, |found| match found {
+            pattern.look_up(ctx.keys, element, &mut name, |found| match found {
                 Some(text) => reply.bulk(text),
                 None => reply.null(),
             })?;
@@ -234,11 +237,12 @@ fn store(
     get: &[Pattern<'_>],
     destination: &Key<'_>,
 ) -> Result<Outcome> {
-    let mut found = Texts::default();
+    let (mut found, mut name) = (Texts::default(), Vec::new());
     for element in texts.iter().take_while(|_| !get.is_empty()) {
         for pattern in get {
             // What is not there is stored as an empty element.
-            pattern.look_up(ctx.keys, element, |text| found.push(text.unwrap_or_default()))?;
+            let push = |text: Option<&[u8]>| found.push(text.unwrap_or_default());
+            pattern.look_up(ctx.keys, element, &mut name, push)?;
         }
     }
     let stored = if get.is_empty() { texts } else { &found };

@@ -6,7 +6,7 @@ use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx, Handler};
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
-use crate::long::View;
+use crate::long::{LONG_STEPS_MIN, View};
 use crate::number::parse_i64;
 use crate::reply::{Outcome, Reply};
 use crate::types::set::{self, Member, Set};
@@ -192,28 +192,37 @@ fn sintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             .filter(|limit| *limit >= 0)
             .ok_or(CommandError::text("ERR LIMIT can't be negative"))?;
     }
+    let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     let sets = open(ctx.keys, &names)?;
     let limits = ctx.keys.env().settings.limits;
-    if ctx.is_long(Operation::Inter.steps(&sets)) {
-        drop(sets);
-        let views = ctx.keys.views(&names);
-        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
-            Ok(reply.integer(count_common(sets_of(&views), &limits, limit)))
-        }));
+    let at_once = match ctx.is_long(Operation::Inter.steps(&sets)) {
+        false => usize::MAX,
+        // Few common members are often found soon.
+        true if limit < LONG_STEPS_MIN => LONG_STEPS_MIN / sets.len(),
+        true => 0,
+    };
+    if let Some(count) = count_common(sets, &limits, limit, at_once) {
+        return Ok(ctx.reply.count(count));
     }
-    Ok(ctx.reply.integer(count_common(sets, &limits, limit)))
+    let views = ctx.keys.views(&names);
+    Ok(ctx.answer_elsewhere(args, move |_, reply| {
+        let count = count_common(sets_of(&views), &limits, limit, usize::MAX);
+        Ok(reply.count(count.expect("a set has no more members than that")))
+    }))
 }
 
-/// How many members all sets have, up to `limit` if that is not 0.
-fn count_common(sets: Sets<'_>, limits: &EncodingLimits, limit: i64) -> i64 {
-    let mut found = 0;
-    if let Some(mut sets) = all(sets) {
-        set::each_common(&mut sets, limits, |_| {
-            found += 1;
-            if found == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        });
+/// How many members all sets have, up to `count_max`; `None` if `members_max` of the smallest do not
+/// tell.
+fn count_common(
+    sets: Sets<'_>,
+    limits: &EncodingLimits,
+    count_max: usize,
+    members_max: usize,
+) -> Option<usize> {
+    match all(sets) {
+        Some(mut sets) => set::count_common(&mut sets, limits, count_max, members_max),
+        None => Some(0),
     }
-    found
 }
 
 /// A command that replies with members of its keys' sets.

@@ -7,7 +7,7 @@ use crate::ctx::{Command, Ctx};
 use crate::double::parse_f64;
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
-use crate::long::View;
+use crate::long::{LONG_STEPS_MIN, View};
 use crate::reply::{Outcome, Reply};
 use crate::types::set::Set;
 use crate::types::{EncodingLimits, Kind, SortedSet, Value};
@@ -133,7 +133,7 @@ struct Wanted<'k> {
     limits: EncodingLimits,
     aggregate: Aggregate,
     show: Show,
-    /// Where counting ends; 0 for never.
+    /// Where counting ends.
     limit: usize,
 }
 
@@ -203,13 +203,20 @@ fn zintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let name = ctx.command_name();
     let names = args.clone();
     let wanted = Wanted::parse(ctx.keys, args, Operation::Inter, Form::Counted, &name)?;
-    if ctx.is_long(wanted.steps(Operation::Inter)) {
-        let (views, wanted) = (ctx.keys.views(&wanted.keys(names)?), wanted.without_sources());
-        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
-            Ok(reply.count(wanted.over(&views).count_common()))
-        }));
+    let at_once = match ctx.is_long(wanted.steps(Operation::Inter)) {
+        false => usize::MAX,
+        // Few common members are often found soon.
+        true if wanted.limit < LONG_STEPS_MIN => LONG_STEPS_MIN / wanted.sources.len(),
+        true => 0,
+    };
+    if let Some(count) = wanted.count_common(at_once) {
+        return Ok(ctx.reply.count(count));
     }
-    Ok(ctx.reply.count(wanted.count_common()))
+    let (views, wanted) = (ctx.keys.views(&wanted.keys(names)?), wanted.without_sources());
+    Ok(ctx.answer_elsewhere(args, move |_, reply| {
+        let count = wanted.over(&views).count_common(usize::MAX);
+        Ok(reply.count(count.expect("a set has no more members than that")))
+    }))
 }
 
 impl Wanted<'_> {
@@ -267,19 +274,22 @@ impl Wanted<'_> {
         SortedSet::of_sorted(&self.result(operation), &self.limits)
     }
 
-    /// How many members all sources have, as far as is wanted.
-    fn count_common(&self) -> usize {
-        let limit = if self.limit == 0 { usize::MAX } else { self.limit };
+    /// How many members all sources have, as far as is wanted; `None` if `members_max` of the
+    /// smallest do not tell.
+    fn count_common(&self, members_max: usize) -> Option<usize> {
         let sources = self.by_size();
         let (first, others) = sources.split_first().expect("there is a key at least");
-        let mut count = 0;
+        let (mut count, mut left, mut over) = (0, members_max, false);
         let mut digits = itoa::Buffer::new();
         first.each(|member, _| {
             let member = member.text(&mut digits);
             count += usize::from(others.iter().all(|other| other.score(member).is_some()));
-            if count < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            over = left == 0;
+            left = left.saturating_sub(1);
+            let is_over = over || count >= self.limit;
+            if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        count
+        (!over).then_some(count)
     }
 }
 
@@ -311,7 +321,7 @@ impl<'k> Wanted<'k> {
             limits: keys.env().settings.limits,
             aggregate: Aggregate::Sum,
             show: Show::Members,
-            limit: 0,
+            limit: usize::MAX,
         };
         wanted.options(args, operation, form)?;
         Ok(wanted)
@@ -340,8 +350,9 @@ impl<'k> Wanted<'k> {
                 self.show = Show::WithScores;
             } else if form == Form::Counted && args.remaining() > 1 && args.take("LIMIT") {
                 let limit = args.integer().ok().and_then(|limit| usize::try_from(limit).ok());
-                self.limit =
+                let limit =
                     limit.ok_or_else(|| CommandError::text("ERR LIMIT can't be negative"))?;
+                self.limit = if limit == 0 { usize::MAX } else { limit };
             } else {
                 return Err(CommandError::Syntax);
             }

@@ -1,6 +1,6 @@
 //! The slots of a unit of several commands: locked together, lent to each command in turn.
 
-use super::{Held, Keys, SPIN_ROUNDS};
+use super::{GuardList, Guards, Held, Keys, SPIN_ROUNDS};
 use crate::args::PreparedKey;
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Keyspace, Place, SlotGuard};
@@ -70,11 +70,11 @@ impl<'k> Locks<'k> {
             [] => Held::None,
             [key] => Held::One((keys.db, key.slot), self.lend((keys.db, key.slot))?),
             many => {
-                let mut guards = SmallVec::new();
+                let mut guards = GuardList::new();
                 for place in distinct(many.iter().map(|key| (keys.db, key.slot))) {
                     guards.push((place, self.lend(place)?));
                 }
-                Held::Many(guards)
+                Held::Many(Guards::in_order(guards))
             }
         };
         Ok(())

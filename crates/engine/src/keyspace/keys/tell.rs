@@ -128,7 +128,7 @@ impl<'a> Keys<'a> {
         let slots = std::mem::take(&mut aftermath.slots);
         drop(aftermath);
         self.each_held(|guard| guard.meta_mut().last_write = ticket);
-        for (db, slot) in slots.into_iter().filter(|place| self.guard_at(*place).is_none()) {
+        for (db, slot) in slots.into_iter().filter(|place| self.held.at(*place).is_none()) {
             lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
         }
         Some(ticket)

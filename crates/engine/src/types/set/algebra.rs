@@ -27,6 +27,35 @@ pub fn each_common<'a>(
     limits: &EncodingLimits,
     mut visit: impl FnMut(Member<'a>) -> ControlFlow<()>,
 ) {
+    each_of_smallest(sets, limits, |member, is_common| {
+        if is_common { visit(member) } else { ControlFlow::Continue(()) }
+    });
+}
+
+/// How many members all of `sets` have, counting to `count_max` at most; `None` if that has not
+/// turned out after `members_max` members of the smallest.
+pub fn count_common(
+    sets: &mut [&Set],
+    limits: &EncodingLimits,
+    count_max: usize,
+    members_max: usize,
+) -> Option<usize> {
+    let (mut count, mut left, mut over) = (0, members_max, false);
+    each_of_smallest(sets, limits, |_, is_common| {
+        count += usize::from(is_common);
+        over = left == 0;
+        left = left.saturating_sub(1);
+        if over || count >= count_max { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    (!over).then_some(count)
+}
+
+/// Shows the members of the smallest of `sets`, and whether all have them.
+fn each_of_smallest<'a>(
+    sets: &mut [&'a Set],
+    limits: &EncodingLimits,
+    mut visit: impl FnMut(Member<'a>, bool) -> ControlFlow<()>,
+) {
     sets.sort_by_key(|set| set.len());
     let Some((&smallest, others)) = sets.split_first() else { return };
     let mut others: SmallVec<[Probe<'_>; 4]> = others
@@ -35,11 +64,7 @@ pub fn each_common<'a>(
         .map(|set| Probe::new(set, smallest.len(), limits))
         .collect();
     let _ = smallest.try_each_placed(|member, start| {
-        if others.iter_mut().all(|set| set.contains(member, start)) {
-            visit(member)
-        } else {
-            ControlFlow::Continue(())
-        }
+        visit(member, others.iter_mut().all(|set| set.contains(member, start)))
     });
 }
 

@@ -153,6 +153,18 @@ impl<'k> Elements<'k> {
         }
     }
 
+    /// How many elements are read, and how many of them wanted.
+    pub(super) fn counts(self, order: Order) -> (usize, usize) {
+        let len = self.len();
+        let wanted = order.window(len).len();
+        let read = match self {
+            Elements::Set(_) if order.as_is && order.reproducible => len,
+            Elements::Set(_) if order.as_is => order.window(len).end,
+            _ => order.stretch(len).len(),
+        };
+        (read, wanted)
+    }
+
     /// Reads the elements that are to be sorted, or those wanted if their order stays.
     pub(super) fn load(self, order: &mut Order) -> Texts {
         let mut texts = Texts::default();
@@ -178,11 +190,15 @@ impl<'k> Elements<'k> {
                 if order.as_is && order.reproducible {
                     (order.as_is, order.alpha) = (false, true);
                 }
-                set.each(|member| texts.push_member(member));
-                if order.as_is {
-                    texts.ranges.truncate(order.window(set.len()).end);
-                    texts.ranges.drain(..order.window(set.len()).start);
-                }
+                let window = if order.as_is { order.window(set.len()) } else { 0..set.len() };
+                let _ = set.try_each(|member| {
+                    if texts.len() == window.end {
+                        return ControlFlow::Break(());
+                    }
+                    texts.push_member(member);
+                    ControlFlow::Continue(())
+                });
+                texts.ranges.drain(..window.start);
                 return texts;
             }
         }
@@ -209,8 +225,9 @@ impl<'k> Elements<'k> {
         order: Order,
     ) -> Result<Texts> {
         let mut weights = Found::nothing(texts.len());
+        let mut name = Vec::new();
         for (index, element) in texts.iter().enumerate() {
-            by.look_up(keys, element, |text| weights.set(index, text))?;
+            by.look_up(keys, element, &mut name, |text| weights.set(index, text))?;
         }
         texts.take(&order.by_others(&texts, &weights)?);
         Ok(texts)

@@ -56,18 +56,18 @@ impl<'a> Pattern<'a> {
     }
 
     /// Gives `visit` what goes with `element`, `None` if there is nothing. Locks the key's slot and
-    /// keeps it, so that the command sees all keys at one moment.
+    /// keeps it, so that the command sees all keys at one moment. `name` is room for the key's name.
     pub(super) fn look_up<R>(
         &self,
         keys: &mut Keys<'_>,
         element: &[u8],
+        name: &mut Vec<u8>,
         visit: impl FnOnce(Option<&[u8]>) -> R,
     ) -> Result<R> {
-        let mut name = Vec::new();
-        if !self.name_key(element, &mut name) {
+        if !self.name_key(element, name) {
             return Ok(visit(matches!(self, Pattern::Element).then_some(element)));
         }
-        let key = keys.keyspace().hasher().key(&name);
+        let key = keys.keyspace().hasher().key(name);
         keys.lock_also(keys.db(), &key)?;
         // A key of another type has nothing to show.
         Ok(match self.field() {

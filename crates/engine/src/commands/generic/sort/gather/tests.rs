@@ -69,7 +69,7 @@ const READING: &[&str] = &[
     "SORT l GET #",
     "SORT l GET t:* LIMIT 0 3",
     "SORT s BY nosort GET w:*",
-    "SORT z BY nosort DESC GET w:* LIMIT 10 5",
+    "SORT z BY nosort DESC GET w:* LIMIT 3 -1",
     "SORT l BY none:* GET none:*",
     "SORT l BY {one}:* GET {one}:*",
     "SORT l BY w:* LIMIT 0 0",

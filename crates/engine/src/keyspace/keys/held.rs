@@ -1,0 +1,161 @@
+//! The slots that a command holds.
+
+use crate::keyspace::{Place, SLOTS, SlotGuard};
+use smallvec::SmallVec;
+
+/// From so many on, slots that come one by one are not kept in order any more: to make room among
+/// them, and to search them, would take longer than all else that a SORT BY does per key.
+const SORTED_MAX: usize = 64;
+
+/// The slots a command holds.
+pub(super) enum Held<'a> {
+    None,
+    One(Place, SlotGuard<'a>),
+    Many(Guards<'a>),
+}
+
+pub(super) type GuardList<'a> = SmallVec<[(Place, SlotGuard<'a>); 4]>;
+
+/// Several slots, none twice.
+#[derive(Default)]
+pub(super) struct Guards<'a> {
+    /// In ascending order, unless there is an index.
+    list: GuardList<'a>,
+    /// Where in the list each slot stands, if all are of one database. What it says of a slot that is
+    /// not in the list means nothing.
+    index: Option<Box<[u16]>>,
+}
+
+impl<'a> Held<'a> {
+    #[inline]
+    pub(super) fn at(&self, place: Place) -> Option<&SlotGuard<'a>> {
+        match self {
+            Held::One(held, guard) if *held == place => Some(guard),
+            Held::None | Held::One(..) => None,
+            Held::Many(guards) => Some(&guards.list[guards.position(place)?].1),
+        }
+    }
+
+    #[inline]
+    pub(super) fn at_mut(&mut self, place: Place) -> Option<&mut SlotGuard<'a>> {
+        match self {
+            Held::One(held, guard) if *held == place => Some(guard),
+            Held::None | Held::One(..) => None,
+            Held::Many(guards) => {
+                let at = guards.position(place)?;
+                Some(&mut guards.list[at].1)
+            }
+        }
+    }
+
+    /// Adds a slot that is not there yet.
+    pub(super) fn add(&mut self, place: Place, guard: SlotGuard<'a>) {
+        let mut guards = match std::mem::replace(self, Held::None) {
+            Held::None => Guards::default(),
+            Held::One(place, guard) => Guards::in_order(SmallVec::from_iter([(place, guard)])),
+            Held::Many(guards) => guards,
+        };
+        guards.add(place, guard);
+        *self = Held::Many(guards);
+    }
+}
+
+impl<'a> Guards<'a> {
+    /// Of places in ascending order.
+    #[inline]
+    pub(super) const fn in_order(list: GuardList<'a>) -> Guards<'a> {
+        Guards { list, index: None }
+    }
+
+    #[inline]
+    fn position(&self, place: Place) -> Option<usize> {
+        match &self.index {
+            None => self.list.binary_search_by_key(&place, |(held, _)| *held).ok(),
+            Some(index) => {
+                let at = usize::from(index[place.1.index()]);
+                (self.list.get(at)?.0 == place).then_some(at)
+            }
+        }
+    }
+
+    /// O(1) for most of many, O(slots) for those of several databases.
+    fn add(&mut self, place: Place, guard: SlotGuard<'a>) {
+        let all_of = |db| self.list.iter().all(|(held, _)| held.0 == db);
+        match &mut self.index {
+            None if self.list.len() == SORTED_MAX && all_of(place.0) => {
+                let mut index = vec![0; SLOTS].into_boxed_slice();
+                for (at, (held, _)) in self.list.iter().enumerate() {
+                    index[held.1.index()] = at as u16;
+                }
+                index[place.1.index()] = SORTED_MAX as u16;
+                self.index = Some(index);
+            }
+            Some(index) if self.list[0].0.0 == place.0 => {
+                index[place.1.index()] = self.list.len() as u16;
+            }
+            _ => {
+                if self.index.take().is_some() {
+                    self.list.sort_unstable_by_key(|(held, _)| *held);
+                }
+                let at = self.list.partition_point(|(held, _)| *held < place);
+                self.list.insert(at, (place, guard));
+                return;
+            }
+        }
+        self.list.push((place, guard));
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(Place, SlotGuard<'a>)> {
+        self.list.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut (Place, SlotGuard<'a>)> {
+        self.list.iter_mut()
+    }
+}
+
+impl<'a> IntoIterator for Guards<'a> {
+    type Item = (Place, SlotGuard<'a>);
+    type IntoIter = smallvec::IntoIter<[(Place, SlotGuard<'a>); 4]>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspace::{DbIndex, KeyHasher, Keyspace, SlotId};
+
+    const FIRST: DbIndex = DbIndex(0);
+    const OTHER: DbIndex = DbIndex(1);
+
+    fn add<'a>(held: &mut Held<'a>, keyspace: &'a Keyspace, place: Place) {
+        assert!(held.at(place).is_none() && held.at_mut(place).is_none());
+        let guard = keyspace.database(place.0).slot(place.1).lock_spin(1);
+        held.add(place, guard.expect("nobody holds it"));
+    }
+
+    /// In whatever order they come, and through whichever ways of keeping them: one, a few, many, many
+    /// of two databases.
+    #[test]
+    fn each_slot_is_found_however_many_are_held() {
+        let keyspace = Keyspace::new(2, KeyHasher::seeded(1, 2));
+        let mut held = Held::None;
+        let slot = |number: u16| SlotId::new(number.wrapping_mul(7919) % SLOTS as u16);
+        let mut places = Vec::new();
+        for number in 0..3 * SORTED_MAX as u16 {
+            // The last third brings another database in.
+            let is_late = usize::from(number) > 2 * SORTED_MAX && number % 3 == 0;
+            let place = (if is_late { OTHER } else { FIRST }, slot(number));
+            add(&mut held, &keyspace, place);
+            places.push(place);
+            for place in &places {
+                assert!(held.at(*place).is_some() && held.at_mut(*place).is_some());
+            }
+            assert!(held.at((FIRST, slot(number + 1))).is_none());
+            assert!(held.at((OTHER, slot(0))).is_none());
+        }
+    }
+}
