@@ -205,3 +205,34 @@ fn reset_makes_a_connection_new() {
         conn.assert_in_step();
     });
 }
+
+/// A refused EXEC is told to monitors, too; the words before it that were hidden are not its own.
+#[test]
+fn monitors_hear_of_a_refused_exec_behind_a_password() {
+    each_protected(|server| {
+        let [mut admin, mut monitor] = [(); 2].map(|()| Conn::tcp(&server.address()));
+        for conn in [&mut admin, &mut monitor] {
+            assert_reply!(conn, "AUTH secret", "OK");
+        }
+        assert_reply!(monitor, "MONITOR", "OK");
+        let mut stranger = Conn::tcp(&server.address());
+        assert_reply!(stranger, "AUTH not that", WRONG);
+        let aborted = "(error) EXECABORT Transaction discarded because of: ";
+        let noauth = stranger.cmd("EXEC").to_string();
+        assert_eq!(noauth, format!("{aborted}NOAUTH Authentication required."));
+        assert_reply!(admin, "MULTI", "OK");
+        let mut other = Conn::tcp(&server.address());
+        assert_reply!(other, "AUTH default wrong", WRONG);
+        let arity = admin.cmd("EXEC now").to_string();
+        assert_eq!(arity, format!("{aborted}wrong number of arguments for 'exec' command"));
+        let heard: Vec<String> = (0..5).map(|_| monitor.reply().text()).collect();
+        let words = heard.iter().map(|line| line.split_once("] ").unwrap().1);
+        let redacted = "\"AUTH\" \"(redacted)\"";
+        let twice = &*format!("{redacted} \"(redacted)\"");
+        assert_eq!(
+            words.collect::<Vec<_>>(),
+            [twice, "\"EXEC\"", "\"MULTI\"", twice, "\"EXEC\" \"now\""]
+        );
+        assert_reply!(stranger, "AUTH secret", "OK");
+    });
+}

@@ -241,6 +241,8 @@ impl Core {
         let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
         session.end_transaction(&self.shared.keyspace);
         if self.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
+            // They are words of the last command that ran.
+            self.redacted.clear();
             self.tell_monitors(session, row, args);
         }
         let why = error.wire();

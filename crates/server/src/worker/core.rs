@@ -401,7 +401,9 @@ impl Core {
         let mut shown: Vec<&[u8]> = words.words().collect();
         if matches!(row.run, Run::Server(_)) {
             for &at in &self.redacted {
-                shown[at] = REDACTED;
+                if let Some(word) = shown.get_mut(at) {
+                    *word = REDACTED;
+                }
             }
         }
         if let Some(secrets) = row.spec.secrets {
