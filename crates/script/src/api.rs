@@ -28,10 +28,8 @@ type CallAnswer = (Either<String, Value>, Option<u8>, Bounded);
 const STATUS: u8 = 1;
 /// An error, which `redis.call` raises.
 const ERROR: u8 = 2;
-/// Nothing: the command is to be asked for again after a pause.
-const WAIT: u8 = 3;
 /// Nothing: the reply is the status `OK`.
-const OK: u8 = 4;
+const OK: u8 = 3;
 
 /// The first word of a command: a text, or whatever else it was given as.
 type First = Either<BString, Value>;
@@ -196,7 +194,11 @@ fn run_command(
         return raise_call(lua, text);
     }
     reply.clear();
-    let answer = match state.host.call(&words, state.protocol.get(), &mut reply) {
+    let mut called = state.host.call(&words, state.protocol.get(), &mut reply);
+    while called == Called::Wait && state.pause()? {
+        called = state.host.call(&words, state.protocol.get(), &mut reply);
+    }
+    let answer = match called {
         Called::Replied => {
             let answer = answer(lua, &reply)?;
             if reply.capacity() > State::REPLY_KEPT_MAX {
@@ -209,8 +211,7 @@ fn run_command(
             table.raw_set("ignore_error_stats_update", true)?;
             (Either::Right(Value::Table(table)), Some(ERROR), Bounded)
         }
-        Called::Wait => (Either::Right(Value::Nil), Some(WAIT), Bounded),
-        Called::Abandoned => {
+        Called::Wait | Called::Abandoned => {
             state.stop.set(true);
             return Err(stopped());
         }

@@ -1,9 +1,11 @@
 //! Compiling, running, suspending and stopping scripts.
 //!
 //! All scripts of an interpreter run in one coroutine, whose body is `runner` of the prelude: it waits
-//! for a script, is resumed with one, and yields when the script has ended. An interrupt yields as well,
-//! which suspends the script. A script that was stopped takes the coroutine with it; the next gets
-//! another.
+//! for a script, is resumed with one, and yields when the script has ended. A script that was stopped
+//! takes the coroutine with it; the next gets another.
+//!
+//! Coroutine and machine run on a stack of their own, which an interrupt leaves to suspend the script:
+//! so that is possible wherever the script is, also in what `table.sort` calls.
 
 use crate::api;
 use crate::brief;
@@ -16,6 +18,7 @@ use crate::room::{self, Bounded, MEMORY_BYTES_MAX, Unbounded};
 use crate::to_reply::{self, Dialect};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
+use brisk_structures::fiber::{Fiber, Pauser, Step};
 use mlua::chunk::{ChunkMode, Compiler};
 use mlua::{BString, Function, Lua, LuaOptions, Result, StdLib, Table, Thread, Value, VmState};
 use std::cell::{Cell, RefCell};
@@ -27,6 +30,8 @@ const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
 const FULL_BYTES: usize = MEMORY_BYTES_MAX / 4;
 /// Steps (calls, returns, turns of loops) between two questions to the host.
 const STEPS_PER_QUESTION: u32 = 64;
+/// The stack of scripts, as large as a thread's. The machine counts the calls that need it.
+const STACK_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes of an error's text, at most.
 const ERROR_BYTES_MAX: usize = 4096;
 
@@ -51,6 +56,7 @@ pub struct Version {
 /// What the functions of a script share with their interpreter.
 pub(crate) struct State {
     pub(crate) host: Rc<dyn Host>,
+    pauser: Rc<Pauser>,
     /// The script is to run no further step.
     pub(crate) stop: Cell<bool>,
     steps: Cell<u32>,
@@ -80,12 +86,19 @@ impl State {
         room::bound(lua)?;
         match self.host.pace() {
             Pace::GoOn => Ok(VmState::Continue),
-            Pace::Suspend => Ok(VmState::Yield),
+            Pace::Suspend => self.pause().map(|_| VmState::Continue),
             Pace::Stop => {
                 self.stop.set(true);
                 Err(stopped())
             }
         }
+    }
+
+    /// Suspends the script; false if none runs, but a library is being loaded. An error if it is not to
+    /// go on.
+    pub(crate) fn pause(&self) -> Result<bool> {
+        let paused = self.pauser.pause();
+        if self.stop.get() { Err(stopped()) } else { Ok(paused) }
     }
 }
 
@@ -95,8 +108,24 @@ pub(crate) fn stopped() -> mlua::Error {
 }
 
 /// What the prelude's `serve` yields at the end of a script: one of the numbers below, the text that
-/// the script returned, or else the value. Nothing at all if the script was suspended.
-type Yielded = (Option<i32>, Option<BString>, Value);
+/// the script returned, or else the value.
+type Yielded = (i32, Option<BString>, Value);
+
+/// A script to run: the coroutine, its code, and KEYS and ARGV unless they are EVAL's.
+struct Job {
+    thread: Thread,
+    function: Function,
+    words: Option<(Table, Table)>,
+}
+
+impl Job {
+    fn run(self) -> Result<Yielded> {
+        match self.words {
+            None => self.thread.resume((self.function, Bounded)),
+            Some((keys, argv)) => self.thread.resume((self.function, keys, argv, Bounded)),
+        }
+    }
+}
 
 const FAILED: i32 = 1;
 const ERROR_REPLY: i32 = 2;
@@ -152,8 +181,9 @@ pub struct Interpreter {
     load_library: Function,
     /// What libraries find as globals.
     library_environment: Table,
-    /// The coroutine that scripts run in.
+    /// The coroutine that scripts run in, and the stack that it runs on.
     thread: Thread,
+    fiber: Fiber<Job, Result<Yielded>>,
     eval_words: EvalWords,
     state: Rc<State>,
     compiler: Compiler,
@@ -180,8 +210,10 @@ impl Interpreter {
             | StdLib::DEBUG;
         let lua = Lua::new_with(std, LuaOptions::new())?;
         lua.set_memory_limit(MEMORY_BYTES_MAX)?;
+        let fiber = Fiber::new(STACK_BYTES, |_| Job::run)?;
         let state = Rc::new(State {
             host,
+            pauser: Rc::clone(fiber.pauser()),
             stop: Cell::new(false),
             steps: Cell::new(0),
             protocol: Cell::new(Protocol::Resp2),
@@ -207,6 +239,7 @@ impl Interpreter {
             load_library,
             library_environment,
             thread,
+            fiber,
             eval_words: EvalWords::new(renew)?,
             state,
             compiler,
@@ -315,24 +348,35 @@ impl Interpreter {
     ) -> Ended {
         self.begin();
         self.watch(!script.is_brief);
-        let resumed = self.hand_over(script, is_eval, keys, argv);
-        if resumed.is_err() {
+        let step = match self.hand_over(script, is_eval, keys, argv) {
+            Ok(job) => self.fiber.run(job),
+            Err(error) => Step::Done(Err(error)),
+        };
+        if matches!(step, Step::Done(Err(_))) {
             // It may have come to nothing before the last word was handed over.
             let _ = room::bound(&self.lua);
         }
-        self.ended(resumed, protocol, out)
+        self.ended(step, protocol, out)
     }
 
     /// Lets a suspended script go on.
     pub fn go_on(&mut self, protocol: Protocol, out: &mut Vec<u8>) -> Ended {
-        let resumed = self.thread.resume(());
-        self.ended(resumed, protocol, out)
+        let step = self.fiber.go_on();
+        self.ended(step, protocol, out)
     }
 
     /// Ends a suspended script.
     pub fn abandon(&mut self) {
-        self.state.stop.set(true);
+        self.stop();
         self.settle();
+    }
+
+    fn stop(&mut self) {
+        self.state.stop.set(true);
+        // Every step of it is an error from here on, so it comes to its end.
+        while self.fiber.is_paused() {
+            drop(self.fiber.go_on());
+        }
     }
 
     /// Has the machine ask at every step, or not. It stays so until somebody wants it otherwise.
@@ -360,43 +404,46 @@ impl Interpreter {
         state.protocol.set(Protocol::Resp2);
     }
 
-    /// Resumes the coroutine with a script and its words.
+    /// Hands a script's words over. The bound is lifted until the machine has them all.
     fn hand_over<'a>(
         &mut self,
         script: &Script,
         is_eval: bool,
         keys: impl ExactSizeIterator<Item = &'a [u8]>,
         argv: impl ExactSizeIterator<Item = &'a [u8]>,
-    ) -> Result<Yielded> {
+    ) -> Result<Job> {
         let unbounded = Unbounded::begin(&self.lua)?;
         unbounded.until_answered();
-        if is_eval {
+        let words = if is_eval {
             self.eval_words.fill(keys, argv)?;
-            return self.thread.resume((&script.function, Bounded));
-        }
-        let (keys, argv) = (table_of(&self.lua, keys)?, table_of(&self.lua, argv)?);
-        self.thread.resume((&script.function, keys, argv, Bounded))
+            None
+        } else {
+            Some((table_of(&self.lua, keys)?, table_of(&self.lua, argv)?))
+        };
+        Ok(Job { thread: self.thread.clone(), function: script.function.clone(), words })
     }
 
-    /// What a yield of the coroutine means.
-    fn ended(&mut self, resumed: Result<Yielded>, protocol: Protocol, out: &mut Vec<u8>) -> Ended {
-        let has_failed = resumed.is_err();
-        let ended = match resumed {
+    fn ended(
+        &mut self,
+        step: Step<Result<Yielded>>,
+        protocol: Protocol,
+        out: &mut Vec<u8>,
+    ) -> Ended {
+        let Step::Done(result) = step else { return Ended::Suspended };
+        let has_failed = result.is_err();
+        let ended = match result {
             _ if self.state.stop.get() => Ended::Stopped,
-            Ok((None, ..)) => return Ended::Suspended,
-            Ok((Some(FAILED), _, value)) => Ended::Failed(failure(&value)),
-            Ok((Some(ERROR_REPLY), _, value)) => {
-                Ended::Failed(Failure { at: None, ..failure(&value) })
-            }
-            Ok((Some(STATUS_REPLY), text, _)) => {
+            Ok((FAILED, _, value)) => Ended::Failed(failure(&value)),
+            Ok((ERROR_REPLY, _, value)) => Ended::Failed(Failure { at: None, ..failure(&value) }),
+            Ok((STATUS_REPLY, text, _)) => {
                 encode::simple(out, &text.unwrap_or_default());
                 Ended::Replied
             }
-            Ok((Some(_), Some(text), _)) => {
+            Ok((_, Some(text), _)) => {
                 encode::bulk(out, &text);
                 Ended::Replied
             }
-            Ok((Some(kind), None, value)) => self.reply(&value, kind == LIST, protocol, out),
+            Ok((kind, None, value)) => self.reply(&value, kind == LIST, protocol, out),
             Err(error) => Ended::Failed(plain_failure(first_line(&error).as_bytes())),
         };
         if has_failed {
@@ -459,6 +506,13 @@ impl Interpreter {
     /// the next script is compiled.
     pub fn is_full(&self) -> bool {
         self.full
+    }
+}
+
+impl Drop for Interpreter {
+    fn drop(&mut self) {
+        // What is on the stack of a script that is suspended refers to what goes now.
+        self.stop();
     }
 }
 

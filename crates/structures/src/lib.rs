@@ -18,6 +18,7 @@
 //! | [`ordered`] | members in the order of their scores: B+tree with ranks and a hashed index |
 //! | [`stream`] | blocks of entries by ID, and the groups that read them |
 //! | [`places`] | an index that lives as long as one command |
+//! | [`fiber`], [`lent`] | work on a stack of its own; a place where a value is lent for a while |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
 //! This is one of the two crates that may contain `unsafe`; every block names the numbered
@@ -28,6 +29,7 @@ pub mod bits;
 pub mod crc16;
 pub mod decimal;
 pub mod entry;
+pub mod fiber;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod geohash;

@@ -28,10 +28,6 @@ const SLICE_NS: u64 = 2_000_000;
 const NO_SLICE: u64 = u64::MAX;
 /// How long the code of a library may run when it is loaded.
 const LOAD_NS_MAX: u64 = 500_000_000;
-/// How long past its slice, and how many questions, a script that has not written may stay where it
-/// cannot be suspended: in a function that `string.gsub` or `table.sort` calls.
-const UNSUSPENDED_NS_MAX: u64 = 1_000_000_000;
-const UNSUSPENDED_QUESTIONS_MAX: u32 = 1000;
 
 /// What a slow script may touch.
 #[derive(Debug, Clone)]
@@ -109,8 +105,6 @@ pub(super) struct Desk {
     pub(super) loading: Cell<bool>,
     began_ticks: Cell<u64>,
     slice_ends_ns: Cell<u64>,
-    /// Questions since the slice was over.
-    unsuspended: Cell<u32>,
 }
 
 impl Desk {
@@ -136,7 +130,6 @@ impl Desk {
             loading: Cell::new(false),
             began_ticks: Cell::new(0),
             slice_ends_ns: Cell::new(NO_SLICE),
-            unsuspended: Cell::new(0),
         }
     }
 
@@ -148,13 +141,11 @@ impl Desk {
         }
         self.began_ticks.set(self.ticks());
         self.slice_ends_ns.set(NO_SLICE);
-        self.unsuspended.set(0);
     }
 
     /// A slow script gets another slice.
     pub(super) fn begin_slice(&self) {
         self.slice_ends_ns.set(self.elapsed_ns() + SLICE_NS);
-        self.unsuspended.set(0);
     }
 
     /// The code of a library is run.
@@ -202,15 +193,8 @@ impl Desk {
             }
             self.slice_ends_ns.set(elapsed);
         }
-        let over = elapsed.saturating_sub(self.slice_ends_ns.get());
-        if over == 0 && elapsed < self.slice_ends_ns.get() || !self.parkable.get() {
+        if elapsed < self.slice_ends_ns.get() || !self.parkable.get() {
             return Pace::GoOn;
-        }
-        self.unsuspended.set(self.unsuspended.get() + 1);
-        let often = self.unsuspended.get() > UNSUSPENDED_QUESTIONS_MAX;
-        if often && over > UNSUSPENDED_NS_MAX && !self.acted.get() {
-            self.killed.set(true);
-            return Pace::Stop;
         }
         Pace::Suspend
     }

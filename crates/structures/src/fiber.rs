@@ -1,0 +1,221 @@
+//! Work on a stack of its own, which can be left in the middle and gone on with later, whoever called
+//! whom on the way there.
+//!
+//! ```text
+//!  owner: run(input) ──> body ──> … ──> pause()        owner: go_on() ──> returns from pause() …
+//!            <── Paused ────────────────┘                        <── Done(output) ── end of body
+//! ```
+//!
+//! Invariants
+//!  1. `pause` leaves the stack that it is called on: it does so only while the innermost fiber that runs
+//!     on this thread is its own, of which there is one.
+//!  2. What lies on a stack that was left in the middle is never dropped but by going on.
+
+use crate::lent::LentFn;
+use corosensei::stack::DefaultStack;
+use corosensei::{Coroutine, CoroutineResult};
+use std::cell::Cell;
+use std::io;
+use std::rc::Rc;
+
+thread_local! {
+    /// The innermost fiber that runs; null for none.
+    static CURRENT: Cell<*const Pauser> = const { Cell::new(std::ptr::null()) };
+}
+
+/// How a run ended, if it did.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step<O> {
+    Done(O),
+    /// [`Fiber::go_on`] goes on with it.
+    Paused,
+}
+
+/// Leaves the work of one fiber, from wherever in it.
+pub struct Pauser {
+    leave: LentFn<()>,
+}
+
+/// A body with a stack of its own, run for one input after the other.
+pub struct Fiber<I: 'static, O: 'static> {
+    /// Takes an input to begin with, or nothing to go on; `None` between two runs ends it.
+    coroutine: Option<Coroutine<Option<I>, Option<O>, ()>>,
+    pauser: Rc<Pauser>,
+    is_paused: bool,
+}
+
+impl Pauser {
+    /// Returns when the fiber goes on. False at once where this is not called by what the fiber runs.
+    pub fn pause(&self) -> bool {
+        // 1.
+        if !std::ptr::eq(CURRENT.get(), self) {
+            return false;
+        }
+        self.leave.call().is_some()
+    }
+}
+
+impl<I: 'static, O: 'static> Fiber<I, O> {
+    /// A fiber with a stack of so many bytes, of which the system gives those that are touched. `make`
+    /// makes the body, which it may give the means to pause.
+    ///
+    /// # Errors
+    /// If the system has no memory for the stack.
+    pub fn new<B: FnMut(I) -> O + 'static>(
+        stack_bytes: usize,
+        make: impl FnOnce(&Rc<Pauser>) -> B,
+    ) -> io::Result<Fiber<I, O>> {
+        let stack = DefaultStack::new(stack_bytes)?;
+        let pauser = Rc::new(Pauser { leave: LentFn::nothing() });
+        let (mut body, leaves) = (make(&pauser), Rc::clone(&pauser));
+        let coroutine = Coroutine::with_stack(stack, move |yielder, first: Option<I>| {
+            let mut next = first;
+            while let Some(input) = next {
+                let leave = || _ = yielder.suspend(None);
+                let output = leaves.leave.lend(&leave, || body(input));
+                next = yielder.suspend(Some(output));
+            }
+        });
+        Ok(Fiber { coroutine: Some(coroutine), pauser, is_paused: false })
+    }
+
+    /// Runs the body for an input. Not while it is paused.
+    pub fn run(&mut self, input: I) -> Step<O> {
+        assert!(!self.is_paused, "a fiber does one thing at a time");
+        self.resume(Some(input))
+    }
+
+    /// Goes on where the body paused.
+    pub fn go_on(&mut self) -> Step<O> {
+        assert!(self.is_paused, "nothing is to be gone on with");
+        self.resume(None)
+    }
+
+    pub const fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// What the body pauses with.
+    pub const fn pauser(&self) -> &Rc<Pauser> {
+        &self.pauser
+    }
+
+    fn resume(&mut self, input: Option<I>) -> Step<O> {
+        let coroutine = self.coroutine.as_mut().expect("it is taken out at the end only");
+        let _back = Back(CURRENT.replace(Rc::as_ptr(&self.pauser)));
+        match coroutine.resume(input) {
+            CoroutineResult::Yield(Some(output)) => {
+                self.is_paused = false;
+                Step::Done(output)
+            }
+            CoroutineResult::Yield(None) => {
+                self.is_paused = true;
+                Step::Paused
+            }
+            CoroutineResult::Return(()) => unreachable!("the body ends without an input only"),
+        }
+    }
+}
+
+impl<I: 'static, O: 'static> Drop for Fiber<I, O> {
+    fn drop(&mut self) {
+        let Some(mut coroutine) = self.coroutine.take() else { return };
+        if self.is_paused {
+            // 2: the stack may hold frames of foreign code, which nobody can take down.
+            std::mem::forget(coroutine);
+        } else if coroutine.started() && !coroutine.done() {
+            coroutine.resume(None);
+        }
+    }
+}
+
+/// Restores who was running, also when a panic passes.
+struct Back(*const Pauser);
+
+impl Drop for Back {
+    fn drop(&mut self) {
+        CURRENT.set(self.0);
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::{Fiber, Pauser, Step};
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    const STACK_BYTES: usize = 256 * 1024;
+
+    #[test]
+    fn work_is_left_in_the_middle_of_a_call_and_gone_on_with() {
+        fn depth(pauser: &Pauser, left: u32) -> u32 {
+            if left == 0 {
+                assert!(pauser.pause());
+                return 0;
+            }
+            1 + depth(pauser, left - 1)
+        }
+        let make = |pauser: &Rc<Pauser>| {
+            let pauser = Rc::clone(pauser);
+            move |n| depth(&pauser, n)
+        };
+        let mut fiber = Fiber::new(STACK_BYTES, make).unwrap();
+        let pauser = Rc::clone(fiber.pauser());
+        for n in [0, 1, 100] {
+            assert!(!pauser.pause(), "nothing runs");
+            assert_eq!(fiber.run(n), Step::Paused);
+            assert!(fiber.is_paused() && !pauser.pause());
+            assert_eq!(fiber.go_on(), Step::Done(n));
+            assert!(!fiber.is_paused());
+        }
+    }
+
+    /// Each pauses itself only, also where one runs within the other.
+    #[test]
+    fn a_fiber_within_another_pauses_alone() {
+        let make = |outer: &Rc<Pauser>| {
+            let outer = Rc::clone(outer);
+            move |()| {
+                let both = Rc::clone(&outer);
+                let make = |inner: &Rc<Pauser>| {
+                    let inner = Rc::clone(inner);
+                    move |()| (both.pause(), inner.pause())
+                };
+                let mut within = Fiber::new(STACK_BYTES, make).unwrap();
+                assert_eq!(within.run(()), Step::Paused);
+                assert!(outer.pause());
+                within.go_on()
+            }
+        };
+        let mut fiber = Fiber::new(STACK_BYTES, make).unwrap();
+        assert_eq!(fiber.run(()), Step::Paused);
+        assert_eq!(fiber.go_on(), Step::Done(Step::Done((false, true))));
+    }
+
+    /// What a body holds is dropped with a fiber that is not paused, whether it ever ran or not.
+    #[test]
+    fn a_fiber_that_has_nothing_under_way_is_dropped_whole() {
+        struct Counted(Rc<Cell<u32>>);
+        impl Drop for Counted {
+            fn drop(&mut self) {
+                self.0.set(self.0.get() + 1);
+            }
+        }
+        let dropped = Rc::new(Cell::new(0));
+        for runs in 0..2 {
+            let counted = Counted(Rc::clone(&dropped));
+            let body = move |()| _ = &counted;
+            let mut fiber = Fiber::new(STACK_BYTES, |_| body).unwrap();
+            (0..runs).for_each(|_| assert_eq!(fiber.run(()), Step::Done(())));
+            drop(fiber);
+            assert_eq!(dropped.get(), runs + 1);
+        }
+    }
+
+    #[test]
+    fn a_panic_reaches_who_ran_the_body() {
+        let mut fiber = Fiber::new(STACK_BYTES, |_| |()| panic!("found")).unwrap();
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fiber.run(())));
+        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"found"));
+    }
+}
