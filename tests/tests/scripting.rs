@@ -583,6 +583,36 @@ fn a_script_that_takes_all_memory_fails_and_gives_it_back() {
     wait_until("the memory is back", || used() < 16 << 20);
 }
 
+/// What is there once may be shown many times.
+#[test]
+fn replies_of_more_than_a_script_may_take_are_errors() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = with_workers(1).start();
+    let mut conn = server.connect();
+    let resident = || server.info("used_memory_rss").parse::<u64>().unwrap();
+    assert_reply!(conn, "SETRANGE big 999999 x", "(integer) 1000000");
+    assert_reply!(
+        conn,
+        "EVAL \"for i = 1, 20000 do redis.call('RPUSH', 'l', ('x'):rep(30000)) end\" 0",
+        "(nil)"
+    );
+    let before = resident();
+    let too_long = "ERR the reply is longer than 536870912 bytes";
+    let mget =
+        "local t = {} for i = 1, 5000 do t[i] = 'big' end return #redis.call('MGET', unpack(t))";
+    let reply = eval(&mut conn, mget, 0, &[]).to_string();
+    assert!(reply.contains(too_long), "{reply}");
+    assert!(resident() < before + (1 << 30));
+    let reply = eval(&mut conn, "return #redis.call('LRANGE', 'l', 0, -1)", 0, &[]).to_string();
+    assert!(reply.contains(too_long), "{reply}");
+    let caught = "local t = {} for i = 1, 600 do t[i] = 'big' end \
+                  return redis.pcall('MGET', unpack(t)).err";
+    assert_eq!(eval(&mut conn, caught, 0, &[]).text(), too_long);
+    assert_eq!(eval(&mut conn, "return #redis.call('MGET', 'big', 'big')", 0, &[]).integer(), 2);
+}
+
 fn payload_of(conn: &mut Conn) -> Vec<u8> {
     match conn.cmd("FUNCTION DUMP") {
         Reply::Bulk(bytes) => bytes,

@@ -25,6 +25,9 @@ pub enum Outcome {
     Elsewhere,
 }
 
+/// Bytes written of a stream before its length is looked at.
+const FINISHED_AT_ONCE: usize = 1 << 20;
+
 /// Replies waiting to be sent.
 #[derive(Debug, Default)]
 pub struct ReplyBuffer {
@@ -116,9 +119,15 @@ impl ReplyBuffer {
 
     /// Writes all that is still to be written: for replies that cannot be sent bit by bit.
     pub fn finish(&mut self) {
+        self.finish_within(usize::MAX);
+    }
+
+    /// The same, but gives up when all replies together take more than `bytes_max`: false.
+    pub fn finish_within(&mut self, bytes_max: usize) -> bool {
         if let Some(mut stream) = self.stream.take() {
-            while stream.write(self, usize::MAX) {}
+            while self.len() <= bytes_max && stream.write(self, FINISHED_AT_ONCE) {}
         }
+        self.len() <= bytes_max
     }
 
     /// Makes one shared part of what is there, if it is large: then nobody copies it any more.

@@ -111,18 +111,17 @@ pub(crate) fn stopped() -> mlua::Error {
 /// the script returned, or else the value.
 type Yielded = (i32, Option<BString>, Value);
 
-/// A script to run: the coroutine, its code, and KEYS and ARGV unless they are EVAL's.
+/// A script to run: its code, and KEYS and ARGV unless they are EVAL's.
 struct Job {
-    thread: Thread,
     function: Function,
     words: Option<(Table, Table)>,
 }
 
 impl Job {
-    fn run(self) -> Result<Yielded> {
+    fn run(self, thread: &Thread) -> Result<Yielded> {
         match self.words {
-            None => self.thread.resume((self.function, Bounded)),
-            Some((keys, argv)) => self.thread.resume((self.function, keys, argv, Bounded)),
+            None => thread.resume((&self.function, Bounded)),
+            Some((keys, argv)) => thread.resume((&self.function, keys, argv, Bounded)),
         }
     }
 }
@@ -181,8 +180,8 @@ pub struct Interpreter {
     load_library: Function,
     /// What libraries find as globals.
     library_environment: Table,
-    /// The coroutine that scripts run in, and the stack that it runs on.
-    thread: Thread,
+    /// The coroutine that scripts run in, and the stack that it runs on. Absent until the first.
+    thread: Rc<RefCell<Option<Thread>>>,
     fiber: Fiber<Job, Result<Yielded>>,
     eval_words: EvalWords,
     state: Rc<State>,
@@ -210,7 +209,14 @@ impl Interpreter {
             | StdLib::DEBUG;
         let lua = Lua::new_with(std, LuaOptions::new())?;
         lua.set_memory_limit(MEMORY_BYTES_MAX)?;
-        let fiber = Fiber::new(STACK_BYTES, |_| Job::run)?;
+        let thread = Rc::new(RefCell::new(None));
+        let within: Rc<RefCell<Option<Thread>>> = Rc::clone(&thread);
+        let fiber = Fiber::new(STACK_BYTES, |_| {
+            move |job: Job| match &*within.borrow() {
+                Some(thread) => job.run(thread),
+                None => Err(stopped()),
+            }
+        })?;
         let state = Rc::new(State {
             host,
             pauser: Rc::clone(fiber.pauser()),
@@ -227,7 +233,7 @@ impl Interpreter {
         let (runner, load_library, library_environment, renew): (_, _, _, Function) =
             prelude.call(host)?;
         lua.globals().set_safeenv(true);
-        let thread = waiting(&lua, &runner)?;
+        thread.replace(Some(waiting(&lua, &runner)?));
         let compiler = Compiler::new()
             .set_optimization_level(1)
             .set_debug_level(1)
@@ -420,7 +426,7 @@ impl Interpreter {
         } else {
             Some((table_of(&self.lua, keys)?, table_of(&self.lua, argv)?))
         };
-        Ok(Job { thread: self.thread.clone(), function: script.function.clone(), words })
+        Ok(Job { function: script.function.clone(), words })
     }
 
     fn ended(
@@ -473,7 +479,7 @@ impl Interpreter {
             // The body begins anew. What the old one holds may be all the memory there is.
             let unbounded = Unbounded::begin(&self.lua);
             if let Ok(thread) = waiting(&self.lua, &self.runner) {
-                self.thread = thread;
+                self.thread.replace(Some(thread));
             }
             drop(unbounded);
             self.eval_words.forget();

@@ -1,12 +1,16 @@
 //! From the value that a script returns to the reply that its client gets.
 
-use crate::libraries::truncated;
+use crate::libraries::{RESULT_BYTES_MAX, truncated};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode::{self, Aggregate};
 use mlua::{Result, Table, Value};
 
 /// How deep tables may be nested; what is deeper becomes an error within the reply.
 const DEPTH_MAX: usize = 1000;
+
+/// The longest reply, but for its last element: the longest string and as much beside it. A table may
+/// contain another many times, and that yet another, so a small one may have a reply without end.
+const REPLY_BYTES_MAX: usize = 2 * RESULT_BYTES_MAX;
 
 /// How values look on the wire.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +35,10 @@ pub(crate) fn encode(
 }
 
 fn encode_at(value: &Value, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
+    if out.len() > REPLY_BYTES_MAX {
+        let text = format!("the reply is longer than {REPLY_BYTES_MAX} bytes");
+        return Err(mlua::Error::runtime(text));
+    }
     match value {
         Value::String(text) => encode::bulk(out, &text.as_bytes()),
         Value::Integer(number) => encode::integer(out, *number),

@@ -317,6 +317,23 @@ fn a_script_that_allocates_without_end_fails_and_its_memory_comes_back() {
     }
 }
 
+/// A small table whose reply would have no end.
+#[test]
+fn a_reply_is_bounded_however_small_what_it_shows() {
+    let mut bench = bench();
+    let too_long = "-ERR the reply is longer than 2097152 bytes";
+    for source in [
+        "local t = 'x' for i = 1, 40 do t = {t, t} end return t",
+        "local t = 'x' for i = 1, 40 do t = {map = {[1] = t, [2] = t}} end return t",
+        "local t = 'x' for i = 1, 40 do t = {t, t} end return {set = {[t] = true}}",
+    ] {
+        assert_eq!(bench.reply(source), too_long, "{source}");
+    }
+    // One element may be as long as it is.
+    let long = bench.reply("return {string.rep('x', 1500000), 1}");
+    assert!(long.starts_with("*2\r\n$1500000\r\nx"), "{}", &long[..40]);
+}
+
 /// What few steps can make of little, also behind commands, whose answers lift the bound for a moment.
 #[test]
 fn memory_is_bounded_whatever_makes_it() {

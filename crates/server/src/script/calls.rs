@@ -13,7 +13,7 @@ use brisk_engine::ctx::Blocking;
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::{Args, CommandError, DbIndex, Reply, keyspec};
 use brisk_resp::Protocol;
-use brisk_script::{Called, Words};
+use brisk_script::{Called, MEMORY_BYTES_MAX, Words};
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 
@@ -286,8 +286,12 @@ impl Core {
             self.publish_events();
         }
         match &result {
+            Ok(()) if !replies.finish_within(MEMORY_BYTES_MAX) => {
+                // The command has run. What it shows a thousand times is there once.
+                let text = format!("ERR the reply is longer than {MEMORY_BYTES_MAX} bytes");
+                brisk_resp::reply::encode::error(out, text.as_bytes());
+            }
             Ok(()) => {
-                replies.finish();
                 if replies.has_shared() {
                     let gathered = std::cell::RefCell::new(out);
                     replies.drain(
