@@ -15,7 +15,7 @@ use crate::host::{Host, Pace, Words};
 use crate::libraries;
 use crate::random::Random;
 use crate::room::{self, Bounded, MEMORY_BYTES_MAX, Unbounded};
-use crate::to_reply::{self, Dialect};
+use crate::to_reply::{self, Allowance, Dialect};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
 use brisk_structures::fiber::{Fiber, Pauser, Step};
@@ -30,6 +30,8 @@ const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
 const FULL_BYTES: usize = MEMORY_BYTES_MAX / 4;
 /// Steps (calls, returns, turns of loops) between two questions to the host.
 const STEPS_PER_QUESTION: u32 = 64;
+/// Values of a reply that are written without giving way.
+const VALUES_AT_ONCE: u32 = 10_000;
 /// The stack of scripts, as large as a thread's. The machine counts the calls that need it.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes of an error's text, at most.
@@ -102,6 +104,29 @@ impl State {
     }
 }
 
+/// How Rust code that does much for a script gives way as the script itself does.
+pub(crate) struct Watch {
+    lua: Lua,
+    /// Absent in an interpreter that has no host.
+    state: Option<Rc<State>>,
+}
+
+impl Watch {
+    pub(crate) fn of(lua: &Lua) -> Watch {
+        let state = lua.app_data_ref::<Rc<State>>().map(|state| Rc::clone(&state));
+        Watch { lua: lua.clone(), state }
+    }
+
+    /// Called at every step. An error if there is to be no other.
+    #[inline]
+    pub(crate) fn step(&self) -> Result<()> {
+        match &self.state {
+            Some(state) => state.step(&self.lua).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The error that ends a script which was stopped; nobody reads it.
 pub(crate) fn stopped() -> mlua::Error {
     mlua::Error::runtime("script stopped")
@@ -111,17 +136,34 @@ pub(crate) fn stopped() -> mlua::Error {
 /// the script returned, or else the value.
 type Yielded = (i32, Option<BString>, Value);
 
-/// A script to run: its code, and KEYS and ARGV unless they are EVAL's.
-struct Job {
-    function: Function,
-    words: Option<(Table, Table)>,
+/// What is done on the stack of scripts.
+enum Job {
+    /// To run a script with KEYS and ARGV, unless they are EVAL's.
+    Script { function: Function, words: Option<(Table, Table)> },
+    /// To write the reply that a value makes, which is long.
+    Reply { value: Value, is_list: bool, dialect: Dialect },
+}
+
+/// What came of it.
+enum Made {
+    Yielded(Result<Yielded>),
+    Reply(Result<Vec<u8>>),
 }
 
 impl Job {
-    fn run(self, thread: &Thread) -> Result<Yielded> {
-        match self.words {
-            None => thread.resume((&self.function, Bounded)),
-            Some((keys, argv)) => thread.resume((&self.function, keys, argv, Bounded)),
+    fn run(self, thread: &Thread) -> Made {
+        match self {
+            Job::Script { function, words: None } => {
+                Made::Yielded(thread.resume((&function, Bounded)))
+            }
+            Job::Script { function, words: Some((keys, argv)) } => {
+                Made::Yielded(thread.resume((&function, keys, argv, Bounded)))
+            }
+            Job::Reply { value, is_list, dialect } => {
+                let mut out = Vec::new();
+                let written = to_reply::encode(&value, is_list, &dialect, &mut out);
+                Made::Reply(written.map(|()| out))
+            }
         }
     }
 }
@@ -182,7 +224,7 @@ pub struct Interpreter {
     library_environment: Table,
     /// The coroutine that scripts run in, and the stack that it runs on. Absent until the first.
     thread: Rc<RefCell<Option<Thread>>>,
-    fiber: Fiber<Job, Result<Yielded>>,
+    fiber: Fiber<Job, Made>,
     eval_words: EvalWords,
     state: Rc<State>,
     compiler: Compiler,
@@ -214,7 +256,7 @@ impl Interpreter {
         let fiber = Fiber::new(STACK_BYTES, |_| {
             move |job: Job| match &*within.borrow() {
                 Some(thread) => job.run(thread),
-                None => Err(stopped()),
+                None => Made::Yielded(Err(stopped())),
             }
         })?;
         let state = Rc::new(State {
@@ -227,6 +269,7 @@ impl Interpreter {
             words: RefCell::default(),
             reply: RefCell::default(),
         });
+        lua.set_app_data(Rc::clone(&state));
         libraries::install_all(&lua)?;
         let host = api::host_table(&lua, &state, version)?;
         let prelude = lua.load(PRELUDE).set_name("@brisk").set_mode(ChunkMode::Text);
@@ -356,9 +399,9 @@ impl Interpreter {
         self.watch(!script.is_brief);
         let step = match self.hand_over(script, is_eval, keys, argv) {
             Ok(job) => self.fiber.run(job),
-            Err(error) => Step::Done(Err(error)),
+            Err(error) => Step::Done(Made::Yielded(Err(error))),
         };
-        if matches!(step, Step::Done(Err(_))) {
+        if matches!(step, Step::Done(Made::Yielded(Err(_)))) {
             // It may have come to nothing before the last word was handed over.
             let _ = room::bound(&self.lua);
         }
@@ -426,31 +469,45 @@ impl Interpreter {
         } else {
             Some((table_of(&self.lua, keys)?, table_of(&self.lua, argv)?))
         };
-        Ok(Job { function: script.function.clone(), words })
+        Ok(Job::Script { function: script.function.clone(), words })
     }
 
-    fn ended(
-        &mut self,
-        step: Step<Result<Yielded>>,
-        protocol: Protocol,
-        out: &mut Vec<u8>,
-    ) -> Ended {
-        let Step::Done(result) = step else { return Ended::Suspended };
-        let has_failed = result.is_err();
-        let ended = match result {
+    fn ended(&mut self, step: Step<Made>, protocol: Protocol, out: &mut Vec<u8>) -> Ended {
+        let mut made = match step {
+            Step::Paused => return Ended::Suspended,
+            Step::Done(made) => made,
+        };
+        if let Made::Yielded(Ok((kind, None, value))) = &made
+            && !matches!(*kind, FAILED | ERROR_REPLY | STATUS_REPLY)
+            && !self.state.stop.get()
+        {
+            match self.reply(value, *kind == LIST, protocol, out) {
+                Step::Paused => return Ended::Suspended,
+                Step::Done(reply) => made = reply,
+            }
+        }
+        let has_failed = matches!(made, Made::Yielded(Err(_)));
+        let ended = match made {
             _ if self.state.stop.get() => Ended::Stopped,
-            Ok((FAILED, _, value)) => Ended::Failed(failure(&value)),
-            Ok((ERROR_REPLY, _, value)) => Ended::Failed(Failure { at: None, ..failure(&value) }),
-            Ok((STATUS_REPLY, text, _)) => {
+            Made::Yielded(Ok((FAILED, _, value))) => Ended::Failed(failure(&value)),
+            Made::Yielded(Ok((ERROR_REPLY, _, value))) => {
+                Ended::Failed(Failure { at: None, ..failure(&value) })
+            }
+            Made::Yielded(Ok((STATUS_REPLY, text, _))) => {
                 encode::simple(out, &text.unwrap_or_default());
                 Ended::Replied
             }
-            Ok((_, Some(text), _)) => {
-                encode::bulk(out, &text);
+            Made::Yielded(Ok((_, text, _))) => {
+                encode::bulk(out, &text.unwrap_or_default());
                 Ended::Replied
             }
-            Ok((kind, None, value)) => self.reply(&value, kind == LIST, protocol, out),
-            Err(error) => Ended::Failed(plain_failure(first_line(&error).as_bytes())),
+            Made::Reply(Ok(reply)) => {
+                out.extend_from_slice(&reply);
+                Ended::Replied
+            }
+            Made::Yielded(Err(error)) | Made::Reply(Err(error)) => {
+                Ended::Failed(plain_failure(first_line(&error).as_bytes()))
+            }
         };
         if has_failed {
             // So has the coroutine.
@@ -460,16 +517,30 @@ impl Interpreter {
         ended
     }
 
-    fn reply(&self, value: &Value, is_list: bool, protocol: Protocol, out: &mut Vec<u8>) -> Ended {
-        let dialect = Dialect { client: protocol, script: self.state.protocol.get() };
+    /// Writes the reply for a value, at once if it is short. What was written is in `out` then, and
+    /// the result without content.
+    fn reply(
+        &mut self,
+        value: &Value,
+        is_list: bool,
+        client: Protocol,
+        out: &mut Vec<u8>,
+    ) -> Step<Made> {
+        let script = self.state.protocol.get();
+        let dialect =
+            Dialect { client, script, allowance: Allowance::Values(VALUES_AT_ONCE.into()) };
         let begin = out.len();
-        match to_reply::encode(value, is_list, dialect, out) {
-            Ok(()) => Ended::Replied,
+        match to_reply::encode(value, is_list, &dialect, out) {
+            Ok(()) => return Step::Done(Made::Reply(Ok(Vec::new()))),
+            Err(_) if dialect.is_too_long() => out.truncate(begin),
             Err(error) => {
                 out.truncate(begin);
-                Ended::Failed(plain_failure(first_line(&error).as_bytes()))
+                return Step::Done(Made::Reply(Err(error)));
             }
         }
+        let allowance = Allowance::Watched(Watch::of(&self.lua));
+        let dialect = Dialect { client, script, allowance };
+        self.fiber.run(Job::Reply { value: value.clone(), is_list, dialect })
     }
 
     /// After a script: what it left is made good.

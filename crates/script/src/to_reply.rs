@@ -1,9 +1,11 @@
 //! From the value that a script returns to the reply that its client gets.
 
+use crate::interpreter::Watch;
 use crate::libraries::{RESULT_BYTES_MAX, truncated};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode::{self, Aggregate};
 use mlua::{Result, Table, Value};
+use std::cell::Cell;
 
 /// How deep tables may be nested; what is deeper becomes an error within the reply.
 const DEPTH_MAX: usize = 1000;
@@ -12,20 +14,47 @@ const DEPTH_MAX: usize = 1000;
 /// contain another many times, and that yet another, so a small one may have a reply without end.
 const REPLY_BYTES_MAX: usize = 2 * RESULT_BYTES_MAX;
 
-/// How values look on the wire.
-#[derive(Debug, Clone, Copy)]
+/// How values look on the wire, and how many may be written.
 pub(crate) struct Dialect {
     /// The client's protocol.
     pub(crate) client: Protocol,
     /// The one that the script chose with `redis.setresp`: in that of RESP2, `false` is null.
     pub(crate) script: Protocol,
+    pub(crate) allowance: Allowance,
+}
+
+/// How much may be written.
+pub(crate) enum Allowance {
+    /// So many values: when none are left, that is an error.
+    Values(Cell<u32>),
+    /// What gives way as the script does, on whose stack it runs.
+    Watched(Watch),
+}
+
+impl Allowance {
+    fn step(&self) -> Result<()> {
+        match self {
+            Allowance::Values(left) => {
+                left.set(left.get().saturating_sub(1));
+                if left.get() == 0 { Err(mlua::Error::runtime("too many values")) } else { Ok(()) }
+            }
+            Allowance::Watched(watch) => watch.step(),
+        }
+    }
+}
+
+impl Dialect {
+    /// Whether that is why there is no reply.
+    pub(crate) fn is_too_long(&self) -> bool {
+        matches!(&self.allowance, Allowance::Values(left) if left.get() == 0)
+    }
 }
 
 /// Appends the reply. `is_list`: it is a table none of whose fields has a meaning.
 pub(crate) fn encode(
     value: &Value,
     is_list: bool,
-    dialect: Dialect,
+    dialect: &Dialect,
     out: &mut Vec<u8>,
 ) -> Result<()> {
     match value {
@@ -34,11 +63,12 @@ pub(crate) fn encode(
     }
 }
 
-fn encode_at(value: &Value, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
+fn encode_at(value: &Value, dialect: &Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
     if out.len() > REPLY_BYTES_MAX {
         let text = format!("the reply is longer than {REPLY_BYTES_MAX} bytes");
         return Err(mlua::Error::runtime(text));
     }
+    dialect.allowance.step()?;
     match value {
         Value::String(text) => encode::bulk(out, &text.as_bytes()),
         Value::Integer(number) => encode::integer(out, *number),
@@ -55,14 +85,14 @@ fn encode_at(value: &Value, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -
     Ok(())
 }
 
-fn encode_table(table: &Table, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
+fn encode_table(table: &Table, dialect: &Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
     if encode_named(table, dialect, out, depth)? {
         return Ok(());
     }
     encode_list(table, dialect, out, depth)
 }
 
-fn encode_list(table: &Table, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
+fn encode_list(table: &Table, dialect: &Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
     let begin = out.len();
     let mut count = 0;
     loop {
@@ -78,8 +108,8 @@ fn encode_list(table: &Table, dialect: Dialect, out: &mut Vec<u8>, depth: usize)
 }
 
 /// Writes a table with a field that has a meaning; false if it has none.
-fn encode_named(table: &Table, dialect: Dialect, out: &mut Vec<u8>, depth: usize) -> Result<bool> {
-    let Dialect { client, .. } = dialect;
+fn encode_named(table: &Table, dialect: &Dialect, out: &mut Vec<u8>, depth: usize) -> Result<bool> {
+    let client = dialect.client;
     let field = |name: &str| table.raw_get::<Value>(name);
     if let Value::String(text) = field("err")? {
         encode::error(out, &text.as_bytes());

@@ -248,6 +248,45 @@ fn suspension_reaches_through_the_coroutines_of_a_script() {
     assert_eq!((ended, out), (Ended::Replied, b"*2\r\n:501\r\n:1500\r\n".to_vec()));
 }
 
+/// What Rust makes of a small table may take long, too.
+#[test]
+fn what_is_made_of_values_gives_way_and_can_be_stopped() {
+    let mut bench = bench();
+    let flat = "local t = {} for i = 1, 20000 do t[i] = i end ";
+    let listed: String = (1..=20_000).map(|i| format!(":{i}\r\n")).collect();
+    for (source, reply) in [
+        ("return t", format!("*20000\r\n{listed}")),
+        ("return #cjson.encode(t)", ":108895\r\n".to_owned()),
+        ("return #cmsgpack.pack(t)", ":59621\r\n".to_owned()),
+    ] {
+        let source = format!("{flat}{source}");
+        let script = bench.machine.compile(source.as_bytes(), 0).unwrap();
+        let (mut out, mut times) = (Vec::new(), 0);
+        let none = || std::iter::empty::<&[u8]>();
+        bench.desk.pace.set(Some(Pace::Suspend));
+        let mut ended = bench.machine.run(&script, true, none(), none(), Protocol::Resp2, &mut out);
+        while ended == Ended::Suspended {
+            times += 1;
+            ended = bench.machine.go_on(Protocol::Resp2, &mut out);
+        }
+        assert_eq!((ended, out), (Ended::Replied, reply.into_bytes()));
+        // Half of the times it is the script itself.
+        assert!(times > 550, "{source}: {times}");
+    }
+    for make in ["return t", "return cjson.encode(t)", "return cmsgpack.pack(t)"] {
+        let source = format!("local t = {{}} for i = 1, 15 do t = {{t, t, t, t, t, t}} end {make}");
+        let script = bench.machine.compile(source.as_bytes(), 0).unwrap();
+        let none = || std::iter::empty::<&[u8]>();
+        bench.desk.pace.set(Some(Pace::Suspend));
+        let mut out = Vec::new();
+        let ended = bench.machine.run(&script, true, none(), none(), Protocol::Resp2, &mut out);
+        assert_eq!(ended, Ended::Suspended, "{source}");
+        bench.desk.pace.set(Some(Pace::Stop));
+        let ended = bench.machine.go_on(Protocol::Resp2, &mut out);
+        assert_eq!((ended, out.len()), (Ended::Stopped, 0), "{source}");
+    }
+}
+
 #[test]
 fn an_error_after_a_suspension_still_says_where() {
     let mut bench = bench();

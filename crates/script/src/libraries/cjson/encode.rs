@@ -4,6 +4,7 @@
 //! scalars. What contains tables is continued from a list of open tables, so depth costs no stack.
 
 use super::{Config, InvalidNumbers};
+use crate::interpreter::Watch;
 use crate::libraries::call::{Failure, Outcome, as_number, string, type_name};
 use crate::libraries::number::write_number;
 use crate::libraries::{RESULT_BYTES_MAX, STACK_SLOTS_MAX};
@@ -24,6 +25,7 @@ const COLLECTED_MAX: usize = 10_000;
 /// Writes `value`; `next` is Lua's own function of that name.
 pub(super) fn encode(lua: &Lua, next: &Function, config: &Config, value: &Value) -> Outcome {
     let mut encoder = Encoder {
+        watch: Watch::of(lua),
         config,
         next,
         out: Vec::new(),
@@ -37,6 +39,7 @@ pub(super) fn encode(lua: &Lua, next: &Function, config: &Config, value: &Value)
 }
 
 struct Encoder<'a> {
+    watch: Watch,
     config: &'a Config,
     next: &'a Function,
     out: Vec<u8>,
@@ -114,6 +117,7 @@ impl Encoder<'_> {
     }
 
     fn scalar(&mut self, value: &Value) -> Result<(), Failure> {
+        self.watch.step()?;
         match value {
             Value::String(text) => self.string(text)?,
             Value::Boolean(true) => self.out.extend_from_slice(b"true"),
@@ -192,6 +196,7 @@ impl Encoder<'_> {
 
     /// Writes a table of scalars, or what precedes the first table in it, and opens the rest.
     fn table(&mut self, table: &Table) -> Result<(), Failure> {
+        self.watch.step()?;
         let depth = self.open.len() + 1;
         if depth > self.config.encode_max_depth as usize
             || self.slots + SLOTS_NEEDED > STACK_SLOTS_MAX

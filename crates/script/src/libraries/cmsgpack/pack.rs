@@ -2,6 +2,7 @@
 //! their keys are 1 to n and else as maps, whatever has no MessagePack as nil.
 
 use super::tag;
+use crate::interpreter::Watch;
 use crate::libraries::call::{Args, Failure, Outcome, as_number, string};
 use crate::libraries::number::truncated;
 use crate::libraries::{RESULT_BYTES_MAX, STACK_SLOTS_MAX};
@@ -18,19 +19,25 @@ pub(super) fn pack(lua: &Lua, args: &Args) -> Outcome {
     if args.len() * 2 > STACK_SLOTS_MAX {
         return Err(Failure::argument(0, "Too many arguments for MessagePack pack."));
     }
-    let mut out = Vec::new();
+    let (mut out, watch) = (Vec::new(), Watch::of(lua));
     for value in &args.0 {
-        pack_value(&mut out, value, 0)?;
+        pack_value(&mut out, value, 0, &watch)?;
     }
     string(lua, &out)
 }
 
-fn pack_value(out: &mut Vec<u8>, value: &Value, level: usize) -> Result<(), Failure> {
+fn pack_value(
+    out: &mut Vec<u8>,
+    value: &Value,
+    level: usize,
+    watch: &Watch,
+) -> Result<(), Failure> {
+    watch.step()?;
     match value {
         Value::String(text) => pack_string(out, &text.as_bytes())?,
         Value::Boolean(true) => out.push(tag::TRUE),
         Value::Boolean(false) => out.push(tag::FALSE),
-        Value::Table(table) if level < NESTING_MAX => pack_table(out, table, level)?,
+        Value::Table(table) if level < NESTING_MAX => pack_table(out, table, level, watch)?,
         other => match as_number(other) {
             Some(number) => pack_number(out, number),
             None => out.push(tag::NIL),
@@ -95,7 +102,12 @@ fn pack_len(out: &mut Vec<u8>, len: u32, tag16: u8, tag32: u8) {
     }
 }
 
-fn pack_table(out: &mut Vec<u8>, table: &Table, level: usize) -> Result<(), Failure> {
+fn pack_table(
+    out: &mut Vec<u8>,
+    table: &Table,
+    level: usize,
+    watch: &Watch,
+) -> Result<(), Failure> {
     let (len, is_array) = measure(table)?;
     let (fixed, tag16, tag32) =
         if is_array { (0x90, tag::ARRAY16, tag::ARRAY32) } else { (0x80, tag::MAP16, tag::MAP32) };
@@ -106,14 +118,14 @@ fn pack_table(out: &mut Vec<u8>, table: &Table, level: usize) -> Result<(), Fail
     if is_array {
         for index in 1..=len {
             let value: Value = table.raw_get(f64::from(index))?;
-            pack_value(out, &value, level + 1)?;
+            pack_value(out, &value, level + 1, watch)?;
         }
         return Ok(());
     }
     let mut failed = None;
     let walked = table.for_each(|key: Value, value: Value| {
-        let packed = pack_value(out, &key, level + 1);
-        packed.and_then(|()| pack_value(out, &value, level + 1)).map_err(|failure| {
+        let packed = pack_value(out, &key, level + 1, watch);
+        packed.and_then(|()| pack_value(out, &value, level + 1, watch)).map_err(|failure| {
             failed = Some(failure);
             mlua::Error::StackError // ends the walk
         })
