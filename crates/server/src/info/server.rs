@@ -1,7 +1,7 @@
 //! INFO server: what this process is.
 
 use super::{Text, View};
-use crate::config::choice::Choice;
+use crate::config::choice::{Choice, Supervised};
 use crate::version::{BRISK_VERSION, REDIS_VERSION};
 use std::sync::{OnceLock, PoisonError};
 
@@ -25,7 +25,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     // Not compiled by gcc; this is what Redis says then.
     text.word("gcc_version", "0.0.0");
     text.number("process_id", u64::from(process_id()));
-    text.word("process_supervised", process.supervised.word());
+    let manager = if shared.is_supervised { process.supervised } else { Supervised::No };
+    text.word("process_supervised", manager.word());
     text.word("run_id", &shared.run_id);
     text.signed("tcp_port", view.config.network.port);
     text.number("server_time_usec", crate::worker::unix_us());
