@@ -11,6 +11,7 @@ fn brisk() -> Launch {
 const OWN_FIELDS: &[(&str, &[&str])] = &[
     ("Server", &["brisk_version"]),
     // Of version 7.2.
+    ("Server", &["listener0", "listener1"]),
     (
         "Stats",
         &[
