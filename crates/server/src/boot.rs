@@ -349,6 +349,8 @@ fn start_workers(
         is_ready.recv().map_err(|_| "a worker ended at once".to_owned())??;
     }
     shared.figures.startup_memory.store(crate::memory::used(), Ordering::Relaxed);
+    // A client may ask before the timers have their first turn.
+    shared.figures.sample_memory();
     gate.wait();
     Ok(threads)
 }
