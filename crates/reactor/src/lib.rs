@@ -22,6 +22,7 @@
 //! | `pace` | when requests gather before they are waited for |
 //! | `listen`, `waker`, `clock`, `counters` | listeners, wakes from other threads, ticks, figures |
 //! | `sys` | system calls behind safe functions |
+//! | `process` | signals the process does not mind, its copy in the background |
 //!
 //! Only Linux has back ends so far; another (kqueue) would implement the same internal trait.
 
@@ -35,6 +36,7 @@ mod handler;
 mod listen;
 mod output;
 mod pace;
+mod process;
 mod reactor;
 mod sys;
 mod token;
@@ -47,6 +49,7 @@ pub use counters::Counters;
 pub use handler::{Accept, Close, CloseReason, Handler};
 pub use listen::{ListenError, Listener, PeerAddr, TcpOptions, probe_tcp};
 pub use output::{Output, SHARED_BYTES_MIN, Segments, Shared};
+pub use process::{Forked, fork_alone, ignore_idle_signals};
 pub use reactor::{BackendChoice, Config, Reactor};
 pub use sys::{CpuOf, CpuTimes, cpu_times, page_bytes};
 pub use token::Token;

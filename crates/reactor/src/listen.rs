@@ -10,7 +10,7 @@ use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -131,20 +131,18 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Listens on a Unix socket, replacing a socket that lies at `path`, and sets its permission
-    /// bits if given.
+    /// Listens on a Unix socket, replacing what lies at `path` unless it is a directory, and sets
+    /// its permission bits if given.
     ///
     /// # Errors
-    /// The step that failed, with path and cause; a file at `path` that is not a socket is left
-    /// alone.
+    /// The step that failed, with path and cause.
     pub fn unix(path: &Path, permissions: Option<u32>, backlog: i32) -> Result<Self, ListenError> {
         let failed =
             |step| move |cause| ListenError { address: path.display().to_string(), step, cause };
         let address = SockAddr::unix(path).map_err(failed("path"))?;
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed("socket"))?;
-        if path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket()) {
-            std::fs::remove_file(path).map_err(failed("remove old socket"))?;
-        }
+        // What cannot be removed is in the way of the next step, which says so.
+        let _ = std::fs::remove_file(path);
         socket.bind(&address).map_err(failed("bind"))?;
         if let Some(bits) = permissions {
             let bits = std::fs::Permissions::from_mode(bits);

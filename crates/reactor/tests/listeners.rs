@@ -161,14 +161,14 @@ fn ipv4_and_ipv6_listen_side_by_side_and_a_listener_can_be_taken_away() {
 }
 
 #[test]
-fn a_file_in_the_place_of_a_unix_socket_is_not_removed() {
+fn a_unix_socket_takes_the_place_of_files_but_not_of_directories() {
     let name = format!("brisk-reactor-file-{}", std::process::id());
     let path = std::env::temp_dir().join(name);
-    std::fs::write(&path, "precious").unwrap();
+    std::fs::create_dir(&path).unwrap();
     let error = Listener::unix(&path, None, 16).unwrap_err();
     assert!(error.is_in_use() && error.to_string().contains(path.to_str().unwrap()));
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
-    std::fs::remove_file(&path).unwrap();
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::write(&path, "of somebody").unwrap();
     let first = Listener::unix(&path, None, 16).unwrap();
     let second = Listener::unix(&path, None, 16).unwrap(); // as after a crash
     assert!(first.try_clone().is_ok() && second.as_fd().try_clone_to_owned().is_ok());

@@ -4,10 +4,11 @@ use crate::acl::{self, SetError, User, Vocabulary};
 use crate::config::args::{self, Invocation};
 use crate::config::choice::IoBackend;
 use crate::config::value::Text;
-use crate::config::{self, Config, Store, system};
+use crate::config::{self, Config, FileError, Store, os_reason, system};
 use crate::listeners::Listeners;
 use crate::log::{Log, Role};
 use crate::replication::replica::hand_in;
+use crate::service::Service;
 use crate::shared::{Shared, armed};
 use crate::table::CommandTable;
 use crate::tls::TlsSettings;
@@ -26,6 +27,7 @@ use std::sync::{Arc, Barrier};
 
 /// Runs the program.
 pub fn main() -> ExitCode {
+    brisk_reactor::ignore_idle_signals();
     crate::memory::spare_huge_pages();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let launch = match args::parse(&arguments) {
@@ -52,8 +54,8 @@ pub fn main() -> ExitCode {
     };
     match run(store) {
         Ok(code) => ExitCode::from(code),
-        Err(why) => {
-            say(&mut std::io::stderr(), &why);
+        Err(error) => {
+            say(&mut std::io::stderr(), &error.to_string());
             ExitCode::FAILURE
         }
     }
@@ -81,10 +83,22 @@ fn tell_panics(log: &Arc<Log>) {
     }));
 }
 
+/// Opens the log, and runs a server until it is told to end; the exit code.
+fn run(mut store: Store) -> Result<u8, FileError> {
+    let log = Arc::new(open_log(&store.current())?);
+    let code = Service::begin(&mut store, &log).and_then(|service| match service {
+        Some(service) => serve(store, service, &log),
+        None => Ok(0),
+    });
+    Ok(code.unwrap_or_else(|why| {
+        // In the background nobody reads standard error.
+        log.warning(format_args!("{why}"));
+        1
+    }))
+}
+
 /// Runs a server until it is told to end; the exit code.
-fn run(mut store: Store) -> Result<u8, String> {
-    let config = store.current();
-    let log = open_log(&config)?;
+fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, String> {
     let pid = std::process::id();
     log.notice(format_args!(
         "Brisk version={}, bits={}, pid={pid}, just started",
@@ -98,32 +112,18 @@ fn run(mut store: Store) -> Result<u8, String> {
              config file use brisk-server /path/to/brisk.conf"
         )),
     }
-    refuse_to_be_replica(&config, &log)?;
+    refuse_to_be_replica(&store.current())?;
     log.set_role(Role::Primary);
-    let reserved = system::FILES_RESERVED + config.clients.admin_maxclients as u64;
-    let files = system::reserve_open_files(config.clients.maxclients, reserved);
-    for note in &files.notes {
-        if files.raised {
-            log.notice(format_args!("{note}"));
-        } else {
-            log.warning(format_args!("{note}"));
-        }
+    if !reserve_files(&mut store, log) {
+        return Ok(1);
     }
-    if files.maxclients == 0 {
-        return Err(files.notes.concat());
-    }
-    store.adopt(|config| config.clients.maxclients = files.maxclients);
     let config = store.current();
     alloc::purge_in_background(config.process.jemalloc_bg_thread);
     let workers = config.process.threads.count();
-    let log = Arc::new(log);
-    tell_panics(&log);
-    let shared = share(&log, store, workers)?;
-    if let Err(why) = create_users(shared, &config) {
-        log.warning(format_args!("{why}"));
-        return Err(why);
-    }
-    match TlsSettings::prepare(&config, &log) {
+    tell_panics(log);
+    let shared = share(log, store, workers, service.is_supervised)?;
+    create_users(shared, &config)?;
+    match TlsSettings::prepare(&config, log) {
         Ok(None) => {}
         Ok(Some(settings)) => shared.tls.put(settings),
         Err(_) => {
@@ -131,7 +131,8 @@ fn run(mut store: Store) -> Result<u8, String> {
             return Ok(1);
         }
     }
-    let Some(listeners) = crate::listeners::open(&config, workers, &log) else { return Ok(1) };
+    let Some(listeners) = crate::listeners::open(&config, workers, log) else { return Ok(1) };
+    service.write_pid_file(log);
     let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
     log.notice(format_args!(
         "Running mode=standalone, port={port}, workers={workers}, PID: {pid}."
@@ -144,11 +145,13 @@ fn run(mut store: Store) -> Result<u8, String> {
         .long
         .start(workers, &shared.keyspace, &shared.mailboxes)
         .map_err(|error| format!("cannot start a thread: {error}"))?;
-    watch_signals(shared, &log)?;
-    let threads = start_workers(shared, &config, listeners, &log)?;
+    watch_signals(shared, log)?;
+    let threads = start_workers(shared, &config, listeners, log)?;
     log.notice(format_args!("Server initialized"));
     log.notice(format_args!("Ready to accept connections"));
+    service.ready(log);
     let code = shared.shutdown.wait();
+    service.stopping(log);
     for mailbox in &shared.mailboxes {
         mailbox.wake();
     }
@@ -156,6 +159,7 @@ fn run(mut store: Store) -> Result<u8, String> {
         // A worker that panicked has said so on stderr.
         let _ = thread.join();
     }
+    service.remove_pid_file(log);
     for path in [&config.network.unixsocket, &config.network.admin_unixsocket] {
         if !path.is_empty() {
             let _ = std::fs::remove_file(path.as_path());
@@ -165,31 +169,50 @@ fn run(mut store: Store) -> Result<u8, String> {
     Ok(code)
 }
 
+/// Has enough files for the clients, or fewer clients; false if not even one can be served.
+fn reserve_files(store: &mut Store, log: &Log) -> bool {
+    let clients = &store.current().clients;
+    let reserved = system::FILES_RESERVED + clients.admin_maxclients as u64;
+    let files = system::reserve_open_files(clients.maxclients, reserved);
+    for note in &files.notes {
+        if files.raised {
+            log.notice(format_args!("{note}"));
+        } else {
+            log.warning(format_args!("{note}"));
+        }
+    }
+    store.adopt(|config| config.clients.maxclients = files.maxclients);
+    files.maxclients > 0
+}
+
 /// Who believes to have a replica would find that it had taken writes of its own.
-fn refuse_to_be_replica(config: &Config, log: &Log) -> Result<(), String> {
+fn refuse_to_be_replica(config: &Config) -> Result<(), String> {
     let Some(primary) = &config.replication.replicaof else { return Ok(()) };
-    let why = format!(
+    Err(format!(
         "replicaof is set ({} {}), but Brisk cannot be a replica yet: it would neither follow that \
          server nor refuse writes. Remove the directive to start a server of its own.",
         primary.host.to_string_lossy(),
         primary.port
-    );
-    log.warning(format_args!("{why}"));
-    Err(why)
+    ))
 }
 
-fn open_log(config: &Config) -> Result<Log, String> {
+fn open_log(config: &Config) -> Result<Log, FileError> {
     let process = &config.process;
     if process.logfile.is_empty() {
         return Ok(Log::to_stdout(process.loglevel));
     }
     let path = config.path_in_dir(&process.logfile);
     Log::to_file(process.loglevel, &path)
-        .map_err(|error| format!("Can't open the log file {}: {error}", path.display()))
+        .map_err(|error| FileError::Log { reason: os_reason(&error), path })
 }
 
 /// What the workers share lives as long as the process.
-fn share(log: &Arc<Log>, store: Store, workers: usize) -> Result<&'static Shared, String> {
+fn share(
+    log: &Arc<Log>,
+    store: Store,
+    workers: usize,
+    is_supervised: bool,
+) -> Result<&'static Shared, String> {
     let config = store.current();
     let renames = config.security.renamed_commands();
     let table: &'static CommandTable = Box::leak(Box::new(CommandTable::new(&renames)?));
@@ -210,6 +233,7 @@ fn share(log: &Arc<Log>, store: Store, workers: usize) -> Result<&'static Shared
     );
     shared.replication_id = random_id()?;
     shared.has_admin_lane = has_admin_lane;
+    shared.is_supervised = is_supervised;
     shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
     Ok(Box::leak(Box::new(shared)))
 }
@@ -325,6 +349,8 @@ fn start_workers(
         is_ready.recv().map_err(|_| "a worker ended at once".to_owned())??;
     }
     shared.figures.startup_memory.store(crate::memory::used(), Ordering::Relaxed);
+    // A client may ask before the timers have their first turn.
+    shared.figures.sample_memory();
     gate.wait();
     Ok(threads)
 }
@@ -390,6 +416,10 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
         .spawn(move || {
             for signal in signals.forever() {
                 let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
+                if signal == SIGINT && shared.shutdown.is_asked() {
+                    log.warning(format_args!("You insist... exiting now."));
+                    std::process::exit(1);
+                }
                 log.warning(format_args!("Received {name} scheduling shutdown..."));
                 shared.shutdown.ask(0);
             }

@@ -1,5 +1,6 @@
 //! Figures that are sampled or remembered rather than summed: peaks, rates, process usage.
 
+use crate::memory::Holding;
 use brisk_reactor::CpuOf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,6 +28,9 @@ pub struct Figures {
     pub congestions: AtomicU64,
     /// Bytes resident, as last asked from the kernel.
     pub resident_memory: AtomicU64,
+    /// Bytes in the allocator's pages, used ones and all, as last asked from it.
+    pub active_memory: AtomicU64,
+    pub held_memory: AtomicU64,
     pub cpu_process: CpuFigures,
     pub cpu_children: CpuFigures,
     /// Of the thread of worker 0.
@@ -53,12 +57,21 @@ impl CpuFigures {
 }
 
 impl Figures {
-    /// Asks the kernel what the process uses: a few system calls, which INFO must not pay.
+    /// Asks the kernel and the allocator what the process uses: a few system calls, which INFO must not
+    /// pay. By worker 0.
     pub fn sample_process(&self) {
-        self.resident_memory.store(crate::memory::resident(), Ordering::Relaxed);
+        self.sample_memory();
         self.cpu_process.sample(CpuOf::Process);
         self.cpu_children.sample(CpuOf::Children);
         self.cpu_first_worker.sample(CpuOf::Thread);
+    }
+
+    /// The part of it that any thread may ask for.
+    pub fn sample_memory(&self) {
+        let holding = Holding::ask(crate::memory::used(), crate::memory::resident());
+        self.resident_memory.store(holding.resident, Ordering::Relaxed);
+        self.active_memory.store(holding.active, Ordering::Relaxed);
+        self.held_memory.store(holding.held, Ordering::Relaxed);
     }
 
     /// Notes whether memory is above its limit at `now_ms`.

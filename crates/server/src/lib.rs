@@ -30,6 +30,7 @@ pub mod quiesce;
 pub mod reconfigure;
 pub mod replication;
 pub mod script;
+pub mod service;
 pub mod session;
 pub mod shared;
 pub mod shutdown;

@@ -196,6 +196,7 @@ fn open_port(
         keepalive_s: config.network.tcp_keepalive as u32,
         reuse_port: true,
     };
+    let mut taken: Vec<SocketAddr> = Vec::new();
     for word in addresses {
         let (name, optional) = match word.strip_prefix('-') {
             Some(name) => (name, true),
@@ -203,9 +204,14 @@ fn open_port(
         };
         let mut open = || -> Result<(), ListenError> {
             let address = resolve(name, port)?;
+            if taken.iter().any(|other| overlap(*other, address)) {
+                let cause = Errno::ADDRINUSE.into();
+                return Err(ListenError { address: name.to_owned(), step: "bind", cause });
+            }
             if probe {
                 probe_tcp(address)?;
             }
+            taken.push(address);
             for listeners in &mut each {
                 listeners.push(Listener::tcp(address, &options)?);
             }
@@ -213,8 +219,9 @@ fn open_port(
         };
         if let Err(ListenError { step, cause, .. }) = open() {
             let reason = os_reason(&cause);
+            let step = if step == RESOLVE { String::new() } else { format!("{step}: ") };
             log.warning(format_args!(
-                "Warning: Could not create server TCP listening socket {name}:{port}: {step}: \
+                "Warning: Could not create server TCP listening socket {name}:{port}: {step}\
                  {reason}"
             ));
             if !may_be_missing(&cause, optional) {
@@ -279,6 +286,19 @@ fn group_id(groups: &str, name: &str) -> Option<u32> {
     })
 }
 
+/// Whether one socket would take the other's connections. Sockets that share their port would not
+/// notice.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let (a, b) = (one.ip(), other.ip());
+    // An IPv6 socket takes IPv6 only.
+    one.port() == other.port()
+        && a.is_ipv4() == b.is_ipv4()
+        && (a == b || a.is_unspecified() || b.is_unspecified())
+}
+
+/// The step of asking for a name, of which Redis says no more than what came of it.
+const RESOLVE: &str = "resolve";
+
 /// The address a word of `bind` stands for; names are asked for.
 fn resolve(name: &str, port: u16) -> Result<SocketAddr, ListenError> {
     match name {
@@ -286,7 +306,7 @@ fn resolve(name: &str, port: u16) -> Result<SocketAddr, ListenError> {
         "::*" => return Ok(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)),
         _ => {}
     }
-    let failed = |cause| ListenError { address: name.to_owned(), step: "resolve", cause };
+    let failed = |cause| ListenError { address: name.to_owned(), step: RESOLVE, cause };
     let mut found = (name, port).to_socket_addrs().map_err(failed)?;
     found.next().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))
 }

@@ -44,6 +44,49 @@ pub fn resident() -> u64 {
     pages.unwrap_or(0) * brisk_reactor::page_bytes()
 }
 
+/// What is held to have what is used, from the inside out.
+#[derive(Debug, Clone, Copy)]
+pub struct Holding {
+    pub allocated: u64,
+    /// Pages that the allocator has something in.
+    pub active: u64,
+    /// All pages that the allocator has.
+    pub held: u64,
+    /// What the process has, by the kernel's account. It can be less: pages that nobody has touched
+    /// are not there yet.
+    pub resident: u64,
+}
+
+impl Holding {
+    /// Asks the allocator, beside what is known; one that does not tell holds what the process holds.
+    /// O(arenas).
+    pub fn ask(allocated: u64, resident: u64) -> Holding {
+        let pages = alloc::held();
+        let or_all = |bytes: Option<u64>| bytes.unwrap_or(resident);
+        let (active, held) = (pages.map(|held| held.active), pages.map(|held| held.resident));
+        Holding { allocated, active: or_all(active), held: or_all(held), resident }
+    }
+
+    /// How much the allocator's pages are above what is in them, what it keeps above those, and the
+    /// process above the allocator: ratio and bytes.
+    pub fn gaps(&self) -> [(f64, i64); 3] {
+        [
+            gap(self.active, self.allocated),
+            gap(self.held, self.active),
+            gap(self.resident, self.held),
+        ]
+    }
+
+    /// How much the process has above what is in use.
+    pub fn gap(&self) -> (f64, i64) {
+        gap(self.resident, self.allocated)
+    }
+}
+
+fn gap(outer: u64, inner: u64) -> (f64, i64) {
+    (outer as f64 / inner.max(1) as f64, outer as i64 - inner as i64)
+}
+
 /// So many bytes are allocated before huge pages are worth it.
 const HUGE_PAGES_FROM_BYTES: u64 = 24 << 20;
 
@@ -101,6 +144,7 @@ pub struct Usage {
     /// Allocated before the first client came.
     pub startup: u64,
     pub resident: u64,
+    pub holding: Holding,
     /// Sessions with their input and output.
     pub clients: u64,
     /// Keys of all databases.
@@ -113,7 +157,7 @@ impl Usage {
     /// Measures. O(slots of databases in use): not for what is asked many times a second.
     pub fn measure(core: &Core) -> Usage {
         let shared = &core.shared;
-        let allocated = used();
+        let (allocated, resident) = (used(), resident());
         let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let count = shared.keyspace.database_count();
         let in_use = (0..count).map(DbIndex).filter(|db| shared.keyspace.key_count(*db) > 0);
@@ -122,7 +166,8 @@ impl Usage {
             allocated,
             peak: load(&shared.figures.peak_memory).max(allocated),
             startup: load(&shared.figures.startup_memory),
-            resident: resident(),
+            resident,
+            holding: Holding::ask(allocated, resident),
             clients: of_clients(shared),
             keys: databases.iter().map(|(db, _)| shared.keyspace.key_count(*db)).sum(),
             databases,

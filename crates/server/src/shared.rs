@@ -118,6 +118,8 @@ pub struct Shared {
     pub replication_id: String,
     /// The last worker is that of the admin lane.
     pub has_admin_lane: bool,
+    /// A service manager watches the process.
+    pub is_supervised: bool,
     /// `epoll` or `io_uring`, as chosen at start.
     pub backend: Mutex<&'static str>,
     pub figures: crate::figures::Figures,
@@ -180,6 +182,7 @@ impl Shared {
             run_id,
             replication_id: "0".repeat(40),
             has_admin_lane: false,
+            is_supervised: false,
             backend: Mutex::new("epoll"),
             figures: crate::figures::Figures::default(),
             shutdown: crate::shutdown::Shutdown::default(),

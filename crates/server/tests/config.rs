@@ -107,6 +107,24 @@ fn a_port_in_use_is_refused_and_everything_stays() {
 }
 
 #[test]
+fn addresses_that_take_each_others_connections_are_refused_together() {
+    for server in &both() {
+        let mut conn = server.connect();
+        for bind in ["127.0.0.1 127.0.0.1", "* 127.0.0.1", "127.0.0.1 localhost"] {
+            let reply = conn.cmd(&format!("CONFIG SET bind \"{bind}\""));
+            assert_eq!(
+                reply.text(),
+                "ERR CONFIG SET failed (possibly related to argument 'bind') - Failed to bind to \
+                 specified addresses.",
+                "{bind}"
+            );
+            assert_eq!(get(&mut conn, "bind"), "127.0.0.1");
+            assert_eq!(server.connect().cmd("PING").text(), "PONG");
+        }
+    }
+}
+
+#[test]
 fn a_password_asks_new_clients_only() {
     let [ours, theirs] = both();
     for server in [&ours, &theirs] {

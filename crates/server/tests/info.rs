@@ -11,6 +11,7 @@ fn brisk() -> Launch {
 const OWN_FIELDS: &[(&str, &[&str])] = &[
     ("Server", &["brisk_version"]),
     // Of version 7.2.
+    ("Server", &["listener0", "listener1"]),
     (
         "Stats",
         &[
@@ -201,6 +202,31 @@ fn the_longest_buffers_of_the_last_seconds_are_remembered() {
         longest >= 50_000
     });
     assert!(conn.info("mem_clients_normal").parse::<u64>().unwrap() >= 50_000);
+}
+
+#[test]
+fn what_the_allocator_holds_follows_what_is_in_use() {
+    let server = brisk().start();
+    let mut conn = server.connect();
+    let value = "v".repeat(100_000);
+    for i in 0..300 {
+        conn.cmd(&format!("SET k{i} {value}"));
+    }
+    let figure = |conn: &mut Conn, name: &str| conn.info(name).parse::<u64>().unwrap();
+    wait_until("the values are in the allocator's pages", || {
+        let [active, held] =
+            ["allocator_active", "allocator_resident"].map(|name| figure(&mut conn, name));
+        active >= 30_000_000 && held >= active
+    });
+    let in_stats = |conn: &mut Conn, name: &str| {
+        conn.cmd("MEMORY STATS").field(name).unwrap().integer() as u64
+    };
+    let held = in_stats(&mut conn, "allocator.resident");
+    assert!(in_stats(&mut conn, "allocator.active") >= 30_000_000 && held >= 30_000_000);
+    conn.cmd("FLUSHALL SYNC");
+    // Pages kept for later are no longer in use.
+    wait_until("they are given up", || figure(&mut conn, "allocator_active") < 20_000_000);
+    assert!(in_stats(&mut conn, "allocator.active") < 20_000_000);
 }
 
 #[test]

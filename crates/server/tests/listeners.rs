@@ -1,10 +1,11 @@
 //! Where the server listens: bind addresses, a taken port, the Unix socket.
 
-use brisk_testkit::server::{Program, subject_is_redis};
+use brisk_testkit::server::{Program, redis_binary, subject_is_redis};
 use brisk_testkit::{Conn, Launch, Server};
 use std::net::TcpListener;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::UnixListener;
+use std::process::Command;
 
 fn launch() -> Launch {
     Launch::new(if subject_is_redis() {
@@ -49,6 +50,28 @@ fn an_address_that_must_be_there_and_is_not_keeps_the_server_from_starting() {
     let why = launch().set("bind", "127.0.0.1 192.0.2.1").try_start().err().unwrap();
     assert!(why.contains("exit status: 1"), "{why}");
     assert!(why.contains(" (TCP), aborting."), "{why}");
+}
+
+#[test]
+fn a_name_that_nobody_knows_is_told_in_the_words_of_the_system() {
+    let why = launch().set("bind", "nowhere.invalid").try_start().err().unwrap();
+    // Which of its words depends on whether there is a name server to ask.
+    let said = why.split("listening socket nowhere.invalid:").nth(1).unwrap().lines().next();
+    let said = said.unwrap().split_once(": ").unwrap().1;
+    let words = ["Name or service not known", "Temporary failure in name resolution"];
+    assert!(words.contains(&said), "{why}");
+}
+
+#[test]
+fn addresses_that_take_each_others_connections_keep_the_server_from_starting() {
+    for bind in ["127.0.0.1 127.0.0.1", "* 127.0.0.1", "127.0.0.1 -127.0.0.1", "-::* -::1"] {
+        if bind.contains("::") && !has_ipv6() {
+            continue;
+        }
+        let why = launch().set("bind", bind).try_start().err().unwrap();
+        assert!(why.contains("bind: Address already in use"), "{bind}: {why}");
+        assert!(why.contains(" (TCP), aborting."), "{bind}: {why}");
+    }
 }
 
 #[test]
@@ -120,5 +143,31 @@ fn a_socket_left_behind_is_replaced_and_the_own_one_removed_at_the_end() {
     assert_eq!(Conn::unix(&path).cmd("PING").text(), "PONG");
     assert_eq!(server.terminate(), Some(0));
     assert!(!path.exists());
+    std::fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
+fn another_file_in_the_place_of_the_unix_socket_is_replaced_and_a_directory_is_not() {
+    let dir = std::env::temp_dir().join(format!("brisk-in-the-way-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let path = dir.join("file");
+    std::fs::write(&path, "of somebody").unwrap();
+    let server = launch().set("unixsocket", path.to_str().unwrap()).start();
+    assert_eq!(Conn::unix(&path).cmd("PING").text(), "PONG");
+    assert_eq!(server.terminate(), Some(0));
+    // With words of its own, lest the kit takes it for a port that is taken and tries another.
+    let output = Command::new(if subject_is_redis() {
+        redis_binary()
+    } else {
+        env!("CARGO_BIN_EXE_brisk-server").into()
+    })
+    .args(["--port", "0", "--unixsocket"])
+    .arg(&dir)
+    .output()
+    .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let log = String::from_utf8(output.stdout).unwrap();
+    assert!(log.contains("Failed opening Unix socket: bind: Address already in use"), "{log}");
+    assert!(dir.is_dir());
     std::fs::remove_dir_all(&dir).unwrap();
 }

@@ -22,7 +22,7 @@ pub use aside::{AsideMeter, SetAside, bytes_set_aside};
 #[cfg(all(target_os = "linux", not(miri)))]
 pub use huge::make_huge_pages;
 #[cfg(feature = "jemalloc")]
-pub use jemalloc::{purge, purge_in_background};
+pub use jemalloc::{held, purge, purge_in_background};
 pub use peak::{Peak, peak_bytes};
 
 use crate::entry::size_class;
@@ -114,6 +114,21 @@ pub fn allocated() -> u64 {
 /// What only Linux can do.
 #[cfg(not(all(target_os = "linux", not(miri))))]
 pub fn make_huge_pages(_mappings: &str) {}
+
+/// Bytes that the allocator has from the system, in whole pages, without its own book-keeping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// In pages that have something in use.
+    pub active: u64,
+    /// In those, and in pages kept for later that the system may still back with memory.
+    pub resident: u64,
+}
+
+/// What only jemalloc can tell: nothing.
+#[cfg(not(feature = "jemalloc"))]
+pub fn held() -> Option<Held> {
+    None
+}
 
 /// What only jemalloc can do: false.
 #[cfg(not(feature = "jemalloc"))]

@@ -357,6 +357,11 @@ impl Server {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Sends a signal, named without `SIG`.
+    pub fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
     /// Sends SIGTERM and waits for the end; returns the exit code, if there is one.
     #[track_caller]
     pub fn terminate(mut self) -> Option<i32> {
@@ -368,8 +373,7 @@ impl Server {
 
     fn stop(&mut self) -> Result<Option<i32>, String> {
         self.stopped = true;
-        // A shell's own `kill`, as the only safe way to send a signal without a dependency.
-        let _ = Command::new("sh").args(["-c", &format!("kill -TERM {}", self.pid())]).status();
+        signal(self.pid(), "TERM");
         let mut status = None;
         let ended = holds_within(Duration::from_secs(10), || {
             status = self.child.try_wait().ok().flatten();
@@ -403,6 +407,13 @@ impl Drop for Server {
             _ => {}
         }
     }
+}
+
+/// Sends a process a signal, named without `SIG`; one that has ended needs none.
+pub fn signal(pid: u32, name: &str) {
+    // A shell's own `kill`, as the only safe way to send a signal without a dependency.
+    let words = format!("kill -{name} {pid}");
+    let _ = Command::new("sh").args(["-c", &words]).stderr(Stdio::null()).status();
 }
 
 /// CPU time a process has used, user and system, all threads, in clock ticks of 10 ms.

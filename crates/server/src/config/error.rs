@@ -34,6 +34,18 @@ pub enum FileError {
         /// What does not go together.
         reason: &'static str,
     },
+    /// A log file that cannot be written.
+    #[error(
+        "\n*** FATAL CONFIG FILE ERROR (Brisk {}) ***\nCan't open the log file {}: {reason}",
+        env!("CARGO_PKG_VERSION"),
+        path.display()
+    )]
+    Log {
+        /// The file, inside `dir`.
+        path: PathBuf,
+        /// The system's reason.
+        reason: String,
+    },
     /// A file that cannot be read.
     #[error("Fatal error, can't open config file '{}': {reason}", path.display())]
     Open {

@@ -290,13 +290,12 @@ pub(super) const THREADS: Special = Special {
     lines: |c| vec![c.process.threads.asked.to_string()],
 };
 
-/// What the system said, without Rust's "(os error N)".
+/// What the system said, without what Rust puts around it: "(os error N)", and what was tried when a name
+/// could not be looked up.
 pub(crate) fn os_reason(error: &io::Error) -> String {
     let full = error.to_string();
-    match full.rfind(" (os error ") {
-        Some(at) => full[..at].to_owned(),
-        None => full,
-    }
+    let said = full.rfind(" (os error ").map_or(full.as_str(), |at| &full[..at]);
+    said.strip_prefix("failed to lookup address information: ").unwrap_or(said).to_owned()
 }
 
 /// A file name, not a path; may be empty.

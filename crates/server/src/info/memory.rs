@@ -2,6 +2,7 @@
 
 use super::{Text, View};
 use crate::config::choice::Choice;
+use crate::memory::Holding;
 use brisk_engine::DbIndex;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -34,10 +35,15 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("used_memory_startup", startup);
     text.number("used_memory_dataset", dataset);
     text.percent("used_memory_dataset_perc", dataset as f64 / beyond_startup as f64 * 100.0);
-    // The allocator keeps no statistics of its own; Redis fills these alike in that case.
-    text.number("allocator_allocated", used);
-    text.number("allocator_active", rss);
-    text.number("allocator_resident", rss);
+    let holding = Holding {
+        allocated: used,
+        active: figures.active_memory.load(Ordering::Relaxed),
+        held: figures.held_memory.load(Ordering::Relaxed),
+        resident: rss,
+    };
+    text.number("allocator_allocated", holding.allocated);
+    text.number("allocator_active", holding.active);
+    text.number("allocator_resident", holding.held);
     let system = total_system();
     text.number("total_system_memory", system);
     text.human("total_system_memory_human", system);
@@ -46,7 +52,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("maxmemory", max);
     text.human("maxmemory_human", max);
     text.word("maxmemory_policy", view.config.memory.maxmemory_policy.word());
-    fragmentation(text, used, rss);
+    fragmentation(&holding, text);
     text.number("mem_not_counted_for_evict", view.shared.feed.buffered());
     text.number("mem_replication_backlog", 0);
     text.number("mem_total_replication_buffers", 0);
@@ -92,15 +98,16 @@ fn scripting(view: &View<'_>, text: &mut Text) {
     text.human("used_memory_scripts_human", script_bytes + function_bytes);
 }
 
-fn fragmentation(text: &mut Text, used: u64, rss: u64) {
-    let ratio = rss as f64 / used.max(1) as f64;
-    let bytes = rss as i64 - used as i64;
-    text.ratio("allocator_frag_ratio", ratio);
-    text.signed("allocator_frag_bytes", bytes);
-    text.ratio("allocator_rss_ratio", 1.0);
-    text.signed("allocator_rss_bytes", 0);
-    text.ratio("rss_overhead_ratio", 1.0);
-    text.signed("rss_overhead_bytes", 0);
+fn fragmentation(holding: &Holding, text: &mut Text) {
+    let [(frag_ratio, frag_bytes), (rss_ratio, rss_bytes), (over_ratio, over_bytes)] =
+        holding.gaps();
+    text.ratio("allocator_frag_ratio", frag_ratio);
+    text.signed("allocator_frag_bytes", frag_bytes);
+    text.ratio("allocator_rss_ratio", rss_ratio);
+    text.signed("allocator_rss_bytes", rss_bytes);
+    text.ratio("rss_overhead_ratio", over_ratio);
+    text.signed("rss_overhead_bytes", over_bytes);
+    let (ratio, bytes) = holding.gap();
     text.ratio("mem_fragmentation_ratio", ratio);
     text.signed("mem_fragmentation_bytes", bytes);
 }

@@ -1,7 +1,8 @@
 //! INFO server: what this process is.
 
 use super::{Text, View};
-use crate::config::choice::Choice;
+use crate::config::choice::{Choice, Supervised};
+use crate::config::directives::network::Network;
 use crate::version::{BRISK_VERSION, REDIS_VERSION};
 use std::sync::{OnceLock, PoisonError};
 
@@ -25,7 +26,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     // Not compiled by gcc; this is what Redis says then.
     text.word("gcc_version", "0.0.0");
     text.number("process_id", u64::from(process_id()));
-    text.word("process_supervised", process.supervised.word());
+    let manager = if shared.is_supervised { process.supervised } else { Supervised::No };
+    text.word("process_supervised", manager.word());
     text.word("run_id", &shared.run_id);
     text.signed("tcp_port", view.config.network.port);
     text.number("server_time_usec", crate::worker::unix_us());
@@ -39,6 +41,33 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let store = shared.store.lock().unwrap_or_else(PoisonError::into_inner);
     text.word("config_file", store.file().and_then(|file| file.to_str()).unwrap_or_default());
     text.number("io_threads_active", 0);
+    listeners(&view.config.network, view.config.tls.port, text);
+}
+
+/// Where clients come in, as configured, each kind under the number that Redis 7.2 gives it. The admin
+/// lane is not for clients.
+fn listeners(network: &Network, tls_port: i64, text: &mut Text) {
+    let (number, bind) = (network.port, network.bind.as_slice());
+    let path = [network.unixsocket.to_string_lossy().into_owned()];
+    let unix: &[String] = if network.unixsocket.is_empty() { &[] } else { &path };
+    for (key, name, addresses, port) in [
+        ("listener0", "tcp", if number > 0 { bind } else { &[] }, number),
+        ("listener1", "unix", unix, 0),
+        ("listener2", "tls", if tls_port > 0 { bind } else { &[] }, tls_port),
+    ] {
+        if port == 0 && addresses.is_empty() {
+            continue;
+        }
+        let mut line = format!("name={name}");
+        for address in addresses {
+            line.push_str(",bind=");
+            line.push_str(address);
+        }
+        if port > 0 {
+            line.push_str(&format!(",port={port}"));
+        }
+        text.word(key, &line);
+    }
 }
 
 /// `epoll` or `io_uring`.

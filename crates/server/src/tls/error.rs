@@ -30,6 +30,13 @@ pub enum TlsError {
         path = .path.display()
     )]
     EncryptedKey { directive: &'static str, path: PathBuf },
+    /// A certificate without the extensions that the check needs.
+    #[error(
+        "{directive}: the certificate in {path} is of X.509 version 1, which is not supported; \
+         issue one of version 3 (`openssl x509 -req` makes one if it is given -extfile)",
+        path = .path.display()
+    )]
+    CertificateVersion { directive: &'static str, path: PathBuf },
     /// A word in a list of protocols or ciphers.
     #[error("{directive}: '{word}' is {reason}")]
     Word { directive: &'static str, word: String, reason: &'static str },

@@ -13,7 +13,7 @@ use arc_swap::ArcSwapOption;
 use rustls::crypto::CryptoProvider;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{CertificateError, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::io::Read;
@@ -86,7 +86,8 @@ impl TlsSettings {
             Some(verifier) => builder.with_client_cert_verifier(verifier),
             None => builder.with_no_client_auth(),
         };
-        let mut settings = builder.with_single_cert(chain, key)?;
+        let refused = |error| refused_chain(config.path_in_dir(&tls.cert_file), error);
+        let mut settings = builder.with_single_cert(chain, key).map_err(refused)?;
         settings.ignore_client_order = tls.prefer_server_ciphers;
         if tls.session_caching {
             let age_max = Duration::from_secs(tls.session_cache_timeout_s.max(0) as u64);
@@ -99,6 +100,22 @@ impl TlsSettings {
         Ok(Arc::new(settings))
     }
 }
+
+/// Why the server's own chain and key were not taken.
+fn refused_chain(path: PathBuf, error: rustls::Error) -> TlsError {
+    match &error {
+        rustls::Error::InvalidCertificate(CertificateError::Other(other))
+            if other.0.to_string() == UNSUPPORTED_VERSION =>
+        {
+            TlsError::CertificateVersion { directive: "tls-cert-file", path }
+        }
+        rustls::Error::InvalidCertificate(_) => unusable("tls-cert-file", &path, error),
+        _ => TlsError::Refused(error),
+    }
+}
+
+/// How the library that checks certificates calls one that is not of version 3.
+const UNSUPPORTED_VERSION: &str = "UnsupportedCertVersion";
 
 /// What the administrator should know of settings that are taken and do less than they say.
 fn notes(config: &Config) -> Vec<String> {

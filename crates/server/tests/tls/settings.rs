@@ -61,6 +61,66 @@ fn an_encrypted_key_is_refused_with_advice() {
     assert!(!log.contains("secret"), "{log}");
 }
 
+/// What `openssl x509 -req` makes without -extfile.
+fn certificate_of_version_1(site: &Site) -> String {
+    let [request, out] = ["old.csr", "old.crt"].map(|name| site.dir.path().join(name));
+    let openssl = |words: &[&str]| {
+        let run = Command::new("openssl").args(words).output().unwrap();
+        assert!(run.status.success(), "{run:?}");
+    };
+    let [request, out] = [&request, &out].map(|path| path.to_str().unwrap());
+    openssl(&["req", "-new", "-key", &site.key, "-subj", "/CN=localhost", "-out", request]);
+    openssl(&["x509", "-req", "-in", request, "-signkey", &site.key, "-out", out]);
+    out.to_owned()
+}
+
+#[test]
+fn a_certificate_of_version_1_is_refused_with_advice() {
+    if subject_is_redis() {
+        return; // it takes them
+    }
+    let site = Site::new();
+    let old = certificate_of_version_1(&site);
+    let log = refusal(&site, &[("tls-cert-file", &old)]);
+    let said = format!("tls-cert-file: the certificate in {old} is of X.509 version 1");
+    assert!(log.contains(&said) && log.contains("issue one of version 3"), "{log}");
+    // An authority may be of that age.
+    let _server =
+        site.launch().set("tls-ca-cert-file", &old).set("tls-auth-clients", "yes").start();
+}
+
+/// The lines are those of Valkey 8.0.1.
+#[test]
+fn info_tells_where_clients_come_in() {
+    if subject_is_redis() {
+        return; // 7.0 does not
+    }
+    let site = Site::new();
+    let server = site.launch().set("bind", "127.0.0.1 -::1").start();
+    let (plain, tls) = (server.port(), site.port.number());
+    let lines = |text: &str| -> Vec<String> {
+        text.lines().filter(|line| line.starts_with("listener")).map(str::to_owned).collect()
+    };
+    let unix = format!("listener1:name=unix,bind={}", server.unix_socket().display());
+    let mut conn = server.connect();
+    assert_eq!(
+        lines(&conn.cmd("INFO server").text()),
+        [
+            format!("listener0:name=tcp,bind=127.0.0.1,bind=-::1,port={plain}"),
+            unix.clone(),
+            format!("listener2:name=tls,bind=127.0.0.1,bind=-::1,port={tls}"),
+        ]
+    );
+    assert_eq!(conn.cmd("CONFIG SET tls-port 0 bind 127.0.0.1").text(), "OK");
+    assert_eq!(
+        lines(&conn.cmd("INFO server").text()),
+        [format!("listener0:name=tcp,bind=127.0.0.1,port={plain}"), unix.clone()]
+    );
+    let other = site.launch().set("port", "0").set("tls-port", "0").start();
+    let unix = format!("listener1:name=unix,bind={}", other.unix_socket().display());
+    assert_eq!(lines(&other.connect_unix().cmd("INFO server").text()), [unix]);
+}
+
 #[test]
 fn protocols_and_ciphers_are_as_set() {
     let site = Site::new();

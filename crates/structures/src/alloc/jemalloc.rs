@@ -1,5 +1,6 @@
 //! What jemalloc is told and asked.
 
+use super::Held;
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 use std::time::Duration;
@@ -50,6 +51,17 @@ pub fn purge() -> bool {
 /// if it cannot be told: only jemalloc can.
 pub fn purge_in_background(on: bool) -> bool {
     tell(c"background_thread", Some(on))
+}
+
+/// What the allocator holds. Its statistics, which would cost each allocation something, are not
+/// compiled in; it counts pages all the same. O(arenas).
+pub fn held() -> Option<Held> {
+    tell(c"epoch", Some(1u64));
+    let page_bytes = ask(c"arenas.page")?;
+    let active = ask(c"stats.arenas.4096.pactive")?;
+    let kept = ask(c"stats.arenas.4096.pdirty")?;
+    let bytes = |pages: usize| pages.saturating_mul(page_bytes) as u64;
+    Some(Held { active: bytes(active), resident: bytes(active.saturating_add(kept)) })
 }
 
 /// Gives the control `name` a value, if it takes one; false if it refused, as it does if the value

@@ -37,8 +37,6 @@ fn take_samples(args: &mut Args<'_>) -> Result<()> {
 
 fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let usage = Usage::measure(call.core);
-    let resident = usage.resident as i64;
-    let used = usage.allocated as i64;
     let reply = &mut call.reply;
     reply.map(27 + usage.databases.len());
     let mut put = |name: &str, number: u64| {
@@ -84,28 +82,26 @@ fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     reply.double(share(dataset, grown) * 100.0);
     reply.bulk(b"peak.percentage");
     reply.double(share(usage.allocated, usage.peak) * 100.0);
-    // The allocator keeps no figures of its own here: what it holds is what the process holds.
-    let mut put = |name: &str, number: i64| {
+    let mut put = |name: &str, number: u64| {
         reply.bulk(name.as_bytes());
-        reply.integer(number);
+        reply.integer(number as i64);
     };
-    put("allocator.allocated", used);
-    put("allocator.active", resident);
-    put("allocator.resident", resident);
-    for (name, ratio, bytes) in [
-        ("allocator-fragmentation", share(usage.resident, usage.allocated), resident - used),
-        ("allocator-rss", 1.0, 0),
-        ("rss-overhead", 1.0, 0),
-    ] {
+    let holding = &usage.holding;
+    put("allocator.allocated", holding.allocated);
+    put("allocator.active", holding.active);
+    put("allocator.resident", holding.held);
+    let names = ["allocator-fragmentation", "allocator-rss", "rss-overhead"];
+    for (name, (ratio, bytes)) in names.into_iter().zip(holding.gaps()) {
         reply.bulk(format!("{name}.ratio").as_bytes());
         reply.double(ratio);
         reply.bulk(format!("{name}.bytes").as_bytes());
         reply.integer(bytes);
     }
+    let (ratio, bytes) = holding.gap();
     reply.bulk(b"fragmentation");
-    reply.double(share(usage.resident, usage.allocated));
+    reply.double(ratio);
     reply.bulk(b"fragmentation.bytes");
-    reply.integer(resident - used);
+    reply.integer(bytes);
     Ok(Outcome::Replied)
 }
 

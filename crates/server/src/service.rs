@@ -1,0 +1,198 @@
+//! The process as a service: in the background, watched by a service manager, its id in a file.
+//!
+//! ```text
+//!  configuration ── begin: manager asked, or fork ── open sockets ── pid file ── ready ── … ── end
+//! ```
+//!
+//! A process that a manager watches stays in the foreground whatever `daemonize` says, as in Redis:
+//! the manager knows it by its id.
+
+use crate::config::choice::Supervised;
+use crate::config::value::Text;
+use crate::config::{Store, os_reason};
+use crate::log::Log;
+use brisk_reactor::{Forked, fork_alone};
+use brisk_structures::alloc;
+use rustix::process::{Signal, getpid, kill_process, setsid};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The socket that systemd listens on, in the environment of its services.
+const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
+/// The name of the job, in the environment of what upstart runs.
+const UPSTART_JOB: &str = "UPSTART_JOB";
+/// The pid file of a server in the background if `pidfile` names none.
+const PID_FILE: &str = "/var/run/redis.pid";
+/// So long a manager may leave a message in its queue unread until it is not told.
+const NOTIFY_WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// What has to be told or removed until the end.
+#[derive(Debug)]
+pub struct Service {
+    systemd: Option<Systemd>,
+    /// A service manager watches this process.
+    pub is_supervised: bool,
+    pid_file: Option<PathBuf>,
+}
+
+impl Service {
+    /// Tells the manager that the server starts; without one goes to the background if that is
+    /// wanted. Nothing in the process that ends now, because a copy of it goes on. To be called
+    /// before there are threads; settings become what they turned out to be.
+    ///
+    /// # Errors
+    /// The process cannot go to the background.
+    pub fn begin(store: &mut Store, log: &Log) -> Result<Option<Service>, String> {
+        let mut service = Service { systemd: None, is_supervised: false, pid_file: None };
+        let config = store.current();
+        let process = &config.process;
+        let found = match process.supervised {
+            Supervised::Auto if std::env::var_os(UPSTART_JOB).is_some() => Supervised::Upstart,
+            Supervised::Auto if std::env::var_os(NOTIFY_SOCKET).is_some() => Supervised::Systemd,
+            other => other,
+        };
+        match found {
+            Supervised::Systemd => service.join_systemd(log),
+            Supervised::Upstart => service.join_upstart(log),
+            Supervised::Auto | Supervised::No => {}
+        }
+        if service.is_supervised {
+            store.adopt(|config| config.process.supervised = found);
+        }
+        let background = process.daemonize && !service.is_supervised;
+        if background {
+            let failed = |error| format!("Can't go to the background: {}", os_reason(&error));
+            if go_to_background().map_err(failed)? == Forked::Parent {
+                return Ok(None);
+            }
+        }
+        if background && process.pidfile.is_empty() {
+            store.adopt(|config| config.process.pidfile = Text::from(PID_FILE));
+        }
+        let config = store.current();
+        if !config.process.pidfile.is_empty() {
+            service.pid_file = Some(config.path_in_dir(&config.process.pidfile));
+        }
+        Ok(Some(service))
+    }
+
+    /// Writes the pid file, if there is to be one. The server runs without as well.
+    pub fn write_pid_file(&self, log: &Log) {
+        let Some(path) = &self.pid_file else { return };
+        if let Err(error) = std::fs::write(path, format!("{}\n", std::process::id())) {
+            let reason = os_reason(&error);
+            log.warning(format_args!("Failed to write PID file {}: {reason}", path.display()));
+        }
+    }
+
+    /// Clients are served from now on.
+    pub fn ready(&self, log: &Log) {
+        self.tell("STATUS=Ready to accept connections\n", log);
+        self.tell("READY=1\n", log);
+    }
+
+    /// The server was told to end.
+    pub fn stopping(&self, log: &Log) {
+        self.tell("STOPPING=1\n", log);
+    }
+
+    /// Removes the pid file. One that could not be written is not there.
+    pub fn remove_pid_file(&self, log: &Log) {
+        if let Some(path) = &self.pid_file {
+            log.notice(format_args!("Removing the pid file."));
+            let _ = std::fs::remove_file(path);
+        }
+    }
+
+    fn join_systemd(&mut self, log: &Log) {
+        let Some(name) = std::env::var_os(NOTIFY_SOCKET).filter(|name| !name.is_empty()) else {
+            log.warning(format_args!("systemd supervision error: {NOTIFY_SOCKET} not found!"));
+            return;
+        };
+        match Systemd::at(&name).and_then(|systemd| {
+            systemd.tell("STATUS=Brisk is loading...\n")?;
+            Ok(systemd)
+        }) {
+            Ok(systemd) => {
+                log.notice(format_args!(
+                    "Supervised by systemd. Please make sure you set appropriate values for \
+                     TimeoutStartSec and TimeoutStopSec in your service unit."
+                ));
+                self.systemd = Some(systemd);
+                self.is_supervised = true;
+            }
+            Err(error) => log.warning(format_args!(
+                "systemd supervision error: {NOTIFY_SOCKET} '{}': {}",
+                name.display(),
+                os_reason(&error)
+            )),
+        }
+    }
+
+    /// Upstart takes a job that stops itself for ready, and has it go on.
+    fn join_upstart(&mut self, log: &Log) {
+        if std::env::var_os(UPSTART_JOB).is_none() {
+            log.warning(format_args!(
+                "upstart supervision requested, but {UPSTART_JOB} not found!"
+            ));
+            return;
+        }
+        log.notice(format_args!("Supervised by upstart, will stop to signal readiness."));
+        self.is_supervised = kill_process(getpid(), Signal::STOP).is_ok();
+    }
+
+    fn tell(&self, message: &str, log: &Log) {
+        let Some(systemd) = &self.systemd else { return };
+        if let Err(error) = systemd.tell(message) {
+            log.warning(format_args!("systemd supervision error: {}", os_reason(&error)));
+        }
+    }
+}
+
+/// The way to systemd: datagrams of assignments, one a line.
+#[derive(Debug)]
+struct Systemd {
+    socket: UnixDatagram,
+    address: SocketAddr,
+}
+
+impl Systemd {
+    /// A path from the root, or `@` and a name in the abstract namespace.
+    fn at(name: &OsStr) -> io::Result<Systemd> {
+        let address = match name.as_bytes() {
+            [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+            [b'/', ..] => SocketAddr::from_pathname(Path::new(name))?,
+            _ => return Err(io::Error::other("neither an absolute path nor @ and a name")),
+        };
+        let socket = UnixDatagram::unbound()?;
+        socket.set_write_timeout(Some(NOTIFY_WAIT_MAX))?;
+        Ok(Systemd { socket, address })
+    }
+
+    fn tell(&self, message: &str) -> io::Result<()> {
+        self.socket.send_to_addr(message.as_bytes(), &self.address).map(drop)
+    }
+}
+
+/// Goes on as a copy without a terminal. The log goes on to a file, if one is named; what is told on
+/// the standard streams from now on is lost.
+fn go_to_background() -> io::Result<Forked> {
+    // The allocator's thread; it comes back when the settings are put in force.
+    alloc::purge_in_background(false);
+    if fork_alone()? == Forked::Parent {
+        return Ok(Forked::Parent);
+    }
+    setsid()?;
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    dup2_stderr(&null)?;
+    Ok(Forked::Child)
+}
