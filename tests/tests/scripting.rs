@@ -481,6 +481,30 @@ fn a_script_that_wrote_is_not_killed_and_ends_with_the_server() {
     }
 }
 
+#[test]
+fn a_slow_script_is_ended_by_no_shutdown_but_one_without_saving() {
+    const OF_FUNCTION: &str = "(error) BUSY Redis is busy running a script. You can only call \
+                               FUNCTION KILL or SHUTDOWN NOSAVE.";
+    let library = "#!lua name=l\nredis.register_function('f', function() while true do end end)";
+    for (line, busy, end) in [
+        ("EVAL 'while true do end' 0", BUSY, "SHUTDOWN NOSAVE NOW FORCE"),
+        ("FCALL f 0", OF_FUNCTION, "SHUTDOWN nosave"),
+    ] {
+        let mut server = with_workers(2).set("busy-reply-threshold", "50").start();
+        let [mut runner, mut conn] = server.connections();
+        conn.call(&["FUNCTION", "LOAD", library]);
+        runner.send(line);
+        wait_until("the script is slow", || conn.cmd("PING").to_string() == busy);
+        for words in ["", "NOW", "FORCE", "NOW FORCE", "SAVE", "SAVE FORCE"] {
+            assert_reply!(conn, &format!("SHUTDOWN {words}"), busy);
+        }
+        assert_reply!(conn, "SHUTDOWN ABORT", "(error) ERR No shutdown in progress.");
+        assert_reply!(conn, "SHUTDOWN NOSAVE SAVE", "(error) ERR syntax error");
+        conn.send(end);
+        wait_until("the server has ended", || !server.is_running());
+    }
+}
+
 /// Unlike Redis, commands on keys that a slow script does not use are answered.
 #[test]
 fn keys_that_a_slow_script_does_not_declare_are_served() {
