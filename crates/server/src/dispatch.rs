@@ -285,6 +285,8 @@ impl Core {
         {
             self.stats().commands[row.id].rejected.add(1);
         }
+        // It may have been refused when it was to be run again.
+        session.script_shown = false;
         let error = self.refuse_in_transaction(session, row, &error, args).unwrap_or(error);
         let mark = replies.mark();
         self.write_error(session, &error, replies);
