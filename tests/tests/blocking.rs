@@ -101,7 +101,9 @@ fn client_unblock_ends_a_wait_as_a_timeout_or_as_an_error() {
         let id = waiter.id();
         assert_reply!(other, &format!("CLIENT UNBLOCK {id}"), "(integer) 0");
         block(&mut waiter, "BLPOP q 0", &mut other, 1);
-        assert!(other.cmd("CLIENT LIST").text().contains("flags=b "));
+        let list = other.cmd("CLIENT LIST").text();
+        let line = list.lines().find(|line| line.starts_with(&format!("id={id} "))).unwrap();
+        assert!(line.contains(" flags=b ") && line.contains(" events=r "), "{line}");
         assert_reply!(other, &format!("CLIENT UNBLOCK {id}"), "(integer) 1");
         assert_answer!(waiter, "(nil)");
         block(&mut waiter, "BLPOP q 0", &mut other, 1);

@@ -129,6 +129,18 @@ fn a_wrong_directive_stops_the_start_and_is_named() {
 }
 
 #[test]
+fn what_is_set_and_does_nothing_yet_is_told_at_start() {
+    if subject_is_redis() {
+        return;
+    }
+    let log = Launch::subject().set("appendonly", "yes").set("cluster-port", "7").start().log();
+    let named = "do nothing, as what they steer is not there yet: appendonly, cluster-port.";
+    assert!(log.contains(named) && log.contains("it is gone when this process ends"), "{log}");
+    let log = Launch::subject().start().log();
+    assert!(!log.contains("not there yet") && !log.contains("it is gone when"), "{log}");
+}
+
+#[test]
 fn resetstat_sets_the_counters_back() {
     each_protocol(|server| {
         let mut conn = server.connect();

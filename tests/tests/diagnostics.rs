@@ -181,6 +181,24 @@ fn memory_stats_add_up() {
 }
 
 #[test]
+fn the_doctor_has_nothing_to_say_of_a_server_that_is_nearly_empty() {
+    const BIG: u64 = 30_000_000;
+    let (server, mut conn) = server();
+    let little = if subject_is_redis() { "this instance is empty" } else { "so little memory" };
+    let mut doctor = |line: &str| {
+        conn.cmd(line);
+        conn.cmd("MEMORY DOCTOR").text()
+    };
+    assert!(doctor("PING").contains(little));
+    assert!(!doctor(&format!("SETRANGE k {BIG} x")).contains(little));
+    server.wait_for_info("used_memory_peak", |peak| peak.parse::<u64>().unwrap() > BIG);
+    // All it could complain of is what was there before.
+    assert!(doctor("FLUSHALL SYNC").contains(little));
+    let text = doctor("SETRANGE k 6000000 x").to_ascii_lowercase();
+    assert!(text.contains("peak"), "{text}");
+}
+
+#[test]
 fn shutdown_ends_the_process_without_a_reply() {
     let (mut server, mut conn) = server();
     assert_reply!(conn, "PING", "PONG");

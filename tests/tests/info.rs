@@ -100,6 +100,27 @@ fn counters_count() {
 }
 
 #[test]
+fn an_unknown_subcommand_counts_for_no_command() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        conn.cmd("CONFIG RESETSTAT");
+        for line in ["CLIENT nosuch", "CONFIG nosuch", "XGROUP nosuch k", "CONFIG", "CONFIG GET"] {
+            assert!(conn.cmd(line).to_string().starts_with("(error) ERR "), "{line}");
+        }
+        let text = conn.cmd("INFO commandstats").text();
+        let mut rejected: Vec<&str> = text
+            .lines()
+            .filter(|line| line.contains("rejected_calls=1"))
+            .filter_map(|line| line.split(':').next())
+            .collect();
+        rejected.sort_unstable();
+        assert_eq!(rejected, ["cmdstat_config", "cmdstat_config|get"], "{text}");
+        assert!(!text.contains("cmdstat_client:") && !text.contains("cmdstat_xgroup"), "{text}");
+        assert!(conn.cmd("INFO errorstats").text().contains("errorstat_ERR:count=5"));
+    });
+}
+
+#[test]
 fn memory_figures_follow_the_data() {
     each_protocol(|server| {
         let mut conn = server.connect();

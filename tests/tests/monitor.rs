@@ -4,7 +4,7 @@
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, assert_reply, each_backend, each_config};
-use brisk_tests::with_workers;
+use brisk_tests::{one_of_each_worker, with_workers};
 
 /// A line of MONITOR without its time: `[db addr] "word" "word"`.
 fn line(reply: &Reply) -> String {
@@ -101,6 +101,89 @@ fn monitor_hides_administration_and_every_password() {
         assert_eq!(words[1], hello);
         assert_eq!(words[2], r#""CLIENT" "ID""#);
     });
+}
+
+/// What a line of MONITOR shows behind the address.
+fn words(watcher: &mut Conn) -> String {
+    line(&watcher.reply()).split_once("] ").unwrap().1.to_owned()
+}
+
+#[test]
+fn monitor_shows_scripts_before_what_they_do_and_also_if_they_are_refused() {
+    each_config(|server| {
+        let [mut watcher, mut worker] = server.connections();
+        assert_reply!(watcher, "MONITOR", "OK");
+        for refused in [
+            "FCALL nofn 0",
+            "FCALL_RO nofn x",
+            "EVALSHA aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa 0",
+            "EVALSHA short 0",
+            "EVAL 'syntax error here' 0",
+            "EVAL '#!lua flags=none\nreturn 1' 0",
+            "EVAL 'return 1' 1",
+            "EVAL_RO 'return 1' x",
+            "EVAL_RO '#!lua\nreturn 1' 0",
+            "EVAL nosuch() 0",
+        ] {
+            assert!(worker.cmd(refused).to_string().starts_with("(error) "), "{refused}");
+            let name = refused.split(' ').next().unwrap();
+            assert!(words(&mut watcher).starts_with(&format!("\"{name}\" \"")), "{refused}");
+        }
+        // Not even these are scripts that are called.
+        worker.cmd("EVAL");
+        worker.cmd("EVAL 'return 1'");
+        let lines = ["MULTI", "FCALL nofn 0", "EVAL \"redis.call('SET','k','v') error('x')\" 0"];
+        worker.pipeline(&lines);
+        worker.cmd("EXEC");
+        let shown: Vec<String> = (0..5).map(|_| words(&mut watcher)).collect();
+        let script = r#""EVAL" "redis.call('SET','k','v') error('x')" "0""#;
+        let wanted =
+            [r#""MULTI""#, r#""FCALL" "nofn" "0""#, script, r#""SET" "k" "v""#, r#""EXEC""#];
+        assert_eq!(shown, wanted);
+        worker.assert_in_step();
+        assert!(words(&mut watcher).starts_with(r#""ECHO""#));
+    });
+}
+
+/// The second script is begun again and again while the first one, which could go beyond the keys that
+/// it declares, is at work.
+#[test]
+fn monitor_shows_a_script_once_however_often_it_is_begun() {
+    const TURNS_MAX: u64 = 1 << 34;
+    let server = with_workers(2).set("busy-reply-threshold", "0").start();
+    let [mut first, mut second] = if subject_is_redis() {
+        server.connections()
+    } else {
+        one_of_each_worker(&server, 2).try_into().unwrap_or_else(|_| unreachable!())
+    };
+    let mut turns = 1 << 20;
+    loop {
+        let mut watcher = server.connect();
+        assert_reply!(watcher, "MONITOR", "OK");
+        // Nothing is known of a script that never ran.
+        let source = |turns| {
+            format!(
+                "redis.call('SET', KEYS[1], 1) if ARGV[1] then redis.call('GET', ARGV[1]) end \
+                 for i = 1, {turns} do end return 1"
+            )
+        };
+        first.send(&format!("EVAL \"{}\" 1 a", source(turns)));
+        assert!(words(&mut watcher).starts_with(r#""EVAL""#));
+        assert_eq!(words(&mut watcher), r#""SET" "a" "1""#);
+        second.send(&format!("EVAL \"{}\" 1 b", source(turns / (1 << 20))));
+        assert_eq!(first.reply().integer(), 1);
+        assert_eq!(second.reply().integer(), 1);
+        second.assert_in_step();
+        assert!(words(&mut watcher).starts_with(r#""EVAL""#));
+        assert_eq!(words(&mut watcher), r#""SET" "b" "1""#);
+        assert_eq!(words(&mut watcher), r#""ECHO" "in-step""#);
+        drop(watcher);
+        if subject_is_redis() || second.info("slot_conflicts") != "0" {
+            return;
+        }
+        turns *= 4;
+        assert!(turns <= TURNS_MAX, "nothing was begun twice");
+    }
 }
 
 #[test]

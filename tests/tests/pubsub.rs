@@ -110,6 +110,27 @@ fn pubsub_tells_who_listens_to_what() {
 }
 
 #[test]
+fn transactions_listen_to_all_but_shard_channels() {
+    each_config(|server| {
+        let [mut conn, mut other] = server.connections();
+        conn.cmd("MULTI");
+        for line in ["SSUBSCRIBE s t", "SET k v", "SUBSCRIBE a", "PSUBSCRIBE p*", "SUNSUBSCRIBE s"]
+        {
+            assert_reply!(conn, line, "QUEUED");
+        }
+        conn.send("EXEC");
+        let mut expected =
+            b"*5\r\n-ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client\r\n+OK\r\n".to_vec();
+        expected.extend(framed(server.resp(), "3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n"));
+        expected.extend(framed(server.resp(), "3\r\n$10\r\npsubscribe\r\n$2\r\np*\r\n:2\r\n"));
+        expected.extend(framed(server.resp(), "3\r\n$12\r\nsunsubscribe\r\n$1\r\ns\r\n:0\r\n"));
+        conn.expect_bytes(&expected);
+        assert_reply!(other, "PUBSUB SHARDCHANNELS", "(empty array)");
+        assert_reply!(other, "PUBSUB CHANNELS", "1) \"a\"");
+    });
+}
+
+#[test]
 fn client_list_and_kill_know_subscribers() {
     each_config(|server| {
         let [mut sub, mut conn] = server.connections();

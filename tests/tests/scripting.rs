@@ -481,6 +481,30 @@ fn a_script_that_wrote_is_not_killed_and_ends_with_the_server() {
     }
 }
 
+#[test]
+fn a_slow_script_is_ended_by_no_shutdown_but_one_without_saving() {
+    const OF_FUNCTION: &str = "(error) BUSY Redis is busy running a script. You can only call \
+                               FUNCTION KILL or SHUTDOWN NOSAVE.";
+    let library = "#!lua name=l\nredis.register_function('f', function() while true do end end)";
+    for (line, busy, end) in [
+        ("EVAL 'while true do end' 0", BUSY, "SHUTDOWN NOSAVE NOW FORCE"),
+        ("FCALL f 0", OF_FUNCTION, "SHUTDOWN nosave"),
+    ] {
+        let mut server = with_workers(2).set("busy-reply-threshold", "50").start();
+        let [mut runner, mut conn] = server.connections();
+        conn.call(&["FUNCTION", "LOAD", library]);
+        runner.send(line);
+        wait_until("the script is slow", || conn.cmd("PING").to_string() == busy);
+        for words in ["", "NOW", "FORCE", "NOW FORCE", "SAVE", "SAVE FORCE"] {
+            assert_reply!(conn, &format!("SHUTDOWN {words}"), busy);
+        }
+        assert_reply!(conn, "SHUTDOWN ABORT", "(error) ERR No shutdown in progress.");
+        assert_reply!(conn, "SHUTDOWN NOSAVE SAVE", "(error) ERR syntax error");
+        conn.send(end);
+        wait_until("the server has ended", || !server.is_running());
+    }
+}
+
 /// Unlike Redis, commands on keys that a slow script does not use are answered.
 #[test]
 fn keys_that_a_slow_script_does_not_declare_are_served() {
@@ -680,6 +704,51 @@ fn a_payload_of_functions_goes_to_redis_and_back() {
         lines.len()
     };
     assert_eq!(sorted(&mut ours), sorted(&mut theirs));
+}
+
+#[test]
+fn numbers_name_and_describe_functions() {
+    const NO_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and \
+                           must be at least one character long";
+    const NOT_TEXT: &str = "argument given to redis.register_function must be a string";
+    each_config(|server| {
+        let mut conn = server.connect();
+        let mut load = |arguments: &str| {
+            conn.cmd("FUNCTION FLUSH");
+            let head = "#!lua name=l\nlocal function f() return 7 end redis.register_function";
+            let loaded = conn.call(&["FUNCTION", "LOAD", &format!("{head}{arguments}")]);
+            let list = conn.cmd("FUNCTION LIST");
+            let Some(library) = list.elements().first().copied() else { return loaded.text() };
+            let function = library.field("functions").unwrap().elements()[0];
+            let field = |name: &str| function.field(name).unwrap().to_string().replace('"', "");
+            format!("{} {}", field("name"), field("description"))
+        };
+        for (arguments, registered) in [
+            ("(1, f)", "1 (nil)"),
+            ("(10, f)", "10 (nil)"),
+            ("{function_name=1, callback=f}", "1 (nil)"),
+            ("{function_name='x', callback=f, description=1}", "x 1"),
+            ("{function_name='x', callback=f, description=1.5}", "x 1.5"),
+            ("{function_name='x', callback=f, description=1e100}", "x 1e+100"),
+            ("{function_name='x', callback=f, description=1/3}", "x 0.33333333333333"),
+        ] {
+            assert_eq!(load(arguments), registered, "{arguments}");
+        }
+        for (arguments, error) in [
+            ("(1.5, f)", NO_NAME.to_owned()),
+            ("(-1, f)", NO_NAME.to_owned()),
+            ("{function_name=1e15, callback=f}", NO_NAME.to_owned()),
+            ("(true, f)", "first argument to redis.register_function must be a string".to_owned()),
+            ("{function_name=true, callback=f}", format!("function_name {NOT_TEXT}")),
+            ("{function_name='x', callback=f, description={}}", format!("description {NOT_TEXT}")),
+            ("{'x', f}", "unknown argument given to redis.register_function".to_owned()),
+        ] {
+            let text = format!("ERR Error registering functions: ERR {error}");
+            assert_eq!(load(arguments), text, "{arguments}");
+        }
+        load("(1, f)");
+        assert_reply!(conn, "FCALL 1 0", "(integer) 7");
+    });
 }
 
 #[test]

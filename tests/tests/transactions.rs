@@ -128,6 +128,30 @@ fn a_select_that_is_refused_leaves_what_follows_in_its_database() {
 }
 
 #[test]
+fn exec_says_which_right_was_lost_since_a_command_was_queued() {
+    const LOST: &str = "(error) NOPERM ACLs rules changed between the moment the transaction was \
+                        accumulated and the EXEC call. This command is no longer allowed for the \
+                        following reason: no permission to";
+    each_config(|server| {
+        let [mut admin, mut conn] = server.connections();
+        for (lost, queued, reason) in [
+            ("-set", "SET k v", "execute the command or subcommand"),
+            ("-config|get", "CONFIG GET dir", "execute the command or subcommand"),
+            ("resetkeys %R~*", "SET k v", "touch the specified keys"),
+            ("resetchannels", "PUBLISH c m", "access one of the channels used as arguments"),
+            ("resetchannels", "SPUBLISH c m", "access one of the channels used as arguments"),
+            ("resetchannels", "SUBSCRIBE c", "access one of the channels used as arguments"),
+        ] {
+            admin.cmd("ACL SETUSER ann reset on nopass ~* &* +@all");
+            conn.cmd("AUTH ann x");
+            queue(&mut conn, &[queued]);
+            admin.cmd(&format!("ACL SETUSER ann {lost}"));
+            assert_reply!(conn, "EXEC", format!("1) {LOST} {reason}"));
+        }
+    });
+}
+
+#[test]
 fn commands_that_reach_beyond_their_keys_are_part_of_transactions_too() {
     each_config(|server| {
         let mut conn = server.connect();

@@ -26,8 +26,6 @@ pub mod flag {
     pub const NO_EVICT: u32 = 1 << 5;
     pub const NO_TOUCH: u32 = 1 << 6;
     pub const TRACKING: u32 = 1 << 7;
-    /// Its socket is not read at the moment.
-    pub const STALLED: u32 = 1 << 8;
     /// It follows the stream of changes.
     pub const REPLICA: u32 = 1 << 9;
     /// The client that its invalidations are redirected to is gone.

@@ -280,9 +280,13 @@ impl Core {
         args: &Args<'_>,
         replies: &mut ReplyBuffer,
     ) -> Flow {
-        if let Some(row) = row {
+        if let Some(row) = row
+            && !names_no_subcommand(row, args)
+        {
             self.stats().commands[row.id].rejected.add(1);
         }
+        // It may have been refused when it was to be run again.
+        session.script_shown = false;
         let error = self.refuse_in_transaction(session, row, &error, args).unwrap_or(error);
         let mark = replies.mark();
         self.write_error(session, &error, replies);
@@ -365,10 +369,17 @@ impl Core {
     }
 }
 
+/// Whether a word stands behind the name of a container that is none of its subcommands: like an
+/// unknown command, that counts for no row.
+#[inline]
+fn names_no_subcommand(row: &Row, args: &Args<'_>) -> bool {
+    row.is_container() && args.argc() > 1
+}
+
 /// Arity, and a subcommand that does not exist.
 #[inline]
 fn misused(row: &'static Row, args: &Args<'_>) -> Option<CommandError> {
-    if row.is_container() && args.argc() > 1 {
+    if names_no_subcommand(row, args) {
         let after = format!("'. Try {} HELP.", row.name.to_ascii_uppercase());
         let word = cut(args.word(1), ECHO_BYTES_MAX);
         return Some(CommandError::text_around("ERR unknown subcommand '", word, &after));

@@ -139,7 +139,7 @@ pub fn of_clients(shared: &Shared) -> u64 {
 #[derive(Debug, Clone)]
 pub struct Usage {
     pub allocated: u64,
-    /// The most that was allocated so far.
+    /// The most that was allocated whenever it was measured.
     pub peak: u64,
     /// Allocated before the first client came.
     pub startup: u64,
@@ -164,7 +164,7 @@ impl Usage {
         let databases: Vec<(DbIndex, u64)> = in_use.map(|db| (db, table_bytes(core, db))).collect();
         Usage {
             allocated,
-            peak: load(&shared.figures.peak_memory).max(allocated),
+            peak: shared.figures.peak_memory.fetch_max(allocated, Ordering::Relaxed).max(allocated),
             startup: load(&shared.figures.startup_memory),
             resident,
             holding: Holding::ask(allocated, resident),

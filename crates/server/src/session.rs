@@ -84,6 +84,8 @@ pub struct Session {
     /// Its commands leave access clocks alone (CLIENT NO-TOUCH).
     pub no_touch: bool,
     pub stall: Stall,
+    /// Monitors were told of its next command, a script that waits for its slots.
+    pub script_shown: bool,
     /// What it queued since MULTI.
     pub transaction: Option<Box<Transaction>>,
     /// What it watches; made at the first WATCH.
@@ -160,6 +162,7 @@ impl Session {
             reply_mode: ReplyMode::On,
             no_touch: false,
             stall: Stall::None,
+            script_shown: false,
             transaction: None,
             watches: None,
             stream: None,

@@ -57,9 +57,7 @@ impl Denied {
         match self.reason {
             Reason::Command | Reason::Auth => "no permission to execute the command or subcommand",
             Reason::Key => "no permission to touch the specified keys",
-            Reason::Channel => {
-                "no permission to access one of the channels used as arguments to the command"
-            }
+            Reason::Channel => "no permission to access one of the channels used as arguments",
         }
     }
 }

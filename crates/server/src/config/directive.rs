@@ -358,6 +358,11 @@ impl Directive {
         }
     }
 
+    /// Whether its value is the one in `defaults`. A directive that stands in files only has none.
+    pub(super) fn is_default(&self, config: &Config, defaults: &Config) -> bool {
+        self.lines(config) == self.lines(defaults)
+    }
+
     /// The arguments of each line that sets this value in a file, quoted where needed.
     pub(super) fn lines(&self, config: &Config) -> Vec<String> {
         let one = match &self.kind {

@@ -145,7 +145,7 @@ fn wanted(config: &Config, replacements: &[Replacement]) -> Vec<Wanted> {
         places: 0,
         used: 0,
         // The default of `dir` is where the process was started: always written, or it would depend on that.
-        is_default: row.name != "dir" && row.lines(config) == row.lines(&defaults),
+        is_default: row.name != "dir" && row.is_default(config, &defaults),
     });
     let replaced = replacements.iter().map(|replacement| Wanted {
         name: replacement.directive,

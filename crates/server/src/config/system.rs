@@ -4,8 +4,9 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::Config;
+use super::directive::Standing;
 use super::special::os_reason;
+use super::{Config, directives};
 
 /// Descriptors kept back for files, listeners and pipes, beside those of clients.
 pub const FILES_RESERVED: u64 = 32;
@@ -74,6 +75,8 @@ pub fn warnings(config: &Config) -> Vec<String> {
         overcommit(read("/proc/sys/vm/overcommit_memory").as_deref()),
         huge_pages(read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref()),
         maxmemory(config.memory.maxmemory),
+        without_effect(config),
+        unsaved(config),
     ]
     .into_iter()
     .flatten()
@@ -124,9 +127,42 @@ fn maxmemory(bytes: u64) -> Option<String> {
     }
 }
 
+/// Names the directives that ask for what this server does not do yet.
+fn without_effect(config: &Config) -> Option<String> {
+    let defaults = Config::default();
+    // Not to save is what happens.
+    let asks_for_nothing = |name| name == "save" && config.persistence.save.is_empty();
+    let mut names: Vec<&str> = directives::all()
+        .filter(|row| row.standing == Standing::Planned && !row.is_default(config, &defaults))
+        .map(|row| row.name)
+        .filter(|name| !asks_for_nothing(*name))
+        .collect();
+    if !config.process.modules.is_empty() {
+        names.push("loadmodule");
+    }
+    (!names.is_empty()).then(|| {
+        format!(
+            "WARNING: These directives are set but do nothing, as what they steer is not there yet: {}.",
+            names.join(", ")
+        )
+    })
+}
+
+/// Nothing is written to disk although somebody asked for it.
+fn unsaved(config: &Config) -> Option<String> {
+    let asked = &config.persistence;
+    let saves = !asked.save.is_empty() && asked.save != Config::default().persistence.save;
+    (saves || asked.appendonly).then(|| {
+        "WARNING: The data is kept in memory only, whatever save and appendonly say: it is gone when this \
+         process ends."
+            .to_owned()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::directive::Write;
 
     #[test]
     fn warnings_say_what_is_wrong_and_what_to_do() {
@@ -141,6 +177,39 @@ mod tests {
         assert_eq!(huge_pages(Some("always [madvise] never")), None);
         assert!(maxmemory(0).is_some() && maxmemory(5).is_some());
         assert_eq!(maxmemory(1 << 20), None);
+    }
+
+    #[test]
+    fn directives_that_do_nothing_yet_are_named_if_they_ask_for_something() {
+        let with = |lines: &[(&str, &[&str])]| {
+            let mut config = Config::default();
+            for (name, words) in lines {
+                let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().into()).collect();
+                let row = directives::find(name.as_bytes()).unwrap();
+                row.set(&mut config, &words, Write::Replace).unwrap();
+            }
+            config
+        };
+        for (lines, named, lost) in [
+            (&[][..], None, false),
+            (&[("save", &[""][..]), ("appendonly", &["no"]), ("maxmemory", &["1gb"])], None, false),
+            (&[("daemonize", &["yes"]), ("always-show-logo", &["yes"])], None, false),
+            (&[("save", &["60", "1"])], Some("save"), true),
+            (&[("appendonly", &["yes"])], Some("appendonly"), true),
+            (&[("cluster-enabled", &["yes"])], Some("cluster-enabled"), false),
+            (
+                &[("loadmodule", &["x.so"]), ("activedefrag", &["yes"])],
+                Some("activedefrag, loadmodule"),
+                false,
+            ),
+        ] {
+            let config = with(lines);
+            let told = without_effect(&config);
+            let end = named.map(|names| format!(" not there yet: {names}."));
+            assert_eq!(told.is_some(), end.is_some(), "{lines:?}: {told:?}");
+            assert!(told.zip(end).is_none_or(|(told, end)| told.ends_with(&end)), "{lines:?}");
+            assert_eq!(unsaved(&config).is_some(), lost, "{lines:?}");
+        }
     }
 
     #[test]

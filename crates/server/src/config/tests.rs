@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::args::{Invocation, Launch, parse};
-use super::directive::{Kind, Write};
+use super::directive::{Kind, Standing, Write};
 use super::*;
 
 mod loading;
@@ -453,4 +453,71 @@ fn protected_directives_follow_enable_protected_configs() {
             assert_eq!(set.is_ok(), allowed, "{word} {is_local}");
         }
     }
+}
+
+/// The text of all sources in a directory and below, but for `except`.
+fn sources(dir: &Path, except: &str) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with(except) {
+            text += &sources(&path, except);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            text += &std::fs::read_to_string(&path).unwrap();
+        }
+    }
+    text
+}
+
+/// The field that follows the first `c.theme.` or `!(theme.`, if that comes before `end`.
+fn field_in<'t>(text: &'t str, end: &str) -> Option<&'t str> {
+    let text = text.split(end).next()?;
+    let themes = [
+        "clients",
+        "cluster",
+        "encoding",
+        "memory",
+        "network",
+        "observe",
+        "persistence",
+        "process",
+        "replication",
+        "security",
+        "tls",
+    ];
+    let begins = themes.iter().flat_map(|theme| [format!("c.{theme}."), format!("!({theme}.")]);
+    let at = begins.filter_map(|begin| Some(text.find(&begin)? + begin.len())).min()?;
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text[at..].split(|c| !is_of_name(c)).next()
+}
+
+/// A row that nobody reads is planned, or ignored. Rows without a field of their own are not looked at.
+#[test]
+fn what_is_in_force_is_read_by_somebody() {
+    // The first two are read within the configuration; how the process is started changes elsewhere.
+    const EXCEPT: [&str; 5] =
+        ["dir", "enable-protected-configs", "daemonize", "pidfile", "supervised"];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let (rows, readers) = (sources(&root.join("config"), "tests"), sources(&root, "config"));
+    let mut looked_at = 0;
+    for row in directives::all().filter(|row| row.standing == Standing::InForce) {
+        let is_row = |text: &&str| {
+            let mut parts = text.split('"');
+            let begin = parts.next().is_some_and(|begin| begin.trim_end().ends_with('('));
+            begin && parts.next() == Some(row.name)
+        };
+        let text = rows.split("Directive::").find(is_row).unwrap();
+        let special = ["special::", "notify::"].into_iter().find_map(|of| text.split_once(of));
+        let field = field_in(text, "];").or_else(|| {
+            let name = special?.1.split(|c: char| !(c.is_ascii_uppercase() || c == '_')).next()?;
+            field_in(rows.split_once(&format!("const {name}: Special"))?.1, "const ")
+        });
+        let Some(field) = field.filter(|_| !EXCEPT.contains(&row.name)) else { continue };
+        looked_at += 1;
+        let is_end =
+            |after: &str| !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        let read = readers.split(&format!(".{field}")).skip(1).any(is_end);
+        assert!(read, "{} is in force, but nobody reads {field}", row.name);
+    }
+    assert!(looked_at > 80, "{looked_at}");
 }

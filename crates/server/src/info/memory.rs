@@ -18,7 +18,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let figures = &view.shared.figures;
     let used = view.used;
     let rss = figures.resident_memory.load(Ordering::Relaxed);
-    let peak = figures.peak_memory.load(Ordering::Relaxed).max(used);
+    let peak = figures.peak_memory.fetch_max(used, Ordering::Relaxed).max(used);
     let startup = figures.startup_memory.load(Ordering::Relaxed);
     let clients = crate::memory::of_clients(view.shared);
     let overhead = startup + clients + tables(view);

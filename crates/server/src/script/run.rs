@@ -7,6 +7,7 @@ use crate::call::Call;
 use crate::mailbox::Delivery;
 use crate::session::Session;
 use crate::shared::armed;
+use crate::table::Row;
 use crate::worker::Core;
 use brisk_engine::command::Flags;
 use brisk_engine::env::Aside;
@@ -86,47 +87,22 @@ pub fn evaluate(
     target: &Target<'_>,
     args: &Args<'_>,
     keys: usize,
-    read_only: bool,
 ) -> Result<Outcome> {
+    let admitted = admit(call, target);
+    let Admitted { no_writes, lacks_memory } = call.shown_if_refused(args, admitted)?;
     let core = &mut *call.core;
-    if core.parked.is_some() {
-        // The interpreter is in use.
-        return Err(CommandError::text(busy(core.is_parked_eval())));
-    }
-    let compatible = target.flags.contains(ScriptFlags::COMPATIBLE);
-    let no_writes = !compatible && target.flags.contains(ScriptFlags::NO_WRITES);
-    if read_only && !compatible && !no_writes {
-        let text = "ERR Can not execute a script with write flag using *_ro command.";
-        return Err(CommandError::text(text));
-    }
-    let allows_oom =
-        !compatible && target.flags.intersects(ScriptFlags::ALLOW_OOM | ScriptFlags::NO_WRITES);
     let in_exec = core.unit.is_some();
-    let max = core.config.memory.maxmemory;
-    // Within a transaction nothing is evicted: it holds slots.
-    let is_short = |core: &mut Core| match in_exec {
-        true => !core.fits_in_memory(max),
-        false => !core.make_room(),
-    };
-    let lacks_memory = !allows_oom && max != 0 && is_short(core);
-    if lacks_memory && !compatible {
-        let text = "OOM allow-oom flag is not set on the script, can not run it when used memory > \
-                    'maxmemory'";
-        return Err(CommandError::text(text));
-    }
     if in_exec {
         let first = core.begin_roving();
         debug_assert!(first, "a transaction with scripts runs alone");
     } else {
         core.begin_script_unit(call.session, call.prepared, target)?;
     }
-    // Once, however often it had to wait for its slots, and before the commands that it runs.
-    if core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
-        core.tell_monitors(call.session, call.row, args);
-    }
+    // Before the commands that it runs.
+    core.show_script(call.session, call.row, args);
     let desk = &machine.desk;
     desk.is_eval.set(target.is_eval);
-    desk.read_only.set(read_only || no_writes);
+    desk.read_only.set(no_writes);
     desk.lacks_memory.set(lacks_memory);
     desk.parkable.set(true);
     desk.acted.set(in_exec);
@@ -173,6 +149,51 @@ pub fn evaluate(
     core.verdict(machine, ended, target.name).map(|()| Outcome::Replied)
 }
 
+/// What is known of a script that may run.
+struct Admitted {
+    /// It may not write.
+    no_writes: bool,
+    /// There is no memory for what needs more.
+    lacks_memory: bool,
+}
+
+/// Whether a script may run, by what it says of itself.
+fn admit(call: &mut Call<'_>, target: &Target<'_>) -> Result<Admitted> {
+    let read_only = call.row.has(Flags::READONLY);
+    let core = &mut *call.core;
+    let compatible = target.flags.contains(ScriptFlags::COMPATIBLE);
+    let no_writes = !compatible && target.flags.contains(ScriptFlags::NO_WRITES);
+    if read_only && !compatible && !no_writes {
+        let text = "ERR Can not execute a script with write flag using *_ro command.";
+        return Err(CommandError::text(text));
+    }
+    let allows_oom =
+        !compatible && target.flags.intersects(ScriptFlags::ALLOW_OOM | ScriptFlags::NO_WRITES);
+    let max = core.config.memory.maxmemory;
+    // Within a transaction nothing is evicted: it holds slots.
+    let is_short = |core: &mut Core| match core.unit.is_some() {
+        true => !core.fits_in_memory(max),
+        false => !core.make_room(),
+    };
+    let lacks_memory = !allows_oom && max != 0 && is_short(core);
+    if lacks_memory && !compatible {
+        let text = "OOM allow-oom flag is not set on the script, can not run it when used memory > \
+                    'maxmemory'";
+        return Err(CommandError::text(text));
+    }
+    Ok(Admitted { no_writes: read_only || no_writes, lacks_memory })
+}
+
+impl Call<'_> {
+    /// Monitors are told also of a script that is not run for what `found` says.
+    pub fn shown_if_refused<T>(&mut self, args: &Args<'_>, found: Result<T>) -> Result<T> {
+        if found.is_err() {
+            self.core.show_script(self.session, self.row, args);
+        }
+        found
+    }
+}
+
 /// Takes `.1` of the words.
 struct Words<I>(I, usize);
 
@@ -202,6 +223,15 @@ fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_res
 }
 
 impl Core {
+    /// Tells monitors of a script once, however often it is begun anew because something is in its way.
+    fn show_script(&mut self, session: &mut Session, row: &'static Row, args: &Args<'_>) {
+        let watched = self.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0;
+        if watched && !session.script_shown {
+            session.script_shown = true;
+            self.tell_monitors(session, row, args);
+        }
+    }
+
     /// The worker's interpreter.
     pub fn machine(&mut self) -> Result<Rc<Machine>> {
         if let Some(machine) = &self.machine {
@@ -302,7 +332,7 @@ impl Core {
     fn park(
         &mut self,
         session: &Session,
-        row: &'static crate::table::Row,
+        row: &'static Row,
         target: &Target<'_>,
         args: &Args<'_>,
         in_exec: bool,

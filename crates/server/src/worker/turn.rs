@@ -339,7 +339,6 @@ impl Worker {
 
     pub(super) fn stall(&mut self, session: &mut Session, stall: Stall) {
         session.stall = stall;
-        session.record.set(flag::STALLED, true);
         match stall {
             Stall::None | Stall::Output | Stall::Elsewhere => {}
             Stall::Frozen => hold(&mut self.frozen, session.token, &self.sessions),
@@ -357,7 +356,6 @@ impl Worker {
             self.core.shared.clients.set_blocked(&session.record, false);
         }
         session.stall = Stall::None;
-        session.record.set(flag::STALLED, false);
     }
 
     #[inline]

@@ -7,7 +7,7 @@
 use crate::call::{Call, Command};
 use crate::pubsub::Space;
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
-use brisk_engine::{Args, Outcome, Result};
+use brisk_engine::{Args, CommandError, Outcome, Result};
 
 /// What the rows start from.
 const ROW: Spec = Spec {
@@ -61,7 +61,14 @@ const SSUBSCRIBE: Command = Command {
         args: &[Arg::string("shardchannel").multiple()],
         ..ROW
     },
-    run: |call, args| subscribe(call, args, Space::ShardChannel),
+    run: |call, args| {
+        // The other two were there before transactions refused what waits for messages.
+        if call.in_exec() {
+            let text = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client";
+            return Err(CommandError::text(text));
+        }
+        subscribe(call, args, Space::ShardChannel)
+    },
     subcommands: &[],
 };
 

@@ -3,7 +3,8 @@
 use super::ROW;
 use crate::call::{Call, Command};
 use crate::script::cache::{self, Scripts};
-use crate::script::machine::Machine;
+use crate::script::libraries::{Function, Set};
+use crate::script::machine::{CompiledScript, Machine};
 use crate::script::run::{self, Target, evaluate, key_count};
 use crate::table::Row;
 use crate::worker::Core;
@@ -35,24 +36,22 @@ impl By {
 }
 
 fn run(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let read_only = call.row.has(Flags::READONLY);
-    if By::of(call.row.spec) == By::Name {
-        return call_function(call, args, read_only);
-    }
-    let by_digest = By::of(call.row.spec) == By::Digest;
-    let digest = by_digest.then(|| cache::digest_from(args.word(WHAT_AT)));
-    if digest == Some(None) {
-        return Err(CommandError::text(NO_SCRIPT));
-    }
-    let keys = key_count(args, "ERR value is not an integer or out of range")?;
-    let machine: Rc<Machine> = call.core.machine()?;
+    let outcome = run_once(call, args);
+    let again = matches!(outcome, Err(CommandError::SlotBusy | CommandError::SlotFrozen));
+    call.session.script_shown &= again;
+    outcome
+}
+
+fn run_once(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if call.core.parked.is_some() {
+        // The interpreter is in use.
         return Err(call.core.parked_error());
     }
-    let entry = match digest.flatten() {
-        Some(digest) => machine.script(&digest)?.ok_or_else(|| CommandError::text(NO_SCRIPT))?,
-        None => machine.script_from(args.word(WHAT_AT), false)?,
-    };
+    if By::of(call.row.spec) == By::Name {
+        return call_function(call, args);
+    }
+    let found = find_script(call, args);
+    let (machine, entry, keys) = call.shown_if_refused(args, found)?;
     let script = &entry.script;
     script.note_use();
     let target = Target {
@@ -64,20 +63,32 @@ fn run(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         name: &script.digest,
         is_eval: true,
     };
-    evaluate(call, &machine, &target, args, keys, read_only)
+    evaluate(call, &machine, &target, args, keys)
 }
 
-fn call_function(call: &mut Call<'_>, args: &mut Args<'_>, read_only: bool) -> Result<Outcome> {
-    let set = call.core.shared.libraries.now();
-    let Some((library, function)) = set.function(args.word(WHAT_AT)) else {
-        return Err(CommandError::text("ERR Function not found"));
-    };
-    let keys = key_count(args, "ERR Bad number of keys provided")?;
-    let machine = call.core.machine()?;
-    if call.core.parked.is_some() {
-        return Err(call.core.parked_error());
+/// The script that EVAL or EVALSHA names, compiled, and how many of the words are keys.
+fn find_script(
+    call: &mut Call<'_>,
+    args: &Args<'_>,
+) -> Result<(Rc<Machine>, Rc<CompiledScript>, usize)> {
+    let by_digest = By::of(call.row.spec) == By::Digest;
+    let digest = by_digest.then(|| cache::digest_from(args.word(WHAT_AT)));
+    if digest == Some(None) {
+        return Err(CommandError::text(NO_SCRIPT));
     }
-    let code = machine.function(library, &function.name)?;
+    let keys = key_count(args, "ERR value is not an integer or out of range")?;
+    let machine = call.core.machine()?;
+    let entry = match digest.flatten() {
+        Some(digest) => machine.script(&digest)?.ok_or_else(|| CommandError::text(NO_SCRIPT))?,
+        None => machine.script_from(args.word(WHAT_AT), false)?,
+    };
+    Ok((machine, entry, keys))
+}
+
+fn call_function(call: &mut Call<'_>, args: &Args<'_>) -> Result<Outcome> {
+    let set = call.core.shared.libraries.now();
+    let found = find_function(call, args, &set);
+    let (machine, function, code, keys) = call.shown_if_refused(args, found)?;
     let target = Target {
         code: &code,
         flags: function.flags,
@@ -87,7 +98,24 @@ fn call_function(call: &mut Call<'_>, args: &mut Args<'_>, read_only: bool) -> R
         name: &function.name,
         is_eval: false,
     };
-    evaluate(call, &machine, &target, args, keys, read_only)
+    evaluate(call, &machine, &target, args, keys)
+}
+
+type FoundFunction<'s> = (Rc<Machine>, &'s Function, Rc<brisk_script::Script>, usize);
+
+/// The function that FCALL names, and how many of the words are keys.
+fn find_function<'s>(
+    call: &mut Call<'_>,
+    args: &Args<'_>,
+    set: &'s Set,
+) -> Result<FoundFunction<'s>> {
+    let Some((library, function)) = set.function(args.word(WHAT_AT)) else {
+        return Err(CommandError::text("ERR Function not found"));
+    };
+    let keys = key_count(args, "ERR Bad number of keys provided")?;
+    let machine = call.core.machine()?;
+    let code = machine.function(library, &function.name)?;
+    Ok((machine, function, code, keys))
 }
 
 impl Core {

@@ -109,10 +109,12 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Below this there is nothing to diagnose.
+/// Below this, on top of what a server without clients and keys takes, there is nothing to diagnose.
 const DOCTOR_BYTES_MIN: u64 = 5 * 1024 * 1024;
-/// Resident memory above this multiple of the used memory is fragmented.
+/// Resident memory above this multiple of the used memory, and by so many bytes above it, is
+/// fragmented.
 const FRAGMENTATION_MAX: f64 = 1.4;
+const FRAGMENTATION_BYTES_MAX: u64 = 10 * 1024 * 1024;
 /// A peak above this multiple of the used memory leaves holes.
 const PEAK_MAX: f64 = 1.5;
 /// Memory per client above this is unusual.
@@ -126,7 +128,7 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         // Writing into a string cannot fail.
         let _ = writeln!(text, "- {line}");
     };
-    if usage.allocated < DOCTOR_BYTES_MIN {
+    if usage.allocated.saturating_sub(usage.startup) < DOCTOR_BYTES_MIN {
         let text = "The server uses so little memory that there is nothing to diagnose yet.\n";
         return Ok(call.reply.verbatim(*b"txt", text.as_bytes()));
     }
@@ -138,7 +140,8 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         ));
     }
     let fragmentation = share(usage.resident, usage.allocated);
-    if fragmentation > FRAGMENTATION_MAX {
+    let gap = usage.resident.saturating_sub(usage.allocated);
+    if fragmentation > FRAGMENTATION_MAX && gap > FRAGMENTATION_BYTES_MAX {
         report(format_args!(
             "The process holds {fragmentation:.2} times the memory that is in use: values of \
              changing sizes leave gaps, and memory given back stays with the allocator a while."

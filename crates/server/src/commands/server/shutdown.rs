@@ -48,6 +48,12 @@ fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::text("ERR No shutdown in progress."));
     }
     let shared = &call.core.shared;
+    if !wish.nosave
+        && let Some(busy) = shared.scripting.refusal(None)
+    {
+        // What a script has half done is neither saved nor lost unless the client says so.
+        return Err(CommandError::text(busy));
+    }
     shared.log.notice(format_args!("User requested shutdown..."));
     if wish.save {
         let why = "the dataset cannot be saved: this server has no persistence";

@@ -59,10 +59,9 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::checked_text("dbfilename", "dump.rdb", field!(persistence.dbfilename), |name| {
         special::file_name(name, "dbfilename can't be a path, just a filename")
     })
-    .protected()
-    .planned(),
-    Directive::switch("rdbcompression", "yes", field!(persistence.rdbcompression)).planned(),
-    Directive::switch("rdbchecksum", "yes", field!(persistence.rdbchecksum)).immutable().planned(),
+    .protected(),
+    Directive::switch("rdbcompression", "yes", field!(persistence.rdbcompression)),
+    Directive::switch("rdbchecksum", "yes", field!(persistence.rdbchecksum)).immutable(),
     Directive::switch("rdb-del-sync-files", "no", field!(persistence.rdb_del_sync_files)).planned(),
     Directive::switch(
         "rdb-save-incremental-fsync",

@@ -27,7 +27,7 @@ pub struct Process {
     pub loglevel: LogLevel,
     /// `logfile`: log file; empty for standard output.
     pub logfile: Text,
-    /// `always-show-logo`: log the banner even when not on a terminal.
+    /// `always-show-logo`: kept for old files; there is no banner.
     pub always_show_logo: bool,
     /// `syslog-enabled`: kept for old files.
     pub syslog_enabled: bool,
@@ -51,11 +51,12 @@ pub struct Process {
     pub proc_title_template: Text,
     /// `locale-collate`: locale of SORT ALPHA.
     pub locale_collate: Text,
-    /// `ignore-warnings`: start-up warnings that do not stop the server.
+    /// `ignore-warnings`: kept for old files; no start-up warning stops the server.
     pub ignore_warnings: Text,
     /// `hz`: background rounds per second, kept within 1 to 500.
     pub hz: i64,
-    /// `dynamic-hz`: more background rounds while many clients are connected.
+    /// `dynamic-hz`: kept for old files; each worker does its share in `hz` rounds, however many clients
+    /// there are.
     pub dynamic_hz: bool,
     /// `busy-reply-threshold`: milliseconds after which a script answers others with BUSY; 0 never.
     pub busy_reply_threshold_ms: i64,
@@ -98,7 +99,9 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::text("pidfile", "", field!(process.pidfile)).immutable(),
     Directive::choice("loglevel", "notice", choice!(process.loglevel)),
     Directive::text("logfile", "", field!(process.logfile)).immutable(),
-    Directive::switch("always-show-logo", "no", field!(process.always_show_logo)).immutable(),
+    Directive::switch("always-show-logo", "no", field!(process.always_show_logo))
+        .immutable()
+        .ignored(),
     Directive::switch("syslog-enabled", "no", field!(process.syslog_enabled)).immutable().ignored(),
     Directive::text("syslog-ident", "redis", field!(process.syslog_ident)).immutable().ignored(),
     Directive::choice("syslog-facility", "local0", choice!(process.syslog_facility))
@@ -126,9 +129,9 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     )
     .planned(),
     Directive::text("locale-collate", "", field!(process.locale_collate)).planned(),
-    Directive::text("ignore-warnings", "", field!(process.ignore_warnings)),
+    Directive::text("ignore-warnings", "", field!(process.ignore_warnings)).ignored(),
     Directive::integer("hz", "10", (0, INT_MAX), field!(process.hz)),
-    Directive::switch("dynamic-hz", "yes", field!(process.dynamic_hz)),
+    Directive::switch("dynamic-hz", "yes", field!(process.dynamic_hz)).ignored(),
     Directive::integer(
         "busy-reply-threshold",
         "5000",
@@ -136,9 +139,12 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(process.busy_reply_threshold_ms),
     )
     .alias("lua-time-limit"),
-    Directive::new("shutdown-on-sigint", "default", Kind::Many(special::SHUTDOWN_ON_SIGINT)),
-    Directive::new("shutdown-on-sigterm", "default", Kind::Many(special::SHUTDOWN_ON_SIGTERM)),
-    Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s)),
+    Directive::new("shutdown-on-sigint", "default", Kind::Many(special::SHUTDOWN_ON_SIGINT))
+        .planned(),
+    Directive::new("shutdown-on-sigterm", "default", Kind::Many(special::SHUTDOWN_ON_SIGTERM))
+        .planned(),
+    Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s))
+        .planned(),
     Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj)).planned(),
     Directive::new("oom-score-adj-values", "0 200 800", Kind::Many(special::OOM_SCORES)).planned(),
     Directive::switch("disable-thp", "yes", field!(process.disable_thp)).immutable().ignored(),

@@ -68,16 +68,14 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .sensitive()
         .binary()
         .planned(),
-    Directive::integer("repl-timeout", "60", (1, INT_MAX), field!(replication.repl_timeout_s))
-        .planned(),
+    Directive::integer("repl-timeout", "60", (1, INT_MAX), field!(replication.repl_timeout_s)),
     Directive::integer(
         "repl-ping-replica-period",
         "10",
         (1, INT_MAX),
         field!(replication.repl_ping_replica_period_s),
     )
-    .alias("repl-ping-slave-period")
-    .planned(),
+    .alias("repl-ping-slave-period"),
     Directive::memory(
         "repl-backlog-size",
         "1mb",

@@ -26,7 +26,7 @@ pub struct Security {
     pub enable_debug_command: Protection,
     /// `enable-module-command`: who may use MODULE.
     pub enable_module_command: Protection,
-    /// `sanitize-dump-payload`: whose payloads are checked in depth.
+    /// `sanitize-dump-payload`: kept for old files; all payloads are checked in depth.
     pub sanitize_dump_payload: SanitizeDump,
     /// `rename-command` lines, in order.
     pub renames: Vec<Rename>,
@@ -57,7 +57,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .immutable(),
     Directive::choice("enable-module-command", "no", choice!(security.enable_module_command))
         .immutable(),
-    Directive::choice("sanitize-dump-payload", "no", choice!(security.sanitize_dump_payload)),
+    Directive::choice("sanitize-dump-payload", "no", choice!(security.sanitize_dump_payload))
+        .ignored(),
     Directive::file_only("rename-command", rename_command).immutable(),
     Directive::file_only("user", user).immutable(),
 ];

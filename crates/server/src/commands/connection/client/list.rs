@@ -277,7 +277,7 @@ fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64
         published(&record.watched),
         capacity.saturating_sub(query + understood),
         u8::from(output > 0),
-        events(record, output),
+        events(output),
         record.redirect.load(Ordering::Relaxed),
         record.resp.load(Ordering::Relaxed),
         texts.lib_name,
@@ -312,12 +312,8 @@ fn flags(record: &ClientRecord) -> String {
     if set.is_empty() { "N".to_owned() } else { set }
 }
 
-/// What the event loop waits for: `r` something to read, `w` room for output.
-fn events(record: &ClientRecord, output: u64) -> &'static str {
-    match (record.has(flag::STALLED), output > 0) {
-        (false, false) => "r",
-        (false, true) => "rw",
-        (true, false) => "",
-        (true, true) => "w",
-    }
+/// What the connection waits for: `r` something to read, `w` room for output. As in Redis the first is
+/// shown of every client, also while its next command waits for something else.
+fn events(output: u64) -> &'static str {
+    if output > 0 { "rw" } else { "r" }
 }
