@@ -494,9 +494,8 @@ fn field_in<'t>(text: &'t str, end: &str) -> Option<&'t str> {
 /// A row that nobody reads is planned, or ignored. Rows without a field of their own are not looked at.
 #[test]
 fn what_is_in_force_is_read_by_somebody() {
-    // The first two are read within the configuration; how the process is started changes elsewhere.
-    const EXCEPT: [&str; 5] =
-        ["dir", "enable-protected-configs", "daemonize", "pidfile", "supervised"];
+    // They are read within the configuration.
+    const EXCEPT: [&str; 2] = ["dir", "enable-protected-configs"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let (rows, readers) = (sources(&root.join("config"), "tests"), sources(&root, "config"));
     let mut looked_at = 0;
