@@ -47,27 +47,37 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
 /// Where clients come in, as configured, each kind under the number that Redis 7.2 gives it. The admin
 /// lane is not for clients.
 fn listeners(network: &Network, tls_port: i64, text: &mut Text) {
-    let (number, bind) = (network.port, network.bind.as_slice());
-    let path = [network.unixsocket.to_string_lossy().into_owned()];
-    let unix: &[String] = if network.unixsocket.is_empty() { &[] } else { &path };
-    for (key, name, addresses, port) in [
-        ("listener0", "tcp", if number > 0 { bind } else { &[] }, number),
-        ("listener1", "unix", unix, 0),
-        ("listener2", "tls", if tls_port > 0 { bind } else { &[] }, tls_port),
-    ] {
-        if port == 0 && addresses.is_empty() {
-            continue;
-        }
-        let mut line = format!("name={name}");
-        for address in addresses {
-            line.push_str(",bind=");
-            line.push_str(address);
-        }
-        if port > 0 {
-            line.push_str(&format!(",port={port}"));
-        }
-        text.word(key, &line);
+    let addresses = network.bind.iter().map(String::as_str);
+    if network.port > 0 {
+        listener("listener0", ":name=tcp", addresses.clone(), Some(network.port), text);
     }
+    if !network.unixsocket.is_empty() {
+        let path = network.unixsocket.to_string_lossy();
+        listener("listener1", ":name=unix", std::iter::once(&*path), None, text);
+    }
+    if tls_port > 0 {
+        listener("listener2", ":name=tls", addresses, Some(tls_port), text);
+    }
+}
+
+fn listener<'a>(
+    key: &str,
+    name: &str,
+    addresses: impl Iterator<Item = &'a str>,
+    port: Option<i64>,
+    text: &mut Text,
+) {
+    text.push(key);
+    text.push(name);
+    for address in addresses {
+        text.push(",bind=");
+        text.push(address);
+    }
+    if let Some(port) = port {
+        text.push(",port=");
+        text.push_number(port.unsigned_abs());
+    }
+    text.end();
 }
 
 /// `epoll` or `io_uring`.

@@ -23,7 +23,7 @@ pub(super) struct Guards<'a> {
     list: GuardList<'a>,
     /// Where in the list each slot stands, if all are of one database. What it says of a slot that is
     /// not in the list means nothing.
-    index: Option<Box<[u16]>>,
+    index: Option<Box<[u16; SLOTS]>>,
 }
 
 impl<'a> Held<'a> {
@@ -67,7 +67,8 @@ impl<'a> Guards<'a> {
         Guards { list, index: None }
     }
 
-    #[inline]
+    // Not within its callers, most of whom hold one slot.
+    #[inline(never)]
     fn position(&self, place: Place) -> Option<usize> {
         match &self.index {
             None => self.list.binary_search_by_key(&place, |(held, _)| *held).ok(),
@@ -83,7 +84,7 @@ impl<'a> Guards<'a> {
         let all_of = |db| self.list.iter().all(|(held, _)| held.0 == db);
         match &mut self.index {
             None if self.list.len() == SORTED_MAX && all_of(place.0) => {
-                let mut index = vec![0; SLOTS].into_boxed_slice();
+                let mut index = Box::new([0; SLOTS]);
                 for (at, (held, _)) in self.list.iter().enumerate() {
                     index[held.1.index()] = at as u16;
                 }
