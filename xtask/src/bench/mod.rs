@@ -12,7 +12,8 @@
 //! - [`expiry`]: keys that die at one instant.
 //! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
 //! - [`transactions`]: MULTI and EXEC.
-//! - [`every`]: all data commands. [`generator`]: what brisk-benchmark itself costs.
+//! - [`every`]: all data commands. [`large`]: those whose cost may depend on how much there is.
+//! - [`generator`]: what brisk-benchmark itself costs.
 
 mod blocking;
 mod clients;
@@ -20,6 +21,7 @@ mod every;
 mod expiry;
 mod generator;
 mod huge;
+mod large;
 mod load;
 mod pubsub;
 mod report;
@@ -131,6 +133,11 @@ const CASES: &[Case] = &[
         name: "every",
         about: "every data command on small values; --only picks one by name",
         run: every::every,
+    },
+    Case {
+        name: "large",
+        about: "commands on values of 10,000 elements; --only picks by a word",
+        run: large::large,
     },
     Case {
         name: "generator",
