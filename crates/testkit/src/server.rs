@@ -431,7 +431,9 @@ pub fn cpu_ns(pid: u32) -> u64 {
     let precise = || {
         let mut total = 0u64;
         for task in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
-            let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
+            let Ok(text) = fs::read_to_string(task.ok()?.path().join("schedstat")) else {
+                continue; // the thread has just ended
+            };
             total += text.split(' ').next()?.parse::<u64>().ok()?;
         }
         Some(total)

@@ -44,7 +44,8 @@ pub(crate) fn benchmark_at(port: u16, pid: u32, run: &Run<'_>) -> Result<Rate> {
         command.args(["-r", &run.keys.to_string()]);
     }
     let output = command.args(run.command).output().context("redis-benchmark")?;
-    let cpu_us = (cpu_ns(pid) - before) as f64 / 1000.0 / run.operations as f64;
+    // A thread that ended meanwhile takes its account with it.
+    let cpu_us = cpu_ns(pid).saturating_sub(before) as f64 / 1000.0 / run.operations as f64;
     let text = String::from_utf8_lossy(&output.stdout);
     // Header and one row: name, requests per second, then latencies: avg min p50 p95 p99 max.
     let row = text.lines().rfind(|line| line.starts_with('"') && !line.starts_with("\"test\""));
