@@ -313,6 +313,44 @@ fn a_script_that_wrote_waits_for_keys_of_a_slow_one() {
     assert_reply!(conn, "MGET own free mine", "1) \"1\"\n2) \"1\"\n3) \"1\"");
 }
 
+/// One that waits for a key of a script that cannot be killed takes no step, and is killed all the same.
+#[test]
+fn a_script_that_waits_for_another_is_killed() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = with_workers(2).set("busy-reply-threshold", "50").start();
+    let mut runners = one_of_each_worker(&server, 2);
+    let mut probes = one_of_each_worker(&server, 2);
+    runners[0].send("EVAL \"redis.call('SET', KEYS[1], '1') while true do end\" 1 mine");
+    wait_until("the first is slow", || probes[1].cmd("GET mine").to_string() == BUSY);
+    let source = "for i = 1, 1e6 do end return redis.call('GET', 'mine')";
+    runners[1].send(&format!("EVAL \"{source}\" 1 own"));
+    wait_until("the second waits", || probes[0].cmd("GET free").to_string() == BUSY);
+    assert_reply!(probes[1], "SCRIPT KILL", "OK");
+    assert!(runners[1].reply().to_string().contains("killed by user"));
+    wait_until("the rest is free", || probes[0].cmd("GET free").to_string() == "(nil)");
+    assert_reply!(probes[0], "GET mine", BUSY);
+    assert!(probes[0].cmd("SCRIPT KILL").to_string().contains("UNKILLABLE"));
+}
+
+/// Whatever scripts ran before, among them such as need no watching.
+#[test]
+fn a_library_that_loops_while_it_is_loaded_is_stopped() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        for before in ["return 1", "for i = 1, 100 do end return 1"] {
+            assert_eq!(eval(&mut conn, before, 0, &[]).integer(), 1);
+            let reply = conn.call(&["FUNCTION", "LOAD", "#!lua name=endless\nwhile true do end"]);
+            assert_eq!(
+                reply.to_string(),
+                "(error) ERR Error registering functions: ERR FUNCTION LOAD timeout"
+            );
+        }
+        assert_reply!(conn, "PING", "PONG");
+    });
+}
+
 /// It is kept apart from others before it takes long, and has to let its worker serve them then.
 #[test]
 fn a_script_that_goes_beyond_its_keys_beside_a_slow_one_gives_way() {

@@ -195,7 +195,7 @@ fn run_command(
     }
     reply.clear();
     let mut called = state.host.call(&words, state.protocol.get(), &mut reply);
-    while called == Called::Wait && state.pause()? {
+    while called == Called::Wait && state.wait()? {
         called = state.host.call(&words, state.protocol.get(), &mut reply);
     }
     let answer = match called {

@@ -86,9 +86,14 @@ impl State {
         }
         self.steps.set(0);
         room::bound(lua)?;
+        self.ask().map(|()| VmState::Continue)
+    }
+
+    /// Does what the host wants of the script now.
+    fn ask(&self) -> Result<()> {
         match self.host.pace() {
-            Pace::GoOn => Ok(VmState::Continue),
-            Pace::Suspend => self.pause().map(|_| VmState::Continue),
+            Pace::GoOn => Ok(()),
+            Pace::Suspend => self.pause().map(|_| ()),
             Pace::Stop => {
                 self.stop.set(true);
                 Err(stopped())
@@ -98,9 +103,17 @@ impl State {
 
     /// Suspends the script; false if none runs, but a library is being loaded. An error if it is not to
     /// go on.
-    pub(crate) fn pause(&self) -> Result<bool> {
+    fn pause(&self) -> Result<bool> {
         let paused = self.pauser.pause();
         if self.stop.get() { Err(stopped()) } else { Ok(paused) }
+    }
+
+    /// Suspends the script before it asks for something again. It may have been killed meanwhile, and
+    /// takes no step that would tell.
+    pub(crate) fn wait(&self) -> Result<bool> {
+        let paused = self.pause()?;
+        self.ask()?;
+        Ok(paused)
     }
 }
 
@@ -370,6 +383,7 @@ impl Interpreter {
             )
             .map_err(|text| format!("Error compiling function: {text}").into_bytes())?;
         self.begin();
+        self.watch(true);
         let failed = |text: &[u8]| [b"Error registering functions: ", text].concat();
         let loaded: Result<(bool, Value)> = self.load_library.call(library);
         let result = match loaded {
