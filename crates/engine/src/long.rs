@@ -318,6 +318,16 @@ impl Ctx<'_, '_> {
         steps >= LONG_STEPS_MIN && self.can_wait()
     }
 
+    /// How many members of the smallest of `sets` sets are looked at before a count of those in all is
+    /// left to be done elsewhere: of many, too, `limit` common ones are often found soon.
+    pub(crate) fn counted_at_once(&self, steps: usize, limit: usize, sets: usize) -> usize {
+        match self.is_long(steps) {
+            false => usize::MAX,
+            true if limit < LONG_STEPS_MIN => LONG_STEPS_MIN / sets,
+            true => 0,
+        }
+    }
+
     /// Whether a client waits for the answer, and nobody else does.
     #[inline]
     pub(crate) const fn can_wait(&self) -> bool {

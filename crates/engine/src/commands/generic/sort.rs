@@ -112,7 +112,8 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let by = by.filter(|_| !order.as_is);
     let elements = Elements::open(ctx.keys, &key)?;
     let (read, wanted) = elements.counts(order);
-    let lookups = if by.is_some() { read } else { 0 } + wanted * get.len();
+    let weighed = if by.is_some() { read } else { 0 };
+    let lookups = weighed + wanted * get.len();
     let elements = if ctx.is_long(read.max(lookups)) {
         if by.is_none() && get.is_empty() {
             return sort_elsewhere(ctx, args, &key, order, destination);

@@ -6,7 +6,7 @@ use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx, Handler};
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
-use crate::long::{LONG_STEPS_MIN, View};
+use crate::long::View;
 use crate::number::parse_i64;
 use crate::reply::{Outcome, Reply};
 use crate::types::set::{self, Member, Set};
@@ -195,12 +195,7 @@ fn sintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let limit = usize::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     let sets = open(ctx.keys, &names)?;
     let limits = ctx.keys.env().settings.limits;
-    let at_once = match ctx.is_long(Operation::Inter.steps(&sets)) {
-        false => usize::MAX,
-        // Few common members are often found soon.
-        true if limit < LONG_STEPS_MIN => LONG_STEPS_MIN / sets.len(),
-        true => 0,
-    };
+    let at_once = ctx.counted_at_once(Operation::Inter.steps(&sets), limit, sets.len());
     if let Some(count) = count_common(sets, &limits, limit, at_once) {
         return Ok(ctx.reply.count(count));
     }

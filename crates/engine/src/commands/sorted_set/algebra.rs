@@ -7,7 +7,7 @@ use crate::ctx::{Command, Ctx};
 use crate::double::parse_f64;
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
-use crate::long::{LONG_STEPS_MIN, View};
+use crate::long::View;
 use crate::reply::{Outcome, Reply};
 use crate::types::set::Set;
 use crate::types::{EncodingLimits, Kind, SortedSet, Value};
@@ -203,12 +203,8 @@ fn zintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let name = ctx.command_name();
     let names = args.clone();
     let wanted = Wanted::parse(ctx.keys, args, Operation::Inter, Form::Counted, &name)?;
-    let at_once = match ctx.is_long(wanted.steps(Operation::Inter)) {
-        false => usize::MAX,
-        // Few common members are often found soon.
-        true if wanted.limit < LONG_STEPS_MIN => LONG_STEPS_MIN / wanted.sources.len(),
-        true => 0,
-    };
+    let steps = wanted.steps(Operation::Inter);
+    let at_once = ctx.counted_at_once(steps, wanted.limit, wanted.sources.len());
     if let Some(count) = wanted.count_common(at_once) {
         return Ok(ctx.reply.count(count));
     }
