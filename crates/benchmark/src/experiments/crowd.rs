@@ -13,6 +13,10 @@ const DESCRIPTORS_BESIDE: usize = 64;
 /// How long the server may take until it has seen all clients.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How long to warm up beside a crowd that has just come: what accepting it leaves to be done is no cost
+/// of the requests that are measured.
+pub(super) const SETTLING: Duration = Duration::from_millis(300);
+
 /// Connections that say nothing.
 pub(super) enum Crowd {
     Tcp(#[expect(dead_code, reason = "held open")] Vec<TcpStream>),

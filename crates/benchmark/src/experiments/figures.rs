@@ -1,7 +1,7 @@
 //! The figures that Brisk promises beside Redis: server CPU per request of many commands and loads, and
 //! memory per element (`kept`).
 
-use super::crowd::Crowd;
+use super::crowd::{Crowd, SETTLING};
 use super::finding::Figure;
 use super::kept;
 use super::stage::{Filler, Size, Stage, measure};
@@ -116,12 +116,12 @@ impl Case {
             Load::BesideIdle => (50, 1, true),
         };
         let crowd = matches!(self.load, Load::BesideIdle).then(|| Crowd::connect(subject, IDLE));
-        let _crowd = crowd.transpose()?;
+        let crowd = crowd.transpose()?;
         let plan = Plan {
             clients,
             pipeline,
             keep_alive,
-            warmup: Duration::from_millis(100),
+            warmup: if crowd.is_some() { SETTLING } else { Duration::from_millis(100) },
             end: End::Requests(size.pick(self.requests / SHORT_PART, self.requests)),
             ..size.plan(workload, &subject.target)
         };

@@ -1,12 +1,11 @@
 //! I1: what INFO costs while thousands of clients are connected and do nothing.
 
-use super::crowd::Crowd;
+use super::crowd::{Crowd, SETTLING};
 use super::finding::{Better, Figure, Row};
 use super::stage::{Stage, measure};
 use super::{Experiment, Found};
 use crate::engine::plan::{End, Plan};
 use crate::load::Material;
-use std::time::Duration;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "i1",
@@ -24,8 +23,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         |subject, size| {
             let plan = Plan {
                 clients: 1,
-                // What accepting so many leaves to be done is none of INFO's.
-                warmup: Duration::from_millis(300),
+                warmup: SETTLING,
                 end: End::Requests(size.pick(20_000, 50_000)),
                 ..size.plan(Material::default().own("INFO".to_owned(), &["INFO"]), &subject.target)
             };
