@@ -30,8 +30,11 @@ const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
 const FULL_BYTES: usize = MEMORY_BYTES_MAX / 4;
 /// Steps (calls, returns, turns of loops) between two questions to the host.
 const STEPS_PER_QUESTION: u32 = 64;
-/// Values of a reply that are written without giving way.
+/// The same for what is written meanwhile: long strings are much work and few steps.
+const BYTES_PER_QUESTION: usize = 256 * 1024;
+/// Values of a reply that are written without giving way, and bytes.
 const VALUES_AT_ONCE: u32 = 10_000;
+const BYTES_AT_ONCE: usize = 64 * 1024;
 /// The stack of scripts, as large as a thread's. The machine counts the calls that need it.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
 /// Bytes of an error's text, at most.
@@ -122,21 +125,25 @@ pub(crate) struct Watch {
     lua: Lua,
     /// Absent in an interpreter that has no host.
     state: Option<Rc<State>>,
+    /// How much had been written when the host was last asked for that reason.
+    asked_at: Cell<usize>,
 }
 
 impl Watch {
     pub(crate) fn of(lua: &Lua) -> Watch {
         let state = lua.app_data_ref::<Rc<State>>().map(|state| Rc::clone(&state));
-        Watch { lua: lua.clone(), state }
+        Watch { lua: lua.clone(), state, asked_at: Cell::new(0) }
     }
 
-    /// Called at every step. An error if there is to be no other.
+    /// Called at every step, with how much will be written behind it. An error if there is to be no other.
     #[inline]
-    pub(crate) fn step(&self) -> Result<()> {
-        match &self.state {
-            Some(state) => state.step(&self.lua).map(|_| ()),
-            None => Ok(()),
+    pub(crate) fn step(&self, written: usize) -> Result<()> {
+        let Some(state) = &self.state else { return Ok(()) };
+        if written.saturating_sub(self.asked_at.get()) >= BYTES_PER_QUESTION {
+            self.asked_at.set(written);
+            state.steps.set(STEPS_PER_QUESTION);
         }
+        state.step(&self.lua).map(|_| ())
     }
 }
 
@@ -541,9 +548,10 @@ impl Interpreter {
         out: &mut Vec<u8>,
     ) -> Step<Made> {
         let script = self.state.protocol.get();
-        let dialect =
-            Dialect { client, script, allowance: Allowance::Values(VALUES_AT_ONCE.into()) };
         let begin = out.len();
+        let allowance =
+            Allowance::AtOnce { values: VALUES_AT_ONCE.into(), end: begin + BYTES_AT_ONCE };
+        let mut dialect = Dialect { lua: self.lua.clone(), client, script, allowance };
         match to_reply::encode(value, is_list, &dialect, out) {
             Ok(()) => return Step::Done(Made::Reply(Ok(Vec::new()))),
             Err(_) if dialect.is_too_long() => out.truncate(begin),
@@ -552,8 +560,7 @@ impl Interpreter {
                 return Step::Done(Made::Reply(Err(error)));
             }
         }
-        let allowance = Allowance::Watched(Watch::of(&self.lua));
-        let dialect = Dialect { client, script, allowance };
+        dialect.allowance = Allowance::Watched(Watch::of(&self.lua));
         self.fiber.run(Job::Reply { value: value.clone(), is_list, dialect })
     }
 

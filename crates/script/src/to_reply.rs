@@ -4,7 +4,7 @@ use crate::interpreter::Watch;
 use crate::libraries::{RESULT_BYTES_MAX, truncated};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode::{self, Aggregate};
-use mlua::{Result, Table, Value};
+use mlua::{Lua, Result, Table, Value};
 use std::cell::Cell;
 
 /// How deep tables may be nested; what is deeper becomes an error within the reply.
@@ -16,6 +16,7 @@ const REPLY_BYTES_MAX: usize = 2 * RESULT_BYTES_MAX;
 
 /// How values look on the wire, and how many may be written.
 pub(crate) struct Dialect {
+    pub(crate) lua: Lua,
     /// The client's protocol.
     pub(crate) client: Protocol,
     /// The one that the script chose with `redis.setresp`: in that of RESP2, `false` is null.
@@ -25,20 +26,21 @@ pub(crate) struct Dialect {
 
 /// How much may be written.
 pub(crate) enum Allowance {
-    /// So many values: when none are left, that is an error.
-    Values(Cell<u32>),
+    /// So many values, and up to that length: when none are left, that is an error.
+    AtOnce { values: Cell<u32>, end: usize },
     /// What gives way as the script does, on whose stack it runs.
     Watched(Watch),
 }
 
 impl Allowance {
-    fn step(&self) -> Result<()> {
+    /// Called before each value, with the length up to which it will be written.
+    fn step(&self, end: usize) -> Result<()> {
         match self {
-            Allowance::Values(left) => {
-                left.set(left.get().saturating_sub(1));
-                if left.get() == 0 { Err(mlua::Error::runtime("too many values")) } else { Ok(()) }
+            Allowance::AtOnce { values, end: last } => {
+                values.set(if end > *last { 0 } else { values.get().saturating_sub(1) });
+                if values.get() == 0 { Err(mlua::Error::runtime("too much")) } else { Ok(()) }
             }
-            Allowance::Watched(watch) => watch.step(),
+            Allowance::Watched(watch) => watch.step(end),
         }
     }
 }
@@ -46,7 +48,39 @@ impl Allowance {
 impl Dialect {
     /// Whether that is why there is no reply.
     pub(crate) fn is_too_long(&self) -> bool {
-        matches!(&self.allowance, Allowance::Values(left) if left.get() == 0)
+        matches!(&self.allowance, Allowance::AtOnce { values, .. } if values.get() == 0)
+    }
+
+    /// Called before a value is written behind `written` bytes, with what is known of its length.
+    fn allow(&self, written: usize, len: usize) -> Result<()> {
+        if written > REPLY_BYTES_MAX {
+            let text = format!("the reply is longer than {REPLY_BYTES_MAX} bytes");
+            return Err(mlua::Error::runtime(text));
+        }
+        self.allowance.step(written + len)
+    }
+
+    /// Writes what is no table.
+    #[inline]
+    fn scalar(&self, value: &Value, out: &mut Vec<u8>) -> Result<()> {
+        if let Value::String(text) = value {
+            let text = text.as_bytes();
+            self.allow(out.len(), text.len())?;
+            encode::bulk(out, &text);
+            return Ok(());
+        }
+        self.allow(out.len(), 0)?;
+        match value {
+            Value::Integer(number) => encode::integer(out, *number),
+            Value::Number(number) => encode::integer(out, truncated(*number)),
+            Value::Boolean(truth) => match self.script {
+                Protocol::Resp3 => encode::boolean(out, self.client, *truth),
+                Protocol::Resp2 if *truth => encode::integer(out, 1),
+                Protocol::Resp2 => encode::null(out, self.client),
+            },
+            _ => encode::null(out, self.client),
+        }
+        Ok(())
     }
 }
 
@@ -57,94 +91,140 @@ pub(crate) fn encode(
     dialect: &Dialect,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let mut encoder = Encoder { dialect, out, open: Vec::new() };
     match value {
-        Value::Table(table) if is_list => encode_list(table, dialect, out, 1),
-        _ => encode_at(value, dialect, out, 0),
+        Value::Table(table) if is_list => encoder.open_list(table)?,
+        Value::Table(table) => encoder.table(table)?,
+        scalar => dialect.scalar(scalar, encoder.out)?,
     }
-}
-
-fn encode_at(value: &Value, dialect: &Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
-    if out.len() > REPLY_BYTES_MAX {
-        let text = format!("the reply is longer than {REPLY_BYTES_MAX} bytes");
-        return Err(mlua::Error::runtime(text));
-    }
-    dialect.allowance.step()?;
-    match value {
-        Value::String(text) => encode::bulk(out, &text.as_bytes()),
-        Value::Integer(number) => encode::integer(out, *number),
-        Value::Number(number) => encode::integer(out, truncated(*number)),
-        Value::Boolean(truth) => match dialect.script {
-            Protocol::Resp3 => encode::boolean(out, dialect.client, *truth),
-            Protocol::Resp2 if *truth => encode::integer(out, 1),
-            Protocol::Resp2 => encode::null(out, dialect.client),
-        },
-        Value::Table(_) if depth >= DEPTH_MAX => encode::error(out, b"ERR reached lua stack limit"),
-        Value::Table(table) => return encode_table(table, dialect, out, depth + 1),
-        _ => encode::null(out, dialect.client),
-    }
+    while encoder.step()? {}
     Ok(())
 }
 
-fn encode_table(table: &Table, dialect: &Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
-    if encode_named(table, dialect, out, depth)? {
-        return Ok(());
-    }
-    encode_list(table, dialect, out, depth)
+/// Writes a value without recursion: tables may be nested deeper than a stack is.
+struct Encoder<'a> {
+    dialect: &'a Dialect,
+    out: &'a mut Vec<u8>,
+    open: Vec<Open>,
 }
 
-fn encode_list(table: &Table, dialect: &Dialect, out: &mut Vec<u8>, depth: usize) -> Result<()> {
-    let begin = out.len();
-    let mut count = 0;
-    loop {
-        let element: Value = table.raw_get(count + 1)?;
-        if element.is_nil() {
-            break;
+/// A table whose elements are being written.
+struct Open {
+    table: Table,
+    /// Index of the next element.
+    next: usize,
+    /// How many there are. What is written at once learns that last, and moves what it wrote; where much
+    /// is nested that would take the square of it, so that there they are counted first.
+    len: Option<usize>,
+    /// Where its reply begins.
+    begin: usize,
+}
+
+impl Encoder<'_> {
+    /// Writes the next elements up to a table, which is begun, or the end of the innermost open one; false
+    /// when none is open.
+    fn step(&mut self) -> Result<bool> {
+        let Some(open) = self.open.last_mut() else { return Ok(false) };
+        while open.len.is_none_or(|len| open.next <= len) {
+            let element: Value = open.table.raw_get(open.next)?;
+            if element.is_nil() && open.len.is_none() {
+                break;
+            }
+            open.next += 1;
+            if let Value::Table(table) = &element {
+                self.table(table)?;
+                return Ok(true);
+            }
+            self.dialect.scalar(&element, self.out)?;
         }
-        encode_at(&element, dialect, out, depth)?;
-        count += 1;
+        if let Some(Open { len: None, next, begin, .. }) = self.open.pop() {
+            let client = self.dialect.client;
+            encode::insert_aggregate(self.out, begin, client, Aggregate::Array, next - 1);
+        }
+        Ok(true)
     }
-    encode::insert_aggregate(out, begin, dialect.client, Aggregate::Array, count);
-    Ok(())
-}
 
-/// Writes a table with a field that has a meaning; false if it has none.
-fn encode_named(table: &Table, dialect: &Dialect, out: &mut Vec<u8>, depth: usize) -> Result<bool> {
-    let client = dialect.client;
-    let field = |name: &str| table.raw_get::<Value>(name);
-    if let Value::String(text) = field("err")? {
-        encode::error(out, &text.as_bytes());
-    } else if let Value::String(text) = field("ok")? {
-        encode::simple(out, &text.as_bytes());
-    } else if let Some(number) = as_number(&field("double")?) {
-        encode::double(out, client, number);
-    } else if let Value::String(digits) = field("big_number")? {
-        let digits: Vec<u8> =
-            digits.as_bytes().iter().map(|byte| without_line_end(*byte)).collect();
-        encode::big_number(out, client, &digits);
-    } else if encode_verbatim(&field("verbatim_string")?, client, out)? {
-        // It is written.
-    } else if let Value::Table(map) = field("map")? {
-        let begin = out.len();
-        let mut pairs = 0;
-        for pair in map.pairs::<Value, Value>() {
+    /// Writes a table that says itself what it is, or begins its elements.
+    fn table(&mut self, table: &Table) -> Result<()> {
+        self.dialect.allow(self.out.len(), 0)?;
+        if self.open.len() >= DEPTH_MAX {
+            encode::error(self.out, b"ERR reached lua stack limit");
+        } else if !self.named(table)? {
+            self.open_list(table)?;
+        }
+        Ok(())
+    }
+
+    /// Begins the elements up to the first that is nil.
+    fn open_list(&mut self, table: &Table) -> Result<()> {
+        let mut open = Open { table: table.clone(), next: 1, len: None, begin: self.out.len() };
+        if let Allowance::Watched(watch) = &self.dialect.allowance {
+            let mut len = 0;
+            while table.raw_get::<Value>(len + 1)? != Value::Nil {
+                watch.step(self.out.len())?;
+                len += 1;
+            }
+            encode::aggregate(self.out, self.dialect.client, Aggregate::Array, len);
+            open.len = Some(len);
+        }
+        self.open.push(open);
+        Ok(())
+    }
+
+    /// Begins so many items of `kind`, which are the elements of a list: for each item as many as the kind
+    /// asks for.
+    fn open_items(&mut self, kind: Aggregate, items: usize, elements: Table, len: usize) {
+        let begin = self.out.len();
+        encode::aggregate(self.out, self.dialect.client, kind, items);
+        self.open.push(Open { table: elements, next: 1, len: Some(len), begin });
+    }
+
+    /// Writes or begins a table with a field that has a meaning; false if it has none.
+    fn named(&mut self, table: &Table) -> Result<bool> {
+        let (out, client) = (&mut *self.out, self.dialect.client);
+        let field = |name: &str| table.raw_get::<Value>(name);
+        if let Value::String(text) = field("err")? {
+            encode::error(out, &text.as_bytes());
+        } else if let Value::String(text) = field("ok")? {
+            encode::simple(out, &text.as_bytes());
+        } else if let Some(number) = as_number(&field("double")?) {
+            encode::double(out, client, number);
+        } else if let Value::String(digits) = field("big_number")? {
+            let digits: Vec<u8> =
+                digits.as_bytes().iter().map(|byte| without_line_end(*byte)).collect();
+            encode::big_number(out, client, &digits);
+        } else if encode_verbatim(&field("verbatim_string")?, client, out)? {
+            // It is written.
+        } else if let Value::Table(map) = field("map")? {
+            let (elements, pairs) = self.keys(&map, true)?;
+            self.open_items(Aggregate::Map, pairs, elements, 2 * pairs);
+        } else if let Value::Table(set) = field("set")? {
+            let (elements, members) = self.keys(&set, false)?;
+            self.open_items(Aggregate::Set, members, elements, members);
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// The keys of a table as a list, each followed by its value if wanted, and how many keys there are.
+    fn keys(&self, table: &Table, with_values: bool) -> Result<(Table, usize)> {
+        let (list, mut count, mut len) = (self.dialect.lua.create_table()?, 0, 0);
+        for pair in table.pairs::<Value, Value>() {
+            if let Allowance::Watched(watch) = &self.dialect.allowance {
+                watch.step(self.out.len())?;
+            }
             let (key, value) = pair?;
-            encode_at(&key, dialect, out, depth)?;
-            encode_at(&value, dialect, out, depth)?;
-            pairs += 1;
+            count += 1;
+            len += 1;
+            list.raw_set(len, key)?;
+            if with_values {
+                len += 1;
+                list.raw_set(len, value)?;
+            }
         }
-        encode::insert_aggregate(out, begin, client, Aggregate::Map, pairs);
-    } else if let Value::Table(set) = field("set")? {
-        let begin = out.len();
-        let mut members = 0;
-        for pair in set.pairs::<Value, Value>() {
-            encode_at(&pair?.0, dialect, out, depth)?;
-            members += 1;
-        }
-        encode::insert_aggregate(out, begin, client, Aggregate::Set, members);
-    } else {
-        return Ok(false);
+        Ok((list, count))
     }
-    Ok(true)
 }
 
 fn encode_verbatim(value: &Value, client: Protocol, out: &mut Vec<u8>) -> Result<bool> {

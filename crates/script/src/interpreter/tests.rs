@@ -373,6 +373,56 @@ fn a_reply_is_bounded_however_small_what_it_shows() {
     assert!(long.starts_with("*2\r\n$1500000\r\nx"), "{}", &long[..40]);
 }
 
+/// Few values may be many bytes, and writing them must not keep others waiting either.
+#[test]
+fn the_host_is_asked_for_bytes_as_well_as_for_steps() {
+    let mut bench = bench();
+    let long = "local t, s = {}, string.rep('x', 100000) for i = 1, 8 do t[i] = s end ";
+    for writer in ["return t", "return #cjson.encode(t)", "return #cmsgpack.pack(t)"] {
+        let script = |end: &str| format!("{long} {end}");
+        bench.reply(&script("return 0"));
+        let before = bench.desk.asked.get();
+        bench.reply(&script("return 0"));
+        let without = bench.desk.asked.get() - before;
+        bench.reply(&script(writer));
+        let with = bench.desk.asked.get() - before - without;
+        assert!(with > without, "{writer}: asked {with} times, {without} without");
+    }
+}
+
+/// What is short is written in one go, what is long counts its elements first.
+#[test]
+fn long_replies_look_like_short_ones() {
+    let mut bench = bench();
+    for value in [
+        "{1, 'a', {2, {}}, {1, 2, nil, 4}}",
+        "{map = {a = {1, 2}}}",
+        "{set = {a = true}}",
+        "{ok = 'fine'}",
+        "{double = 0.5}",
+        "{verbatim_string = {format = 'txt', string = 'x'}}",
+    ] {
+        for protocol in ["", "redis.setresp(3) "] {
+            let reply = |bench: &mut Bench, pad: usize| {
+                bench.reply(&format!("{protocol}return {{string.rep('x', {pad}), {value}}}"))
+            };
+            let short = reply(&mut bench, 9);
+            let long = reply(&mut bench, 100_000);
+            let [short, long] =
+                [short, long].map(|text| text.split_once("x\r\n").unwrap().1.to_owned());
+            assert_eq!(long, short, "{value}");
+        }
+    }
+    for (open, close, begin) in [("", "", "*1\r\n"), ("map = {a = ", "}", "*2\r\n$1\r\na\r\n")] {
+        let nest = format!("for i = 1, 999 do t = {{{open}t{close}}} end return t");
+        for long in [10, 100_000] {
+            let reply = bench.reply(&format!("local t = string.rep('x', {long}) {nest}"));
+            let end = format!("${long}\r\n{}\r\n", "x".repeat(long));
+            assert!(reply == begin.repeat(999) + &end, "{open}{long}: {} bytes", reply.len());
+        }
+    }
+}
+
 /// What few steps can make of little, also behind commands, whose answers lift the bound for a moment.
 #[test]
 fn memory_is_bounded_whatever_makes_it() {

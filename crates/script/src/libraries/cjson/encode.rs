@@ -117,7 +117,7 @@ impl Encoder<'_> {
     }
 
     fn scalar(&mut self, value: &Value) -> Result<(), Failure> {
-        self.watch.step()?;
+        self.watch.step(self.out.len())?;
         match value {
             Value::String(text) => self.string(text)?,
             Value::Boolean(true) => self.out.extend_from_slice(b"true"),
@@ -196,7 +196,7 @@ impl Encoder<'_> {
 
     /// Writes a table of scalars, or what precedes the first table in it, and opens the rest.
     fn table(&mut self, table: &Table) -> Result<(), Failure> {
-        self.watch.step()?;
+        self.watch.step(self.out.len())?;
         let depth = self.open.len() + 1;
         if depth > self.config.encode_max_depth as usize
             || self.slots + SLOTS_NEEDED > STACK_SLOTS_MAX

@@ -32,7 +32,7 @@ fn pack_value(
     level: usize,
     watch: &Watch,
 ) -> Result<(), Failure> {
-    watch.step()?;
+    watch.step(out.len())?;
     match value {
         Value::String(text) => pack_string(out, &text.as_bytes())?,
         Value::Boolean(true) => out.push(tag::TRUE),
