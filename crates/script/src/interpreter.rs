@@ -13,9 +13,10 @@ use crate::eval_words::{self, EvalWords, table_of};
 use crate::header::ScriptFlags;
 use crate::host::{Host, Pace, Words};
 use crate::libraries;
+use crate::libraries::c_string;
 use crate::random::Random;
 use crate::room::{self, Bounded, MEMORY_BYTES_MAX, Unbounded};
-use crate::to_reply::{self, Allowance, Dialect};
+use crate::to_reply::{self, Allowance, Dialect, error_text};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
 use brisk_structures::fiber::{Fiber, Pauser, Step};
@@ -512,10 +513,11 @@ impl Interpreter {
             _ if self.state.stop.get() => Ended::Stopped,
             Made::Yielded(Ok((FAILED, _, value))) => Ended::Failed(failure(&value)),
             Made::Yielded(Ok((ERROR_REPLY, _, value))) => {
-                Ended::Failed(Failure { at: None, ..failure(&value) })
+                let Failure { text, counted, .. } = failure(&value);
+                Ended::Failed(Failure { text: error_text(&text).to_vec(), at: None, counted })
             }
             Made::Yielded(Ok((STATUS_REPLY, text, _))) => {
-                encode::simple(out, &text.unwrap_or_default());
+                encode::simple(out, c_string(&text.unwrap_or_default()));
                 Ended::Replied
             }
             Made::Yielded(Ok((_, text, _))) => {
@@ -523,7 +525,12 @@ impl Interpreter {
                 Ended::Replied
             }
             Made::Reply(Ok(reply)) => {
-                out.extend_from_slice(&reply);
+                if out.is_empty() {
+                    // It may be long.
+                    *out = reply;
+                } else {
+                    out.extend_from_slice(&reply);
+                }
                 Ended::Replied
             }
             Made::Yielded(Err(error)) | Made::Reply(Err(error)) => {
@@ -638,7 +645,7 @@ fn registered(list: &Table) -> Result<Vec<Registered>> {
 }
 
 fn plain_failure(text: &[u8]) -> Failure {
-    Failure { text: [b"ERR ", text].concat(), at: None, counted: false }
+    Failure { text: [b"ERR ", c_string(text)].concat(), at: None, counted: false }
 }
 
 /// What the error value of a script says.
@@ -657,7 +664,7 @@ fn failure(value: &Value) -> Failure {
         _ => None,
     };
     let mut whole = text("err").unwrap_or_else(|| b"ERR unknown error".to_vec());
-    whole.truncate(ERROR_BYTES_MAX);
+    whole.truncate(c_string(&whole).len().min(ERROR_BYTES_MAX));
     let line = text("line").and_then(|line| String::from_utf8(line).ok()?.parse().ok());
     let counted =
         matches!(table.raw_get::<Value>("ignore_error_stats_update"), Ok(Value::Boolean(true)));

@@ -20,6 +20,7 @@
 //! | `api` | the functions behind `redis.*`, `math.random` and `loadstring` |
 //! | `prelude.luau` | the globals that scripts find |
 //! | `to_lua`, `to_reply` | values: from a command's reply, and to the client's |
+//! | `pairs` | a table's pairs, one at a time |
 //! | `confined` | whether a text shows that a script uses only the keys it declares |
 //! | `brief` | whether a text shows that a script ends soon |
 //! | `header` | the `#!lua` line of scripts and libraries |
@@ -41,6 +42,7 @@ pub mod header;
 mod host;
 mod interpreter;
 pub mod libraries;
+mod pairs;
 mod random;
 mod room;
 mod to_lua;

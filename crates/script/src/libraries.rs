@@ -28,7 +28,7 @@ mod tests;
 
 pub(crate) use call::type_name;
 pub use number::format_number;
-pub(crate) use number::truncated;
+pub(crate) use number::{c_string, truncated};
 
 /// The longest string a library makes: that of a Redis string. Tables can contain others many
 /// times, so a small one may have a result without end.
@@ -36,7 +36,7 @@ pub const RESULT_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 512 << 20 }
 
 /// How many values Lua 5.1 lets a C function have on its stack. Nothing is put there now, but
 /// depths and numbers of results end where they did.
-const STACK_SLOTS_MAX: usize = 8_000;
+pub(crate) const STACK_SLOTS_MAX: usize = 8_000;
 
 /// The globals that they are.
 pub(crate) const NAMES: &str = "bit cjson cmsgpack struct ";

@@ -1,14 +1,23 @@
 //! From the value that a script returns to the reply that its client gets.
 
 use crate::interpreter::Watch;
-use crate::libraries::{RESULT_BYTES_MAX, truncated};
+use crate::libraries::{RESULT_BYTES_MAX, STACK_SLOTS_MAX, c_string, truncated};
+use crate::pairs::{self, COLLECTED_MAX, Pairs};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode::{self, Aggregate};
-use mlua::{Lua, Result, Table, Value};
+use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use std::cell::Cell;
 
-/// How deep tables may be nested; what is deeper becomes an error within the reply.
-const DEPTH_MAX: usize = 1000;
+/// How many slots of the stack of Lua 5.1 a value may have below it; what is deeper becomes an error within
+/// the reply. A list has one there for the element that is being written, what has keys has three or four
+/// for its pair, and six more are taken beside them.
+const SLOTS_MAX: usize = STACK_SLOTS_MAX - 6;
+/// Slots of what is nested in a list; in a value or a member; and in the key of a pair.
+const ELEMENT_SLOTS: usize = 1;
+const VALUE_SLOTS: usize = 3;
+const KEY_SLOTS: usize = 4;
+/// How deep what is written at once may be nested.
+const DEPTH_AT_ONCE: usize = 64;
 
 /// The longest reply, but for its last element: the longest string and as much beside it. A table may
 /// contain another many times, and that yet another, so a small one may have a reply without end.
@@ -34,14 +43,27 @@ pub(crate) enum Allowance {
 
 impl Allowance {
     /// Called before each value, with the length up to which it will be written.
+    #[inline]
     fn step(&self, end: usize) -> Result<()> {
         match self {
             Allowance::AtOnce { values, end: last } => {
-                values.set(if end > *last { 0 } else { values.get().saturating_sub(1) });
-                if values.get() == 0 { Err(mlua::Error::runtime("too much")) } else { Ok(()) }
+                let left = values.get().saturating_sub(1);
+                if left == 0 || end > *last {
+                    return self.refuse_at_once();
+                }
+                values.set(left);
+                Ok(())
             }
             Allowance::Watched(watch) => watch.step(end),
         }
+    }
+
+    /// An error if it is to be written at once.
+    #[cold]
+    fn refuse_at_once(&self) -> Result<()> {
+        let Allowance::AtOnce { values, .. } = self else { return Ok(()) };
+        values.set(0);
+        Err(mlua::Error::runtime("too much"))
     }
 }
 
@@ -52,10 +74,10 @@ impl Dialect {
     }
 
     /// Called before a value is written behind `written` bytes, with what is known of its length.
+    #[inline]
     fn allow(&self, written: usize, len: usize) -> Result<()> {
         if written > REPLY_BYTES_MAX {
-            let text = format!("the reply is longer than {REPLY_BYTES_MAX} bytes");
-            return Err(mlua::Error::runtime(text));
+            return Err(too_long());
         }
         self.allowance.step(written + len)
     }
@@ -84,6 +106,11 @@ impl Dialect {
     }
 }
 
+#[cold]
+fn too_long() -> mlua::Error {
+    mlua::Error::runtime(format!("the reply is longer than {REPLY_BYTES_MAX} bytes"))
+}
+
 /// Appends the reply. `is_list`: it is a table none of whose fields has a meaning.
 pub(crate) fn encode(
     value: &Value,
@@ -91,10 +118,10 @@ pub(crate) fn encode(
     dialect: &Dialect,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let mut encoder = Encoder { dialect, out, open: Vec::new() };
+    let mut encoder = Encoder { dialect, out, open: Vec::new(), collected: 0, next: None };
     match value {
-        Value::Table(table) if is_list => encoder.open_list(table)?,
-        Value::Table(table) => encoder.table(table)?,
+        Value::Table(table) if is_list => encoder.open_list(table, 0)?,
+        Value::Table(table) => encoder.table(table, 0)?,
         scalar => dialect.scalar(scalar, encoder.out)?,
     }
     while encoder.step()? {}
@@ -106,38 +133,74 @@ struct Encoder<'a> {
     dialect: &'a Dialect,
     out: &'a mut Vec<u8>,
     open: Vec<Open>,
+    /// How many pairs `open` holds.
+    collected: usize,
+    /// Lua's function of that name, once it is needed.
+    next: Option<Function>,
 }
 
-/// A table whose elements are being written.
+/// A table whose items are being written.
 struct Open {
-    table: Table,
-    /// Index of the next element.
-    next: usize,
-    /// How many there are. What is written at once learns that last, and moves what it wrote; where much
-    /// is nested that would take the square of it, so that there they are counted first.
-    len: Option<usize>,
-    /// Where its reply begins.
-    begin: usize,
+    items: Items,
+    /// Slots below it.
+    slots: usize,
+}
+
+enum Items {
+    /// Elements from `next` on, up to the first that is nil if their number is not known. What is written
+    /// at once, from `begin` on, learns their number last, and moves what it wrote; where much is nested
+    /// that would take the square of it, so that there they are counted first.
+    List { table: Table, next: usize, len: Option<usize>, begin: usize },
+    /// Keys, or keys and values; `value` is that of the key before.
+    Pairs { pairs: Pairs, has_values: bool, value: Option<Value> },
 }
 
 impl Encoder<'_> {
-    /// Writes the next elements up to a table, which is begun, or the end of the innermost open one; false
+    /// Writes the next items up to a table, which is begun, or the end of the innermost open one; false
     /// when none is open.
     fn step(&mut self) -> Result<bool> {
         let Some(open) = self.open.last_mut() else { return Ok(false) };
-        while open.len.is_none_or(|len| open.next <= len) {
-            let element: Value = open.table.raw_get(open.next)?;
-            if element.is_nil() && open.len.is_none() {
-                break;
-            }
-            open.next += 1;
-            if let Value::Table(table) = &element {
-                self.table(table)?;
+        loop {
+            let (item, slots) = match &mut open.items {
+                Items::List { table, next, len, .. } => {
+                    if len.is_some_and(|len| *next > len) {
+                        break;
+                    }
+                    let element: Value = table.raw_get(*next)?;
+                    if element.is_nil() && len.is_none() {
+                        break;
+                    }
+                    *next += 1;
+                    (element, ELEMENT_SLOTS)
+                }
+                Items::Pairs { pairs, has_values, value } => match value.take() {
+                    Some(value) => (value, VALUE_SLOTS),
+                    None => {
+                        let next = match &mut self.next {
+                            Some(next) => next,
+                            none => none.insert(pairs::next(&self.dialect.lua)?),
+                        };
+                        let Some((key, its)) = pairs.following(next, &mut self.collected)? else {
+                            break;
+                        };
+                        *value = has_values.then_some(its);
+                        (key, if *has_values { KEY_SLOTS } else { VALUE_SLOTS })
+                    }
+                },
+            };
+            let slots = open.slots + slots;
+            if slots > SLOTS_MAX {
+                encode::error(self.out, b"ERR reached lua stack limit");
+            } else if let Value::Table(table) = &item {
+                self.table(table, slots)?;
                 return Ok(true);
+            } else {
+                self.dialect.scalar(&item, self.out)?;
             }
-            self.dialect.scalar(&element, self.out)?;
         }
-        if let Some(Open { len: None, next, begin, .. }) = self.open.pop() {
+        if let Some(Open { items: Items::List { len: None, next, begin, .. }, .. }) =
+            self.open.pop()
+        {
             let client = self.dialect.client;
             encode::insert_aggregate(self.out, begin, client, Aggregate::Array, next - 1);
         }
@@ -145,101 +208,111 @@ impl Encoder<'_> {
     }
 
     /// Writes a table that says itself what it is, or begins its elements.
-    fn table(&mut self, table: &Table) -> Result<()> {
+    fn table(&mut self, table: &Table, slots: usize) -> Result<()> {
         self.dialect.allow(self.out.len(), 0)?;
-        if self.open.len() >= DEPTH_MAX {
-            encode::error(self.out, b"ERR reached lua stack limit");
-        } else if !self.named(table)? {
-            self.open_list(table)?;
+        if self.named(table, slots)? { Ok(()) } else { self.open_list(table, slots) }
+    }
+
+    fn push(&mut self, items: Items, slots: usize) -> Result<()> {
+        if self.open.len() >= DEPTH_AT_ONCE {
+            self.dialect.allowance.refuse_at_once()?;
         }
+        self.open.push(Open { items, slots });
         Ok(())
     }
 
     /// Begins the elements up to the first that is nil.
-    fn open_list(&mut self, table: &Table) -> Result<()> {
-        let mut open = Open { table: table.clone(), next: 1, len: None, begin: self.out.len() };
+    fn open_list(&mut self, table: &Table, slots: usize) -> Result<()> {
+        let (mut known, begin) = (None, self.out.len());
         if let Allowance::Watched(watch) = &self.dialect.allowance {
             let mut len = 0;
             while table.raw_get::<Value>(len + 1)? != Value::Nil {
-                watch.step(self.out.len())?;
+                watch.step(begin)?;
                 len += 1;
             }
             encode::aggregate(self.out, self.dialect.client, Aggregate::Array, len);
-            open.len = Some(len);
+            known = Some(len);
         }
-        self.open.push(open);
-        Ok(())
+        self.push(Items::List { table: table.clone(), next: 1, len: known, begin }, slots)
     }
 
-    /// Begins so many items of `kind`, which are the elements of a list: for each item as many as the kind
-    /// asks for.
-    fn open_items(&mut self, kind: Aggregate, items: usize, elements: Table, len: usize) {
-        let begin = self.out.len();
-        encode::aggregate(self.out, self.dialect.client, kind, items);
-        self.open.push(Open { table: elements, next: 1, len: Some(len), begin });
+    /// Begins the keys of a table, with or without their values.
+    fn open_pairs(&mut self, kind: Aggregate, table: &Table, slots: usize) -> Result<()> {
+        let (mut count, mut collected) = (0, Vec::new());
+        table.for_each(|key: Value, value: Value| {
+            self.dialect.allow(self.out.len(), 0)?;
+            count += 1;
+            // One is always collected, so that the others can be found behind it.
+            if collected.is_empty() || self.collected + collected.len() < COLLECTED_MAX {
+                collected.push((key, value));
+            }
+            Ok(())
+        })?;
+        encode::aggregate(self.out, self.dialect.client, kind, count);
+        self.collected += collected.len();
+        let is_part = collected.len() < count;
+        let pairs = Pairs::new(table, collected, is_part);
+        self.push(Items::Pairs { pairs, has_values: kind == Aggregate::Map, value: None }, slots)
     }
 
     /// Writes or begins a table with a field that has a meaning; false if it has none.
-    fn named(&mut self, table: &Table) -> Result<bool> {
-        let (out, client) = (&mut *self.out, self.dialect.client);
+    fn named(&mut self, table: &Table, slots: usize) -> Result<bool> {
+        let (dialect, client) = (self.dialect, self.dialect.client);
+        let coming = |out: &Vec<u8>, len| dialect.allow(out.len(), len);
+        let out = &mut *self.out;
         let field = |name: &str| table.raw_get::<Value>(name);
         if let Value::String(text) = field("err")? {
-            encode::error(out, &text.as_bytes());
+            let text = text.as_bytes();
+            coming(out, text.len())?;
+            encode::error(out, error_text(&text));
         } else if let Value::String(text) = field("ok")? {
-            encode::simple(out, &text.as_bytes());
+            let text = text.as_bytes();
+            coming(out, text.len())?;
+            encode::simple(out, c_string(&text));
         } else if let Some(number) = as_number(&field("double")?) {
             encode::double(out, client, number);
         } else if let Value::String(digits) = field("big_number")? {
-            let digits: Vec<u8> =
-                digits.as_bytes().iter().map(|byte| without_line_end(*byte)).collect();
+            let digits = digits.as_bytes();
+            coming(out, digits.len())?;
+            let digits: Vec<u8> = digits.iter().map(|byte| without_line_end(*byte)).collect();
             encode::big_number(out, client, &digits);
-        } else if encode_verbatim(&field("verbatim_string")?, client, out)? {
-            // It is written.
+        } else if let Some((letters, text)) = verbatim(&field("verbatim_string")?)? {
+            let text = text.as_bytes();
+            coming(out, text.len())?;
+            encode::verbatim(out, client, letters, &text);
         } else if let Value::Table(map) = field("map")? {
-            let (elements, pairs) = self.keys(&map, true)?;
-            self.open_items(Aggregate::Map, pairs, elements, 2 * pairs);
+            self.open_pairs(Aggregate::Map, &map, slots)?;
         } else if let Value::Table(set) = field("set")? {
-            let (elements, members) = self.keys(&set, false)?;
-            self.open_items(Aggregate::Set, members, elements, members);
+            self.open_pairs(Aggregate::Set, &set, slots)?;
         } else {
             return Ok(false);
         }
         Ok(true)
     }
-
-    /// The keys of a table as a list, each followed by its value if wanted, and how many keys there are.
-    fn keys(&self, table: &Table, with_values: bool) -> Result<(Table, usize)> {
-        let (list, mut count, mut len) = (self.dialect.lua.create_table()?, 0, 0);
-        for pair in table.pairs::<Value, Value>() {
-            if let Allowance::Watched(watch) = &self.dialect.allowance {
-                watch.step(self.out.len())?;
-            }
-            let (key, value) = pair?;
-            count += 1;
-            len += 1;
-            list.raw_set(len, key)?;
-            if with_values {
-                len += 1;
-                list.raw_set(len, value)?;
-            }
-        }
-        Ok((list, count))
-    }
 }
 
-fn encode_verbatim(value: &Value, client: Protocol, out: &mut Vec<u8>) -> Result<bool> {
-    let Value::Table(table) = value else { return Ok(false) };
+/// The format of a verbatim string, padded, and its text, if it is one.
+fn verbatim(value: &Value) -> Result<Option<([u8; 3], LuaString)>> {
+    let Value::Table(table) = value else { return Ok(None) };
     let (Value::String(format), Value::String(text)) =
         (table.raw_get::<Value>("format")?, table.raw_get::<Value>("string")?)
     else {
-        return Ok(false);
+        return Ok(None);
     };
     let mut letters = *b"   ";
-    for (to, from) in letters.iter_mut().zip(format.as_bytes().iter()) {
+    for (to, from) in letters.iter_mut().zip(c_string(&format.as_bytes())) {
         *to = *from;
     }
-    encode::verbatim(out, client, letters, &text.as_bytes());
-    Ok(true)
+    Ok(Some((letters, text)))
+}
+
+/// The text of an error reply: without the ends of lines behind it.
+pub(crate) fn error_text(text: &[u8]) -> &[u8] {
+    let mut text = c_string(text);
+    while let [rest @ .., b'\r' | b'\n'] = text {
+        text = rest;
+    }
+    text
 }
 
 fn as_number(value: &Value) -> Option<f64> {

@@ -106,6 +106,12 @@ fn values_become_replies() {
         ("return {err='bad'}", "-bad"),
         ("return {double=1.5}", "$3\r\n1.5\r\n"),
         ("return {map={a=1}}", "*2\r\n$1\r\na\r\n:1\r\n"),
+        ("return {err='\\r\\n a\\nb\\r\\n'}", "-\r\n a\nb"),
+        ("return {err='a\\0b'}", "-a"),
+        ("return {{err='\\r\\na\\nb\\r\\n'}, {err='a\\0b'}}", "*2\r\n-  a b\r\n-a\r\n"),
+        ("return {ok='\\r\\na\\r\\n'}", "+  a  \r\n"),
+        ("return {{ok='a\\0b'}}", "*1\r\n+a\r\n"),
+        ("return {verbatim_string={format='a\\0b',string='x\\0y'}}", "$3\r\nx\0y\r\n"),
         ("return {big_number='12'}", "$2\r\n12\r\n"),
         ("return redis.status_reply('x')", "+x\r\n"),
         ("return redis.error_reply('My Err')", "-My Err"),
@@ -421,6 +427,53 @@ fn long_replies_look_like_short_ones() {
             assert!(reply == begin.repeat(999) + &end, "{open}{long}: {} bytes", reply.len());
         }
     }
+}
+
+/// As deep as Redis 7.0.15 lets values be nested in each way, found there by trying.
+#[test]
+fn values_are_nested_as_deep_as_the_stack_of_lua() {
+    let mut bench = bench();
+    for (table, deepest) in [
+        ("{t}", 7994),
+        ("{1, t}", 7994),
+        ("{map = {a = t}}", 2664),
+        ("{map = {[t] = 1}}", 1998),
+        ("{set = {[t] = 1}}", 2664),
+        ("{{map = {a = t}}}", 1998),
+        ("{{set = {[t] = 1}}}", 1998),
+        ("{map = {a = {set = {[t] = 1}}}}", 1332),
+    ] {
+        for inner in ["7", "{}"] {
+            for (depth, is_too_deep) in [(deepest, false), (deepest + 1, true)] {
+                let reply = bench.reply(&format!(
+                    "local t = {inner} for i = 1, {depth} do t = {table} end return t"
+                ));
+                let refused = reply.contains("-ERR reached lua stack limit\r\n");
+                assert_eq!(refused, is_too_deep, "{inner} in {table}, {depth} deep");
+            }
+        }
+    }
+}
+
+/// Their pairs are not copied into memory that scripts have, and only some of them elsewhere.
+#[test]
+fn maps_and_sets_that_fill_the_memory_are_written() {
+    let mut bench = bench();
+    let (count, fill) = (60_000, "local t = {} for i = 1, 60000 do t[i] = i end");
+    for (kind, header) in [("map", 2 * count), ("set", count)] {
+        let reply = bench.reply(&format!("{fill} return {{{kind} = t}}"));
+        assert!(reply.starts_with(&format!("*{header}\r\n:")), "{kind}: {}", &reply[..40]);
+        let mut numbers: Vec<u32> =
+            reply[1..].split("\r\n:").skip(1).map(|n| n.trim_end().parse().unwrap()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), count, "{kind}");
+    }
+    // Each level has a walk of its own.
+    let nested = "local t = {} for i = 1, 9000 do t[i] = i end local u = {map = t} \
+                  for i = 1, 3 do local v = {u} for j = 2, 9000 do v[j] = j end u = {map = v} end return u";
+    let reply = bench.reply(nested);
+    assert_eq!(reply.matches("\r\n").count(), 4 * (2 * 9000 + 1) - 3, "{}", &reply[..40]);
 }
 
 /// What few steps can make of little, also behind commands, whose answers lift the bound for a moment.

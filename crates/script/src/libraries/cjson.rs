@@ -9,7 +9,7 @@ mod encode;
 
 use super::call::{Args, Failure, Library, Outcome, one, string};
 use super::number::{PRECISION, c_string};
-use mlua::{Function, Lua, MultiValue, Table, Value};
+use mlua::{Lua, MultiValue, Table, Value};
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -76,7 +76,7 @@ fn module(lua: &Lua) -> mlua::Result<Table> {
     let library = Library::new(lua)?;
     let config = Shared::default();
     let shared = config.clone();
-    let next = next(lua)?;
+    let next = crate::pairs::next(lua)?;
     library.function("encode", move |lua, args| {
         let value = only(&args)?;
         encode::encode(lua, &next, &shared.lock(), value)
@@ -92,19 +92,6 @@ fn module(lua: &Lua) -> mlua::Result<Table> {
     library.table.raw_set("_NAME", "cjson")?;
     library.table.raw_set("_VERSION", "2.1.0")?;
     Ok(library.table)
-}
-
-/// Where `next` is kept, as it was before any script ran.
-const NEXT_KEY: &str = "brisk.libraries.next";
-
-/// Lua's function `next`.
-fn next(lua: &Lua) -> mlua::Result<Function> {
-    if let Some(next) = lua.named_registry_value::<Option<Function>>(NEXT_KEY)? {
-        return Ok(next);
-    }
-    let next: Function = lua.globals().raw_get("next")?;
-    lua.set_named_registry_value(NEXT_KEY, &next)?;
-    Ok(next)
 }
 
 fn only(args: &Args) -> Result<&Value, Failure> {

@@ -96,7 +96,7 @@ pub(super) fn parse_number(text: &[u8]) -> Option<f64> {
 }
 
 /// The bytes before the first NUL, which is where C takes a string to end.
-pub(super) fn c_string(text: &[u8]) -> &[u8] {
+pub(crate) fn c_string(text: &[u8]) -> &[u8] {
     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
     &text[..end]
 }

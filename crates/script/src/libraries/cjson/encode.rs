@@ -8,8 +8,8 @@ use crate::interpreter::Watch;
 use crate::libraries::call::{Failure, Outcome, as_number, string, type_name};
 use crate::libraries::number::write_number;
 use crate::libraries::{RESULT_BYTES_MAX, STACK_SLOTS_MAX};
+use crate::pairs::{COLLECTED_MAX, Pairs};
 use mlua::{Function, Lua, LuaString, Table, Value};
-use std::vec;
 
 /// The longest that a byte becomes: `\u0000`.
 const ESCAPE_BYTES_MAX: usize = 6;
@@ -17,10 +17,6 @@ const ESCAPE_BYTES_MAX: usize = 6;
 /// The original's slots for the argument, and those it asks for at each table.
 const SLOTS_AT_START: usize = 1;
 const SLOTS_NEEDED: usize = 3;
-
-/// How many pairs of open objects are collected. The interpreter cannot give out more than about a
-/// million references, and each pair takes two.
-const COLLECTED_MAX: usize = 10_000;
 
 /// Writes `value`; `next` is Lua's own function of that name.
 pub(super) fn encode(lua: &Lua, next: &Function, config: &Config, value: &Value) -> Outcome {
@@ -53,9 +49,15 @@ struct Encoder<'a> {
 /// A table that is being written, with what is left of it.
 enum Open {
     /// Elements from `next` to `len`.
-    Array { table: Table, next: usize, len: usize },
-    /// The pairs that were collected, and the last key of those if more follow it.
-    Object { rest: vec::IntoIter<(Value, Value)>, after: Option<(Table, Value)>, comma: bool },
+    Array {
+        table: Table,
+        next: usize,
+        len: usize,
+    },
+    Object {
+        rest: Pairs,
+        comma: bool,
+    },
 }
 
 /// What a table is, seen from its keys.
@@ -83,14 +85,8 @@ impl Encoder<'_> {
                 self.slots -= 1;
                 self.open.pop();
             }
-            Some(Open::Object { rest, after, comma }) => {
-                let pair = match rest.next() {
-                    Some(pair) => {
-                        self.collected -= 1;
-                        Some(pair)
-                    }
-                    None => following(self.next, after)?,
-                };
+            Some(Open::Object { rest, comma }) => {
+                let pair = rest.following(self.next, &mut self.collected)?;
                 let comma = std::mem::replace(comma, true);
                 match pair {
                     Some((key, value)) => {
@@ -309,27 +305,11 @@ impl Encoder<'_> {
             self.out.push(b'}');
             return Ok(());
         }
-        let last = rest.last().filter(|_| full).map(|(key, _)| key.clone());
-        let after = last.map(|key| (table.clone(), key));
         self.slots += 2;
         self.collected += rest.len();
-        self.open.push(Open::Object { rest: rest.into_iter(), after, comma });
+        self.open.push(Open::Object { rest: Pairs::new(table, rest, full), comma });
         Ok(())
     }
-}
-
-/// The pair behind the one whose key `after` holds, which moves on to it.
-fn following(
-    next: &Function,
-    after: &mut Option<(Table, Value)>,
-) -> mlua::Result<Option<(Value, Value)>> {
-    let Some((table, key)) = after else { return Ok(None) };
-    let (found, value): (Value, Value) = next.call((&*table, &*key))?;
-    if found.is_nil() {
-        return Ok(None);
-    }
-    key.clone_from(&found);
-    Ok(Some((found, value)))
 }
 
 /// Ends a walk over a table early; never seen outside.
