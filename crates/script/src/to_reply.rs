@@ -190,6 +190,7 @@ impl Encoder<'_> {
             };
             let slots = open.slots + slots;
             if slots > SLOTS_MAX {
+                self.dialect.allow(self.out.len(), 0)?;
                 encode::error(self.out, b"ERR reached lua stack limit");
             } else if let Value::Table(table) = &item {
                 self.table(table, slots)?;
