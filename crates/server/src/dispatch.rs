@@ -105,13 +105,14 @@ impl Core {
                 (true, false)
             }
         };
+        // Before others can see that the client waits.
+        if armed & armed::MONITOR != 0 && row.is_monitored() {
+            self.tell_monitors(session, row, &args);
+        }
         if waits {
             self.note_wait(session, row);
         } else {
             self.account(session, row, failed, &args);
-        }
-        if armed & armed::MONITOR != 0 && row.is_monitored() {
-            self.tell_monitors(session, row, &args);
         }
         if self.env.has_ready() {
             self.serve_waiters();
