@@ -1,5 +1,6 @@
 //! CONFIG: what is set is got, what is wrong is refused whole.
 
+use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Launch, assert_reply, each_config, each_protocol};
 
@@ -160,4 +161,24 @@ fn sigterm_ends_the_server_orderly() {
     assert_reply!(conn, "SET k v", "OK");
     assert_eq!(server.terminate(), Some(0));
     assert_eq!(conn.read_to_end(), b"");
+}
+
+#[test]
+fn secrets_are_kept_out_of_the_slow_log_as_in_redis() {
+    let secrets = ["masteruser", "masterauth", "requirepass"];
+    let shown = |launch: Launch| -> Vec<Vec<String>> {
+        let server = launch.set("slowlog-log-slower-than", "0").start();
+        let mut conn = server.connect();
+        let changes = secrets.map(|secret| format!("CONFIG SET {secret} ''"));
+        for change in changes.iter().map(String::as_str).chain(["CONFIG SET masteruser '' hz 10"]) {
+            assert_reply!(conn, change, "OK");
+        }
+        let log = conn.cmd("SLOWLOG GET 4");
+        let words =
+            |entry: &&Reply| entry.elements()[3].elements().iter().map(|r| r.text()).collect();
+        log.elements().iter().map(words).collect()
+    };
+    let (ours, theirs) = (shown(Launch::subject()), shown(Launch::redis()));
+    assert_eq!(ours, theirs);
+    assert!(ours.iter().flatten().filter(|word| *word == "(redacted)").count() > secrets.len());
 }

@@ -269,6 +269,8 @@ bitflags! {
         const PROTECTED = 1 << 19;
         /// Allowed to sessions of RESP2 that are subscribed.
         const WHILE_SUBSCRIBED = 1 << 24;
+        /// Of no use to sessions that are not subscribed.
+        const UNSUBSCRIBES = 1 << 28;
         /// It does not use up what CLIENT CACHING said of the next command.
         const KEEPS_CACHING = 1 << 27;
         /// Not a write, but others may have to repeat it.

@@ -39,6 +39,15 @@ pub enum Blocking {
 }
 
 impl Ctx<'_, '_> {
+    /// Deletes a key, if it is there, whose new deadline is past already.
+    pub fn expire_key(&mut self, key: &Key<'_>) {
+        if self.keys.delete(key) {
+            let lazy = self.keys.env().settings.lazy_expire;
+            let word: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
+            self.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec()]);
+        }
+    }
+
     /// Lets the client wait for a value of type `kind` under one of `keys`, all of which the command
     /// has looked at in vain. The command, as `words`, is run again when there is one. `timeout_ms`
     /// 0 is for ever.

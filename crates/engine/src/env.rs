@@ -34,6 +34,7 @@ pub struct Settings {
     pub lazy_user_flush: bool,
     pub events: EventClass,
     pub limits: EncodingLimits,
+    pub dialect: Dialect,
 }
 
 impl Default for Settings {
@@ -53,6 +54,27 @@ impl Default for Settings {
             lazy_user_flush: false,
             events: EventClass::empty(),
             limits: EncodingLimits::default(),
+            dialect: Dialect::Redis,
+        }
+    }
+}
+
+/// `dialect`: whose words and rules are followed where the two answer the same request differently.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dialect {
+    /// Redis 7.
+    #[default]
+    Redis,
+    /// Valkey 8.
+    Valkey,
+}
+
+impl Dialect {
+    /// What the server calls itself in errors.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Dialect::Redis => "Redis",
+            Dialect::Valkey => "Valkey",
         }
     }
 }

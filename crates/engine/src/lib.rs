@@ -32,7 +32,7 @@ pub mod unit;
 
 pub use args::Args;
 pub use ctx::{Command, Ctx, Handler};
-pub use env::{Env, Settings};
+pub use env::{Dialect, Env, Settings};
 pub use error::{CommandError, Result};
 pub use keyspace::{DbIndex, Key, Keyspace, UnixMs};
 pub use reply::{Outcome, Reply, ReplyBuffer};

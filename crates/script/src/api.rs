@@ -9,6 +9,7 @@ use crate::interpreter::{State, Version, stopped};
 use crate::libraries;
 use crate::random::Random;
 use crate::room::{Bounded, Unbounded};
+use crate::texts::Texts;
 use crate::to_lua::{convert, short_text};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
@@ -34,7 +35,6 @@ const OK: u8 = 3;
 /// The first word of a command: a text, or whatever else it was given as.
 type First = Either<BString, Value>;
 
-const NOT_WORDS: &str = "Lua redis lib command arguments must be strings or integers";
 const LOG_LEVEL_MAX: f64 = 3.0;
 
 /// What the prelude is given.
@@ -83,6 +83,7 @@ pub(crate) fn host_table(lua: &Lua, state: &Rc<State>, version: &Version) -> Res
     )?;
     host.raw_set("loadstring", lua.create_function(loadstring)?)?;
     host.raw_set("libraries", libraries::NAMES)?;
+    host.raw_set("api", state.texts.api)?;
     let flags = lua.create_table()?;
     for (flag, name) in FLAGS {
         flags.raw_set(*name, flag.bits())?;
@@ -130,17 +131,21 @@ fn raise(lua: &Lua, text: &str) -> Result<Answer> {
 }
 
 /// Puts the words of a command together. An error text if they are none.
-fn collect(words: &mut Words, args: &MultiValue) -> std::result::Result<(), &'static str> {
+fn collect(
+    words: &mut Words,
+    args: &MultiValue,
+    texts: &'static Texts,
+) -> std::result::Result<(), &'static str> {
     words.clear();
     if args.is_empty() {
-        return Err("Please specify at least one argument for this redis lib call");
+        return Err(texts.no_command);
     }
     for arg in args {
         match arg {
             Value::String(text) => words.push(&text.as_bytes()),
             Value::Integer(number) => push_number(words, *number as f64),
             Value::Number(number) => push_number(words, *number),
-            _ => return Err(NOT_WORDS),
+            _ => return Err(texts.not_a_command),
         }
     }
     Ok(())
@@ -160,7 +165,7 @@ fn raise_call(lua: &Lua, text: &str) -> Result<CallAnswer> {
 
 /// A command of any words.
 fn call(lua: &Lua, state: &State, args: MultiValue) -> Result<CallAnswer> {
-    run_command(lua, state, |words| collect(words, &args))
+    run_command(lua, state, |words| collect(words, &args, state.texts))
 }
 
 /// A command of some strings, which is what most are: they need no handles.
@@ -169,7 +174,7 @@ fn call_texts(lua: &Lua, state: &State, first: First, texts: &[BString]) -> Resu
         words.clear();
         match first {
             Either::Left(name) => words.push(&name),
-            Either::Right(_) => return Err(NOT_WORDS),
+            Either::Right(_) => return Err(state.texts.not_a_command),
         }
         texts.iter().for_each(|text| words.push(text));
         Ok(())
@@ -234,14 +239,14 @@ fn answer(lua: &Lua, reply: &[u8]) -> Result<CallAnswer> {
 
 fn log(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     if args.len() < 2 {
-        return raise(lua, "redis.log() requires two arguments or more.");
+        return raise(lua, &format!("{}.log() requires two arguments or more.", state.texts.api));
     }
     let level = args.front().and_then(|level| lua.coerce_number(level.clone()).ok().flatten());
     let Some(level) = level else {
         return raise(lua, "First argument must be a number (log level).");
     };
     if !(0.0..LOG_LEVEL_MAX + 1.0).contains(&level) {
-        return raise(lua, "Invalid debug level.");
+        return raise(lua, state.texts.no_level);
     }
     let level = level as u8;
     if state.host.logs(level) {
@@ -274,7 +279,7 @@ fn sha1hex(lua: &Lua, _: &State, args: MultiValue) -> Result<Answer> {
 
 fn setresp(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     if args.len() != 1 {
-        return raise(lua, "redis.setresp() requires one argument.");
+        return raise(lua, &format!("{}.setresp() requires one argument.", state.texts.api));
     }
     let version = lua.coerce_number(args[0].clone())?;
     state.protocol.set(match version {
@@ -287,10 +292,10 @@ fn setresp(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
 
 /// Every effect is propagated whatever the script asks for: what it could leave out would be missing
 /// elsewhere. The argument is judged as in Redis.
-fn set_repl(lua: &Lua, _: &State, args: MultiValue) -> Result<Answer> {
+fn set_repl(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     const REPL_ALL: i64 = 3;
     if args.len() != 1 {
-        return raise(lua, "redis.set_repl() requires two arguments.");
+        return raise(lua, state.texts.set_repl);
     }
     let flags = lua.coerce_number(args[0].clone())?.unwrap_or(0.0) as i64;
     if flags & !REPL_ALL != 0 {
@@ -304,12 +309,15 @@ fn acl_check_cmd(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     let Ok(mut words) = state.words.try_borrow_mut() else {
         return raise(lua, "recursive call of redis.acl_check_cmd");
     };
-    if let Err(text) = collect(&mut words, &args) {
+    if let Err(text) = collect(&mut words, &args, state.texts) {
         return raise(lua, text);
     }
     match state.host.may_call(&words) {
         Some(allowed) => Ok((Value::Boolean(allowed), None)),
-        None => raise(lua, "Invalid command passed to redis.acl_check_cmd()"),
+        None => {
+            let api = state.texts.api;
+            raise(lua, &format!("Invalid command passed to {api}.acl_check_cmd()"))
+        }
     }
 }
 

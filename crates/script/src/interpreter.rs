@@ -15,6 +15,7 @@ use crate::host::{Host, Pace, Words};
 use crate::libraries::{self, c_string};
 use crate::random::Random;
 use crate::room::{self, Bounded, MEMORY_BYTES_MAX, Unbounded};
+use crate::texts::Texts;
 use crate::to_reply::{self, Allowance, Dialect, error_text};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
@@ -56,11 +57,14 @@ pub struct Version {
     pub name: &'static str,
     pub own: &'static str,
     pub own_number: u32,
+    /// The words of errors.
+    pub texts: &'static Texts,
 }
 
 /// What the functions of a script share with their interpreter.
 pub(crate) struct State {
     pub(crate) host: Rc<dyn Host>,
+    pub(crate) texts: &'static Texts,
     pauser: Rc<Pauser>,
     /// The script is to run no further step.
     pub(crate) stop: Cell<bool>,
@@ -281,6 +285,7 @@ impl Interpreter {
         })?;
         let state = Rc::new(State {
             host,
+            texts: version.texts,
             pauser: Rc::clone(fiber.pauser()),
             stop: Cell::new(false),
             steps: Cell::new(0),

@@ -45,9 +45,11 @@ pub mod libraries;
 mod pairs;
 mod random;
 mod room;
+mod texts;
 mod to_lua;
 mod to_reply;
 
 pub use host::{Called, Host, Pace, Words};
 pub use interpreter::{Ended, Failure, Interpreter, Registered, Script, Version};
 pub use room::MEMORY_BYTES_MAX;
+pub use texts::Texts;

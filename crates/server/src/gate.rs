@@ -12,7 +12,7 @@ use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::full_name;
-use brisk_engine::{Args, CommandError};
+use brisk_engine::{Args, CommandError, Dialect};
 use std::sync::atomic::Ordering;
 
 /// What a check says.
@@ -51,8 +51,13 @@ pub const CHECKS: &[(&str, Check)] = &[
 /// Whether any check may have something to say.
 #[inline]
 pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
-    armed & (armed::MAXMEMORY | armed::PAUSE | armed::MONITOR | armed::CONGESTION | armed::BUSY)
-        != 0
+    const ANY: u32 = armed::MAXMEMORY
+        | armed::PAUSE
+        | armed::MONITOR
+        | armed::CONGESTION
+        | armed::BUSY
+        | armed::VALKEY;
+    armed & ANY != 0
         || session.is_restricted()
         || session.in_transaction()
         || session.listens
@@ -125,8 +130,10 @@ fn authentication(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) 
     }
 }
 
-fn transaction(_: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
-    if session.in_transaction() && row.has(Flags::NO_MULTI) {
+/// To Valkey MULTI and WATCH are mistakes that abort the transaction, as others that may not be queued.
+fn transaction(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
+    let aborts = || row.spec.in_multi == InMulti::Refuses && is_valkey(core);
+    if session.in_transaction() && (row.has(Flags::NO_MULTI) || aborts()) {
         Verdict::Refuse(CommandError::text("ERR Command not allowed inside a transaction"))
     } else {
         Verdict::Pass
@@ -163,7 +170,16 @@ fn memory(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> V
     }
 }
 
-fn subscribed(_: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
+fn is_valkey(core: &Core) -> bool {
+    core.config.process.dialect == Dialect::Valkey
+}
+
+fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
+    if !session.listens && row.has(Flags::UNSUBSCRIBES) && is_valkey(core) {
+        let name = full_name(row.parent, row.spec);
+        let text = format!("NOSUB '{name}' command executed not in subscribed mode");
+        return Verdict::Refuse(CommandError::text(text));
+    }
     if !session.only_listens() || row.has(Flags::WHILE_SUBSCRIBED) {
         return Verdict::Pass;
     }

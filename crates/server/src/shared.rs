@@ -36,6 +36,8 @@ pub mod armed {
     pub const CONGESTION: u32 = 1 << 8;
     /// A script takes long.
     pub const BUSY: u32 = 1 << 12;
+    /// `dialect` is Valkey's, which has checks of its own.
+    pub const VALKEY: u32 = 1 << 13;
 }
 
 /// Code words of errors that do not come from scripts.
@@ -149,6 +151,7 @@ impl Shared {
         started_unix_ms: u64,
     ) -> Shared {
         let channels = config.security.acl_pubsub_default;
+        let dialect = config.process.dialect;
         Shared {
             accounts: Accounts::new(Vocabulary { table, channels }),
             log,
@@ -176,7 +179,7 @@ impl Shared {
             long: crate::long::LongWork::default(),
             scripts: Default::default(),
             libraries: Default::default(),
-            scripting: crate::script::slow::Scripting::new(workers),
+            scripting: crate::script::slow::Scripting::new(workers, dialect),
             started: Instant::now(),
             started_unix_ms,
             run_id,

@@ -48,6 +48,7 @@ const VERSION: Version = Version {
     name: "brisk",
     own: "0.1.0",
     own_number: 0x100,
+    texts: &Texts::REDIS,
 };
 
 struct Bench {

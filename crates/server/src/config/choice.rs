@@ -2,6 +2,8 @@
 //!
 //! `#[default]` marks only where a blank `Config` starts; the real default stands in the directive's row.
 
+use brisk_engine::Dialect;
+
 /// A type whose values are words. The order of `WORDS` is the order error messages list them in.
 pub trait Choice: Copy + PartialEq + 'static {
     /// Every word with its value.
@@ -366,4 +368,9 @@ impl ShutdownMode {
     pub(super) fn list() -> String {
         format!("default, {}", Self::WORDS.join(", "))
     }
+}
+
+impl Choice for Dialect {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("redis", Self::Redis), ("valkey", Self::Valkey)];
 }

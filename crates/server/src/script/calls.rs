@@ -1,6 +1,7 @@
 //! A command that a script calls.
 
 use super::desk::{Desk, Reach};
+use super::machine::texts;
 use crate::acl::{Context, Denied, check};
 use crate::call::Call;
 use crate::session::Session;
@@ -124,9 +125,10 @@ impl Core {
         row: Option<&'static Row>,
         words: &Words,
     ) -> Result<(), String> {
-        let Some(row) = row else { return Err("Unknown Redis command called from script".into()) };
+        let texts = texts(self.config.process.dialect);
+        let Some(row) = row else { return Err(texts.unknown.into()) };
         if !row.spec.arity_admits(words.len()) || row.is_container() {
-            return Err("Wrong number of args calling Redis command from script".into());
+            return Err(texts.arity.into());
         }
         // Blocking ones do not block here.
         let refused = row.has(Flags::NOSCRIPT) && !row.has(Flags::BLOCKING);

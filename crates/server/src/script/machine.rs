@@ -5,8 +5,8 @@ use super::desk::Desk;
 use super::libraries::Library;
 use crate::shared::Shared;
 use crate::version::{BRISK_VERSION, REDIS_VERSION, number_of};
-use brisk_engine::{CommandError, Result};
-use brisk_script::{Interpreter, Registered, Version};
+use brisk_engine::{CommandError, Dialect, Result};
+use brisk_script::{Interpreter, Registered, Texts, Version};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -16,6 +16,14 @@ use std::sync::atomic::Ordering;
 
 /// Compiled scripts among which evicted ones are not looked for.
 const UNSWEPT_MAX: usize = 2 * cache::EVALUATED_MAX;
+
+/// The words of errors in scripts.
+pub fn texts(dialect: Dialect) -> &'static Texts {
+    match dialect {
+        Dialect::Redis => &Texts::REDIS,
+        Dialect::Valkey => &Texts::VALKEY,
+    }
+}
 
 /// A worker's interpreter. It is made when the first script runs.
 pub struct Machine {
@@ -68,6 +76,7 @@ impl Machine {
             name: "brisk",
             own: BRISK_VERSION,
             own_number: number_of(BRISK_VERSION),
+            texts: texts(shared.config().process.dialect),
         };
         let host = Rc::clone(&desk) as Rc<dyn brisk_script::Host>;
         let interpreter = Interpreter::new(host, &version)

@@ -2,7 +2,7 @@
 
 use super::desk::{Desk, Parked, Request, threshold_ms};
 use super::machine::{Machine, error_with};
-use super::slow::{Shown, busy};
+use super::slow::Shown;
 use crate::call::Call;
 use crate::mailbox::Delivery;
 use crate::session::Session;
@@ -449,6 +449,7 @@ impl Core {
         ended: Ended,
         replies: &mut ReplyBuffer,
     ) {
+        let busy = |is_eval| self.shared.scripting.busy(is_eval);
         let verdict = self.verdict(machine, ended, &parked.name).map_err(|error| match error {
             // It has gone on for too long to be run again without a word.
             CommandError::SlotBusy => CommandError::text(busy(machine.desk.is_eval.get())),

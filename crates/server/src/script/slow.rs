@@ -7,6 +7,7 @@
 //! hears BUSY; commands on other keys are served, and so are the few that the row says are allowed.
 
 use crate::shared::{Shared, armed};
+use brisk_engine::Dialect;
 use brisk_engine::keyspace::Place;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -110,16 +111,18 @@ pub struct Scripting {
     pub all_commands: AtomicBool,
     /// Bytes that the workers' interpreters take.
     pub interpreter_bytes: Box<[AtomicUsize]>,
+    dialect: Dialect,
 }
 
 impl Scripting {
-    pub fn new(workers: usize) -> Scripting {
+    pub fn new(workers: usize, dialect: Dialect) -> Scripting {
         Scripting {
             running: (0..workers).map(|_| Running::default()).collect(),
             roving: AtomicUsize::new(0),
             slow: Mutex::default(),
             all_commands: AtomicBool::new(false),
             interpreter_bytes: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            dialect,
         }
     }
 
@@ -146,9 +149,9 @@ impl Scripting {
     }
 
     /// What who asks hears while a script of another worker is slow.
-    pub fn others_refuse(&self, worker: usize) -> Option<&'static str> {
+    pub fn others_refuse(&self, worker: usize) -> Option<String> {
         let slow = self.lock();
-        slow.iter().find(|script| script.worker != worker).map(|script| busy(script.is_eval))
+        slow.iter().find(|script| script.worker != worker).map(|script| self.busy(script.is_eval))
     }
 
     /// Whether slow scripts of other workers keep from any of these places; `None` for everything.
@@ -189,9 +192,9 @@ impl Scripting {
 
     /// What somebody hears who must keep away: `places` is what they ask for, `None` if that cannot
     /// be said.
-    pub fn refusal(&self, places: Option<&mut dyn Iterator<Item = Place>>) -> Option<&'static str> {
+    pub fn refusal(&self, places: Option<&mut dyn Iterator<Item = Place>>) -> Option<String> {
         let slow = self.lock();
-        let refuse = |script: &SlowScript| Some(busy(script.is_eval));
+        let refuse = |script: &SlowScript| Some(self.busy(script.is_eval));
         let Some(wanted) = places else { return slow.first().and_then(refuse) };
         if let Some(script) = slow.iter().find(|script| script.places.is_none()) {
             return refuse(script);
@@ -207,6 +210,14 @@ impl Scripting {
         None
     }
 
+    /// The error for who must keep away.
+    pub fn busy(&self, is_eval: bool) -> String {
+        let (title, kind) = (self.dialect.title(), if is_eval { "SCRIPT" } else { "FUNCTION" });
+        format!(
+            "BUSY {title} is busy running a script. You can only call {kind} KILL or SHUTDOWN NOSAVE."
+        )
+    }
+
     /// Ends scripts that have not written: the slow ones if there are any, else those that run.
     pub fn kill(&self, wants_eval: bool) -> Kill {
         let slow: Vec<usize> = self.lock().iter().map(|script| script.worker).collect();
@@ -214,15 +225,6 @@ impl Scripting {
         let workers: Vec<usize> = if slow.is_empty() { all.collect() } else { slow };
         let kill = |worker: usize| self.running[worker].kill(wants_eval);
         workers.into_iter().map(kill).max().unwrap_or(Kill::Nothing)
-    }
-}
-
-/// The error for who must keep away.
-pub fn busy(is_eval: bool) -> &'static str {
-    if is_eval {
-        "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
-    } else {
-        "BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE."
     }
 }
 

@@ -610,6 +610,7 @@ fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
         lazy_server_del: memory.lazyfree_lazy_server_del,
         lazy_user_del: memory.lazyfree_lazy_user_del,
         lazy_user_flush: memory.lazyfree_lazy_user_flush,
+        dialect: config.process.dialect,
         ..Settings::default()
     }
 }

@@ -1,7 +1,6 @@
 //! A slow script of this worker: between two of its slices the worker turns to its sessions.
 
 use super::{Core, Worker};
-use crate::script::slow::busy;
 use brisk_engine::CommandError;
 use brisk_reactor::Control;
 
@@ -28,7 +27,7 @@ impl Worker {
 impl Core {
     /// What is answered to who wants to run another script meanwhile.
     pub(crate) fn parked_error(&self) -> CommandError {
-        CommandError::text(busy(self.is_parked_eval()))
+        CommandError::text(self.shared.scripting.busy(self.is_parked_eval()))
     }
 
     /// Lets the interpreter forget what was flushed.

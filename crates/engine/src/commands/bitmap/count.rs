@@ -3,6 +3,7 @@
 use crate::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
+use crate::env::Dialect;
 use crate::error::{CommandError, Result};
 use crate::long::BYTES_PER_STEP;
 use crate::number::Digits;
@@ -83,6 +84,9 @@ fn bitcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let range = match args.remaining() {
         0 => Range::ALL,
+        1 if ctx.keys.env().settings.dialect == Dialect::Valkey => {
+            Range { start: args.integer()?, ..Range::ALL }
+        }
         2 | 3 => {
             let (start, end) = (args.integer()?, args.integer()?);
             let unit = if args.remaining() > 0 { Unit::parse(args)? } else { Unit::Byte };

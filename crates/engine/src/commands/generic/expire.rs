@@ -52,12 +52,7 @@ fn set_deadline(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, counting: Counting) 
             });
         }
         // A deadline already past is a deletion, here and wherever this is replayed.
-        _ => {
-            entry.delete();
-            let lazy = ctx.keys.env().settings.lazy_expire;
-            let word: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
-            ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec()]);
-        }
+        _ => ctx.expire_key(&key),
     }
     Ok(ctx.reply.integer(1))
 }

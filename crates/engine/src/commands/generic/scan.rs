@@ -4,10 +4,12 @@ use crate::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, Scope, Spec};
 use crate::commands::iteration::{self, before_nul, to_test};
 use crate::ctx::{Command, Ctx};
+use crate::env::Dialect;
 use crate::error::{CommandError, Result};
 use crate::glob::{self, Case};
 use crate::keyspace::{DbIndex, EntryRef, Keyspace, UnixMs};
 use crate::reply::{Outcome, Reply};
+use crate::types::Kind;
 use brisk_resp::reply::encode;
 
 /// Keys found, already as they go into the reply: how many there are is known only at the end.
@@ -40,13 +42,16 @@ struct Filter<'a> {
 
 impl Filter<'_> {
     fn admits(&self, entry: &EntryRef<'_>) -> bool {
-        let named = |name: &[u8]| name.eq_ignore_ascii_case(entry.kind().name().as_bytes());
-        self.matches(entry) && self.kind.is_none_or(named)
+        self.matches(entry) && self.kind.is_none_or(|name| is_named(entry.kind(), name))
     }
 
     fn matches(&self, entry: &EntryRef<'_>) -> bool {
         self.pattern.is_none_or(|pattern| glob::matches(pattern, entry.key(), Case::Matters))
     }
+}
+
+fn is_named(kind: Kind, name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(kind.name().as_bytes())
 }
 
 fn keys(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -84,6 +89,7 @@ fn find_all(keyspace: &Keyspace, db: DbIndex, now: UnixMs, pattern: &[u8]) -> Fo
 
 fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let cursor = iteration::cursor(args)?;
+    let is_valkey = ctx.keys.env().settings.dialect == Dialect::Valkey;
     let mut count = 10;
     let mut filter = Filter::default();
     while args.remaining() > 0 {
@@ -95,15 +101,21 @@ fn scan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         } else if args.take("MATCH") {
             filter.pattern = to_test(args.bytes()?);
         } else if args.take("TYPE") {
-            // A type nobody has heard of is no error: no key has it.
-            filter.kind = Some(before_nul(args.bytes()?));
+            let name = before_nul(args.bytes()?);
+            // To Redis a type nobody has heard of is no error: no key has it.
+            if is_valkey && !Kind::ALL.iter().any(|kind| is_named(*kind, name)) {
+                return Err(CommandError::text_around("ERR unknown type name '", name, "'"));
+            }
+            filter.kind = Some(name);
         } else {
             return Err(CommandError::Syntax);
         }
     }
     let mut found = Found::default();
-    // Expired keys are removed whatever their type: Redis looks at it last.
-    let concerns = |entry: &EntryRef<'_>| filter.matches(entry);
+    // Expired keys are removed whatever their type: Redis looks at it last, Valkey first.
+    let concerns = |entry: &EntryRef<'_>| {
+        if is_valkey { filter.admits(entry) } else { filter.matches(entry) }
+    };
     let next = ctx.keys.scan_and_expire(cursor, count.unsigned_abs(), concerns, |entry| {
         if filter.admits(&entry) {
             found.add(entry.key());

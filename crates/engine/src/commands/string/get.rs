@@ -55,10 +55,7 @@ fn getex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         Ttl::Given(unit, number) => {
             let deadline = unit.deadline(ctx, number)?;
             if deadline <= ctx.now() {
-                ctx.keys.delete(&key);
-                let lazy = ctx.keys.env().settings.lazy_expire;
-                let word: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
-                ctx.keys.propagate(|| vec![word.to_vec(), key.bytes.to_vec()]);
+                ctx.expire_key(&key);
             } else if let Some(mut entry) = ctx.keys.open_any_mut(&key) {
                 entry.expire_at(deadline);
                 // Absolute, so that a replay gives the same moment.

@@ -5,6 +5,7 @@ use super::ttl::{Ttl, TtlUnit, TtlWords};
 use crate::args::Args;
 use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec, Words};
 use crate::ctx::{Command, Ctx};
+use crate::env::Dialect;
 use crate::error::Result;
 use crate::keyspace::{Key, Overwrite, UnixMs};
 use crate::reply::Outcome;
@@ -79,6 +80,14 @@ fn set_with_options<'a>(
     };
     if !holds {
         return Ok(if get { Outcome::Replied } else { ctx.reply.null() });
+    }
+    if let Overwrite::ExpireAt(deadline) = overwrite
+        && deadline <= ctx.now()
+        && ctx.keys.env().settings.dialect == Dialect::Valkey
+    {
+        // Redis stores it, to be found expired by who comes next.
+        ctx.expire_key(key);
+        return Ok(if get { Outcome::Replied } else { ctx.reply.ok() });
     }
     ctx.keys.set_string(key, value, overwrite, "set");
     // What names the moment itself, and nothing else, goes as it came.

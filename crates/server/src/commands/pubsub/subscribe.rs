@@ -75,6 +75,7 @@ const SSUBSCRIBE: Command = Command {
 const UNSUBSCRIBE: Command = Command {
     spec: Spec {
         name: "unsubscribe",
+        flags: ROW.flags.union(Flags::UNSUBSCRIBES),
         summary: "Listens no more to channels, or to any.",
         complexity: "O(N) where N is the number of clients already subscribed to a channel.",
         arity: -1,
@@ -88,6 +89,7 @@ const UNSUBSCRIBE: Command = Command {
 const PUNSUBSCRIBE: Command = Command {
     spec: Spec {
         name: "punsubscribe",
+        flags: ROW.flags.union(Flags::UNSUBSCRIBES),
         summary: "Listens no more to the channels that patterns fit, or to any.",
         complexity: "O(N+M) where N is the number of patterns the client is already subscribed \
                      and M is the number of total patterns subscribed in the system (by any \
@@ -103,6 +105,7 @@ const PUNSUBSCRIBE: Command = Command {
 const SUNSUBSCRIBE: Command = Command {
     spec: Spec {
         name: "sunsubscribe",
+        flags: ROW.flags.union(Flags::UNSUBSCRIBES),
         summary: "Listens no more to shard channels, or to any.",
         since: "7.0.0",
         complexity: "O(N) where N is the number of clients already subscribed to a shard channel.",

@@ -213,7 +213,7 @@ pub(super) fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let reply = &mut call.reply;
     shared.scripting.with_slowest(|script| {
         if script.is_some_and(|script| script.is_eval) {
-            return Err(CommandError::text(crate::script::slow::busy(true)));
+            return Err(CommandError::text(shared.scripting.busy(true)));
         }
         reply.map(2);
         reply.bulk(b"running_script");

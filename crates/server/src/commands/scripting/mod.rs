@@ -7,7 +7,7 @@ pub(super) mod libraries;
 mod script;
 
 use crate::call::{Call, Command};
-use crate::script::slow::{Kill, busy};
+use crate::script::slow::Kill;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{CommandError, Outcome, Result};
 
@@ -24,10 +24,11 @@ const ROW: Spec = Spec {
 
 /// SCRIPT KILL, FUNCTION KILL.
 fn kill(call: &mut Call<'_>, wants_eval: bool) -> Result<Outcome> {
-    match call.core.shared.scripting.kill(wants_eval) {
+    let scripting = &call.core.shared.scripting;
+    match scripting.kill(wants_eval) {
         Kill::Killed => Ok(call.reply.ok()),
         Kill::Nothing => Err(CommandError::text("NOTBUSY No scripts in execution right now.")),
-        Kill::OtherKind => Err(CommandError::text(busy(!wants_eval))),
+        Kill::OtherKind => Err(CommandError::text(scripting.busy(!wants_eval))),
         Kill::Unkillable => Err(CommandError::text(
             "UNKILLABLE Sorry the script already executed write commands against the dataset. You \
              can either wait the script termination or kill the server in a hard way using the \

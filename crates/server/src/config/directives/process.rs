@@ -5,6 +5,7 @@ use crate::config::choice::{LogLevel, OomScoreAdjust, ShutdownMode, Supervised, 
 use crate::config::directive::{BAD_DIRECTIVE, Directive, INT_MAX, Kind, LONG_MAX, choice, field};
 use crate::config::special;
 use crate::config::value::{Refusal, Text, Threads};
+use brisk_engine::Dialect;
 
 /// The process: threads, files, signals, scheduling, log.
 #[derive(Clone, Default, PartialEq)]
@@ -17,6 +18,8 @@ pub struct Process {
     pub databases: i64,
     /// `dir`: directory of data files, absolute.
     pub dir: Text,
+    /// `dialect`: whose words and rules are followed where Redis 7 and Valkey 8 differ.
+    pub dialect: Dialect,
     /// `daemonize`: go to the background at start.
     pub daemonize: bool,
     /// `supervised`: service manager to notify.
@@ -94,6 +97,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .ignored(),
     Directive::integer("databases", "16", (1, INT_MAX), field!(process.databases)).immutable(),
     Directive::new("dir", ".", Kind::One(special::DIR)).protected(),
+    Directive::choice("dialect", "redis", choice!(process.dialect)).fixed(),
     Directive::switch("daemonize", "no", field!(process.daemonize)).immutable(),
     Directive::choice("supervised", "no", choice!(process.supervised)).immutable(),
     Directive::text("pidfile", "", field!(process.pidfile)).immutable(),

@@ -63,8 +63,12 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .alias("slaveof")
         .immutable()
         .planned(),
-    Directive::text("masteruser", "", field!(replication.masteruser)).planned(),
+    Directive::text("masteruser", "", field!(replication.masteruser))
+        .alias("primaryuser")
+        .sensitive()
+        .planned(),
     Directive::text("masterauth", "", field!(replication.masterauth))
+        .alias("primaryauth")
         .sensitive()
         .binary()
         .planned(),

@@ -1,0 +1,93 @@
+//! `dialect`: the answers of Valkey 8 where they differ from those of Redis 7.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::server::{subject_is_redis, workspace_root};
+use brisk_testkit::wait::wait_until;
+use brisk_testkit::{Launch, assert_reply};
+use std::fs;
+
+/// Answered otherwise by Redis 7.0 than by later versions, or by Brisk than by either.
+const NOT_AS_REDIS_7_0: &[&str] = &["BITCOUNT missing ", "server.pcall"];
+
+/// The requests, each with the lines of its recorded reply.
+fn recorded() -> Vec<(String, String)> {
+    let path = workspace_root().join("tests/data/valkey-8.0.1.dialect.txt");
+    let mut cases: Vec<(String, String)> = Vec::new();
+    for line in fs::read_to_string(path).unwrap().lines().filter(|line| !line.starts_with('#')) {
+        if let Some(request) = line.strip_prefix("> ") {
+            cases.push((request.to_owned(), String::new()));
+        } else {
+            let (_, reply) = cases.last_mut().unwrap();
+            if !reply.is_empty() {
+                reply.push('\n');
+            }
+            reply.push_str(line);
+        }
+    }
+    assert!(cases.len() > 60, "{} cases", cases.len());
+    cases
+}
+
+#[test]
+fn valkey_is_spoken_as_valkey_does() {
+    if subject_is_redis() {
+        return;
+    }
+    for threads in ["1", "2"] {
+        let launch = Launch::subject().set("dialect", "valkey").set("threads", threads);
+        let server = launch.start();
+        let mut conn = server.connect();
+        for (request, reply) in recorded() {
+            assert_eq!(conn.cmd(&request).to_string(), reply, "{request}");
+        }
+    }
+}
+
+#[test]
+fn redis_is_spoken_as_redis_does() {
+    let (server, real) = (Launch::subject().start(), Launch::redis().start());
+    let (mut ours, mut theirs) = (server.connect(), real.connect());
+    let mut differ = 0;
+    for (request, as_valkey) in recorded() {
+        let (our_reply, their_reply) = (ours.cmd(&request), theirs.cmd(&request));
+        if NOT_AS_REDIS_7_0.iter().any(|part| request.contains(part)) {
+            continue;
+        }
+        assert_eq!(our_reply.to_string(), their_reply.to_string(), "{request}");
+        differ += usize::from(our_reply.to_string() != as_valkey);
+    }
+    assert!(differ > 30, "only {differ} requests that the two answer differently");
+}
+
+#[test]
+fn a_busy_server_is_called_by_the_name_of_its_dialect() {
+    if subject_is_redis() {
+        return;
+    }
+    let launch = Launch::subject().set("dialect", "valkey").set("busy-reply-threshold", "1");
+    let server = launch.set("threads", "1").start();
+    let [mut busy, mut other] = server.connections();
+    busy.send("EVAL 'while true do end' 0");
+    let text = "(error) BUSY Valkey is busy running a script. You can only call SCRIPT KILL or \
+                SHUTDOWN NOSAVE.";
+    wait_until("the script is slow", || other.cmd("PING").to_string() == text);
+    assert_reply!(other, "SCRIPT KILL", "OK");
+    assert!(busy.reply().is_error());
+}
+
+#[test]
+fn the_dialect_is_chosen_at_start() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    assert_reply!(conn, "CONFIG GET dialect", "1) \"dialect\"\n2) \"redis\"");
+    let text = "(error) ERR CONFIG SET failed (possibly related to argument 'dialect') - can't set \
+                immutable config";
+    assert_reply!(conn, "CONFIG SET dialect valkey", text);
+    // For programs that set all that they have read.
+    assert_reply!(conn, "CONFIG SET dialect redis", "OK");
+    let refused = Launch::subject().set("dialect", "klingon").try_start();
+    assert!(refused.is_err_and(|log| log.contains("must be one of the following")));
+}
