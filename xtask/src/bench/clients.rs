@@ -2,8 +2,8 @@
 
 use super::Setup;
 use super::load::fill;
-use super::report::{Limit, Report, Row};
-use super::sides::{Sides, load_from_here};
+use super::report::{Limit, Report, Row, median};
+use super::sides::{Sides, load_from_here, stand_back};
 use anyhow::{Context, Result};
 use brisk_testkit::diff::peer::Peer;
 use brisk_testkit::server::Server;
@@ -23,7 +23,20 @@ struct Seen {
     lists_per_second: f64,
 }
 
-/// GETs of fifty clients among ten thousand idle ones, without and with CLIENT LIST in a loop.
+impl Seen {
+    fn median(rounds: &[Seen]) -> Seen {
+        let of = |figure: fn(&Seen) -> f64| median(&rounds.iter().map(figure).collect::<Vec<_>>());
+        Seen {
+            p50_ms: of(|seen| seen.p50_ms),
+            p999_ms: of(|seen| seen.p999_ms),
+            max_ms: of(|seen| seen.max_ms),
+            lists_per_second: of(|seen| seen.lists_per_second),
+        }
+    }
+}
+
+/// GETs of fifty clients among ten thousand idle ones, without and with CLIENT LIST in a loop, in
+/// turn; the medians of the rounds.
 pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sides = Sides::start(setup)?;
     let requests = setup.scaled(200_000) as usize / WORKING;
@@ -32,7 +45,12 @@ pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let idle: Result<Vec<TcpStream>, _> =
             (0..setup.scaled(IDLE)).map(|_| TcpStream::connect(server.address())).collect();
         let _idle = idle.context("the idle clients")?;
-        Ok([work(server, requests, false)?, work(server, requests, true)?])
+        let mut rounds = [Vec::new(), Vec::new()];
+        for _ in 0..setup.rounds {
+            rounds[0].push(work(server, requests, false)?);
+            rounds[1].push(work(server, requests, true)?);
+        }
+        Ok(rounds.map(|rounds| Seen::median(&rounds)))
     };
     let ours = measure(&sides.ours[0].1).context("ours")?;
     let theirs = measure(&sides.theirs).context("peer")?;
@@ -71,6 +89,7 @@ fn work(server: &Server, requests: usize, with_lists: bool) -> Result<Seen> {
             let (begun, mut lists) = (Instant::now(), 0);
             if with_lists {
                 load_from_here()?;
+                stand_back()?;
                 let mut peer = Peer::connect(&server.address())?;
                 while !done.load(Ordering::Relaxed) {
                     peer.ask(&["CLIENT", "LIST"])?;

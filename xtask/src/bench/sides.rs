@@ -84,12 +84,22 @@ impl Sides {
 /// Moves the calling thread to the CPU of the load, as redis-benchmark is: beside the server it would take
 /// time from it, the more the less the server itself needs.
 pub(crate) fn load_from_here() -> Result<()> {
+    let cpu = LOAD_CPU.to_string();
+    change_thread("taskset", &["-c", "-p", &cpu])
+}
+
+/// Lets the other threads of the load go first: what this one does with its replies is nothing that they
+/// should wait for.
+pub(crate) fn stand_back() -> Result<()> {
+    change_thread("renice", &["-n", "19", "-p"])
+}
+
+fn change_thread(program: &str, words: &[&str]) -> Result<()> {
     let thread = fs::read_link("/proc/thread-self")?;
     let id = thread.file_name().context("the name of this thread")?;
-    let cpu = LOAD_CPU.to_string();
-    let done = Command::new("taskset").args(["-c", "-p", &cpu]).arg(id).output()?;
+    let done = Command::new(program).args(words).arg(id).output()?;
     if !done.status.success() {
-        bail!("taskset: {}", String::from_utf8_lossy(&done.stderr));
+        bail!("{program}: {}", String::from_utf8_lossy(&done.stderr));
     }
     Ok(())
 }
