@@ -91,3 +91,24 @@ fn the_dialect_is_chosen_at_start() {
     let refused = Launch::subject().set("dialect", "klingon").try_start();
     assert!(refused.is_err_and(|log| log.contains("must be one of the following")));
 }
+
+#[test]
+fn names_of_valkey_are_other_names_of_directives() {
+    if subject_is_redis() {
+        return;
+    }
+    let dir = std::env::temp_dir().join(format!("brisk-dialect-{}", std::process::id()));
+    fs::create_dir_all(&dir).unwrap();
+    let file = dir.join("brisk.conf");
+    fs::write(&file, "dialect valkey\nprimaryuser someone\nprimaryauth secret\n").unwrap();
+    let server = Launch::subject().set("include", file.to_str().unwrap()).start();
+    let mut conn = server.connect();
+    for name in ["primaryuser", "masteruser"] {
+        assert_eq!(conn.cmd(&format!("CONFIG GET {name}")).field(name).unwrap().text(), "someone");
+    }
+    assert_eq!(conn.cmd("CONFIG GET masterauth").field("masterauth").unwrap().text(), "secret");
+    assert_reply!(conn, "CONFIG SET primaryuser other", "OK");
+    assert_eq!(conn.cmd("CONFIG GET masteruser").field("masteruser").unwrap().text(), "other");
+    assert_eq!(conn.cmd("CONFIG GET dialect").field("dialect").unwrap().text(), "valkey");
+    fs::remove_dir_all(&dir).unwrap();
+}

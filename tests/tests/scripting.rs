@@ -2,6 +2,7 @@
 //! and what becomes of those that take long.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
+use brisk_testkit::matrix::each_config_of;
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, each_config, wait_until};
@@ -903,4 +904,41 @@ fn a_script_of_eval_has_no_arguments_but_keys_and_argv() {
         let error = conn.cmd("EVAL \"\n\nlocal f = function(...) return ... end error(f('x'))\" 0");
         assert!(error.to_string().contains("user_script:3: x"), "{error}");
     });
+}
+
+#[test]
+fn a_killed_script_is_told_where_it_was() {
+    each_config_of(
+        || Launch::subject().set("busy-reply-threshold", "1"),
+        |server| {
+            let [mut runner, mut killer] = server.connections();
+            let source = "local n = 0\nwhile true do pcall(function() n = n + 1 end) end";
+            let digest = killer.call(&["SCRIPT", "LOAD", source]).text();
+            runner.call(&["HELLO", "2"]);
+            runner.send(&format!("EVALSHA {digest} 0"));
+            wait_until("it is slow", || killer.cmd("PING").to_string() == BUSY);
+            assert_reply!(killer, "SCRIPT KILL", "OK");
+            let text = format!(
+                "(error) ERR Script killed by user with SCRIPT KILL... script: {digest}, on \
+                 @user_script:2."
+            );
+            assert_eq!(runner.reply().to_string(), text);
+        },
+    );
+}
+
+#[test]
+fn time_stands_still_until_the_script_is_slow() {
+    each_config_of(
+        || Launch::subject().set("busy-reply-threshold", "1"),
+        |server| {
+            let mut conn = server.connect();
+            let [whole, part] = ["[1]", "[2]"].map(|part| format!("redis.call('TIME'){part}"));
+            let source = format!(
+                "local whole, part = {whole}, {part}\n\
+                 while whole == {whole} and part == {part} do end return 'moved'"
+            );
+            assert_eq!(eval(&mut conn, &source, 0, &[]).text(), "moved");
+        },
+    );
 }

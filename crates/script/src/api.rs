@@ -5,7 +5,7 @@
 
 use crate::header::FLAGS;
 use crate::host::{Called, Words};
-use crate::interpreter::{State, Version, stopped};
+use crate::interpreter::{OWN_CHUNKS, State, Version, stopped};
 use crate::libraries;
 use crate::random::Random;
 use crate::room::{Bounded, Unbounded};
@@ -84,6 +84,8 @@ pub(crate) fn host_table(lua: &Lua, state: &Rc<State>, version: &Version) -> Res
     host.raw_set("loadstring", lua.create_function(loadstring)?)?;
     host.raw_set("libraries", libraries::NAMES)?;
     host.raw_set("api", state.texts.api)?;
+    let own_chunks = OWN_CHUNKS.into_iter().map(|name| (name, true));
+    host.raw_set("own_chunks", lua.create_table_from(own_chunks)?)?;
     let flags = lua.create_table()?;
     for (flag, name) in FLAGS {
         flags.raw_set(*name, flag.bits())?;
@@ -200,7 +202,7 @@ fn run_command(
     }
     reply.clear();
     let mut called = state.host.call(&words, state.protocol.get(), &mut reply);
-    while called == Called::Wait && state.wait()? {
+    while called == Called::Wait && state.wait().inspect_err(|_| state.note_place(lua))? {
         called = state.host.call(&words, state.protocol.get(), &mut reply);
     }
     let answer = match called {
@@ -218,6 +220,7 @@ fn run_command(
         }
         Called::Wait | Called::Abandoned => {
             state.stop.set(true);
+            state.note_place(lua);
             return Err(stopped());
         }
     };

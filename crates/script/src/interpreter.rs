@@ -16,7 +16,7 @@ use crate::libraries::{self, c_string};
 use crate::random::Random;
 use crate::room::{self, Bounded, MEMORY_BYTES_MAX, Unbounded};
 use crate::texts::Texts;
-use crate::to_reply::{self, Allowance, Dialect, error_text};
+use crate::to_reply::{self, Allowance, Conversion, error_text};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
 use brisk_structures::fiber::{Fiber, Pauser, Step};
@@ -46,6 +46,8 @@ const PARAMETERS: &[u8] = b"local KEYS,ARGV=... ";
 /// The same for scripts that may assign to them. The compiler learns that they are not constant: else
 /// it would look them up once and for all.
 const GLOBALS: &[u8] = b"if false then KEYS,ARGV=nil end ";
+/// The chunks that are not the script's: the prelude's, and what libraries bring along.
+pub(crate) const OWN_CHUNKS: [&str; 2] = ["brisk", "libraries"];
 const PRELUDE: &str = include_str!("prelude.luau");
 
 /// What scripts can learn about the server.
@@ -68,6 +70,8 @@ pub(crate) struct State {
     pauser: Rc<Pauser>,
     /// The script is to run no further step.
     pub(crate) stop: Cell<bool>,
+    /// Where it was stopped first, unless that is not known.
+    stopped_at: RefCell<Option<Place>>,
     steps: Cell<u32>,
     /// The protocol that the script chose for replies.
     pub(crate) protocol: Cell<Protocol>,
@@ -93,7 +97,28 @@ impl State {
         }
         self.steps.set(0);
         room::bound(lua)?;
-        self.ask().map(|()| VmState::Continue)
+        self.ask().inspect_err(|_| self.note_place(lua))?;
+        Ok(VmState::Continue)
+    }
+
+    /// Where the script is that was stopped.
+    #[cold]
+    pub(crate) fn note_place(&self, lua: &Lua) {
+        /// Functions of ours between a script and the host.
+        const OWN_MAX: usize = 16;
+        let mut place = self.stopped_at.borrow_mut();
+        for level in 0..OWN_MAX {
+            if place.is_some() {
+                return;
+            }
+            let at = lua.inspect_stack(level, |frame| {
+                let source = frame.source().short_src?.into_owned();
+                let line = i64::try_from(frame.current_line()?).ok()?;
+                let is_own = OWN_CHUNKS.contains(&source.as_str());
+                (!is_own).then(|| (format!("@{source}").into_bytes(), line))
+            });
+            *place = at.flatten();
+        }
     }
 
     /// Does what the host wants of the script now.
@@ -165,7 +190,7 @@ enum Job {
     /// To run a script with KEYS and ARGV, unless they are EVAL's.
     Script { function: Function, words: Option<(Table, Table)> },
     /// To write the reply that a value makes, which is long.
-    Reply { value: Value, is_list: bool, dialect: Dialect },
+    Reply { value: Value, is_list: bool, conversion: Conversion },
 }
 
 /// What came of it.
@@ -183,9 +208,9 @@ impl Job {
             Job::Script { function, words: Some((keys, argv)) } => {
                 Made::Yielded(thread.resume((&function, keys, argv, Bounded)))
             }
-            Job::Reply { value, is_list, dialect } => {
+            Job::Reply { value, is_list, conversion } => {
                 let mut out = Vec::new();
-                let written = to_reply::encode(&value, is_list, &dialect, &mut out);
+                let written = to_reply::encode(&value, is_list, &conversion, &mut out);
                 Made::Reply(written.map(|()| out))
             }
         }
@@ -220,11 +245,13 @@ pub struct Registered {
 pub struct Failure {
     /// The whole text, code word included.
     pub text: Vec<u8>,
-    /// Where: `@user_script` and the line.
-    pub at: Option<(Vec<u8>, i64)>,
+    pub at: Option<Place>,
     /// It is the error of a command and was counted when that ran.
     pub counted: bool,
 }
+
+/// `@user_script` or the like, and the line.
+pub type Place = (Vec<u8>, i64);
 
 /// How a run of a script ended, if it did.
 #[derive(Debug, PartialEq, Eq)]
@@ -233,8 +260,8 @@ pub enum Ended {
     Replied,
     /// It returned an error reply, or failed.
     Failed(Failure),
-    /// The host stopped it.
-    Stopped,
+    /// The host stopped it, as far as is known in this place.
+    Stopped(Option<Place>),
     /// It is suspended; [`Interpreter::go_on`] lets it go on.
     Suspended,
 }
@@ -288,6 +315,7 @@ impl Interpreter {
             texts: version.texts,
             pauser: Rc::clone(fiber.pauser()),
             stop: Cell::new(false),
+            stopped_at: RefCell::default(),
             steps: Cell::new(0),
             protocol: Cell::new(Protocol::Resp2),
             random: Cell::default(),
@@ -475,6 +503,7 @@ impl Interpreter {
         }
         let state = &self.state;
         state.stop.set(false);
+        state.stopped_at.take();
         state.steps.set(0);
         state.protocol.set(Protocol::Resp2);
     }
@@ -514,7 +543,7 @@ impl Interpreter {
         }
         let has_failed = matches!(made, Made::Yielded(Err(_)));
         let ended = match made {
-            _ if self.state.stop.get() => Ended::Stopped,
+            _ if self.state.stop.get() => Ended::Stopped(self.state.stopped_at.take()),
             Made::Yielded(Ok((FAILED, _, value))) => Ended::Failed(failure(&value)),
             Made::Yielded(Ok((ERROR_REPLY, _, value))) => {
                 let Failure { text, counted, .. } = failure(&value);
@@ -562,17 +591,17 @@ impl Interpreter {
         let begin = out.len();
         let allowance =
             Allowance::AtOnce { values: VALUES_AT_ONCE.into(), end: begin + BYTES_AT_ONCE };
-        let mut dialect = Dialect { lua: self.lua.clone(), client, script, allowance };
-        match to_reply::encode(value, is_list, &dialect, out) {
+        let mut conversion = Conversion { lua: self.lua.clone(), client, script, allowance };
+        match to_reply::encode(value, is_list, &conversion, out) {
             Ok(()) => return Step::Done(Made::Reply(Ok(Vec::new()))),
-            Err(_) if dialect.is_too_long() => out.truncate(begin),
+            Err(_) if conversion.is_too_long() => out.truncate(begin),
             Err(error) => {
                 out.truncate(begin);
                 return Step::Done(Made::Reply(Err(error)));
             }
         }
-        dialect.allowance = Allowance::Watched(Watch::of(&self.lua));
-        self.fiber.run(Job::Reply { value: value.clone(), is_list, dialect })
+        conversion.allowance = Allowance::Watched(Watch::of(&self.lua));
+        self.fiber.run(Job::Reply { value: value.clone(), is_list, conversion })
     }
 
     /// After a script: what it left is made good.

@@ -50,6 +50,6 @@ mod to_lua;
 mod to_reply;
 
 pub use host::{Called, Host, Pace, Words};
-pub use interpreter::{Ended, Failure, Interpreter, Registered, Script, Version};
+pub use interpreter::{Ended, Failure, Interpreter, Place, Registered, Script, Version};
 pub use room::MEMORY_BYTES_MAX;
 pub use texts::Texts;

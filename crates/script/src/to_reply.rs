@@ -24,7 +24,7 @@ const DEPTH_AT_ONCE: usize = 64;
 const REPLY_BYTES_MAX: usize = 2 * RESULT_BYTES_MAX;
 
 /// How values look on the wire, and how many may be written.
-pub(crate) struct Dialect {
+pub(crate) struct Conversion {
     pub(crate) lua: Lua,
     /// The client's protocol.
     pub(crate) client: Protocol,
@@ -67,7 +67,7 @@ impl Allowance {
     }
 }
 
-impl Dialect {
+impl Conversion {
     /// Whether that is why there is no reply.
     pub(crate) fn is_too_long(&self) -> bool {
         matches!(&self.allowance, Allowance::AtOnce { values, .. } if values.get() == 0)
@@ -115,14 +115,14 @@ fn too_long() -> mlua::Error {
 pub(crate) fn encode(
     value: &Value,
     is_list: bool,
-    dialect: &Dialect,
+    conversion: &Conversion,
     out: &mut Vec<u8>,
 ) -> Result<()> {
-    let mut encoder = Encoder { dialect, out, open: Vec::new(), collected: 0, next: None };
+    let mut encoder = Encoder { conversion, out, open: Vec::new(), collected: 0, next: None };
     match value {
         Value::Table(table) if is_list => encoder.open_list(table, 0)?,
         Value::Table(table) => encoder.table(table, 0)?,
-        scalar => dialect.scalar(scalar, encoder.out)?,
+        scalar => conversion.scalar(scalar, encoder.out)?,
     }
     while encoder.step()? {}
     Ok(())
@@ -130,7 +130,7 @@ pub(crate) fn encode(
 
 /// Writes a value without recursion: tables may be nested deeper than a stack is.
 struct Encoder<'a> {
-    dialect: &'a Dialect,
+    conversion: &'a Conversion,
     out: &'a mut Vec<u8>,
     open: Vec<Open>,
     /// How many pairs `open` holds.
@@ -178,7 +178,7 @@ impl Encoder<'_> {
                     None => {
                         let next = match &mut self.next {
                             Some(next) => next,
-                            none => none.insert(pairs::next(&self.dialect.lua)?),
+                            none => none.insert(pairs::next(&self.conversion.lua)?),
                         };
                         let Some((key, its)) = pairs.following(next, &mut self.collected)? else {
                             break;
@@ -190,19 +190,19 @@ impl Encoder<'_> {
             };
             let slots = open.slots + slots;
             if slots > SLOTS_MAX {
-                self.dialect.allow(self.out.len(), 0)?;
+                self.conversion.allow(self.out.len(), 0)?;
                 encode::error(self.out, b"ERR reached lua stack limit");
             } else if let Value::Table(table) = &item {
                 self.table(table, slots)?;
                 return Ok(true);
             } else {
-                self.dialect.scalar(&item, self.out)?;
+                self.conversion.scalar(&item, self.out)?;
             }
         }
         if let Some(Open { items: Items::List { len: None, next, begin, .. }, .. }) =
             self.open.pop()
         {
-            let client = self.dialect.client;
+            let client = self.conversion.client;
             encode::insert_aggregate(self.out, begin, client, Aggregate::Array, next - 1);
         }
         Ok(true)
@@ -210,13 +210,13 @@ impl Encoder<'_> {
 
     /// Writes a table that says itself what it is, or begins its elements.
     fn table(&mut self, table: &Table, slots: usize) -> Result<()> {
-        self.dialect.allow(self.out.len(), 0)?;
+        self.conversion.allow(self.out.len(), 0)?;
         if self.named(table, slots)? { Ok(()) } else { self.open_list(table, slots) }
     }
 
     fn push(&mut self, items: Items, slots: usize) -> Result<()> {
         if self.open.len() >= DEPTH_AT_ONCE {
-            self.dialect.allowance.refuse_at_once()?;
+            self.conversion.allowance.refuse_at_once()?;
         }
         self.open.push(Open { items, slots });
         Ok(())
@@ -225,13 +225,13 @@ impl Encoder<'_> {
     /// Begins the elements up to the first that is nil.
     fn open_list(&mut self, table: &Table, slots: usize) -> Result<()> {
         let (mut known, begin) = (None, self.out.len());
-        if let Allowance::Watched(watch) = &self.dialect.allowance {
+        if let Allowance::Watched(watch) = &self.conversion.allowance {
             let mut len = 0;
             while table.raw_get::<Value>(len + 1)? != Value::Nil {
                 watch.step(begin)?;
                 len += 1;
             }
-            encode::aggregate(self.out, self.dialect.client, Aggregate::Array, len);
+            encode::aggregate(self.out, self.conversion.client, Aggregate::Array, len);
             known = Some(len);
         }
         self.push(Items::List { table: table.clone(), next: 1, len: known, begin }, slots)
@@ -241,7 +241,7 @@ impl Encoder<'_> {
     fn open_pairs(&mut self, kind: Aggregate, table: &Table, slots: usize) -> Result<()> {
         let (mut count, mut collected) = (0, Vec::new());
         table.for_each(|key: Value, value: Value| {
-            self.dialect.allow(self.out.len(), 0)?;
+            self.conversion.allow(self.out.len(), 0)?;
             count += 1;
             // One is always collected, so that the others can be found behind it.
             if collected.is_empty() || self.collected + collected.len() < COLLECTED_MAX {
@@ -249,7 +249,7 @@ impl Encoder<'_> {
             }
             Ok(())
         })?;
-        encode::aggregate(self.out, self.dialect.client, kind, count);
+        encode::aggregate(self.out, self.conversion.client, kind, count);
         self.collected += collected.len();
         let is_part = collected.len() < count;
         let pairs = Pairs::new(table, collected, is_part);
@@ -258,8 +258,8 @@ impl Encoder<'_> {
 
     /// Writes or begins a table with a field that has a meaning; false if it has none.
     fn named(&mut self, table: &Table, slots: usize) -> Result<bool> {
-        let (dialect, client) = (self.dialect, self.dialect.client);
-        let coming = |out: &Vec<u8>, len| dialect.allow(out.len(), len);
+        let (conversion, client) = (self.conversion, self.conversion.client);
+        let coming = |out: &Vec<u8>, len| conversion.allow(out.len(), len);
         let out = &mut *self.out;
         let field = |name: &str| table.raw_get::<Value>(name);
         if let Value::String(text) = field("err")? {

@@ -13,8 +13,8 @@ use crate::shared::{Shared, armed};
 use crate::table::CommandTable;
 use crate::tls::TlsSettings;
 use crate::worker::{Core, Worker, unix_ms};
+use brisk_engine::Keyspace;
 use brisk_engine::keyspace::KeyHasher;
-use brisk_engine::{Dialect, Keyspace};
 use brisk_reactor::{BackendChoice, Reactor};
 use brisk_structures::alloc;
 use brisk_structures::reclaim::Participant;
@@ -235,8 +235,6 @@ fn share(
     shared.has_admin_lane = has_admin_lane;
     shared.is_supervised = is_supervised;
     shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
-    let is_valkey = shared.config().process.dialect == Dialect::Valkey;
-    shared.arm(crate::shared::armed::VALKEY, is_valkey);
     Ok(Box::leak(Box::new(shared)))
 }
 

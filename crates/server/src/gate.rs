@@ -12,7 +12,7 @@ use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::full_name;
-use brisk_engine::{Args, CommandError, Dialect};
+use brisk_engine::{Args, CommandError};
 use std::sync::atomic::Ordering;
 
 /// What a check says.
@@ -51,18 +51,13 @@ pub const CHECKS: &[(&str, Check)] = &[
 /// Whether any check may have something to say.
 #[inline]
 pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
-    const ANY: u32 = armed::MAXMEMORY
-        | armed::PAUSE
-        | armed::MONITOR
-        | armed::CONGESTION
-        | armed::BUSY
-        | armed::VALKEY;
-    armed & ANY != 0
+    armed & (armed::MAXMEMORY | armed::PAUSE | armed::MONITOR | armed::CONGESTION | armed::BUSY)
+        != 0
         || session.is_restricted()
         || session.in_transaction()
         || session.listens
         || session.replica.is_some()
-        || row.has(Flags::PROTECTED)
+        || row.spec.flags.intersects(Flags::PROTECTED.union(Flags::UNSUBSCRIBES))
 }
 
 /// Asks all checks in order.
@@ -132,7 +127,7 @@ fn authentication(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) 
 
 /// To Valkey MULTI and WATCH are mistakes that abort the transaction, as others that may not be queued.
 fn transaction(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
-    let aborts = || row.spec.in_multi == InMulti::Refuses && is_valkey(core);
+    let aborts = || row.spec.in_multi == InMulti::Refuses && core.is_valkey();
     if session.in_transaction() && (row.has(Flags::NO_MULTI) || aborts()) {
         Verdict::Refuse(CommandError::text("ERR Command not allowed inside a transaction"))
     } else {
@@ -150,7 +145,7 @@ fn permission(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) 
     }
 }
 
-/// Makes room, and refuses what needs more if there is none: also to queue anything. Nothing is
+/// Makes room, and refuses what needs more if there is none: also to queue anything, but to Valkey. Nothing is
 /// evicted during a pause: the data is to stay as it is.
 fn memory(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
     if is_oversight(session, row) {
@@ -161,8 +156,9 @@ fn memory(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> V
         // While it waited for a slot: what its user may do is asked anew.
         return Verdict::Wait(Stall::NextRound);
     }
-    let grows_queue =
-        session.in_transaction() && !matches!(row.spec.in_multi, InMulti::Ends | InMulti::Executes);
+    let grows_queue = session.in_transaction()
+        && !matches!(row.spec.in_multi, InMulti::Ends | InMulti::Executes)
+        && !core.is_valkey();
     if fits || !(grows_queue || asked.flags.contains(Flags::DENYOOM)) {
         Verdict::Pass
     } else {
@@ -170,12 +166,8 @@ fn memory(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> V
     }
 }
 
-fn is_valkey(core: &Core) -> bool {
-    core.config.process.dialect == Dialect::Valkey
-}
-
 fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
-    if !session.listens && row.has(Flags::UNSUBSCRIBES) && is_valkey(core) {
+    if !session.listens && row.has(Flags::UNSUBSCRIBES) && core.is_valkey() {
         let name = full_name(row.parent, row.spec);
         let text = format!("NOSUB '{name}' command executed not in subscribed mode");
         return Verdict::Refuse(CommandError::text(text));

@@ -36,8 +36,6 @@ pub mod armed {
     pub const CONGESTION: u32 = 1 << 8;
     /// A script takes long.
     pub const BUSY: u32 = 1 << 12;
-    /// `dialect` is Valkey's, which has checks of its own.
-    pub const VALKEY: u32 = 1 << 13;
 }
 
 /// Code words of errors that do not come from scripts.

@@ -290,7 +290,7 @@ fn what_is_made_of_values_gives_way_and_can_be_stopped() {
         assert_eq!(ended, Ended::Suspended, "{source}");
         bench.desk.pace.set(Some(Pace::Stop));
         let ended = bench.machine.go_on(Protocol::Resp2, &mut out);
-        assert_eq!((ended, out.len()), (Ended::Stopped, 0), "{source}");
+        assert!(matches!(ended, Ended::Stopped(_)) && out.is_empty(), "{source}: {ended:?}");
     }
 }
 
@@ -327,10 +327,7 @@ fn a_stopped_script_runs_no_further_whatever_it_catches() {
     ] {
         let begin = Instant::now();
         let (ended, _) = bench.run(source, &[], &[]);
-        assert!(
-            ended == Ended::Stopped || matches!(ended, Ended::Failed(_)),
-            "{source}: {ended:?}"
-        );
+        assert!(matches!(ended, Ended::Stopped(_) | Ended::Failed(_)), "{source}: {ended:?}");
         assert!(begin.elapsed() < Duration::from_secs(20), "{source}");
     }
     bench.desk.pace.set(None);
@@ -338,10 +335,28 @@ fn a_stopped_script_runs_no_further_whatever_it_catches() {
 }
 
 #[test]
+fn a_stopped_script_says_where_it_was() {
+    let mut bench = bench();
+    bench.desk.pace.set(Some(Pace::Stop));
+    for (source, line) in [
+        ("while true do end", 1),
+        ("local n = 0\nwhile true do n = n + 1 end", 2),
+        ("local function f()\nwhile true do end\nend\nf()", 2),
+        ("pcall(function()\n\nwhile true do end end)", 3),
+        ("local co = coroutine.wrap(function()\nwhile true do end end) co()", 2),
+        ("local t = {} for i = 1, 9999 do t[i] = i end\nreturn cjson.encode({t, t, t, t, t})", 1),
+    ] {
+        let (ended, _) = bench.run(source, &[], &[]);
+        let Ended::Stopped(Some((chunk, at))) = ended else { panic!("{source}: {ended:?}") };
+        assert_eq!((chunk, at), (b"@user_script".to_vec(), line), "{source}");
+    }
+}
+
+#[test]
 fn an_abandoned_script_is_gone() {
     let mut bench = bench();
     let (ended, _) = bench.run("pcall(redis.call, 'abandon') redis.call('echo', 1)", &[], &[]);
-    assert_eq!(ended, Ended::Stopped);
+    assert_eq!(ended, Ended::Stopped(Some((b"@user_script".to_vec(), 1))));
     assert_eq!(bench.reply("return redis.call('echo', 'x')"), "$1\r\nx\r\n");
 }
 

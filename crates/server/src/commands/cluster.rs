@@ -324,7 +324,15 @@ const ASKING: Command = refused(Spec {
     ..ROW
 });
 
-const READONLY: Command = refused(Spec {
+/// Valkey takes them for what they are without a cluster: of no effect.
+const fn without_effect(spec: Spec) -> Command {
+    let run = |call: &mut Call<'_>, args: &mut Args<'_>| {
+        if call.core.is_valkey() { Ok(call.reply.ok()) } else { refuse(call, args) }
+    };
+    Command { spec, run, subcommands: &[] }
+}
+
+const READONLY: Command = without_effect(Spec {
     name: "readonly",
     summary: "Lets this connection read from a replica of a cluster.",
     complexity: "O(1)",
@@ -334,7 +342,7 @@ const READONLY: Command = refused(Spec {
     ..ROW
 });
 
-const READWRITE: Command = refused(Spec {
+const READWRITE: Command = without_effect(Spec {
     name: "readwrite",
     summary: "Ends READONLY.",
     complexity: "O(1)",

@@ -320,10 +320,12 @@ impl Core {
                     error_with(b"", &text)
                 })
             }
-            Ended::Stopped if desk.abandoned.get() => Err(self.in_the_way(CommandError::SlotBusy)),
-            Ended::Stopped => {
-                let before = b"ERR Script killed by user with SCRIPT KILL... script: ";
-                Err(error_with(before, name))
+            Ended::Stopped(_) if desk.abandoned.get() => {
+                Err(self.in_the_way(CommandError::SlotBusy))
+            }
+            Ended::Stopped(at) => {
+                let text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
+                Err(error_with(b"", &whole_text(Failure { text, at, counted: false }, name)))
             }
         }
     }

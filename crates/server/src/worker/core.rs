@@ -23,7 +23,7 @@ use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::random::Random;
 use brisk_engine::types::EncodingLimits;
 use brisk_engine::unit::Unit;
-use brisk_engine::{Args, CommandError, Env, Result, Settings, UnixMs};
+use brisk_engine::{Args, CommandError, Dialect, Env, Result, Settings, UnixMs};
 use brisk_reactor::{Clock, Token};
 use brisk_resp::Limits;
 use std::collections::VecDeque;
@@ -396,8 +396,13 @@ impl Core {
         }
     }
 
+    /// Whether `dialect` is Valkey's.
+    pub fn is_valkey(&self) -> bool {
+        self.config.process.dialect == Dialect::Valkey
+    }
+
     /// The words of the command that just ran, without its secrets.
-    fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
+    pub(super) fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
         let mut shown: Vec<&[u8]> = words.words().collect();
         if matches!(row.run, Run::Server(_)) {
             for &at in &self.redacted {
@@ -412,36 +417,6 @@ impl Core {
             }
         }
         shown
-    }
-
-    /// Sends the line for the command that just ran to all monitors.
-    #[cold]
-    pub fn tell_monitors(&mut self, session: &Session, row: &Row, words: &Args<'_>) {
-        let record = &session.record;
-        let client = if record.has(flag::UNIX_SOCKET) {
-            format!("unix:{}", self.config.network.unixsocket.to_string_lossy())
-        } else {
-            record.addr.to_string()
-        };
-        self.tell_monitors_as(&client, session, row, words);
-    }
-
-    /// The same for a command that a script called.
-    #[cold]
-    pub fn tell_monitors_of_script(&mut self, session: &Session, row: &Row, words: &Args<'_>) {
-        self.tell_monitors_as("lua", session, row, words);
-    }
-
-    fn tell_monitors_as(&mut self, client: &str, session: &Session, row: &Row, words: &Args<'_>) {
-        let shown = self.shown_words(row, words).into_iter();
-        let line: Arc<[u8]> = crate::monitor::line(unix_us(), session.db.0, client, shown).into();
-        for (worker, mailbox) in self.shared.mailboxes.iter().enumerate() {
-            if self.shared.monitors.at(worker) {
-                mailbox.send(Message::MonitorLine(Arc::clone(&line)));
-            }
-        }
-        // The next command does not pay for this.
-        self.last_ticks = self.clock.ticks();
     }
 
     /// Whether a client has more unsent output than `client-output-buffer-limit` lets its class

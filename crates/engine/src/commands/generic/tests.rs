@@ -1,7 +1,7 @@
 //! Expected replies, events and effects are those of Redis 7.0.15.
 
 use crate::effect::EventClass;
-use crate::env::EvictionPolicy;
+use crate::env::{Dialect, EvictionPolicy};
 use crate::testing::Db;
 
 const SAME: &str = "(error) ERR source and destination objects are the same";
@@ -200,6 +200,18 @@ fn a_deadline_already_past_deletes_and_says_so() {
     db.check("EXPIREAT d 1", "(integer) 1");
     db.check("DBSIZE", "(integer) 0");
     db.invariants();
+}
+
+#[test]
+fn scan_by_type_spares_expired_keys_of_others_in_valkey() {
+    for (dialect, left) in [(Dialect::Redis, "(integer) 0"), (Dialect::Valkey, "(integer) 1")] {
+        let mut db = with_keys(&["k"]);
+        db.settings().dialect = dialect;
+        db.check("PEXPIRE k 10", "(integer) 1");
+        db.at(1010).run("SCAN 0 TYPE list COUNT 1000000");
+        // Not looked for, so not removed by this.
+        db.check("DBSIZE", left);
+    }
 }
 
 #[test]

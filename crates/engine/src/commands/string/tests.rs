@@ -1,6 +1,7 @@
 //! Strings against answers, effects and events recorded from a real server.
 
 use crate::effect::EventClass;
+use crate::env::Dialect;
 use crate::keyspace::UnixMs;
 use crate::testing::Db;
 
@@ -103,6 +104,22 @@ fn a_deadline_in_the_past_is_stored_and_found_expired_by_the_next_command() {
     db.settings().lazy_expire = true;
     db.effects("SET k v PXAT 1", &["SET k v PXAT 1"]);
     db.effects("SETEX k 1 v", &["UNLINK k", "SET k v PXAT 2000"]);
+    db.invariants();
+}
+
+#[test]
+fn valkey_stores_nothing_whose_deadline_is_past() {
+    let mut db = Db::new();
+    db.settings().dialect = Dialect::Valkey;
+    db.effects("SET k v PXAT 1", &[]);
+    db.check("SET k old", "OK");
+    db.effects("SET k v PXAT 1 NX", &[]);
+    db.effects("SET k v PXAT 1 GET", &["DEL k"]);
+    db.check("SET k old", "OK");
+    db.events("SET k v EXAT 1 XX", &["del k"]);
+    db.settings().lazy_expire = true;
+    db.check("SET k old", "OK").effects("SET k v EXAT 1", &["UNLINK k"]);
+    db.effects("SET k v PX 10", &["SET k v PXAT 1010"]);
     db.invariants();
 }
 

@@ -9,13 +9,19 @@ use crate::script::run::{self, Target, evaluate, key_count};
 use crate::table::Row;
 use crate::worker::Core;
 use brisk_engine::command::{Arg, Flags, KeyFlags, KeySpec, Spec};
-use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_engine::{Args, CommandError, Dialect, Outcome, Result};
 use std::rc::Rc;
 
 /// Where the script, its digest or the function's name stands.
 const WHAT_AT: usize = 1;
 
-const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
+/// No script has this digest.
+fn no_script(core: &Core) -> CommandError {
+    CommandError::text(match core.config.process.dialect {
+        Dialect::Redis => "NOSCRIPT No matching script. Please use EVAL.",
+        Dialect::Valkey => "NOSCRIPT No matching script.",
+    })
+}
 
 /// What a command runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -74,12 +80,12 @@ fn find_script(
     let by_digest = By::of(call.row.spec) == By::Digest;
     let digest = by_digest.then(|| cache::digest_from(args.word(WHAT_AT)));
     if digest == Some(None) {
-        return Err(CommandError::text(NO_SCRIPT));
+        return Err(no_script(call.core));
     }
     let keys = key_count(args, "ERR value is not an integer or out of range")?;
     let machine = call.core.machine()?;
     let entry = match digest.flatten() {
-        Some(digest) => machine.script(&digest)?.ok_or_else(|| CommandError::text(NO_SCRIPT))?,
+        Some(digest) => machine.script(&digest)?.ok_or_else(|| no_script(call.core))?,
         None => machine.script_from(args.word(WHAT_AT), false)?,
     };
     Ok((machine, entry, keys))

@@ -48,8 +48,8 @@ const TIME: Command = Command {
 
 fn time(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let mut us = crate::worker::unix_us();
-    if call.core.unit.is_some() {
-        // All commands of a transaction or a script see one moment.
+    if call.core.unit.is_some() && call.core.slow.is_none() {
+        // All commands of a transaction or a script see one moment, until the script is slow.
         us = *call.core.unit_began_us.get_or_insert(us);
     }
     call.reply.array(2);

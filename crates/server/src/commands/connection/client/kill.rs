@@ -113,7 +113,7 @@ impl<'a> Filter<'a> {
                     )?;
                     filter.age_ms_min = seconds.saturating_mul(1000);
                 }
-                b"TYPE" => filter.kind = Some(Kind::of_word(value)?),
+                b"TYPE" => filter.kind = Some(Kind::of_word(value, call.core)?),
                 b"ADDR" => filter.address = Some(value),
                 b"LADDR" => filter.local_address = Some(value),
                 b"USER" => {

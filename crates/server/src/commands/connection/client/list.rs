@@ -88,7 +88,7 @@ pub(super) const LIST: Command = Command {
 const LINES_AT_ONCE_MAX: u64 = 256;
 
 fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let selection = Selection::of_words(&mut args.clone())?;
+    let selection = Selection::of_words(&mut args.clone(), call.core)?;
     let writer = Writer::new(call, args);
     let shared = call.core.shared;
     if call.in_exec() || selection.is_short() || shared.clients.count() <= LINES_AT_ONCE_MAX {
@@ -114,12 +114,12 @@ enum Selection {
 }
 
 impl Selection {
-    fn of_words(args: &mut Args<'_>) -> Result<Selection> {
+    fn of_words(args: &mut Args<'_>, core: &Core) -> Result<Selection> {
         if args.remaining() == 0 {
             return Ok(Selection::All);
         }
         if args.remaining() == 2 && args.take("TYPE") {
-            return Ok(Selection::Kind(Kind::of_word(args.bytes()?)?));
+            return Ok(Selection::Kind(Kind::of_word(args.bytes()?, core)?));
         }
         if args.remaining() < 2 || !args.take("ID") {
             return Err(CommandError::Syntax);

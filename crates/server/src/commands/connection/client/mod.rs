@@ -12,6 +12,7 @@ mod tracking;
 
 use crate::call::{Call, Command};
 use crate::clients::{ClientRecord, flag};
+use crate::worker::Core;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
@@ -40,7 +41,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of_word(word: &[u8]) -> Result<Kind> {
+    fn of_word(word: &[u8], core: &Core) -> Result<Kind> {
         const WORDS: &[(&str, Kind)] = &[
             ("normal", Kind::Normal),
             ("master", Kind::Primary),
@@ -48,7 +49,10 @@ impl Kind {
             ("replica", Kind::Replica),
             ("pubsub", Kind::PubSub),
         ];
-        let found = WORDS.iter().find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word));
+        let valkeys = [("primary", Kind::Primary)];
+        let more: &[_] = if core.is_valkey() { &valkeys } else { &[] };
+        let mut known = WORDS.iter().chain(more);
+        let found = known.find(|(name, _)| name.as_bytes().eq_ignore_ascii_case(word));
         found
             .map(|(_, kind)| *kind)
             .ok_or_else(|| CommandError::text_around("ERR Unknown client type '", word, "'"))
