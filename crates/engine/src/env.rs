@@ -59,7 +59,8 @@ impl Default for Settings {
     }
 }
 
-/// `dialect`: whose words and rules are followed where the two answer the same request differently.
+/// `dialect`: whose words and rules are followed in what the two answer differently, as far as
+/// docs/compatibility.md lists it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dialect {
     /// Redis 7.
