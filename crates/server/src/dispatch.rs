@@ -5,6 +5,7 @@ use crate::call::Call;
 use crate::clients::ClientRecord;
 use crate::gate::{self, Asked, Verdict};
 use crate::session::{Session, Stall};
+use crate::shared::armed;
 use crate::table::{Row, Run};
 use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
@@ -79,14 +80,13 @@ impl Core {
         if row.parent.is_some() {
             args.skip_subcommand();
         }
-        let is_monitored = self.tell_monitors_before(armed, session, row, &args);
         let mark = replies.mark();
         let result = self.run(session, row, batch.keys(request), &mut args, replies);
         let mut pushed = false;
         let (failed, waits) = match result {
             Ok(Outcome::Elsewhere) => {
-                if is_monitored {
-                    self.tell_monitors_behind(session, row, &args);
+                if armed & armed::MONITOR != 0 && row.is_monitored() {
+                    self.tell_monitors(session, row, &args);
                 }
                 self.leave_long(session, row);
                 return Flow::Elsewhere;
@@ -110,8 +110,8 @@ impl Core {
         } else {
             self.account(session, row, failed, &args);
         }
-        if is_monitored {
-            self.tell_monitors_behind(session, row, &args);
+        if armed & armed::MONITOR != 0 && row.is_monitored() {
+            self.tell_monitors(session, row, &args);
         }
         if self.env.has_ready() {
             self.serve_waiters();

@@ -98,8 +98,6 @@ pub struct Session {
     pub subscriptions: Subscriptions,
     /// It listens to something.
     pub listens: bool,
-    /// Monitors have been told of the command that is about to run.
-    pub is_told: bool,
     /// How it tracks the keys it reads.
     pub tracker: Option<Box<Tracker>>,
     /// It listens or tracks: others may have a message for it at any time.
@@ -171,7 +169,6 @@ impl Session {
             held: Vec::new(),
             subscriptions: Subscriptions::default(),
             listens: false,
-            is_told: false,
             tracker: None,
             hears: false,
             waiter: None,

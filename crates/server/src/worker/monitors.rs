@@ -5,10 +5,8 @@ use super::{Core, Worker, unix_us};
 use crate::clients::flag;
 use crate::mailbox::Message;
 use crate::session::Session;
-use crate::shared::armed;
 use crate::table::Row;
 use brisk_engine::Args;
-use brisk_engine::command::Flags;
 use brisk_reactor::{Close, Control, Token};
 use std::sync::Arc;
 
@@ -23,35 +21,6 @@ impl Core {
             record.addr.to_string()
         };
         self.tell_monitors_as(&client, session, row, words);
-    }
-
-    /// Before a command runs; whether monitors are to hear of it. A client that waits can be seen by
-    /// others at once, and what they do then is to be told behind it.
-    #[inline]
-    pub fn tell_monitors_before(
-        &mut self,
-        armed: u32,
-        session: &mut Session,
-        row: &Row,
-        words: &Args<'_>,
-    ) -> bool {
-        let is_monitored = armed & armed::MONITOR != 0 && row.is_monitored();
-        if is_monitored || session.is_told {
-            let tells = is_monitored && row.has(Flags::BLOCKING);
-            // The command may be run again before it is over.
-            if !std::mem::replace(&mut session.is_told, tells) && tells {
-                self.tell_monitors(session, row, words);
-            }
-        }
-        is_monitored
-    }
-
-    /// Behind a command, unless its monitors have been told.
-    #[cold]
-    pub fn tell_monitors_behind(&mut self, session: &mut Session, row: &Row, words: &Args<'_>) {
-        if !std::mem::take(&mut session.is_told) {
-            self.tell_monitors(session, row, words);
-        }
     }
 
     /// The same for a command that a script called.
