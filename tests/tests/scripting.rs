@@ -923,6 +923,15 @@ fn a_killed_script_is_told_where_it_was() {
                  @user_script:2."
             );
             assert_eq!(runner.reply().to_string(), text);
+            // Where it was is not known while its reply is made.
+            let source = "local t, u = {}, {} for i = 1, 20000 do t[i] = i end\n\
+                          for i = 1, 3000 do u[i] = t end return u";
+            let digest = killer.call(&["SCRIPT", "LOAD", source]).text();
+            runner.send(&format!("EVALSHA {digest} 0"));
+            wait_until("it is slow", || killer.cmd("PING").to_string() == BUSY);
+            assert_reply!(killer, "SCRIPT KILL", "OK");
+            let text = runner.reply().to_string();
+            assert!(text.contains(&format!("KILL... script: {digest}")), "{text}");
         },
     );
 }

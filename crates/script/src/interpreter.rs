@@ -104,8 +104,8 @@ impl State {
     /// Where the script is that was stopped.
     #[cold]
     pub(crate) fn note_place(&self, lua: &Lua) {
-        /// Functions of ours between a script and the host.
-        const OWN_MAX: usize = 16;
+        /// Functions of ours between a script and the host: as deep as calls of these can be nested.
+        const OWN_MAX: usize = 200;
         let mut place = self.stopped_at.borrow_mut();
         for level in 0..OWN_MAX {
             if place.is_some() {

@@ -324,7 +324,11 @@ impl Core {
                 Err(self.in_the_way(CommandError::SlotBusy))
             }
             Ended::Stopped(at) => {
-                let text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
+                let mut text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
+                if at.is_none() {
+                    // While its reply was made, for instance.
+                    text.extend_from_slice(&[b" script: ", name].concat());
+                }
                 Err(error_with(b"", &whole_text(Failure { text, at, counted: false }, name)))
             }
         }
