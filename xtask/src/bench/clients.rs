@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use brisk_testkit::diff::peer::Peer;
 use brisk_testkit::server::Server;
 use std::net::TcpStream;
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -84,13 +85,18 @@ pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
 /// Fifty clients that ask one GET after the other, each with a thread, and one that asks for lists.
 fn work(server: &Server, requests: usize, with_lists: bool) -> Result<Seen> {
     let done = &AtomicBool::new(false);
+    // Nobody asks while others are still being moved to their processor.
+    let ready = &Barrier::new(WORKING + usize::from(with_lists));
     let (mut times, lists_per_second) = std::thread::scope(|scope| -> Result<_> {
         let listing = scope.spawn(move || -> Result<f64> {
             let (begun, mut lists) = (Instant::now(), 0);
             if with_lists {
-                load_from_here()?;
-                stand_back()?;
-                let mut peer = Peer::connect(&server.address())?;
+                let connected = load_from_here().and_then(|()| {
+                    stand_back()?;
+                    Peer::connect(&server.address())
+                });
+                ready.wait();
+                let mut peer = connected?;
                 while !done.load(Ordering::Relaxed) {
                     peer.ask(&["CLIENT", "LIST"])?;
                     lists += 1;
@@ -99,7 +105,7 @@ fn work(server: &Server, requests: usize, with_lists: bool) -> Result<Seen> {
             Ok(f64::from(lists) / begun.elapsed().as_secs_f64())
         });
         let working: Vec<_> =
-            (0..WORKING).map(|at| scope.spawn(move || ask(server, at, requests))).collect();
+            (0..WORKING).map(|at| scope.spawn(move || ask(server, ready, at, requests))).collect();
         let mut times = Vec::with_capacity(requests * WORKING);
         let mut failed = None;
         for thread in working {
@@ -121,9 +127,10 @@ fn work(server: &Server, requests: usize, with_lists: bool) -> Result<Seen> {
     Ok(Seen { p50_ms: at(0.5), p999_ms: at(0.999), max_ms: at(1.0), lists_per_second })
 }
 
-fn ask(server: &Server, client: usize, requests: usize) -> Result<Vec<Duration>> {
-    load_from_here()?;
-    let mut peer = Peer::connect(&server.address())?;
+fn ask(server: &Server, ready: &Barrier, client: usize, requests: usize) -> Result<Vec<Duration>> {
+    let connected = load_from_here().and_then(|()| Peer::connect(&server.address()));
+    ready.wait();
+    let mut peer = connected?;
     let mut times = Vec::with_capacity(requests);
     for number in 0..requests as u64 {
         let key = format!("key:{:012}", (number * 7_919 + client as u64) % KEYS);
