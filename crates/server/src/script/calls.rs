@@ -125,10 +125,10 @@ impl Core {
         row: Option<&'static Row>,
         words: &Words,
     ) -> Result<(), String> {
-        let texts = texts(self.config.process.dialect);
-        let Some(row) = row else { return Err(texts.unknown.into()) };
+        let texts = || texts(self.config.process.dialect);
+        let Some(row) = row else { return Err(texts().unknown.into()) };
         if !row.spec.arity_admits(words.len()) || row.is_container() {
-            return Err(texts.arity.into());
+            return Err(texts().arity.into());
         }
         // Blocking ones do not block here.
         let refused = row.has(Flags::NOSCRIPT) && !row.has(Flags::BLOCKING);
