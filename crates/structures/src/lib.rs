@@ -10,6 +10,7 @@
 //! | [`prefetch`] | asks for cache lines that will be read soon |
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`intset`] | a sorted array of integers: small sets of numbers |
+//! | [`chunked`] | long byte strings in shared chunks |
 //! | [`bits`], [`hyperloglog`] | what bitmaps and cardinality estimators do to byte strings |
 //! | [`alloc`] | counts what the global allocator hands out |
 //! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
@@ -26,6 +27,7 @@
 
 pub mod alloc;
 pub mod bits;
+pub mod chunked;
 pub mod crc16;
 pub mod decimal;
 pub mod entry;

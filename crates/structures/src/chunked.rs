@@ -1,0 +1,411 @@
+//! Byte strings in chunks of one size: any part is changed, and any clone is made, at the cost of a
+//! chunk.
+//!
+//! ```text
+//!  root: 300,000 bytes      branches of up to 128 chunks           chunks of 64 KiB
+//! +--------------------+    +---+---+---+---+---+
+//! | len    | 0 |       | -> | 0 | 1 | 2 | 3 | 4 |    ...    65,536 65,536 65,536 65,536 37,856
+//! +--------------------+    +---+---+---+---+---+
+//! ```
+//!
+//! Byte `n` lies in chunk `n / CHUNK_BYTES`, so finding it takes two steps whatever the length. A clone
+//! costs one counter. A change of a part that a clone has too copies the root (8 bytes per 8 MiB of
+//! content), a branch (1 KiB) and the chunks it touches, and nothing else. Chunks that were never
+//! written, because the string was made longer than its content, are one chunk of zeros that all
+//! strings of the process share.
+//!
+//! Invariants (`check` verifies each)
+//!  1. All chunks but the last have `CHUNK_BYTES` bytes; the last has at least one and at most so many.
+//!  2. All branches but the last have `BRANCH_CHUNKS` chunks; the last has at least one.
+//!  3. `len` is the sum of the chunks' lengths.
+//!
+//! Memory beyond the content: 40 bytes a chunk, and the spare room of the last one, which is at most
+//! as large as what that holds.
+
+use crate::shared::Shared;
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+/// Bytes of a chunk: what a change copies at most per clone, about 5 µs, and what one piece of a send
+/// refers to. An allocator's size class, so nothing is lost to rounding. Small in tests, so that they
+/// see many chunks.
+pub const CHUNK_BYTES: usize = if cfg!(test) { 16 } else { 64 * 1024 };
+
+/// Chunks of a branch, at most.
+const BRANCH_CHUNKS: usize = if cfg!(test) { 4 } else { 128 };
+
+/// One chunk. Replies that are being sent hold chunks, too.
+pub type Chunk = Arc<Vec<u8>>;
+
+type Branch = Vec<Chunk>;
+
+/// Zeros that nobody has written over yet.
+static ZEROS: LazyLock<Chunk> = LazyLock::new(|| Arc::new(vec![0; CHUNK_BYTES]));
+
+/// A byte string of any length. A clone shares all chunks until one side changes them.
+#[derive(Debug, Clone, Default)]
+pub struct ChunkedBytes(Shared<Root>);
+
+#[derive(Debug, Clone, Default)]
+struct Root {
+    len: usize,
+    branches: Vec<Shared<Branch>>,
+}
+
+impl ChunkedBytes {
+    /// The empty string.
+    #[must_use]
+    pub fn new() -> ChunkedBytes {
+        ChunkedBytes::default()
+    }
+
+    /// A string of `len` bytes, written chunk by chunk: `write` appends the bytes of the given range,
+    /// which is that of one chunk. O(len).
+    ///
+    /// # Panics
+    /// If `write` appends more or fewer bytes than asked for.
+    #[must_use]
+    pub fn written(len: usize, mut write: impl FnMut(Range<usize>, &mut Vec<u8>)) -> ChunkedBytes {
+        let mut root = Root::default();
+        while root.len < len {
+            let range = root.len..len.min(root.len + CHUNK_BYTES);
+            let mut chunk = Vec::with_capacity(range.len());
+            write(range.clone(), &mut chunk);
+            assert_eq!(chunk.len(), range.len(), "a chunk has the bytes of its range");
+            root.push(Arc::new(chunk));
+        }
+        ChunkedBytes(Shared::new(root))
+    }
+
+    /// How many bytes there are. O(1).
+    #[inline]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether one is a clone of the other and neither was changed since. O(1).
+    #[must_use]
+    pub fn is_same(&self, other: &ChunkedBytes) -> bool {
+        Shared::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The chunk that byte `at` lies in, and the place of its first byte. `None` behind the end. O(1).
+    #[inline]
+    #[must_use]
+    pub fn chunk_of(&self, at: usize) -> Option<(&Chunk, usize)> {
+        let number = at / CHUNK_BYTES;
+        let chunk = self.0.branches.get(number / BRANCH_CHUNKS)?.get(number % BRANCH_CHUNKS)?;
+        (at < self.len()).then_some((chunk, number * CHUNK_BYTES))
+    }
+
+    /// The byte at `at`. O(1).
+    #[inline]
+    #[must_use]
+    pub fn byte(&self, at: usize) -> Option<u8> {
+        self.chunk_of(at).map(|(chunk, start)| chunk[at - start])
+    }
+
+    /// The chunks that hold the bytes of `range`, and which bytes of each. What lies behind the end is
+    /// left out. O(1) per chunk.
+    pub fn parts(
+        &self,
+        range: Range<usize>,
+    ) -> impl Iterator<Item = (&Chunk, Range<usize>)> + Clone {
+        let end = range.end.min(self.len());
+        let mut at = range.start;
+        std::iter::from_fn(move || {
+            let (chunk, start) = self.chunk_of(at).filter(|_| at < end)?;
+            let part = at - start..chunk.len().min(end - start);
+            at = start + part.end;
+            Some((chunk, part))
+        })
+    }
+
+    /// The bytes of `range`, piece by piece. What lies behind the end is left out.
+    pub fn pieces(&self, range: Range<usize>) -> impl Iterator<Item = &[u8]> + Clone {
+        self.parts(range).map(|(chunk, part)| &chunk[part])
+    }
+
+    /// The bytes of `range` in one piece. O(bytes).
+    #[must_use]
+    pub fn copy_of(&self, range: Range<usize>) -> Vec<u8> {
+        let len = range.end.min(self.len()).saturating_sub(range.start);
+        let mut bytes = Vec::with_capacity(len);
+        self.pieces(range).for_each(|piece| bytes.extend_from_slice(piece));
+        bytes
+    }
+
+    /// All bytes in one piece. O(len).
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<u8> {
+        self.copy_of(0..self.len())
+    }
+
+    /// Appends `bytes`. O(bytes), amortised; and the last chunk if a clone has it too.
+    pub fn append(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let root = Shared::make_mut(&mut self.0);
+        let rest = bytes.split_at(root.room().min(bytes.len()));
+        if !rest.0.is_empty() {
+            let last = Arc::make_mut(root.chunk_mut(root.len - 1));
+            reserve(last, rest.0.len());
+            last.extend_from_slice(rest.0);
+            root.len += rest.0.len();
+        }
+        for piece in rest.1.chunks(CHUNK_BYTES) {
+            root.push(Arc::new(piece.to_vec()));
+        }
+    }
+
+    /// Makes the string at least `len` bytes long, by zeros. O(chunks), without memory for the chunks
+    /// that become zeros as a whole.
+    pub fn extend_to(&mut self, len: usize) {
+        if len <= self.len() {
+            return;
+        }
+        let root = Shared::make_mut(&mut self.0);
+        let fill = root.room().min(len - root.len);
+        if fill > 0 {
+            let last = Arc::make_mut(root.chunk_mut(root.len - 1));
+            reserve(last, fill);
+            last.resize(last.len() + fill, 0);
+            root.len += fill;
+        }
+        while root.len < len {
+            root.push(match len - root.len {
+                CHUNK_BYTES.. => Arc::clone(&ZEROS),
+                rest => Arc::new(vec![0; rest]),
+            });
+        }
+    }
+
+    /// The bytes of the chunk that holds byte `at`, to be changed, and the place of its first byte.
+    /// O(1); O(chunk) if a clone has it too.
+    ///
+    /// # Panics
+    /// If `at` lies behind the end.
+    pub fn chunk_mut(&mut self, at: usize) -> (&mut [u8], usize) {
+        assert!(at < self.len(), "byte {at} of a string of {} bytes", self.len());
+        let root = Shared::make_mut(&mut self.0);
+        let chunk = Arc::make_mut(root.chunk_mut(at));
+        (chunk, at - at % CHUNK_BYTES)
+    }
+
+    /// Writes `bytes` over those from `at` on, which must be there. O(bytes), and a chunk or two.
+    ///
+    /// # Panics
+    /// If they would reach behind the end.
+    pub fn write_at(&mut self, mut at: usize, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let (chunk, start) = self.chunk_mut(at);
+            let room = &mut chunk[at - start..];
+            let (now, later) = bytes.split_at(room.len().min(bytes.len()));
+            room[..now.len()].copy_from_slice(now);
+            at += now.len();
+            bytes = later;
+        }
+    }
+
+    /// Bytes of memory, chunks that clones have too included, shared zeros not. O(chunks).
+    #[must_use]
+    pub fn allocated_bytes(&self) -> usize {
+        let counters = 2 * size_of::<usize>();
+        let branches =
+            self.0.branches.iter().map(|branch| {
+                counters + size_of::<Branch>() + branch.capacity() * size_of::<Chunk>()
+            });
+        let own = |chunk: &&Chunk| !Arc::ptr_eq(chunk, &ZEROS);
+        let chunks = self.0.branches.iter().flat_map(|branch| branch.iter()).filter(own);
+        let chunks = chunks.map(|chunk| counters + size_of::<Vec<u8>>() + chunk.capacity());
+        let root = counters + size_of::<Root>() + self.0.branches.capacity() * size_of::<usize>();
+        root + branches.sum::<usize>() + chunks.sum::<usize>()
+    }
+
+    /// Verifies the invariants at the head of this file.
+    ///
+    /// # Panics
+    /// If one does not hold.
+    pub fn check(&self) {
+        let full =
+            |len: usize, max: usize, is_last| (is_last || len == max) && (1..=max).contains(&len);
+        let mut len = 0;
+        for (number, branch) in self.0.branches.iter().enumerate() {
+            let is_last = number + 1 == self.0.branches.len();
+            assert!(full(branch.len(), BRANCH_CHUNKS, is_last), "branch {number}");
+            for (place, chunk) in branch.iter().enumerate() {
+                let is_last = is_last && place + 1 == branch.len();
+                assert!(
+                    full(chunk.len(), CHUNK_BYTES, is_last),
+                    "chunk {place} of branch {number}"
+                );
+                len += chunk.len();
+            }
+        }
+        assert_eq!(len, self.0.len);
+    }
+}
+
+impl From<&[u8]> for ChunkedBytes {
+    fn from(bytes: &[u8]) -> ChunkedBytes {
+        ChunkedBytes::written(bytes.len(), |range, chunk| chunk.extend_from_slice(&bytes[range]))
+    }
+}
+
+impl PartialEq for ChunkedBytes {
+    /// O(len).
+    fn eq(&self, other: &ChunkedBytes) -> bool {
+        self.is_same(other)
+            || (self.len() == other.len()
+                && self.pieces(0..self.len()).eq(other.pieces(0..other.len())))
+    }
+}
+
+impl Eq for ChunkedBytes {}
+
+impl Root {
+    /// Bytes that fit into the last chunk.
+    fn room(&self) -> usize {
+        self.len.next_multiple_of(CHUNK_BYTES) - self.len
+    }
+
+    /// The chunk that byte `at` lies in, which must be there.
+    fn chunk_mut(&mut self, at: usize) -> &mut Chunk {
+        let number = at / CHUNK_BYTES;
+        &mut Shared::make_mut(&mut self.branches[number / BRANCH_CHUNKS])[number % BRANCH_CHUNKS]
+    }
+
+    /// Appends a chunk; the last one is full.
+    fn push(&mut self, chunk: Chunk) {
+        debug_assert_eq!(self.room(), 0);
+        self.len += chunk.len();
+        match self.branches.last_mut() {
+            Some(last) if last.len() < BRANCH_CHUNKS => Shared::make_mut(last).push(chunk),
+            _ => self.branches.push(Shared::new(vec![chunk])),
+        }
+    }
+}
+
+/// Makes room for `more` bytes in a chunk: twice what is there, at most a whole chunk.
+fn reserve(chunk: &mut Vec<u8>, more: usize) {
+    let needed = chunk.len() + more;
+    if needed > chunk.capacity() {
+        let capacity = needed.max((2 * chunk.len()).min(CHUNK_BYTES));
+        chunk.reserve_exact(capacity - chunk.len());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(len: usize) -> Vec<u8> {
+        (0..len).map(|at| (at * 31 % 251) as u8).collect()
+    }
+
+    /// Random changes of a string and of clones of it, beside plain vectors.
+    #[test]
+    fn it_is_what_a_vector_is_and_clones_stay_as_they_were() {
+        let mut state = 7u64;
+        let mut random = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % bound
+        };
+        for _ in 0..30 {
+            let model = sample(random(300));
+            let mut all = vec![(ChunkedBytes::from(&model[..]), model)];
+            for _ in 0..if cfg!(miri) { 10 } else { 150 } {
+                let which = random(all.len());
+                if all.len() < 5 && random(6) == 0 {
+                    let copy = all[which].clone();
+                    assert!(copy.0.is_same(&all[which].0));
+                    all.push(copy);
+                }
+                let (string, model) = &mut all[which];
+                match random(4) {
+                    0 => {
+                        let more = sample(random(60));
+                        string.append(&more);
+                        model.extend_from_slice(&more);
+                    }
+                    1 => {
+                        let len = model.len() + random(90);
+                        string.extend_to(len);
+                        model.resize(len, 0);
+                    }
+                    2 if !model.is_empty() => {
+                        let at = random(model.len());
+                        let bytes = sample(random(model.len() - at + 1));
+                        string.write_at(at, &bytes);
+                        model[at..at + bytes.len()].copy_from_slice(&bytes);
+                    }
+                    _ if !model.is_empty() => {
+                        let at = random(model.len());
+                        let (chunk, start) = string.chunk_mut(at);
+                        chunk[at - start] ^= 1;
+                        model[at] ^= 1;
+                    }
+                    _ => {}
+                }
+                for (string, model) in &all {
+                    string.check();
+                    assert_eq!(string.to_vec(), *model);
+                    let (a, b) = (random(model.len() + 2), random(model.len() + 40));
+                    let clipped = a.min(model.len())..b.clamp(a.min(model.len()), model.len());
+                    assert_eq!(string.copy_of(a..b), model[clipped]);
+                    assert_eq!(string.byte(a), model.get(a).copied());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_change_copies_the_chunk_it_touches_and_no_other() {
+        let mut one = ChunkedBytes::from(&sample(20 * CHUNK_BYTES)[..]);
+        let other = one.clone();
+        one.write_at(5 * CHUNK_BYTES + 3, b"x");
+        one.append(b"y");
+        let copied: Vec<usize> = (0..20)
+            .filter(|number| {
+                let at = number * CHUNK_BYTES;
+                !Arc::ptr_eq(one.chunk_of(at).unwrap().0, other.chunk_of(at).unwrap().0)
+            })
+            .collect();
+        assert_eq!(copied, [5]);
+        assert!(!one.is_same(&other) && one != other);
+    }
+
+    #[test]
+    fn zeros_that_nobody_wrote_take_no_memory() {
+        let mut string = ChunkedBytes::new();
+        string.extend_to(1000 * CHUNK_BYTES + 1);
+        string.chunk_mut(0).0[0] = 1;
+        string.check();
+        let own = string.parts(0..string.len()).filter(|(chunk, _)| !Arc::ptr_eq(chunk, &ZEROS));
+        assert_eq!(own.count(), 2);
+        let written = ChunkedBytes::from(&string.to_vec()[..]);
+        let own_bytes = CHUNK_BYTES + 2 * size_of::<usize>() + size_of::<Vec<u8>>();
+        assert!(string.allocated_bytes() + 999 * own_bytes <= written.allocated_bytes());
+        assert_eq!(string.byte(CHUNK_BYTES), Some(0));
+        assert_eq!(string.pieces(0..string.len()).flatten().filter(|byte| **byte == 1).count(), 1);
+    }
+
+    #[test]
+    fn appending_byte_by_byte_moves_little_and_wastes_less_than_a_chunk() {
+        let mut string = ChunkedBytes::new();
+        for at in 0..40 * CHUNK_BYTES {
+            string.append(&[at as u8]);
+            let (last, _) = string.chunk_of(at).unwrap();
+            assert!(last.capacity() <= (2 * last.len()).min(CHUNK_BYTES));
+        }
+        string.check();
+    }
+}
