@@ -35,7 +35,7 @@ impl Digest {
     fn add_value(&mut self, entry: &EntryRef<'_>) {
         self.mix(&type_number(entry.kind()).to_be_bytes());
         if let Some(string) = entry.string() {
-            self.mix(string.as_bytes(&mut Digits::new()));
+            self.mix(&string.contiguous(&mut Digits::new()));
         }
         if let Some(list) = entry.get::<List>() {
             let mut digits = itoa::Buffer::new();

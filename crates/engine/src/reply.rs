@@ -9,7 +9,9 @@ use crate::number::Digits;
 use crate::types::string::{SHARED_MIN, StrRef};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
+use brisk_structures::chunked::ChunkedBytes;
 use brisk_structures::listpack::Item;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What a handler left to do.
@@ -61,11 +63,12 @@ impl ReplyStream {
     }
 }
 
-/// A large value that belongs before `bytes[at]`.
+/// Bytes of a large value that belong before `bytes[at]`.
 #[derive(Debug)]
-pub struct SharedPart {
-    pub at: usize,
-    pub data: Arc<Vec<u8>>,
+struct SharedPart {
+    at: usize,
+    data: Arc<Vec<u8>>,
+    range: Range<usize>,
 }
 
 /// A place in a [`ReplyBuffer`] to go back to.
@@ -100,7 +103,7 @@ impl ReplyBuffer {
     pub fn truncate(&mut self, mark: Mark) {
         self.bytes.truncate(mark.bytes);
         for part in self.shared.drain(mark.shared..) {
-            self.shared_bytes -= part.data.len();
+            self.shared_bytes -= part.range.len();
         }
         // It belongs to the last reply.
         self.stream = None;
@@ -130,12 +133,18 @@ impl ReplyBuffer {
         self.len() <= bytes_max
     }
 
+    /// Appends bytes without copying them.
+    fn push_shared(&mut self, data: Arc<Vec<u8>>, range: Range<usize>) {
+        self.shared_bytes += range.len();
+        self.shared.push(SharedPart { at: self.bytes.len(), data, range });
+    }
+
     /// Makes one shared part of what is there, if it is large: then nobody copies it any more.
     pub fn share(&mut self) {
         if self.shared.is_empty() && self.bytes.len() >= SHARED_MIN {
             let data = Arc::new(std::mem::take(&mut self.bytes));
-            self.shared_bytes = data.len();
-            self.shared.push(SharedPart { at: 0, data });
+            let range = 0..data.len();
+            self.push_shared(data, range);
         }
     }
 
@@ -154,12 +163,16 @@ impl ReplyBuffer {
     }
 
     /// Gives out the pieces in the order of the wire and empties the buffer; its memory is kept.
-    pub fn drain(&mut self, mut bytes: impl FnMut(&[u8]), mut shared: impl FnMut(Arc<Vec<u8>>)) {
+    pub fn drain(
+        &mut self,
+        mut bytes: impl FnMut(&[u8]),
+        mut shared: impl FnMut(Arc<Vec<u8>>, Range<usize>),
+    ) {
         let mut sent = 0;
         for part in self.shared.drain(..) {
             bytes(&self.bytes[sent..part.at]);
             sent = part.at;
-            shared(part.data);
+            shared(part.data, part.range);
         }
         bytes(&self.bytes[sent..]);
         self.clear();
@@ -297,7 +310,7 @@ impl<'a> Reply<'a> {
         match value {
             StrRef::Bytes(bytes) => self.bulk(bytes),
             StrRef::Int(number) => self.bulk_integer(*number),
-            StrRef::Shared(data) => self.bulk_shared(Arc::clone(data)),
+            StrRef::Chunked(data) => self.bulk_chunked(data, 0..data.len()),
         }
     }
 
@@ -312,13 +325,33 @@ impl<'a> Reply<'a> {
 
     /// A bulk string sent from where it lies.
     pub fn bulk_shared(&mut self, data: Arc<Vec<u8>>) -> Outcome {
-        self.buffer.bytes.push(b'$');
-        self.buffer.bytes.extend_from_slice(Digits::new().format(data.len() as i64));
-        self.buffer.bytes.extend_from_slice(b"\r\n");
-        self.buffer.shared_bytes += data.len();
-        self.buffer.shared.push(SharedPart { at: self.buffer.bytes.len(), data });
+        let range = 0..data.len();
+        self.bulk_head(range.len());
+        self.buffer.push_shared(data, range);
         self.buffer.bytes.extend_from_slice(b"\r\n");
         Outcome::Replied
+    }
+
+    /// A part of a long string as a bulk string; large parts are sent from where they lie.
+    #[cold]
+    pub fn bulk_chunked(&mut self, data: &ChunkedBytes, range: Range<usize>) -> Outcome {
+        let range = range.start..range.end.min(data.len());
+        self.bulk_head(range.len());
+        if range.len() < SHARED_MIN {
+            data.pieces(range).for_each(|piece| self.buffer.bytes.extend_from_slice(piece));
+        } else {
+            for (chunk, part) in data.parts(range) {
+                self.buffer.push_shared(Arc::clone(chunk), part);
+            }
+        }
+        self.buffer.bytes.extend_from_slice(b"\r\n");
+        Outcome::Replied
+    }
+
+    fn bulk_head(&mut self, len: usize) {
+        self.buffer.bytes.push(b'$');
+        self.buffer.bytes.extend_from_slice(Digits::new().format(len as i64));
+        self.buffer.bytes.extend_from_slice(b"\r\n");
     }
 
     /// An element of a collection in whatever form it is stored.

@@ -308,7 +308,7 @@ impl Db {
         let out = std::cell::RefCell::new(Vec::new());
         buffer.drain(
             |bytes| out.borrow_mut().extend_from_slice(bytes),
-            |data| out.borrow_mut().extend_from_slice(&data),
+            |data, range| out.borrow_mut().extend_from_slice(&data[range]),
         );
         out.into_inner()
     }

@@ -337,12 +337,7 @@ impl Core {
         self.end_unit();
         session.end_transaction(&self.shared.keyspace);
         execution.replies.finish();
-        let gathered = std::cell::RefCell::new(reply.buffer().bytes_mut());
-        execution.replies.drain(
-            |bytes| gathered.borrow_mut().extend_from_slice(bytes),
-            |data| gathered.borrow_mut().extend_from_slice(&data),
-        );
-        Ok(Outcome::Replied)
+        Ok(reply.append(execution.replies))
     }
 
     /// Runs the commands that are left. `None` if one of them is put aside, and the rest with it.

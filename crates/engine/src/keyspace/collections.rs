@@ -9,7 +9,8 @@ use super::keys::{Keys, discard, discard_value, free_value};
 use super::{Entry, Key, UnixMs};
 use crate::effect::EventClass;
 use crate::error::{CommandError, Result};
-use crate::types::{Collection, Edit, EncodingLimits, kind_byte, string};
+use crate::types::string::{self, RawString};
+use crate::types::{Collection, Edit, EncodingLimits, kind_byte};
 use brisk_structures::entry::ValueRef;
 
 impl Keys<'_> {
@@ -156,10 +157,10 @@ impl Keys<'_> {
         self.changed(key, EventClass::GENERIC, "restore");
     }
 
-    /// Puts `bytes` under `key` as a string, as they are, whatever that held, without a deadline.
-    /// No bytes at all delete the key.
-    pub fn put_bytes(&mut self, key: &Key<'_>, bytes: Vec<u8>, event: &'static str) {
-        if bytes.is_empty() {
+    /// Puts a string under `key` as it is, whatever that held, without a deadline. An empty one deletes
+    /// the key.
+    pub fn put_raw(&mut self, key: &Key<'_>, string: RawString, event: &'static str) {
+        if string.is_empty() {
             self.delete(key);
             return;
         }
@@ -173,7 +174,7 @@ impl Keys<'_> {
         if matches!(entry.value(), ValueRef::Object(_)) {
             free_value(env, db, &mut entry);
         }
-        string::store_owned(&mut entry, bytes);
+        string::store_raw(&mut entry, string);
         entry.set_clock(initial_clock(env));
         self.changed(key, EventClass::STRING, event);
     }

@@ -9,7 +9,7 @@ use crate::effect::EventClass;
 use crate::env::Settings;
 use crate::types::dump::Dumpable;
 use crate::types::stream::Stream;
-use crate::types::string::{self, Str, StrRef};
+use crate::types::string::{self, RawString, Str, StrMut, StrRef};
 use crate::types::{Edit, Encoding, Kind, Type, Value, encoding_of, kind_of};
 use brisk_structures::entry::ValueRef;
 use std::marker::PhantomData;
@@ -155,14 +155,14 @@ impl EntryMut<'_, '_, Str> {
     }
 
     /// Resizes the value to `len` bytes, new ones zero, and lets `change` edit it in place.
-    pub fn modify(&mut self, len: usize, event: &'static str, change: impl FnOnce(&mut [u8])) {
+    pub fn modify(&mut self, len: usize, event: &'static str, change: impl FnOnce(StrMut<'_>)) {
         string::modify(&mut self.keys.find_mut(&self.key), len, change);
         self.keys.changed(&self.key, EventClass::STRING, event);
     }
 
     /// As [`EntryMut::modify`], for changes that may come to nothing: the value is then only kept
     /// as bytes from now on.
-    pub fn edit<R>(&mut self, len: usize, change: impl FnOnce(&mut [u8]) -> Edit<R>) -> R {
+    pub fn edit<R>(&mut self, len: usize, change: impl FnOnce(StrMut<'_>) -> Edit<R>) -> R {
         let mut edit = None;
         string::modify(&mut self.keys.find_mut(&self.key), len, |bytes| edit = Some(change(bytes)));
         let edit: Edit<R> = edit.expect("modify calls its closure");
@@ -173,9 +173,15 @@ impl EntryMut<'_, '_, Str> {
         result
     }
 
-    /// Replaces the value by `bytes` as they are, which is `changes` changes; the deadline stays.
-    pub fn store_owned(&mut self, bytes: Vec<u8>, changes: u64, event: &'static str) {
-        string::store_owned(&mut self.keys.find_mut(&self.key), bytes);
+    /// Appends `tail`.
+    pub fn append(&mut self, tail: &[u8], event: &'static str) {
+        string::append(&mut self.keys.find_mut(&self.key), tail);
+        self.keys.changed(&self.key, EventClass::STRING, event);
+    }
+
+    /// Replaces the value by a string as it is, which is `changes` changes; the deadline stays.
+    pub fn store_raw(&mut self, string: impl Into<RawString>, changes: u64, event: &'static str) {
+        string::store_raw(&mut self.keys.find_mut(&self.key), string.into());
         self.keys.changed_by(&self.key, changes, EventClass::STRING, event);
     }
 }

@@ -7,9 +7,10 @@ use super::keys::Keys;
 use super::marks::FROZEN;
 use super::{Key, SlotId};
 use crate::long::View;
+use crate::number::Digits;
 use crate::types::Value;
+use brisk_structures::chunked::ChunkedBytes;
 use brisk_structures::entry::ValueRef;
-use std::sync::Arc;
 
 impl Keys<'_> {
     /// Keeps commands that write from the slot until [`Keys::thaw`].
@@ -41,8 +42,8 @@ impl Keys<'_> {
         let entry = self.find(key)?;
         Some(match entry.value() {
             ValueRef::Object(value) => value.clone(),
-            ValueRef::Bytes(bytes) => Value::Str(Arc::new(bytes.to_vec())),
-            ValueRef::Int(number) => Value::Str(Arc::new(number.to_string().into_bytes())),
+            ValueRef::Bytes(bytes) => Value::Str(ChunkedBytes::from(bytes)),
+            ValueRef::Int(number) => Value::Str(ChunkedBytes::from(Digits::new().format(number))),
         })
     }
 }

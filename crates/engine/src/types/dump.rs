@@ -34,7 +34,7 @@ impl<'a> Dumpable<'a> {
 
     pub(crate) fn of_value(value: &'a Value) -> Dumpable<'a> {
         match value {
-            Value::Str(data) => Dumpable::Str(StrRef::Shared(data)),
+            Value::Str(data) => Dumpable::Str(StrRef::Chunked(data)),
             other => Dumpable::Other(other),
         }
     }
@@ -74,8 +74,8 @@ impl<'a> Dumpable<'a> {
         match self {
             Dumpable::Str(StrRef::Int(number)) => encoder.int(number),
             Dumpable::Str(StrRef::Bytes(bytes)) => encoder.string(bytes),
-            Dumpable::Str(StrRef::Shared(data)) | Dumpable::Other(Value::Str(data)) => {
-                encoder.string(data);
+            Dumpable::Str(StrRef::Chunked(data)) | Dumpable::Other(Value::Str(data)) => {
+                encoder.string(&data.to_vec());
             }
             Dumpable::Other(Value::List(list)) => list.dump(encoder),
             Dumpable::Other(Value::Set(set)) => set.dump(encoder),
@@ -90,7 +90,7 @@ impl<'a> Dumpable<'a> {
 /// for compact encodings and large strings.
 pub(crate) fn entry_of(key: &[u8], value: Dumped, limits: &EncodingLimits) -> Option<Entry> {
     Some(match value {
-        Dumped::String(StringValue::Bytes(bytes)) => string::new_entry_owned(key, bytes),
+        Dumped::String(StringValue::Bytes(bytes)) => string::new_entry(key, &bytes),
         Dumped::String(StringValue::Int(number)) => string::new_entry_of_integer(key, number),
         Dumped::List(nodes) => entry_with(key, List::of_dumped(nodes, limits)),
         Dumped::Set(set) => entry_with(key, Set::of_dumped(set, limits)),

@@ -15,17 +15,18 @@ pub use sorted_set::SortedSet;
 use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Stored};
 use crate::long::BYTES_PER_STEP;
+use brisk_structures::chunked::ChunkedBytes;
 use hash::Hash;
 use set::Set;
-use std::sync::Arc;
 
 /// A value that is neither bytes nor an integer in its entry; what it owns lies outside of that. A
 /// clone is as cheap as the value is large: compact values are copied, large ones share their parts
 /// until one side changes them.
 #[derive(Debug, Clone)]
 pub enum Value {
-    /// A string of at least [`string::SHARED_MIN`] bytes; shared with replies that are being sent.
-    Str(Arc<Vec<u8>>),
+    /// A string of at least [`string::SHARED_MIN`] bytes (a view may hold a shorter one); its chunks are
+    /// shared with replies that are being sent.
+    Str(ChunkedBytes),
     List(list::List),
     Hash(Hash),
     SortedSet(SortedSet),
@@ -80,7 +81,7 @@ impl Value {
     pub(crate) fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Str(a), Value::Str(b)) => {
-                Arc::ptr_eq(a, b) || (a.len() < string::SHARED_MIN && a == b)
+                a.is_same(b) || (a.len() < string::SHARED_MIN && a == b)
             }
             (Value::List(a), Value::List(b)) => a.is_same(b),
             (Value::SortedSet(a), Value::SortedSet(b)) => a.is_same(b),
@@ -92,8 +93,7 @@ impl Value {
     /// Bytes of memory that the value owns, shared parts included.
     pub fn allocated_bytes(&self) -> usize {
         match self {
-            // The counters and the vector's own words, the bytes.
-            Value::Str(data) => 5 * size_of::<usize>() + data.capacity(),
+            Value::Str(data) => data.allocated_bytes(),
             Value::List(list) => list.allocated_bytes(),
             Value::Hash(hash) => hash.allocated_bytes(),
             Value::SortedSet(set) => set.allocated_bytes(),

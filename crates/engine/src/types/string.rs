@@ -1,4 +1,4 @@
-//! Strings: integers and short strings inside the entry, large ones as shared buffers.
+//! Strings: integers and short strings inside the entry, long ones in shared chunks.
 //!
 //! OBJECT ENCODING tells how a string came to be (`int`, `embstr` up to 44 bytes as set, `raw`
 //! when longer or once changed in place), as in Redis; where the bytes lie is a matter of length.
@@ -6,12 +6,15 @@
 use super::{Encoding, Kind, Type, Value, kind_byte};
 use crate::keyspace::{Entry, Stored, StoredMut};
 use crate::number::{Digits, decimal_len, parse_i64};
+use brisk_structures::bits;
+use brisk_structures::chunked::{CHUNK_BYTES, ChunkedBytes};
 use brisk_structures::entry::ValueRef;
-use std::sync::Arc;
+use std::borrow::Cow;
+use std::ops::Range;
 
-/// From this length on a string has a buffer of its own that replies share instead of copying:
-/// above 64 KiB a copy costs more than a second segment in the send.
-pub const SHARED_MIN: usize = 65_536;
+/// From this length on a string lies in chunks that replies share instead of copying: above 64 KiB a
+/// copy costs more than a second segment in the send.
+pub const SHARED_MIN: usize = CHUNK_BYTES;
 
 /// Longest string that Redis embeds in its object.
 const EMBSTR_MAX: usize = 44;
@@ -24,7 +27,7 @@ pub struct Str;
 pub enum StrRef<'a> {
     Bytes(&'a [u8]),
     Int(i64),
-    Shared(&'a Arc<Vec<u8>>),
+    Chunked(&'a ChunkedBytes),
 }
 
 impl<'a> StrRef<'a> {
@@ -34,7 +37,7 @@ impl<'a> StrRef<'a> {
         match self {
             StrRef::Bytes(bytes) => bytes.len(),
             StrRef::Int(number) => decimal_len(*number),
-            StrRef::Shared(data) => data.len(),
+            StrRef::Chunked(data) => data.len(),
         }
     }
 
@@ -42,21 +45,101 @@ impl<'a> StrRef<'a> {
         self.len() == 0
     }
 
-    /// The bytes; integers are written into `digits`.
+    /// The bytes in one piece; integers are written into `digits`. Long strings are copied for it: for
+    /// those who cannot do with [`StrRef::pieces`].
     #[inline]
-    pub fn as_bytes<'b>(&self, digits: &'b mut Digits) -> &'b [u8]
+    pub fn contiguous<'b>(&self, digits: &'b mut Digits) -> Cow<'b, [u8]>
     where
         'a: 'b,
     {
         match *self {
-            StrRef::Bytes(bytes) => bytes,
-            StrRef::Int(number) => digits.format(number),
-            StrRef::Shared(data) => data.as_slice(),
+            StrRef::Bytes(bytes) => Cow::Borrowed(bytes),
+            StrRef::Int(number) => Cow::Borrowed(digits.format(number)),
+            StrRef::Chunked(data) => Cow::Owned(data.to_vec()),
         }
     }
 
+    /// The piece that byte `at` lies in, and the place of its first byte: the whole of a short string,
+    /// a chunk of a long one. Empty behind the end.
+    #[inline]
+    pub fn piece_of<'b>(&self, at: usize, digits: &'b mut Digits) -> (&'b [u8], usize)
+    where
+        'a: 'b,
+    {
+        match *self {
+            StrRef::Bytes(bytes) => (bytes, 0),
+            StrRef::Int(number) => (digits.format(number), 0),
+            StrRef::Chunked(data) => match data.chunk_of(at) {
+                Some((chunk, start)) => (chunk, start),
+                None => (&[], data.len()),
+            },
+        }
+    }
+
+    /// The bytes of `range` piece by piece; what lies behind the end is left out.
+    pub fn pieces<'b>(
+        &self,
+        range: Range<usize>,
+        digits: &'b mut Digits,
+    ) -> impl Iterator<Item = &'b [u8]> + Clone
+    where
+        'a: 'b,
+    {
+        let (whole, chunked): (&'b [u8], Option<&'b ChunkedBytes>) = match *self {
+            StrRef::Bytes(bytes) => (bytes, None),
+            StrRef::Int(number) => (digits.format(number), None),
+            StrRef::Chunked(data) => (&[], Some(data)),
+        };
+        let clipped = range.start.min(whole.len())..range.end.min(whole.len());
+        let only = whole.get(clipped).filter(|piece| !piece.is_empty());
+        only.into_iter().chain(chunked.into_iter().flat_map(move |data| data.pieces(range.clone())))
+    }
+
+    /// The bit at `offset`; what lies behind the end is clear.
+    #[inline]
+    pub fn bit(&self, offset: u64) -> bool {
+        let mut digits = Digits::new();
+        let Ok(at) = usize::try_from(offset / 8) else { return false };
+        let (piece, start) = self.piece_of(at, &mut digits);
+        bits::bit(piece, offset - start as u64 * 8)
+    }
+
+    /// The `width` bits (1 to 64) from `offset` on as an integer; what lies behind the end is clear.
+    pub fn read_bits(&self, offset: u64, width: u32) -> u64 {
+        match *self {
+            StrRef::Bytes(bytes) => bits::read_bits(bytes, offset, width),
+            StrRef::Int(number) => bits::read_bits(Digits::new().format(number), offset, width),
+            StrRef::Chunked(data) => {
+                let window = data.copy_of(window(offset, width));
+                bits::read_bits(&window, offset % 8, width)
+            }
+        }
+    }
+
+    /// Shows the bits `first..=last`, which must be there, piece by piece: a piece, which of its bits are
+    /// meant, first and last, and the place of its bit 0 in the string. Until one of them gives a result.
+    pub fn find_in_bits<R>(
+        &self,
+        first: u64,
+        last: u64,
+        mut look: impl FnMut(&[u8], (u64, u64), u64) -> Option<R>,
+    ) -> Option<R> {
+        let mut digits = Digits::new();
+        let mut at = first;
+        while at <= last {
+            let (piece, start) = self.piece_of((at / 8) as usize, &mut digits);
+            let base = start as u64 * 8;
+            let end = last.min(base + piece.len() as u64 * 8 - 1);
+            if let Some(result) = look(piece, (at - base, end - base), base) {
+                return Some(result);
+            }
+            at = end + 1;
+        }
+        None
+    }
+
     pub fn to_vec(&self) -> Vec<u8> {
-        self.as_bytes(&mut Digits::new()).to_vec()
+        self.contiguous(&mut Digits::new()).into_owned()
     }
 
     /// The value as an integer if it is one in canonical form.
@@ -65,7 +148,90 @@ impl<'a> StrRef<'a> {
         match self {
             StrRef::Int(number) => Some(*number),
             StrRef::Bytes(bytes) => parse_i64(bytes),
-            StrRef::Shared(_) => None,
+            StrRef::Chunked(_) => None,
+        }
+    }
+}
+
+/// The bytes that `width` bits from `offset` on lie in.
+fn window(offset: u64, width: u32) -> Range<usize> {
+    (offset / 8) as usize..(offset + u64::from(width)).div_ceil(8) as usize
+}
+
+/// A string that was made of others, to be stored.
+#[derive(Debug)]
+pub enum RawString {
+    Short(Vec<u8>),
+    Long(ChunkedBytes),
+}
+
+impl RawString {
+    pub fn len(&self) -> usize {
+        match self {
+            RawString::Short(bytes) => bytes.len(),
+            RawString::Long(data) => data.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<Vec<u8>> for RawString {
+    fn from(bytes: Vec<u8>) -> RawString {
+        RawString::Short(bytes)
+    }
+}
+
+/// A string value, to be changed in place.
+#[derive(Debug)]
+pub enum StrMut<'a> {
+    Bytes(&'a mut [u8]),
+    Chunked(&'a mut ChunkedBytes),
+}
+
+impl StrMut<'_> {
+    /// The piece that byte `at` lies in, which must be there, and the place of its first byte. A chunk
+    /// that somebody else has too is copied.
+    #[inline]
+    pub fn piece_of(&mut self, at: usize) -> (&mut [u8], usize) {
+        match self {
+            StrMut::Bytes(bytes) => (bytes, 0),
+            StrMut::Chunked(data) => data.chunk_mut(at),
+        }
+    }
+
+    /// As [`StrRef::read_bits`].
+    #[inline]
+    pub fn read_bits(&self, offset: u64, width: u32) -> u64 {
+        match self {
+            StrMut::Bytes(bytes) => bits::read_bits(bytes, offset, width),
+            StrMut::Chunked(data) => StrRef::Chunked(data).read_bits(offset, width),
+        }
+    }
+
+    /// Writes the low `width` bits (1 to 64) of `value` from `offset` on, which must be there.
+    #[inline]
+    pub fn write_bits(&mut self, offset: u64, width: u32, value: u64) {
+        match self {
+            StrMut::Bytes(bytes) => bits::write_bits(bytes, offset, width, value),
+            StrMut::Chunked(data) => {
+                let range = window(offset, width);
+                let at = range.start;
+                let mut window = data.copy_of(range);
+                bits::write_bits(&mut window, offset % 8, width, value);
+                data.write_at(at, &window);
+            }
+        }
+    }
+
+    /// Writes over the bytes from `at` on, which must be there.
+    #[inline]
+    pub fn write_at(self, at: usize, part: &[u8]) {
+        match self {
+            StrMut::Bytes(bytes) => bytes[at..at + part.len()].copy_from_slice(part),
+            StrMut::Chunked(data) => data.write_at(at, part),
         }
     }
 }
@@ -79,7 +245,7 @@ impl Type for Str {
         match entry.value() {
             ValueRef::Bytes(bytes) => StrRef::Bytes(bytes),
             ValueRef::Int(number) => StrRef::Int(number),
-            ValueRef::Object(Value::Str(data)) => StrRef::Shared(data),
+            ValueRef::Object(Value::Str(data)) => StrRef::Chunked(data),
             ValueRef::Object(_) => unreachable!("an entry's kind is that of its value"),
         }
     }
@@ -101,17 +267,8 @@ pub(crate) fn new_entry(key: &[u8], bytes: &[u8]) -> Entry {
     if bytes.len() < SHARED_MIN {
         Entry::new_bytes(key, kind, bytes)
     } else {
-        Entry::new_object(key, kind, Value::Str(Arc::new(bytes.to_vec())))
+        Entry::new_object(key, kind, Value::Str(ChunkedBytes::from(bytes)))
     }
-}
-
-/// The same of bytes that need not be copied.
-pub(crate) fn new_entry_owned(key: &[u8], bytes: Vec<u8>) -> Entry {
-    if bytes.len() < SHARED_MIN {
-        return new_entry(key, &bytes);
-    }
-    let kind = kind_byte(Kind::String, text_encoding(&bytes));
-    Entry::new_object(key, kind, Value::Str(Arc::new(bytes)))
 }
 
 /// A new entry holding an integer.
@@ -134,17 +291,17 @@ pub(crate) fn store_text(entry: &mut StoredMut<'_>, bytes: &[u8]) {
     if bytes.len() < SHARED_MIN {
         entry.set_bytes(bytes);
     } else {
-        entry.set_object(Value::Str(Arc::new(bytes.to_vec())));
+        entry.set_object(Value::Str(ChunkedBytes::from(bytes)));
     }
     entry.set_kind(kind_byte(Kind::String, text_encoding(bytes)));
 }
 
-/// Replaces the entry's value by `bytes`, which are not looked at, and leaves the entry `raw`.
-pub(crate) fn store_owned(entry: &mut StoredMut<'_>, bytes: Vec<u8>) {
-    if bytes.len() < SHARED_MIN {
-        entry.set_bytes(&bytes);
-    } else {
-        entry.set_object(Value::Str(Arc::new(bytes)));
+/// Replaces the entry's value by a string that is not looked at, and leaves the entry `raw`.
+pub(crate) fn store_raw(entry: &mut StoredMut<'_>, string: RawString) {
+    match string {
+        RawString::Short(bytes) if bytes.len() < SHARED_MIN => entry.set_bytes(&bytes),
+        RawString::Short(bytes) => entry.set_object(Value::Str(ChunkedBytes::from(&bytes[..]))),
+        RawString::Long(data) => entry.set_object(Value::Str(data)),
     }
     entry.set_kind(kind_byte(Kind::String, Encoding::Raw));
 }
@@ -156,9 +313,9 @@ pub(crate) fn store_integer(entry: &mut StoredMut<'_>, number: i64) {
     entry.set_kind(kind_byte(Kind::String, Encoding::Int));
 }
 
-/// Gives `change` the bytes as they would be after resizing to `len` (new bytes are zero) and
-/// leaves the entry `raw`. O(1) besides growth: amortised O(new bytes).
-pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(&mut [u8])) {
+/// Gives `change` the bytes as they would be after resizing to `len` (new bytes are zero, and none are
+/// taken away) and leaves the entry `raw`. O(1) besides growth: amortised O(new bytes).
+pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(StrMut<'_>)) {
     let kind = kind_byte(Kind::String, Encoding::Raw);
     if let ValueRef::Int(number) = entry.value() {
         let mut digits = Digits::new();
@@ -166,22 +323,47 @@ pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(
     }
     entry.set_kind(kind);
     if let Some(Value::Str(data)) = entry.object_mut() {
-        // Copies only while a reply still shares the buffer.
-        let data = Arc::make_mut(data);
-        data.resize(len, 0);
-        change(data);
+        data.extend_to(len);
+        change(StrMut::Chunked(data));
     } else if len < SHARED_MIN {
         entry.resize_bytes(len);
-        change(entry.bytes_mut().expect("resized bytes are inside the entry"));
+        change(StrMut::Bytes(entry.bytes_mut().expect("resized bytes are inside the entry")));
     } else {
-        // Fresh pages are zero already: a bit set far out costs no gigabyte of writing.
-        let mut data = vec![0; len];
-        let ValueRef::Bytes(bytes) = entry.value() else {
-            unreachable!("integers and objects were handled above")
-        };
-        data[..bytes.len()].copy_from_slice(bytes);
-        change(&mut data);
-        entry.set_object(Value::Str(Arc::new(data)));
+        let mut data = chunked(entry);
+        data.extend_to(len);
+        change(StrMut::Chunked(&mut data));
+        entry.set_object(Value::Str(data));
         entry.set_kind(kind);
+    }
+}
+
+/// Appends `tail` and leaves the entry `raw`. Amortised O(tail).
+pub(crate) fn append(entry: &mut StoredMut<'_>, tail: &[u8]) {
+    if let Some(Value::Str(data)) = entry.object_mut() {
+        data.append(tail);
+        entry.set_kind(kind_byte(Kind::String, Encoding::Raw));
+        return;
+    }
+    let old_len = match entry.value() {
+        ValueRef::Bytes(bytes) => bytes.len(),
+        ValueRef::Int(number) => decimal_len(number),
+        ValueRef::Object(_) => unreachable!("objects were handled above"),
+    };
+    if old_len + tail.len() < SHARED_MIN {
+        return modify(entry, old_len + tail.len(), |string| string.write_at(old_len, tail));
+    }
+    let mut data = chunked(entry);
+    data.append(tail);
+    entry.set_object(Value::Str(data));
+    entry.set_kind(kind_byte(Kind::String, Encoding::Raw));
+}
+
+/// The content of an entry that holds a short string, to become a long one.
+#[cold]
+fn chunked(entry: &StoredMut<'_>) -> ChunkedBytes {
+    match entry.value() {
+        ValueRef::Bytes(bytes) => ChunkedBytes::from(bytes),
+        ValueRef::Int(number) => ChunkedBytes::from(Digits::new().format(number)),
+        ValueRef::Object(_) => unreachable!("only short strings become long"),
     }
 }

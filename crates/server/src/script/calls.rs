@@ -298,7 +298,7 @@ impl Core {
                     let gathered = std::cell::RefCell::new(out);
                     replies.drain(
                         |bytes| gathered.borrow_mut().extend_from_slice(bytes),
-                        |data| gathered.borrow_mut().extend_from_slice(&data),
+                        |data, range| gathered.borrow_mut().extend_from_slice(&data[range]),
                     );
                 } else {
                     std::mem::swap(out, replies.bytes_mut());

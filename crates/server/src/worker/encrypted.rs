@@ -18,7 +18,7 @@ pub(super) fn flush(replies: &mut ReplyBuffer, stream: &mut TlsStream, output: &
         let (stream, output) = &mut *sink.borrow_mut();
         stream.send(bytes, output);
     };
-    replies.drain(&send, |data| send(&data));
+    replies.drain(&send, |data, range| send(&data[range]));
 }
 
 impl Worker {

@@ -389,10 +389,7 @@ impl Worker {
             let output = std::cell::RefCell::new(output);
             self.replies.drain(
                 |bytes| output.borrow_mut().extend_from_slice(bytes),
-                |data| {
-                    let len = data.len();
-                    output.borrow_mut().push_shared(data, 0..len);
-                },
+                |data, range| output.borrow_mut().push_shared(data, range),
             );
         } else {
             output.extend_from_slice(self.replies.bytes());

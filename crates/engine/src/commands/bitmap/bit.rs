@@ -5,7 +5,7 @@ use crate::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
-use crate::number::{Digits, parse_i64};
+use crate::number::parse_i64;
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::string::Str;
@@ -22,8 +22,9 @@ fn setbit(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let mut entry = ctx.keys.open_or_insert_string(&key)?;
     let old_len = entry.value().len();
     let len = old_len.max((offset / 8) as usize + 1);
-    let was = entry.edit(len, |bytes| {
-        let was = bits::set_bit(bytes, offset, set);
+    let was = entry.edit(len, |mut string| {
+        let (piece, start) = string.piece_of((offset / 8) as usize);
+        let was = bits::set_bit(piece, offset - start as u64 * 8, set);
         let changes = u64::from(was != set || len > old_len);
         Edit::new(was, changes, "setbit")
     });
@@ -34,7 +35,7 @@ fn getbit(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let offset = parse_offset(args.bytes()?, ctx.keys.env().settings.string_bytes_max)?;
     let value = ctx.keys.open::<Str>(&key)?;
-    let set = value.is_some_and(|value| bits::bit(value.as_bytes(&mut Digits::new()), offset));
+    let set = value.is_some_and(|value| value.bit(offset));
     Ok(ctx.reply.integer(i64::from(set)))
 }
 

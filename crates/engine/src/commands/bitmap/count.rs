@@ -6,11 +6,10 @@ use crate::ctx::{Command, Ctx};
 use crate::env::Dialect;
 use crate::error::{CommandError, Result};
 use crate::long::BYTES_PER_STEP;
-use crate::number::Digits;
 use crate::reply::Outcome;
 use crate::types::string::{Str, StrRef};
 use brisk_structures::bits;
-use std::sync::Arc;
+use brisk_structures::chunked::ChunkedBytes;
 
 /// What the numbers of a range count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,22 +57,28 @@ impl Range {
         (start <= end).then(|| ((start * bits) as u64, (end * bits + bits - 1) as u64))
     }
 
-    fn count_ones(&self, bytes: &[u8]) -> i64 {
+    fn count_ones(&self, string: &StrRef<'_>) -> i64 {
         // Both before the start is an empty range if they are in the wrong order, and else the
         // first.
         let crossed = self.start < 0 && self.end < 0 && self.start > self.end;
-        match self.clamp(bytes.len()) {
-            Some((first, last)) if !crossed => bits::count_ones_in(bytes, first, last) as i64,
-            _ => 0,
-        }
+        let Some((first, last)) = self.clamp(string.len()).filter(|_| !crossed) else { return 0 };
+        let mut ones = 0;
+        string.find_in_bits(first, last, |piece, (first, last), _| {
+            ones += bits::count_ones_in(piece, first, last);
+            None::<()>
+        });
+        ones as i64
     }
 
     /// Where the first bit stands that is `set` or not; -1 if there is none.
-    fn find(&self, bytes: &[u8], set: bool, open_ended: bool) -> i64 {
-        let place = self.clamp(bytes.len()).and_then(|(first, last)| {
+    fn find(&self, string: &StrRef<'_>, set: bool, open_ended: bool) -> i64 {
+        let place = self.clamp(string.len()).and_then(|(first, last)| {
             // Without an end the string counts as followed by clear bits.
             let behind = (open_ended && !set).then_some(last + 1);
-            bits::find(bytes, set, first, last).or(behind)
+            let found = string.find_in_bits(first, last, |piece, (first, last), base| {
+                Some(base + bits::find(piece, set, first, last)?)
+            });
+            found.or(behind)
         });
         place.map_or(-1, |place| place as i64)
     }
@@ -95,17 +100,19 @@ fn bitcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         _ => return Err(CommandError::Syntax),
     };
     let Some(value) = ctx.keys.open::<Str>(&key)? else { return Ok(ctx.reply.integer(0)) };
-    let find = move |bytes: &[u8]| range.count_ones(bytes);
+    let find = move |string: &StrRef<'_>| range.count_ones(string);
     if let Some(data) = huge(ctx, &value) {
-        return Ok(ctx.answer_elsewhere(args, move |_, reply| Ok(reply.integer(find(&data)))));
+        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+            Ok(reply.integer(find(&StrRef::Chunked(&data))))
+        }));
     }
-    Ok(ctx.reply.integer(find(value.as_bytes(&mut Digits::new()))))
+    Ok(ctx.reply.integer(find(&value)))
 }
 
 /// A string that is to be looked at elsewhere.
-fn huge(ctx: &Ctx<'_, '_>, value: &StrRef<'_>) -> Option<Arc<Vec<u8>>> {
+fn huge(ctx: &Ctx<'_, '_>, value: &StrRef<'_>) -> Option<ChunkedBytes> {
     match value {
-        StrRef::Shared(data) => ctx.is_long(data.len() / BYTES_PER_STEP).then(|| Arc::clone(data)),
+        StrRef::Chunked(data) => ctx.is_long(data.len() / BYTES_PER_STEP).then(|| (*data).clone()),
         StrRef::Bytes(_) | StrRef::Int(_) => None,
     }
 }
@@ -134,11 +141,13 @@ fn bitpos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let Some(value) = ctx.keys.open::<Str>(&key)? else {
         return Ok(ctx.reply.integer(if set { -1 } else { 0 }));
     };
-    let find = move |bytes: &[u8]| range.find(bytes, set, open_ended);
+    let find = move |string: &StrRef<'_>| range.find(string, set, open_ended);
     if let Some(data) = huge(ctx, &value) {
-        return Ok(ctx.answer_elsewhere(args, move |_, reply| Ok(reply.integer(find(&data)))));
+        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+            Ok(reply.integer(find(&StrRef::Chunked(&data))))
+        }));
     }
-    Ok(ctx.reply.integer(find(value.as_bytes(&mut Digits::new()))))
+    Ok(ctx.reply.integer(find(&value)))
 }
 
 const BITCOUNT: Command = Command {

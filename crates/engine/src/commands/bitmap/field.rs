@@ -5,11 +5,10 @@ use crate::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec, Words};
 use crate::ctx::{Command, Ctx};
 use crate::error::{CommandError, Result};
-use crate::number::{Digits, parse_i64};
+use crate::number::parse_i64;
 use crate::reply::{Outcome, Reply};
 use crate::types::Edit;
-use crate::types::string::Str;
-use brisk_structures::bits;
+use crate::types::string::{Str, StrMut, StrRef};
 use smallvec::SmallVec;
 
 /// An integer type: `i1` to `i64`, `u1` to `u63`.
@@ -100,14 +99,10 @@ impl Step {
         }
     }
 
-    fn read(&self, bytes: &[u8]) -> i64 {
-        self.field.decode(bits::read_bits(bytes, self.offset, self.field.width))
-    }
-
     /// Runs the step; the answer, and whether the field has another value now or, if `grown`,
     /// was written at all.
-    fn run(&self, bytes: &mut [u8], grown: bool) -> (Option<i64>, bool) {
-        let old = self.read(bytes);
+    fn run(&self, string: &mut StrMut<'_>, grown: bool) -> (Option<i64>, bool) {
+        let old = self.field.decode(string.read_bits(self.offset, self.field.width));
         let (new, answers_old) = match self.action {
             Action::Get => return (Some(old), false),
             Action::Set(value, overflow) if self.field.signed => {
@@ -122,7 +117,7 @@ impl Step {
             }
         };
         let Some(new) = new else { return (None, false) };
-        bits::write_bits(bytes, self.offset, self.field.width, new as u64);
+        string.write_bits(self.offset, self.field.width, new as u64);
         (Some(if answers_old { old } else { new }), grown || new != old)
     }
 }
@@ -195,10 +190,10 @@ fn bitfield(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let grown = len_needed > old_len;
     let reply = &mut ctx.reply;
     reply.array(steps.len());
-    entry.edit(old_len.max(len_needed), |bytes| {
+    entry.edit(old_len.max(len_needed), |mut string| {
         let mut changes = 0;
         for step in &steps {
-            let (answer, changed) = step.run(bytes, grown);
+            let (answer, changed) = step.run(&mut string, grown);
             changes += u64::from(changed);
             reply_number(reply, answer);
         }
@@ -225,12 +220,11 @@ fn read_all(
     key: &crate::keyspace::Key<'_>,
     steps: &Steps,
 ) -> Result<Outcome> {
-    let value = ctx.keys.open::<Str>(key)?;
-    let mut digits = Digits::new();
-    let bytes = value.as_ref().map_or(&b""[..], |value| value.as_bytes(&mut digits));
+    let value = ctx.keys.open::<Str>(key)?.unwrap_or(StrRef::Bytes(b""));
     ctx.reply.array(steps.len());
     for step in steps {
-        ctx.reply.integer(step.read(bytes));
+        let raw = value.read_bits(step.offset, step.field.width);
+        ctx.reply.integer(step.field.decode(raw));
     }
     Ok(Outcome::Replied)
 }

@@ -9,8 +9,10 @@ use crate::long::{BYTES_PER_STEP, View};
 use crate::number::Digits;
 use crate::reply::Outcome;
 use crate::types::Value;
-use crate::types::string::{Str, StrRef};
+use crate::types::string::{RawString, SHARED_MIN, Str, StrRef};
+use brisk_structures::chunked::ChunkedBytes;
 use smallvec::SmallVec;
+use std::ops::Range;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operation {
@@ -31,12 +33,42 @@ impl Operation {
         known.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, found)| *found)
     }
 
-    /// Combines another string with the result so far. The shorter one counts as followed by zero
-    /// bytes. The loops are simple so that they compile to whole vectors.
-    fn combine(self, result: &mut Vec<u8>, other: &[u8]) {
-        if result.len() < other.len() {
-            result.resize(other.len(), 0);
+    /// The result for these strings; what is missing is empty. O(bytes of all)
+    fn of_all(self, strings: &[StrRef<'_>]) -> RawString {
+        let len = strings.iter().map(StrRef::len).max().unwrap_or(0);
+        if len < SHARED_MIN {
+            let mut result = Vec::with_capacity(len);
+            self.write(strings, 0..len, &mut result);
+            return RawString::Short(result);
         }
+        // A chunk is made of all sources before the next, and so while it is in the cache.
+        RawString::Long(ChunkedBytes::written(len, |range, chunk| {
+            self.write(strings, range, chunk)
+        }))
+    }
+
+    /// Appends the bytes of `range`, which lies in one piece of each string, of the result. Shorter
+    /// strings count as followed by zero bytes. The loops are simple so that they compile to whole
+    /// vectors.
+    fn write(self, strings: &[StrRef<'_>], range: Range<usize>, result: &mut Vec<u8>) {
+        for (number, string) in strings.iter().enumerate() {
+            let mut digits = Digits::new();
+            let (piece, start) = string.piece_of(range.start, &mut digits);
+            let part = range.start.saturating_sub(start)..piece.len().min(range.end - start);
+            let part = piece.get(part).unwrap_or_default();
+            match (number, self) {
+                (0, Operation::Not) => result.extend(part.iter().map(|byte| !byte)),
+                (0, _) => result.extend_from_slice(part),
+                _ => self.combine(result, part),
+            }
+            if number == 0 {
+                result.resize(range.len(), 0);
+            }
+        }
+    }
+
+    /// Combines a piece of another string with the result so far.
+    fn combine(self, result: &mut [u8], other: &[u8]) {
         let (common, rest) = result.split_at_mut(other.len());
         let pairs = common.iter_mut().zip(other);
         match self {
@@ -49,21 +81,11 @@ impl Operation {
             Operation::Not => unreachable!("NOT has one source"),
         }
     }
+}
 
-    /// The result for these strings; what is missing is empty.
-    fn of_all<'a>(self, mut strings: impl Iterator<Item = Option<StrRef<'a>>>) -> Vec<u8> {
-        let first = strings.next().flatten();
-        let mut result = first.map_or_else(Vec::new, |value| value.to_vec());
-        for other in strings {
-            let mut digits = Digits::new();
-            let other = other.as_ref().map_or(&b""[..], |value| value.as_bytes(&mut digits));
-            self.combine(&mut result, other);
-        }
-        if self == Operation::Not {
-            result.iter_mut().for_each(|byte| *byte = !*byte);
-        }
-        result
-    }
+/// The strings that there are, and an empty one for each that is missing.
+fn strings<'a>(found: impl Iterator<Item = Option<StrRef<'a>>>) -> SmallVec<[StrRef<'a>; 8]> {
+    found.map(|string| string.unwrap_or(StrRef::Bytes(b""))).collect()
 }
 
 fn bitop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -81,10 +103,10 @@ fn bitop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let result = if ctx.is_long(bytes / BYTES_PER_STEP) {
         let make = move |views: &[View]| {
-            operation.of_all(views.iter().map(|view| match view {
-                Some(Value::Str(data)) => Some(StrRef::Shared(data)),
+            operation.of_all(&strings(views.iter().map(|view| match view {
+                Some(Value::Str(data)) => Some(StrRef::Chunked(data)),
                 _ => None,
-            }))
+            })))
         };
         match ctx.result_elsewhere(args, &names, make) {
             Some(result) => result,
@@ -92,10 +114,10 @@ fn bitop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     } else {
         let keys = &*ctx.keys;
-        operation.of_all(names.iter().map(|key| keys.inspect(key)?.string()))
+        operation.of_all(&strings(names.iter().map(|key| keys.inspect(key)?.string())))
     };
     let len = result.len();
-    ctx.keys.put_bytes(&destination, result, "set");
+    ctx.keys.put_raw(&destination, result, "set");
     Ok(ctx.reply.count(len))
 }
 

@@ -24,7 +24,7 @@ fn pfadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             changes += u64::from(hyperloglog::mark(&mut bytes, Mark::of(element), sparse_max)?);
         }
         hyperloglog::outdate(&mut bytes);
-        ctx.keys.open_or_insert_string(&key)?.store_owned(bytes, changes, "pfadd");
+        ctx.keys.open_or_insert_string(&key)?.store_raw(bytes, changes, "pfadd");
         true
     };
     Ok(ctx.reply.integer(i64::from(added)))
@@ -35,10 +35,12 @@ fn add_to_existing(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, args: &mut Args<'_>) ->
     let mut entry = ctx.keys.open_or_insert_string(key)?;
     let value = entry.value();
     let mut digits = Digits::new();
-    let bytes = value.as_bytes(&mut digits);
+    let bytes = &*value.contiguous(&mut digits);
     let len = bytes.len();
     if form_of(bytes)? == Form::Dense {
-        return Ok(entry.edit(len, |bytes| {
+        return Ok(entry.edit(len, |mut string| {
+            // All of it: what is dense is short.
+            let (bytes, _) = string.piece_of(0);
             let mut changes = 0;
             while let Some(element) = args.optional() {
                 changes += u64::from(hyperloglog::mark_dense(bytes, Mark::of(element)));
@@ -62,7 +64,7 @@ fn add_to_existing(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, args: &mut Args<'_>) ->
     match copy {
         Some(mut bytes) => {
             hyperloglog::outdate(&mut bytes);
-            entry.store_owned(bytes, changes, "pfadd");
+            entry.store_raw(bytes, changes, "pfadd");
         }
         None => entry.edit(len, |_| Edit::unchanged(())),
     }
@@ -80,7 +82,7 @@ fn pfcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let key = args.key()?;
         if let Some(value) = ctx.keys.open::<Str>(&key)? {
             let mut digits = Digits::new();
-            let bytes = value.as_bytes(&mut digits);
+            let bytes = &*value.contiguous(&mut digits);
             form_of(bytes)?;
             hyperloglog::merge(bytes, &mut registers)?;
         }
@@ -92,15 +94,15 @@ fn pfcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn count_one(ctx: &mut Ctx<'_, '_>, key: &Key<'_>) -> Result<u64> {
     let Some(value) = ctx.keys.open::<Str>(key)? else { return Ok(0) };
     let mut digits = Digits::new();
-    let bytes = value.as_bytes(&mut digits);
+    let bytes = &*value.contiguous(&mut digits);
     form_of(bytes)?;
     let len = bytes.len();
     let cached = hyperloglog::cached_count(bytes);
     let count = cached.map_or_else(|| hyperloglog::count(bytes), Ok)?;
-    ctx.keys.open_or_insert_string(key)?.edit(len, |bytes| match cached {
+    ctx.keys.open_or_insert_string(key)?.edit(len, |mut string| match cached {
         Some(_) => Edit::unchanged(()),
         None => {
-            hyperloglog::cache_count(bytes, count);
+            hyperloglog::cache_count(string.piece_of(0).0, count);
             Edit::silent((), 1)
         }
     });
@@ -117,7 +119,7 @@ fn pfmerge(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     while let Some(key) = source {
         if let Some(value) = ctx.keys.open::<Str>(&key)? {
             let mut digits = Digits::new();
-            let bytes = value.as_bytes(&mut digits);
+            let bytes = &*value.contiguous(&mut digits);
             dense |= form_of(bytes)? == Form::Dense;
             hyperloglog::merge(bytes, &mut registers)?;
             if key.bytes == destination.bytes {
@@ -135,7 +137,7 @@ fn pfmerge(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     }
     hyperloglog::outdate(&mut result);
-    ctx.keys.open_or_insert_string(&destination)?.store_owned(result, 1, "pfadd");
+    ctx.keys.open_or_insert_string(&destination)?.store_raw(result, 1, "pfadd");
     Ok(ctx.reply.ok())
 }
 

@@ -20,7 +20,7 @@ fn pfdebug(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     };
     let value = entry.value();
     let mut digits = Digits::new();
-    let bytes = value.as_bytes(&mut digits);
+    let bytes = &*value.contiguous(&mut digits);
     let form = form_of(bytes)?;
     let is = |name: &str| word.eq_ignore_ascii_case(name.as_bytes());
     if is("GETREG") {
@@ -38,7 +38,8 @@ fn pfdebug(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         _ if is("ENCODING") => None,
         _ => return Err(CommandError::text_around("ERR Unknown PFDEBUG subcommand '", word, "'")),
     };
-    entry.edit(bytes.len(), |_| Edit::unchanged(()));
+    let len = bytes.len();
+    entry.edit(len, |_| Edit::unchanged(()));
     Ok(match (decoded, form) {
         (Some(text), _) => ctx.reply.bulk(text.as_bytes()),
         (None, Form::Sparse) => ctx.reply.simple("sparse"),
@@ -51,7 +52,7 @@ fn reply_registers(ctx: &mut Ctx<'_, '_>, key: &Key<'_>) -> Result<Outcome> {
     make_dense(ctx, key)?;
     let mut registers = Box::new([0; REGISTERS]);
     if let Some(value) = ctx.keys.open::<Str>(key)? {
-        hyperloglog::merge(value.as_bytes(&mut Digits::new()), &mut registers)?;
+        hyperloglog::merge(&value.contiguous(&mut Digits::new()), &mut registers)?;
     }
     ctx.reply.array(REGISTERS);
     for register in registers.iter() {
@@ -68,7 +69,7 @@ fn make_dense(ctx: &mut Ctx<'_, '_>, key: &Key<'_>) -> Result<bool> {
         return Ok(false);
     }
     hyperloglog::make_dense(&mut bytes)?;
-    entry.store_owned(bytes, 1, "");
+    entry.store_raw(bytes, 1, "");
     Ok(true)
 }
 

@@ -54,7 +54,7 @@ fn incrbyfloat(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let increment = args.bytes()?;
     let number = match ctx.keys.open_mut::<Str>(&key)? {
-        Some(entry) => LongDouble::parse(entry.value().as_bytes(&mut Digits::new())),
+        Some(entry) => LongDouble::parse(&entry.value().contiguous(&mut Digits::new())),
         None => Some(LongDouble::ZERO),
     };
     let number = number.ok_or(CommandError::NotAFloat)?;

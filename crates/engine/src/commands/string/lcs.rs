@@ -30,14 +30,14 @@ fn lcs(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (a, b) = (a?, b?);
     let options = read_options(args)?;
     let (mut a_digits, mut b_digits) = (Digits::new(), Digits::new());
-    let a = a.as_ref().map_or(&b""[..], |value| value.as_bytes(&mut a_digits));
-    let b = b.as_ref().map_or(&b""[..], |value| value.as_bytes(&mut b_digits));
+    let a = a.map_or_else(Default::default, |value| value.contiguous(&mut a_digits));
+    let b = b.map_or_else(Default::default, |value| value.contiguous(&mut b_digits));
     check_size(a.len(), b.len(), ctx.keys.env().settings.string_bytes_max)?;
     if ctx.is_long(a.len() * b.len() / CELLS_PER_STEP) {
-        let (a, b) = (a.to_vec(), b.to_vec());
+        let (a, b) = (a.into_owned(), b.into_owned());
         return Ok(ctx.answer_elsewhere(args, move |_, reply| Ok(answer(reply, &a, &b, &options))));
     }
-    Ok(answer(&mut ctx.reply, a, b, &options))
+    Ok(answer(&mut ctx.reply, &a, &b, &options))
 }
 
 fn answer(reply: &mut Reply<'_>, a: &[u8], b: &[u8], options: &Options) -> Outcome {

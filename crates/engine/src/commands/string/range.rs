@@ -7,7 +7,8 @@ use crate::error::{CommandError, Result};
 use crate::keyspace::Overwrite;
 use crate::number::Digits;
 use crate::reply::Outcome;
-use crate::types::string::Str;
+use crate::types::string::{Str, StrRef};
+use std::ops::Range;
 
 fn append(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
@@ -17,7 +18,7 @@ fn append(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         Some(mut entry) => {
             let old_len = entry.value().len();
             let len = checked_len(old_len, tail.len(), bytes_max)?;
-            entry.modify(len, "append", |bytes| bytes[old_len..].copy_from_slice(tail));
+            entry.append(tail, "append");
             len
         }
         None => {
@@ -43,7 +44,7 @@ fn setrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let end = checked_len(offset, part.len(), bytes_max)?;
     let len = old_len.max(end);
     let mut entry = ctx.keys.open_or_insert_string(&key)?;
-    entry.modify(len, "setrange", |bytes| bytes[offset..end].copy_from_slice(part));
+    entry.modify(len, "setrange", |string| string.write_at(offset, part));
     Ok(ctx.reply.count(len))
 }
 
@@ -58,21 +59,24 @@ fn getrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let start = args.integer()?;
     let end = args.integer()?;
     let Some(value) = ctx.keys.open::<Str>(&key)? else { return Ok(ctx.reply.bulk(b"")) };
-    let mut digits = Digits::new();
-    let bytes = value.as_bytes(&mut digits);
-    Ok(ctx.reply.bulk(slice(bytes, start, end)))
+    let range = clip(value.len(), start, end);
+    Ok(match value {
+        StrRef::Bytes(bytes) => ctx.reply.bulk(&bytes[range]),
+        StrRef::Int(number) => ctx.reply.bulk(&Digits::new().format(number)[range]),
+        StrRef::Chunked(data) => ctx.reply.bulk_chunked(data, range),
+    })
 }
 
-/// The bytes from `start` to `end`, both included; negative ones count from the end, -1 is the
-/// last byte, and what lies outside is cut off.
-fn slice(bytes: &[u8], start: i64, end: i64) -> &[u8] {
+/// The range from `start` to `end`, both included, of `len` bytes; negative ones count from the end, -1
+/// is the last byte, and what lies outside is cut off.
+fn clip(len: usize, start: i64, end: i64) -> Range<usize> {
     if start < 0 && end < 0 && start > end {
-        return b"";
+        return 0..0;
     }
-    let len = bytes.len() as i64;
-    let from_end = |index: i64| if index < 0 { (index + len).max(0) } else { index };
+    let len = len as i64;
+    let from_end = |index: i64| if index < 0 { index.saturating_add(len).max(0) } else { index };
     let (start, end) = (from_end(start), from_end(end).min(len - 1));
-    if start > end { b"" } else { &bytes[start as usize..=end as usize] }
+    if start > end { 0..0 } else { start as usize..end as usize + 1 }
 }
 
 const APPEND: Command = Command {

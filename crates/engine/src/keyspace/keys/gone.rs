@@ -5,6 +5,7 @@ use crate::env::{Env, Garbage};
 use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE};
 use crate::keyspace::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, StoredMut};
 use crate::types::{Kind, Value};
+use brisk_structures::chunked::ChunkedBytes;
 use brisk_structures::crc16::key_slot;
 
 /// Takes an entry out of a locked slot and keeps the books.
@@ -129,7 +130,7 @@ pub(in crate::keyspace) fn free_value(env: &Env, db: DbIndex, entry: &mut Stored
     if let Some(value) = entry.object_mut()
         && !value.is_light()
     {
-        let value = std::mem::replace(value, Value::Str(std::sync::Arc::default()));
+        let value = std::mem::replace(value, Value::Str(ChunkedBytes::new()));
         discard_value(env, value);
     }
 }

@@ -103,7 +103,7 @@ impl<'a> Pattern<'a> {
 
 fn show<R>(string: Option<StrRef<'_>>, visit: impl FnOnce(Option<&[u8]>) -> R) -> R {
     match string {
-        Some(string) => visit(Some(string.as_bytes(&mut Digits::new()))),
+        Some(string) => visit(Some(&string.contiguous(&mut Digits::new()))),
         None => visit(None),
     }
 }
