@@ -76,25 +76,6 @@ impl<'a> StrRef<'a> {
         }
     }
 
-    /// The bytes of `range` piece by piece; what lies behind the end is left out.
-    pub fn pieces<'b>(
-        &self,
-        range: Range<usize>,
-        digits: &'b mut Digits,
-    ) -> impl Iterator<Item = &'b [u8]> + Clone
-    where
-        'a: 'b,
-    {
-        let (whole, chunked): (&'b [u8], Option<&'b ChunkedBytes>) = match *self {
-            StrRef::Bytes(bytes) => (bytes, None),
-            StrRef::Int(number) => (digits.format(number), None),
-            StrRef::Chunked(data) => (&[], Some(data)),
-        };
-        let clipped = range.start.min(whole.len())..range.end.min(whole.len());
-        let only = whole.get(clipped).filter(|piece| !piece.is_empty());
-        only.into_iter().chain(chunked.into_iter().flat_map(move |data| data.pieces(range.clone())))
-    }
-
     /// The bit at `offset`; what lies behind the end is clear.
     #[inline]
     pub fn bit(&self, offset: u64) -> bool {
