@@ -43,9 +43,14 @@ pub fn find(bytes: &[u8], set: bool, first: u64, last: u64) -> Option<u64> {
         return (masked(from) != 0).then(|| place(from, masked(from)));
     }
     let middle = &bytes[from + 1..to];
-    let (words, _) = middle.as_chunks::<8>();
-    let dull = if set { 0 } else { u64::MAX };
-    let skipped = words.iter().take_while(|word| u64::from_ne_bytes(**word) == dull).count() * 8;
+    let differs = |word: &[u8; 8]| u64::from_ne_bytes(*word) ^ if set { 0 } else { u64::MAX };
+    // Blocks first: within one there is no branch, so that vectors may do it.
+    let dull = |block: &&[u8; 64]| {
+        block.as_chunks::<8>().0.iter().fold(0, |seen, word| seen | differs(word)) == 0
+    };
+    let mut skipped = middle.as_chunks::<64>().0.iter().take_while(dull).count() * 64;
+    let (words, _) = middle[skipped..].as_chunks::<8>();
+    skipped += words.iter().take_while(|word| differs(word) == 0).count() * 8;
     let found = (from + 1 + skipped..=to).find(|at| masked(*at) != 0);
     found.map(|at| place(at, masked(at)))
 }
