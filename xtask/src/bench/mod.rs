@@ -12,6 +12,7 @@
 //! - [`expiry`]: keys that die at one instant.
 //! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
 //! - [`transactions`]: MULTI and EXEC.
+//! - [`strings`]: strings of 256 MB.
 //! - [`every`]: all data commands. [`large`]: those whose cost may depend on how much there is.
 //! - [`generator`]: what brisk-benchmark itself costs.
 
@@ -27,6 +28,7 @@ mod pubsub;
 mod report;
 mod resources;
 pub(crate) mod sides;
+mod strings;
 mod throughput;
 mod tracking;
 mod transactions;
@@ -113,6 +115,11 @@ const CASES: &[Case] = &[
         name: "huge",
         about: "what others wait while values of millions go, are read or made; --part, --only",
         run: huge::huge,
+    },
+    Case {
+        name: "strings",
+        about: "changes of and looks at strings of 256 MB, what others wait; --only",
+        run: strings::strings,
     },
     Case {
         name: "expiry",
