@@ -70,6 +70,9 @@ struct Cost {
     wait_ms: Vec<f64>,
 }
 
+/// One of the three of a call's costs, round by round.
+type Figure = fn(&Cost) -> &Vec<f64>;
+
 /// Builds the strings: written, not only long.
 fn build(server: &Server, length: u64, buffer: &mut [u8]) -> Result<()> {
     let last = (length - 1).to_string();
@@ -116,7 +119,7 @@ pub(crate) fn strings(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 cost.wait_ms.push(percentile_ms(&times, 100));
             }
         }
-        let figures: [(&str, fn(&Cost) -> &Vec<f64>, Limit); 3] = [
+        let figures: [(&str, Figure, Limit); 3] = [
             ("CPU ms", |cost| &cost.cpu_ms, call.limit),
             ("ms", |cost| &cost.took_ms, Limit::None),
             ("ms, longest GET of others", |cost| &cost.wait_ms, Limit::None),
