@@ -37,6 +37,11 @@ use memchr::memchr2;
 use crate::error::ProtocolError;
 use crate::number::canonical_i64;
 
+/// Spans of an incomplete request that memory is reserved for at a time, at least.
+const FOUND_MIN: usize = 16;
+/// Room for so many spans is kept from one incomplete request to the next.
+const FOUND_KEPT_MAX: usize = 64;
+
 /// Arguments a client may send before it has authenticated.
 const UNAUTHENTICATED_ARGUMENTS_MAX: i64 = 10;
 /// Bytes per argument a client may send before it has authenticated.
@@ -262,6 +267,12 @@ impl RequestDecoder {
         self.at
     }
 
+    /// Bytes of memory it takes besides itself: those of an incomplete request's spans. O(1).
+    #[must_use]
+    pub const fn heap_bytes(&self) -> usize {
+        self.found.capacity() * size_of::<Span>()
+    }
+
     /// Forgets an incomplete request, for use with another connection.
     pub fn reset(&mut self) {
         *self = Self::new();
@@ -403,6 +414,10 @@ impl RequestDecoder {
             if missing > 0 {
                 return Ok(Step::Incomplete { need_hint: missing });
             }
+            if self.found.len() == self.found.capacity() {
+                // A quarter more, not twice as much: who sends the rest of it late holds this memory.
+                self.found.reserve_exact((self.found.len() / 4).max(FOUND_MIN));
+            }
             self.found.push(Span { start: self.at, len });
             self.pass(self.at + len + 2);
             self.body = None;
@@ -410,6 +425,9 @@ impl RequestDecoder {
         }
         let argc = self.found.len();
         args.list.append(&mut self.found);
+        if self.found.capacity() > FOUND_KEPT_MAX {
+            self.found = Vec::new();
+        }
         Ok(Step::Request { consumed: self.at, argc })
     }
 

@@ -85,6 +85,8 @@ pub struct ClientRecord {
     pub text_bytes: AtomicU64,
     /// The memory it takes.
     pub weight: Weight,
+    /// The part of it that waits to be executed.
+    pub input_weight: Weight,
     /// The wait its command is in.
     pub waiter: Mutex<Option<Arc<Waiter>>>,
     /// Commands queued since MULTI; -1 outside of a transaction.
@@ -149,6 +151,7 @@ impl ClientRecord {
             texts: Mutex::default(),
             text_bytes: AtomicU64::new(0),
             weight: Weight::default(),
+            input_weight: Weight::default(),
             waiter: Mutex::default(),
             queued: AtomicI64::new(-1),
             queued_memory: AtomicU64::new(0),

@@ -221,7 +221,7 @@ impl Cron {
             worker.look_at(io, cursor, now);
             let Some(session) = worker.session_at(cursor) else { continue };
             let token: Token = session.token;
-            let (input, output) = (session.counted_input, session.counted_output);
+            let (input, output) = (session.published_input, session.counted_output);
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
             let exempt =
                 session.record.has(flag::MONITOR | flag::REPLICA | flag::BLOCKED | flag::PUBSUB)

@@ -19,6 +19,8 @@ pub struct Figures {
     pub query_limit_disconnections: AtomicU64,
     pub output_limit_disconnections: AtomicU64,
     pub evicted_clients: AtomicU64,
+    /// Clients closed by `input-total-limit`.
+    pub input_total_limit_disconnections: AtomicU64,
     pub unexpected_errors: AtomicU64,
     pub denied_by_auth: AtomicU64,
     pub denied_by_command: AtomicU64,
@@ -86,12 +88,13 @@ impl Figures {
     }
 
     /// What CONFIG RESETSTAT sets to zero.
-    pub fn resettable(&self) -> [&AtomicU64; 8] {
+    pub fn resettable(&self) -> [&AtomicU64; 9] {
         [
             &self.rejected_connections,
             &self.query_limit_disconnections,
             &self.output_limit_disconnections,
             &self.evicted_clients,
+            &self.input_total_limit_disconnections,
             &self.unexpected_errors,
             &self.congestions,
             &self.over_limit_ms,

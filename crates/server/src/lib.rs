@@ -15,6 +15,7 @@ pub mod dispatch;
 pub mod figures;
 pub mod gate;
 pub mod info;
+pub mod input;
 pub mod latency;
 pub mod listeners;
 pub mod log;

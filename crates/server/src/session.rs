@@ -2,6 +2,7 @@
 
 use crate::acl::{Account, User};
 use crate::clients::{ClientRecord, flag};
+use crate::input::Input;
 use crate::pubsub::{Space, Subscriptions};
 use crate::replication::replica::Replica;
 use crate::tls::TlsStream;
@@ -23,11 +24,6 @@ pub const PROTECTED_MODE: &str = "-DENIED Brisk is running in protected mode: no
      mode off (CONFIG SET protected-mode no from this machine, protected-mode no in the \
      configuration file, or --protected-mode no at start); do the latter only where nobody you do \
      not trust can reach the server.\r\n";
-
-/// An input buffer is made for so much at least.
-pub const INPUT_BYTES_MIN: usize = 16 * 1024;
-/// An input buffer that was not used for so long is given back.
-const INPUT_IDLE_MS: u64 = 2000;
 
 /// Why a session executes nothing at the moment. Its unread input stays in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,14 +103,8 @@ pub struct Session {
     /// The timer of that wait.
     pub wait_timer: Option<Id>,
     /// Bytes received and not yet executed, from the start of a request.
-    pub input: Vec<u8>,
+    pub input: Input,
     pub decoder: RequestDecoder,
-    /// The most that the input held since the timers looked last.
-    pub input_peak: usize,
-    /// When the timers last saw that the input had been used, in Unix ms.
-    pub input_used_ms: u64,
-    /// Bytes that the request at the end of the input lacks, at least.
-    pub missing: usize,
     /// Encryption, if the connection has it.
     pub tls: Option<Box<TlsStream>>,
     /// What it said by REPLCONF, and whether it follows the stream.
@@ -123,12 +113,14 @@ pub struct Session {
     pub finished: bool,
     /// Unsent output was above the soft limit of its class since this moment, in Unix ms.
     pub over_soft_limit_since: Option<u64>,
-    /// Input bytes this session has in the worker's sum.
-    pub counted_input: i64,
+    /// Bytes of input as its record shows them.
+    pub published_input: usize,
     /// Output bytes this session has in the worker's sum.
     pub counted_output: i64,
     /// Bytes of memory it had when it was weighed last.
     pub weight: u64,
+    /// The part of it that waited to be executed.
+    pub input_weight: u64,
     /// What its client sent and got, and the commands run for it; its record has them as they were
     /// at the end of its last turn.
     pub traffic: Traffic,
@@ -173,18 +165,16 @@ impl Session {
             hears: false,
             waiter: None,
             wait_timer: None,
-            input: Vec::new(),
+            input: Input::default(),
             decoder: RequestDecoder::new(),
-            input_peak: 0,
-            input_used_ms: 0,
-            missing: 0,
             tls: None,
             replica: None,
             finished: false,
             over_soft_limit_since: None,
-            counted_input: 0,
+            published_input: 0,
             counted_output: 0,
             weight: 0,
+            input_weight: 0,
             traffic: Traffic::default(),
         }
     }
@@ -218,6 +208,14 @@ impl Session {
         (self.input.len() + queued) as u64
     }
 
+    /// Bytes of memory that requests take which are not executed yet, those queued since MULTI among
+    /// them. O(1).
+    #[inline]
+    pub fn input_memory(&self) -> usize {
+        let queued = self.transaction.as_ref().map_or(0, |transaction| transaction.memory());
+        self.input.capacity() + self.decoder.heap_bytes() + queued
+    }
+
     /// Bytes of memory it takes with `unsent` bytes of output: exact for buffers and texts, an
     /// estimate for entries of tables. O(1).
     #[inline]
@@ -226,28 +224,10 @@ impl Session {
         let texts = self.record.addr.heap_bytes()
             + self.record.laddr.heap_bytes()
             + self.record.text_bytes.load(Ordering::Relaxed) as usize;
-        let buffers = self.input.capacity() + self.held.capacity() + unsent;
-        let extras = self.transaction.is_some() || self.watches.is_some() || self.hears;
+        let buffers = self.input_memory() + self.held.capacity() + unsent;
+        let extras = self.watches.is_some() || self.hears;
         let extras = if extras { self.memory_of_extras() } else { 0 };
         (own + texts + buffers + extras) as u64
-    }
-
-    /// Gives back what an input buffer has too much: all that is not filled once it was not used for
-    /// [`INPUT_IDLE_MS`], before that what is far above the need.
-    pub fn trim_input(&mut self, now_ms: u64) {
-        let (held, capacity) = (self.input.len(), self.input.capacity());
-        let peak = std::mem::take(&mut self.input_peak);
-        if peak > 0 {
-            self.input_used_ms = now_ms;
-        }
-        if now_ms.saturating_sub(self.input_used_ms) >= INPUT_IDLE_MS {
-            self.input.shrink_to_fit();
-            return;
-        }
-        let needed = peak.max(held + self.missing).max(INPUT_BYTES_MIN);
-        if capacity / 2 > needed {
-            self.input.shrink_to(needed);
-        }
     }
 
     /// Publishes what CLIENT LIST shows of its traffic and of its input buffer.
@@ -269,8 +249,7 @@ impl Session {
         let subscriptions =
             Space::ALL.map(|space| self.subscriptions.count(space)).iter().sum::<usize>();
         let prefixes = self.tracker.as_ref().map_or(0, |tracker| tracker.prefixes.len());
-        self.transaction.as_ref().map_or(0, |transaction| transaction.memory())
-            + self.watches.as_ref().map_or(0, |watches| watches.memory())
+        self.watches.as_ref().map_or(0, |watches| watches.memory())
             + subscriptions * SUBSCRIPTION_BYTES
             + prefixes * PREFIX_BYTES
     }

@@ -90,6 +90,7 @@ pub struct Shared {
     pub accounts: Accounts,
     /// The memory that clients take.
     pub weights: Weights,
+    pub input_weights: Weights,
     pub mailboxes: Box<[Mailbox]>,
     pub stats: Box<[WorkerStats]>,
     /// Bits of [`armed`].
@@ -160,7 +161,8 @@ impl Shared {
             store: Mutex::new(store),
             quiesce: Quiesce::new(workers),
             clients: Clients::new(workers),
-            weights: Weights::new(workers),
+            weights: Weights::of_memory(workers),
+            input_weights: Weights::of_input(workers),
             mailboxes: (0..workers).map(|_| Mailbox::default()).collect(),
             stats: (0..workers).map(|_| WorkerStats::new(table.id_count())).collect(),
             armed: AtomicU32::new(0),

@@ -119,8 +119,6 @@ pub struct WorkerStats {
     pub bytes_out: Count,
     /// Bytes queued for clients and not yet taken by the kernel.
     pub output_bytes: AtomicI64,
-    /// Bytes held of requests that have not been executed yet.
-    pub input_bytes: AtomicI64,
     pub reads: Count,
     pub writes: Count,
     /// Times in ns (S4).
@@ -205,7 +203,7 @@ impl WorkerStats {
     }
 
     /// Counts from zero again. The owner must not be counting meanwhile. Sums of what is the case
-    /// now (`output_bytes`, `input_bytes`, the recent maxima) stay.
+    /// now (`output_bytes`, the recent maxima) stay.
     pub fn reset(&self) {
         for command in &self.commands {
             command.calls.set(0);

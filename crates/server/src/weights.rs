@@ -1,5 +1,6 @@
 //! What clients take: the memory of each, kept by size, so that the largest is found in O(1) when all
-//! together take more than `maxmemory-clients`.
+//! together take more than a limit: `maxmemory-clients` for all they have, `input-total-limit` for
+//! their inputs.
 //!
 //! ```text
 //!  class 0: below 32 KiB   class 1: below 64 KiB   …   class 18: 4 GiB and more
@@ -58,6 +59,9 @@ impl Weight {
     }
 }
 
+/// Which of a client's weights.
+type WeightOf = fn(&ClientRecord) -> &Weight;
+
 type Classes = [Vec<Arc<ClientRecord>>; CLASSES];
 
 /// One worker's clients.
@@ -74,38 +78,40 @@ impl Scale {
         self.classes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn put(&self, classes: &mut Classes, record: &Arc<ClientRecord>, class: u8) {
+    fn put(&self, classes: &mut Classes, of: WeightOf, record: &Arc<ClientRecord>, class: u8) {
         let list = &mut classes[usize::from(class)];
-        record.weight.place.store(place(class, list.len()), Ordering::Relaxed);
+        of(record).place.store(place(class, list.len()), Ordering::Relaxed);
         list.push(Arc::clone(record));
     }
 
-    fn take(&self, classes: &mut Classes, record: &ClientRecord) {
-        let (class, at) = (record.weight.class(), record.weight.at());
+    fn take(&self, classes: &mut Classes, of: WeightOf, record: &ClientRecord) {
+        let weight = of(record);
+        let (class, at) = (weight.class(), weight.at());
         if class != NONE {
             let list = &mut classes[usize::from(class)];
             list.swap_remove(at);
             if let Some(moved) = list.get(at) {
-                moved.weight.place.store(place(class, at), Ordering::Relaxed);
+                of(moved).place.store(place(class, at), Ordering::Relaxed);
             }
-            record.weight.place.store(place(NONE, 0), Ordering::Relaxed);
+            weight.place.store(place(NONE, 0), Ordering::Relaxed);
         }
     }
 
-    fn weigh(&self, record: &Arc<ClientRecord>, bytes: u64, evictable: bool) {
+    fn weigh(&self, of: WeightOf, record: &Arc<ClientRecord>, bytes: u64, evictable: bool) {
         let mut classes = self.lock();
         let bytes = bytes as i64;
-        let before = record.weight.bytes.swap(bytes, Ordering::Relaxed);
+        let weight = of(record);
+        let before = weight.bytes.swap(bytes, Ordering::Relaxed);
         self.total.fetch_add(bytes - before, Ordering::Relaxed);
-        let was = record.weight.class();
+        let was = weight.class();
         let class = if evictable { class_of(bytes as u64) } else { NONE };
         let counted = |class: u8, bytes: i64| if class == NONE { 0 } else { bytes };
         let change = counted(class, bytes) - counted(was, before);
         self.evictable.fetch_add(change, Ordering::Relaxed);
         if class != was {
-            self.take(&mut classes, record);
+            self.take(&mut classes, of, record);
             if class != NONE {
-                self.put(&mut classes, record, class);
+                self.put(&mut classes, of, record, class);
             }
         }
     }
@@ -115,12 +121,26 @@ impl Scale {
 #[derive(Debug)]
 pub struct Weights {
     workers: Box<[Scale]>,
+    of: WeightOf,
+    /// Flags of clients that are not evicted.
+    spared: u32,
 }
 
 impl Weights {
-    /// For `workers` workers.
-    pub fn new(workers: usize) -> Weights {
-        Weights { workers: (0..workers).map(|_| Scale::default()).collect() }
+    /// For `workers` workers, by all memory that a client has. As in Redis, only ordinary clients and
+    /// subscribers are evicted.
+    pub fn of_memory(workers: usize) -> Weights {
+        let spared = flag::NO_EVICT | flag::REPLICA | flag::ADMIN;
+        Weights::new(workers, |record| &record.weight, spared)
+    }
+
+    /// For `workers` workers, by what waits to be executed. No client can ask to be spared.
+    pub fn of_input(workers: usize) -> Weights {
+        Weights::new(workers, |record| &record.input_weight, flag::ADMIN)
+    }
+
+    fn new(workers: usize, of: WeightOf, spared: u32) -> Weights {
+        Weights { workers: (0..workers).map(|_| Scale::default()).collect(), of, spared }
     }
 
     /// Bytes that all clients take. O(workers).
@@ -137,29 +157,32 @@ impl Weights {
 
     /// A client takes so many bytes now. O(1).
     pub fn weigh(&self, record: &Arc<ClientRecord>, bytes: u64) {
-        // As in Redis: of ordinary clients and subscribers only.
-        let exempt = record.has(flag::NO_EVICT | flag::REPLICA | flag::ADMIN);
-        let evictable = !exempt && !record.killed.load(Ordering::Relaxed);
-        self.workers[record.worker].weigh(record, bytes, evictable);
+        let evictable = !record.has(self.spared) && !record.killed.load(Ordering::Relaxed);
+        self.workers[record.worker].weigh(self.of, record, bytes, evictable);
+    }
+
+    /// A client takes as much as before, but whether it is spared or killed has changed. O(1).
+    pub fn weigh_again(&self, record: &Arc<ClientRecord>) {
+        self.weigh(record, (self.of)(record).bytes());
     }
 
     /// A client is gone. O(1).
     pub fn forget(&self, record: &Arc<ClientRecord>) {
-        self.workers[record.worker].weigh(record, 0, false);
+        self.workers[record.worker].weigh(self.of, record, 0, false);
     }
 
-    /// Takes one of the largest clients out of those that may be evicted, to be killed.
+    /// Takes one of the largest clients out of those that may be evicted, to be killed, and its bytes.
     /// O(workers x classes).
-    pub fn take_largest(&self) -> Option<Arc<ClientRecord>> {
+    pub fn take_largest(&self) -> Option<(Arc<ClientRecord>, u64)> {
         let highest = |own: &Scale| own.lock().iter().rposition(|list| !list.is_empty());
         let own = self.workers.iter().max_by_key(|own| highest(own))?;
         let mut classes = own.lock();
         let record = classes.iter().rev().find_map(|list| list.last()).cloned()?;
         record.killed.store(true, Ordering::Relaxed);
-        own.take(&mut classes, &record);
-        let bytes = record.weight.bytes.load(Ordering::Relaxed);
-        own.evictable.fetch_sub(bytes, Ordering::Relaxed);
-        Some(record)
+        own.take(&mut classes, self.of, &record);
+        let bytes = (self.of)(&record).bytes();
+        own.evictable.fetch_sub(bytes as i64, Ordering::Relaxed);
+        Some((record, bytes))
     }
 }
 
@@ -170,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_largest_of_all_workers_is_taken_first() {
-        let weights = Weights::new(2);
+        let weights = Weights::of_memory(2);
         let sizes = [(1, 0, 40_000), (2, 1, 90_000), (3, 0, 1_000_000), (4, 1, 100)];
         let records: Vec<_> = sizes.iter().map(|(id, worker, _)| record(*id, *worker)).collect();
         for (record, (_, _, bytes)) in records.iter().zip(sizes) {
@@ -182,7 +205,7 @@ mod tests {
         weights.weigh(&records[1], 2_000_000);
         assert_eq!((weights.total(), weights.evictable()), (3_040_100, 1_040_100));
         let taken: Vec<u64> =
-            std::iter::from_fn(|| weights.take_largest()).map(|record| record.id).collect();
+            std::iter::from_fn(|| weights.take_largest()).map(|(record, _)| record.id).collect();
         assert_eq!(taken, [3, 1, 4]);
         assert_eq!((weights.total(), weights.evictable()), (3_040_100, 0));
         // It is not evicted twice.
@@ -190,6 +213,20 @@ mod tests {
         assert!(weights.take_largest().is_none());
         records.iter().for_each(|record| weights.forget(record));
         assert_eq!(weights.total(), 0);
+    }
+
+    #[test]
+    fn who_asks_to_be_spared_is_not_spared_for_its_input() {
+        let inputs = Weights::of_input(1);
+        let (client, admin) = (record(1, 0), record(2, 0));
+        client.set(flag::NO_EVICT, true);
+        admin.set(flag::ADMIN, true);
+        inputs.weigh(&client, 50_000);
+        inputs.weigh(&admin, 90_000);
+        assert_eq!((inputs.total(), inputs.evictable()), (140_000, 50_000));
+        let taken = inputs.take_largest().map(|(record, bytes)| (record.id, bytes));
+        assert_eq!(taken, Some((1, 50_000)));
+        assert!(inputs.take_largest().is_none());
     }
 
     #[test]

@@ -92,6 +92,11 @@ fn count(bytes: u64, allocations: u64) {
     }
 }
 
+/// Counts memory that this crate has from the system and not from the allocator.
+pub(crate) fn count_outside(bytes: u64) {
+    count(bytes, 0);
+}
+
 /// Above this jemalloc 5.3.1 hands out whole pages instead of four sizes to each doubling. (Where it takes
 /// pages for larger, a little less is counted than is taken.)
 const CLASSES_MAX: usize = 16 * 1024;

@@ -11,6 +11,7 @@
 //! | [`reclaim`] | frees replaced bucket arrays once no prefetch can still read them |
 //! | [`intset`] | a sorted array of integers: small sets of numbers |
 //! | [`chunked`] | long byte strings in shared chunks |
+//! | [`growing`] | bytes that arrive in pieces, never copied as they grow |
 //! | [`bits`], [`hyperloglog`] | what bitmaps and cardinality estimators do to byte strings |
 //! | [`alloc`] | counts what the global allocator hands out |
 //! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
@@ -35,6 +36,7 @@ pub mod fiber;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod geohash;
+pub mod growing;
 pub mod hash;
 pub mod hyperloglog;
 pub mod intset;

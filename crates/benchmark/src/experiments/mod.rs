@@ -8,6 +8,7 @@
 //! | `crowd` | idle clients |
 //! | `render` | tables, Markdown, JSON |
 //! | `s1` … `m8` | one experiment each, named after the requirement (`docs/requirements.md`) |
+//! | `unfinished` | inputs, as `p4` is about outputs |
 //! | `figures`, `kept` | what Brisk promises beside Redis |
 //!
 //! An experiment is a constant: a name, what it is about, and a function that makes rows and plots.
@@ -32,6 +33,7 @@ pub mod render;
 mod s1;
 mod s2;
 pub mod stage;
+mod unfinished;
 
 use crate::address::Address;
 use crate::compare::ServerInfo;
@@ -83,6 +85,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     p2::EXPERIMENT,
     p3::EXPERIMENT,
     p4::EXPERIMENT,
+    unfinished::EXPERIMENT,
     p5::EXPERIMENT,
     m1::EXPERIMENT,
     m2::EXPERIMENT,

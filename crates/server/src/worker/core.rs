@@ -94,6 +94,8 @@ pub struct Core {
     pub(super) pubsub_watch_bytes: usize,
     pub(super) soft_limit: usize,
     pub(super) total_limit: u64,
+    /// Bytes of memory that all inputs may take together.
+    input_limit: u64,
     pub(super) limits: Limits,
 }
 
@@ -145,6 +147,7 @@ impl Core {
             pubsub_watch_bytes: 0,
             soft_limit: usize::MAX,
             total_limit: u64::MAX,
+            input_limit: u64::MAX,
             limits: Limits {
                 bulk_bytes_max: 0,
                 multibulk_max: i64::from(i32::MAX),
@@ -209,7 +212,12 @@ impl Core {
         self.slow_ns = slowlog_ns.min(monitor_ns);
         let limit = config.clients.maxmemory_clients.limit(config.memory.maxmemory);
         self.client_limit = limit.unwrap_or(0);
+        self.input_limit = match config.clients.input_total_limit {
+            0 => crate::memory::total_system() / 4,
+            limit => limit,
+        };
         self.evict_clients();
+        self.bound_inputs();
     }
 
     /// Reads the clocks at the beginning of a batch.
@@ -462,6 +470,15 @@ impl Core {
                 self.evict_clients();
             }
         }
+        let input = session.input_memory() as u64;
+        if input != session.input_weight {
+            let grows = input > session.input_weight;
+            session.input_weight = input;
+            self.shared.input_weights.weigh(&session.record, input);
+            if grows {
+                self.bound_inputs();
+            }
+        }
     }
 
     /// Closes the largest clients while all together take more than `maxmemory-clients`.
@@ -469,19 +486,41 @@ impl Core {
     pub fn evict_clients(&self) {
         let shared = self.shared;
         while self.client_limit != 0 && shared.weights.evictable() > self.client_limit {
-            let Some(record) = shared.weights.take_largest() else { return };
+            let Some((record, bytes)) = shared.weights.take_largest() else { return };
             shared.figures.evicted_clients.fetch_add(1, Ordering::Relaxed);
             shared.log.notice(format_args!(
-                "Evicting client {} from {}: it holds {} bytes",
-                record.id,
-                record.addr,
-                record.weight.bytes()
+                "Evicting client {} from {}: it holds {bytes} bytes",
+                record.id, record.addr
             ));
-            // Nothing more is executed for it, wherever its worker stands.
-            record.set(flag::CLOSE_ASAP, true);
-            let (token, id) = (record.token, record.id);
-            shared.mailboxes[record.worker].send(Message::Kill { token, id });
+            shared.input_weights.weigh_again(&record);
+            self.close_at_once(&record);
         }
+    }
+
+    /// Closes those who hold the largest inputs while all together take more than `input-total-limit`:
+    /// a request that waits for its rest cannot be held back any further.
+    fn bound_inputs(&self) {
+        let shared = self.shared;
+        while shared.input_weights.evictable() > self.input_limit {
+            let Some((record, bytes)) = shared.input_weights.take_largest() else { return };
+            let figures = &shared.figures;
+            figures.input_total_limit_disconnections.fetch_add(1, Ordering::Relaxed);
+            shared.log.warning(format_args!(
+                "Closing client {} from {}: of all unexecuted requests, which take more than \
+                 input-total-limit ({} bytes), it holds {bytes} bytes",
+                record.id, record.addr, self.input_limit
+            ));
+            shared.weights.weigh_again(&record);
+            self.close_at_once(&record);
+        }
+    }
+
+    /// Closes a client that is marked as killed, wherever it is.
+    fn close_at_once(&self, record: &ClientRecord) {
+        // Nothing more is executed for it, wherever its worker stands.
+        record.set(flag::CLOSE_ASAP, true);
+        let (token, id) = (record.token, record.id);
+        self.shared.mailboxes[record.worker].send(Message::Kill { token, id });
     }
 
     pub fn publish_output(&self, unsent: usize, session: &mut Session) {

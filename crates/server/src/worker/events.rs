@@ -123,13 +123,13 @@ impl Handler for Worker {
         }
         let stats = self.core.stats();
         stats.output_bytes.fetch_sub(session.counted_output, Ordering::Relaxed);
-        stats.input_bytes.fetch_sub(session.counted_input, Ordering::Relaxed);
         if session.record.has(flag::MONITOR) {
             self.core.shared.remove_monitor(self.core.id);
         }
         self.monitors.remove(&token);
         self.core.shared.clients.set_blocked(&session.record, false);
         self.core.shared.weights.forget(&session.record);
+        self.core.shared.input_weights.forget(&session.record);
         self.core.shared.clients.remove(&session.record);
     }
 

@@ -11,7 +11,7 @@
 //! to a connection executes what is staged first.
 
 use super::Worker;
-use super::turn::{Cut, cut, hold_back};
+use super::turn::{Cut, cut};
 use crate::batch::Batch;
 use crate::gate;
 use crate::session::Stall;
@@ -124,7 +124,7 @@ impl Worker {
             let used = self.execute_from(io, &mut session, data, cut);
             std::mem::swap(&mut self.batch, batch);
             if used < data.len() {
-                hold_back(&mut session, &data[used..]);
+                session.input.keep(&data[used..]);
             }
             self.after_turn(io, &mut session);
             self.put(session);

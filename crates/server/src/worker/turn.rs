@@ -10,7 +10,7 @@ use crate::batch::{Batch, Look, REQUESTS_MAX, Stop};
 use crate::clients::flag;
 use crate::dispatch::Flow;
 use crate::gate;
-use crate::session::{INPUT_BYTES_MIN, Session, Stall};
+use crate::session::{Session, Stall};
 use crate::table::Row;
 use brisk_engine::command::Flags;
 use brisk_engine::env::Garbage;
@@ -28,11 +28,6 @@ const ROUND_NS_MAX: u64 = 4_000_000;
 /// Replies are moved to the connection's output at this size, so that the buffer they are made in
 /// stays in the cache, and small.
 const FLUSH_BYTES: usize = 64 * 1024;
-/// Room reserved ahead for a long request, at most; the rest comes with the bytes.
-const RESERVE_MAX: usize = 1024 * 1024;
-/// An input buffer above this is given back when it is empty; others when the timers find that they
-/// are not used.
-const INPUT_KEPT_MAX: usize = 512 * 1024;
 /// Input that a session may hold that is read though it is stalled.
 const LISTENING_INPUT_MAX: usize = 64 * 1024;
 
@@ -48,16 +43,14 @@ impl Worker {
     pub(super) fn take_input(&mut self, io: &mut Control, session: &mut Session, bytes: &[u8]) {
         session.traffic.bytes_in += bytes.len() as u64;
         if session.stall != Stall::None {
-            session.input.extend_from_slice(bytes);
-            session.input_peak = session.input_peak.max(session.input.len());
+            session.input.append(bytes);
         } else if session.input.is_empty() {
             let used = self.execute(io, session, bytes);
             if used < bytes.len() {
-                hold_back(session, &bytes[used..]);
+                session.input.keep(&bytes[used..]);
             }
         } else {
-            session.input.extend_from_slice(bytes);
-            session.input_peak = session.input_peak.max(session.input.len());
+            session.input.append(bytes);
             // Too much of it is not executed either, though it be whole by now.
             if !self.exceeds_query_limit(session) {
                 self.execute_input(io, session);
@@ -75,18 +68,9 @@ impl Worker {
         if session.input.is_empty() {
             return;
         }
-        let mut input = std::mem::take(&mut session.input);
-        let used = self.execute(io, session, &input);
-        if used >= input.len() {
-            if input.capacity() <= INPUT_KEPT_MAX {
-                input.clear();
-                session.input = input;
-            }
-        } else {
-            input.drain(..used);
-            make_room(&mut input, 0, session.missing);
-            session.input = input;
-        }
+        let bytes = session.input.take();
+        let used = self.execute(io, session, &bytes);
+        session.input.put_back(bytes, used);
     }
 
     /// Executes the whole requests at the beginning of `data`, as far as the session may go, and
@@ -138,7 +122,7 @@ impl Worker {
         mut cut: Cut,
     ) -> usize {
         let begin = self.core.last_ticks;
-        session.missing = 0;
+        session.input.set_missing(0);
         let mut at = 0;
         loop {
             let before = self.core.last_ticks;
@@ -152,7 +136,7 @@ impl Worker {
             match cut.stop {
                 Stop::Full => {}
                 Stop::NeedMore(missing) => {
-                    session.missing = missing;
+                    session.input.set_missing(missing);
                     return at;
                 }
                 Stop::Broken(error) => {
@@ -443,7 +427,7 @@ impl Worker {
         let Some(session) = self.sessions.get_mut(index).and_then(Option::as_deref_mut) else {
             return;
         };
-        session.trim_input(now_ms);
+        session.input.trim(now_ms);
         let unsent = io.unsent(session.token);
         self.core.publish_output(unsent, session);
         self.core.weigh(unsent, session);
@@ -455,15 +439,13 @@ impl Worker {
 
     /// Publishes what CLIENT LIST and INFO show of a session.
     pub(super) fn publish(&self, unsent: usize, session: &mut Session) {
-        let stats = self.core.stats();
         self.core.publish_output(unsent, session);
         self.core.weigh(unsent, session);
         session.publish_traffic();
-        let input = session.input.len() as i64;
-        if input != session.counted_input {
-            stats.input_bytes.fetch_add(input - session.counted_input, Ordering::Relaxed);
-            session.counted_input = input;
-            let understood = session.decoder.understood().min(session.input.len()) as u64;
+        let input = session.input.len();
+        if input != session.published_input {
+            session.published_input = input;
+            let understood = session.decoder.understood().min(input) as u64;
             session.record.argument_bytes.store(understood, Ordering::Relaxed);
             session.record.query_bytes.store(input as u64 - understood, Ordering::Relaxed);
             self.core.note_buffers(input as u64, 0, self.core.env.now().0 / 1000);
@@ -508,24 +490,6 @@ fn listens_for_the_end(session: &Session) -> bool {
     session.tls.is_some()
         && session.stall.ends_with_the_client()
         && session.input.len() < LISTENING_INPUT_MAX
-}
-
-/// Keeps what cannot be executed yet; the session has no other input.
-pub(super) fn hold_back(session: &mut Session, rest: &[u8]) {
-    make_room(&mut session.input, rest.len(), session.missing);
-    session.input.extend_from_slice(rest);
-    session.input_peak = session.input_peak.max(rest.len());
-}
-
-/// Makes room in an input for `held` bytes and for those that are missing for the present request:
-/// exactly, if they are few enough to be believed.
-fn make_room(input: &mut Vec<u8>, held: usize, missing: usize) {
-    let missing = missing.max(INPUT_BYTES_MIN.saturating_sub(input.len() + held));
-    if missing <= RESERVE_MAX {
-        input.reserve_exact(held + missing);
-    } else {
-        input.reserve(held + RESERVE_MAX);
-    }
 }
 
 /// Adds a session to a list of those that wait. Sessions closed meanwhile left their tokens: at most

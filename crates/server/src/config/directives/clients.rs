@@ -17,8 +17,12 @@ pub struct Clients {
     pub output_limits: [OutputLimit; 3],
     /// `output-soft-limit`: bytes of unsent output at which a client's pipeline pauses until it drains.
     pub output_soft_limit: u64,
-    /// `output-total-limit`: bytes of all clients' unsent output together; 0 for no limit.
+    /// `output-total-limit`: bytes of all clients' unsent output together; 0 for a quarter of
+    /// the machine's memory.
     pub output_total_limit: u64,
+    /// `input-total-limit`: bytes of memory of all clients' unexecuted requests together; 0 for a quarter
+    /// of the machine's.
+    pub input_total_limit: u64,
     /// `client-query-buffer-limit`: bytes of one unfinished request.
     pub client_query_buffer_limit: u64,
     /// `proto-max-bulk-len`: bytes of one argument.
@@ -45,6 +49,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(clients.output_soft_limit),
     ),
     Directive::memory("output-total-limit", "0", (0, SIZE_MAX), field!(clients.output_total_limit)),
+    Directive::memory("input-total-limit", "0", (0, SIZE_MAX), field!(clients.input_total_limit)),
     Directive::memory(
         "client-query-buffer-limit",
         "1gb",

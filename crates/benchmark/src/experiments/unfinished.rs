@@ -1,0 +1,88 @@
+//! Requests of which only the beginning arrives, and the memory that they take. (as P4 asks for outputs)
+
+use super::finding::Figure;
+use super::stage::{Stage, ask, connect, info};
+use super::{Experiment, Found};
+use crate::address::Address;
+use crate::ask::Asker;
+use crate::engine::allow_descriptors;
+use crate::subject::Subject;
+use std::io::Write;
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "unfinished",
+    title: "Clients that send the beginning of a large value",
+    what: "1,000 clients each announce a SET of 512 MiB, then send 10 KB of the value, then 30 KB more. \
+           What the server takes for each of them beside what it takes for an idle client. What a client \
+           announces should cost nothing; the bytes that it sent have to be kept. Not from the articles.",
+    run,
+};
+
+const CLIENTS: usize = 1000;
+const HEADER: &[u8] = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$536870912\r\nxxxx";
+/// Bytes of the value that each client sends in a stage, and what the stage is called.
+const STAGES: [(usize, &str); 3] = [
+    (0, "per client that announced a value"),
+    (10_000, "per client that sent 10 KB of it"),
+    (30_000, "per client that sent 40 KB of it"),
+];
+/// Files that are open besides the clients.
+const DESCRIPTORS_BESIDE: usize = 64;
+/// How long the server may take until it has read what was sent.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
+    Ok(stage.alone(&[], |subject, _, _| figures(subject))?.into())
+}
+
+fn figures(subject: &Subject) -> Result<Vec<Figure>, String> {
+    let Address::Tcp { resolved, .. } = &subject.target.address else {
+        return Err("the clients speak TCP: name a server by host and port".to_owned());
+    };
+    allow_descriptors(CLIENTS + DESCRIPTORS_BESIDE).map_err(|error| error.to_string())?;
+    let told = |error: std::io::Error| format!("a client: {error}");
+    let mut asker = connect(subject)?;
+    let clients = (0..CLIENTS).map(|_| TcpStream::connect(resolved));
+    let mut clients: Vec<TcpStream> = clients.collect::<Result<_, _>>().map_err(told)?;
+    // Every client has been served once, so that what it costs to be connected is paid.
+    send(&mut clients, b"PING\r\n", &mut asker)?;
+    let before = resident(subject);
+    let mut figures = Vec::new();
+    for (bytes, what) in STAGES {
+        let piece = if bytes == 0 { HEADER.to_vec() } else { vec![b'x'; bytes] };
+        send(&mut clients, &piece, &mut asker)?;
+        let grown = resident(subject).zip(before);
+        let each =
+            grown.map(|(now, before)| now.saturating_sub(before) as f64 / CLIENTS as f64 / 1024.0);
+        figures.push(Figure::less(what, "KiB", each));
+    }
+    Ok(figures)
+}
+
+/// Lets each client send these bytes, and waits until the server has read them.
+fn send(clients: &mut [TcpStream], bytes: &[u8], asker: &mut Asker) -> Result<(), String> {
+    let read_before = bytes_read(asker)?;
+    for client in clients.iter_mut() {
+        client.write_all(bytes).map_err(|error| format!("a client: {error}"))?;
+    }
+    let sent = (clients.len() * bytes.len()) as u64;
+    let begun = Instant::now();
+    while bytes_read(asker)? < read_before + sent {
+        if begun.elapsed() > PATIENCE {
+            return Err(format!("the server has not read {sent} bytes in {PATIENCE:?}"));
+        }
+    }
+    // Replies to others follow what was read before them.
+    ask(asker, &["PING"]).map(|_| ())
+}
+
+fn bytes_read(asker: &mut Asker) -> Result<u64, String> {
+    let text = info(asker, "stats", "total_net_input_bytes")?;
+    text.parse().map_err(|_| format!("total_net_input_bytes:{text}"))
+}
+
+fn resident(subject: &Subject) -> Option<u64> {
+    subject.usage().map(|usage| usage.rss_bytes)
+}

@@ -1,0 +1,254 @@
+//! The input of a session: bytes that arrived and are not executed yet, from the start of a request.
+//!
+//! Its memory follows the bytes that arrived, never those a client announced: a header costs its
+//! sender nothing. A short input lies in a buffer that takes at most a quarter more than it holds, or
+//! a page; a long one in memory of its own, of which the machine backs the pages that were written, and
+//! which grows without copying. So a value of n bytes costs O(n) however it arrives.
+
+use brisk_structures::entry::size_class;
+use brisk_structures::growing::GrowingBytes;
+use std::ops::Deref;
+
+/// Reserved for a request of which less has arrived, if it announced so much.
+const PAGE_BYTES: usize = 4096;
+/// A buffer up to this is kept for the next request until the timers find it idle. What is longer
+/// lies in memory of its own, which goes with it.
+const SHORT_MAX: usize = 512 * 1024;
+/// A buffer that was used lately is not cut below this.
+const TRIMMED_BYTES_MIN: usize = 16 * 1024;
+/// A buffer that was not used for so long is given back.
+const IDLE_MS: u64 = 2000;
+
+/// Bytes that wait to be executed.
+#[derive(Debug, Default)]
+pub struct Input {
+    bytes: Bytes,
+    /// Bytes that the request at the end lacks, at least.
+    missing: usize,
+    /// The most that it held since the timers looked last.
+    peak: usize,
+    /// When the timers last saw that it had been used, in Unix ms.
+    used_ms: u64,
+}
+
+/// The bytes of an input.
+#[derive(Debug)]
+pub enum Bytes {
+    /// Up to [`SHORT_MAX`], or more if the system maps no memory.
+    Short(Vec<u8>),
+    /// Above it.
+    Long(GrowingBytes),
+}
+
+impl Default for Bytes {
+    fn default() -> Bytes {
+        Bytes::Short(Vec::new())
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Bytes::Short(bytes) => bytes,
+            Bytes::Long(bytes) => bytes,
+        }
+    }
+}
+
+impl Input {
+    /// Whether nothing waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Bytes held.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes of memory taken.
+    #[inline]
+    pub fn capacity(&self) -> usize {
+        match &self.bytes {
+            Bytes::Short(bytes) => bytes.capacity(),
+            Bytes::Long(bytes) => bytes.memory(),
+        }
+    }
+
+    /// The request at the end lacks so many bytes, as far as it tells; 0 if it does not tell.
+    pub fn set_missing(&mut self, missing: usize) {
+        self.missing = missing;
+    }
+
+    /// Adds bytes that arrived. Amortised O(new bytes).
+    pub fn append(&mut self, new: &[u8]) {
+        self.missing = self.missing.saturating_sub(new.len());
+        self.keep(new);
+    }
+
+    /// Adds the rest of what arrived, when all before it was executed where it lay. O(bytes).
+    pub fn keep(&mut self, rest: &[u8]) {
+        self.add(rest);
+        self.peak = self.peak.max(self.len());
+    }
+
+    fn add(&mut self, new: &[u8]) {
+        let len = self.len() + new.len();
+        match &mut self.bytes {
+            Bytes::Short(bytes) if len <= SHORT_MAX => {
+                reserve(bytes, len, self.missing);
+                bytes.extend_from_slice(new);
+            }
+            _ => self.add_to_long(new),
+        }
+    }
+
+    #[cold]
+    fn add_to_long(&mut self, new: &[u8]) {
+        if let Bytes::Short(bytes) = &self.bytes
+            && let Some(long) = GrowingBytes::new(bytes)
+        {
+            self.bytes = Bytes::Long(long);
+        }
+        let refused = match &mut self.bytes {
+            Bytes::Long(bytes) => !bytes.append(new),
+            Bytes::Short(_) => true,
+        };
+        if refused {
+            let mut bytes = match self.take() {
+                Bytes::Short(bytes) => bytes,
+                Bytes::Long(bytes) => bytes.to_vec(),
+            };
+            let len = bytes.len() + new.len();
+            reserve(&mut bytes, len, self.missing);
+            bytes.extend_from_slice(new);
+            self.bytes = Bytes::Short(bytes);
+        }
+    }
+
+    /// Takes all bytes out, to be executed where they lie; [`Input::put_back`] follows.
+    pub fn take(&mut self) -> Bytes {
+        std::mem::take(&mut self.bytes)
+    }
+
+    /// Puts back what [`Input::take`] gave, without the first `used` bytes. O(bytes left).
+    pub fn put_back(&mut self, bytes: Bytes, used: usize) {
+        debug_assert!(self.bytes.is_empty(), "nothing arrives while a session executes");
+        match bytes {
+            Bytes::Short(mut bytes) if bytes.capacity() <= SHORT_MAX => {
+                bytes.drain(..used.min(bytes.len()));
+                self.bytes = Bytes::Short(bytes);
+            }
+            bytes if used == 0 => self.bytes = bytes,
+            bytes => self.add(bytes.get(used..).unwrap_or_default()),
+        }
+    }
+
+    /// Gives back what a buffer has too much: all that is not filled once it was not used for two
+    /// seconds, before that what is far above the need.
+    pub fn trim(&mut self, now_ms: u64) {
+        let peak = std::mem::take(&mut self.peak);
+        if peak > 0 {
+            self.used_ms = now_ms;
+        }
+        let Bytes::Short(bytes) = &mut self.bytes else { return };
+        if now_ms.saturating_sub(self.used_ms) >= IDLE_MS {
+            bytes.shrink_to_fit();
+            return;
+        }
+        let needed = peak.max(bytes.len()).max(TRIMMED_BYTES_MIN);
+        if bytes.capacity() / 2 > needed {
+            bytes.shrink_to(needed);
+        }
+    }
+}
+
+/// Makes room for `len` bytes in all, of which `missing` more are announced.
+fn reserve(bytes: &mut Vec<u8>, len: usize, missing: usize) {
+    if len > bytes.capacity() {
+        bytes.reserve_exact(capacity_for(len, missing) - bytes.len());
+    }
+}
+
+/// The memory for a short input that holds `len` bytes and lacks `missing`: for all of it, if that is
+/// not much more than what arrived, else for what arrived.
+fn capacity_for(len: usize, missing: usize) -> usize {
+    let most = (len + len / 4).max(PAGE_BYTES);
+    let whole = size_class(len.saturating_add(missing).min(most));
+    if whole <= most { whole } else { most }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What arrives in pieces of `piece` bytes; the most memory over the bytes held, less a page, and
+    /// the bytes that were copied.
+    fn arriving(total: usize, piece: usize, announced: usize) -> (f64, usize) {
+        let mut input = Input::default();
+        let (mut worst, mut copied) = (0.0, 0);
+        let bytes = vec![b'x'; piece];
+        while input.len() < total {
+            input.set_missing(announced - input.len());
+            let (before, held) = (input.capacity(), input.len());
+            input.append(&bytes[..piece.min(total - held)]);
+            if input.capacity() != before && held <= SHORT_MAX {
+                copied += held;
+            }
+            let beyond_page = input.capacity().saturating_sub(PAGE_BYTES);
+            worst = f64::max(worst, beyond_page as f64 / input.len() as f64);
+        }
+        (worst, copied)
+    }
+
+    #[test]
+    fn memory_follows_the_bytes_that_arrived() {
+        for piece in [1, 54, 1000, 10_000, 65_536] {
+            for total in [54, 4096, 5000, 10_000, 40_000, 300_000, 3_000_000] {
+                let (worst, copied) = arriving(total, piece, 536_870_912);
+                assert!(worst <= 1.25, "{total} in pieces of {piece}: {worst}");
+                assert!(copied <= 6 * total, "{total} in pieces of {piece}: {copied} copied");
+            }
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_almost_there_gets_its_whole_room() {
+        let mut input = Input::default();
+        input.set_missing(20_000);
+        input.append(&[b'x'; 16_500]);
+        let capacity = input.capacity();
+        assert!((20_000..=20_625).contains(&capacity), "{capacity}");
+        input.append(&[b'x'; 3500]);
+        assert_eq!(input.capacity(), capacity);
+    }
+
+    #[test]
+    fn a_large_buffer_goes_with_its_bytes() {
+        let mut input = Input::default();
+        input.append(&vec![b'x'; 3_000_000]);
+        let bytes = input.take();
+        input.put_back(bytes, 2_999_990);
+        assert_eq!(input.len(), 10);
+        assert!(input.capacity() <= PAGE_BYTES);
+        input.append(&vec![b'x'; 3_000_000]);
+        let bytes = input.take();
+        let used = bytes.len();
+        input.put_back(bytes, used);
+        assert_eq!((input.len(), input.capacity()), (0, 0));
+        // An ordinary one is kept for the next request, until it is idle.
+        input.append(&[b'x'; 30_000]);
+        let bytes = input.take();
+        input.put_back(bytes, 30_000);
+        input.trim(1000);
+        assert!(input.capacity() >= 30_000);
+        input.trim(2000);
+        input.trim(3000);
+        assert_eq!(input.capacity(), 0);
+    }
+}
