@@ -8,7 +8,7 @@ mod deadlines;
 #[test]
 fn replies_are_those_of_a_real_server() {
     let mut db = Db::new();
-    db.replay(include_str!("tests/transcript.txt")).invariants();
+    db.replay(include_str!("transcript.txt")).invariants();
 }
 
 #[test]

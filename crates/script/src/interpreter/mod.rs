@@ -48,7 +48,7 @@ const PARAMETERS: &[u8] = b"local KEYS,ARGV=... ";
 const GLOBALS: &[u8] = b"if false then KEYS,ARGV=nil end ";
 /// The chunks that are not the script's: the prelude's, and what libraries bring along.
 pub(crate) const OWN_CHUNKS: [&str; 2] = ["brisk", "libraries"];
-const PRELUDE: &str = include_str!("prelude.luau");
+const PRELUDE: &str = include_str!("../prelude.luau");
 
 /// What scripts can learn about the server.
 #[derive(Debug, Clone, Copy)]
