@@ -24,6 +24,7 @@ pub mod random;
 pub mod reply;
 pub mod serve;
 pub mod snapshot;
+pub mod table;
 #[doc(hidden)]
 pub mod testing;
 pub mod transfer;

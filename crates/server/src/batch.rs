@@ -11,9 +11,9 @@
 //!               key n-16   its bucket is here, asks for the entry's line
 //! ```
 
-use crate::table::{CommandTable, KeyPlan, Row};
 use brisk_engine::args::{Args, PreparedKey};
 use brisk_engine::keyspace::{Database, DbIndex, KeyHasher, Keyspace};
+use brisk_engine::table::{CommandTable, KeyPlan, Row};
 use brisk_engine::{exec, keyspec};
 use brisk_resp::{Limits, ProtocolError, RequestDecoder, Span, Spans, Step};
 use brisk_structures::reclaim::Participant;

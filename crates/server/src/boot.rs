@@ -1,6 +1,7 @@
 //! From the command line to running workers, and back down.
 
 use crate::acl::{self, SetError, User, Vocabulary};
+use crate::commands;
 use crate::config::args::{self, Invocation};
 use crate::config::choice::IoBackend;
 use crate::config::value::Text;
@@ -10,7 +11,6 @@ use crate::log::{Log, Role};
 use crate::replication::replica::hand_in;
 use crate::service::Service;
 use crate::shared::{Shared, armed};
-use crate::table::CommandTable;
 use crate::tls::TlsSettings;
 use crate::worker::{Core, Worker, unix_ms};
 use brisk_engine::Keyspace;
@@ -45,7 +45,7 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let store = match config::load(&launch, &mut std::io::stdin()) {
+    let store = match config::load(&launch, &mut std::io::stdin(), &crate::judge::Judge::new()) {
         Ok(store) => store,
         Err(error) => {
             say(&mut std::io::stderr(), &error.to_string());
@@ -215,7 +215,8 @@ fn share(
 ) -> Result<&'static Shared, String> {
     let config = store.current();
     let renames = config.security.renamed_commands();
-    let table: &'static CommandTable = Box::leak(Box::new(CommandTable::new(&renames)?));
+    let (table, handlers) = commands::table(&renames)?;
+    let (table, handlers) = (&*Box::leak(Box::new(table)), &*handlers.leak());
     let (k0, k1) = (random_u64()?, random_u64()?);
     let databases = config.process.databases.clamp(1, i64::from(i32::MAX)) as u32;
     let keyspace = Keyspace::new(databases, KeyHasher::seeded(k0, k1));
@@ -225,7 +226,7 @@ fn share(
         Arc::clone(log),
         (*config).clone(),
         store,
-        table,
+        (table, handlers),
         keyspace,
         workers + usize::from(has_admin_lane),
         random_id()?,

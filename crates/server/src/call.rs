@@ -2,10 +2,10 @@
 
 use crate::dispatch::ECHO_BYTES_MAX;
 use crate::session::Session;
-use crate::table::Row;
 use crate::worker::Core;
 use brisk_engine::args::{Args, PreparedKey};
 use brisk_engine::keyspace::{Client, DbIndex, Keys};
+use brisk_engine::table::Row;
 use brisk_engine::{CommandError, Outcome, Reply, Result, UnixMs};
 
 /// The function of a command that needs the session or the server.

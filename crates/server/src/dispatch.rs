@@ -6,7 +6,6 @@ use crate::clients::ClientRecord;
 use crate::gate::{self, Asked, Verdict};
 use crate::session::{Session, Stall};
 use crate::shared::armed;
-use crate::table::{Row, Run};
 use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Scope};
@@ -14,6 +13,7 @@ use brisk_engine::ctx::Blocking;
 use brisk_engine::effect::{Armed, propagate_beside};
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::keyspace::Client;
+use brisk_engine::table::{Row, Run};
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Reply, ReplyBuffer, Result};
 use brisk_structures::entry::KEY_LEN_MAX;
 use std::sync::atomic::Ordering;
@@ -231,7 +231,8 @@ impl Core {
                 self.stats().changes.add(done.dirty);
                 done.outcome
             }
-            Run::Server(run) => {
+            Run::Server(at) => {
+                let run = self.shared.handlers[usize::from(at)];
                 self.redacted.clear();
                 if row.has(Flags::RUNS_SCRIPT) {
                     // What its commands tell of the client names it.

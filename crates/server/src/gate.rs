@@ -7,11 +7,11 @@ use crate::config::choice::Protection;
 use crate::pause::Paused;
 use crate::session::{Session, Stall};
 use crate::shared::armed;
-use crate::table::Row;
 use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::full_name;
+use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError};
 use std::sync::atomic::Ordering;
 

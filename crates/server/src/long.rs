@@ -5,9 +5,9 @@
 
 use crate::clients::ClientRecord;
 use crate::mailbox::{Mailbox, Message};
-use crate::table::Row;
 use brisk_engine::Keyspace;
 use brisk_engine::long::{Computed, Long};
+use brisk_engine::table::Row;
 use brisk_reactor::Clock;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};

@@ -1,6 +1,7 @@
 //! What all workers share.
 
 use crate::acl::{Accounts, Vocabulary};
+use crate::call::ServerHandler;
 use crate::clients::Clients;
 use crate::config::{Config, Store};
 use crate::latency::Latency;
@@ -13,12 +14,12 @@ use crate::quiesce::Quiesce;
 use crate::replication::feed::Feed;
 use crate::slowlog::Slowlog;
 use crate::stats::WorkerStats;
-use crate::table::CommandTable;
 use crate::tls::TlsSettings;
 use crate::tracking::Prefixes;
 use crate::weights::Weights;
 use arc_swap::ArcSwap;
 use brisk_engine::Keyspace;
+use brisk_engine::table::CommandTable;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -79,6 +80,8 @@ pub struct Shared {
     pub log: Arc<Log>,
     pub keyspace: Keyspace,
     pub table: &'static CommandTable,
+    /// The functions of its commands that need the session or the server.
+    pub handlers: &'static [ServerHandler],
     /// The settings in force.
     config: ArcSwap<Config>,
     /// Grows with every change of the settings.
@@ -143,7 +146,7 @@ impl Shared {
         log: Arc<Log>,
         config: Config,
         store: Store,
-        table: &'static CommandTable,
+        (table, handlers): (&'static CommandTable, &'static [ServerHandler]),
         keyspace: Keyspace,
         workers: usize,
         run_id: String,
@@ -156,6 +159,7 @@ impl Shared {
             log,
             keyspace,
             table,
+            handlers,
             config: ArcSwap::from_pointee(config),
             config_generation: AtomicU64::new(1),
             store: Mutex::new(store),

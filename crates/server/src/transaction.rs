@@ -10,13 +10,13 @@ use crate::dispatch::Flow;
 use crate::gate::Asked;
 use crate::session::Session;
 use crate::shared::armed;
-use crate::table::{Row, Run};
 use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, InMulti, Scope};
 use brisk_engine::ctx::Blocking;
 use brisk_engine::exec::Invocation;
 use brisk_engine::keyspace::{KeyHasher, Place};
+use brisk_engine::table::{Row, Run};
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, CommandError, DbIndex, Keyspace, Outcome, Reply, ReplyBuffer, Result};
 use brisk_resp::Spans;
@@ -399,7 +399,8 @@ impl Core {
                 let done = unit.run(&self.env, &call, prepared, &mut args, reply);
                 done.map(|done| self.stats().changes.add(done.dirty))
             }
-            Run::Server(run) => {
+            Run::Server(at) => {
+                let run = self.shared.handlers[usize::from(at)];
                 self.redacted.clear();
                 let mut call = Call { core: self, session, reply, row, prepared };
                 let done = run(&mut call, &mut args);

@@ -3,9 +3,9 @@
 
 use super::User;
 use super::selector::{Access, Selector};
-use crate::table::{KeyPlan, Row};
 use brisk_engine::command::{Begin, Channels, Find, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::keyspec::{self, FoundKey, FoundKeys};
+use brisk_engine::table::{KeyPlan, Row};
 
 /// What was missing; in the order in which one is told rather than another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

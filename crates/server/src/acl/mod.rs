@@ -34,7 +34,7 @@ pub(crate) use self::user::hex;
 pub use self::user::{Hash, SetError, User, has_spaces, hash_of, merge_selectors};
 
 use crate::config::choice::PubsubDefault;
-use crate::table::CommandTable;
+use brisk_engine::table::CommandTable;
 
 /// The user of a connection that did not name one.
 pub const DEFAULT_USER: &str = "default";

@@ -3,9 +3,9 @@
 
 use super::{RuleError, Vocabulary, has_spaces};
 use crate::config::choice::PubsubDefault;
-use crate::table::{ROWS_MAX, Row};
 use brisk_engine::command::{Categories, KeyFlags};
 use brisk_engine::glob::{self, Case};
+use brisk_engine::table::{ROWS_MAX, Row};
 
 /// A set of commands by row id: a test is a shift and a mask.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 use super::*;
 use std::sync::LazyLock;
 
-static TABLE: LazyLock<CommandTable> = LazyLock::new(|| CommandTable::new(&[]).unwrap());
+static TABLE: LazyLock<CommandTable> = LazyLock::new(|| crate::commands::table(&[]).unwrap().0);
 
 fn vocabulary() -> Vocabulary<'static> {
     Vocabulary { table: &TABLE, channels: PubsubDefault::ResetChannels }

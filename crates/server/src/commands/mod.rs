@@ -7,7 +7,8 @@ pub(crate) mod scripting;
 mod server;
 mod transactions;
 
-use crate::call::Command;
+use crate::call::{Command, ServerHandler};
+use brisk_engine::table::CommandTable;
 pub(crate) use connection::describe_client;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
@@ -20,7 +21,10 @@ const FAMILIES: &[&[&[Command]]] = &[
     transactions::FAMILY,
 ];
 
-/// All commands of this crate.
-pub fn all() -> impl Iterator<Item = &'static Command> {
-    FAMILIES.iter().copied().flatten().copied().flatten()
+/// The table of all commands, with the names that `rename-command` gives them, and the functions of this crate's.
+///
+/// # Errors
+/// What is wrong with a name.
+pub fn table(renamed: &[(String, String)]) -> Result<(CommandTable, Vec<ServerHandler>), String> {
+    CommandTable::build(FAMILIES.iter().copied().flatten().copied().flatten(), renamed)
 }

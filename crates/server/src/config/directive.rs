@@ -3,6 +3,7 @@
 
 use super::Config;
 use super::choice::Choice;
+use super::choice::PubsubDefault;
 use super::value::{self, MemoryShare, Refusal, Text};
 use super::words;
 
@@ -62,7 +63,24 @@ pub enum Write {
 /// Takes the words of a value into a field of the configuration.
 pub type SetWords = fn(&mut Config, &[Vec<u8>], Write) -> Result<(), Refusal>;
 /// Takes the words of a line that stands in files only.
-pub type SetLine = fn(&mut Config, &[Vec<u8>]) -> Result<(), Refusal>;
+pub type SetLine = fn(&mut Config, &[Vec<u8>], &dyn LineJudge) -> Result<(), Refusal>;
+
+/// What the settings alone cannot say about lines that stand in files only: which commands there are, and what
+/// rules about users mean.
+pub trait LineJudge {
+    /// Whether these commands can be renamed so, each from the first name to the second.
+    ///
+    /// # Errors
+    /// What is wrong, in Redis's words.
+    fn renamed_commands(&self, renamed: &[(String, String)]) -> Result<(), Refusal>;
+
+    /// Whether a user can have these rules, when new users may use these channels.
+    ///
+    /// # Errors
+    /// What is wrong, in Redis's words.
+    fn user(&self, rules: &[&[u8]], channels: PubsubDefault) -> Result<(), Refusal>;
+}
+
 /// Judges the bytes of a text.
 pub type Check = fn(&[u8]) -> Result<(), Refusal>;
 
@@ -296,8 +314,7 @@ impl Directive {
                 }
                 several => (special.set)(config, &cut_each(several), write),
             },
-            Kind::FileOnly(set) => set(config, words),
-            Kind::Include => Err(BAD_DIRECTIVE.into()),
+            Kind::FileOnly(_) | Kind::Include => Err(BAD_DIRECTIVE.into()),
             _ => match words {
                 [word] => self.set_one(config, word, write),
                 _ => Err(WRONG_COUNT),

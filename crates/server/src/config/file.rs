@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::args::Launch;
-use super::directive::{BAD_DIRECTIVE, Kind, Write};
+use super::directive::{BAD_DIRECTIVE, Kind, LineJudge, Write};
 use super::error::{FileError, UNBALANCED};
 use super::special::os_reason;
 use super::value::Refusal;
@@ -19,11 +19,16 @@ pub const DEPTH_MAX: usize = 16;
 /// How many files one start reads at most.
 pub const FILES_MAX: usize = 1_000;
 
-/// Builds the configuration the command line asks for. Reads `stdin` only if it does.
+/// Builds the configuration the command line asks for. Reads `stdin` only if it does; `judge` is asked about lines
+/// that name commands or users.
 ///
 /// # Errors
 /// The first line, file or combination that cannot be taken.
-pub fn load(launch: &Launch, stdin: &mut dyn Read) -> Result<Store, FileError> {
+pub fn load(
+    launch: &Launch,
+    stdin: &mut dyn Read,
+    judge: &dyn LineJudge,
+) -> Result<Store, FileError> {
     let mut text = Vec::new();
     let mut path = None;
     if let Some(file) = &launch.file {
@@ -42,14 +47,14 @@ pub fn load(launch: &Launch, stdin: &mut dyn Read) -> Result<Store, FileError> {
         text.push(b'\n');
         text.extend_from_slice(&launch.options);
     }
-    let mut loader = Loader::new(true);
+    let mut loader = Loader::new(judge, true);
     loader.text(&text, 0)?;
     Ok(Store::new(loader.finish()?, path))
 }
 
 /// Loads one text that may not include others.
-pub(super) fn parse_alone(text: &[u8]) -> Result<Config, FileError> {
-    let mut loader = Loader::new(false);
+pub(super) fn parse_alone(text: &[u8], judge: &dyn LineJudge) -> Result<Config, FileError> {
+    let mut loader = Loader::new(judge, false);
     loader.text(text, 0)?;
     loader.finish()
 }
@@ -75,7 +80,8 @@ fn read_bounded(from: &mut dyn Read, path: &Path, text: &mut Vec<u8>) -> Result<
 }
 
 /// What is known while lines are read.
-struct Loader {
+struct Loader<'j> {
+    judge: &'j dyn LineJudge,
     config: Config,
     /// Directives that already had a line, so that a further one adds to it.
     seen: HashSet<&'static str>,
@@ -83,9 +89,9 @@ struct Loader {
     includes: bool,
 }
 
-impl Loader {
-    fn new(includes: bool) -> Self {
-        Self { config: Config::default(), seen: HashSet::new(), files: 0, includes }
+impl<'j> Loader<'j> {
+    fn new(judge: &'j dyn LineJudge, includes: bool) -> Self {
+        Self { judge, config: Config::default(), seen: HashSet::new(), files: 0, includes }
     }
 
     /// Takes every line of `text`, in order; `depth` counts the includes around it.
@@ -124,7 +130,10 @@ impl Loader {
             return Ok(include::expand(base, pattern, FILES_MAX));
         }
         let write = if self.seen.insert(row.name) { Write::Replace } else { Write::Add };
-        row.set(&mut self.config, values, write)?;
+        match row.kind {
+            Kind::FileOnly(set) => set(&mut self.config, values, self.judge)?,
+            _ => row.set(&mut self.config, values, write)?,
+        }
         Ok(Vec::new())
     }
 

@@ -3,8 +3,9 @@
 //! A script that SCRIPT LOAD brought stays until SCRIPT FLUSH; of those that only EVAL brought, so
 //! many are kept. The workers compile them when they first need them, each for itself.
 
-use crate::table::CommandTable as Table;
-use brisk_script::confined::is_confined;
+use brisk_engine::command::{Begin, Find, InMulti, KeySpec, Scope};
+use brisk_engine::table::CommandTable as Table;
+use brisk_script::confined::{KeyArgs, is_confined};
 use brisk_script::header::{self, ScriptFlags};
 use brisk_structures::sha1::sha1;
 use std::collections::{HashMap, VecDeque};
@@ -89,7 +90,7 @@ impl Scripts {
     /// What is wrong with the header.
     pub fn read(source: &[u8], digest: Digest, table: &Table) -> Result<Arc<Script>, Vec<u8>> {
         let (flags, header_len) = header::of_script(source)?;
-        let confined = is_confined(&source[header_len..], |name| table.key_args(name));
+        let confined = is_confined(&source[header_len..], |name| key_args(table, name));
         Ok(Arc::new(Script {
             digest,
             source: source.into(),
@@ -192,6 +193,29 @@ pub fn digest_from(word: &[u8]) -> Option<Digest> {
     Some(digest)
 }
 
+/// Which arguments are keys of a command that touches nothing but its keys.
+fn key_args(table: &Table, name: &[u8]) -> KeyArgs {
+    let Some(row) = table.find(name) else { return KeyArgs::Unknown };
+    let is_plain = row.spec.scope == Scope::Keys && row.spec.in_multi != InMulti::Selects;
+    if !is_plain || row.is_container() || row.looks_up_keys {
+        return KeyArgs::Unknown;
+    }
+    let index = |spec: &KeySpec| match (spec.begin, spec.find) {
+        (Begin::Index(index), Find::Range { last: 0, .. }) => Some(index),
+        _ => None,
+    };
+    match row.spec.keys {
+        [] => KeyArgs::Leading(0),
+        [spec] if index(spec) == Some(1) => KeyArgs::Leading(1),
+        [one, two] if index(one) == Some(1) && index(two) == Some(2) => KeyArgs::Leading(2),
+        [spec] => match (spec.begin, spec.find) {
+            (Begin::Index(1), Find::Range { last: -1, step: 1, limit: 0 | 1 }) => KeyArgs::All,
+            _ => KeyArgs::Unknown,
+        },
+        _ => KeyArgs::Unknown,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,7 +223,7 @@ mod tests {
 
     fn keep(scripts: &Scripts, source: &str, loaded: bool) -> Arc<Script> {
         let digest = digest_of(source.as_bytes());
-        static TABLE: LazyLock<Table> = LazyLock::new(|| Table::new(&[]).unwrap());
+        static TABLE: LazyLock<Table> = LazyLock::new(|| crate::commands::table(&[]).unwrap().0);
         scripts.keep(Scripts::read(source.as_bytes(), digest, &TABLE).unwrap(), loaded)
     }
 

@@ -6,12 +6,12 @@ use crate::acl::{Context, Denied, check};
 use crate::call::Call;
 use crate::session::Session;
 use crate::shared::armed;
-use crate::table::{KeyPlan, Row, Run};
 use crate::worker::Core;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, Scope};
 use brisk_engine::ctx::Blocking;
 use brisk_engine::exec::{self, Invocation};
+use brisk_engine::table::{KeyPlan, Row, Run};
 use brisk_engine::{Args, CommandError, DbIndex, Reply, keyspec};
 use brisk_resp::Protocol;
 use brisk_script::{Called, MEMORY_BYTES_MAX, Words};
@@ -276,7 +276,8 @@ impl Core {
                 let done = unit.run(&self.env, &call, keys, &mut args, reply);
                 done.map(|done| self.stats().changes.add(done.dirty))
             }
-            Run::Server(run) => {
+            Run::Server(at) => {
+                let run = self.shared.handlers[usize::from(at)];
                 self.redacted.clear();
                 let mut call = Call { core: self, session, reply, row, prepared: keys };
                 run(&mut call, &mut args).map(|_| ())

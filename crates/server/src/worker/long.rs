@@ -5,9 +5,9 @@ use super::{Core, Worker};
 use crate::long::{Asker, Job, Outcome};
 use crate::mailbox::{Delivery, Message};
 use crate::session::{Session, Stall};
-use crate::table::Row;
 use brisk_engine::env::Garbage;
 use brisk_engine::long::{Finished, finish};
+use brisk_engine::table::Row;
 use brisk_reactor::Control;
 use std::sync::Arc;
 

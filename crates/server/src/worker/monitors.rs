@@ -5,8 +5,8 @@ use super::{Core, Worker, unix_us};
 use crate::clients::flag;
 use crate::mailbox::Message;
 use crate::session::Session;
-use crate::table::Row;
 use brisk_engine::Args;
+use brisk_engine::table::Row;
 use brisk_reactor::{Close, Control, Token};
 use std::sync::Arc;
 

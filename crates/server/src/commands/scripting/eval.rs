@@ -6,9 +6,9 @@ use crate::script::cache::{self, Scripts};
 use crate::script::libraries::{Function, Set};
 use crate::script::machine::{CompiledScript, Machine};
 use crate::script::run::{self, Target, evaluate, key_count};
-use crate::table::Row;
 use crate::worker::Core;
 use brisk_engine::command::{Arg, Flags, KeyFlags, KeySpec, Spec};
+use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Dialect, Outcome, Result};
 use std::rc::Rc;
 

@@ -3,8 +3,8 @@
 use super::latency_report;
 use crate::call::{Call, Command};
 use crate::stats::CommandStats;
-use crate::table::Row;
 use brisk_engine::command::{Arg, Flags, Group, Spec};
+use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
 fn latest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {

@@ -2,7 +2,9 @@
 
 use crate::config::Config;
 use crate::config::choice::{LogLevel, OomScoreAdjust, ShutdownMode, Supervised, SyslogFacility};
-use crate::config::directive::{BAD_DIRECTIVE, Directive, INT_MAX, Kind, LONG_MAX, choice, field};
+use crate::config::directive::{
+    BAD_DIRECTIVE, Directive, INT_MAX, Kind, LONG_MAX, LineJudge, choice, field,
+};
 use crate::config::special;
 use crate::config::value::{Refusal, Text, Threads};
 use brisk_engine::Dialect;
@@ -175,13 +177,13 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::file_only("list-max-ziplist-entries", forget).immutable().ignored(),
     Directive::file_only("list-max-ziplist-value", forget).immutable().ignored(),
     Directive::file_only("lua-replicate-commands", forget).immutable().ignored(),
-    Directive::file_only("sentinel", |_, _| {
+    Directive::file_only("sentinel", |_, _, _| {
         Err("sentinel directive while not in sentinel mode".into())
     })
     .immutable(),
 ];
 
-fn load_module(config: &mut Config, words: &[Vec<u8>]) -> Result<(), Refusal> {
+fn load_module(config: &mut Config, words: &[Vec<u8>], _: &dyn LineJudge) -> Result<(), Refusal> {
     if words.is_empty() {
         return Err(BAD_DIRECTIVE.into());
     }
@@ -189,6 +191,6 @@ fn load_module(config: &mut Config, words: &[Vec<u8>]) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn forget(_: &mut Config, words: &[Vec<u8>]) -> Result<(), Refusal> {
+fn forget(_: &mut Config, words: &[Vec<u8>], _: &dyn LineJudge) -> Result<(), Refusal> {
     if words.len() == 1 { Ok(()) } else { Err(BAD_DIRECTIVE.into()) }
 }

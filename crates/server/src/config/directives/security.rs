@@ -1,13 +1,10 @@
 //! Who may do what. The settings and their directives.
 
-use crate::acl::{RuleError, SetError, User, Vocabulary};
 use crate::config::Config;
 use crate::config::choice::{Protection, PubsubDefault, SanitizeDump};
-use crate::config::directive::{BAD_DIRECTIVE, Directive, LONG_MAX, choice, field};
+use crate::config::directive::{BAD_DIRECTIVE, Directive, LONG_MAX, LineJudge, choice, field};
 use crate::config::special;
 use crate::config::value::{Refusal, Rename, Text};
-use crate::table::CommandTable;
-use std::sync::LazyLock;
 
 /// Who may do what.
 #[derive(Clone, Default, PartialEq)]
@@ -42,10 +39,6 @@ impl Security {
     }
 }
 
-/// All commands by their own names, for judging lines before there is a server.
-static COMMANDS: LazyLock<CommandTable> =
-    LazyLock::new(|| CommandTable::new(&[]).expect("without renaming nothing can go wrong"));
-
 pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::text("requirepass", "", field!(security.requirepass)).sensitive().binary(),
     Directive::text("aclfile", "", field!(security.aclfile)).immutable(),
@@ -66,20 +59,23 @@ pub(super) const DIRECTIVES: &[Directive] = &[
 /// Most `rename-command` lines: more than there are commands. Each is judged with all before it.
 const RENAMES_MAX: usize = 512;
 
-fn rename_command(config: &mut Config, words: &[Vec<u8>]) -> Result<(), Refusal> {
+fn rename_command(
+    config: &mut Config,
+    words: &[Vec<u8>],
+    judge: &dyn LineJudge,
+) -> Result<(), Refusal> {
     let [command, to] = words else { return Err(BAD_DIRECTIVE.into()) };
     if config.security.renames.len() >= RENAMES_MAX {
         return Err(format!("more than {RENAMES_MAX} commands are renamed").into());
     }
     let (command, to) = (Text::from(command.as_slice()), Text::from(to.as_slice()));
     config.security.renames.push(Rename { command, to });
-    CommandTable::new(&config.security.renamed_commands())?;
-    Ok(())
+    judge.renamed_commands(&config.security.renamed_commands())
 }
 
 /// Keeps the line. Its users are made when the whole configuration is known; what can be seen to be
 /// wrong before is an error here, so that the message names the line.
-fn user(config: &mut Config, words: &[Vec<u8>]) -> Result<(), Refusal> {
+fn user(config: &mut Config, words: &[Vec<u8>], judge: &dyn LineJudge) -> Result<(), Refusal> {
     let [name, rules @ ..] = words else { return Err(BAD_DIRECTIVE.into()) };
     let known = |user: &Vec<Text>| user.first().is_some_and(|known| known.as_bytes() == name);
     if config.security.users.iter().any(known) {
@@ -91,22 +87,7 @@ fn user(config: &mut Config, words: &[Vec<u8>]) -> Result<(), Refusal> {
         .into());
     }
     let rules: Vec<&[u8]> = rules.iter().map(Vec::as_slice).collect();
-    let channels = config.security.acl_pubsub_default;
-    let vocabulary = Vocabulary { table: &COMMANDS, channels };
-    match User::new(channels).changed(&rules, vocabulary) {
-        // Told when the users are made, as in Redis.
-        Ok(_) | Err(SetError::Rule(_, RuleError::Unknown)) => {}
-        Err(SetError::Unmatched(rule)) => {
-            let rule = String::from_utf8_lossy(&rule).into_owned();
-            return Err(
-                format!("Unmatched parenthesis in acl selector starting at '{rule}'.").into()
-            );
-        }
-        Err(SetError::Rule(rule, why)) => {
-            let rule = String::from_utf8_lossy(&rule).into_owned();
-            return Err(format!("Error in user declaration '{rule}': {why}").into());
-        }
-    }
+    judge.user(&rules, config.security.acl_pubsub_default)?;
     special::keep_line(&field!(security.users), config, words);
     Ok(())
 }

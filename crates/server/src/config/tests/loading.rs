@@ -1,6 +1,7 @@
 //! Files and options at the start: what is refused in which words, and what is read.
 
 use super::*;
+use crate::config::fuzzing::Lenient;
 
 /// What redis-server prints after the banner of a fatal configuration error.
 fn redis_refuses(arguments: &[&str], stdin: &str) -> Option<String> {
@@ -19,7 +20,7 @@ fn redis_refuses(arguments: &[&str], stdin: &str) -> Option<String> {
 }
 
 fn we_refuse(arguments: &[&str], stdin: &str) -> String {
-    let text = load(&launch(arguments), &mut stdin.as_bytes()).unwrap_err().to_string();
+    let text = load(&launch(arguments), &mut stdin.as_bytes(), &Lenient).unwrap_err().to_string();
     let banner =
         format!("\n*** FATAL CONFIG FILE ERROR (Brisk {}) ***\n", env!("CARGO_PKG_VERSION"));
     text.strip_prefix(&banner).unwrap_or_else(|| panic!("{text}")).trim_end().to_owned()
@@ -127,7 +128,8 @@ fn files_and_options_give_the_values_redis_reads() {
     ] {
         assert_eq!(get(&load_text(text).unwrap(), name), expected, "{text:?}");
     }
-    let options = |arguments: &[&str]| load(&launch(arguments), &mut std::io::empty()).unwrap();
+    let options =
+        |arguments: &[&str]| load(&launch(arguments), &mut std::io::empty(), &Lenient).unwrap();
     assert_eq!(get(&options(&["--save", "60 1", "--save", "30 2"]), "save"), "60 1 30 2");
     assert_eq!(get(&options(&["--save"]), "save"), "");
     assert_eq!(get(&options(&["--masterauth", "--timeout 5"]), "masterauth"), "--timeout 5");

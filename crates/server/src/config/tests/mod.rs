@@ -1,6 +1,7 @@
 //! The configuration as a whole: against the reference values, against a running redis-server, and read back
 //! after being written.
 
+use crate::config::fuzzing::Lenient;
 use std::ffi::OsString;
 use std::io::{Read, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -53,7 +54,7 @@ fn launch(arguments: &[&str]) -> Launch {
 }
 
 fn load_text(text: &str) -> Result<Store, FileError> {
-    load(&launch(&["-"]), &mut text.as_bytes())
+    load(&launch(&["-"]), &mut text.as_bytes(), &Lenient)
 }
 
 fn get(store: &Store, name: &str) -> String {
@@ -434,7 +435,8 @@ fn to_set_what_is_fixed_to_what_is_shown_changes_nothing() {
     let dir = TempDir::new();
     let file = dir.path("conf");
     std::fs::write(&file, "threads 0\n").unwrap();
-    let mut store = load(&launch(&[file.to_str().unwrap()]), &mut std::io::empty()).unwrap();
+    let mut store =
+        load(&launch(&[file.to_str().unwrap()]), &mut std::io::empty(), &Lenient).unwrap();
     let shown = get(&store, "threads");
     assert_eq!(set(&mut store, &[("timeout", "7"), ("threads", &shown)]), Ok(vec!["timeout"]));
     store.rewrite(&[], Added::Changed).unwrap();

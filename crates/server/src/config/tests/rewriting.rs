@@ -1,6 +1,7 @@
 //! CONFIG REWRITE, and that what is written reads back.
 
 use super::*;
+use crate::config::fuzzing::Lenient;
 
 #[test]
 fn a_configuration_shown_for_debugging_keeps_its_secrets() {
@@ -16,7 +17,8 @@ fn rewrite_keeps_comments_and_order_and_appends_what_is_new() {
     let before = "# head\nport 17962\nSAVE 100 1\nsave 200 2\nslave-priority 99\n\nmaxmemory 100mb\nmaxmemory \
                   200mb\nrename-command debug \"\"\nuser alice on nopass\n# tail\nhz 10\n";
     std::fs::write(&file, before).unwrap();
-    let mut store = load(&launch(&[file.to_str().unwrap()]), &mut std::io::empty()).unwrap();
+    let mut store =
+        load(&launch(&[file.to_str().unwrap()]), &mut std::io::empty(), &Lenient).unwrap();
     set(&mut store, &[("save", "900 1"), ("requirepass", "a \"b\""), ("maxmemory", "300mb")])
         .unwrap();
     let users = Replacement { directive: "user", lines: vec!["alice off".into(), "bob on".into()] };
@@ -105,7 +107,7 @@ proptest! {
             .flatten()
             .copied()
             .collect();
-        let again = file::parse_alone(&readable);
+        let again = file::parse_alone(&readable, &Lenient);
         prop_assert_eq!(again, Ok(config));
     }
 

@@ -188,7 +188,6 @@ mod tests {
     use super::*;
     use crate::acl::{Accounts, User, Vocabulary};
     use crate::clients::testing::record;
-    use crate::table::CommandTable;
 
     const CLIENTS: u64 = 10_000;
     const WORKERS: usize = 4;
@@ -224,7 +223,7 @@ mod tests {
     #[test]
     fn a_user_looks_at_its_own_sessions_only() {
         let clients = crowd();
-        let table = Box::leak(Box::new(CommandTable::new(&[]).unwrap()));
+        let table = Box::leak(Box::new(crate::commands::table(&[]).unwrap().0));
         let vocabulary = Vocabulary { table, channels: Default::default() };
         let accounts = Accounts::new(vocabulary);
         accounts.set(b"app", User::new(vocabulary.channels), &clients);

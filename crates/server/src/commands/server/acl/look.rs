@@ -3,8 +3,8 @@
 use super::{ADMIN, ROW};
 use crate::acl::check;
 use crate::call::{Call, Command};
-use crate::table::Row;
 use brisk_engine::command::{Arg, Categories, Spec};
+use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
 pub(super) const CAT: Command = Command {

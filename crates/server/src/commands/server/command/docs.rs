@@ -1,8 +1,8 @@
 //! COMMAND DOCS: what people read about commands, and the tree of arguments.
 
 use crate::call::Call;
-use crate::table::Row;
 use brisk_engine::command::{Arg, ArgKind};
+use brisk_engine::table::Row;
 use brisk_engine::{Args, Outcome, Reply, Result};
 
 /// The named commands, without those that do not exist, or all.

@@ -1,8 +1,8 @@
 //! COMMAND and COMMAND INFO: the facts that clients need to route and pipeline commands.
 
 use crate::call::Call;
-use crate::table::Row;
 use brisk_engine::command::{Begin, Categories, Find, Flags, KeyFlags, KeySpec, Spec};
+use brisk_engine::table::Row;
 use brisk_engine::{Args, Outcome, Reply, Result};
 
 /// All commands.

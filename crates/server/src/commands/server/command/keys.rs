@@ -3,9 +3,9 @@
 use super::info;
 use crate::acl::keys_of;
 use crate::call::Call;
-use crate::table::{CommandTable, Row};
 use brisk_engine::command::{Begin, Flags, KeyFlags, KeySpec};
 use brisk_engine::keyspec::FoundKeys;
+use brisk_engine::table::{CommandTable, Row};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
 pub(super) fn getkeys(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

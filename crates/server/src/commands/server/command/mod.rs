@@ -6,8 +6,8 @@ mod keys;
 
 use crate::call::{Call, Command};
 use crate::config::glob;
-use crate::table::Row;
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
+use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
 const FLAGS: Flags = Flags::LOADING.union(Flags::STALE);

@@ -1,11 +1,10 @@
-//! The command table: all rows of the engine and of this crate, found by name.
+//! The command table: the facts of all commands, found by name.
+//!
+//! The commands of this crate bring their functions. Those that need a session or the server belong to whoever
+//! builds the table: a row has the number of such a function, and the builder keeps the functions.
 
-use crate::call::ServerHandler;
-use brisk_engine::command::{
-    Begin, CommandOf, Find, Flags, InMulti, KeyFlags, KeySpec, Scope, Spec,
-};
-use brisk_engine::{Handler, ctx};
-use brisk_script::confined::KeyArgs;
+use crate::command::{Begin, CommandOf, Find, Flags, KeyFlags, KeySpec, Spec};
+use crate::{Handler, ctx};
 use std::collections::HashMap;
 
 /// A command as the dispatcher sees it.
@@ -31,8 +30,9 @@ pub struct Row {
 pub enum Run {
     /// A command on data: locks its slots and sees nothing but the keyspace.
     Data(Handler),
-    /// A command that needs the session or the server.
-    Server(ServerHandler),
+    /// A command that needs the session or the server: the place of its function among those that
+    /// [`CommandTable::build`] returned.
+    Server(u16),
 }
 
 /// How the keys among a request's words are found, decided once.
@@ -62,21 +62,32 @@ pub struct CommandTable {
 }
 
 impl CommandTable {
-    /// The table of all commands, with `renamed` names (`rename-command`): a new name, or an empty
-    /// one that removes the command. Errors name the directive's problem.
-    pub fn new(renamed: &[(String, String)]) -> Result<CommandTable, String> {
+    /// The table of this crate's commands and of `server`, which need the session or the server, with `renamed`
+    /// names (`rename-command`): a new name, or an empty one that removes the command. With it come the
+    /// functions of `server`, in the places that [`Run::Server`] names.
+    ///
+    /// # Errors
+    /// What is wrong with a name, in Redis's words.
+    pub fn build<R: Copy + 'static>(
+        server: impl Iterator<Item = &'static CommandOf<R>>,
+        renamed: &[(String, String)],
+    ) -> Result<(CommandTable, Vec<R>), String> {
+        let mut handlers = Vec::new();
         let mut table = CommandTable {
             rows: Vec::new(),
             removed: Vec::new(),
             index: vec![NO_ROW; INDEX_LEN].into(),
             ids: 0,
         };
-        for command in brisk_engine::commands::all() {
-            let row = table.row(command, None, Run::Data);
+        for command in crate::commands::all() {
+            let row = table.row(command, None, &mut Run::Data);
             table.rows.push(row);
         }
-        for command in crate::commands::all() {
-            let row = table.row(command, None, Run::Server);
+        for command in server {
+            let row = table.row(command, None, &mut |handler| {
+                handlers.push(handler);
+                Run::Server((handlers.len() - 1) as u16)
+            });
             table.rows.push(row);
         }
         table.rows.sort_by(|a, b| a.name.cmp(&b.name));
@@ -91,14 +102,14 @@ impl CommandTable {
             }
             table.index[place] = at as u16;
         }
-        Ok(table)
+        Ok((table, handlers))
     }
 
     fn row<R: Copy>(
         &mut self,
         command: &'static CommandOf<R>,
         parent: Option<&'static Spec>,
-        run: fn(R) -> Run,
+        run: &mut dyn FnMut(R) -> Run,
     ) -> Row {
         let spec = &command.spec;
         let id = self.ids;
@@ -157,29 +168,6 @@ impl CommandTable {
                 return Some(row);
             }
             place = (place + 1) % INDEX_LEN;
-        }
-    }
-
-    /// Which arguments are keys of a command that touches nothing but its keys.
-    pub fn key_args(&self, name: &[u8]) -> KeyArgs {
-        let Some(row) = self.find(name) else { return KeyArgs::Unknown };
-        let is_plain = row.spec.scope == Scope::Keys && row.spec.in_multi != InMulti::Selects;
-        if !is_plain || row.is_container() || row.looks_up_keys {
-            return KeyArgs::Unknown;
-        }
-        let index = |spec: &KeySpec| match (spec.begin, spec.find) {
-            (Begin::Index(index), Find::Range { last: 0, .. }) => Some(index),
-            _ => None,
-        };
-        match row.spec.keys {
-            [] => KeyArgs::Leading(0),
-            [spec] if index(spec) == Some(1) => KeyArgs::Leading(1),
-            [one, two] if index(one) == Some(1) && index(two) == Some(2) => KeyArgs::Leading(2),
-            [spec] => match (spec.begin, spec.find) {
-                (Begin::Index(1), Find::Range { last: -1, step: 1, limit: 0 | 1 }) => KeyArgs::All,
-                _ => KeyArgs::Unknown,
-            },
-            _ => KeyArgs::Unknown,
         }
     }
 
@@ -326,7 +314,7 @@ mod tests {
 
     #[test]
     fn commands_are_found_in_any_case_and_nothing_else_is() {
-        let table = CommandTable::new(&[]).unwrap();
+        let (table, _) = CommandTable::build::<Handler>(std::iter::empty(), &[]).unwrap();
         for row in table.rows() {
             let name = row.name.as_bytes();
             assert_eq!(table.find(name).map(|found| found.id), Some(row.id));

@@ -1,0 +1,50 @@
+//! What only the whole program can say about lines of a configuration file: which commands there are, and what
+//! rules about users mean.
+
+use crate::acl::{RuleError, SetError, User, Vocabulary};
+use crate::commands;
+use crate::config::LineJudge;
+use crate::config::choice::PubsubDefault;
+use crate::config::value::Refusal;
+use brisk_engine::table::CommandTable;
+
+/// Knows all commands by their own names.
+pub struct Judge {
+    table: CommandTable,
+}
+
+impl Judge {
+    /// Before there is a server.
+    pub(crate) fn new() -> Judge {
+        let (table, _) = commands::table(&[]).expect("without renaming nothing can go wrong");
+        Judge { table }
+    }
+}
+
+impl Default for Judge {
+    fn default() -> Judge {
+        Judge::new()
+    }
+}
+
+impl LineJudge for Judge {
+    fn renamed_commands(&self, renamed: &[(String, String)]) -> Result<(), Refusal> {
+        commands::table(renamed).map(|_| ()).map_err(Refusal::from)
+    }
+
+    fn user(&self, rules: &[&[u8]], channels: PubsubDefault) -> Result<(), Refusal> {
+        let vocabulary = Vocabulary { table: &self.table, channels };
+        let shown = |rule: &[u8]| String::from_utf8_lossy(rule).into_owned();
+        match User::new(channels).changed(rules, vocabulary) {
+            // Reported when the users are made, as in Redis.
+            Ok(_) | Err(SetError::Rule(_, RuleError::Unknown)) => Ok(()),
+            Err(SetError::Unmatched(rule)) => {
+                let rule = shown(&rule);
+                Err(format!("Unmatched parenthesis in acl selector starting at '{rule}'.").into())
+            }
+            Err(SetError::Rule(rule, why)) => {
+                Err(format!("Error in user declaration '{}': {why}", shown(&rule)).into())
+            }
+        }
+    }
+}
