@@ -108,7 +108,7 @@ fn lzf_blocks_survive() {
 
 #[test]
 fn configuration_files_survive() {
-    smoke("config_file", brisk_server::config::fuzzing::config_file);
+    smoke("config_file", brisk_config::fuzzing::config_file);
 }
 
 #[test]

@@ -1,23 +1,23 @@
 //! From the command line to running workers, and back down.
 
-use crate::acl::{self, SetError, User, Vocabulary};
 use crate::commands;
-use crate::config::args::{self, Invocation};
-use crate::config::choice::IoBackend;
-use crate::config::value::Text;
-use crate::config::{self, Config, FileError, Store, os_reason, system};
 use crate::listeners::Listeners;
-use crate::log::{Log, Role};
 use crate::replication::replica::hand_in;
 use crate::service::Service;
 use crate::shared::{Shared, armed};
-use crate::tls::TlsSettings;
 use crate::worker::{Core, Worker, unix_ms};
+use brisk_acl::{self as acl, SetError, User, Vocabulary};
+use brisk_config::args::{self, Invocation};
+use brisk_config::choice::IoBackend;
+use brisk_config::value::Text;
+use brisk_config::{self, Config, FileError, Store, os_reason, system};
 use brisk_engine::Keyspace;
 use brisk_engine::keyspace::KeyHasher;
+use brisk_observe::log::{Log, Role};
 use brisk_reactor::{BackendChoice, Reactor};
 use brisk_structures::alloc;
 use brisk_structures::reclaim::Participant;
+use brisk_tls::TlsSettings;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -45,13 +45,14 @@ pub fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let store = match config::load(&launch, &mut std::io::stdin(), &crate::judge::Judge::new()) {
-        Ok(store) => store,
-        Err(error) => {
-            say(&mut std::io::stderr(), &error.to_string());
-            return ExitCode::FAILURE;
-        }
-    };
+    let store =
+        match brisk_config::load(&launch, &mut std::io::stdin(), &crate::judge::Judge::new()) {
+            Ok(store) => store,
+            Err(error) => {
+                say(&mut std::io::stderr(), &error.to_string());
+                return ExitCode::FAILURE;
+            }
+        };
     match run(store) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

@@ -7,11 +7,11 @@
 use crate::clients::flag;
 use crate::memory;
 use crate::session::Stall;
-use crate::stats::WorkerStats;
-use crate::tls::HANDSHAKE_MS_MAX;
 use crate::worker::{Worker, unix_ms};
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
+use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Close, Control, Counters, Token};
+use brisk_tls::HANDSHAKE_MS_MAX;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 

@@ -3,11 +3,11 @@
 //! None of them is armed for most commands; then one comparison skips them all.
 
 use crate::clients::flag;
-use crate::config::choice::Protection;
 use crate::pause::Paused;
 use crate::session::{Session, Stall};
 use crate::shared::armed;
 use crate::worker::Core;
+use brisk_config::choice::Protection;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::full_name;

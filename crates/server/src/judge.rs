@@ -1,11 +1,11 @@
 //! What only the whole program can say about lines of a configuration file: which commands there are, and what
 //! rules about users mean.
 
-use crate::acl::{RuleError, SetError, User, Vocabulary};
 use crate::commands;
-use crate::config::LineJudge;
-use crate::config::choice::PubsubDefault;
-use crate::config::value::Refusal;
+use brisk_acl::{RuleError, SetError, User, Vocabulary};
+use brisk_config::LineJudge;
+use brisk_config::choice::PubsubDefault;
+use brisk_config::value::Refusal;
 use brisk_engine::table::CommandTable;
 
 /// Knows all commands by their own names.

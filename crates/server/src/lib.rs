@@ -1,7 +1,7 @@
 //! The Brisk server: everything that needs a session, a thread, a file or the process.
 #![forbid(unsafe_code)]
 
-pub mod acl;
+pub mod accounts;
 pub mod address;
 pub mod background;
 pub mod batch;
@@ -9,7 +9,6 @@ pub mod boot;
 pub mod call;
 pub mod clients;
 pub mod commands;
-pub mod config;
 pub mod cron;
 pub mod dispatch;
 pub mod figures;
@@ -17,9 +16,7 @@ pub mod gate;
 pub mod info;
 pub mod input;
 pub mod judge;
-pub mod latency;
 pub mod listeners;
-pub mod log;
 pub mod long;
 pub mod mailbox;
 pub mod memory;
@@ -36,10 +33,7 @@ pub mod service;
 pub mod session;
 pub mod shared;
 pub mod shutdown;
-pub mod slowlog;
 mod snapshot;
-pub mod stats;
-pub mod tls;
 pub mod tracking;
 pub mod transaction;
 pub mod version;

@@ -5,11 +5,11 @@
 //! Redis does. CONFIG SET of ports and addresses opens the new listeners first, so that a failure
 //! leaves everything as it was; each worker then takes over its own and drops the old ones.
 
-use crate::config::value::Text;
-use crate::config::{Config, os_reason};
-use crate::log::Log;
 use crate::mailbox::Message;
 use crate::worker::{Purpose, Worker};
+use brisk_config::value::Text;
+use brisk_config::{Config, os_reason};
+use brisk_observe::log::Log;
 use brisk_reactor::{ListenError, Listener, Reactor, TcpOptions, probe_tcp};
 use rustix::io::Errno;
 use std::io;

@@ -1,7 +1,7 @@
 //! Messages from one worker, or from any other thread, to a worker.
 
-use crate::acl::Denied;
 use crate::listeners::Replacement;
+use brisk_acl::Denied;
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Token, Waker};
 use std::collections::VecDeque;

@@ -4,15 +4,14 @@
 //! once more; scripts ask for each command they call (`script::calls`). It notes what it refuses. A session whose
 //! user may do everything is not asked about: see [`Session::is_restricted`].
 
-use crate::acl::{
-    Account, Accounts, Affected, Context, Denied, Entry, Reason, Vocabulary, check, reads_every_key,
-};
+use crate::accounts::{Account, Accounts, Affected};
 use crate::clients::{ClientRecord, flag};
 use crate::commands::describe_client;
 use crate::mailbox::{Message, Unblocked};
 use crate::session::Session;
 use crate::shared::Shared;
 use crate::worker::Core;
+use brisk_acl::{Context, Denied, Entry, Reason, Vocabulary, check, reads_every_key};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError};
 use std::sync::Arc;
@@ -59,7 +58,7 @@ impl Session {
 
 impl ClientRecord {
     /// Whether a user may listen to all that this client listens to.
-    pub fn may_keep_listening(&self, user: &crate::acl::User) -> bool {
+    pub fn may_keep_listening(&self, user: &brisk_acl::User) -> bool {
         self.listens_only_to(|space, name| {
             user.may_keep_listening(name, space == crate::pubsub::Space::Pattern)
         })

@@ -7,14 +7,14 @@
 //! `prepare` does everything that can fail and keeps the results; `commit` cannot fail. Settings
 //! that workers merely read need neither: they take the new ones before their next batch.
 
-use crate::config::directives::clients::Clients;
-use crate::config::{Config, Rejection, system};
 use crate::listeners::{Reopened, Replacement};
 use crate::mailbox::Message;
 use crate::shared::Shared;
-use crate::tls::TlsSettings;
 use crate::worker::Purpose;
+use brisk_config::directives::clients::Clients;
+use brisk_config::{Config, Rejection, system};
 use brisk_structures::alloc;
+use brisk_tls::TlsSettings;
 use std::sync::Arc;
 
 /// What was made ready for the new settings.

@@ -7,10 +7,10 @@
 //! A process that a manager watches stays in the foreground whatever `daemonize` says, as in Redis:
 //! the manager knows it by its id.
 
-use crate::config::choice::Supervised;
-use crate::config::value::Text;
-use crate::config::{Store, os_reason};
-use crate::log::Log;
+use brisk_config::choice::Supervised;
+use brisk_config::value::Text;
+use brisk_config::{Store, os_reason};
+use brisk_observe::log::Log;
 use brisk_reactor::{Forked, fork_alone};
 use brisk_structures::alloc;
 use rustix::process::{Signal, getpid, kill_process, setsid};

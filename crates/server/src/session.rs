@@ -1,19 +1,20 @@
 //! A session: one connected client, seen from inside the server.
 
-use crate::acl::{Account, User};
+use crate::accounts::Account;
 use crate::clients::{ClientRecord, flag};
 use crate::input::Input;
 use crate::pubsub::{Space, Subscriptions};
 use crate::replication::replica::Replica;
-use crate::tls::TlsStream;
 use crate::tracking::Tracker;
 use crate::transaction::Transaction;
+use brisk_acl::User;
 use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Waiter, Watches};
 use brisk_engine::reply::ReplyStream;
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, RequestDecoder};
 use brisk_structures::slab::Id;
+use brisk_tls::TlsStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -1,25 +1,26 @@
 //! What all workers share.
 
-use crate::acl::{Accounts, Vocabulary};
+use crate::accounts::Accounts;
 use crate::call::ServerHandler;
 use crate::clients::Clients;
-use crate::config::{Config, Store};
-use crate::latency::Latency;
-use crate::log::Log;
 use crate::mailbox::{Mailbox, Message};
 use crate::monitor::Monitors;
 use crate::pause::{Pause, Paused};
 use crate::pubsub::Registry;
 use crate::quiesce::Quiesce;
 use crate::replication::feed::Feed;
-use crate::slowlog::Slowlog;
-use crate::stats::WorkerStats;
-use crate::tls::TlsSettings;
 use crate::tracking::Prefixes;
 use crate::weights::Weights;
 use arc_swap::ArcSwap;
+use brisk_acl::Vocabulary;
+use brisk_config::{Config, Store};
 use brisk_engine::Keyspace;
 use brisk_engine::table::CommandTable;
+use brisk_observe::latency::Latency;
+use brisk_observe::log::Log;
+use brisk_observe::slowlog::Slowlog;
+use brisk_observe::stats::WorkerStats;
+use brisk_tls::TlsSettings;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -24,10 +24,12 @@ pub mod race;
 pub mod random;
 pub mod reply;
 pub mod server;
+pub mod temp_dir;
 pub mod wait;
 pub mod words;
 
 pub use conn::Conn;
 pub use matrix::{Config, each_backend, each_config, each_protocol};
 pub use server::{Launch, Server};
+pub use temp_dir::TempDir;
 pub use wait::wait_until;

@@ -21,10 +21,15 @@ const FAMILIES: &[&[&[Command]]] = &[
     transactions::FAMILY,
 ];
 
+/// All commands of this crate.
+pub fn all() -> impl Iterator<Item = &'static Command> {
+    FAMILIES.iter().copied().flatten().copied().flatten()
+}
+
 /// The table of all commands, with the names that `rename-command` gives them, and the functions of this crate's.
 ///
 /// # Errors
 /// What is wrong with a name.
 pub fn table(renamed: &[(String, String)]) -> Result<(CommandTable, Vec<ServerHandler>), String> {
-    CommandTable::build(FAMILIES.iter().copied().flatten().copied().flatten(), renamed)
+    CommandTable::build(all(), renamed)
 }

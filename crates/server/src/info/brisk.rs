@@ -1,8 +1,9 @@
 //! INFO brisk: where the workers' time goes, and what they ask of the kernel. (S4)
 
+use super::View;
 use super::server::backend;
-use super::{Text, View};
-use crate::stats::{Count, WorkerStats};
+use brisk_observe::stats::{Count, WorkerStats};
+use brisk_observe::text::Text;
 use std::sync::atomic::Ordering;
 
 /// A figure of one worker: its name and where it is.

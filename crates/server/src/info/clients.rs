@@ -1,6 +1,7 @@
 //! INFO clients: connections and what they hold.
 
-use super::{Text, View};
+use super::View;
+use brisk_observe::text::Text;
 
 /// Bytes of output that Redis keeps in one element of a client's output list.
 const OUTPUT_ELEMENT_BYTES: u64 = 16 * 1024;

@@ -1,6 +1,7 @@
 //! INFO cluster.
 
-use super::{Text, View};
+use super::View;
+use brisk_observe::text::Text;
 
 pub(super) fn write(_: &View<'_>, text: &mut Text) {
     text.number("cluster_enabled", 0);

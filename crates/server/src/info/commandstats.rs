@@ -1,6 +1,7 @@
 //! INFO commandstats: how often each command ran, and how long.
 
-use super::{Text, View};
+use super::View;
+use brisk_observe::text::Text;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     for row in view.shared.table.all() {

@@ -1,6 +1,7 @@
 //! INFO cpu: processor time, as sampled ten times a second.
 
-use super::{Text, View};
+use super::View;
+use brisk_observe::text::Text;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {

@@ -1,7 +1,8 @@
 //! INFO debug: figures of the event loops that only those who look for a fault ask for. As from
 //! Redis 7.2 on.
 
-use super::{Text, View};
+use super::View;
+use brisk_observe::text::Text;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let us = |ns: u64| ns / 1000;

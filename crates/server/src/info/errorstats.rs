@@ -1,6 +1,7 @@
 //! INFO errorstats: how often each kind of error was answered.
 
-use super::{Text, View};
+use super::View;
+use brisk_observe::text::Text;
 use std::sync::PoisonError;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {

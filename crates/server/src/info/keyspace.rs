@@ -1,7 +1,8 @@
 //! INFO keyspace: a line for each database that holds keys.
 
-use super::{Text, View};
+use super::View;
 use brisk_engine::UnixMs;
+use brisk_observe::text::Text;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     for (db, totals) in view.totals.databases.iter().enumerate() {

@@ -1,7 +1,8 @@
 //! INFO latencystats: percentiles of each command's duration.
 
-use super::{Text, View};
-use crate::stats::{BUCKETS, upper_bound};
+use super::View;
+use brisk_observe::stats::{BUCKETS, upper_bound};
+use brisk_observe::text::Text;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     if !view.config.observe.latency_tracking {
@@ -50,7 +51,7 @@ fn value_at(counts: &[u64; BUCKETS], total: u64, percentile: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stats::Histogram;
+    use brisk_observe::stats::Histogram;
 
     #[test]
     fn percentiles_are_bounds_that_so_many_durations_keep() {

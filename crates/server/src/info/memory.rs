@@ -1,9 +1,10 @@
 //! INFO memory: what is used, and for what.
 
-use super::{Text, View};
-use crate::config::choice::Choice;
+use super::View;
 use crate::memory::Holding;
+use brisk_config::choice::Choice;
 use brisk_engine::DbIndex;
+use brisk_observe::text::Text;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 

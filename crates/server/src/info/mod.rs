@@ -22,13 +22,12 @@ mod persistence;
 mod replication;
 mod server;
 mod stats;
-mod text;
 
-use crate::config::Config;
 use crate::shared::Shared;
-use crate::stats::{Count, WorkerStats};
+use brisk_config::Config;
 use brisk_engine::keyspace::Totals;
-use text::Text;
+use brisk_observe::stats::{Count, WorkerStats};
+use brisk_observe::text::Text;
 
 /// What the sections are written from.
 pub(crate) struct View<'s> {

@@ -1,5 +1,6 @@
 //! INFO modules: there are none.
 
-use super::{Text, View};
+use super::View;
+use brisk_observe::text::Text;
 
 pub(super) fn write(_: &View<'_>, _: &mut Text) {}

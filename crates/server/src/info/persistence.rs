@@ -1,6 +1,7 @@
 //! INFO persistence: a server that was never saved or loaded.
 
-use super::{Text, View};
+use super::View;
+use brisk_observe::text::Text;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("loading", 0);

@@ -1,9 +1,10 @@
 //! INFO server: what this process is.
 
-use super::{Text, View};
-use crate::config::choice::{Choice, Supervised};
-use crate::config::directives::network::Network;
+use super::View;
 use crate::version::{BRISK_VERSION, REDIS_VERSION};
+use brisk_config::choice::{Choice, Supervised};
+use brisk_config::directives::network::Network;
+use brisk_observe::text::Text;
 use std::sync::{OnceLock, PoisonError};
 
 /// Seconds of the recency clock that Redis shows: 24 bits.

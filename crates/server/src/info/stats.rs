@@ -1,7 +1,8 @@
 //! INFO stats: what happened since the start or the last CONFIG RESETSTAT.
 
-use super::{Text, View};
+use super::View;
 use crate::pubsub::Space;
+use brisk_observe::text::Text;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {

@@ -2,8 +2,8 @@
 
 use super::inbox::Found;
 use super::{Mail, Space};
-use crate::config::notify::NotifyClasses;
 use crate::worker::Core;
+use brisk_config::notify::NotifyClasses;
 use brisk_engine::effect::{Armed, EventClass};
 use std::io::Write;
 

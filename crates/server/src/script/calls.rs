@@ -2,11 +2,11 @@
 
 use super::desk::{Desk, Reach};
 use super::machine::texts;
-use crate::acl::{Context, Denied, check};
 use crate::call::Call;
 use crate::session::Session;
 use crate::shared::armed;
 use crate::worker::Core;
+use brisk_acl::{Context, Denied, check};
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, Scope};
 use brisk_engine::ctx::Blocking;

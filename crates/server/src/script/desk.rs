@@ -1,7 +1,6 @@
 //! The present run of a worker's interpreter: what is true of it, and the host that it acts through.
 
 use super::slow::{Shown, SlowScript};
-use crate::log::Level;
 use crate::quiesce::Wanted;
 use crate::session::Session;
 use crate::shared::Shared;
@@ -14,6 +13,7 @@ use brisk_engine::keyspace::{KeyHasher, Place};
 use brisk_engine::table::Row;
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, ReplyBuffer};
+use brisk_observe::log::Level;
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, Spans};
 use brisk_script::{Called, Host, Pace, Words};

@@ -1,8 +1,6 @@
 //! What a worker brings along for commands: settings in force, clocks, statistics, eviction.
 
 use crate::clients::{ClientRecord, flag};
-use crate::config::Config;
-use crate::config::value::ClientClass;
 use crate::mailbox::{Delivery, Message};
 use crate::pause::Paused;
 use crate::pubsub::{Topics, event_classes};
@@ -12,9 +10,10 @@ use crate::script::machine::Machine;
 use crate::script::{Parked, Reach};
 use crate::session::Session;
 use crate::shared::{Shared, armed};
-use crate::stats::WorkerStats;
 use crate::tracking::Listeners;
 use crate::transaction::Transaction;
+use brisk_config::Config;
+use brisk_config::value::ClientClass;
 use brisk_engine::effect::Armed;
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::KeyHasher;
@@ -24,6 +23,7 @@ use brisk_engine::table::{Row, Run};
 use brisk_engine::types::EncodingLimits;
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, CommandError, Dialect, Env, Result, Settings, UnixMs};
+use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Clock, Token};
 use brisk_resp::Limits;
 use std::collections::VecDeque;
@@ -388,11 +388,11 @@ impl Core {
         let len_max = self.config.observe.slowlog_max_len;
         let us = ns / 1000;
         if threshold_us >= 0 && us >= threshold_us as u64 && !row.has(Flags::SKIP_SLOWLOG) {
-            let entry = crate::slowlog::Entry {
+            let entry = brisk_observe::slowlog::Entry {
                 id: 0,
                 unix_seconds: unix_ms() / 1000,
                 duration_us: us,
-                words: crate::slowlog::cut_words(self.shown_words(row, words).into_iter()),
+                words: brisk_observe::slowlog::cut_words(self.shown_words(row, words).into_iter()),
                 client: client.addr.to_string(),
                 client_name: client.texts().name,
             };
@@ -582,7 +582,7 @@ fn eviction_budget_ns(tenacity: i64) -> u64 {
 }
 
 fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
-    use crate::config::choice::EvictionPolicy as Chosen;
+    use brisk_config::choice::EvictionPolicy as Chosen;
     let memory = &config.memory;
     let encoding = &config.encoding;
     // The directives' ranges exclude negative numbers.

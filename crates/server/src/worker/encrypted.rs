@@ -2,9 +2,9 @@
 
 use super::Worker;
 use crate::session::{PROTECTED_MODE, Session, Stall};
-use crate::tls::{Received, TlsStream};
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Control, Output, PeerAddr};
+use brisk_tls::{Received, TlsStream};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 

@@ -5,9 +5,10 @@
 //! them happens, see `Waiter::end`.
 
 use super::{Core, Worker};
-use crate::acl::{Account, Context, Denied};
+use crate::accounts::Account;
 use crate::mailbox::{Delivery, Message, Unblocked};
 use crate::session::{Session, Stall};
+use brisk_acl::{Context, Denied};
 use brisk_engine::keyspace::Waiter;
 use brisk_engine::serve::{self, Served};
 use brisk_engine::{CommandError, Reply};

@@ -1,10 +1,10 @@
 //! HELLO, AUTH, RESET: how a connection begins, and begins anew.
 
-use crate::acl::{Context, DEFAULT_USER, Reason};
 use crate::call::{Call, Command};
 use crate::clients::flag;
 use crate::gate;
 use crate::version::REDIS_VERSION;
+use brisk_acl::{Context, DEFAULT_USER, Reason};
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};

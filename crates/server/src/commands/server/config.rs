@@ -1,9 +1,9 @@
 //! CONFIG: reading, changing and saving the settings, and resetting the statistics.
 
 use crate::call::{Call, Command};
-use crate::config::{Added, Caller, Config, Rejection, Replacement, directives};
 use crate::reconfigure::{self, Prepared};
 use crate::shared::Shared;
+use brisk_config::{Added, Caller, Config, Rejection, Replacement, directives};
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use std::sync::atomic::Ordering;
@@ -212,7 +212,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     ]))
 }
 
-fn store(shared: &Shared) -> MutexGuard<'_, crate::config::Store> {
+fn store(shared: &Shared) -> MutexGuard<'_, brisk_config::Store> {
     shared.store.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

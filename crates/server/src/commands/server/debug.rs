@@ -102,7 +102,7 @@ fn switch_nothing(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 /// So that tests need no elements of megabytes to meet those that have list nodes of their own.
 fn quicklist_packed_threshold(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     const MAX: u64 = (1 << 32) - (1 << 20);
-    let bytes = crate::config::value::memory(args.bytes()?).filter(|bytes| *bytes <= MAX);
+    let bytes = brisk_config::value::memory(args.bytes()?).filter(|bytes| *bytes <= MAX);
     let bytes = bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
         CommandError::text("ERR argument must be a memory value bigger than 1 and smaller than 4gb")
     })?;
@@ -130,7 +130,7 @@ fn error(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn rewrite_all_settings(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    super::config::rewrite_file(call, crate::config::Added::All)
+    super::config::rewrite_file(call, brisk_config::Added::All)
 }
 
 fn log(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

@@ -2,10 +2,10 @@
 
 use super::latency_report;
 use crate::call::{Call, Command};
-use crate::stats::CommandStats;
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_observe::stats::CommandStats;
 
 fn latest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let events = call.core.shared.latency.all();

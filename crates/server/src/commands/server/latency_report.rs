@@ -1,7 +1,7 @@
 //! What LATENCY GRAPH and LATENCY DOCTOR print.
 
-use crate::config::Config;
-use crate::latency::Series;
+use brisk_config::Config;
+use brisk_observe::latency::Series;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

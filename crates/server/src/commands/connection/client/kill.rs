@@ -1,7 +1,7 @@
 //! CLIENT KILL: closing connections, one by its address or all that fit some filters.
 
 use super::{ADMIN, Kind, ROW};
-use crate::acl::Account;
+use crate::accounts::Account;
 use crate::address::Address;
 use crate::call::{Call, Command};
 use crate::clients::{ClientRecord, Clients};
@@ -186,8 +186,9 @@ fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::acl::{Accounts, User, Vocabulary};
+    use crate::accounts::Accounts;
     use crate::clients::testing::record;
+    use brisk_acl::{User, Vocabulary};
 
     const CLIENTS: u64 = 10_000;
     const WORKERS: usize = 4;

@@ -16,7 +16,7 @@ use crate::worker::Core;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
-use crate::acl::DEFAULT_USER;
+use brisk_acl::DEFAULT_USER;
 pub(super) use identity::plain_name;
 pub(crate) use list::describe as describe_client;
 

@@ -1,8 +1,8 @@
 //! ACL CAT, DRYRUN, GENPASS, WHOAMI: questions about users and permissions.
 
 use super::{ADMIN, ROW};
-use crate::acl::check;
 use crate::call::{Call, Command};
+use brisk_acl::check;
 use brisk_engine::command::{Arg, Categories, Spec};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -88,7 +88,7 @@ fn genpass(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let mut random = vec![0; digits.div_ceil(2)];
     getrandom::fill(&mut random)
         .map_err(|error| CommandError::text(format!("ERR no random bytes: {error}")))?;
-    Ok(call.reply.bulk(&crate::acl::hex(&random).as_bytes()[..digits]))
+    Ok(call.reply.bulk(&brisk_acl::hex(&random).as_bytes()[..digits]))
 }
 
 pub(super) const DRYRUN: Command = Command {

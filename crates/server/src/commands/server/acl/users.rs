@@ -5,8 +5,8 @@
 //! checked by the rules before, and none is checked by them after the reply.
 
 use super::{ADMIN, ROW};
-use crate::acl::{DEFAULT_USER, Selector, SetError, User, has_spaces};
 use crate::call::{Call, Command};
+use brisk_acl::{DEFAULT_USER, Selector, SetError, User, has_spaces};
 use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Reply, Result};
 
@@ -131,7 +131,7 @@ fn getuser(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     reply.bulk(b"passwords");
     reply.array(user.passwords().len());
     for hash in user.passwords() {
-        reply.bulk(crate::acl::hex(hash).as_bytes());
+        reply.bulk(brisk_acl::hex(hash).as_bytes());
     }
     let (root, others) = user.selectors().split_first().expect("every user has a root selector");
     show_selector(reply, root);

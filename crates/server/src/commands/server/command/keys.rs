@@ -1,8 +1,8 @@
 //! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys in a command that is not run.
 
 use super::info;
-use crate::acl::keys_of;
 use crate::call::Call;
+use brisk_acl::keys_of;
 use brisk_engine::command::{Begin, Flags, KeyFlags, KeySpec};
 use brisk_engine::keyspec::FoundKeys;
 use brisk_engine::table::{CommandTable, Row};

@@ -5,7 +5,7 @@ mod info;
 mod keys;
 
 use crate::call::{Call, Command};
-use crate::config::glob;
+use brisk_config::glob;
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Outcome, Result};

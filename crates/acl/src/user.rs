@@ -1,0 +1,306 @@
+//! A user: whether it may log in, with which passwords, and what it may do.
+
+use super::selector::{Selector, fits_channel};
+use super::{RuleError, Vocabulary};
+use brisk_config::choice::PubsubDefault;
+use brisk_config::{is_blank, quote};
+use std::borrow::Cow;
+use std::hint::black_box;
+
+/// A password's SHA-256; the password itself is kept nowhere.
+pub type Hash = [u8; 32];
+
+/// The hash of a password.
+pub fn hash_of(password: &[u8]) -> Hash {
+    let digest = ring::digest::digest(&ring::digest::SHA256, password);
+    let mut hash = Hash::default();
+    hash.copy_from_slice(digest.as_ref());
+    hash
+}
+
+/// Compares in a time that does not tell how much is right.
+fn is_same_hash(known: &Hash, given: &Hash) -> bool {
+    let difference = known.iter().zip(given).fold(0, |sum, (a, b)| sum | black_box(a ^ b));
+    black_box(difference) == 0
+}
+
+/// What a user is and may do. Plain data: what sessions share is never changed, only replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    enabled: bool,
+    /// Any password will do.
+    nopass: bool,
+    sanitizes_payload: bool,
+    passwords: Vec<Hash>,
+    /// The first is the root: the rules outside of parentheses.
+    selectors: Vec<Selector>,
+    unrestricted: bool,
+}
+
+/// Why a list of rules was not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SetError {
+    /// A parenthesis that this rule opens is not closed.
+    Unmatched(Vec<u8>),
+    /// This rule is wrong.
+    Rule(Vec<u8>, RuleError),
+}
+
+impl User {
+    /// A user as it is created: it may not even log in.
+    pub fn new(channels: PubsubDefault) -> User {
+        User {
+            enabled: false,
+            nopass: false,
+            sanitizes_payload: true,
+            passwords: Vec::new(),
+            selectors: vec![Selector::new(channels)],
+            unrestricted: false,
+        }
+    }
+
+    /// The default user as a server begins: it may do everything, without a password.
+    pub fn almighty(vocabulary: Vocabulary<'_>) -> User {
+        let mut user = User::new(vocabulary.channels);
+        for rule in ["+@all", "~*", "&*", "on", "nopass"] {
+            let applied = user.apply(rule.as_bytes(), vocabulary);
+            debug_assert!(applied.is_ok(), "{rule}");
+        }
+        user
+    }
+
+    /// Nobody, who may do nothing.
+    pub fn nobody() -> User {
+        User::new(PubsubDefault::ResetChannels)
+    }
+
+    pub fn is_enabled(&self) -> bool {
+        self.enabled
+    }
+
+    pub fn needs_no_password(&self) -> bool {
+        self.nopass
+    }
+
+    /// Whether a connection may be this user without saying anything.
+    pub fn is_open(&self) -> bool {
+        self.enabled && self.nopass
+    }
+
+    /// Whether nothing needs to be checked.
+    pub fn is_unrestricted(&self) -> bool {
+        self.unrestricted
+    }
+
+    pub fn selectors(&self) -> &[Selector] {
+        &self.selectors
+    }
+
+    pub fn passwords(&self) -> &[Hash] {
+        &self.passwords
+    }
+
+    /// Whether this password lets the user in.
+    pub fn admits_password(&self, password: &[u8]) -> bool {
+        if !self.enabled || self.nopass {
+            return self.enabled;
+        }
+        let given = hash_of(password);
+        // Each is compared, whichever is right.
+        self.passwords.iter().fold(false, |any, known| any | is_same_hash(known, &given))
+    }
+
+    /// What `requirepass` says: this password only, or none for an empty one.
+    pub fn set_only_password(&mut self, password: &[u8]) {
+        self.passwords.clear();
+        self.nopass = password.is_empty();
+        if !password.is_empty() {
+            self.passwords.push(hash_of(password));
+        }
+    }
+
+    /// Applies all rules, or none.
+    pub fn changed(&self, rules: &[&[u8]], vocabulary: Vocabulary<'_>) -> Result<User, SetError> {
+        let rules = merge_selectors(rules).map_err(|at| SetError::Unmatched(rules[at].to_vec()))?;
+        let mut user = self.clone();
+        for rule in rules {
+            user.apply(&rule, vocabulary)
+                .map_err(|error| SetError::Rule(rule.into_owned(), error))?;
+        }
+        Ok(user)
+    }
+
+    /// Applies one rule, `(…)` as a whole. On an error nothing has changed.
+    pub fn apply(&mut self, rule: &[u8], vocabulary: Vocabulary<'_>) -> Result<(), RuleError> {
+        self.apply_inner(rule, vocabulary)?;
+        self.unrestricted = self.selectors.iter().any(Selector::is_unrestricted);
+        Ok(())
+    }
+
+    fn apply_inner(&mut self, rule: &[u8], vocabulary: Vocabulary<'_>) -> Result<(), RuleError> {
+        match rule.to_ascii_lowercase().as_slice() {
+            b"" => {}
+            b"on" => self.enabled = true,
+            b"off" => self.enabled = false,
+            b"skip-sanitize-payload" => self.sanitizes_payload = false,
+            b"sanitize-payload" => self.sanitizes_payload = true,
+            b"nopass" => {
+                self.nopass = true;
+                self.passwords.clear();
+            }
+            b"resetpass" => {
+                self.nopass = false;
+                self.passwords.clear();
+            }
+            b"clearselectors" => self.selectors.truncate(1),
+            b"reset" => *self = User::new(vocabulary.channels),
+            _ => return self.apply_longer(rule, vocabulary),
+        }
+        Ok(())
+    }
+
+    fn apply_longer(&mut self, rule: &[u8], vocabulary: Vocabulary<'_>) -> Result<(), RuleError> {
+        match rule {
+            [b'>', password @ ..] => self.add_password(hash_of(password)),
+            [b'#', hash @ ..] => self.add_password(hash_of_text(hash)?),
+            [b'<', password @ ..] => self.remove_password(&hash_of(password))?,
+            [b'!', hash @ ..] => self.remove_password(&hash_of_text(hash)?)?,
+            [b'(', words @ .., b')'] => {
+                self.selectors.push(Selector::of_words(words, vocabulary)?);
+            }
+            _ => self.selectors[0].apply(rule, vocabulary)?,
+        }
+        Ok(())
+    }
+
+    fn add_password(&mut self, hash: Hash) {
+        if !self.passwords.contains(&hash) {
+            self.passwords.push(hash);
+        }
+        self.nopass = false;
+    }
+
+    fn remove_password(&mut self, hash: &Hash) -> Result<(), RuleError> {
+        let at = self.passwords.iter().position(|known| known == hash);
+        self.passwords.remove(at.ok_or(RuleError::NoSuchPassword)?);
+        Ok(())
+    }
+
+    /// The words for the state, as ACL GETUSER lists them.
+    pub fn flags(&self) -> Vec<&'static str> {
+        let mut flags = vec![if self.enabled { "on" } else { "off" }];
+        if self.nopass {
+            flags.push("nopass");
+        }
+        let sanitizes = self.sanitizes_payload;
+        flags.push(if sanitizes { "sanitize-payload" } else { "skip-sanitize-payload" });
+        flags
+    }
+
+    /// The rules that make the same user again, each selector as one.
+    fn rules(&self) -> Vec<Vec<u8>> {
+        let mut rules: Vec<Vec<u8>> =
+            self.flags().iter().map(|flag| flag.as_bytes().into()).collect();
+        rules.extend(self.passwords.iter().map(|hash| format!("#{}", hex(hash)).into_bytes()));
+        for (at, selector) in self.selectors.iter().enumerate() {
+            let text = selector.describe();
+            if at == 0 {
+                rules.extend(text.split(|byte| *byte == b' ').map(<[u8]>::to_vec));
+            } else {
+                rules.push([b"(", &text[..], b")"].concat());
+            }
+        }
+        rules
+    }
+
+    /// The rules as ACL LIST and an aclfile show them.
+    pub fn describe(&self) -> Vec<u8> {
+        self.rules().join(&b' ')
+    }
+
+    /// The arguments of a `user` line in a configuration file, without the name.
+    pub fn config_words(&self) -> String {
+        let plain = |rule: &[u8]| {
+            rule.iter().all(|byte| matches!(byte, b' '..=b'~') && !b"\"'\\".contains(byte))
+        };
+        let shown = self.rules().into_iter().map(|rule| {
+            if plain(&rule) { String::from_utf8_lossy(&rule).into_owned() } else { quote(&rule) }
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether a channel may be listened to, or, literally, a pattern of channels, by `self`; all
+    /// selectors taken together, as for those who listen already when the rules change.
+    pub fn may_keep_listening(&self, name: &[u8], is_pattern: bool) -> bool {
+        self.selectors.iter().any(|selector| {
+            selector.all_channels || fits_channel(&selector.channels, name, is_pattern)
+        })
+    }
+
+    /// Whether `self` may listen to all that `before` could, by the words of the rules.
+    pub fn keeps_channels_of(&self, before: &User) -> bool {
+        let all = |user: &User| user.selectors.iter().any(|selector| selector.all_channels);
+        let has = |pattern: &[u8]| {
+            let mut known = self.selectors.iter().flat_map(|selector| &selector.channels);
+            known.any(|known| **known == *pattern)
+        };
+        all(self)
+            || (!all(before)
+                && before.selectors.iter().all(|old| old.channels.iter().all(|name| has(name))))
+    }
+}
+
+/// Rules with each selector in one piece, whether it came so or in several words. The error is the
+/// index of a rule that opens a parenthesis which is not closed.
+pub fn merge_selectors<'r>(rules: &[&'r [u8]]) -> Result<Vec<Cow<'r, [u8]>>, usize> {
+    let mut merged = Vec::with_capacity(rules.len());
+    let mut open: Option<(usize, Vec<u8>)> = None;
+    for (at, rule) in rules.iter().enumerate() {
+        if let Some((from, mut words)) = open.take() {
+            words.push(b' ');
+            words.extend_from_slice(rule);
+            if rule.ends_with(b")") {
+                merged.push(Cow::Owned(words));
+            } else {
+                open = Some((from, words));
+            }
+        } else if rule.starts_with(b"(") && !rule.ends_with(b")") {
+            open = Some((at, rule.to_vec()));
+        } else {
+            merged.push(Cow::Borrowed(*rule));
+        }
+    }
+    open.map_or(Ok(merged), |(at, _)| Err(at))
+}
+
+/// Whether a name or pattern has blanks or NULs, which no list of rules could hold.
+pub fn has_spaces(text: &[u8]) -> bool {
+    text.iter().any(|byte| is_blank(*byte) || *byte == 0)
+}
+
+fn hash_of_text(text: &[u8]) -> Result<Hash, RuleError> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Ok(byte - b'0'),
+        b'a'..=b'f' => Ok(byte - b'a' + 10),
+        _ => Err(RuleError::BadHash),
+    };
+    let mut hash = Hash::default();
+    if text.len() != 2 * hash.len() {
+        return Err(RuleError::BadHash);
+    }
+    for (byte, pair) in hash.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Ok(hash)
+}
+
+/// The hash in 64 digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.extend(
+            [byte >> 4, byte & 15].map(|digit| char::from(b"0123456789abcdef"[digit as usize])),
+        );
+    }
+    text
+}

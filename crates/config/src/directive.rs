@@ -1,0 +1,454 @@
+//! One directive: its name, type, default and flags, and how a value is read, shown and written back.
+//! The rows themselves stand in `directives/`, beside the fields they fill.
+
+use super::Config;
+use super::choice::Choice;
+use super::choice::PubsubDefault;
+use super::value::{self, MemoryShare, Refusal, Text};
+use super::words;
+
+/// Access to one field of `Config`, so that a row names its field once (see `field!`).
+pub struct Field<T: 'static> {
+    /// Reads the field.
+    pub get: fn(&Config) -> &T,
+    /// Opens the field for writing.
+    pub get_mut: fn(&mut Config) -> &mut T,
+}
+
+/// The `Field` of a path such as `network.port`. A macro because a closure pair must name the path twice.
+macro_rules! field {
+    ($($path:ident).+) => {
+        $crate::directive::Field { get: |c| &c.$($path).+, get_mut: |c| &mut c.$($path).+ }
+    };
+}
+/// The `ChoiceField` of a path to a field whose type is a `Choice`.
+macro_rules! choice {
+    ($($path:ident).+) => {
+        $crate::directive::ChoiceField {
+            get: |c| $crate::choice::Choice::word(c.$($path).+),
+            set: |c, word| $crate::directive::choose(&mut c.$($path).+, word),
+        }
+    };
+}
+pub(super) use {choice, field};
+
+/// Access to a field whose type is a `Choice`, with the type itself out of sight.
+pub struct ChoiceField {
+    /// The word in force.
+    pub get: fn(&Config) -> &'static str,
+    /// Takes a word, or says which there are.
+    pub set: fn(&mut Config, &[u8]) -> Result<(), Refusal>,
+}
+
+/// Sets a `Choice` from its word.
+pub(super) fn choose<C: Choice>(place: &mut C, word: &[u8]) -> Result<(), Refusal> {
+    *place = C::from_word(word).ok_or_else(|| not_one_of(&C::list()))?;
+    Ok(())
+}
+
+/// The refusal of a word that is not in the list.
+pub(super) fn not_one_of(list: &str) -> Refusal {
+    format!("argument(s) must be one of the following: {list}").into()
+}
+
+/// Whether a value replaces the old one or, for a directive that may stand on several lines, adds to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// CONFIG SET, or the first line of this name in a load.
+    Replace,
+    /// A further line of this name in the same load.
+    Add,
+}
+
+/// Takes the words of a value into a field of the configuration.
+pub type SetWords = fn(&mut Config, &[Vec<u8>], Write) -> Result<(), Refusal>;
+/// Takes the words of a line that stands in files only.
+pub type SetLine = fn(&mut Config, &[Vec<u8>], &dyn LineJudge) -> Result<(), Refusal>;
+
+/// What the settings alone cannot say about lines that stand in files only: which commands there are, and what
+/// rules about users mean.
+pub trait LineJudge {
+    /// Whether these commands can be renamed so, each from the first name to the second.
+    ///
+    /// # Errors
+    /// What is wrong, in Redis's words.
+    fn renamed_commands(&self, renamed: &[(String, String)]) -> Result<(), Refusal>;
+
+    /// Whether a user can have these rules, when new users may use these channels.
+    ///
+    /// # Errors
+    /// What is wrong, in Redis's words.
+    fn user(&self, rules: &[&[u8]], channels: PubsubDefault) -> Result<(), Refusal>;
+}
+
+/// Judges the bytes of a text.
+pub type Check = fn(&[u8]) -> Result<(), Refusal>;
+
+/// A value with a syntax of its own.
+pub struct Special {
+    /// What CONFIG GET shows.
+    pub get: fn(&Config) -> String,
+    /// Takes the arguments, already split into words.
+    pub set: SetWords,
+    /// The arguments of each line CONFIG REWRITE writes; none leaves the directive out of the file.
+    pub lines: fn(&Config) -> Vec<String>,
+}
+
+/// The type of a directive's value.
+pub enum Kind {
+    /// `yes` or `no`.
+    Switch(Field<bool>),
+    /// A decimal number within inclusive bounds.
+    Integer { field: Field<i64>, min: i64, max: i64 },
+    /// An amount of memory within inclusive bounds, in bytes or with a unit.
+    Memory { field: Field<u64>, min: u64, max: u64 },
+    /// An amount of memory or a percentage up to 100.
+    MemoryShare(Field<MemoryShare>),
+    /// A file mode in octal, 0 to 0777.
+    Mode(Field<u32>),
+    /// One word of a list.
+    Choice(ChoiceField),
+    /// Any bytes that pass the check.
+    Text { field: Field<Text>, check: Check },
+    /// Exactly one argument with its own syntax.
+    One(Special),
+    /// Any number of arguments; a single one is split at each space.
+    Many(Special),
+    /// Stands in files only; CONFIG GET, SET and REWRITE do not know it.
+    FileOnly(SetLine),
+    /// Another file to read at this place.
+    Include,
+}
+
+/// Whether a directive does something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The server acts on it.
+    InForce,
+    /// Kept and shown; the feature it steers is not there yet.
+    Planned,
+    /// Kept and shown so that existing files load; it will never do anything.
+    Ignored,
+}
+
+/// A row of the table of directives.
+pub struct Directive {
+    /// Its name, lower case.
+    pub name: &'static str,
+    /// Its other name: CONFIG GET shows both, CONFIG REWRITE writes `name`.
+    pub alias: Option<&'static str>,
+    /// The default as CONFIG SET would take it.
+    pub default: &'static str,
+    /// Type and field.
+    pub kind: Kind,
+    /// Can only be set at start.
+    pub immutable: bool,
+    /// The same, but to set it to what CONFIG GET shows is no error and changes nothing: for programs that
+    /// set all that they have read, and leave out what they know to be immutable in Redis. By its alias,
+    /// which is Redis's, it is refused.
+    pub fixed: bool,
+    /// Left out of CONFIG GET unless asked for by its exact name.
+    pub hidden: bool,
+    /// CONFIG SET needs `enable-protected-configs`.
+    pub protected: bool,
+    /// The value is a secret: keep it out of SLOWLOG, MONITOR and logs.
+    pub sensitive: bool,
+    /// Reads all bytes; other values end at the first NUL, as in Redis.
+    pub binary: bool,
+    /// Whether it does something.
+    pub standing: Standing,
+}
+
+pub(super) const INT_MAX: i64 = i32::MAX as i64;
+pub(super) const LONG_MAX: i64 = i64::MAX;
+/// Redis keeps most sizes in signed numbers; the bound shows in error texts.
+pub(super) const SIZE_MAX: u64 = i64::MAX as u64;
+
+/// The message for a line that no directive accepts.
+pub(super) const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
+const WRONG_COUNT: Refusal = Refusal::Borrowed("wrong number of arguments");
+
+impl Directive {
+    pub(super) const fn new(name: &'static str, default: &'static str, kind: Kind) -> Self {
+        Self {
+            name,
+            alias: None,
+            default,
+            kind,
+            immutable: false,
+            fixed: false,
+            hidden: false,
+            protected: false,
+            sensitive: false,
+            binary: false,
+            standing: Standing::InForce,
+        }
+    }
+
+    pub(super) const fn switch(
+        name: &'static str,
+        default: &'static str,
+        field: Field<bool>,
+    ) -> Self {
+        Self::new(name, default, Kind::Switch(field))
+    }
+
+    pub(super) const fn integer(
+        name: &'static str,
+        default: &'static str,
+        (min, max): (i64, i64),
+        field: Field<i64>,
+    ) -> Self {
+        Self::new(name, default, Kind::Integer { field, min, max })
+    }
+
+    pub(super) const fn memory(
+        name: &'static str,
+        default: &'static str,
+        (min, max): (u64, u64),
+        field: Field<u64>,
+    ) -> Self {
+        Self::new(name, default, Kind::Memory { field, min, max })
+    }
+
+    pub(super) const fn choice(
+        name: &'static str,
+        default: &'static str,
+        field: ChoiceField,
+    ) -> Self {
+        Self::new(name, default, Kind::Choice(field))
+    }
+
+    pub(super) const fn text(
+        name: &'static str,
+        default: &'static str,
+        field: Field<Text>,
+    ) -> Self {
+        Self::new(name, default, Kind::Text { field, check: |_| Ok(()) })
+    }
+
+    pub(super) const fn checked_text(
+        name: &'static str,
+        default: &'static str,
+        field: Field<Text>,
+        check: Check,
+    ) -> Self {
+        Self::new(name, default, Kind::Text { field, check })
+    }
+
+    pub(super) const fn file_only(name: &'static str, set: SetLine) -> Self {
+        Self::new(name, "", Kind::FileOnly(set))
+    }
+
+    pub(super) const fn alias(mut self, alias: &'static str) -> Self {
+        self.alias = Some(alias);
+        self
+    }
+
+    pub(super) const fn immutable(mut self) -> Self {
+        self.immutable = true;
+        self
+    }
+
+    pub(super) const fn fixed(mut self) -> Self {
+        self.fixed = true;
+        self
+    }
+
+    pub(super) const fn hidden(mut self) -> Self {
+        self.hidden = true;
+        self
+    }
+
+    pub(super) const fn protected(mut self) -> Self {
+        self.protected = true;
+        self
+    }
+
+    pub(super) const fn sensitive(mut self) -> Self {
+        self.sensitive = true;
+        self
+    }
+
+    pub(super) const fn binary(mut self) -> Self {
+        self.binary = true;
+        self
+    }
+
+    pub(super) const fn planned(mut self) -> Self {
+        self.standing = Standing::Planned;
+        self
+    }
+
+    pub(super) const fn ignored(mut self) -> Self {
+        self.standing = Standing::Ignored;
+        self
+    }
+
+    /// Its name and, if it has one, its alias.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        [Some(self.name), self.alias].into_iter().flatten()
+    }
+
+    /// Whether CONFIG GET and SET know it.
+    pub fn is_setting(&self) -> bool {
+        !matches!(self.kind, Kind::FileOnly(_) | Kind::Include)
+    }
+
+    /// Sets it from the words of a line.
+    ///
+    /// # Errors
+    /// The refusal in Redis's words; `config` may then be half changed, so callers work on a copy.
+    pub fn set(&self, config: &mut Config, words: &[Vec<u8>], write: Write) -> Result<(), Refusal> {
+        let cut_each = |words: &[Vec<u8>]| -> Vec<Vec<u8>> {
+            words.iter().map(|word| self.significant(word).to_vec()).collect()
+        };
+        match &self.kind {
+            Kind::Many(special) => match words {
+                // One word may hold several values: `CONFIG SET save "900 1"`, `--save "900 1"`.
+                [] => (special.set)(config, &[], write),
+                [one] if one.is_empty() => (special.set)(config, &[], write),
+                [one] => {
+                    let parts: Vec<_> = one.split(|b| *b == b' ').map(<[u8]>::to_vec).collect();
+                    (special.set)(config, &cut_each(&parts), write)
+                }
+                several => (special.set)(config, &cut_each(several), write),
+            },
+            Kind::FileOnly(_) | Kind::Include => Err(BAD_DIRECTIVE.into()),
+            _ => match words {
+                [word] => self.set_one(config, word, write),
+                _ => Err(WRONG_COUNT),
+            },
+        }
+    }
+
+    /// The part of a word that is read.
+    fn significant<'w>(&self, word: &'w [u8]) -> &'w [u8] {
+        if self.binary { word } else { value::until_nul(word) }
+    }
+
+    fn set_one(&self, config: &mut Config, word: &[u8], write: Write) -> Result<(), Refusal> {
+        let until_nul = value::until_nul(word);
+        match &self.kind {
+            Kind::Switch(field) => {
+                *(field.get_mut)(config) = switch(until_nul)?;
+            }
+            Kind::Integer { field, min, max } => {
+                let number = value::integer(word)
+                    .ok_or(Refusal::Borrowed("argument couldn't be parsed into an integer"))?;
+                *(field.get_mut)(config) = within(number, *min, *max)?;
+            }
+            Kind::Memory { field, min, max } => {
+                let bytes = value::memory(until_nul)
+                    .ok_or(Refusal::Borrowed("argument must be a memory value"))?;
+                *(field.get_mut)(config) = within(bytes, *min, *max)?;
+            }
+            Kind::MemoryShare(field) => *(field.get_mut)(config) = memory_share(word)?,
+            Kind::Mode(field) => *(field.get_mut)(config) = file_mode(until_nul)?,
+            Kind::Choice(field) => (field.set)(config, until_nul)?,
+            Kind::Text { field, check } => {
+                let text = self.significant(word);
+                check(text)?;
+                *(field.get_mut)(config) = Text::from(text);
+            }
+            Kind::One(special) => (special.set)(config, &[until_nul.to_vec()], write)?,
+            Kind::Many(_) | Kind::FileOnly(_) | Kind::Include => {}
+        }
+        Ok(())
+    }
+
+    /// The value as CONFIG GET shows it; empty for what is not a setting.
+    pub fn show(&self, config: &Config) -> Vec<u8> {
+        match &self.kind {
+            Kind::Switch(field) => yes_no(*(field.get)(config)).into(),
+            Kind::Integer { field, .. } => (field.get)(config).to_string().into(),
+            Kind::Memory { field, .. } => (field.get)(config).to_string().into(),
+            Kind::MemoryShare(field) => match *(field.get)(config) {
+                MemoryShare::Bytes(bytes) => bytes.to_string().into(),
+                MemoryShare::Percent(percent) => format!("{percent}%").into(),
+            },
+            Kind::Mode(field) => format!("{:o}", (field.get)(config)).into(),
+            Kind::Choice(field) => (field.get)(config).into(),
+            Kind::Text { field, .. } => (field.get)(config).as_bytes().to_vec(),
+            Kind::One(special) | Kind::Many(special) => (special.get)(config).into(),
+            Kind::FileOnly(_) | Kind::Include => Vec::new(),
+        }
+    }
+
+    /// Whether its value is the one in `defaults`. A directive that stands in files only has none.
+    pub(super) fn is_default(&self, config: &Config, defaults: &Config) -> bool {
+        self.lines(config) == self.lines(defaults)
+    }
+
+    /// The arguments of each line that sets this value in a file, quoted where needed.
+    pub(super) fn lines(&self, config: &Config) -> Vec<String> {
+        let one = match &self.kind {
+            Kind::One(special) | Kind::Many(special) => return (special.lines)(config),
+            Kind::FileOnly(_) | Kind::Include => return Vec::new(),
+            Kind::Text { field, .. } => words::quote((field.get)(config).as_bytes()),
+            Kind::Memory { field, .. } => value::memory_text(*(field.get)(config)),
+            Kind::MemoryShare(field) => match *(field.get)(config) {
+                MemoryShare::Bytes(bytes) => value::memory_text(bytes),
+                MemoryShare::Percent(percent) => format!("{percent}%"),
+            },
+            _ => String::from_utf8_lossy(&self.show(config)).into_owned(),
+        };
+        vec![one]
+    }
+}
+
+fn switch(word: &[u8]) -> Result<bool, Refusal> {
+    if word.eq_ignore_ascii_case(b"yes") {
+        Ok(true)
+    } else if word.eq_ignore_ascii_case(b"no") {
+        Ok(false)
+    } else {
+        Err("argument must be 'yes' or 'no'".into())
+    }
+}
+
+fn yes_no(on: bool) -> &'static str {
+    if on { "yes" } else { "no" }
+}
+
+fn within<N: PartialOrd + std::fmt::Display>(number: N, min: N, max: N) -> Result<N, Refusal> {
+    if number < min || number > max {
+        return Err(format!("argument must be between {min} and {max} inclusive").into());
+    }
+    Ok(number)
+}
+
+fn memory_share(word: &[u8]) -> Result<MemoryShare, Refusal> {
+    const TOO_MUCH: Refusal = Refusal::Borrowed("percentage argument must be less or equal to 100");
+    const NEITHER: Refusal = Refusal::Borrowed("argument must be a memory or percent value");
+    if let Some(number) = word.strip_suffix(b"%") {
+        return match value::integer(number) {
+            Some(0) => Ok(MemoryShare::Bytes(0)),
+            Some(percent @ 1..) => {
+                let percent = u8::try_from(percent).ok().filter(|percent| *percent <= 100);
+                percent.map(MemoryShare::Percent).ok_or(TOO_MUCH)
+            }
+            _ => Err(NEITHER),
+        };
+    }
+    match value::memory(value::until_nul(word)) {
+        Some(bytes) if bytes <= SIZE_MAX => Ok(MemoryShare::Bytes(bytes)),
+        // Redis reads such a number as a negative one, which is how it keeps percentages.
+        Some(bytes) => match bytes.wrapping_neg() {
+            percent @ 0..=100 => Ok(MemoryShare::Percent(percent as u8)),
+            _ => Err(TOO_MUCH),
+        },
+        None => Err(NEITHER),
+    }
+}
+
+fn file_mode(word: &[u8]) -> Result<u32, Refusal> {
+    let octal = std::str::from_utf8(word).ok().filter(|w| w.bytes().all(|b| b.is_ascii_digit()));
+    let mode = octal
+        .and_then(|octal| u64::from_str_radix(octal, 8).ok())
+        .ok_or(Refusal::Borrowed("argument couldn't be parsed as an octal number"))?;
+    match u32::try_from(mode) {
+        Ok(mode) if mode <= 0o777 => Ok(mode),
+        _ => Err("argument must be between 0 and 777 inclusive".into()),
+    }
+}

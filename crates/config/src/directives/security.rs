@@ -1,0 +1,93 @@
+//! Who may do what. The settings and their directives.
+
+use crate::Config;
+use crate::choice::{Protection, PubsubDefault, SanitizeDump};
+use crate::directive::{BAD_DIRECTIVE, Directive, LONG_MAX, LineJudge, choice, field};
+use crate::special;
+use crate::value::{Refusal, Rename, Text};
+
+/// Who may do what.
+#[derive(Clone, Default, PartialEq)]
+pub struct Security {
+    /// `requirepass`: password of the default user; empty for none.
+    pub requirepass: Text,
+    /// `aclfile`: file of users; empty for none.
+    pub aclfile: Text,
+    /// `acllog-max-len`: entries of ACL LOG.
+    pub acllog_max_len: i64,
+    /// `acl-pubsub-default`: channels of a new user.
+    pub acl_pubsub_default: PubsubDefault,
+    /// `enable-protected-configs`: who may set protected directives.
+    pub enable_protected_configs: Protection,
+    /// `enable-debug-command`: who may use DEBUG.
+    pub enable_debug_command: Protection,
+    /// `enable-module-command`: who may use MODULE.
+    pub enable_module_command: Protection,
+    /// `sanitize-dump-payload`: kept for old files; all payloads are checked in depth.
+    pub sanitize_dump_payload: SanitizeDump,
+    /// `rename-command` lines, in order.
+    pub renames: Vec<Rename>,
+    /// The words of each `user` line, without `user`.
+    pub users: Vec<Vec<Text>>,
+}
+
+impl Security {
+    /// What `rename-command` asks for: names and new names.
+    pub fn renamed_commands(&self) -> Vec<(String, String)> {
+        let text = |text: &Text| text.to_string_lossy().into_owned();
+        self.renames.iter().map(|rename| (text(&rename.command), text(&rename.to))).collect()
+    }
+}
+
+pub(super) const DIRECTIVES: &[Directive] = &[
+    Directive::text("requirepass", "", field!(security.requirepass)).sensitive().binary(),
+    Directive::text("aclfile", "", field!(security.aclfile)).immutable(),
+    Directive::integer("acllog-max-len", "128", (0, LONG_MAX), field!(security.acllog_max_len)),
+    Directive::choice("acl-pubsub-default", "resetchannels", choice!(security.acl_pubsub_default)),
+    Directive::choice("enable-protected-configs", "no", choice!(security.enable_protected_configs))
+        .immutable(),
+    Directive::choice("enable-debug-command", "no", choice!(security.enable_debug_command))
+        .immutable(),
+    Directive::choice("enable-module-command", "no", choice!(security.enable_module_command))
+        .immutable(),
+    Directive::choice("sanitize-dump-payload", "no", choice!(security.sanitize_dump_payload))
+        .ignored(),
+    Directive::file_only("rename-command", rename_command).immutable(),
+    Directive::file_only("user", user).immutable(),
+];
+
+/// Most `rename-command` lines: more than there are commands. Each is judged with all before it.
+const RENAMES_MAX: usize = 512;
+
+fn rename_command(
+    config: &mut Config,
+    words: &[Vec<u8>],
+    judge: &dyn LineJudge,
+) -> Result<(), Refusal> {
+    let [command, to] = words else { return Err(BAD_DIRECTIVE.into()) };
+    if config.security.renames.len() >= RENAMES_MAX {
+        return Err(format!("more than {RENAMES_MAX} commands are renamed").into());
+    }
+    let (command, to) = (Text::from(command.as_slice()), Text::from(to.as_slice()));
+    config.security.renames.push(Rename { command, to });
+    judge.renamed_commands(&config.security.renamed_commands())
+}
+
+/// Keeps the line. Its users are made when the whole configuration is known; what can be seen to be
+/// wrong before is an error here, so that the message names the line.
+fn user(config: &mut Config, words: &[Vec<u8>], judge: &dyn LineJudge) -> Result<(), Refusal> {
+    let [name, rules @ ..] = words else { return Err(BAD_DIRECTIVE.into()) };
+    let known = |user: &Vec<Text>| user.first().is_some_and(|known| known.as_bytes() == name);
+    if config.security.users.iter().any(known) {
+        return Err(format!(
+            "Error in user declaration '{}': Duplicate user found. A user can only be defined once \
+             in config files",
+            String::from_utf8_lossy(name)
+        )
+        .into());
+    }
+    let rules: Vec<&[u8]> = rules.iter().map(Vec::as_slice).collect();
+    judge.user(&rules, config.security.acl_pubsub_default)?;
+    special::keep_line(&field!(security.users), config, words);
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Start-up checks: what the machine does not give, what to do about it, and the limit of open files.
+//!
+//! Each check returns what to log; nothing here logs or ends the process.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use super::directive::Standing;
+use super::special::os_reason;
+use super::{Config, directives};
+
+/// Descriptors kept back for files, listeners and pipes, beside those of clients.
+pub const FILES_RESERVED: u64 = 32;
+
+/// What came of asking for enough open files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenFiles {
+    /// The clients that can be served, at most what was asked for; 0 if not even one can.
+    pub maxclients: i64,
+    /// Lines for the log at level warning, or notice if `raised`.
+    pub notes: Vec<String>,
+    /// The limit was raised and covers everything asked for.
+    pub raised: bool,
+}
+
+/// Raises the soft limit of open files to `maxclients` + `reserved`, or lowers `maxclients` to what the limit
+/// allows, as Redis does at start and on CONFIG SET maxclients.
+pub fn reserve_open_files(maxclients: i64, reserved: u64) -> OpenFiles {
+    let limit = getrlimit(Resource::Nofile);
+    let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));
+    let wanted = u64::try_from(maxclients).unwrap_or(0).saturating_add(reserved);
+    if soft >= wanted {
+        return OpenFiles { maxclients, notes: Vec::new(), raised: false };
+    }
+    let target = wanted.min(hard);
+    let new = Rlimit { current: Some(target), maximum: limit.maximum };
+    let failed = setrlimit(Resource::Nofile, new).err();
+    let granted = if failed.is_some() { soft } else { target };
+    if granted >= wanted {
+        let note = format!(
+            "Increased maximum number of open files to {wanted} (it was originally set to {soft})."
+        );
+        return OpenFiles { maxclients, notes: vec![note], raised: true };
+    }
+    let affordable = i64::try_from(granted.saturating_sub(reserved)).unwrap_or(i64::MAX);
+    if affordable == 0 {
+        let note = format!(
+            "Your current 'ulimit -n' of {granted} is not enough for the server to start. Please increase your \
+             open file limit to at least {}. Exiting.",
+            reserved + 1
+        );
+        return OpenFiles { maxclients: 0, notes: vec![note], raised: false };
+    }
+    let reason = match failed {
+        Some(error) => os_reason(&error.into()),
+        None => format!("the hard limit is {hard}"),
+    };
+    let notes = vec![
+        format!(
+            "You requested maxclients of {maxclients} requiring at least {wanted} max file descriptors."
+        ),
+        format!("Server can't set maximum open files to {wanted} because of OS error: {reason}."),
+        format!(
+            "Current maximum open files is {granted}. maxclients has been reduced to {affordable} to compensate \
+             for low ulimit. If you need higher maxclients increase 'ulimit -n'."
+        ),
+    ];
+    OpenFiles { maxclients: affordable, notes, raised: false }
+}
+
+/// Everything worth a warning at start, in the order it should be logged.
+pub fn warnings(config: &Config) -> Vec<String> {
+    let read = |path: &str| std::fs::read_to_string(path).ok();
+    [
+        backlog(config.network.tcp_backlog, read("/proc/sys/net/core/somaxconn").as_deref()),
+        overcommit(read("/proc/sys/vm/overcommit_memory").as_deref()),
+        huge_pages(read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref()),
+        maxmemory(config.memory.maxmemory),
+        without_effect(config),
+        unsaved(config),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// `tcp-backlog` against the kernel's bound; `somaxconn` is the text of its file.
+fn backlog(wanted: i64, somaxconn: Option<&str>) -> Option<String> {
+    let bound: i64 = somaxconn?.trim().parse().ok()?;
+    (bound > 0 && bound < wanted).then(|| {
+        format!(
+            "WARNING: The TCP backlog setting of {wanted} cannot be enforced because \
+             /proc/sys/net/core/somaxconn is set to the lower value of {bound}. Raise it with \
+             'sysctl -w net.core.somaxconn={wanted}', or lower tcp-backlog."
+        )
+    })
+}
+
+fn overcommit(setting: Option<&str>) -> Option<String> {
+    (setting?.trim() != "1").then(|| {
+        "WARNING: Memory overcommit is not enabled (vm.overcommit_memory is not 1): the kernel may refuse memory \
+         although enough is free, for instance while a snapshot is written. Set it with \
+         'sysctl vm.overcommit_memory=1' and keep it in /etc/sysctl.conf."
+            .to_owned()
+    })
+}
+
+fn huge_pages(setting: Option<&str>) -> Option<String> {
+    setting?.contains("[always]").then(|| {
+        "WARNING: Transparent huge pages are set to 'always': latency and memory use may suffer. Set them with \
+         'echo madvise > /sys/kernel/mm/transparent_hugepage/enabled' as root and keep that across reboots."
+            .to_owned()
+    })
+}
+
+fn maxmemory(bytes: u64) -> Option<String> {
+    match bytes {
+        0 => Some(
+            "WARNING: maxmemory is not set: the data may grow until the system runs out of memory. Set maxmemory, \
+             and maxmemory-policy if old keys may be evicted."
+                .to_owned(),
+        ),
+        1..0x10_0000 => Some(format!(
+            "WARNING: You specified a maxmemory value that is less than 1MB (current value is {bytes} bytes). Are \
+             you sure this is what you really want?"
+        )),
+        _ => None,
+    }
+}
+
+/// Names the directives that ask for what this server does not do yet.
+fn without_effect(config: &Config) -> Option<String> {
+    let defaults = Config::default();
+    // Not to save is what happens.
+    let asks_for_nothing = |name| name == "save" && config.persistence.save.is_empty();
+    let mut names: Vec<&str> = directives::all()
+        .filter(|row| row.standing == Standing::Planned && !row.is_default(config, &defaults))
+        .map(|row| row.name)
+        .filter(|name| !asks_for_nothing(*name))
+        .collect();
+    if !config.process.modules.is_empty() {
+        names.push("loadmodule");
+    }
+    (!names.is_empty()).then(|| {
+        format!(
+            "WARNING: These directives are set but do nothing, as what they steer is not there yet: {}.",
+            names.join(", ")
+        )
+    })
+}
+
+/// Nothing is written to disk although somebody asked for it.
+fn unsaved(config: &Config) -> Option<String> {
+    let asked = &config.persistence;
+    let saves = !asked.save.is_empty() && asked.save != Config::default().persistence.save;
+    (saves || asked.appendonly).then(|| {
+        "WARNING: The data is kept in memory only, whatever save and appendonly say: it is gone when this \
+         process ends."
+            .to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::directive::Kind;
+    use crate::directive::Write;
+    use crate::fuzzing::Lenient;
+
+    #[test]
+    fn warnings_say_what_is_wrong_and_what_to_do() {
+        assert!(
+            backlog(511, Some("128\n")).is_some_and(|w| w.contains("128") && w.contains("sysctl"))
+        );
+        assert_eq!(backlog(511, Some("4096\n")), None);
+        assert_eq!(backlog(511, None), None);
+        assert!(overcommit(Some("0\n")).is_some());
+        assert_eq!(overcommit(Some("1\n")), None);
+        assert!(huge_pages(Some("[always] madvise never")).is_some());
+        assert_eq!(huge_pages(Some("always [madvise] never")), None);
+        assert!(maxmemory(0).is_some() && maxmemory(5).is_some());
+        assert_eq!(maxmemory(1 << 20), None);
+    }
+
+    #[test]
+    fn directives_that_do_nothing_yet_are_named_if_they_ask_for_something() {
+        let with = |lines: &[(&str, &[&str])]| {
+            let mut config = Config::default();
+            for (name, words) in lines {
+                let words: Vec<Vec<u8>> = words.iter().map(|word| word.as_bytes().into()).collect();
+                let row = directives::find(name.as_bytes()).unwrap();
+                match row.kind {
+                    Kind::FileOnly(set) => set(&mut config, &words, &Lenient).unwrap(),
+                    _ => row.set(&mut config, &words, Write::Replace).unwrap(),
+                }
+            }
+            config
+        };
+        for (lines, named, lost) in [
+            (&[][..], None, false),
+            (&[("save", &[""][..]), ("appendonly", &["no"]), ("maxmemory", &["1gb"])], None, false),
+            (&[("daemonize", &["yes"]), ("always-show-logo", &["yes"])], None, false),
+            (&[("save", &["60", "1"])], Some("save"), true),
+            (&[("appendonly", &["yes"])], Some("appendonly"), true),
+            (&[("cluster-enabled", &["yes"])], Some("cluster-enabled"), false),
+            (
+                &[("loadmodule", &["x.so"]), ("activedefrag", &["yes"])],
+                Some("activedefrag, loadmodule"),
+                false,
+            ),
+        ] {
+            let config = with(lines);
+            let told = without_effect(&config);
+            let end = named.map(|names| format!(" not there yet: {names}."));
+            assert_eq!(told.is_some(), end.is_some(), "{lines:?}: {told:?}");
+            assert!(told.zip(end).is_none_or(|(told, end)| told.ends_with(&end)), "{lines:?}");
+            assert_eq!(unsaved(&config).is_some(), lost, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn maxclients_is_lowered_to_what_the_hard_limit_allows() {
+        // One test for both ends: the limit belongs to the whole process.
+        let limit = getrlimit(Resource::Nofile);
+        assert_eq!(reserve_open_files(1, FILES_RESERVED).maxclients, 1);
+        if let Some(hard) = limit.maximum.filter(|hard| *hard < 1 << 40) {
+            let asked = i64::try_from(hard).unwrap();
+            let got = reserve_open_files(asked, FILES_RESERVED);
+            assert!(got.maxclients < asked && got.maxclients > 0, "{got:?}");
+            assert!(got.notes.last().unwrap().contains("maxclients has been reduced to"));
+        }
+    }
+}

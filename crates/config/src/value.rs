@@ -1,0 +1,260 @@
+//! Types of settings that are more than a number or a switch, and the reading and writing of numbers.
+//! The word lists (enumerations) are in `choice.rs`.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Why a value is not acceptable: the text after the dash in CONFIG SET's error, or the last line of a file
+/// error.
+pub type Refusal = Cow<'static, str>;
+
+/// A text setting. Redis takes any bytes here, passwords and paths included, so these are bytes too.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub struct Text(Box<[u8]>);
+
+impl Text {
+    /// The bytes as given.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The bytes as a path of the file system.
+    pub fn as_path(&self) -> &Path {
+        Path::new(std::ffi::OsStr::from_bytes(&self.0))
+    }
+
+    /// Whether nothing is set.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// For messages; bytes that are not UTF-8 are replaced.
+    pub fn to_string_lossy(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+}
+
+impl From<&[u8]> for Text {
+    fn from(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Self {
+        Self(text.as_bytes().into())
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.to_string_lossy())
+    }
+}
+
+/// `maxmemory-clients`: bytes, or a share of `maxmemory`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryShare {
+    /// A fixed number of bytes, 0 for no limit.
+    Bytes(u64),
+    /// 1 to 100 percent of `maxmemory`.
+    Percent(u8),
+}
+
+impl Default for MemoryShare {
+    fn default() -> Self {
+        Self::Bytes(0)
+    }
+}
+
+impl MemoryShare {
+    /// The limit in bytes, `None` for no limit; a share of an unlimited `maxmemory` is none either.
+    pub fn limit(self, maxmemory: u64) -> Option<u64> {
+        let bytes = match self {
+            Self::Bytes(bytes) => bytes,
+            // Divides first, so that no product can overflow; the lost remainder is below one percent of 100 bytes.
+            Self::Percent(percent) => maxmemory / 100 * u64::from(percent),
+        };
+        (bytes > 0).then_some(bytes)
+    }
+}
+
+/// `threads`: a number of workers, or as many as there are cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// As set; 0 leaves it to the machine.
+    pub asked: usize,
+}
+
+impl Threads {
+    /// How many workers to run: at least 1. Asks the system each time if it is left to the machine.
+    pub fn count(self) -> usize {
+        match self.asked {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            asked => asked,
+        }
+    }
+}
+
+/// One `save` rule: snapshot after `seconds` if at least `changes` keys changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaveRule {
+    /// At least 1.
+    pub seconds: i64,
+    /// At least 0.
+    pub changes: i64,
+}
+
+/// One class of `client-output-buffer-limit`; zero means no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutputLimit {
+    /// Bytes of unsent output at which the client is closed at once.
+    pub hard_bytes: u64,
+    /// Bytes it may exceed for no longer than `soft_seconds`.
+    pub soft_bytes: u64,
+    /// Seconds.
+    pub soft_seconds: i64,
+}
+
+/// The client classes of `client-output-buffer-limit`, in the order of the array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientClass {
+    /// Everyone else, MONITOR included.
+    Normal = 0,
+    /// Replicas of this server.
+    Replica = 1,
+    /// Clients with a subscription.
+    Pubsub = 2,
+}
+
+/// `replicaof host port`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrimaryAddress {
+    /// Name or address, as given.
+    pub host: Text,
+    /// 0 to 65,535.
+    pub port: u16,
+}
+
+/// A `rename-command` line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rename {
+    /// The command's own name.
+    pub command: Text,
+    /// Its new name; empty removes the command.
+    pub to: Text,
+}
+
+/// Reads a number as Redis reads integers: no sign but `-`, no leading zero, no blank.
+pub(super) fn integer(bytes: &[u8]) -> Option<i64> {
+    let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
+    let canonical = match digits {
+        [b'0'] => digits.len() == bytes.len(),
+        [first, ..] => *first != b'0' && digits.iter().all(u8::is_ascii_digit),
+        [] => false,
+    };
+    if !canonical {
+        return None;
+    }
+    std::str::from_utf8(bytes).ok()?.parse().ok()
+}
+
+/// Digits of an amount of memory, as in Redis.
+const MEMORY_DIGITS_MAX: usize = 127;
+
+/// Reads an amount of memory: digits and an optional unit (`k` = 1,000, `kb` = 1,024, and so on).
+///
+/// As in Redis, no digits at all mean 0, a number above 64 bits counts as the greatest, a product wraps around,
+/// and only a number of absurd length is refused.
+pub fn memory(bytes: &[u8]) -> Option<u64> {
+    let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, unit) = bytes.split_at(digits);
+    let factor: u64 = match unit.to_ascii_lowercase().as_slice() {
+        b"" | b"b" => 1,
+        b"k" => 1_000,
+        b"kb" => 1 << 10,
+        b"m" => 1_000_000,
+        b"mb" => 1 << 20,
+        b"g" => 1_000_000_000,
+        b"gb" => 1 << 30,
+        _ => return None,
+    };
+    if number.is_empty() {
+        return Some(0);
+    }
+    if digits > MEMORY_DIGITS_MAX {
+        return None;
+    }
+    // Only digits, so that the one thing that can be wrong is its size.
+    let number = std::str::from_utf8(number).ok()?.parse().unwrap_or(u64::MAX);
+    Some(number.wrapping_mul(factor))
+}
+
+/// What comes before the first NUL byte. Redis reads most kinds of values as C strings, which end there.
+pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or(bytes)
+}
+
+/// An amount of memory in the largest unit that divides it, for configuration files.
+pub(super) fn memory_text(bytes: u64) -> String {
+    for (shift, unit) in [(30, "gb"), (20, "mb"), (10, "kb")] {
+        if bytes != 0 && bytes & ((1 << shift) - 1) == 0 {
+            return format!("{}{unit}", bytes >> shift);
+        }
+    }
+    bytes.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_have_one_spelling() {
+        assert_eq!(integer(b"-5"), Some(-5));
+        assert_eq!(integer(b"0"), Some(0));
+        assert_eq!(integer(b"-9223372036854775808"), Some(i64::MIN));
+        for bad in ["", "-", "+5", "05", " 5", "5 ", "-0", "0x5", "5.0", "9223372036854775808"] {
+            assert_eq!(integer(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn memory_units_are_decimal_without_b_and_binary_with_it() {
+        assert_eq!(memory(b"1k"), Some(1_000));
+        assert_eq!(memory(b"1KB"), Some(1_024));
+        assert_eq!(memory(b"2gb"), Some(2 << 30));
+        assert_eq!(memory(b""), Some(0));
+        assert_eq!(memory(b"b"), Some(0));
+        for bad in ["1.1kb", " 1", "1 ", "-5", "5kb5", "0x10", "+5", "1t"] {
+            assert_eq!(memory(bad.as_bytes()), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn memory_above_64_bits_is_cut_off_and_wraps_around() {
+        // As redis-server 7.0.15 answers CONFIG SET maxmemory and CONFIG GET.
+        assert_eq!(memory(b"18446744073709551616"), Some(u64::MAX));
+        assert_eq!(memory(b"18446744073709551615kb"), Some(18_446_744_073_709_550_592));
+        assert_eq!(memory(b"20000000000gb"), Some(3_028_092_406_290_448_384));
+        assert_eq!(memory(b"17179869184gb"), Some(0));
+        assert_eq!(memory("9".repeat(127).as_bytes()), Some(u64::MAX));
+        assert_eq!(memory("9".repeat(128).as_bytes()), None);
+    }
+
+    #[test]
+    fn memory_text_reads_back() {
+        for bytes in [0, 1, 1_023, 1_024, 1 << 20, 3 << 30, (1 << 30) + 1, u64::MAX] {
+            assert_eq!(memory(memory_text(bytes).as_bytes()), Some(bytes));
+        }
+    }
+
+    #[test]
+    fn a_share_of_unlimited_memory_is_no_limit() {
+        assert_eq!(MemoryShare::Percent(5).limit(0), None);
+        assert_eq!(MemoryShare::Percent(5).limit(1_000), Some(50));
+        assert_eq!(MemoryShare::Bytes(7).limit(0), Some(7));
+    }
+}

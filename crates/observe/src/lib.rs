@@ -1,0 +1,16 @@
+//! What the server notes of its own work, as far as it needs no session and no worker.
+//!
+//! | file | about |
+//! |---|---|
+//! | `log` | the log |
+//! | `stats` | what a worker counts |
+//! | `slowlog` | commands that took long |
+//! | `latency` | spikes by kind of event |
+//! | `text` | the buffer that INFO is written into |
+#![forbid(unsafe_code)]
+
+pub mod latency;
+pub mod log;
+pub mod slowlog;
+pub mod stats;
+pub mod text;

@@ -1,0 +1,258 @@
+//! The server's log: one line per message, in Redis's shape, to a file or standard output.
+//!
+//! ```text
+//! 4711:M 21 Nov 2026 11:07:12.077 * Ready to accept connections
+//! pid : role  local date and time  level message
+//! ```
+//!
+//! The file stays open, so that a line can be written when no descriptor is left. Before each line its path is
+//! looked up: once the file was moved or removed (logrotate) a new one is opened; if that fails, lines go on to
+//! the old one. A line that cannot be written (full disk) is counted and dropped; logging never fails or
+//! panics. Control characters in messages are escaped: clients' bytes cannot forge lines.
+//! `syslog-enabled` has no effect.
+//!
+//! The time zone is the system's (`TZ`, `/etc/localtime`), read once, by `jiff`, which needs no libc call.
+
+use std::fmt::{self, Write as _};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+pub use brisk_config::choice::LogLevel as Level;
+
+/// Longest line in bytes; longer messages are cut.
+pub const LINE_BYTES_MAX: usize = 4_096;
+
+/// What the process is, as its letter in each line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Before the configuration is loaded, and in children.
+    Start = b'C' as isize,
+    /// A primary.
+    Primary = b'M' as isize,
+    /// A replica.
+    Replica = b'S' as isize,
+}
+
+/// A log that all threads share.
+pub struct Log {
+    level: AtomicU8,
+    role: AtomicU8,
+    lost: AtomicU64,
+    zone: TimeZone,
+    sink: Mutex<Sink>,
+}
+
+enum Sink {
+    Stdout,
+    File { path: PathBuf, file: File },
+}
+
+impl Log {
+    /// A log to standard output, with role `Start`.
+    pub fn to_stdout(level: Level) -> Self {
+        Self::new(level, Sink::Stdout)
+    }
+
+    /// A log appended to the file at `path`, which is created if absent.
+    ///
+    /// # Errors
+    /// The file cannot be opened.
+    pub fn to_file(level: Level, path: &Path) -> io::Result<Self> {
+        Ok(Self::new(level, Sink::File { path: path.to_owned(), file: open(path)? }))
+    }
+
+    fn new(level: Level, sink: Sink) -> Self {
+        Self {
+            level: AtomicU8::new(level as u8),
+            role: AtomicU8::new(Role::Start as u8),
+            lost: AtomicU64::new(0),
+            zone: TimeZone::system(),
+            sink: Mutex::new(sink),
+        }
+    }
+
+    /// Sets the least important level that is written.
+    pub fn set_level(&self, level: Level) {
+        self.level.store(level as u8, Ordering::Relaxed);
+    }
+
+    /// Sets the letter of the lines to come.
+    pub fn set_role(&self, role: Role) {
+        self.role.store(role as u8, Ordering::Relaxed);
+    }
+
+    /// Lines that could not be written since the start.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Whether a line of this level would be written.
+    pub fn is_on(&self, level: Level) -> bool {
+        level as u8 >= self.level.load(Ordering::Relaxed)
+    }
+
+    /// Writes a line at level debug, `.`.
+    pub fn debug(&self, message: fmt::Arguments<'_>) {
+        self.write(Level::Debug, message);
+    }
+
+    /// Writes a line at level verbose, `-`.
+    pub fn verbose(&self, message: fmt::Arguments<'_>) {
+        self.write(Level::Verbose, message);
+    }
+
+    /// Writes a line at level notice, `*`.
+    pub fn notice(&self, message: fmt::Arguments<'_>) {
+        self.write(Level::Notice, message);
+    }
+
+    /// Writes a line at level warning, `#`.
+    pub fn warning(&self, message: fmt::Arguments<'_>) {
+        self.write(Level::Warning, message);
+    }
+
+    /// Writes a line, unless its level is off.
+    pub fn write(&self, level: Level, message: fmt::Arguments<'_>) {
+        if !self.is_on(level) {
+            return;
+        }
+        let line = self.line(Timestamp::now(), level, message);
+        // A thread that panicked while writing leaves at worst half a line behind.
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        if sink.write(line.as_bytes()).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn line(&self, at: Timestamp, level: Level, message: fmt::Arguments<'_>) -> String {
+        let sign = match level {
+            Level::Debug => '.',
+            Level::Verbose => '-',
+            Level::Notice => '*',
+            Level::Warning => '#',
+        };
+        let role = char::from(self.role.load(Ordering::Relaxed));
+        let time = at.to_zoned(self.zone.clone());
+        let mut line = Line(String::with_capacity(128));
+        // Writing to a String fails only where `Line` says it is full.
+        _ = write!(line.0, "{}:{role} ", std::process::id());
+        _ = write!(line.0, "{} {sign} ", time.strftime("%d %b %Y %H:%M:%S%.3f"));
+        _ = line.write_fmt(message);
+        line.0.push('\n');
+        line.0
+    }
+}
+
+/// Collects a message: escapes control characters, stops at `LINE_BYTES_MAX`.
+struct Line(String);
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for letter in text.chars() {
+            if self.0.len() + 12 > LINE_BYTES_MAX {
+                return Err(fmt::Error);
+            }
+            if letter.is_control() && letter != '\t' {
+                self.0.extend(letter.escape_default());
+            } else {
+                self.0.push(letter);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sink {
+    fn write(&mut self, line: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Stdout => {
+                let mut out = io::stdout().lock();
+                out.write_all(line)?;
+                out.flush()
+            }
+            Self::File { path, file } => {
+                if !is_at(file, path)
+                    && let Ok(new) = open(path)
+                {
+                    *file = new;
+                }
+                file.write_all(line)
+            }
+        }
+    }
+}
+
+/// Whether `path` still leads to the open file.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brisk_testkit::TempDir;
+
+    #[test]
+    fn a_line_has_the_shape_of_redis() {
+        let mut log = Log::to_stdout(Level::Notice);
+        log.zone = TimeZone::UTC;
+        log.set_role(Role::Primary);
+        let at = Timestamp::from_millisecond(1_795_259_232_007).unwrap();
+        let line = log.line(at, Level::Notice, format_args!("ready {}", 5));
+        let pid = std::process::id();
+        assert_eq!(line, format!("{pid}:M 21 Nov 2026 11:07:12.007 * ready 5\n"));
+    }
+
+    #[test]
+    fn levels_below_the_set_one_are_not_written() {
+        let dir = TempDir::new();
+        let log = Log::to_file(Level::Notice, &dir.path("log")).unwrap();
+        log.verbose(format_args!("no"));
+        log.set_level(Level::Warning);
+        log.notice(format_args!("no"));
+        log.warning(format_args!("yes"));
+        let text = std::fs::read_to_string(dir.path("log")).unwrap();
+        assert!(text.ends_with(" # yes\n") && text.lines().count() == 1, "{text}");
+    }
+
+    #[test]
+    fn a_moved_file_is_replaced_at_the_next_line() {
+        let dir = TempDir::new();
+        let log = Log::to_file(Level::Debug, &dir.path("log")).unwrap();
+        log.notice(format_args!("one"));
+        std::fs::rename(dir.path("log"), dir.path("log.1")).unwrap();
+        log.notice(format_args!("two"));
+        assert!(std::fs::read_to_string(dir.path("log.1")).unwrap().ends_with("one\n"));
+        assert!(std::fs::read_to_string(dir.path("log")).unwrap().ends_with("two\n"));
+    }
+
+    #[test]
+    fn a_full_disk_loses_lines_and_nothing_else() {
+        let log = Log::to_file(Level::Debug, Path::new("/dev/full")).unwrap();
+        log.notice(format_args!("x"));
+        assert_eq!(log.lost(), 1);
+    }
+
+    #[test]
+    fn messages_cannot_forge_lines_and_are_cut() {
+        let log = Log::to_stdout(Level::Debug);
+        let line = log.line(Timestamp::now(), Level::Debug, format_args!("a\r\nb\x1b[0m"));
+        assert!(line.ends_with(". a\\r\\nb\\u{1b}[0m\n"), "{line}");
+        let line = log.line(Timestamp::now(), Level::Debug, format_args!("{}", "x".repeat(9_999)));
+        assert!(line.len() <= LINE_BYTES_MAX && line.ends_with("x\n"));
+    }
+}

@@ -1,0 +1,256 @@
+//! The users of the server, and who acts as each.
+//!
+//! An [`Account`] is a user's name with the version of the user in force. Sessions keep the version
+//! they work with. **Accounts change under quiescence only**: whoever changes one marks the records
+//! of its sessions, and each takes the new version before its next command (`Core::renew_user`).
+
+use crate::clients::{ClientRecord, Clients, flag};
+use arc_swap::ArcSwap;
+use brisk_acl::file::{self, FILE_BYTES_MAX, Users};
+use brisk_acl::{DEFAULT_USER, Journal, User, Vocabulary};
+use brisk_config::{os_reason, replace_file};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A user by its name, and who acts as it.
+#[derive(Debug)]
+pub struct Account {
+    pub name: Box<[u8]>,
+    user: ArcSwap<User>,
+    /// Sessions by id. Those of the default user are not listed: they may be all there are.
+    clients: Mutex<HashMap<u64, Arc<ClientRecord>>>,
+}
+
+impl Account {
+    fn new(name: &[u8], user: User) -> Arc<Account> {
+        let user = ArcSwap::from_pointee(user);
+        Arc::new(Account { name: name.into(), user, clients: Mutex::default() })
+    }
+
+    /// The version in force.
+    pub fn user(&self) -> Arc<User> {
+        self.user.load_full()
+    }
+
+    pub fn is_default(&self) -> bool {
+        *self.name == *DEFAULT_USER.as_bytes()
+    }
+
+    /// A session begins to act as this user.
+    pub fn join(&self, record: &Arc<ClientRecord>) {
+        if !self.is_default() {
+            lock(&self.clients).insert(record.id, Arc::clone(record));
+        }
+    }
+
+    /// A session acts as this user no more.
+    pub fn leave(&self, record: &ClientRecord) {
+        if !self.is_default() {
+            lock(&self.clients).remove(&record.id);
+        }
+    }
+
+    /// Whether the session acts as this user. O(1).
+    pub fn is_of(&self, record: &ClientRecord) -> bool {
+        if self.is_default() {
+            record.is_default_user()
+        } else {
+            lock(&self.clients).contains_key(&record.id)
+        }
+    }
+
+    /// The sessions that act as this user and are not being killed, in order of id. O(their number);
+    /// for the default user O(clients).
+    pub fn clients(&self, all: &Clients) -> Vec<Arc<ClientRecord>> {
+        if self.is_default() {
+            let mut clients = all.list();
+            clients.retain(|record| record.is_default_user());
+            return clients;
+        }
+        let alive = |record: &&Arc<ClientRecord>| !record.killed.load(Ordering::Relaxed);
+        let mut clients: Vec<_> = lock(&self.clients).values().filter(alive).cloned().collect();
+        clients.sort_unstable_by_key(|record| record.id);
+        clients
+    }
+
+    /// Puts a new version in force. Doomed are the sessions that may not go on listening to what they
+    /// do.
+    fn put(self: &Arc<Account>, user: User, all: &Clients) -> Affected {
+        let before = self.user.swap(Arc::new(user));
+        let user = self.user();
+        let clients = self.clients(all);
+        for record in &clients {
+            record.set(flag::USER_CHANGED, true);
+        }
+        let mut doomed = Vec::new();
+        if !user.keeps_channels_of(&before) {
+            let ends = |record: &&Arc<ClientRecord>| !record.may_keep_listening(&user);
+            doomed.extend(clients.iter().filter(ends).cloned());
+        }
+        let clients = clients.into_iter().map(|record| (Arc::clone(self), record)).collect();
+        Affected { clients, doomed }
+    }
+}
+
+/// Whom a change of users concerns.
+#[derive(Debug, Default)]
+pub struct Affected {
+    /// Sessions whose users were changed.
+    pub clients: Vec<(Arc<Account>, Arc<ClientRecord>)>,
+    /// Sessions to close.
+    pub doomed: Vec<Arc<ClientRecord>>,
+}
+
+impl Affected {
+    fn join(&mut self, other: Affected) {
+        self.clients.extend(other.clients);
+        self.doomed.extend(other.doomed);
+    }
+}
+
+/// All accounts, and what ACL LOG shows.
+#[derive(Debug)]
+pub struct Accounts {
+    accounts: Mutex<BTreeMap<Box<[u8]>, Arc<Account>>>,
+    default: Arc<Account>,
+    /// Whether one may be the default user without saying anything.
+    default_is_open: AtomicBool,
+    journal: Mutex<Journal>,
+}
+
+impl Accounts {
+    /// With the default user alone, who may do everything without a password.
+    pub fn new(vocabulary: Vocabulary<'_>) -> Accounts {
+        let default = Account::new(DEFAULT_USER.as_bytes(), User::almighty(vocabulary));
+        let accounts = BTreeMap::from([(default.name.clone(), Arc::clone(&default))]);
+        let accounts = Mutex::new(accounts);
+        let default_is_open = AtomicBool::new(true);
+        Accounts { accounts, default, default_is_open, journal: Mutex::default() }
+    }
+
+    /// The user that new connections are.
+    pub fn default_account(&self) -> &Arc<Account> {
+        &self.default
+    }
+
+    /// Whether one may be the default user without saying anything. O(1).
+    #[inline]
+    pub fn default_is_open(&self) -> bool {
+        self.default_is_open.load(Ordering::Relaxed)
+    }
+
+    pub fn find(&self, name: &[u8]) -> Option<Arc<Account>> {
+        lock(&self.accounts).get(name).cloned()
+    }
+
+    /// All accounts in order of name.
+    pub fn list(&self) -> Vec<Arc<Account>> {
+        lock(&self.accounts).values().cloned().collect()
+    }
+
+    /// Each user as ACL LIST shows it.
+    pub fn lines(&self) -> Vec<Vec<u8>> {
+        self.list().iter().map(|account| file::line(&account.name, &account.user())).collect()
+    }
+
+    pub fn journal(&self) -> MutexGuard<'_, Journal> {
+        lock(&self.journal)
+    }
+
+    /// Creates a user or replaces what it may do. The other workers stand still, as for all that changes
+    /// users, and the caller settles what it returns (`Core::settle_users`).
+    pub fn set(&self, name: &[u8], user: User, all: &Clients) -> Affected {
+        let known = self.find(name);
+        let affected = match known {
+            Some(account) => account.put(user, all),
+            None => {
+                lock(&self.accounts).insert(name.into(), Account::new(name, user));
+                Affected::default()
+            }
+        };
+        self.note_default();
+        affected
+    }
+
+    /// Removes a user; `None` if there is none. The default user must not be asked for.
+    pub fn remove(&self, name: &[u8], all: &Clients) -> Option<Affected> {
+        let account = lock(&self.accounts).remove(name)?;
+        account.put(User::nobody(), all);
+        Some(Affected { clients: Vec::new(), doomed: account.clients(all) })
+    }
+
+    /// Puts what an aclfile says in the place of all users, or nothing if anything is wrong with it.
+    /// `name` is the file's as configured.
+    pub fn load(
+        &self,
+        name: &[u8],
+        path: &Path,
+        vocabulary: Vocabulary<'_>,
+        all: &Clients,
+    ) -> Result<Affected, Vec<u8>> {
+        let text = read(path).map_err(|error| {
+            let why = os_reason(&error);
+            [b"Error loading ACLs, opening file '", name, b"': ", why.as_bytes()].concat()
+        })?;
+        let users = file::with_default(file::parse(name, &text, vocabulary)?, vocabulary);
+        Ok(self.replace(users, all))
+    }
+
+    fn replace(&self, users: Users, all: &Clients) -> Affected {
+        let mut affected = Affected::default();
+        for account in self.list() {
+            if !users.contains_key(&account.name) {
+                affected.join(self.remove(&account.name, all).unwrap_or_default());
+            }
+        }
+        for (name, user) in users {
+            affected.join(self.set(&name, user, all));
+        }
+        affected
+    }
+
+    /// Writes all users into an aclfile: beside it, then in its place.
+    pub fn save(&self, path: &Path) -> io::Result<()> {
+        let versions: Vec<_> = self.list().iter().map(|a| (a.name.clone(), a.user())).collect();
+        let text = file::write(versions.iter().map(|(name, user)| (&**name, &**user)));
+        replace_file(path, &text)
+    }
+
+    /// The arguments of each `user` line that CONFIG REWRITE writes.
+    pub fn config_lines(&self) -> Vec<String> {
+        let line = |account: &Arc<Account>| {
+            let name = brisk_config::plain_or_quoted(&account.name);
+            format!("{name} {}", account.user().config_words())
+        };
+        self.list().iter().map(line).collect()
+    }
+
+    /// `requirepass` has changed.
+    pub fn set_default_password(&self, password: &[u8], all: &Clients) {
+        let mut user = User::clone(&self.default.user());
+        user.set_only_password(password);
+        self.default.put(user, all);
+        self.note_default();
+    }
+
+    fn note_default(&self) {
+        self.default_is_open.store(self.default.user().is_open(), Ordering::Relaxed);
+    }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    let read = File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut text)?;
+    if read as u64 > FILE_BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "File too large"));
+    }
+    Ok(text)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

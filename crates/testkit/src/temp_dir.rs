@@ -1,0 +1,36 @@
+//! Folders for tests.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A directory of its own for one test, removed at its end.
+#[derive(Debug)]
+pub struct TempDir(PathBuf);
+
+impl TempDir {
+    /// A new one.
+    ///
+    /// # Panics
+    /// The system refuses it.
+    #[expect(clippy::new_without_default, reason = "it is made, not defaulted")]
+    #[must_use]
+    pub fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("brisk-test-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).expect("a test needs its folder");
+        Self(std::fs::canonicalize(path).expect("a test needs its folder"))
+    }
+
+    /// Where a file of this name lies in it.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for TempDir {
+    fn drop(&mut self) {
+        _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,27 @@
+//! Encrypted connections: TLS between the reactor and the session, by `rustls`, which does no I/O.
+//!
+//! ```text
+//!  received ciphertext ── TlsStream::receive ── plaintext ──> session's input ── execute
+//!  io.output <─ ciphertext ── TlsStream::send <── replies ──────────────────────────┘
+//! ```
+//!
+//! What `rustls` has to send goes into the connection's output at once, so that the limits on unsent
+//! output see all of it; nothing is kept in the stream but a record that is not whole yet.
+//!
+//! | file | about |
+//! |---|---|
+//! | `settings` | the directives `tls-*`, certificates and keys; what new connections use |
+//! | `ciphers` | names of cipher suites and protocol versions |
+//! | `resumption` | sessions that clients may resume |
+//! | `stream` | one connection |
+#![forbid(unsafe_code)]
+
+mod ciphers;
+mod error;
+mod resumption;
+mod settings;
+mod stream;
+
+pub use error::TlsError;
+pub use settings::TlsSettings;
+pub use stream::{HANDSHAKE_MS_MAX, Received, TlsStream};
