@@ -1,41 +1,28 @@
-//! The Brisk server: everything that needs a session, a thread, a file or the process.
+//! The Brisk server: everything that needs a session, a thread or the process.
+//!
+//! | folder | what it is for |
+//! |---|---|
+//! | `boot` | start to stop: arguments, listeners, signals, service managers, changed settings |
+//! | `worker` | the event loop's side: rounds, turns, sessions that wait, timers |
+//! | `commands` | commands that need a session or the server |
+//! | `info` | what INFO shows |
+//! | `run` | from bytes to a command: batches, the gate, permissions, dispatch |
+//! | `core` | what commands may use of a worker, and what all workers share |
+//! | `clients` | who is connected, as whom, from where, and what it takes |
+//! | `transactions`, `script`, `pubsub`, `tracking`, `monitor`, `persistence`, `replication` | a feature each |
 #![forbid(unsafe_code)]
 
-pub mod accounts;
-pub mod address;
-pub mod background;
-pub mod batch;
 pub mod boot;
-pub mod call;
 pub mod clients;
 pub mod commands;
-pub mod cron;
-pub mod dispatch;
-pub mod figures;
-pub mod gate;
+pub mod core;
 pub mod info;
-pub mod input;
-pub mod judge;
-pub mod listeners;
-pub mod long;
-pub mod mailbox;
-pub mod memory;
-pub mod migration;
 pub mod monitor;
-pub mod pause;
-pub mod permission;
+mod persistence;
 pub mod pubsub;
-pub mod quiesce;
-pub mod reconfigure;
 pub mod replication;
+pub mod run;
 pub mod script;
-pub mod service;
-pub mod session;
-pub mod shared;
-pub mod shutdown;
-mod snapshot;
 pub mod tracking;
-pub mod transaction;
-pub mod version;
-pub mod weights;
+pub mod transactions;
 pub mod worker;

@@ -7,7 +7,7 @@ pub(crate) mod scripting;
 mod server;
 mod transactions;
 
-use crate::call::{Command, ServerHandler};
+use crate::run::call::{Command, ServerHandler};
 use brisk_engine::table::CommandTable;
 pub(crate) use connection::describe_client;
 

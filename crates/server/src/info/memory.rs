@@ -1,7 +1,7 @@
 //! INFO memory: what is used, and for what.
 
 use super::View;
-use crate::memory::Holding;
+use crate::core::memory::Holding;
 use brisk_config::choice::Choice;
 use brisk_engine::DbIndex;
 use brisk_observe::text::Text;
@@ -21,7 +21,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let rss = figures.resident_memory.load(Ordering::Relaxed);
     let peak = figures.peak_memory.fetch_max(used, Ordering::Relaxed).max(used);
     let startup = figures.startup_memory.load(Ordering::Relaxed);
-    let clients = crate::memory::of_clients(view.shared);
+    let clients = crate::core::memory::of_clients(view.shared);
     let overhead = startup + clients + tables(view);
     let dataset = used.saturating_sub(overhead);
     let beyond_startup = used.saturating_sub(startup).max(1);
@@ -62,7 +62,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("mem_clients_input", view.shared.input_weights.total());
     text.number("mem_cluster_links", 0);
     text.number("mem_aof_buffer", 0);
-    text.word("mem_allocator", crate::memory::ALLOCATOR);
+    text.word("mem_allocator", crate::core::memory::ALLOCATOR);
     text.number("active_defrag_running", 0);
     text.number("lazyfree_pending_objects", view.shared.background.pending());
     text.number("lazyfreed_objects", view.shared.background.freed());
@@ -117,5 +117,5 @@ fn fragmentation(holding: &Holding, text: &mut Text) {
 /// Memory of the machine, read once.
 fn total_system() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
-    *BYTES.get_or_init(crate::memory::total_system)
+    *BYTES.get_or_init(crate::core::memory::total_system)
 }

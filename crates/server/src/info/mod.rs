@@ -7,6 +7,8 @@
 //!
 //! The text is built in one buffer, without an allocation per field.
 
+pub mod figures;
+
 mod brisk;
 mod clients;
 mod cluster;
@@ -23,7 +25,7 @@ mod replication;
 mod server;
 mod stats;
 
-use crate::shared::Shared;
+use crate::core::shared::Shared;
 use brisk_config::Config;
 use brisk_engine::keyspace::Totals;
 use brisk_observe::stats::{Count, WorkerStats};
@@ -122,8 +124,8 @@ pub fn text<'w>(
     if wanted == 0 {
         return String::new();
     }
-    let used = crate::memory::used();
-    let now_ms = crate::worker::unix_ms();
+    let used = crate::core::memory::used();
+    let now_ms = crate::core::unix_ms();
     let view = View { shared, config, now_ms, totals: shared.keyspace.totals(), used };
     let mut text = Text::with_capacity(TEXT_BYTES);
     for (at, section) in SECTIONS.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! INFO replication: a primary and its replicas.
 
 use super::View;
-use crate::worker::unix_ms;
+use crate::core::unix_ms;
 use brisk_observe::text::Text;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {

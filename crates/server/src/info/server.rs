@@ -1,7 +1,7 @@
 //! INFO server: what this process is.
 
 use super::View;
-use crate::version::{BRISK_VERSION, REDIS_VERSION};
+use crate::core::version::{BRISK_VERSION, REDIS_VERSION};
 use brisk_config::choice::{Choice, Supervised};
 use brisk_config::directives::network::Network;
 use brisk_observe::text::Text;
@@ -31,7 +31,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.word("process_supervised", manager.word());
     text.word("run_id", &shared.run_id);
     text.signed("tcp_port", view.config.network.port);
-    text.number("server_time_usec", crate::worker::unix_us());
+    text.number("server_time_usec", crate::core::unix_us());
     let uptime = shared.started.elapsed().as_secs();
     text.number("uptime_in_seconds", uptime);
     text.number("uptime_in_days", uptime / (24 * 60 * 60));

@@ -2,7 +2,7 @@
 
 use super::inbox::Found;
 use super::{Mail, Space};
-use crate::worker::Core;
+use crate::core::Core;
 use brisk_config::notify::NotifyClasses;
 use brisk_engine::effect::{Armed, EventClass};
 use std::io::Write;

@@ -6,5 +6,7 @@
 //! | `feed` | transactions come in by ticket, bytes go out in order |
 //! | `replica` | sessions that follow the stream |
 
+pub mod migration;
+
 pub mod feed;
 pub mod replica;

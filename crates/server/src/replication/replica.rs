@@ -2,10 +2,11 @@
 
 use super::feed::{Member, Part};
 use crate::clients::flag;
-use crate::session::Session;
-use crate::shared::Shared;
-use crate::snapshot;
-use crate::worker::{Core, Worker, append};
+use crate::core::Core;
+use crate::core::session::Session;
+use crate::core::shared::Shared;
+use crate::persistence::snapshot;
+use crate::worker::{Worker, append};
 use brisk_engine::effect::{Armed, Sealed};
 use brisk_engine::{CommandError, ReplyBuffer, Result};
 use brisk_reactor::{Close, Control, Token};

@@ -2,10 +2,10 @@
 
 use super::desk::{Desk, Reach};
 use super::machine::texts;
-use crate::call::Call;
-use crate::session::Session;
-use crate::shared::armed;
-use crate::worker::Core;
+use crate::core::Core;
+use crate::core::session::Session;
+use crate::core::shared::armed;
+use crate::run::call::Call;
 use brisk_acl::{Context, Denied, check};
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, Scope};

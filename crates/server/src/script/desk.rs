@@ -1,11 +1,11 @@
 //! The present run of a worker's interpreter: what is true of it, and the host that it acts through.
 
 use super::slow::{Shown, SlowScript};
-use crate::quiesce::Wanted;
-use crate::session::Session;
-use crate::shared::Shared;
-use crate::transaction::Execution;
-use crate::worker::Core;
+use crate::core::Core;
+use crate::core::quiesce::Wanted;
+use crate::core::session::Session;
+use crate::core::shared::Shared;
+use crate::transactions::Execution;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::env::Aside;
 use brisk_engine::exec;

@@ -3,8 +3,8 @@
 use super::cache::{self, Digest, Script, Scripts};
 use super::desk::Desk;
 use super::libraries::Library;
-use crate::shared::Shared;
-use crate::version::{BRISK_VERSION, REDIS_VERSION, number_of};
+use crate::core::shared::Shared;
+use crate::core::version::{BRISK_VERSION, REDIS_VERSION, number_of};
 use brisk_engine::{CommandError, Dialect, Result};
 use brisk_script::{Interpreter, Registered, Texts, Version};
 use std::cell::RefCell;

@@ -3,11 +3,11 @@
 use super::desk::{Desk, Parked, Request, threshold_ms};
 use super::machine::{Machine, error_with};
 use super::slow::Shown;
-use crate::call::Call;
-use crate::mailbox::Delivery;
-use crate::session::Session;
-use crate::shared::armed;
-use crate::worker::Core;
+use crate::core::Core;
+use crate::core::mailbox::Delivery;
+use crate::core::session::Session;
+use crate::core::shared::armed;
+use crate::run::call::Call;
 use brisk_engine::command::Flags;
 use brisk_engine::env::Aside;
 use brisk_engine::table::Row;

@@ -6,7 +6,7 @@
 //! the gate keeps others away. Who asks for one of its keys, or for anything that does not name keys,
 //! hears BUSY; commands on other keys are served, and so are the few that the row says are allowed.
 
-use crate::shared::{Shared, armed};
+use crate::core::shared::{Shared, armed};
 use brisk_engine::Dialect;
 use brisk_engine::keyspace::Place;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -256,7 +256,7 @@ impl Shared {
         drop(slow);
         self.quiesce.admit();
         for mailbox in &self.mailboxes {
-            mailbox.send(crate::mailbox::Message::Unpause);
+            mailbox.send(crate::core::mailbox::Message::Unpause);
         }
     }
 }

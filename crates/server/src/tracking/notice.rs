@@ -1,7 +1,7 @@
 //! Messages to those who cache, and how they come about.
 
+use crate::core::Core;
 use crate::pubsub::Mail;
-use crate::worker::Core;
 use brisk_engine::effect::Armed;
 use brisk_engine::keyspace::{Invalidation, KeyName, Reader};
 use brisk_resp::reply::encode;

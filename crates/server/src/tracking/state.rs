@@ -1,8 +1,8 @@
 //! A session that tracks: how, and what its worker knows of it.
 
 use crate::clients::flag;
-use crate::session::Session;
-use crate::worker::Core;
+use crate::core::Core;
+use crate::core::session::Session;
 use brisk_engine::effect::Armed;
 use brisk_engine::keyspace::Reader;
 use brisk_reactor::Token;

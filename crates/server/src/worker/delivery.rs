@@ -4,9 +4,10 @@
 //! that is still being written holds messages back. Messages of a round leave with one send for each
 //! connection.
 
-use super::{Core, Worker};
+use super::Worker;
+use crate::core::Core;
+use crate::core::session::Session;
 use crate::pubsub::{Mail, Member, Publication, Space, Subscriptions, sigil};
-use crate::session::Session;
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Close, Control, Output, SHARED_BYTES_MIN, Token};
 use brisk_resp::Protocol;

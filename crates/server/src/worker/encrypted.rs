@@ -1,7 +1,7 @@
 //! A worker's encrypted connections: from the listener for TLS to the input path of all sessions.
 
 use super::Worker;
-use crate::session::{PROTECTED_MODE, Session, Stall};
+use crate::core::session::{PROTECTED_MODE, Session, Stall};
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Control, Output, PeerAddr};
 use brisk_tls::{Received, TlsStream};

@@ -1,11 +1,12 @@
 //! What the event loop tells a worker: connections come, send, and go.
 
 use super::turn::close_flushed;
-use super::{Purpose, Worker, unix_ms};
-use crate::address::Address;
+use super::{Purpose, Worker};
+use crate::clients::address::Address;
 use crate::clients::{ClientRecord, flag};
-use crate::mailbox::Message;
-use crate::session::{Session, Stall};
+use crate::core::mailbox::Message;
+use crate::core::session::{Session, Stall};
+use crate::core::unix_ms;
 use brisk_engine::env::Garbage;
 use brisk_reactor::{Accept, Close, CloseReason, Control, Handler, Token};
 use std::sync::Arc;
@@ -33,7 +34,7 @@ impl Handler for Worker {
         if purpose != Purpose::Tls && self.is_stranger(&peer) {
             shared.clients.retract(admin);
             figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
-            return Accept::Refuse(crate::session::PROTECTED_MODE.as_bytes().into());
+            return Accept::Refuse(crate::core::session::PROTECTED_MODE.as_bytes().into());
         }
         let mut tls = None;
         if purpose == Purpose::Tls {

@@ -1,10 +1,11 @@
 //! Sessions whose commands are computed elsewhere, and those that wait for the end of that because
 //! they would write to what it is computed from.
 
-use super::{Core, Worker};
-use crate::long::{Asker, Job, Outcome};
-use crate::mailbox::{Delivery, Message};
-use crate::session::{Session, Stall};
+use super::Worker;
+use crate::core::Core;
+use crate::core::long::{Asker, Job, Outcome};
+use crate::core::mailbox::{Delivery, Message};
+use crate::core::session::{Session, Stall};
 use brisk_engine::env::Garbage;
 use brisk_engine::long::{Finished, finish};
 use brisk_engine::table::Row;

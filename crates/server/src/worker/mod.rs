@@ -7,7 +7,6 @@
 //!
 //! | file | about |
 //! |---|---|
-//! | `core` | what commands may use of a worker |
 //! | `events` | what the event loop tells it |
 //! | `turn` | executing a session's input |
 //! | `staging` | executing small requests of many sessions together |
@@ -18,7 +17,7 @@
 //! | `script` | a script that takes long |
 //! | `encrypted`, `monitors` | TLS sessions; sessions that watch all commands |
 
-mod core;
+pub mod cron;
 mod delivery;
 mod encrypted;
 mod events;
@@ -30,15 +29,15 @@ mod staging;
 mod turn;
 mod waiting;
 
-pub use self::core::{Core, unix_ms, unix_us};
 use self::staging::Staged;
 pub use self::turn::append;
-use crate::batch::Batch;
-use crate::cron::Cron;
-use crate::long::Outcome;
-use crate::mailbox::Message;
+use crate::core::long::Outcome;
+use crate::core::mailbox::Message;
+use crate::core::session::{Session, Stall};
+use crate::core::{Core, unix_ms};
 use crate::pubsub::Mail;
-use crate::session::{Session, Stall};
+use crate::run::batch::Batch;
+use crate::worker::cron::Cron;
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;

@@ -1,10 +1,11 @@
 //! A worker's monitors: sessions that get a line for each command.
 
+use super::Worker;
 use super::turn::append;
-use super::{Core, Worker, unix_us};
 use crate::clients::flag;
-use crate::mailbox::Message;
-use crate::session::Session;
+use crate::core::mailbox::Message;
+use crate::core::session::Session;
+use crate::core::{Core, unix_us};
 use brisk_engine::Args;
 use brisk_engine::table::Row;
 use brisk_reactor::{Close, Control, Token};

@@ -4,8 +4,9 @@
 //! a reply, and behind the answer of a command that another thread computes or has served, since it
 //! may have read what is no longer true.
 
-use super::{Core, Worker};
-use crate::session::{Session, Stall};
+use super::Worker;
+use crate::core::Core;
+use crate::core::session::{Session, Stall};
 use crate::tracking::{Broadcast, HEAD_RESP2, HEAD_RESP3, Mode, Notice, redirection_broken};
 use brisk_engine::ReplyBuffer;
 use brisk_engine::effect::Armed;

@@ -1,6 +1,7 @@
 //! A slow script of this worker: between two of its slices the worker turns to its sessions.
 
-use super::{Core, Worker};
+use super::Worker;
+use crate::core::Core;
 use brisk_engine::CommandError;
 use brisk_reactor::Control;
 

@@ -12,9 +12,9 @@
 
 use super::Worker;
 use super::turn::{Cut, cut};
-use crate::batch::Batch;
-use crate::gate;
-use crate::session::Stall;
+use crate::core::session::Stall;
+use crate::run::batch::Batch;
+use crate::run::gate;
 use brisk_reactor::{Control, Token};
 use std::ops::Range;
 

@@ -5,12 +5,13 @@
 //! Fairness: a session that took longer than [`TURN_NS_MAX`] waits for the next round, and turns are
 //! short in a round that has become long.
 
-use super::{Core, LINGER, Worker, encrypted};
-use crate::batch::{Batch, Look, REQUESTS_MAX, Stop};
+use super::{LINGER, Worker, encrypted};
 use crate::clients::flag;
-use crate::dispatch::Flow;
-use crate::gate;
-use crate::session::{Session, Stall};
+use crate::core::Core;
+use crate::core::session::{Session, Stall};
+use crate::run::batch::{Batch, Look, REQUESTS_MAX, Stop};
+use crate::run::dispatch::Flow;
+use crate::run::gate;
 use brisk_engine::command::Flags;
 use brisk_engine::env::Garbage;
 use brisk_engine::table::Row;

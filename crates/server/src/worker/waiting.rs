@@ -4,10 +4,11 @@
 //! its timeout, by CLIENT UNBLOCK, or with its connection. The engine sees to it that only one of
 //! them happens, see `Waiter::end`.
 
-use super::{Core, Worker};
-use crate::accounts::Account;
-use crate::mailbox::{Delivery, Message, Unblocked};
-use crate::session::{Session, Stall};
+use super::Worker;
+use crate::clients::accounts::Account;
+use crate::core::Core;
+use crate::core::mailbox::{Delivery, Message, Unblocked};
+use crate::core::session::{Session, Stall};
 use brisk_acl::{Context, Denied};
 use brisk_engine::keyspace::Waiter;
 use brisk_engine::serve::{self, Served};

@@ -1,9 +1,9 @@
 //! HELLO, AUTH, RESET: how a connection begins, and begins anew.
 
-use crate::call::{Call, Command};
 use crate::clients::flag;
-use crate::gate;
-use crate::version::REDIS_VERSION;
+use crate::core::version::REDIS_VERSION;
+use crate::run::call::{Call, Command};
+use crate::run::gate;
 use brisk_acl::{Context, DEFAULT_USER, Reason};
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;

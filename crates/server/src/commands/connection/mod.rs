@@ -4,7 +4,7 @@ mod basic;
 mod client;
 mod hello;
 
-use crate::call::Command;
+use crate::run::call::Command;
 pub(crate) use client::describe_client;
 
 pub(super) const FAMILY: &[&[Command]] = &[basic::COMMANDS, client::COMMANDS, hello::COMMANDS];

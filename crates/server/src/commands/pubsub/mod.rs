@@ -4,7 +4,7 @@ mod inspect;
 mod publish;
 mod subscribe;
 
-use crate::call::Command;
+use crate::run::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] =
     &[inspect::COMMANDS, publish::COMMANDS, subscribe::COMMANDS];

@@ -1,12 +1,12 @@
 //! EVAL, EVALSHA, FCALL and their read-only forms.
 
 use super::ROW;
-use crate::call::{Call, Command};
+use crate::core::Core;
+use crate::run::call::{Call, Command};
 use crate::script::cache::{self, Scripts};
 use crate::script::libraries::{Function, Set};
 use crate::script::machine::{CompiledScript, Machine};
 use crate::script::run::{self, Target, evaluate, key_count};
-use crate::worker::Core;
 use brisk_engine::command::{Arg, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Dialect, Outcome, Result};

@@ -1,9 +1,9 @@
 //! Those subcommands of DEBUG that look at keys, or make some.
 
-use crate::call::Call;
 use crate::commands::scripting::libraries;
+use crate::persistence::snapshot;
+use crate::run::call::Call;
 use crate::script::libraries::Policy;
-use crate::snapshot;
 use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
 use brisk_engine::number::parse_i64;

@@ -1,7 +1,7 @@
 //! MEMORY: what memory is used for.
 
-use crate::call::{Call, Command};
-use crate::memory::Usage;
+use crate::core::memory::Usage;
+use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use std::fmt::Write;
@@ -164,7 +164,7 @@ fn malloc_stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let usage = Usage::measure(call.core);
     let text = format!(
         "allocator: {}\nallocated bytes: {}\npeak of allocated bytes: {}\nresident bytes: {}\n",
-        crate::memory::ALLOCATOR,
+        crate::core::memory::ALLOCATOR,
         usage.allocated,
         usage.peak,
         usage.resident

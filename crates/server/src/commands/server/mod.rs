@@ -17,7 +17,7 @@ mod shutdown;
 mod slowlog;
 mod sync;
 
-use crate::call::Command;
+use crate::run::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[
     acl::COMMANDS,

@@ -1,12 +1,12 @@
 //! The transactions group: MULTI, EXEC and DISCARD; WATCH and UNWATCH.
 //!
 //! What becomes of other commands between MULTI and EXEC stands in their rows (`in_multi`); queueing
-//! and execution are in `crate::transaction`.
+//! and execution are in `crate::transactions`.
 
 mod multi;
 mod watch;
 
-use crate::call::Command;
+use crate::run::call::Command;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 
 pub(super) const FAMILY: &[&[Command]] = &[multi::COMMANDS, watch::COMMANDS];

@@ -1,10 +1,10 @@
 //! CLIENT KILL: closing connections, one by its address or all that fit some filters.
 
 use super::{ADMIN, Kind, ROW};
-use crate::accounts::Account;
-use crate::address::Address;
-use crate::call::{Call, Command};
+use crate::clients::accounts::Account;
+use crate::clients::address::Address;
 use crate::clients::{ClientRecord, Clients};
+use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -186,7 +186,7 @@ fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::Accounts;
+    use crate::clients::accounts::Accounts;
     use crate::clients::testing::record;
     use brisk_acl::{User, Vocabulary};
 

@@ -4,11 +4,11 @@
 //! caller's own, what is true while the command runs.
 
 use super::{ADMIN, Kind, ROW};
-use crate::call::{Call, Command};
 use crate::clients::{ClientRecord, Clients, flag};
+use crate::core::Core;
+use crate::core::session::{Session, Traffic};
 use crate::pubsub::Space;
-use crate::session::{Session, Traffic};
-use crate::worker::Core;
+use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::ctx::full_name;
 use brisk_engine::long::Long;

@@ -10,9 +10,9 @@ mod mode;
 mod pause;
 mod tracking;
 
-use crate::call::{Call, Command};
 use crate::clients::{ClientRecord, flag};
-use crate::worker::Core;
+use crate::core::Core;
+use crate::run::call::{Call, Command};
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 

@@ -1,9 +1,9 @@
 //! CLIENT REPLY, NO-EVICT, NO-TOUCH: how the caller's own commands work.
 
 use super::{ADMIN, ROW, on_or_off};
-use crate::call::{Call, Command};
 use crate::clients::flag;
-use crate::session::ReplyMode;
+use crate::core::session::ReplyMode;
+use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 

@@ -1,12 +1,12 @@
 //! A session: one connected client, seen from inside the server.
 
-use crate::accounts::Account;
+use crate::clients::accounts::Account;
 use crate::clients::{ClientRecord, flag};
-use crate::input::Input;
+use crate::core::input::Input;
 use crate::pubsub::{Space, Subscriptions};
 use crate::replication::replica::Replica;
 use crate::tracking::Tracker;
-use crate::transaction::Transaction;
+use crate::transactions::Transaction;
 use brisk_acl::User;
 use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Waiter, Watches};

@@ -5,9 +5,10 @@
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
 use crate::clients::flag;
-use crate::memory;
-use crate::session::Stall;
-use crate::worker::{Worker, unix_ms};
+use crate::core::memory;
+use crate::core::session::Stall;
+use crate::core::unix_ms;
+use crate::worker::Worker;
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Close, Control, Counters, Token};
@@ -253,7 +254,7 @@ impl Cron {
         let rounds_ns = self.rounds_ns.sample(sum(|s| s.round_ns.get()), now);
         figures.rounds_per_second.store(rounds / shared.workers() as u64, Ordering::Relaxed);
         figures.round_us.store(rounds_ns / rounds.max(1) / 1000, Ordering::Relaxed);
-        let used = crate::memory::used();
+        let used = crate::core::memory::used();
         figures.peak_memory.fetch_max(used, Ordering::Relaxed);
         let max = worker.core.config.memory.maxmemory;
         figures.sample_limit(max > 0 && used > max, unix_ms());

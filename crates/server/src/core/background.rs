@@ -36,7 +36,7 @@ impl Background {
         let (sender, receiver) = mpsc::sync_channel::<Batch>(QUEUE_MAX);
         let counts = Arc::clone(&self.counts);
         std::thread::Builder::new().name("brisk-free".to_owned()).spawn(move || {
-            crate::long::yield_to_workers();
+            crate::core::long::yield_to_workers();
             for Batch { garbage, bytes } in receiver {
                 let things = weight(&garbage);
                 // As if all were of one size: what each takes is not worth asking again.

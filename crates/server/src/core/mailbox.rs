@@ -1,6 +1,6 @@
 //! Messages from one worker, or from any other thread, to a worker.
 
-use crate::listeners::Replacement;
+use crate::boot::listeners::Replacement;
 use brisk_acl::Denied;
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Token, Waker};
@@ -26,7 +26,7 @@ pub enum Message {
     /// The wait of this client's command is over, and this is its answer.
     Served(Delivery),
     /// The work for a command of one of the worker's clients is done.
-    Computed(Box<crate::long::Outcome>),
+    Computed(Box<crate::core::long::Outcome>),
     /// Slots that were frozen are not any more.
     Thawed,
     /// CLIENT UNBLOCK has ended the wait of this client's command.

@@ -3,10 +3,14 @@
 //! Each session publishes into its own record; the registry finds records by id, by address and by
 //! worker. Removing one is O(1). (S1)
 
-use crate::address::{Address, AddressKey, IdHasher};
+pub mod accounts;
+pub mod address;
+pub mod weights;
+
+use crate::clients::address::{Address, AddressKey, IdHasher};
+use crate::clients::weights::Weight;
+use crate::core::session::Traffic;
 use crate::pubsub::Space;
-use crate::session::Traffic;
-use crate::weights::Weight;
 use brisk_engine::keyspace::{Waiter, Watcher};
 use brisk_reactor::Token;
 use smallvec::SmallVec;

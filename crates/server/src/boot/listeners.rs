@@ -5,7 +5,7 @@
 //! Redis does. CONFIG SET of ports and addresses opens the new listeners first, so that a failure
 //! leaves everything as it was; each worker then takes over its own and drops the old ones.
 
-use crate::mailbox::Message;
+use crate::core::mailbox::Message;
 use crate::worker::{Purpose, Worker};
 use brisk_config::value::Text;
 use brisk_config::{Config, os_reason};

@@ -7,9 +7,9 @@
 //! `prepare` does everything that can fail and keeps the results; `commit` cannot fail. Settings
 //! that workers merely read need neither: they take the new ones before their next batch.
 
-use crate::listeners::{Reopened, Replacement};
-use crate::mailbox::Message;
-use crate::shared::Shared;
+use crate::boot::listeners::{Reopened, Replacement};
+use crate::core::mailbox::Message;
+use crate::core::shared::Shared;
 use crate::worker::Purpose;
 use brisk_config::directives::clients::Clients;
 use brisk_config::{Config, Rejection, system};
@@ -48,7 +48,7 @@ pub fn prepare(
             Rejection { directive, reason }
         })?;
     }
-    prepared.listeners = crate::listeners::reopen(old, new, shared.workers(), &shared.log)
+    prepared.listeners = crate::boot::listeners::reopen(old, new, shared.workers(), &shared.log)
         .map_err(|purpose| {
             let (directive, changed) = match purpose {
                 Purpose::Tls => ("tls-port", new.tls.port != old.tls.port),

@@ -1,12 +1,12 @@
 //! One request: found, checked, run, counted.
 
-use crate::batch::{Batch, Request};
-use crate::call::Call;
 use crate::clients::ClientRecord;
-use crate::gate::{self, Asked, Verdict};
-use crate::session::{Session, Stall};
-use crate::shared::armed;
-use crate::worker::Core;
+use crate::core::Core;
+use crate::core::session::{Session, Stall};
+use crate::core::shared::armed;
+use crate::run::batch::{Batch, Request};
+use crate::run::call::Call;
+use crate::run::gate::{self, Asked, Verdict};
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Scope};
 use brisk_engine::ctx::Blocking;

@@ -4,13 +4,13 @@
 //! commands and of all watched keys at once, or stands everybody else still if it cannot know them
 //! beforehand; see [`brisk_engine::unit`].
 
-use crate::call::Call;
 use crate::clients::flag;
-use crate::dispatch::Flow;
-use crate::gate::Asked;
-use crate::session::Session;
-use crate::shared::armed;
-use crate::worker::Core;
+use crate::core::Core;
+use crate::core::session::Session;
+use crate::core::shared::armed;
+use crate::run::call::Call;
+use crate::run::dispatch::Flow;
+use crate::run::gate::Asked;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, InMulti, Scope};
 use brisk_engine::ctx::Blocking;

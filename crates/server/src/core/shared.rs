@@ -1,16 +1,16 @@
 //! What all workers share.
 
-use crate::accounts::Accounts;
-use crate::call::ServerHandler;
 use crate::clients::Clients;
-use crate::mailbox::{Mailbox, Message};
+use crate::clients::accounts::Accounts;
+use crate::clients::weights::Weights;
+use crate::core::mailbox::{Mailbox, Message};
+use crate::core::pause::{Pause, Paused};
+use crate::core::quiesce::Quiesce;
 use crate::monitor::Monitors;
-use crate::pause::{Pause, Paused};
 use crate::pubsub::Registry;
-use crate::quiesce::Quiesce;
 use crate::replication::feed::Feed;
+use crate::run::call::ServerHandler;
 use crate::tracking::Prefixes;
-use crate::weights::Weights;
 use arc_swap::ArcSwap;
 use brisk_acl::Vocabulary;
 use brisk_config::{Config, Store};
@@ -111,11 +111,11 @@ pub struct Shared {
     pub pause: Pause,
     /// Error replies by code word.
     pub errors: Mutex<HashMap<String, u64>>,
-    pub long: crate::long::LongWork,
+    pub long: crate::core::long::LongWork,
     pub scripts: crate::script::cache::Scripts,
     pub libraries: crate::script::libraries::Libraries,
     pub scripting: crate::script::slow::Scripting,
-    pub background: crate::background::Background,
+    pub background: crate::core::background::Background,
     pub started: Instant,
     pub started_unix_ms: u64,
     pub run_id: String,
@@ -127,9 +127,9 @@ pub struct Shared {
     pub is_supervised: bool,
     /// `epoll` or `io_uring`, as chosen at start.
     pub backend: Mutex<&'static str>,
-    pub figures: crate::figures::Figures,
+    pub figures: crate::info::figures::Figures,
     /// The server is to end; set once.
-    pub shutdown: crate::shutdown::Shutdown,
+    pub shutdown: crate::boot::shutdown::Shutdown,
     /// DEBUG SET-ACTIVE-EXPIRE.
     pub active_expire: AtomicBool,
     /// What new TLS connections use.
@@ -180,8 +180,8 @@ impl Shared {
             latency: Latency::default(),
             pause: Pause::default(),
             errors: Mutex::default(),
-            background: crate::background::Background::default(),
-            long: crate::long::LongWork::default(),
+            background: crate::core::background::Background::default(),
+            long: crate::core::long::LongWork::default(),
             scripts: Default::default(),
             libraries: Default::default(),
             scripting: crate::script::slow::Scripting::new(workers, dialect),
@@ -192,8 +192,8 @@ impl Shared {
             has_admin_lane: false,
             is_supervised: false,
             backend: Mutex::new("epoll"),
-            figures: crate::figures::Figures::default(),
-            shutdown: crate::shutdown::Shutdown::default(),
+            figures: crate::info::figures::Figures::default(),
+            shutdown: crate::boot::shutdown::Shutdown::default(),
             active_expire: AtomicBool::new(true),
             tls: TlsSettings::default(),
             cron_paused: AtomicBool::new(false),

@@ -1,17 +1,28 @@
 //! What a worker brings along for commands: settings in force, clocks, statistics, eviction.
 
+pub mod background;
+pub mod input;
+pub mod long;
+pub mod mailbox;
+pub mod memory;
+pub mod pause;
+pub mod quiesce;
+pub mod session;
+pub mod shared;
+pub mod version;
+
 use crate::clients::{ClientRecord, flag};
-use crate::mailbox::{Delivery, Message};
-use crate::pause::Paused;
+use crate::core::mailbox::{Delivery, Message};
+use crate::core::pause::Paused;
+use crate::core::quiesce::Stillness;
+use crate::core::session::Session;
+use crate::core::shared::{Shared, armed};
 use crate::pubsub::{Topics, event_classes};
-use crate::quiesce::Stillness;
 use crate::replication::replica::Follower;
 use crate::script::machine::Machine;
 use crate::script::{Parked, Reach};
-use crate::session::Session;
-use crate::shared::{Shared, armed};
 use crate::tracking::Listeners;
-use crate::transaction::Transaction;
+use crate::transactions::Transaction;
 use brisk_config::Config;
 use brisk_config::value::ClientClass;
 use brisk_engine::effect::Armed;
@@ -91,12 +102,12 @@ pub struct Core {
     /// `maxmemory-clients` in bytes; 0 for no limit.
     client_limit: u64,
     /// Unsent output that no limit for subscribers looks at.
-    pub(super) pubsub_watch_bytes: usize,
-    pub(super) soft_limit: usize,
-    pub(super) total_limit: u64,
+    pub(crate) pubsub_watch_bytes: usize,
+    pub(crate) soft_limit: usize,
+    pub(crate) total_limit: u64,
     /// Bytes of memory that all inputs may take together.
     input_limit: u64,
-    pub(super) limits: Limits,
+    pub(crate) limits: Limits,
 }
 
 /// The wall clock.
@@ -156,7 +167,7 @@ impl Core {
             },
             shared,
         };
-        core.env.carrier = crate::migration::carry;
+        core.env.carrier = crate::replication::migration::carry;
         core.env.armed.share(&shared.armed_for_all);
         core.take_config();
         core
@@ -197,7 +208,7 @@ impl Core {
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {
-            0 => crate::memory::total_system() / 4,
+            0 => crate::core::memory::total_system() / 4,
             limit => limit,
         };
         let limit = config.clients.output_limits[ClientClass::Pubsub as usize];
@@ -213,7 +224,7 @@ impl Core {
         let limit = config.clients.maxmemory_clients.limit(config.memory.maxmemory);
         self.client_limit = limit.unwrap_or(0);
         self.input_limit = match config.clients.input_total_limit {
-            0 => crate::memory::total_system() / 4,
+            0 => crate::core::memory::total_system() / 4,
             limit => limit,
         };
         self.evict_clients();
@@ -287,7 +298,7 @@ impl Core {
     fn memory_above(&self, max: u64) -> u64 {
         let shared = self.shared;
         let waiting = shared.feed.buffered().saturating_add(shared.background.pending_bytes());
-        crate::memory::above(max.saturating_add(waiting))
+        crate::core::memory::above(max.saturating_add(waiting))
     }
 
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
@@ -358,7 +369,7 @@ impl Core {
         if !garbage.is_empty() {
             // Nobody asks while there is room.
             let max = self.config.memory.maxmemory;
-            let counts = max != 0 && crate::memory::above(max / 4 * 3) > 0;
+            let counts = max != 0 && crate::core::memory::above(max / 4 * 3) > 0;
             self.shared.background.free(std::mem::take(&mut *garbage), counts);
         }
     }
@@ -410,7 +421,7 @@ impl Core {
     }
 
     /// The words of the command that just ran, without its secrets.
-    pub(super) fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
+    pub(crate) fn shown_words<'w>(&self, row: &Row, words: &Args<'w>) -> Vec<&'w [u8]> {
         let mut shown: Vec<&[u8]> = words.words().collect();
         if matches!(row.run, Run::Server(_)) {
             for &at in &self.redacted {
@@ -535,7 +546,7 @@ impl Core {
     }
 
     /// Unsent output a client may have before its pipeline stops. (P4)
-    pub(super) fn soft_limit(&self) -> usize {
+    pub(crate) fn soft_limit(&self) -> usize {
         if self.shared.output_bytes() > self.total_limit {
             self.soft_limit.min(TIGHT_SOFT_LIMIT)
         } else {

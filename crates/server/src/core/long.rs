@@ -4,7 +4,7 @@
 //! spare, a client that asks for much waits longer, and not the others.
 
 use crate::clients::ClientRecord;
-use crate::mailbox::{Mailbox, Message};
+use crate::core::mailbox::{Mailbox, Message};
 use brisk_engine::Keyspace;
 use brisk_engine::long::{Computed, Long};
 use brisk_engine::table::Row;

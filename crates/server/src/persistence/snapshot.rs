@@ -3,9 +3,9 @@
 //! A file appears under its name only when it is whole and on the disk: it is written beside it,
 //! synchronised and then renamed.
 
-use crate::memory;
-use crate::version::REDIS_VERSION;
-use crate::worker::Core;
+use crate::core::Core;
+use crate::core::memory;
+use crate::core::version::REDIS_VERSION;
 use brisk_engine::snapshot::{self, Duplicate, LoadFailure, Loaded};
 use brisk_persist::LoadError;
 use brisk_persist::rdb::{RdbReader, RdbWriter};

@@ -3,10 +3,10 @@
 //! None of them is armed for most commands; then one comparison skips them all.
 
 use crate::clients::flag;
-use crate::pause::Paused;
-use crate::session::{Session, Stall};
-use crate::shared::armed;
-use crate::worker::Core;
+use crate::core::Core;
+use crate::core::pause::Paused;
+use crate::core::session::{Session, Stall};
+use crate::core::shared::armed;
 use brisk_config::choice::Protection;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};

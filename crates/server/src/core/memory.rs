@@ -1,7 +1,7 @@
 //! How much memory the process uses, and what it got it from.
 
-use crate::shared::Shared;
-use crate::worker::Core;
+use crate::core::Core;
+use crate::core::shared::Shared;
 use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Keys, SLOTS, Slot};
 use brisk_structures::{alloc, reclaim};
@@ -110,7 +110,7 @@ pub fn take_huge_pages_if_worth() {
         // Without them all works as well.
         if thread::disable_transparent_huge_pages(false).is_ok() {
             let _ = std::thread::Builder::new().name("brisk-pages".to_owned()).spawn(|| {
-                crate::long::yield_to_workers();
+                crate::core::long::yield_to_workers();
                 if let Ok(mappings) = std::fs::read_to_string("/proc/self/smaps") {
                     alloc::make_huge_pages(&mappings);
                 }

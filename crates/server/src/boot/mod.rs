@@ -1,11 +1,18 @@
 //! From the command line to running workers, and back down.
 
+pub mod judge;
+pub mod listeners;
+pub mod reconfigure;
+pub mod service;
+pub mod shutdown;
+
+use crate::boot::listeners::Listeners;
+use crate::boot::service::Service;
 use crate::commands;
-use crate::listeners::Listeners;
+use crate::core::shared::{Shared, armed};
+use crate::core::{Core, unix_ms};
 use crate::replication::replica::hand_in;
-use crate::service::Service;
-use crate::shared::{Shared, armed};
-use crate::worker::{Core, Worker, unix_ms};
+use crate::worker::Worker;
 use brisk_acl::{self as acl, SetError, User, Vocabulary};
 use brisk_config::args::{self, Invocation};
 use brisk_config::choice::IoBackend;
@@ -28,12 +35,12 @@ use std::sync::{Arc, Barrier};
 /// Runs the program.
 pub fn main() -> ExitCode {
     brisk_reactor::ignore_idle_signals();
-    crate::memory::spare_huge_pages();
+    crate::core::memory::spare_huge_pages();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let launch = match args::parse(&arguments) {
         Invocation::Run(launch) => launch,
         Invocation::Version => {
-            say(&mut std::io::stdout(), &args::version_line(crate::memory::ALLOCATOR));
+            say(&mut std::io::stdout(), &args::version_line(crate::core::memory::ALLOCATOR));
             return ExitCode::SUCCESS;
         }
         Invocation::Help => {
@@ -46,7 +53,8 @@ pub fn main() -> ExitCode {
         }
     };
     let store =
-        match brisk_config::load(&launch, &mut std::io::stdin(), &crate::judge::Judge::new()) {
+        match brisk_config::load(&launch, &mut std::io::stdin(), &crate::boot::judge::Judge::new())
+        {
             Ok(store) => store,
             Err(error) => {
                 say(&mut std::io::stderr(), &error.to_string());
@@ -132,7 +140,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
             return Ok(1);
         }
     }
-    let Some(listeners) = crate::listeners::open(&config, workers, log) else { return Ok(1) };
+    let Some(listeners) = crate::boot::listeners::open(&config, workers, log) else { return Ok(1) };
     service.write_pid_file(log);
     let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
     log.notice(format_args!(
@@ -236,7 +244,7 @@ fn share(
     shared.replication_id = random_id()?;
     shared.has_admin_lane = has_admin_lane;
     shared.is_supervised = is_supervised;
-    shared.arm(crate::shared::armed::MAXMEMORY, maxmemory > 0);
+    shared.arm(crate::core::shared::armed::MAXMEMORY, maxmemory > 0);
     Ok(Box::leak(Box::new(shared)))
 }
 
@@ -350,7 +358,7 @@ fn start_workers(
     for _ in 0..threads.len() {
         is_ready.recv().map_err(|_| "a worker ended at once".to_owned())??;
     }
-    shared.figures.startup_memory.store(crate::memory::used(), Ordering::Relaxed);
+    shared.figures.startup_memory.store(crate::core::memory::used(), Ordering::Relaxed);
     // A client may ask before the timers have their first turn.
     shared.figures.sample_memory();
     gate.wait();
@@ -394,7 +402,7 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     loop {
         let wait = worker.between_rounds(reactor.io());
         if !worker.listening.is_empty() {
-            crate::listeners::take_over(&mut worker, &mut reactor, log);
+            crate::boot::listeners::take_over(&mut worker, &mut reactor, log);
         }
         if shared.shutdown.is_asked() {
             break;

@@ -1,8 +1,8 @@
 //! What the function of a server command gets to work with.
 
-use crate::dispatch::ECHO_BYTES_MAX;
-use crate::session::Session;
-use crate::worker::Core;
+use crate::core::Core;
+use crate::core::session::Session;
+use crate::run::dispatch::ECHO_BYTES_MAX;
 use brisk_engine::args::{Args, PreparedKey};
 use brisk_engine::keyspace::{Client, DbIndex, Keys};
 use brisk_engine::table::Row;

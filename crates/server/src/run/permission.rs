@@ -4,13 +4,13 @@
 //! once more; scripts ask for each command they call (`script::calls`). It notes what it refuses. A session whose
 //! user may do everything is not asked about: see [`Session::is_restricted`].
 
-use crate::accounts::{Account, Accounts, Affected};
+use crate::clients::accounts::{Account, Accounts, Affected};
 use crate::clients::{ClientRecord, flag};
 use crate::commands::describe_client;
-use crate::mailbox::{Message, Unblocked};
-use crate::session::Session;
-use crate::shared::Shared;
-use crate::worker::Core;
+use crate::core::Core;
+use crate::core::mailbox::{Message, Unblocked};
+use crate::core::session::Session;
+use crate::core::shared::Shared;
 use brisk_acl::{Context, Denied, Entry, Reason, Vocabulary, check, reads_every_key};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError};

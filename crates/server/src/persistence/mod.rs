@@ -1,0 +1,3 @@
+//! The dataset in files: snapshots for DEBUG RELOAD and for replicas.
+
+pub(crate) mod snapshot;
