@@ -5,12 +5,16 @@
 //! | `log` | the log |
 //! | `stats` | what a worker counts |
 //! | `slowlog` | commands that took long |
+//! | `errors` | error replies by code word |
 //! | `latency` | spikes by kind of event |
 //! | `text` | the buffer that INFO is written into |
+//! | `version` | the versions that clients are told |
 #![forbid(unsafe_code)]
 
+pub mod errors;
 pub mod latency;
 pub mod log;
 pub mod slowlog;
 pub mod stats;
 pub mod text;
+pub mod version;

@@ -11,6 +11,7 @@
 //! once per process against that clock, within a few parts per million.
 
 use std::sync::OnceLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How long the counter is compared with the kernel's clock: two readings are off by some 50 ns, so
 /// 5 ms give 10 ppm.
@@ -132,6 +133,20 @@ fn counter_is_trustworthy() -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 fn counter_is_trustworthy() -> bool {
     false
+}
+
+/// The wall clock, in milliseconds since 1970.
+#[must_use]
+pub fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_millis() as u64
+}
+
+/// The wall clock, in microseconds since 1970.
+#[must_use]
+pub fn unix_us() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    since.as_micros() as u64
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ mod token;
 mod uring;
 mod waker;
 
-pub use clock::{Clock, clock, monotonic_ns, ticks};
+pub use clock::{Clock, clock, monotonic_ns, ticks, unix_ms, unix_us};
 pub use control::Control;
 pub use counters::Counters;
 pub use handler::{Accept, Close, CloseReason, Handler};

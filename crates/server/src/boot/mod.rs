@@ -9,8 +9,10 @@ pub mod shutdown;
 use crate::boot::listeners::Listeners;
 use crate::boot::service::Service;
 use crate::commands;
+use crate::core::Core;
+use crate::core::process::Process;
+use crate::core::settings::Settings;
 use crate::core::shared::{Shared, armed};
-use crate::core::{Core, unix_ms};
 use crate::replication::replica::hand_in;
 use crate::worker::Worker;
 use brisk_acl::{self as acl, SetError, User, Vocabulary};
@@ -21,6 +23,7 @@ use brisk_config::{self, Config, FileError, Store, os_reason, system};
 use brisk_engine::Keyspace;
 use brisk_engine::keyspace::KeyHasher;
 use brisk_observe::log::{Log, Role};
+use brisk_reactor::unix_ms;
 use brisk_reactor::{BackendChoice, Reactor};
 use brisk_structures::alloc;
 use brisk_structures::reclaim::Participant;
@@ -231,19 +234,12 @@ fn share(
     let keyspace = Keyspace::new(databases, KeyHasher::seeded(k0, k1));
     let maxmemory = config.memory.maxmemory;
     let has_admin_lane = config.network.has_admin_lane();
-    let mut shared = Shared::new(
-        Arc::clone(log),
-        (*config).clone(),
-        store,
-        (table, handlers),
-        keyspace,
-        workers + usize::from(has_admin_lane),
-        random_id()?,
-        unix_ms(),
-    );
-    shared.replication_id = random_id()?;
-    shared.has_admin_lane = has_admin_lane;
-    shared.is_supervised = is_supervised;
+    let workers = workers + usize::from(has_admin_lane);
+    let process = Process::new(random_id()?, unix_ms(), has_admin_lane, is_supervised);
+    let settings = Settings::new((*config).clone(), store);
+    let log = Arc::clone(log);
+    let shared =
+        Shared::new(log, settings, (table, handlers), keyspace, workers, process, random_id()?);
     shared.arm(crate::core::shared::armed::MAXMEMORY, maxmemory > 0);
     Ok(Box::leak(Box::new(shared)))
 }
@@ -358,9 +354,9 @@ fn start_workers(
     for _ in 0..threads.len() {
         is_ready.recv().map_err(|_| "a worker ended at once".to_owned())??;
     }
-    shared.figures.startup_memory.store(crate::core::memory::used(), Ordering::Relaxed);
+    shared.observe.figures.startup_memory.store(crate::core::memory::used(), Ordering::Relaxed);
     // A client may ask before the timers have their first turn.
-    shared.figures.sample_memory();
+    shared.observe.figures.sample_memory();
     gate.wait();
     Ok(threads)
 }
@@ -374,9 +370,7 @@ fn set_up(
 ) -> Result<(Worker, Reactor), String> {
     let mut reactor = Reactor::new(&brisk_reactor::Config { backend })
         .map_err(|error| format!("no event loop: {error}"))?;
-    if let Ok(mut name) = shared.backend.lock() {
-        *name = reactor.backend_name();
-    }
+    shared.process.set_backend(reactor.backend_name());
     shared.mailboxes[id].connect(reactor.waker());
     let participant = Participant::register().ok_or("too many threads")?;
     let core = Core::new(shared, id, seed);

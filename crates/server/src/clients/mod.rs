@@ -8,7 +8,7 @@ pub mod address;
 pub mod weights;
 
 use crate::clients::address::{Address, AddressKey, IdHasher};
-use crate::clients::weights::Weight;
+use crate::clients::weights::{Weight, Weights};
 use crate::core::session::Traffic;
 use crate::pubsub::Space;
 use brisk_engine::keyspace::{Waiter, Watcher};
@@ -276,6 +276,10 @@ pub struct Clients {
     blocked: AtomicI64,
     /// Clients that are subscribed to something.
     subscribed: AtomicI64,
+    /// The memory that each takes.
+    pub weights: Weights,
+    /// The part of it that waits to be executed.
+    pub input_weights: Weights,
 }
 
 impl Clients {
@@ -287,6 +291,8 @@ impl Clients {
             admins: AtomicI64::new(0),
             blocked: AtomicI64::new(0),
             subscribed: AtomicI64::new(0),
+            weights: Weights::of_memory(workers),
+            input_weights: Weights::of_input(workers),
         }
     }
 

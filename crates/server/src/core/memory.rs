@@ -132,7 +132,7 @@ pub const DATABASE_BYTES: u64 = (SLOTS * size_of::<Slot>()) as u64;
 
 /// Bytes that sessions take with their input and output. O(workers).
 pub fn of_clients(shared: &Shared) -> u64 {
-    shared.weights.total()
+    shared.clients.weights.total()
 }
 
 /// What memory is used for, in bytes.
@@ -164,8 +164,13 @@ impl Usage {
         let databases: Vec<(DbIndex, u64)> = in_use.map(|db| (db, table_bytes(core, db))).collect();
         Usage {
             allocated,
-            peak: shared.figures.peak_memory.fetch_max(allocated, Ordering::Relaxed).max(allocated),
-            startup: load(&shared.figures.startup_memory),
+            peak: shared
+                .observe
+                .figures
+                .peak_memory
+                .fetch_max(allocated, Ordering::Relaxed)
+                .max(allocated),
+            startup: load(&shared.observe.figures.startup_memory),
             resident,
             holding: Holding::ask(allocated, resident),
             clients: of_clients(shared),

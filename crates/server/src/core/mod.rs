@@ -1,15 +1,17 @@
 //! What a worker brings along for commands: settings in force, clocks, statistics, eviction.
 
 pub mod background;
+pub mod debug_switches;
 pub mod input;
 pub mod long;
 pub mod mailbox;
 pub mod memory;
 pub mod pause;
+pub mod process;
 pub mod quiesce;
 pub mod session;
+pub mod settings;
 pub mod shared;
-pub mod version;
 
 use crate::clients::{ClientRecord, flag};
 use crate::core::mailbox::{Delivery, Message};
@@ -35,13 +37,12 @@ use brisk_engine::types::EncodingLimits;
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, CommandError, Dialect, Env, Result, Settings, UnixMs};
 use brisk_observe::stats::WorkerStats;
-use brisk_reactor::{Clock, Token};
+use brisk_reactor::{Clock, Token, unix_ms};
 use brisk_resp::Limits;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// While all clients together hold more unsent output than the global limit allows, each may
 /// only hold this much.
@@ -110,18 +111,6 @@ pub struct Core {
     pub(crate) limits: Limits,
 }
 
-/// The wall clock.
-pub fn unix_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_millis() as u64
-}
-
-/// The wall clock in microseconds.
-pub fn unix_us() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_micros() as u64
-}
-
 impl Core {
     pub fn new(shared: &'static Shared, id: usize, seed: u64) -> Core {
         let clock = brisk_reactor::clock();
@@ -175,13 +164,13 @@ impl Core {
 
     #[inline]
     pub fn stats(&self) -> &'static WorkerStats {
-        &self.shared.stats[self.id]
+        &self.shared.observe.stats[self.id]
     }
 
     /// Takes over settings that were changed.
     #[inline]
     pub fn refresh_config(&mut self) {
-        if self.config_generation != self.shared.config_generation() {
+        if self.config_generation != self.shared.settings.generation() {
             self.take_config();
         }
     }
@@ -193,11 +182,11 @@ impl Core {
 
     #[cold]
     fn take_config(&mut self) {
-        self.config_generation = self.shared.config_generation();
+        self.config_generation = self.shared.settings.generation();
         self.config = self.shared.config();
         let config = Arc::clone(&self.config);
         self.env.settings = engine_settings(&config, self.shared.keyspace.hasher());
-        let plain_min = self.shared.list_plain_min.load(Ordering::Relaxed);
+        let plain_min = self.shared.debug.list_plain_min.load(Ordering::Relaxed);
         self.env.settings.limits.list_plain_min = plain_min;
         let classes = event_classes(config.observe.notify);
         self.env.settings.events = classes;
@@ -297,7 +286,8 @@ impl Core {
     /// How many bytes more than `max` are used.
     fn memory_above(&self, max: u64) -> u64 {
         let shared = self.shared;
-        let waiting = shared.feed.buffered().saturating_add(shared.background.pending_bytes());
+        let waiting =
+            shared.replication.feed.buffered().saturating_add(shared.background.pending_bytes());
         crate::core::memory::above(max.saturating_add(waiting))
     }
 
@@ -379,7 +369,7 @@ impl Core {
         let threshold_ms = self.config.observe.latency_monitor_threshold_ms;
         let ms = ns / 1_000_000;
         if threshold_ms > 0 && ms >= threshold_ms as u64 {
-            self.shared.latency.add(event, unix_ms() / 1000, ms);
+            self.shared.observe.latency.add(event, unix_ms() / 1000, ms);
         }
     }
 
@@ -407,7 +397,7 @@ impl Core {
                 client: client.addr.to_string(),
                 client_name: client.texts().name,
             };
-            self.shared.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
+            self.shared.observe.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
         }
         // All commands of a transaction see one moment.
         if self.unit.is_none() {
@@ -463,7 +453,7 @@ impl Core {
             false
         };
         if hard || lasting {
-            let figures = &self.shared.figures;
+            let figures = &self.shared.observe.figures;
             figures.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
         }
         hard || lasting
@@ -476,7 +466,7 @@ impl Core {
         if bytes != session.weight {
             let grows = bytes > session.weight;
             session.weight = bytes;
-            self.shared.weights.weigh(&session.record, bytes);
+            self.shared.clients.weights.weigh(&session.record, bytes);
             if grows && self.client_limit != 0 {
                 self.evict_clients();
             }
@@ -485,7 +475,7 @@ impl Core {
         if input != session.input_weight {
             let grows = input > session.input_weight;
             session.input_weight = input;
-            self.shared.input_weights.weigh(&session.record, input);
+            self.shared.clients.input_weights.weigh(&session.record, input);
             if grows {
                 self.bound_inputs();
             }
@@ -496,14 +486,14 @@ impl Core {
     #[cold]
     pub fn evict_clients(&self) {
         let shared = self.shared;
-        while self.client_limit != 0 && shared.weights.evictable() > self.client_limit {
-            let Some((record, bytes)) = shared.weights.take_largest() else { return };
-            shared.figures.evicted_clients.fetch_add(1, Ordering::Relaxed);
+        while self.client_limit != 0 && shared.clients.weights.evictable() > self.client_limit {
+            let Some((record, bytes)) = shared.clients.weights.take_largest() else { return };
+            shared.observe.figures.evicted_clients.fetch_add(1, Ordering::Relaxed);
             shared.log.notice(format_args!(
                 "Evicting client {} from {}: it holds {bytes} bytes",
                 record.id, record.addr
             ));
-            shared.input_weights.weigh_again(&record);
+            shared.clients.input_weights.weigh_again(&record);
             self.close_at_once(&record);
         }
     }
@@ -512,16 +502,16 @@ impl Core {
     /// a request that waits for its rest cannot be held back any further.
     fn bound_inputs(&self) {
         let shared = self.shared;
-        while shared.input_weights.evictable() > self.input_limit {
-            let Some((record, bytes)) = shared.input_weights.take_largest() else { return };
-            let figures = &shared.figures;
+        while shared.clients.input_weights.evictable() > self.input_limit {
+            let Some((record, bytes)) = shared.clients.input_weights.take_largest() else { return };
+            let figures = &shared.observe.figures;
             figures.input_total_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             shared.log.warning(format_args!(
                 "Closing client {} from {}: of all unexecuted requests, which take more than \
                  input-total-limit ({} bytes), it holds {bytes} bytes",
                 record.id, record.addr, self.input_limit
             ));
-            shared.weights.weigh_again(&record);
+            shared.clients.weights.weigh_again(&record);
             self.close_at_once(&record);
         }
     }

@@ -58,11 +58,11 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let (batches, requests) =
         (view.sum(|stats| &stats.batches), view.sum(|stats| &stats.batched_requests));
     text.ratio("requests_per_batch_mean", requests as f64 / batches.max(1) as f64);
-    let max = view.shared.stats.iter().map(|stats| stats.batch_max.get()).max();
+    let max = view.shared.observe.stats.iter().map(|stats| stats.batch_max.get()).max();
     text.number("requests_per_batch_max", max.unwrap_or(0));
-    let congestions = view.shared.figures.congestions.load(Ordering::Relaxed);
+    let congestions = view.shared.observe.figures.congestions.load(Ordering::Relaxed);
     text.number("pubsub_congestions", congestions);
-    for (id, stats) in view.shared.stats.iter().enumerate() {
+    for (id, stats) in view.shared.observe.stats.iter().enumerate() {
         if id < view.shared.serving_workers() {
             text.push("worker");
             text.push_number(id as u64);

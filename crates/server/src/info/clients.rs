@@ -8,7 +8,7 @@ const OUTPUT_ELEMENT_BYTES: u64 = 16 * 1024;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let seconds = view.now_ms / 1000;
-    let stats = || view.shared.stats.iter();
+    let stats = || view.shared.observe.stats.iter();
     let input = stats().map(|stats| stats.recent_input.get(seconds)).max().unwrap_or(0);
     let output = stats().map(|stats| stats.recent_output.get(seconds)).max().unwrap_or(0);
     text.number("connected_clients", view.shared.clients.count());

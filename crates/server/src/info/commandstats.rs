@@ -6,7 +6,7 @@ use brisk_observe::text::Text;
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     for row in view.shared.table.all() {
         let (mut calls, mut ns, mut rejected, mut failed) = (0, 0, 0, 0);
-        for stats in &view.shared.stats {
+        for stats in &view.shared.observe.stats {
             let own = &stats.commands[row.id];
             calls += own.calls.get();
             ns += own.time_ns.get();

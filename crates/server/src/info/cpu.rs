@@ -5,7 +5,7 @@ use brisk_observe::text::Text;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
-    let figures = &view.shared.figures;
+    let figures = &view.shared.observe.figures;
     let us = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
     text.seconds("used_cpu_sys", us(&figures.cpu_process.system_us));
     text.seconds("used_cpu_user", us(&figures.cpu_process.user_us));

@@ -2,10 +2,9 @@
 
 use super::View;
 use brisk_observe::text::Text;
-use std::sync::PoisonError;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
-    let errors = view.shared.errors.lock().unwrap_or_else(PoisonError::into_inner);
+    let errors = view.shared.observe.errors.lock();
     let mut sorted: Vec<(&String, &u64)> = errors.iter().collect();
     sorted.sort_unstable();
     for (word, count) in sorted {

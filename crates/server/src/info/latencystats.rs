@@ -13,7 +13,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     for row in view.shared.table.all() {
         let mut counts = [0; BUCKETS];
         let mut any = false;
-        for stats in &view.shared.stats {
+        for stats in &view.shared.observe.stats {
             any |= stats.commands[row.id].latency.add_to(&mut counts);
         }
         let total: u64 = counts.iter().sum();

@@ -16,7 +16,7 @@ const SLOTS: u64 = 16_384;
 const TABLE_BYTES_PER_KEY: u64 = 12;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
-    let figures = &view.shared.figures;
+    let figures = &view.shared.observe.figures;
     let used = view.used;
     let rss = figures.resident_memory.load(Ordering::Relaxed);
     let peak = figures.peak_memory.fetch_max(used, Ordering::Relaxed).max(used);
@@ -54,12 +54,12 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.human("maxmemory_human", max);
     text.word("maxmemory_policy", view.config.memory.maxmemory_policy.word());
     fragmentation(&holding, text);
-    text.number("mem_not_counted_for_evict", view.shared.feed.buffered());
+    text.number("mem_not_counted_for_evict", view.shared.replication.feed.buffered());
     text.number("mem_replication_backlog", 0);
     text.number("mem_total_replication_buffers", 0);
     text.number("mem_clients_slaves", 0);
     text.number("mem_clients_normal", clients);
-    text.number("mem_clients_input", view.shared.input_weights.total());
+    text.number("mem_clients_input", view.shared.clients.input_weights.total());
     text.number("mem_cluster_links", 0);
     text.number("mem_aof_buffer", 0);
     text.word("mem_allocator", crate::core::memory::ALLOCATOR);

@@ -44,12 +44,12 @@ pub(crate) struct View<'s> {
 impl View<'_> {
     /// The sum of a counter over all workers.
     fn sum(&self, of: fn(&WorkerStats) -> &Count) -> u64 {
-        self.shared.stats.iter().map(|stats| of(stats).get()).fold(0, u64::wrapping_add)
+        self.shared.observe.stats.iter().map(|stats| of(stats).get()).fold(0, u64::wrapping_add)
     }
 
     /// The greatest of all workers.
     fn max(&self, of: fn(&WorkerStats) -> &Count) -> u64 {
-        self.shared.stats.iter().map(|stats| of(stats).get()).max().unwrap_or(0)
+        self.shared.observe.stats.iter().map(|stats| of(stats).get()).max().unwrap_or(0)
     }
 }
 
@@ -125,7 +125,7 @@ pub fn text<'w>(
         return String::new();
     }
     let used = crate::core::memory::used();
-    let now_ms = crate::core::unix_ms();
+    let now_ms = brisk_reactor::unix_ms();
     let view = View { shared, config, now_ms, totals: shared.keyspace.totals(), used };
     let mut text = Text::with_capacity(TEXT_BYTES);
     for (at, section) in SECTIONS.iter().enumerate() {

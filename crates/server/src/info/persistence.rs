@@ -15,7 +15,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("rdb_changes_since_last_save", view.sum(|stats| &stats.changes));
     text.number("rdb_bgsave_in_progress", 0);
     // Redis counts the start as a save.
-    text.number("rdb_last_save_time", view.shared.started_unix_ms / 1000);
+    text.number("rdb_last_save_time", view.shared.process.started_unix_ms / 1000);
     text.word("rdb_last_bgsave_status", "ok");
     text.signed("rdb_last_bgsave_time_sec", -1);
     text.signed("rdb_current_bgsave_time_sec", -1);

@@ -1,12 +1,12 @@
 //! INFO replication: a primary and its replicas.
 
 use super::View;
-use crate::core::unix_ms;
 use brisk_observe::text::Text;
+use brisk_reactor::unix_ms;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.word("role", "master");
-    let feed = &view.shared.feed;
+    let feed = &view.shared.replication.feed;
     let replicas = feed.members();
     text.number("connected_slaves", replicas.len() as u64);
     for (number, replica) in replicas.iter().enumerate() {
@@ -27,7 +27,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
         );
     }
     text.word("master_failover_state", "no-failover");
-    text.word("master_replid", &view.shared.replication_id);
+    text.word("master_replid", &view.shared.replication.id);
     text.word("master_replid2", "0000000000000000000000000000000000000000");
     text.number("master_repl_offset", feed.offset());
     text.signed("second_repl_offset", -1);

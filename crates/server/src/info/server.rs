@@ -1,11 +1,11 @@
 //! INFO server: what this process is.
 
 use super::View;
-use crate::core::version::{BRISK_VERSION, REDIS_VERSION};
 use brisk_config::choice::{Choice, Supervised};
 use brisk_config::directives::network::Network;
 use brisk_observe::text::Text;
-use std::sync::{OnceLock, PoisonError};
+use brisk_observe::version::{BRISK_VERSION, REDIS_VERSION};
+use std::sync::OnceLock;
 
 /// Seconds of the recency clock that Redis shows: 24 bits.
 const LRU_CLOCK_MAX: u64 = (1 << 24) - 1;
@@ -27,19 +27,19 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     // Not compiled by gcc; this is what Redis says then.
     text.word("gcc_version", "0.0.0");
     text.number("process_id", u64::from(process_id()));
-    let manager = if shared.is_supervised { process.supervised } else { Supervised::No };
+    let manager = if shared.process.is_supervised { process.supervised } else { Supervised::No };
     text.word("process_supervised", manager.word());
-    text.word("run_id", &shared.run_id);
+    text.word("run_id", &shared.process.run_id);
     text.signed("tcp_port", view.config.network.port);
-    text.number("server_time_usec", crate::core::unix_us());
-    let uptime = shared.started.elapsed().as_secs();
+    text.number("server_time_usec", brisk_reactor::unix_us());
+    let uptime = shared.process.started.elapsed().as_secs();
     text.number("uptime_in_seconds", uptime);
     text.number("uptime_in_days", uptime / (24 * 60 * 60));
     text.signed("hz", process.hz);
     text.signed("configured_hz", process.hz);
     text.number("lru_clock", (view.now_ms / 1000) & LRU_CLOCK_MAX);
     text.word("executable", executable());
-    let store = shared.store.lock().unwrap_or_else(PoisonError::into_inner);
+    let store = shared.settings.store();
     text.word("config_file", store.file().and_then(|file| file.to_str()).unwrap_or_default());
     text.number("io_threads_active", 0);
     listeners(&view.config.network, view.config.tls.port, text);
@@ -83,7 +83,7 @@ fn listener<'a>(
 
 /// `epoll` or `io_uring`.
 pub(super) fn backend(view: &View<'_>) -> &'static str {
-    *view.shared.backend.lock().unwrap_or_else(PoisonError::into_inner)
+    view.shared.process.backend()
 }
 
 /// System, release and machine, read once.

@@ -6,7 +6,7 @@ use brisk_observe::text::Text;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
-    let figures = &view.shared.figures;
+    let figures = &view.shared.observe.figures;
     let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
     let kib = |figure: &AtomicU64| load(figure) as f64 / 1024.0;
     text.number("total_connections_received", view.sum(|stats| &stats.connections_received));
@@ -21,7 +21,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.ratio("instantaneous_input_repl_kbps", 0.0);
     text.ratio("instantaneous_output_repl_kbps", 0.0);
     text.number("rejected_connections", load(&figures.rejected_connections));
-    text.number("sync_full", view.shared.feed.synchronisations());
+    text.number("sync_full", view.shared.replication.feed.synchronisations());
     text.number("sync_partial_ok", 0);
     text.number("sync_partial_err", 0);
     keys(view, text);
@@ -33,7 +33,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let tracking = view.shared.keyspace.tracking();
     text.number("tracking_total_keys", tracking.key_count() as u64);
     text.number("tracking_total_items", tracking.item_count() as u64);
-    text.number("tracking_total_prefixes", view.shared.prefixes.len() as u64);
+    text.number("tracking_total_prefixes", view.shared.tracking.len() as u64);
     text.number("unexpected_error_replies", load(&figures.unexpected_errors));
     text.number("total_error_replies", view.sum(|stats| &stats.error_replies));
     text.number("dump_payload_sanitizations", 0);
@@ -64,7 +64,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
 
 /// Keys that came to an end, and looks for keys.
 fn keys(view: &View<'_>, text: &mut Text) {
-    let (figures, totals) = (&view.shared.figures, &view.totals);
+    let (figures, totals) = (&view.shared.observe.figures, &view.totals);
     let since = figures.over_limit_since_ms.load(Ordering::Relaxed);
     let over_now = if since == 0 { 0 } else { view.now_ms.saturating_sub(since) };
     text.number("expired_subkeys", totals.expired_fields);

@@ -5,8 +5,8 @@
 
 use crate::core::Core;
 use crate::core::memory;
-use crate::core::version::REDIS_VERSION;
 use brisk_engine::snapshot::{self, Duplicate, LoadFailure, Loaded};
+use brisk_observe::version::REDIS_VERSION;
 use brisk_persist::LoadError;
 use brisk_persist::rdb::{RdbReader, RdbWriter};
 use std::fs::{self, File};

@@ -90,7 +90,7 @@ impl Core {
     pub fn has_messages(&self) -> bool {
         self.has_news()
             || self.shared.pubsub.inbox(self.id).is_filled()
-            || self.shared.feed.is_waiting(self.id)
+            || self.shared.replication.feed.is_waiting(self.id)
             || self.has_sealed()
     }
 

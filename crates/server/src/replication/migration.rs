@@ -3,9 +3,9 @@
 //! One connection for each request: AUTH and SELECT, a RESTORE for each key, then the answers. It
 //! waits, so it runs where nobody is kept by that (see `brisk_engine::long`).
 
-use crate::core::unix_ms;
 use crate::replication::feed::write_request;
 use brisk_engine::transfer::{Carried, Destination, Failure, Parcel};
+use brisk_reactor::unix_ms;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};

@@ -10,3 +10,20 @@ pub mod migration;
 
 pub mod feed;
 pub mod replica;
+
+use self::feed::Feed;
+
+/// The state of replication that all workers share.
+pub struct Replication {
+    /// The changes of all workers in one order.
+    pub feed: Feed,
+    /// Names the history of this data set to replicas.
+    pub id: String,
+}
+
+impl Replication {
+    /// Without a replica, for so many workers.
+    pub fn new(workers: usize, id: String) -> Replication {
+        Replication { feed: Feed::new(workers), id }
+    }
+}

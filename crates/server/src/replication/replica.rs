@@ -76,7 +76,7 @@ pub fn hand_in(shared: &Shared, id: usize, sealed: &RefCell<Vec<Sealed>>) {
             shared.mailboxes[worker].wake();
         }
     };
-    shared.feed.submit(sealed.drain(..), wake);
+    shared.replication.feed.submit(sealed.drain(..), wake);
 }
 
 impl Core {
@@ -93,7 +93,7 @@ impl Core {
         replica.follows = true;
         replica.snapshot_left = bytes.len() as u64;
         replica.snapshot_held = bytes.len() as u64;
-        self.shared.feed.note_snapshots(replica.snapshot_held.cast_signed());
+        self.shared.replication.feed.note_snapshots(replica.snapshot_held.cast_signed());
         session.record.set(flag::REPLICA, true);
         let peer = session.record.addr.tcp().map(|address| address.ip());
         let member = Member {
@@ -104,7 +104,7 @@ impl Core {
             acked: 0,
             acked_ms: 0,
         };
-        let from = self.shared.feed.attach(member, self.shared.keyspace.last_ticket());
+        let from = self.shared.replication.feed.attach(member, self.shared.keyspace.last_ticket());
         self.env.armed.arm(Armed::PROPAGATE, true);
         self.followers.push(Follower { token, from });
         Ok((Arc::new(bytes), from))
@@ -115,7 +115,7 @@ impl Core {
         if let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows) {
             self.note_snapshot_left(replica, 0);
             self.followers.retain(|follower| follower.token != session.token);
-            self.shared.feed.detach(session.token, self.id);
+            self.shared.replication.feed.detach(session.token, self.id);
         }
     }
 
@@ -124,7 +124,7 @@ impl Core {
         replica.snapshot_left = replica.snapshot_left.min(most);
         if replica.snapshot_left == 0 {
             let held = std::mem::take(&mut replica.snapshot_held);
-            self.shared.feed.note_snapshots(-held.cast_signed());
+            self.shared.replication.feed.note_snapshots(-held.cast_signed());
         }
     }
 
@@ -137,7 +137,7 @@ impl Core {
     /// Stops collecting effects if nobody wants them any more.
     pub fn disarm_feed(&mut self) {
         let armed = &self.env.armed;
-        let is_idle = || self.shared.feed.replica_count() == 0;
+        let is_idle = || self.shared.replication.feed.replica_count() == 0;
         if armed.get().contains(Armed::PROPAGATE) && is_idle() {
             // While a script takes long it is put off.
             let Ok(still) = self.stop_others() else { return };
@@ -154,7 +154,7 @@ impl Worker {
     /// the session whose turn it is.
     #[cold]
     pub fn deliver_stream(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
-        let Part { from, bytes, overflow } = self.core.shared.feed.fetch(self.core.id);
+        let Part { from, bytes, overflow } = self.core.shared.replication.feed.fetch(self.core.id);
         let followers = std::mem::take(&mut self.core.followers);
         for follower in &followers {
             let token = follower.token;

@@ -312,7 +312,7 @@ impl Core {
 
     pub(crate) fn count_error(&self, error: &CommandError) {
         self.stats().error_replies.add(1);
-        self.shared.count_error(&error.to_string());
+        self.shared.observe.errors.count(&error.to_string());
     }
 
     /// Statistics, slow log, latency monitor.

@@ -175,7 +175,7 @@ impl Core {
         object: &[u8],
         user: &[u8],
     ) {
-        let figures = &self.shared.figures;
+        let figures = &self.shared.observe.figures;
         let figure = match reason {
             Reason::Command => &figures.denied_by_command,
             Reason::Key => &figures.denied_by_key,

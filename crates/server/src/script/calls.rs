@@ -82,7 +82,7 @@ impl Core {
             }
             let code = text.strip_prefix('-').unwrap_or("ERR");
             self.stats().error_replies.add(1);
-            self.shared.count_error(code);
+            self.shared.observe.errors.count(code);
             return Called::Refused(text);
         }
         let Some(row) = row else { return Called::Replied };

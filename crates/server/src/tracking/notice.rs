@@ -127,7 +127,7 @@ impl Core {
         // Whoever changed a key last counts.
         let changed: BTreeMap<KeyName, u64> = changed.into_iter().collect();
         let shared = self.shared;
-        shared.prefixes.each_match(&changed, |prefix, keys, counts| {
+        shared.tracking.each_match(&changed, |prefix, keys, counts| {
             let broadcast = Arc::new(Broadcast::new(prefix, keys));
             for (worker, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
                 let notice = Notice::Broadcast(Arc::clone(&broadcast));

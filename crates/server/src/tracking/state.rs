@@ -85,7 +85,7 @@ impl Core {
                 let tokens = self.listeners.prefixes.entry(prefix.into()).or_default();
                 tokens.insert(session.token);
                 let tracking = self.shared.keyspace.tracking();
-                self.shared.prefixes.add(prefix, self.id, |any| tracking.set_broadcasts(any));
+                self.shared.tracking.add(prefix, self.id, |any| tracking.set_broadcasts(any));
             }
         }
         session.note_hearing();
@@ -106,7 +106,7 @@ impl Core {
                 }
             }
             let tracking = self.shared.keyspace.tracking();
-            self.shared.prefixes.remove(prefix, self.id, |any| tracking.set_broadcasts(any));
+            self.shared.tracking.remove(prefix, self.id, |any| tracking.set_broadcasts(any));
         }
         self.shared.keyspace.tracking().leave(session.id());
         session.note_hearing();

@@ -7,10 +7,10 @@
 use crate::clients::flag;
 use crate::core::memory;
 use crate::core::session::Stall;
-use crate::core::unix_ms;
 use crate::worker::Worker;
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
 use brisk_observe::stats::WorkerStats;
+use brisk_reactor::unix_ms;
 use brisk_reactor::{Close, Control, Counters, Token};
 use brisk_tls::HANDSHAKE_MS_MAX;
 use std::sync::atomic::Ordering;
@@ -100,7 +100,7 @@ impl Cron {
         if worker.has_paused() && worker.pause_left_ns() == 0 {
             worker.resume_paused(io);
         }
-        if worker.core.shared.cron_paused.load(Ordering::Relaxed) {
+        if worker.core.shared.debug.cron_paused.load(Ordering::Relaxed) {
             return Duration::from_nanos(SAMPLE_PERIOD_NS);
         }
         if now >= self.next_expire {
@@ -153,10 +153,10 @@ impl Cron {
     fn keep_replicas(&mut self, worker: &mut Worker, now: u64) {
         let shared = worker.core.shared;
         worker.core.disarm_feed();
-        if now >= self.next_ping && shared.feed.replica_count() > 0 {
+        if now >= self.next_ping && shared.replication.feed.replica_count() > 0 {
             let period_s = worker.core.config.replication.repl_ping_replica_period_s;
             if self.next_ping != 0 {
-                shared.feed.ping(|worker| shared.mailboxes[worker].wake());
+                shared.replication.feed.ping(|worker| shared.mailboxes[worker].wake());
             }
             self.next_ping = now + period_s.max(1) as u64 * 1_000_000_000;
         }
@@ -165,7 +165,7 @@ impl Cron {
     fn expire(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
         let held_back = core.is_paused() || core.is_congested();
-        if !core.shared.active_expire.load(Ordering::Relaxed) || held_back {
+        if !core.shared.debug.active_expire.load(Ordering::Relaxed) || held_back {
             self.next_expire = next_multiple(now, EXPIRE_PERIOD_NS);
             return;
         }
@@ -242,8 +242,8 @@ impl Cron {
 
     fn sample(&mut self, worker: &Worker, now: u64) {
         let shared = &worker.core.shared;
-        let figures = &shared.figures;
-        let sum = |of: fn(&WorkerStats) -> u64| shared.stats.iter().map(of).sum();
+        let figures = &shared.observe.figures;
+        let sum = |of: fn(&WorkerStats) -> u64| shared.observe.stats.iter().map(of).sum();
         let commands = self.commands.sample(sum(|s| s.commands_processed.get()), now);
         figures.ops_per_second.store(commands, Ordering::Relaxed);
         let input = self.input.sample(sum(|s| s.bytes_in.get()), now);

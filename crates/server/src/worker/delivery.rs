@@ -89,7 +89,7 @@ impl Worker {
         }
         self.core.hand_in_sealed();
         let shared = self.core.shared;
-        if shared.feed.is_waiting(self.core.id) {
+        if shared.replication.feed.is_waiting(self.core.id) {
             self.deliver_stream(io, current.as_deref_mut());
         }
         let inbox = shared.pubsub.inbox(self.core.id);

@@ -44,7 +44,7 @@ impl Worker {
 
     /// Tells a stranger why he is not served.
     fn deny(&mut self, session: &mut Session) {
-        let figures = &self.core.shared.figures;
+        let figures = &self.core.shared.observe.figures;
         figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
         self.replies.bytes_mut().extend_from_slice(PROTECTED_MODE.as_bytes());
         session.close_after_reply();

@@ -6,8 +6,8 @@ use crate::clients::address::Address;
 use crate::clients::{ClientRecord, flag};
 use crate::core::mailbox::Message;
 use crate::core::session::{Session, Stall};
-use crate::core::unix_ms;
 use brisk_engine::env::Garbage;
+use brisk_reactor::unix_ms;
 use brisk_reactor::{Accept, Close, CloseReason, Control, Handler, Token};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ impl Handler for Worker {
         let purpose = self.listeners.get(listener).copied().unwrap_or(Purpose::Tcp);
         let shared = &self.core.shared;
         let config = &self.core.config;
-        let figures = &shared.figures;
+        let figures = &shared.observe.figures;
         let admin = purpose.is_admin();
         let max =
             if admin { config.clients.admin_maxclients } else { config.clients.maxclients } as u64;
@@ -129,8 +129,8 @@ impl Handler for Worker {
         }
         self.monitors.remove(&token);
         self.core.shared.clients.set_blocked(&session.record, false);
-        self.core.shared.weights.forget(&session.record);
-        self.core.shared.input_weights.forget(&session.record);
+        self.core.shared.clients.weights.forget(&session.record);
+        self.core.shared.clients.input_weights.forget(&session.record);
         self.core.shared.clients.remove(&session.record);
     }
 

@@ -31,14 +31,15 @@ mod waiting;
 
 use self::staging::Staged;
 pub use self::turn::append;
+use crate::core::Core;
 use crate::core::long::Outcome;
 use crate::core::mailbox::Message;
 use crate::core::session::{Session, Stall};
-use crate::core::{Core, unix_ms};
 use crate::pubsub::Mail;
 use crate::run::batch::Batch;
 use crate::worker::cron::Cron;
 use brisk_engine::ReplyBuffer;
+use brisk_reactor::unix_ms;
 use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
 use brisk_structures::wheel::Wheel;

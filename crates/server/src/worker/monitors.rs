@@ -3,11 +3,12 @@
 use super::Worker;
 use super::turn::append;
 use crate::clients::flag;
+use crate::core::Core;
 use crate::core::mailbox::Message;
 use crate::core::session::Session;
-use crate::core::{Core, unix_us};
 use brisk_engine::Args;
 use brisk_engine::table::Row;
+use brisk_reactor::unix_us;
 use brisk_reactor::{Close, Control, Token};
 use std::sync::Arc;
 

@@ -146,7 +146,7 @@ impl Worker {
                         error.encode(self.replies.bytes_mut());
                     }
                     self.core.stats().error_replies.add(1);
-                    self.core.shared.count_error("ERR");
+                    self.core.shared.observe.errors.count("ERR");
                     session.close_after_reply();
                     return data.len();
                 }
@@ -409,7 +409,7 @@ impl Worker {
                 io.close(token, Close::Now);
             }
         } else if self.exceeds_query_limit(session) {
-            let figures = &self.core.shared.figures;
+            let figures = &self.core.shared.observe.figures;
             figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             io.close(token, Close::Now);
         }

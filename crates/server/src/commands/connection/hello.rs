@@ -1,13 +1,13 @@
 //! HELLO, AUTH, RESET: how a connection begins, and begins anew.
 
 use crate::clients::flag;
-use crate::core::version::REDIS_VERSION;
 use crate::run::call::{Call, Command};
 use crate::run::gate;
 use brisk_acl::{Context, DEFAULT_USER, Reason};
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_observe::version::REDIS_VERSION;
 use brisk_resp::Protocol;
 
 /// What every command of this file may do: run at any time, also for a stranger.

@@ -6,8 +6,8 @@ use crate::run::call::{Call, Command};
 use brisk_config::{Added, Caller, Config, Rejection, Replacement, directives};
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 
 /// How long CONFIG SET maxmemory evicts while everything stands still; the rest is evicted by and
 /// by.
@@ -184,13 +184,13 @@ const RESETSTAT: Command = Command {
 
 fn resetstat(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let shared = call.core.shared;
-    for stats in &shared.stats {
+    for stats in &shared.observe.stats {
         stats.reset();
     }
     shared.keyspace.reset_statistics();
     shared.background.reset_freed();
-    shared.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
-    for figure in shared.figures.resettable() {
+    shared.observe.errors.lock().clear();
+    for figure in shared.observe.figures.resettable() {
         figure.store(0, Ordering::Relaxed);
     }
     Ok(call.reply.ok())
@@ -213,7 +213,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn store(shared: &Shared) -> MutexGuard<'_, brisk_config::Store> {
-    shared.store.lock().unwrap_or_else(PoisonError::into_inner)
+    shared.settings.store()
 }
 
 pub(super) const COMMANDS: &[Command] = &[CONFIG];

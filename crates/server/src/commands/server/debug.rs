@@ -3,10 +3,10 @@
 //! One command and not a container, as in the reference: COMMAND shows no subcommands.
 
 use super::{debug_keyspace, debug_protocol};
-use crate::core::unix_ms;
 use crate::run::call::{Call, Command};
 use brisk_engine::command::{Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
+use brisk_reactor::unix_ms;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -83,11 +83,11 @@ fn flip(
 }
 
 fn set_active_expire(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    flip(call, args, |shared| &shared.active_expire)
+    flip(call, args, |shared| &shared.debug.active_expire)
 }
 
 fn pause_cron(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    flip(call, args, |shared| &shared.cron_paused)
+    flip(call, args, |shared| &shared.debug.cron_paused)
 }
 
 fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

@@ -1,9 +1,9 @@
 //! INFO, TIME, LOLWUT: what the server tells of itself.
 
-use crate::core::version::REDIS_VERSION;
 use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
+use brisk_observe::version::REDIS_VERSION;
 
 const INFO: Command = Command {
     spec: Spec {
@@ -47,7 +47,7 @@ const TIME: Command = Command {
 };
 
 fn time(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let mut us = crate::core::unix_us();
+    let mut us = brisk_reactor::unix_us();
     if call.core.unit.is_some() && call.core.slow.is_none() {
         // All commands of a transaction or a script see one moment, until the script is slow.
         us = *call.core.unit_began_us.get_or_insert(us);

@@ -8,7 +8,7 @@ use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_observe::stats::CommandStats;
 
 fn latest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let events = call.core.shared.latency.all();
+    let events = call.core.shared.observe.latency.all();
     call.reply.array(events.len());
     for (event, series) in &events {
         let (second, ms) = series.samples.back().copied().unwrap_or_default();
@@ -23,7 +23,7 @@ fn latest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 
 fn history(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let event = String::from_utf8_lossy(args.bytes()?).into_owned();
-    let events = call.core.shared.latency.all();
+    let events = call.core.shared.observe.latency.all();
     let Some(series) = events.get(event.as_str()) else { return Ok(call.reply.array(0)) };
     call.reply.array(series.samples.len());
     for (second, ms) in &series.samples {
@@ -35,7 +35,7 @@ fn history(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn reset(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let latency = &call.core.shared.latency;
+    let latency = &call.core.shared.observe.latency;
     let mut forgotten = 0;
     if args.remaining() == 0 {
         forgotten = latency.reset(None);
@@ -49,7 +49,7 @@ fn reset(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn graph(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let word = args.bytes()?;
     let event = String::from_utf8_lossy(word).into_owned();
-    let events = call.core.shared.latency.all();
+    let events = call.core.shared.observe.latency.all();
     let Some(series) = events.get(event.as_str()) else {
         let before = "ERR No samples available for event '";
         return Err(CommandError::text_around(before, word, "'"));
@@ -59,7 +59,7 @@ fn graph(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let events = call.core.shared.latency.all();
+    let events = call.core.shared.observe.latency.all();
     let text = latency_report::doctor(&events, &call.core.config, call.now().0 / 1000);
     Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
 }
@@ -116,7 +116,7 @@ fn histogram(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let found: Vec<(&Row, Distribution)> = wanted
         .into_iter()
         .filter_map(|row| {
-            let workers = shared.stats.iter().map(|stats| &stats.commands[row.id]);
+            let workers = shared.observe.stats.iter().map(|stats| &stats.commands[row.id]);
             Some((row, Distribution::of(workers)?))
         })
         .collect();

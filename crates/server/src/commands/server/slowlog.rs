@@ -19,7 +19,8 @@ fn get(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(call.subcommand_syntax(args.word(1)));
     }
     // -1 stands for all.
-    let entries = call.core.shared.slowlog.latest(usize::try_from(count?).unwrap_or(usize::MAX));
+    let entries =
+        call.core.shared.observe.slowlog.latest(usize::try_from(count?).unwrap_or(usize::MAX));
     let reply = &mut call.reply;
     reply.array(entries.len());
     for entry in &entries {
@@ -38,12 +39,12 @@ fn get(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn len(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    let len = call.core.shared.slowlog.len();
+    let len = call.core.shared.observe.slowlog.len();
     Ok(call.reply.count(len))
 }
 
 fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    call.core.shared.slowlog.clear();
+    call.core.shared.observe.slowlog.clear();
     Ok(call.reply.ok())
 }
 

@@ -38,7 +38,7 @@ fn follow(call: &mut Call<'_>, tells_offset: bool) -> Result<Outcome> {
     ));
     call.session.replica.get_or_insert_default().acknowledges = tells_offset;
     if tells_offset {
-        call.reply.simple(&format!("FULLRESYNC {} {offset}", shared.replication_id));
+        call.reply.simple(&format!("FULLRESYNC {} {offset}", shared.replication.id));
     }
     Ok(call.reply.payload(snapshot))
 }
@@ -72,7 +72,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             if let Some(offset) = offset.filter(|_| follows) {
                 let (token, now) = (call.session.token, call.now().0);
                 let offset = u64::try_from(offset).unwrap_or(0);
-                call.core.shared.feed.acknowledge(token, call.core.id, offset, now);
+                call.core.shared.replication.feed.acknowledge(token, call.core.id, offset, now);
             }
             return Ok(Outcome::Replied);
         } else if is("getack") {

@@ -61,7 +61,7 @@ fn no_evict(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let on = on_or_off(args.bytes()?)?;
     let record = &call.session.record;
     record.set(flag::NO_EVICT, on);
-    call.core.shared.weights.weigh_again(record);
+    call.core.shared.clients.weights.weigh_again(record);
     call.core.evict_clients();
     Ok(call.reply.ok())
 }

@@ -3,11 +3,11 @@
 use super::{ADMIN, ROW};
 use crate::core::mailbox::{Message, Unblocked};
 use crate::core::pause::Paused;
-use crate::core::unix_ms;
 use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_reactor::unix_ms;
 
 pub(super) const PAUSE: Command = Command {
     spec: Spec {

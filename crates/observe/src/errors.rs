@@ -1,0 +1,86 @@
+//! Error replies by their code words, as INFO errorstats shows them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Code words that are counted apart, at most; scripts make up their own.
+const WORDS_MAX: usize = 128;
+/// Under which all further ones are counted together.
+const FURTHER: &str = "ERRORSTATS_OVERFLOW";
+
+/// Code words of errors that do not come from scripts.
+const OWN_ERRORS: &[&str] = &[
+    "ERR",
+    "WRONGTYPE",
+    "OOM",
+    "NOAUTH",
+    "NOPERM",
+    "WRONGPASS",
+    "NOSCRIPT",
+    "NOTBUSY",
+    "BUSY",
+    "UNKILLABLE",
+    "EXECABORT",
+    "UNBLOCKED",
+    "NOGROUP",
+    "BUSYGROUP",
+    "BUSYKEY",
+    "NOPROTO",
+    "DENIED",
+    "INVALIDOBJ",
+    "LOADING",
+    "MISCONF",
+    "READONLY",
+    "NOREPLICAS",
+    "MASTERDOWN",
+    "NOMASTERLINK",
+    "CROSSSLOT",
+    "MOVED",
+    "ASK",
+    "TRYAGAIN",
+    "CLUSTERDOWN",
+    "INPROG",
+    "NOGOODSLAVE",
+    "IOERR",
+];
+
+/// How often each was sent.
+#[derive(Debug, Default)]
+pub struct ErrorCounts(Mutex<HashMap<String, u64>>);
+
+impl ErrorCounts {
+    /// Counts an error reply. O(1).
+    pub fn count(&self, text: &str) {
+        let mut word = text.split(' ').next().unwrap_or_default();
+        let mut errors = self.lock();
+        if errors.len() >= WORDS_MAX && !errors.contains_key(word) && !OWN_ERRORS.contains(&word) {
+            word = FURTHER;
+        }
+        match errors.get_mut(word) {
+            Some(count) => *count += 1,
+            None => _ = errors.insert(word.to_owned(), 1),
+        }
+    }
+
+    /// The counts.
+    pub fn lock(&self) -> MutexGuard<'_, HashMap<String, u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_that_scripts_make_up_are_bounded_in_number() {
+        let counts = ErrorCounts::default();
+        for number in 0..1000 {
+            counts.count(&format!("MADEUP{number} text"));
+        }
+        counts.count("WRONGTYPE Operation against a key");
+        let counts = counts.lock();
+        assert_eq!(counts.len(), WORDS_MAX + 2);
+        assert_eq!((counts[FURTHER], counts["WRONGTYPE"]), (1000 - WORDS_MAX as u64, 1));
+    }
+}

@@ -1,0 +1,24 @@
+//! What DEBUG switches off or bends, for tests.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+/// The switches of DEBUG.
+#[derive(Debug)]
+pub struct DebugSwitches {
+    /// DEBUG SET-ACTIVE-EXPIRE.
+    pub active_expire: AtomicBool,
+    /// DEBUG PAUSE-CRON: the workers' timers rest.
+    pub cron_paused: AtomicBool,
+    /// DEBUG QUICKLIST-PACKED-THRESHOLD in bytes, 0 for none.
+    pub list_plain_min: AtomicUsize,
+}
+
+impl Default for DebugSwitches {
+    fn default() -> DebugSwitches {
+        DebugSwitches {
+            active_expire: AtomicBool::new(true),
+            cron_paused: AtomicBool::new(false),
+            list_plain_min: AtomicUsize::new(0),
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What is known of this process since its start.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Facts that boot found, and INFO shows.
+#[derive(Debug)]
+pub struct Process {
+    /// When it began to be set up, for the uptime.
+    pub started: Instant,
+    /// The same by the wall clock, in Unix ms.
+    pub started_unix_ms: u64,
+    /// Names this process to its clients.
+    pub run_id: String,
+    /// The last worker is that of the admin lane.
+    pub has_admin_lane: bool,
+    /// A service manager watches the process.
+    pub is_supervised: bool,
+    backend: Mutex<&'static str>,
+}
+
+impl Process {
+    /// Of a process that is being set up at this moment.
+    pub fn new(
+        run_id: String,
+        started_unix_ms: u64,
+        has_admin_lane: bool,
+        is_supervised: bool,
+    ) -> Process {
+        Process {
+            started: Instant::now(),
+            started_unix_ms,
+            run_id,
+            has_admin_lane,
+            is_supervised,
+            backend: Mutex::new("epoll"),
+        }
+    }
+
+    /// `epoll` or `io_uring`: what the event loops wait by.
+    pub fn backend(&self) -> &'static str {
+        *self.backend.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes what the event loops wait by.
+    pub fn set_backend(&self, name: &'static str) {
+        *self.backend.lock().unwrap_or_else(PoisonError::into_inner) = name;
+    }
+}
