@@ -3,6 +3,8 @@
 //! | file | about |
 //! |---|---|
 //! | `log` | the log |
+//! | `figures` | peaks, rates, usage of the process |
+//! | `memory` | what the process takes |
 //! | `stats` | what a worker counts |
 //! | `slowlog` | commands that took long |
 //! | `errors` | error replies by code word |
@@ -12,8 +14,10 @@
 #![forbid(unsafe_code)]
 
 pub mod errors;
+pub mod figures;
 pub mod latency;
 pub mod log;
+pub mod memory;
 pub mod slowlog;
 pub mod stats;
 pub mod text;

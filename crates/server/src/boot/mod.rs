@@ -1,12 +1,8 @@
 //! From the command line to running workers, and back down.
 
 pub mod judge;
-pub mod listeners;
-pub mod reconfigure;
 pub mod service;
-pub mod shutdown;
 
-use crate::boot::listeners::Listeners;
 use crate::boot::service::Service;
 use crate::commands;
 use crate::core::Core;
@@ -22,12 +18,13 @@ use brisk_config::value::Text;
 use brisk_config::{self, Config, FileError, Store, os_reason, system};
 use brisk_engine::Keyspace;
 use brisk_engine::keyspace::KeyHasher;
+use brisk_net::listeners::Listeners;
+use brisk_net::tls::TlsSettings;
 use brisk_observe::log::{Log, Role};
 use brisk_reactor::unix_ms;
 use brisk_reactor::{BackendChoice, Reactor};
 use brisk_structures::alloc;
 use brisk_structures::reclaim::Participant;
-use brisk_tls::TlsSettings;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
@@ -38,7 +35,7 @@ use std::sync::{Arc, Barrier};
 /// Runs the program.
 pub fn main() -> ExitCode {
     brisk_reactor::ignore_idle_signals();
-    crate::core::memory::spare_huge_pages();
+    brisk_observe::memory::spare_huge_pages();
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let launch = match args::parse(&arguments) {
         Invocation::Run(launch) => launch,
@@ -143,7 +140,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
             return Ok(1);
         }
     }
-    let Some(listeners) = crate::boot::listeners::open(&config, workers, log) else { return Ok(1) };
+    let Some(listeners) = brisk_net::listeners::open(&config, workers, log) else { return Ok(1) };
     service.write_pid_file(log);
     let port = if config.network.port > 0 { config.network.port } else { config.tls.port };
     log.notice(format_args!(
@@ -354,7 +351,7 @@ fn start_workers(
     for _ in 0..threads.len() {
         is_ready.recv().map_err(|_| "a worker ended at once".to_owned())??;
     }
-    shared.observe.figures.startup_memory.store(crate::core::memory::used(), Ordering::Relaxed);
+    shared.observe.figures.startup_memory.store(brisk_observe::memory::used(), Ordering::Relaxed);
     // A client may ask before the timers have their first turn.
     shared.observe.figures.sample_memory();
     gate.wait();
@@ -396,7 +393,7 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     loop {
         let wait = worker.between_rounds(reactor.io());
         if !worker.listening.is_empty() {
-            crate::boot::listeners::take_over(&mut worker, &mut reactor, log);
+            crate::worker::listening::take_over(&mut worker, &mut reactor, log);
         }
         if shared.shutdown.is_asked() {
             break;

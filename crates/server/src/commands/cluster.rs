@@ -1,6 +1,6 @@
 //! CLUSTER and what goes with it, as a server answers that is no node of a cluster.
 
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Categories, Deprecated, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 

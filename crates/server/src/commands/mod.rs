@@ -7,9 +7,8 @@ pub(crate) mod scripting;
 mod server;
 mod transactions;
 
-use crate::run::call::{Command, ServerHandler};
+use crate::core::call::{Command, ServerHandler};
 use brisk_engine::table::CommandTable;
-pub(crate) use connection::describe_client;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
 const FAMILIES: &[&[&[Command]]] = &[

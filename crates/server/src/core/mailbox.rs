@@ -1,8 +1,8 @@
 //! Messages from one worker, or from any other thread, to a worker.
 
-use crate::boot::listeners::Replacement;
 use brisk_acl::Denied;
 use brisk_engine::ReplyBuffer;
+use brisk_net::listeners::Replacement;
 use brisk_reactor::{Token, Waker};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

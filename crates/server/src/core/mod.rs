@@ -1,6 +1,8 @@
 //! What a worker brings along for commands: settings in force, clocks, statistics, eviction.
 
 pub mod background;
+pub mod call;
+pub mod client_lines;
 pub mod debug_switches;
 pub mod input;
 pub mod long;
@@ -12,6 +14,7 @@ pub mod quiesce;
 pub mod session;
 pub mod settings;
 pub mod shared;
+pub mod shutdown;
 
 use crate::clients::{ClientRecord, flag};
 use crate::core::mailbox::{Delivery, Message};
@@ -197,7 +200,7 @@ impl Core {
         self.limits.bulk_bytes_max = config.clients.proto_max_bulk_len;
         self.soft_limit = config.clients.output_soft_limit.max(1) as usize;
         self.total_limit = match config.clients.output_total_limit {
-            0 => crate::core::memory::total_system() / 4,
+            0 => brisk_observe::memory::total_system() / 4,
             limit => limit,
         };
         let limit = config.clients.output_limits[ClientClass::Pubsub as usize];
@@ -213,7 +216,7 @@ impl Core {
         let limit = config.clients.maxmemory_clients.limit(config.memory.maxmemory);
         self.client_limit = limit.unwrap_or(0);
         self.input_limit = match config.clients.input_total_limit {
-            0 => crate::core::memory::total_system() / 4,
+            0 => brisk_observe::memory::total_system() / 4,
             limit => limit,
         };
         self.evict_clients();
@@ -288,7 +291,7 @@ impl Core {
         let shared = self.shared;
         let waiting =
             shared.replication.feed.buffered().saturating_add(shared.background.pending_bytes());
-        crate::core::memory::above(max.saturating_add(waiting))
+        brisk_observe::memory::above(max.saturating_add(waiting))
     }
 
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
@@ -359,7 +362,7 @@ impl Core {
         if !garbage.is_empty() {
             // Nobody asks while there is room.
             let max = self.config.memory.maxmemory;
-            let counts = max != 0 && crate::core::memory::above(max / 4 * 3) > 0;
+            let counts = max != 0 && brisk_observe::memory::above(max / 4 * 3) > 0;
             self.shared.background.free(std::mem::take(&mut *garbage), counts);
         }
     }

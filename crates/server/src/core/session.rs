@@ -11,10 +11,10 @@ use brisk_acl::User;
 use brisk_engine::DbIndex;
 use brisk_engine::keyspace::{Waiter, Watches};
 use brisk_engine::reply::ReplyStream;
+use brisk_net::tls::TlsStream;
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, RequestDecoder};
 use brisk_structures::slab::Id;
-use brisk_tls::TlsStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

@@ -1,9 +1,9 @@
 //! INFO memory: what is used, and for what.
 
 use super::View;
-use crate::core::memory::Holding;
 use brisk_config::choice::Choice;
 use brisk_engine::DbIndex;
+use brisk_observe::memory::Holding;
 use brisk_observe::text::Text;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
@@ -117,5 +117,5 @@ fn fragmentation(holding: &Holding, text: &mut Text) {
 /// Memory of the machine, read once.
 fn total_system() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
-    *BYTES.get_or_init(crate::core::memory::total_system)
+    *BYTES.get_or_init(brisk_observe::memory::total_system)
 }

@@ -7,8 +7,6 @@
 //!
 //! The text is built in one buffer, without an allocation per field.
 
-pub mod figures;
-
 mod brisk;
 mod clients;
 mod cluster;
@@ -124,7 +122,7 @@ pub fn text<'w>(
     if wanted == 0 {
         return String::new();
     }
-    let used = crate::core::memory::used();
+    let used = brisk_observe::memory::used();
     let now_ms = brisk_reactor::unix_ms();
     let view = View { shared, config, now_ms, totals: shared.keyspace.totals(), used };
     let mut text = Text::with_capacity(TEXT_BYTES);

@@ -4,7 +4,6 @@
 //! synchronised and then renamed.
 
 use crate::core::Core;
-use crate::core::memory;
 use brisk_engine::snapshot::{self, Duplicate, LoadFailure, Loaded};
 use brisk_observe::version::REDIS_VERSION;
 use brisk_persist::LoadError;
@@ -54,7 +53,7 @@ pub(crate) fn write_to<W: Write>(core: &Core, sink: W) -> io::Result<W> {
     out.aux("redis-ver", REDIS_VERSION.as_bytes());
     out.aux("redis-bits", b"64");
     out.aux("ctime", (core.env.now().0 / 1000).to_string().as_bytes());
-    out.aux("used-mem", memory::used().to_string().as_bytes());
+    out.aux("used-mem", brisk_observe::memory::used().to_string().as_bytes());
     out.aux("aof-base", b"0");
     for library in core.shared.libraries.now().libraries.values() {
         out.function(&library.code);

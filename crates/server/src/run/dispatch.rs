@@ -2,10 +2,10 @@
 
 use crate::clients::ClientRecord;
 use crate::core::Core;
+use crate::core::call::{Call, ECHO_BYTES_MAX};
 use crate::core::session::{Session, Stall};
 use crate::core::shared::armed;
 use crate::run::batch::{Batch, Request};
-use crate::run::call::Call;
 use crate::run::gate::{self, Asked, Verdict};
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Scope};
@@ -31,9 +31,6 @@ pub enum Flow {
     /// It was not run: by making room for it, keys went that the session is to hear of before.
     Told,
 }
-
-/// Bytes of unknown words that an error repeats.
-pub(crate) const ECHO_BYTES_MAX: usize = 128;
 
 impl Core {
     /// Runs one request of the batch; its reply goes to `replies`.

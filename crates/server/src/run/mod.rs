@@ -1,7 +1,6 @@
 //! From bytes to a command: what a request passes before its handler runs, and who may run it.
 
 pub mod batch;
-pub mod call;
 pub mod dispatch;
 pub mod gate;
 pub mod permission;

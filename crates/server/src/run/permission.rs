@@ -6,8 +6,8 @@
 
 use crate::clients::accounts::{Account, Accounts, Affected};
 use crate::clients::{ClientRecord, flag};
-use crate::commands::describe_client;
 use crate::core::Core;
+use crate::core::client_lines::describe as describe_client;
 use crate::core::mailbox::{Message, Unblocked};
 use crate::core::session::Session;
 use crate::core::shared::Shared;

@@ -3,9 +3,9 @@
 use super::desk::{Desk, Reach};
 use super::machine::texts;
 use crate::core::Core;
+use crate::core::call::Call;
 use crate::core::session::Session;
 use crate::core::shared::armed;
-use crate::run::call::Call;
 use brisk_acl::{Context, Denied, check};
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, Scope};

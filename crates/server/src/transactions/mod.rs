@@ -6,9 +6,9 @@
 
 use crate::clients::flag;
 use crate::core::Core;
+use crate::core::call::Call;
 use crate::core::session::Session;
 use crate::core::shared::armed;
-use crate::run::call::Call;
 use crate::run::dispatch::Flow;
 use crate::run::gate::Asked;
 use brisk_engine::args::PreparedKey;

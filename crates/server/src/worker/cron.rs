@@ -5,14 +5,13 @@
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
 use crate::clients::flag;
-use crate::core::memory;
 use crate::core::session::Stall;
 use crate::worker::Worker;
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
+use brisk_net::tls::HANDSHAKE_MS_MAX;
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::unix_ms;
 use brisk_reactor::{Close, Control, Counters, Token};
-use brisk_tls::HANDSHAKE_MS_MAX;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -121,7 +120,9 @@ impl Cron {
             worker.core.forget_flushed();
             if self.samples_server {
                 self.sample(worker, now);
-                memory::take_huge_pages_if_worth();
+                brisk_observe::memory::take_huge_pages_if_worth(
+                    crate::core::long::yield_to_workers,
+                );
                 self.keep_replicas(worker, now);
             }
         }
@@ -254,7 +255,7 @@ impl Cron {
         let rounds_ns = self.rounds_ns.sample(sum(|s| s.round_ns.get()), now);
         figures.rounds_per_second.store(rounds / shared.workers() as u64, Ordering::Relaxed);
         figures.round_us.store(rounds_ns / rounds.max(1) / 1000, Ordering::Relaxed);
-        let used = crate::core::memory::used();
+        let used = brisk_observe::memory::used();
         figures.peak_memory.fetch_max(used, Ordering::Relaxed);
         let max = worker.core.config.memory.maxmemory;
         figures.sample_limit(max > 0 && used > max, unix_ms());

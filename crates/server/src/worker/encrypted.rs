@@ -3,8 +3,8 @@
 use super::Worker;
 use crate::core::session::{PROTECTED_MODE, Session, Stall};
 use brisk_engine::ReplyBuffer;
+use brisk_net::tls::{Received, TlsStream};
 use brisk_reactor::{Control, Output, PeerAddr};
-use brisk_tls::{Received, TlsStream};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 

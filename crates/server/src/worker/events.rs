@@ -1,12 +1,13 @@
 //! What the event loop tells a worker: connections come, send, and go.
 
+use super::Worker;
 use super::turn::close_flushed;
-use super::{Purpose, Worker};
 use crate::clients::address::Address;
 use crate::clients::{ClientRecord, flag};
 use crate::core::mailbox::Message;
 use crate::core::session::{Session, Stall};
 use brisk_engine::env::Garbage;
+use brisk_net::listeners::Purpose;
 use brisk_reactor::unix_ms;
 use brisk_reactor::{Accept, Close, CloseReason, Control, Handler, Token};
 use std::sync::Arc;

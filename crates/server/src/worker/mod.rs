@@ -13,6 +13,7 @@
 //! | `delivery` | published messages on their way into the output of subscribers |
 //! | `notices` | the same for messages of client-side caching |
 //! | `waiting` | sessions whose commands wait for keys |
+//! | `listening` | listeners that a changed setting replaces |
 //! | `long` | sessions whose commands are computed by other threads |
 //! | `script` | a script that takes long |
 //! | `encrypted`, `monitors` | TLS sessions; sessions that watch all commands |
@@ -21,6 +22,7 @@ pub mod cron;
 mod delivery;
 mod encrypted;
 mod events;
+pub mod listening;
 mod long;
 mod monitors;
 mod notices;
@@ -39,6 +41,7 @@ use crate::pubsub::Mail;
 use crate::run::batch::Batch;
 use crate::worker::cron::Cron;
 use brisk_engine::ReplyBuffer;
+use brisk_net::listeners::Purpose;
 use brisk_reactor::unix_ms;
 use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
@@ -48,25 +51,6 @@ use std::time::Duration;
 
 /// How long a closing connection waits for its client to take the last replies.
 const LINGER: Duration = Duration::from_secs(10);
-
-/// What listens on a listener's index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    Tcp,
-    Unix,
-    Tls,
-    /// The admin lane by TCP.
-    AdminTcp,
-    /// The admin lane by a Unix socket.
-    AdminUnix,
-}
-
-impl Purpose {
-    /// Whether it listens for operators: their connections are counted apart.
-    pub const fn is_admin(self) -> bool {
-        matches!(self, Purpose::AdminTcp | Purpose::AdminUnix)
-    }
-}
 
 /// A worker.
 pub struct Worker {

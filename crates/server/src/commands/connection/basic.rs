@@ -1,6 +1,6 @@
 //! PING, ECHO, SELECT, QUIT: the plain things a connection can ask.
 
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result};
 

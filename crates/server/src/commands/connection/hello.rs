@@ -1,7 +1,7 @@
 //! HELLO, AUTH, RESET: how a connection begins, and begins anew.
 
 use crate::clients::flag;
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use crate::run::gate;
 use brisk_acl::{Context, DEFAULT_USER, Reason};
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};

@@ -4,7 +4,6 @@ mod basic;
 mod client;
 mod hello;
 
-use crate::run::call::Command;
-pub(crate) use client::describe_client;
+use crate::core::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[basic::COMMANDS, client::COMMANDS, hello::COMMANDS];

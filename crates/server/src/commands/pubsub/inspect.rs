@@ -1,7 +1,7 @@
 //! PUBSUB: who listens to what.
 
+use crate::core::call::{Call, Command};
 use crate::pubsub::Space;
-use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
 

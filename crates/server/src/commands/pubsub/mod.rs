@@ -4,7 +4,7 @@ mod inspect;
 mod publish;
 mod subscribe;
 
-use crate::run::call::Command;
+use crate::core::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] =
     &[inspect::COMMANDS, publish::COMMANDS, subscribe::COMMANDS];

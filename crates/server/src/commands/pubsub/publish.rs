@@ -1,7 +1,7 @@
 //! PUBLISH, SPUBLISH: a message to all who listen to a channel.
 
+use crate::core::call::{Call, Command};
 use crate::pubsub::Space;
-use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::effect::propagate_beside;
 use brisk_engine::{Args, Outcome, Result};

@@ -4,8 +4,8 @@
 //! channels and patterns together, shard channels by themselves. Confirmations are pushes in RESP3,
 //! and in both protocols told also to clients that want no replies.
 
+use crate::core::call::{Call, Command};
 use crate::pubsub::Space;
-use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 

@@ -2,7 +2,7 @@
 
 use super::ROW;
 use crate::core::Core;
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use crate::script::cache::{self, Scripts};
 use crate::script::libraries::{Function, Set};
 use crate::script::machine::{CompiledScript, Machine};

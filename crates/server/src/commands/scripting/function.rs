@@ -1,7 +1,7 @@
 //! FUNCTION: the libraries of functions. What the subcommands do is in `libraries`.
 
 use super::{ROW, libraries};
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Categories, Flags, Scope, Spec};
 use brisk_engine::{Args, Outcome, Result};
 

@@ -1,6 +1,6 @@
 //! What FUNCTION's subcommands do with libraries: LOAD, DUMP, RESTORE, LIST, STATS, DELETE, FLUSH.
 
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use crate::script::libraries::{Function, Library, Policy};
 use crate::script::machine::error_with;
 use crate::script::slow::SlowScript;

@@ -6,7 +6,7 @@ mod function;
 pub(super) mod libraries;
 mod script;
 
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use crate::script::slow::Kill;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{CommandError, Outcome, Result};

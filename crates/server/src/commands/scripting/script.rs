@@ -1,7 +1,7 @@
 //! SCRIPT: the scripts that EVALSHA finds.
 
 use super::ROW;
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use crate::script::cache;
 use brisk_engine::command::{Arg, Flags, Spec};
 use brisk_engine::env::Garbage;

@@ -1,8 +1,8 @@
 //! CONFIG: reading, changing and saving the settings, and resetting the statistics.
 
-use crate::boot::reconfigure::{self, Prepared};
+use crate::commands::server::reconfigure::{self, Prepared};
+use crate::core::call::{Call, Command};
 use crate::core::shared::Shared;
-use crate::run::call::{Call, Command};
 use brisk_config::{Added, Caller, Config, Rejection, Replacement, directives};
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -92,7 +92,7 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let caller = Caller { local: call.session.is_local() };
     let shared = call.core.shared;
     // Settings are there several times while they change, which no key is to go for.
-    let used = crate::core::memory::used();
+    let used = brisk_observe::memory::used();
     let mut store = store(shared);
     let old = store.current();
     let rows = pairs.iter().filter_map(|(name, _)| directives::find(name));

@@ -3,7 +3,7 @@
 //! One command and not a container, as in the reference: COMMAND shows no subcommands.
 
 use super::{debug_keyspace, debug_protocol};
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
 use brisk_reactor::unix_ms;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A subcommand: its word, how many words may follow it, its function.
-type Sub = (&'static str, std::ops::RangeInclusive<usize>, crate::run::call::ServerHandler);
+type Sub = (&'static str, std::ops::RangeInclusive<usize>, crate::core::call::ServerHandler);
 
 const ANY: usize = usize::MAX;
 

@@ -1,8 +1,8 @@
 //! Those subcommands of DEBUG that look at keys, or make some.
 
 use crate::commands::scripting::libraries;
+use crate::core::call::Call;
 use crate::persistence::snapshot;
-use crate::run::call::Call;
 use crate::script::libraries::Policy;
 use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};

@@ -1,6 +1,6 @@
 //! DEBUG PROTOCOL: one reply of each type, for the tests of client libraries.
 
-use crate::run::call::Call;
+use crate::core::call::Call;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;

@@ -1,6 +1,6 @@
 //! INFO, TIME, LOLWUT: what the server tells of itself.
 
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
 use brisk_observe::version::REDIS_VERSION;

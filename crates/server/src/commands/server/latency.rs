@@ -1,7 +1,7 @@
 //! LATENCY: spikes by event, and the distribution of each command's durations.
 
 use super::latency_report;
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Outcome, Result};

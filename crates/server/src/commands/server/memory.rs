@@ -1,7 +1,7 @@
 //! MEMORY: what memory is used for.
 
+use crate::core::call::{Call, Command};
 use crate::core::memory::Usage;
-use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use std::fmt::Write;

@@ -12,12 +12,13 @@ mod latency_report;
 mod memory;
 mod module;
 mod monitor;
+mod reconfigure;
 mod role;
 mod shutdown;
 mod slowlog;
 mod sync;
 
-use crate::run::call::Command;
+use crate::core::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[
     acl::COMMANDS,

@@ -1,6 +1,6 @@
 //! MODULE, as a server answers that has none: it never loads foreign machine code.
 
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 

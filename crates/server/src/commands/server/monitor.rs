@@ -1,8 +1,8 @@
 //! MONITOR: this connection gets a line for each command that the server runs.
 
 use crate::clients::flag;
+use crate::core::call::{Call, Command};
 use crate::core::mailbox::Message;
-use crate::run::call::{Call, Command};
 use brisk_engine::command::{Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 

@@ -1,6 +1,6 @@
 //! ROLE: this server's part in replication.
 
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
 

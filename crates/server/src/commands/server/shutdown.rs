@@ -1,6 +1,6 @@
 //! SHUTDOWN: ends the server.
 
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 

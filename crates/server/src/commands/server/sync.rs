@@ -2,7 +2,7 @@
 //!
 //! Each synchronisation is a full one: the dataset, and from then on every change of it.
 
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Scope, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};

@@ -6,7 +6,7 @@
 mod multi;
 mod watch;
 
-use crate::run::call::Command;
+use crate::core::call::Command;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 
 pub(super) const FAMILY: &[&[Command]] = &[multi::COMMANDS, watch::COMMANDS];

@@ -1,7 +1,7 @@
 //! MULTI, EXEC, DISCARD: a transaction begins, is run, or is given up.
 
 use super::ROW;
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Flags, InMulti, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 

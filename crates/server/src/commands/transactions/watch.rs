@@ -1,7 +1,7 @@
 //! WATCH, UNWATCH: the next EXEC runs only if certain keys stay as they are.
 
 use super::ROW;
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, InMulti, KeyFlags, KeySpec, Spec};
 use brisk_engine::keyspace::Watches;
 use brisk_engine::{Args, CommandError, Outcome, Result};

@@ -1,7 +1,7 @@
 //! CLIENT ID, GETNAME, SETNAME, SETINFO: what a connection is called.
 
 use super::ROW;
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 

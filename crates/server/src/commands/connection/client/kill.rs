@@ -4,7 +4,7 @@ use super::{ADMIN, Kind, ROW};
 use crate::clients::accounts::Account;
 use crate::clients::address::Address;
 use crate::clients::{ClientRecord, Clients};
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};

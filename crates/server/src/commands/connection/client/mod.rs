@@ -12,13 +12,11 @@ mod tracking;
 
 use crate::clients::{ClientRecord, flag};
 use crate::core::Core;
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
-use brisk_acl::DEFAULT_USER;
 pub(super) use identity::plain_name;
-pub(crate) use list::describe as describe_client;
 
 /// The row that subcommands start from.
 const ROW: Spec = Spec {

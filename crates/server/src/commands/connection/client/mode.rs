@@ -2,8 +2,8 @@
 
 use super::{ADMIN, ROW, on_or_off};
 use crate::clients::flag;
+use crate::core::call::{Call, Command};
 use crate::core::session::ReplyMode;
-use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 

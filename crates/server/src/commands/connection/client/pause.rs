@@ -1,9 +1,9 @@
 //! CLIENT PAUSE, UNPAUSE, UNBLOCK: holding commands back, and letting them go.
 
 use super::{ADMIN, ROW};
+use crate::core::call::{Call, Command};
 use crate::core::mailbox::{Message, Unblocked};
 use crate::core::pause::Paused;
-use crate::run::call::{Call, Command};
 use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};

@@ -1,7 +1,7 @@
 //! CLIENT TRACKING, CACHING, GETREDIR, TRACKINGINFO: client-side caching.
 
 use super::{ROW, on_or_off};
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use crate::tracking::{Mode, Tracker};
 use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::number::parse_i64;

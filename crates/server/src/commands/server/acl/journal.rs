@@ -1,7 +1,7 @@
 //! ACL LOG: who tried what he may not.
 
 use super::{ADMIN, ROW};
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::{Args, Outcome, Result};
 

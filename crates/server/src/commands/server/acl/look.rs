@@ -1,7 +1,7 @@
 //! ACL CAT, DRYRUN, GENPASS, WHOAMI: questions about users and permissions.
 
 use super::{ADMIN, ROW};
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_acl::check;
 use brisk_engine::command::{Arg, Categories, Spec};
 use brisk_engine::table::Row;

@@ -7,7 +7,7 @@ mod journal;
 mod look;
 mod users;
 
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_engine::command::{Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
 

@@ -5,7 +5,7 @@
 //! checked by the rules before, and none is checked by them after the reply.
 
 use super::{ADMIN, ROW};
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_acl::{DEFAULT_USER, Selector, SetError, User, has_spaces};
 use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Reply, Result};

@@ -1,6 +1,6 @@
 //! COMMAND DOCS: what people read about commands, and the tree of arguments.
 
-use crate::run::call::Call;
+use crate::core::call::Call;
 use brisk_engine::command::{Arg, ArgKind};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, Outcome, Reply, Result};

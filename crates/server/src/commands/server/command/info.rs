@@ -1,6 +1,6 @@
 //! COMMAND and COMMAND INFO: the facts that clients need to route and pipeline commands.
 
-use crate::run::call::Call;
+use crate::core::call::Call;
 use brisk_engine::command::{Begin, Categories, Find, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, Outcome, Reply, Result};

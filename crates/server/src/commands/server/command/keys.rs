@@ -1,7 +1,7 @@
 //! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys in a command that is not run.
 
 use super::info;
-use crate::run::call::Call;
+use crate::core::call::Call;
 use brisk_acl::keys_of;
 use brisk_engine::command::{Begin, Flags, KeyFlags, KeySpec};
 use brisk_engine::keyspec::FoundKeys;

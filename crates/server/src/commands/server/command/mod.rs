@@ -4,7 +4,7 @@ mod docs;
 mod info;
 mod keys;
 
-use crate::run::call::{Call, Command};
+use crate::core::call::{Call, Command};
 use brisk_config::glob;
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::table::Row;

@@ -14,7 +14,6 @@
 //! | `ciphers` | names of cipher suites and protocol versions |
 //! | `resumption` | sessions that clients may resume |
 //! | `stream` | one connection |
-#![forbid(unsafe_code)]
 
 mod ciphers;
 mod error;

@@ -7,19 +7,19 @@
 //! `prepare` does everything that can fail and keeps the results; `commit` cannot fail. Settings
 //! that workers merely read need neither: they take the new ones before their next batch.
 
-use crate::boot::listeners::{Reopened, Replacement};
 use crate::core::mailbox::Message;
 use crate::core::shared::Shared;
-use crate::worker::Purpose;
 use brisk_config::directives::clients::Clients;
 use brisk_config::{Config, Rejection, system};
+use brisk_net::listeners::Purpose;
+use brisk_net::listeners::{Reopened, Replacement};
+use brisk_net::tls::TlsSettings;
 use brisk_structures::alloc;
-use brisk_tls::TlsSettings;
 use std::sync::Arc;
 
 /// What was made ready for the new settings.
 #[derive(Debug, Default)]
-pub struct Prepared {
+pub(super) struct Prepared {
     listeners: Vec<Reopened>,
     /// What new TLS connections use.
     tls: Option<Arc<rustls::ServerConfig>>,
@@ -30,7 +30,7 @@ pub struct Prepared {
 ///
 /// # Errors
 /// The directive that is to blame; nothing was changed.
-pub fn prepare(
+pub(super) fn prepare(
     shared: &Shared,
     old: &Config,
     new: &Config,
@@ -48,7 +48,7 @@ pub fn prepare(
             Rejection { directive, reason }
         })?;
     }
-    prepared.listeners = crate::boot::listeners::reopen(old, new, shared.workers(), &shared.log)
+    prepared.listeners = brisk_net::listeners::reopen(old, new, shared.workers(), &shared.log)
         .map_err(|purpose| {
             let (directive, changed) = match purpose {
                 Purpose::Tls => ("tls-port", new.tls.port != old.tls.port),
@@ -88,7 +88,7 @@ fn reserve_files(shared: &Shared, clients: &Clients) -> Result<(), Rejection> {
 
 /// Puts `new` in force: it is what the store holds by now. The workers other than the caller's
 /// stand still.
-pub fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
+pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
     if new.security.requirepass != old.security.requirepass {

@@ -2,11 +2,13 @@
 
 use crate::core::Core;
 use crate::core::session::Session;
-use crate::run::dispatch::ECHO_BYTES_MAX;
 use brisk_engine::args::{Args, PreparedKey};
 use brisk_engine::keyspace::{Client, DbIndex, Keys};
 use brisk_engine::table::Row;
 use brisk_engine::{CommandError, Outcome, Reply, Result, UnixMs};
+
+/// Bytes of unknown words that an error repeats.
+pub(crate) const ECHO_BYTES_MAX: usize = 128;
 
 /// The function of a command that needs the session or the server.
 pub type ServerHandler = fn(&mut Call<'_>, &mut Args<'_>) -> Result<Outcome>;

@@ -1,6 +1,6 @@
 //! Figures that are sampled or remembered rather than summed: peaks, rates, process usage.
 
-use crate::core::memory::Holding;
+use crate::memory::Holding;
 use brisk_reactor::CpuOf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -70,7 +70,7 @@ impl Figures {
 
     /// The part of it that any thread may ask for.
     pub fn sample_memory(&self) {
-        let holding = Holding::ask(crate::core::memory::used(), crate::core::memory::resident());
+        let holding = Holding::ask(crate::memory::used(), crate::memory::resident());
         self.resident_memory.store(holding.resident, Ordering::Relaxed);
         self.active_memory.store(holding.active, Ordering::Relaxed);
         self.held_memory.store(holding.held, Ordering::Relaxed);

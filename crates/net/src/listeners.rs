@@ -5,15 +5,32 @@
 //! Redis does. CONFIG SET of ports and addresses opens the new listeners first, so that a failure
 //! leaves everything as it was; each worker then takes over its own and drops the old ones.
 
-use crate::core::mailbox::Message;
-use crate::worker::{Purpose, Worker};
 use brisk_config::value::Text;
 use brisk_config::{Config, os_reason};
 use brisk_observe::log::Log;
-use brisk_reactor::{ListenError, Listener, Reactor, TcpOptions, probe_tcp};
+use brisk_reactor::{ListenError, Listener, TcpOptions, probe_tcp};
 use rustix::io::Errno;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+
+/// What listens on a listener's index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Tcp,
+    Unix,
+    Tls,
+    /// The admin lane by TCP.
+    AdminTcp,
+    /// The admin lane by a Unix socket.
+    AdminUnix,
+}
+
+impl Purpose {
+    /// Whether it listens for operators: their connections are counted apart.
+    pub const fn is_admin(self) -> bool {
+        matches!(self, Purpose::AdminTcp | Purpose::AdminUnix)
+    }
+}
 
 /// The listeners of one worker, with what they are for.
 pub type Listeners = Vec<(Purpose, Listener)>;
@@ -133,45 +150,6 @@ pub fn reopen(
         }
     }
     Ok(all)
-}
-
-/// Does what the worker was told of its listeners.
-#[cold]
-pub fn take_over(worker: &mut Worker, reactor: &mut Reactor, log: &Log) {
-    for message in std::mem::take(&mut worker.listening) {
-        match message {
-            Message::Listen(replacement) => replace(worker, reactor, replacement, log),
-            Message::Keepalive(seconds) => {
-                if let Err(error) = reactor.set_keepalive(seconds) {
-                    log.warning(format_args!("tcp-keepalive: {error}"));
-                }
-            }
-            _ => {}
-        }
-    }
-    worker.configure_loop(reactor.io());
-}
-
-/// Makes the worker accept on new listeners and on none of their purpose so far. Connections stay.
-fn replace(worker: &mut Worker, reactor: &mut Reactor, new: Replacement, log: &Log) {
-    let Replacement { purpose, listeners } = new;
-    for index in 0..worker.listeners.len() {
-        if worker.listeners[index] == purpose {
-            // Its number may be given to another listener; until then nothing arrives under it.
-            drop(reactor.unlisten(index));
-        }
-    }
-    for listener in listeners {
-        match reactor.listen(listener) {
-            Ok(index) => {
-                if worker.listeners.len() <= index {
-                    worker.listeners.resize(index + 1, purpose);
-                }
-                worker.listeners[index] = purpose;
-            }
-            Err(error) => log.warning(format_args!("worker {}: {error}", worker.core.id)),
-        }
-    }
 }
 
 /// Listens on addresses as `bind` names them, for each worker; no listeners for port 0. With `probe`

@@ -1,0 +1,114 @@
+//! What the process takes, as the allocator and the kernel tell it.
+
+use brisk_structures::{alloc, reclaim};
+use rustix::thread;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes handed out by the allocator and not given back, on the scale of size classes. O(threads).
+#[inline]
+pub fn used() -> u64 {
+    alloc::allocated() as u64
+}
+
+/// How many bytes more than `max` are used. What this thread has given up and is about to free does
+/// not count: who makes room would else go on evicting for what is free already. Nor does what is set
+/// aside by long commands, whose clients Redis would make others wait for. O(threads).
+#[inline]
+pub fn above(max: u64) -> u64 {
+    let used = used();
+    if used <= max {
+        return 0;
+    }
+    let passing = alloc::bytes_set_aside().saturating_add(reclaim::pending_bytes() as u64);
+    used.saturating_sub(passing).saturating_sub(max)
+}
+
+/// Bytes of memory the process has resident, asked from the kernel; 0 if it does not tell.
+pub fn resident() -> u64 {
+    let Ok(text) = std::fs::read_to_string("/proc/self/statm") else { return 0 };
+    let pages = text.split(' ').nth(1).and_then(|field| field.parse::<u64>().ok());
+    pages.unwrap_or(0) * brisk_reactor::page_bytes()
+}
+
+/// What is held to have what is used, from the inside out.
+#[derive(Debug, Clone, Copy)]
+pub struct Holding {
+    pub allocated: u64,
+    /// Pages that the allocator has something in.
+    pub active: u64,
+    /// All pages that the allocator has.
+    pub held: u64,
+    /// What the process has, by the kernel's account. It can be less: pages that nobody has touched
+    /// are not there yet.
+    pub resident: u64,
+}
+
+impl Holding {
+    /// Asks the allocator, beside what is known; one that does not tell holds what the process holds.
+    /// O(arenas).
+    pub fn ask(allocated: u64, resident: u64) -> Holding {
+        let pages = alloc::held();
+        let or_all = |bytes: Option<u64>| bytes.unwrap_or(resident);
+        let (active, held) = (pages.map(|held| held.active), pages.map(|held| held.resident));
+        Holding { allocated, active: or_all(active), held: or_all(held), resident }
+    }
+
+    /// How much the allocator's pages are above what is in them, what it keeps above those, and the
+    /// process above the allocator: ratio and bytes.
+    pub fn gaps(&self) -> [(f64, i64); 3] {
+        [
+            gap(self.active, self.allocated),
+            gap(self.held, self.active),
+            gap(self.resident, self.held),
+        ]
+    }
+
+    /// How much the process has above what is in use.
+    pub fn gap(&self) -> (f64, i64) {
+        gap(self.resident, self.allocated)
+    }
+}
+
+fn gap(outer: u64, inner: u64) -> (f64, i64) {
+    (outer as f64 / inner.max(1) as f64, outer as i64 - inner as i64)
+}
+
+/// So many bytes are allocated before huge pages are worth it.
+const HUGE_PAGES_FROM_BYTES: u64 = 24 << 20;
+
+/// This process does without huge pages for now.
+static HUGE_PAGES_SPARED: AtomicBool = AtomicBool::new(false);
+
+/// Does without huge pages although the allocator asks for them, until there is much to keep: a
+/// huge page takes 2 MiB whatever part of it is used, and a server with little to keep would take
+/// several times what it needs. If whoever started the process forbade them, it stays like that.
+pub fn spare_huge_pages() {
+    let allowed = matches!(thread::transparent_huge_pages_are_disabled(), Ok(false));
+    let spared = allowed && thread::disable_transparent_huge_pages(true).is_ok();
+    HUGE_PAGES_SPARED.store(spared, Ordering::Relaxed);
+}
+
+/// Takes huge pages from now on if there is much to keep: with them the processor finds addresses
+/// faster (see `brisk_structures::alloc`).
+pub fn take_huge_pages_if_worth(give_way: fn()) {
+    if HUGE_PAGES_SPARED.load(Ordering::Relaxed) && used() >= HUGE_PAGES_FROM_BYTES {
+        HUGE_PAGES_SPARED.store(false, Ordering::Relaxed);
+        // Without them all works as well.
+        if thread::disable_transparent_huge_pages(false).is_ok() {
+            let _ = std::thread::Builder::new().name("brisk-pages".to_owned()).spawn(move || {
+                give_way();
+                if let Ok(mappings) = std::fs::read_to_string("/proc/self/smaps") {
+                    alloc::make_huge_pages(&mappings);
+                }
+            });
+        }
+    }
+}
+
+/// Bytes of memory the machine has; 0 if the kernel does not tell.
+pub fn total_system() -> u64 {
+    let Ok(text) = std::fs::read_to_string("/proc/meminfo") else { return 0 };
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}

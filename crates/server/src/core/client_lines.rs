@@ -1,0 +1,186 @@
+//! Connections as CLIENT LIST shows them, a line each.
+//!
+//! Of other connections the line shows what they published at the end of their last turn; of the
+//! caller's own, what is true while the command runs.
+
+use crate::clients::{ClientRecord, flag};
+use crate::core::Core;
+use crate::core::call::Call;
+use crate::core::session::{Session, Traffic};
+use crate::pubsub::Space;
+use brisk_acl::DEFAULT_USER;
+use brisk_engine::Args;
+use brisk_engine::ctx::full_name;
+use brisk_engine::table::Row;
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// What is known of the caller only.
+struct Own {
+    id: u64,
+    /// Bytes of the present command's words.
+    words_bytes: u64,
+    /// Bytes of replies made in this turn, this one not yet among them.
+    reply_bytes: u64,
+    /// The session's sums, commands of this turn among them, the present one not.
+    traffic: Traffic,
+}
+
+/// One client as CLIENT LIST shows it, without the line's end: `session`, which sent `args`. `command`
+/// is what it runs, if that is not its last command already.
+pub(crate) fn describe(
+    core: &Core,
+    session: &Session,
+    args: &Args<'_>,
+    command: Option<&Row>,
+) -> String {
+    let record = &session.record;
+    let last = record.last_command.load(Ordering::Relaxed) as usize;
+    let row = command.or_else(|| core.shared.table.all().find(|row| row.id == last));
+    let own = Own::new(core, session, args, 0);
+    let mut text = String::new();
+    let name = row.map_or("NULL", Row::full_name);
+    line(&mut text, record, Some(&own), core.env.now().0, name);
+    text.truncate(text.trim_end_matches('\n').len());
+    text
+}
+
+impl Own {
+    fn new(core: &Core, session: &Session, args: &Args<'_>, reply_bytes: u64) -> Own {
+        let mut traffic = session.traffic;
+        traffic.commands += core.ran;
+        Own {
+            id: session.id(),
+            traffic,
+            words_bytes: args.words().map(|word| word.len() as u64).sum(),
+            reply_bytes,
+        }
+    }
+}
+
+/// Writes the lines.
+pub(crate) struct Writer {
+    own: Own,
+    now_ms: u64,
+    /// Names of commands by row id.
+    commands: Vec<Cow<'static, str>>,
+}
+
+impl Writer {
+    pub(crate) fn new(call: &mut Call<'_>, args: &Args<'_>) -> Writer {
+        let table = call.core.shared.table;
+        let mut commands = vec![Cow::Borrowed("NULL"); table.id_count()];
+        for row in table.all() {
+            commands[row.id] = full_name(row.parent, row.spec);
+        }
+        let record = &call.session.record;
+        if !call.in_exec() {
+            record.last_command.store(call.row.id as u32, Ordering::Relaxed);
+        }
+        record.last_active_ms.store(call.core.env.now().0, Ordering::Relaxed);
+        Writer {
+            own: Own::new(call.core, call.session, args, call.reply.buffer().len() as u64),
+            now_ms: call.core.env.now().0,
+            commands,
+        }
+    }
+
+    pub(crate) fn lines(&self, records: &[Arc<ClientRecord>]) -> String {
+        const LINE_BYTES: usize = 384;
+        let mut text = String::with_capacity(records.len() * LINE_BYTES);
+        for record in records {
+            let own = (record.id == self.own.id).then_some(&self.own);
+            let last = record.last_command.load(Ordering::Relaxed) as usize;
+            let command = self.commands.get(last).map_or("NULL", |name| name.as_ref());
+            line(&mut text, record, own, self.now_ms, command);
+        }
+        text
+    }
+}
+
+/// Writes one line. `own` is what is known of the caller only.
+fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64, command: &str) {
+    let published = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
+    let capacity = published(&record.query_capacity);
+    // What is being executed is in no buffer of the session.
+    let held = |figure| if own.is_some() { 0 } else { published(figure) };
+    let (query, understood) = (held(&record.query_bytes), held(&record.argument_bytes));
+    let words = own.map_or(understood, |own| own.words_bytes);
+    let replies = own.map_or(0, |own| own.reply_bytes);
+    let output = published(&record.output_bytes);
+    let queued = published(&record.queued_memory);
+    let traffic = own.map_or_else(|| record.traffic(), |own| own.traffic);
+    let seconds_since = |moment_ms: u64| now_ms.saturating_sub(moment_ms) / 1000;
+    let texts = record.texts();
+    let own_words = own.map_or(0, |own| own.words_bytes);
+    let memory = record.weight.bytes() + own_words + replies;
+    let user = if texts.user.is_empty() { DEFAULT_USER } else { &texts.user };
+    // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
+    // what the kernel has not taken is the output list. Words are never copied: `argv-mem` is the
+    // part of the input that they take.
+    let listens = |space: Space| record.subscriptions[space.index()].load(Ordering::Relaxed);
+    let written = writeln!(
+        text,
+        "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
+             ssub={} multi={} watch={} qbuf={query} qbuf-free={} argv-mem={words} multi-mem={queued} rbs=0 rbp=0 \
+             obl={replies} oll={} omem={output} tot-mem={memory} events={} cmd={command} \
+             user={user} redir={} resp={} lib-name={} lib-ver={} \
+             tot-net-in={} tot-net-out={} tot-cmds={}",
+        record.id,
+        record.addr,
+        record.laddr,
+        record.fd,
+        texts.name,
+        seconds_since(record.created_ms),
+        seconds_since(published(&record.last_active_ms)),
+        flags(record),
+        record.db.load(Ordering::Relaxed),
+        listens(Space::Channel),
+        listens(Space::Pattern),
+        listens(Space::ShardChannel),
+        record.queued.load(Ordering::Relaxed),
+        published(&record.watched),
+        capacity.saturating_sub(query + understood),
+        u8::from(output > 0),
+        events(output),
+        record.redirect.load(Ordering::Relaxed),
+        record.resp.load(Ordering::Relaxed),
+        texts.lib_name,
+        texts.lib_version,
+        traffic.bytes_in,
+        traffic.bytes_out.saturating_sub(output),
+        traffic.commands + published(&record.commands_elsewhere),
+    );
+    debug_assert!(written.is_ok(), "writing to a String does not fail");
+}
+
+/// The letters of the flags, in Redis's order.
+fn flags(record: &ClientRecord) -> String {
+    let broken = record.watcher.get().is_some_and(|watcher| watcher.is_broken());
+    let letters = [
+        (record.has(flag::MONITOR), 'O'),
+        (record.has(flag::REPLICA), 'S'),
+        (record.has(flag::PUBSUB), 'P'),
+        (record.queued.load(Ordering::Relaxed) >= 0, 'x'),
+        (record.has(flag::BLOCKED), 'b'),
+        (record.has(flag::TRACKING), 't'),
+        (record.has(flag::TRACKING_BROKEN), 'R'),
+        (record.has(flag::TRACKING_BROADCAST), 'B'),
+        (broken, 'd'),
+        (record.has(flag::CLOSE_AFTER_REPLY), 'c'),
+        (record.has(flag::CLOSE_ASAP), 'A'),
+        (record.has(flag::UNIX_SOCKET), 'U'),
+        (record.has(flag::NO_EVICT), 'e'),
+        (record.has(flag::NO_TOUCH), 'T'),
+    ];
+    let set: String = letters.iter().filter(|(set, _)| *set).map(|(_, letter)| letter).collect();
+    if set.is_empty() { "N".to_owned() } else { set }
+}
+
+/// What the connection waits for: `r` something to read, `w` room for output. As in Redis the first is
+/// shown of every client, also while its next command waits for something else.
+fn events(output: u64) -> &'static str {
+    if output > 0 { "rw" } else { "r" }
+}
