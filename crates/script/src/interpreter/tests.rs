@@ -525,6 +525,28 @@ fn memory_is_bounded_whatever_makes_it() {
     assert_eq!(bench.reply("return redis.call('echo', 'x')"), "$1\r\nx\r\n");
 }
 
+/// A real Redis takes the lower 32 bits of the first count, and makes 1,410,065,408 bytes in 40 s.
+#[test]
+fn strings_of_too_many_repetitions_are_refused_before_they_are_made() {
+    let mut bench = bench();
+    for (count, error) in [
+        ("1e10", "resulting string too large"),
+        ("2^62", "resulting string too large"),
+        ("2^31", "resulting string too large"),
+        ("2^30 + 1", "resulting string too large"),
+        ("2^30", "not enough memory"),
+        ("2^29", "not enough memory"),
+    ] {
+        let reply = bench.reply(&format!("return #string.rep('x', {count})"));
+        assert!(reply.contains(error), "{count}: {reply}");
+        let parts = format!("return #string.rep(string.rep('x', 1024), {count})");
+        assert!(bench.reply(&parts).contains("resulting string too large"), "{count}");
+        assert!(bench.machine.memory() < 4 << 20, "{count}: {}", bench.machine.memory());
+    }
+    assert_eq!(bench.reply("return #string.rep('', 2^31)"), ":0\r\n");
+    assert_eq!(bench.reply("return #string.rep('x', 2^28)"), ":268435456\r\n");
+}
+
 #[test]
 fn words_and_answers_of_any_bytes_arrive() {
     let mut bench = bench();
