@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `interpreter` | compiling, running, suspending, stopping |
 //! | `eval_words` | KEYS and ARGV |
-//! | `room` | the bound on memory |
+//! | `room` | the bound on memory, and garbage |
 //! | `host` | what an interpreter asks of the server |
 //! | `api` | the functions behind `redis.*`, `math.random` and `loadstring` |
 //! | `prelude.luau` | the globals that scripts find |

@@ -1,4 +1,4 @@
-//! The bound on an interpreter's memory, and when it holds.
+//! The bound on an interpreter's memory, when it holds, and when garbage is collected.
 //!
 //! While the bound is set, `mlua` makes each string and table in a protected call of its own, since
 //! the allocator may refuse. That is right while a script runs, which can ask for any amount in one
@@ -7,11 +7,64 @@
 //!
 //! So an interpreter takes [`MEMORY_BYTES_MAX`] at most, and what is handed over at that moment: the
 //! words of a request, or one element of a reply ([`check`] is asked behind each).
+//!
+//! The machine's own collector lets memory grow to twice of what was in use, whatever the bound is, and
+//! the allocator cannot collect. So with more in use than half of the bound, [`Collector`] collects
+//! between two steps of a script.
 
 use mlua::{IntoLua, Lua, Result, Value};
+use std::cell::Cell;
 
 /// Memory that one interpreter may take, in bytes. What needs more ends with an error.
 pub const MEMORY_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+/// Below this the machine's own collector is left to itself; above, garbage is collected behind a script
+/// when what is in use has doubled.
+const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
+/// So much more is in use when garbage is collected again, at least. Else each step would collect when
+/// hardly anything is left.
+const GROWN_BYTES_MIN: usize = MEMORY_BYTES_MAX / 64;
+
+/// When garbage is collected.
+pub(crate) struct Collector {
+    /// When so much is in use.
+    from: Cell<usize>,
+}
+
+impl Collector {
+    pub(crate) fn new() -> Collector {
+        Collector { from: Cell::new(COLLECTED_BYTES_MIN) }
+    }
+
+    /// Whether it is worth while between two scripts.
+    pub(crate) fn is_due(&self, lua: &Lua) -> bool {
+        lua.used_memory() >= self.from.get()
+    }
+
+    /// A script has failed for want of memory: what is garbage must not make the next one fail.
+    pub(crate) fn hasten(&self) {
+        self.from.set(0);
+    }
+
+    /// Within a script, which waits for it: only where the machine's collector could begin too late.
+    pub(crate) fn make_room(&self, lua: &Lua) {
+        if lua.used_memory() >= self.from.get().max(MEMORY_BYTES_MAX / 2) {
+            self.collect(lua);
+        }
+    }
+
+    /// Frees what nothing refers to any more. O(memory)
+    pub(crate) fn collect(&self, lua: &Lua) {
+        // A value that was handed over may have exceeded the bound: collecting takes a little memory too.
+        let unbounded = Unbounded::begin(lua);
+        let _ = lua.gc_collect();
+        drop(unbounded);
+        let used = lua.used_memory();
+        // When it has doubled, but before the bound would be reached.
+        let more = used.min(MEMORY_BYTES_MAX.saturating_sub(used) / 2).max(GROWN_BYTES_MIN);
+        self.from.set(COLLECTED_BYTES_MIN.max(used + more));
+    }
+}
 
 /// While it lives, memory is not bounded.
 pub(crate) struct Unbounded<'l>(&'l Lua);

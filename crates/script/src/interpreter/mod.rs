@@ -14,7 +14,7 @@ use crate::header::ScriptFlags;
 use crate::host::{Host, Pace, Words};
 use crate::libraries::{self, c_string};
 use crate::random::Random;
-use crate::room::{self, Bounded, MEMORY_BYTES_MAX, Unbounded};
+use crate::room::{self, Bounded, Collector, MEMORY_BYTES_MAX, Unbounded};
 use crate::texts::Texts;
 use crate::to_reply::{self, Allowance, Conversion, error_text};
 use brisk_resp::Protocol;
@@ -25,8 +25,6 @@ use mlua::{BString, Function, Lua, LuaOptions, Result, StdLib, Table, Thread, Va
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// Below this the collector is left to itself; above, garbage is collected when it has doubled.
-const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
 /// With more than this in use behind a script, compiled ones are to be forgotten.
 const FULL_BYTES: usize = MEMORY_BYTES_MAX / 4;
 /// Steps (calls, returns, turns of loops) between two questions to the host.
@@ -68,6 +66,7 @@ pub(crate) struct State {
     pub(crate) host: Rc<dyn Host>,
     pub(crate) texts: &'static Texts,
     pauser: Rc<Pauser>,
+    collector: Collector,
     /// The script is to run no further step.
     pub(crate) stop: Cell<bool>,
     /// Where it was stopped first, unless that is not known.
@@ -96,6 +95,7 @@ impl State {
             return Ok(VmState::Continue);
         }
         self.steps.set(0);
+        self.collector.make_room(lua);
         room::bound(lua)?;
         self.ask().inspect_err(|_| self.note_place(lua))?;
         Ok(VmState::Continue)
@@ -279,9 +279,7 @@ pub struct Interpreter {
     eval_words: EvalWords,
     state: Rc<State>,
     compiler: Compiler,
-    /// Garbage is collected when so much is in use between scripts.
-    collect_from: usize,
-    /// Not even that has brought much.
+    /// Much is in use, though garbage was collected.
     full: bool,
     /// The machine asks at every step how to go on.
     watched: bool,
@@ -314,6 +312,7 @@ impl Interpreter {
             host,
             texts: version.texts,
             pauser: Rc::clone(fiber.pauser()),
+            collector: Collector::new(),
             stop: Cell::new(false),
             stopped_at: RefCell::default(),
             steps: Cell::new(0),
@@ -334,7 +333,6 @@ impl Interpreter {
             .set_optimization_level(1)
             .set_debug_level(1)
             .set_mutable_globals(["KEYS", "ARGV"]);
-        let collect_from = COLLECTED_BYTES_MIN;
         Ok(Interpreter {
             lua,
             runner,
@@ -345,7 +343,6 @@ impl Interpreter {
             eval_words: EvalWords::new(renew)?,
             state,
             compiler,
-            collect_from,
             full: false,
             watched: false,
         })
@@ -434,6 +431,9 @@ impl Interpreter {
             Ok((_, value)) => Err(failed(&failure(&value).text)),
             Err(error) => Err(failed(first_line(&error).as_bytes())),
         };
+        if let Err(text) = &result {
+            self.note_failure(text);
+        }
         self.settle();
         result
     }
@@ -498,10 +498,10 @@ impl Interpreter {
 
     fn begin(&mut self) {
         // The answer of the script before this one was still in use when that was settled.
-        if self.is_collection_due() {
-            self.collect();
-        }
         let state = &self.state;
+        if state.collector.is_due(&self.lua) {
+            state.collector.collect(&self.lua);
+        }
         state.stop.set(false);
         state.stopped_at.take();
         state.steps.set(0);
@@ -574,6 +574,9 @@ impl Interpreter {
             // So has the coroutine.
             self.state.stop.set(true);
         }
+        if let Ended::Failed(failure) = &ended {
+            self.note_failure(&failure.text);
+        }
         self.settle();
         ended
     }
@@ -604,39 +607,45 @@ impl Interpreter {
         self.fiber.run(Job::Reply { value: value.clone(), is_list, conversion })
     }
 
+    /// Looks whether a script failed for want of memory.
+    fn note_failure(&self, text: &[u8]) {
+        // There may have been none left to say so.
+        let says = ["not enough memory", "error in error handling"];
+        if says.iter().any(|part| text.windows(part.len()).any(|bytes| bytes == part.as_bytes())) {
+            self.state.collector.hasten();
+        }
+    }
+
     /// After a script: what it left is made good.
     fn settle(&mut self) {
         if self.state.stop.replace(false) {
             self.state.steps.set(0);
-            // The body begins anew. What the old one holds may be all the memory there is.
-            let unbounded = Unbounded::begin(&self.lua);
-            if let Ok(thread) = waiting(&self.lua, &self.runner) {
-                self.thread.replace(Some(thread));
-            }
-            drop(unbounded);
-            self.eval_words.forget();
+            self.begin_anew();
         }
-        if self.is_collection_due() {
-            self.eval_words.forget();
+        if self.state.collector.is_due(&self.lua) {
             self.collect();
             self.full = self.lua.used_memory() > FULL_BYTES;
         }
     }
 
-    /// Frees what no compiled script, library or global refers to any more. O(memory)
-    pub fn collect(&mut self) {
-        // A value that was handed over may have exceeded the bound: collecting takes a little memory too.
+    /// Scripts run in another coroutine from here on.
+    fn begin_anew(&mut self) {
+        // What the old one holds may be all the memory there is.
         let unbounded = Unbounded::begin(&self.lua);
-        let _ = self.lua.gc_collect();
+        if let Ok(thread) = waiting(&self.lua, &self.runner) {
+            self.thread.replace(Some(thread));
+        }
         drop(unbounded);
-        let used = self.lua.used_memory();
-        // When it has doubled, but before the bound would be reached.
-        let more = used.min(MEMORY_BYTES_MAX.saturating_sub(used) / 2);
-        self.collect_from = COLLECTED_BYTES_MIN.max(used + more);
+        self.eval_words.forget();
     }
 
-    fn is_collection_due(&self) -> bool {
-        self.lua.used_memory() >= self.collect_from
+    /// Frees what no compiled script, library or global refers to any more. O(memory)
+    pub fn collect(&mut self) {
+        if !self.fiber.is_paused() {
+            // The coroutine holds the script that ran last, and its words.
+            self.begin_anew();
+        }
+        self.state.collector.collect(&self.lua);
     }
 
     /// Whether so much is left behind a script that compiled ones are to be forgotten: a closure that a
