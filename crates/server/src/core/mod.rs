@@ -24,7 +24,7 @@ use crate::core::session::Session;
 use crate::core::shared::{Shared, armed};
 use crate::pubsub::{Topics, event_classes};
 use crate::replication::replica::Follower;
-use crate::script::machine::Machine;
+use crate::script::machine::Interpreters;
 use crate::script::{Parked, Reach};
 use crate::tracking::Listeners;
 use crate::transactions::Transaction;
@@ -43,7 +43,6 @@ use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Clock, Token, unix_ms};
 use brisk_resp::Limits;
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -97,8 +96,8 @@ pub struct Core {
     pub parked: Option<Box<Parked>>,
     /// Memory for the next transaction.
     pub spare_transaction: Option<Box<Transaction>>,
-    /// Where scripts run; made for the first one.
-    pub machine: Option<Rc<Machine>>,
+    /// Where scripts and functions run.
+    pub interpreters: Interpreters,
     /// Commands that ran since the batch's figures were noted, and the last one's row.
     pub ran: u64,
     pub last_row: u32,
@@ -142,7 +141,7 @@ impl Core {
             roving: false,
             parked: None,
             spare_transaction: None,
-            machine: None,
+            interpreters: Interpreters::new(shared, id),
             ran: 0,
             last_row: u32::MAX,
             config_generation: 0,

@@ -78,23 +78,22 @@ fn tables(view: &View<'_>) -> u64 {
         .sum()
 }
 
-/// Scripts and functions share the interpreters: what these take stands with the scripts.
 fn scripting(view: &View<'_>, text: &mut Text) {
     let shared = view.shared;
-    let interpreters = shared.scripting.interpreter_bytes();
+    let (eval, functions) = shared.scripting.interpreter_bytes();
     let (scripts, script_bytes, _) = shared.scripts.figures();
     let libraries = shared.libraries.now();
     let function_bytes = libraries.bytes();
-    text.number("used_memory_lua", interpreters);
-    text.number("used_memory_vm_eval", interpreters);
-    text.human("used_memory_lua_human", interpreters);
+    text.number("used_memory_lua", eval);
+    text.number("used_memory_vm_eval", eval);
+    text.human("used_memory_lua_human", eval);
     text.number("used_memory_scripts_eval", script_bytes);
     text.number("number_of_cached_scripts", scripts);
     text.number("number_of_functions", libraries.function_count() as u64);
     text.number("number_of_libraries", libraries.libraries.len() as u64);
-    text.number("used_memory_vm_functions", 0);
-    text.number("used_memory_vm_total", interpreters);
-    text.human("used_memory_vm_total_human", interpreters);
+    text.number("used_memory_vm_functions", functions);
+    text.number("used_memory_vm_total", eval + functions);
+    text.human("used_memory_vm_total_human", eval + functions);
     text.number("used_memory_functions", function_bytes);
     text.number("used_memory_scripts", script_bytes + function_bytes);
     text.human("used_memory_scripts_human", script_bytes + function_bytes);

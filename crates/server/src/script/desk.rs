@@ -1,5 +1,6 @@
-//! The present run of a worker's interpreter: what is true of it, and the host that it acts through.
+//! The present run of a worker's interpreters: what is true of it, and the host that it acts through.
 
+use super::machine::Machine;
 use super::slow::{Shown, SlowScript};
 use crate::core::Core;
 use crate::core::quiesce::Wanted;
@@ -71,7 +72,7 @@ impl LastKey {
     }
 }
 
-/// The host of a worker's interpreter.
+/// The host of a worker's interpreters, of which one runs at a time.
 pub(super) struct Desk {
     shared: &'static Shared,
     worker: usize,
@@ -303,6 +304,8 @@ fn level_of(level: u8) -> Level {
 
 /// A slow script between two slices.
 pub struct Parked {
+    /// Where it runs.
+    pub(super) machine: Rc<Machine>,
     /// Absent while the script runs.
     pub(super) unit: Option<Unit<'static>>,
     pub(super) slow: Option<Reach>,

@@ -10,7 +10,9 @@
 //! |---|---|
 //! | `cache` | the scripts that EVALSHA finds, for all workers |
 //! | `libraries` | the libraries of functions, for all workers |
-//! | `machine` | a worker's interpreter, and what it has compiled |
+//! | `machine` | a worker's interpreters |
+//! | `eval_interpreter` | the one for scripts, and those that it has compiled |
+//! | `function_interpreter` | the one for functions, and the libraries that it has loaded |
 //! | `desk` | the present run: what is true of it, and its host |
 //! | `calls` | a command that a script calls |
 //! | `run` | a script from EVAL to its reply |
@@ -21,9 +23,13 @@
 pub mod cache;
 mod calls;
 mod desk;
+mod eval_interpreter;
+mod function_interpreter;
 pub mod libraries;
 pub mod machine;
 pub mod run;
 pub mod slow;
 
 pub use desk::{Parked, Reach};
+pub use eval_interpreter::CompiledScript;
+pub use function_interpreter::FunctionInterpreter;

@@ -132,7 +132,7 @@ pub fn evaluate(
     let ended =
         desk.shown.lend(&shown, || desk.core.lend(core, || desk.session.lend(session, run)));
     if ended == Ended::Suspended {
-        let parked = core.park(call.session, call.row, target, args, in_exec);
+        let parked = core.park(machine, call.session, call.row, target, args, in_exec);
         restore(call.session, db, protocol);
         core.parked = Some(parked);
         return Ok(Outcome::Elsewhere);
@@ -232,20 +232,8 @@ impl Core {
         }
     }
 
-    /// The worker's interpreter.
-    pub fn machine(&mut self) -> Result<Rc<Machine>> {
-        if let Some(machine) = &self.machine {
-            machine.refresh();
-            return Ok(Rc::clone(machine));
-        }
-        let machine = Rc::new(Machine::new(self.shared, self.id)?);
-        self.machine = Some(Rc::clone(&machine));
-        machine.refresh();
-        Ok(machine)
-    }
-
     pub(crate) fn is_parked_eval(&self) -> bool {
-        self.machine.as_ref().is_none_or(|machine| machine.desk.is_eval.get())
+        self.interpreters.runs_eval()
     }
 
     /// Locks the keys that a script declares, or makes everybody stand still if it is known to use
@@ -337,6 +325,7 @@ impl Core {
     /// Puts a script aside that was suspended for the first time.
     fn park(
         &mut self,
+        machine: &Rc<Machine>,
         session: &Session,
         row: &'static Row,
         target: &Target<'_>,
@@ -351,6 +340,7 @@ impl Core {
         aside.set_now(self.env.now());
         self.env.exchange(&mut aside);
         let mut parked = Box::new(Parked {
+            machine: Rc::clone(machine),
             unit: self.unit.take(),
             slow: self.slow.take(),
             roving: std::mem::take(&mut self.roving),
@@ -395,7 +385,7 @@ impl Core {
     /// session of its client if that is still there and [`Parked::client`] named it.
     pub(crate) fn go_on_with_script(&mut self, client: Option<&mut Session>) -> Option<Delivery> {
         let mut parked = self.parked.take()?;
-        let machine = Rc::clone(self.machine.as_ref()?);
+        let machine = Rc::clone(&parked.machine);
         self.read_clocks();
         self.env.exchange(&mut parked.aside);
         self.unit = Some(parked.unit.take()?);

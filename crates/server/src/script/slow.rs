@@ -109,8 +109,10 @@ pub struct Scripting {
     slow: Mutex<Vec<SlowScript>>,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call any command.
     pub all_commands: AtomicBool,
-    /// Bytes that the workers' interpreters take.
-    pub interpreter_bytes: Box<[AtomicUsize]>,
+    /// Bytes that the workers' eval interpreters take.
+    pub eval_bytes: Box<[AtomicUsize]>,
+    /// The same of their function interpreters.
+    pub function_bytes: Box<[AtomicUsize]>,
     dialect: Dialect,
 }
 
@@ -121,7 +123,8 @@ impl Scripting {
             roving: AtomicUsize::new(0),
             slow: Mutex::default(),
             all_commands: AtomicBool::new(false),
-            interpreter_bytes: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            eval_bytes: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
+            function_bytes: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
             dialect,
         }
     }
@@ -142,10 +145,12 @@ impl Scripting {
         self.roving.store(0, Ordering::Release);
     }
 
-    /// Bytes that all interpreters take.
-    pub fn interpreter_bytes(&self) -> u64 {
-        let bytes = |bytes: &AtomicUsize| bytes.load(Ordering::Relaxed) as u64;
-        self.interpreter_bytes.iter().map(bytes).sum()
+    /// Bytes that all eval interpreters take, and all function interpreters.
+    pub fn interpreter_bytes(&self) -> (u64, u64) {
+        let sum = |bytes: &[AtomicUsize]| {
+            bytes.iter().map(|bytes| bytes.load(Ordering::Relaxed) as u64).sum()
+        };
+        (sum(&self.eval_bytes), sum(&self.function_bytes))
     }
 
     /// What who asks hears while a script of another worker is slow.

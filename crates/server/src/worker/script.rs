@@ -31,11 +31,8 @@ impl Core {
         CommandError::text(self.shared.scripting.busy(self.is_parked_eval()))
     }
 
-    /// Lets the interpreter forget what was flushed.
+    /// Lets the interpreters forget what was flushed.
     pub(crate) fn forget_flushed(&mut self) {
-        if let Some(machine) = &self.machine {
-            machine.refresh();
-            machine.publish_memory();
-        }
+        self.interpreters.forget_flushed();
     }
 }

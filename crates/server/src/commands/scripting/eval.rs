@@ -3,9 +3,10 @@
 use super::ROW;
 use crate::core::Core;
 use crate::core::call::{Call, Command};
+use crate::script::CompiledScript;
 use crate::script::cache::{self, Scripts};
 use crate::script::libraries::{Function, Set};
-use crate::script::machine::{CompiledScript, Machine};
+use crate::script::machine::Machine;
 use crate::script::run::{self, Target, evaluate, key_count};
 use brisk_engine::command::{Arg, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::table::Row;
@@ -83,11 +84,13 @@ fn find_script(
         return Err(no_script(call.core));
     }
     let keys = key_count(args, "ERR value is not an integer or out of range")?;
-    let machine = call.core.machine()?;
+    let eval = call.core.interpreters.eval()?;
+    let machine = Rc::clone(&eval.machine);
     let entry = match digest.flatten() {
-        Some(digest) => machine.script(&digest)?.ok_or_else(|| no_script(call.core))?,
-        None => machine.script_from(args.word(WHAT_AT), false)?,
+        Some(digest) => eval.script(&digest)?,
+        None => Some(eval.script_from(args.word(WHAT_AT), false)?),
     };
+    let entry = entry.ok_or_else(|| no_script(call.core))?;
     Ok((machine, entry, keys))
 }
 
@@ -119,9 +122,9 @@ fn find_function<'s>(
         return Err(CommandError::text("ERR Function not found"));
     };
     let keys = key_count(args, "ERR Bad number of keys provided")?;
-    let machine = call.core.machine()?;
-    let code = machine.function(library, &function.name)?;
-    Ok((machine, function, code, keys))
+    let functions = call.core.interpreters.functions()?;
+    let code = functions.function(library, &function.name)?;
+    Ok((Rc::clone(&functions.machine), function, code, keys))
 }
 
 impl Core {

@@ -1,6 +1,8 @@
 //! What FUNCTION's subcommands do with libraries: LOAD, DUMP, RESTORE, LIST, STATS, DELETE, FLUSH.
 
 use crate::core::call::{Call, Command};
+use crate::core::shared::Shared;
+use crate::script::FunctionInterpreter;
 use crate::script::libraries::{Function, Library, Policy};
 use crate::script::machine::error_with;
 use crate::script::slow::SlowScript;
@@ -8,25 +10,41 @@ use brisk_engine::env::Garbage;
 use brisk_engine::{Args, CommandError, Outcome, Result, glob};
 use brisk_persist::LoadError;
 use brisk_persist::rdb::dump;
-use brisk_script::header::{self, FLAGS};
+use brisk_script::Registered;
+use brisk_script::header::{self, FLAGS, LibraryHeader};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The rows are in `function`.
 pub(super) const COMMANDS: &[Command] = &[];
 
-/// Compiles and runs the code of a library. It is not in force yet.
-fn make(call: &mut Call<'_>, code: &[u8]) -> Result<Library> {
+/// The worker's function interpreter, unless it is in use.
+fn interpreter<'c>(call: &'c mut Call<'_>) -> Result<&'c mut FunctionInterpreter> {
+    if call.core.parked.is_some() {
+        return Err(call.core.parked_error());
+    }
+    call.core.interpreters.functions()
+}
+
+/// The header of a library that can be loaded.
+fn header_of(code: &[u8]) -> Result<LibraryHeader> {
     let fail = |text: Vec<u8>| error_with(b"ERR ", &text);
     let header = header::of_library(code).map_err(fail)?;
     if !header.engine.eq_ignore_ascii_case(b"lua") {
         return Err(fail([b"Engine '", &header.engine[..], b"' not found"].concat()));
     }
-    let machine = call.core.machine()?;
-    if call.core.parked.is_some() {
-        return Err(call.core.parked_error());
-    }
-    let registered = machine.run_library(code, header.len).map_err(fail)?;
+    Ok(header)
+}
+
+/// Compiles and runs the code of a library. It is not in force yet.
+fn make(
+    shared: &Shared,
+    interpreter: &FunctionInterpreter,
+    header: LibraryHeader,
+    code: &[u8],
+) -> Result<(Library, Vec<Registered>)> {
+    let registered =
+        interpreter.run_library(code, header.len).map_err(|text| error_with(b"ERR ", &text))?;
     if registered.is_empty() {
         return Err(CommandError::text("ERR No functions registered"));
     }
@@ -40,14 +58,13 @@ fn make(call: &mut Call<'_>, code: &[u8]) -> Result<Library> {
         })
     });
     let library = Library {
-        id: call.core.shared.libraries.new_id(),
+        id: shared.libraries.new_id(),
         name: header.name,
         code: code.into(),
         header_len: header.len,
         functions: functions.collect(),
     };
-    machine.keep_functions(library.id, registered);
-    Ok(library)
+    Ok((library, registered))
 }
 
 pub(super) fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -59,20 +76,20 @@ pub(super) fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
         replace = true;
     }
     let code = args.bytes().map_err(|_| CommandError::text("ERR Function code is missing"))?;
-    if let Ok(header) = header::of_library(code)
-        && !replace
-        && header.engine.eq_ignore_ascii_case(b"lua")
-        && call.core.shared.libraries.now().libraries.contains_key(&header.name)
-    {
+    let header = header_of(code)?;
+    let shared = call.core.shared;
+    if !replace && shared.libraries.now().libraries.contains_key(&header.name) {
         return Err(error_with(
             b"ERR Library '",
             &[&header.name[..], b"' already exists"].concat(),
         ));
     }
-    let library = make(call, code)?;
-    let name = library.name.clone();
-    let loaded = call.core.shared.libraries.load(library, replace);
-    loaded.map_err(|text| error_with(b"ERR ", &text))?;
+    let interpreter = interpreter(call)?;
+    let (library, registered) = make(shared, interpreter, header, code)?;
+    let (id, name) = (library.id, library.name.clone());
+    shared.libraries.load(library, replace).map_err(|text| error_with(b"ERR ", &text))?;
+    interpreter.keep(id, registered);
+    call.core.forget_flushed();
     call.core.stats().changes.add(1);
     Ok(call.reply.bulk(&name))
 }
@@ -111,18 +128,27 @@ pub(in crate::commands) fn restore_sources<'a>(
     sources: impl Iterator<Item = &'a [u8]>,
     policy: Policy,
 ) -> Result<()> {
+    let shared = call.core.shared;
+    let interpreter = interpreter(call)?;
     let mut libraries: Vec<Arc<Library>> = Vec::new();
+    let mut functions = Vec::new();
     for code in sources {
-        let library = make(call, code)?;
+        let (library, registered) = make(shared, interpreter, header_of(code)?, code)?;
         let same = |known: &Arc<Library>| known.name == library.name;
         if libraries.iter().any(same) {
             let text = [b"Library '", &library.name[..], b"' already exists"].concat();
             return Err(error_with(b"ERR ", &text));
         }
+        functions.push((library.id, registered));
         libraries.push(Arc::new(library));
     }
-    let restored = call.core.shared.libraries.restore(&libraries, policy);
-    restored.map_err(|text| error_with(b"ERR ", &text))
+    let restored = shared.libraries.restore(&libraries, policy);
+    restored.map_err(|text| error_with(b"ERR ", &text))?;
+    for (id, registered) in functions {
+        interpreter.keep(id, registered);
+    }
+    call.core.forget_flushed();
+    Ok(())
 }
 
 pub(super) fn dump(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {

@@ -9,11 +9,10 @@ use brisk_engine::{Args, CommandError, Outcome, Result};
 
 fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let source = args.bytes()?;
-    let machine = call.core.machine()?;
     if call.core.parked.is_some() {
         return Err(call.core.parked_error());
     }
-    let entry = machine.script_from(source, true)?;
+    let entry = call.core.interpreters.eval()?.script_from(source, true)?;
     Ok(call.reply.bulk(&entry.script.digest))
 }
 

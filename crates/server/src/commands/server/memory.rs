@@ -52,8 +52,9 @@ fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     put("cluster.links", 0);
     put("aof.buffer", 0);
     let shared = call.core.shared;
-    put("lua.caches", shared.scripts.figures().1 + shared.scripting.interpreter_bytes());
-    put("functions.caches", shared.libraries.now().bytes());
+    let (eval, functions) = shared.scripting.interpreter_bytes();
+    put("lua.caches", shared.scripts.figures().1 + eval);
+    put("functions.caches", shared.libraries.now().bytes() + functions);
     for (db, table_bytes) in &usage.databases {
         reply.bulk(format!("db.{}", db.0).as_bytes());
         reply.map(3);

@@ -1,0 +1,124 @@
+//! A worker's eval interpreter, and the scripts that it has compiled.
+
+use super::cache::{self, Digest, Script, Scripts};
+use super::machine::{Machine, error_with};
+use crate::core::shared::Shared;
+use brisk_engine::Result;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// Compiled scripts among which evicted ones are not looked for.
+const UNSWEPT_MAX: usize = 2 * cache::EVALUATED_MAX;
+
+/// The interpreter that runs the scripts of EVAL.
+pub struct EvalInterpreter {
+    pub machine: Rc<Machine>,
+    shared: &'static Shared,
+    scripts: HashMap<Digest, Rc<CompiledScript>, BuildHasherDefault<DigestHasher>>,
+    sweep_at: usize,
+    /// Of the scripts that are known.
+    generation: u64,
+}
+
+/// Digests are hashes already: some of their digits will do. Only texts with digests that agree there
+/// could make searching slow.
+#[derive(Default)]
+struct DigestHasher(u64);
+
+impl Hasher for DigestHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for digits in bytes.chunks_exact(8).take(2) {
+            let digits = u64::from_le_bytes(digits.try_into().unwrap_or_default());
+            self.0 = (self.0.rotate_left(29) ^ digits).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0 ^ self.0 >> 32
+    }
+}
+
+/// A script with its code.
+pub struct CompiledScript {
+    pub script: Arc<Script>,
+    pub code: Rc<brisk_script::Script>,
+}
+
+impl EvalInterpreter {
+    pub(super) fn new(machine: Rc<Machine>, shared: &'static Shared) -> EvalInterpreter {
+        let generation = shared.scripts.generation();
+        EvalInterpreter { machine, shared, scripts: HashMap::default(), sweep_at: 0, generation }
+    }
+
+    /// Forgets what was flushed meanwhile, and what takes too much. Two loads if nothing was or does.
+    #[inline]
+    pub(super) fn refresh(&mut self) {
+        let now = self.shared.scripts.generation();
+        if self.generation != now {
+            self.sweep(now);
+        }
+        if self.machine.interpreter.try_borrow().is_ok_and(|interpreter| interpreter.is_full()) {
+            self.scripts.clear();
+        }
+    }
+
+    #[cold]
+    fn sweep(&mut self, now: u64) {
+        self.generation = now;
+        self.scripts.retain(|_, entry| entry.script.is_known());
+        // Redis begins with a new interpreter then, so memory is expected to be given back.
+        if let Ok(mut interpreter) = self.machine.interpreter.try_borrow_mut() {
+            interpreter.collect();
+        }
+    }
+
+    /// The script of this digest, if there is one.
+    pub fn script(&mut self, digest: &Digest) -> Result<Option<Rc<CompiledScript>>> {
+        if let Some(entry) = self.scripts.get(digest)
+            && entry.script.is_known()
+        {
+            return Ok(Some(Rc::clone(entry)));
+        }
+        let script = self.shared.scripts.find(digest);
+        script.map(|script| self.compile(script)).transpose()
+    }
+
+    /// The script of this text, which is kept from now on, until a flush if it is `loaded`.
+    pub fn script_from(&mut self, source: &[u8], loaded: bool) -> Result<Rc<CompiledScript>> {
+        let digest = cache::digest_of(source);
+        if let Some(entry) = self.script(&digest)? {
+            if loaded {
+                self.shared.scripts.keep(Arc::clone(&entry.script), true);
+            }
+            return Ok(entry);
+        }
+        let script = Scripts::read(source, digest, self.shared.table)
+            .map_err(|text| error_with(b"ERR ", &text))?;
+        let entry = self.compile(Arc::clone(&script))?;
+        let kept = self.shared.scripts.keep(script, loaded);
+        if Arc::ptr_eq(&kept, &entry.script) {
+            return Ok(entry);
+        }
+        // Another worker was first.
+        let entry = Rc::new(CompiledScript { script: kept, code: Rc::clone(&entry.code) });
+        self.scripts.insert(digest, Rc::clone(&entry));
+        Ok(entry)
+    }
+
+    fn compile(&mut self, script: Arc<Script>) -> Result<Rc<CompiledScript>> {
+        let mut interpreter = self.machine.interpreter.borrow_mut();
+        let code = interpreter.compile(&script.source, script.header_len).map_err(|text| {
+            let before = b"ERR Error compiling script (new function): ";
+            error_with(before, text.as_bytes())
+        })?;
+        let entry = Rc::new(CompiledScript { script, code: Rc::new(code) });
+        if self.scripts.len() >= self.sweep_at.max(UNSWEPT_MAX) {
+            self.scripts.retain(|_, entry| entry.script.is_known());
+            self.sweep_at = 2 * self.scripts.len();
+        }
+        self.scripts.insert(entry.script.digest, Rc::clone(&entry));
+        Ok(entry)
+    }
+}
