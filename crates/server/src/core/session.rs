@@ -62,6 +62,35 @@ pub enum ReplyMode {
     /// The reply to CLIENT REPLY SKIP itself and the next one are left out.
     SkipNext,
     Skipping,
+    /// The transaction that is running is answered, the reply behind it is left out.
+    SkipBehindExec,
+    /// The transaction that is running is answered, nothing behind it is.
+    OffBehindExec,
+}
+
+impl ReplyMode {
+    /// Whether the present command is answered.
+    #[inline]
+    fn answers(self) -> bool {
+        matches!(self, ReplyMode::On | ReplyMode::SkipBehindExec | ReplyMode::OffBehindExec)
+    }
+
+    /// After CLIENT REPLY OFF. The reply to EXEC is sent whole or not at all: clients count on as many
+    /// elements as its head announces.
+    #[must_use]
+    pub fn turned_off(self, in_exec: bool) -> ReplyMode {
+        if in_exec && self.answers() { ReplyMode::OffBehindExec } else { ReplyMode::Off }
+    }
+
+    /// After CLIENT REPLY SKIP.
+    #[must_use]
+    pub fn skipping(self, in_exec: bool) -> ReplyMode {
+        match self {
+            ReplyMode::Off | ReplyMode::OffBehindExec => self,
+            _ if in_exec && self.answers() => ReplyMode::SkipBehindExec,
+            _ => ReplyMode::SkipNext,
+        }
+    }
 }
 
 /// One connected client.
@@ -322,7 +351,7 @@ impl Session {
     /// Whether replies to the present command are sent.
     #[inline]
     pub fn wants_reply(&self) -> bool {
-        self.reply_mode == ReplyMode::On
+        self.reply_mode.answers()
     }
 
     /// After each command: one skipped reply is over.
@@ -330,8 +359,11 @@ impl Session {
     pub fn after_command(&mut self) {
         match self.reply_mode {
             ReplyMode::On | ReplyMode::Off => {}
-            ReplyMode::SkipNext => self.reply_mode = ReplyMode::Skipping,
+            ReplyMode::SkipNext | ReplyMode::SkipBehindExec => {
+                self.reply_mode = ReplyMode::Skipping;
+            }
             ReplyMode::Skipping => self.reply_mode = ReplyMode::On,
+            ReplyMode::OffBehindExec => self.reply_mode = ReplyMode::Off,
         }
     }
 }

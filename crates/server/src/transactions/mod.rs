@@ -383,7 +383,7 @@ impl Core {
         if session.is_restricted() {
             if let Err(error) = self.permit_queued(session, row, &args) {
                 self.write_error(session, &error, replies);
-                if !(session.wants_reply() && is_heard) {
+                if !is_heard {
                     replies.truncate(mark);
                 }
                 return;
@@ -423,7 +423,7 @@ impl Core {
         }
         // They are words of this command, not of EXEC.
         self.redacted.clear();
-        if !(session.wants_reply() && is_heard) {
+        if !is_heard {
             replies.truncate(mark);
         }
     }

@@ -27,19 +27,20 @@ pub(super) const REPLY: Command = Command {
     subcommands: &[],
 };
 
-/// Only ON is answered: the mode counts for the reply of this command already.
+/// Only ON is answered: the mode counts for the reply of this command already. As a part of a
+/// transaction each has its element, and the mode counts behind EXEC, ON for EXEC itself.
 fn reply(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let word = args.bytes()?;
-    let session = &mut call.session;
-    if word.eq_ignore_ascii_case(b"ON") {
-        session.reply_mode = ReplyMode::On;
+    let (mode, in_exec) = (call.session.reply_mode, call.in_exec());
+    call.session.reply_mode = if word.eq_ignore_ascii_case(b"ON") {
+        ReplyMode::On
     } else if word.eq_ignore_ascii_case(b"OFF") {
-        session.reply_mode = ReplyMode::Off;
-    } else if !word.eq_ignore_ascii_case(b"SKIP") {
+        mode.turned_off(in_exec)
+    } else if word.eq_ignore_ascii_case(b"SKIP") {
+        mode.skipping(in_exec)
+    } else {
         return Err(CommandError::Syntax);
-    } else if session.reply_mode != ReplyMode::Off {
-        session.reply_mode = ReplyMode::SkipNext;
-    }
+    };
     Ok(call.reply.ok())
 }
 

@@ -1,0 +1,202 @@
+//! CLIENT REPLY: which replies are left out, byte by byte, and what it does as part of a transaction.
+//!
+//! There a real Redis sends the head of EXEC's array and then fewer elements than it announces, which
+//! no client can read. Brisk answers EXEC whole or not at all, and leaves out of what follows the same as
+//! Redis does.
+
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, each_config};
+use brisk_tests::{until_slow, with_workers};
+
+/// Sends the lines at once, and each on its own; expects the bytes of all answers.
+#[track_caller]
+fn expect(connect: &dyn Fn() -> Conn, lines: &[&str], answers: &str) {
+    for pipelined in [true, false] {
+        let mut conn = connect();
+        if pipelined {
+            let text: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+            conn.send_raw(text.as_bytes());
+        } else {
+            lines.iter().for_each(|line| conn.send_raw(format!("{line}\r\n").as_bytes()));
+        }
+        conn.expect_bytes(answers.as_bytes());
+        // Nothing but the answer to this follows.
+        conn.assert_in_step();
+    }
+}
+
+#[test]
+fn a_skip_takes_one_reply_and_off_all_until_on() {
+    each_config(|server| {
+        let connect = || server.connect();
+        let cases: &[(&[&str], &str)] = &[
+            (&["CLIENT REPLY SKIP", "ECHO a", "ECHO b"], "$1\r\nb\r\n"),
+            (&["CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "ECHO a", "ECHO b"], "$1\r\nb\r\n"),
+            (&["CLIENT REPLY SKIP", "CLIENT REPLY ON", "ECHO a"], "+OK\r\n$1\r\na\r\n"),
+            (&["CLIENT REPLY SKIP", "NOSUCH", "ECHO a"], "$1\r\na\r\n"),
+            (&["CLIENT REPLY SKIP", "EXEC", "ECHO a"], "$1\r\na\r\n"),
+            (
+                &["CLIENT REPLY SKIP", "MULTI", "ECHO a", "EXEC", "ECHO b"],
+                "+QUEUED\r\n*1\r\n$1\r\na\r\n$1\r\nb\r\n",
+            ),
+            (
+                &["MULTI", "CLIENT REPLY NOSUCH", "ECHO a", "EXEC", "ECHO b"],
+                "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n-ERR syntax error\r\n$1\r\na\r\n$1\r\nb\r\n",
+            ),
+            (
+                &["CLIENT REPLY OFF", "MULTI", "ECHO a", "EXEC", "CLIENT REPLY ON", "ECHO b"],
+                "+OK\r\n$1\r\nb\r\n",
+            ),
+            // What does not run changes nothing.
+            (
+                &["MULTI", "CLIENT REPLY SKIP", "DISCARD", "ECHO a"],
+                "+OK\r\n+QUEUED\r\n+OK\r\n$1\r\na\r\n",
+            ),
+            (
+                &["MULTI", "CLIENT REPLY OFF", "EXEC x", "ECHO a"],
+                "+OK\r\n+QUEUED\r\n-EXECABORT Transaction discarded because of: wrong number of \
+                 arguments for 'exec' command\r\n$1\r\na\r\n",
+            ),
+            (
+                &["MULTI", "CLIENT REPLY ON", "ECHO a", "EXEC", "ECHO b"],
+                "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n$1\r\na\r\n$1\r\nb\r\n",
+            ),
+        ];
+        for (lines, answers) in cases {
+            expect(&connect, lines, answers);
+        }
+    });
+}
+
+#[test]
+fn a_script_may_not_choose_which_replies_are_sent() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        let answer = conn.cmd("EVAL \"return redis.call('CLIENT', 'REPLY', 'SKIP')\" 0");
+        assert!(answer.to_string().contains("not allowed from script"), "{answer}");
+        conn.assert_in_step();
+    });
+}
+
+/// What is sent for commands queued between MULTI and EXEC, two ECHOs behind EXEC, and CLIENT REPLY ON:
+/// the whole of it, as Brisk and as a real Redis have it.
+struct Case {
+    queued: &'static [&'static str],
+    brisk: &'static str,
+    redis: &'static str,
+}
+
+#[test]
+fn client_reply_within_a_transaction_counts_behind_exec() {
+    const ECHO: &str = "ECHO x";
+    const ON: &str = "+OK\r\n";
+    let cases = [
+        Case {
+            queued: &["CLIENT REPLY SKIP", ECHO],
+            brisk: "*2\r\n+OK\r\n$1\r\nx\r\n$1\r\n2\r\n",
+            redis: "*2\r\n$1\r\nx\r\n$1\r\n2\r\n",
+        },
+        Case {
+            queued: &[ECHO, "CLIENT REPLY SKIP"],
+            brisk: "*2\r\n$1\r\nx\r\n+OK\r\n$1\r\n2\r\n",
+            redis: "*2\r\n$1\r\nx\r\n$1\r\n2\r\n",
+        },
+        Case {
+            queued: &["CLIENT REPLY SKIP", "CLIENT REPLY SKIP"],
+            brisk: "*2\r\n+OK\r\n+OK\r\n$1\r\n2\r\n",
+            redis: "*2\r\n$1\r\n2\r\n",
+        },
+        Case {
+            queued: &["CLIENT REPLY SKIP", "EVAL \"return 7\" 0"],
+            brisk: "*2\r\n+OK\r\n:7\r\n$1\r\n2\r\n",
+            redis: "*2\r\n:7\r\n$1\r\n2\r\n",
+        },
+        Case {
+            queued: &["CLIENT REPLY OFF", ECHO],
+            brisk: "*2\r\n+OK\r\n$1\r\nx\r\n",
+            redis: "*2\r\n",
+        },
+        Case {
+            queued: &[ECHO, "CLIENT REPLY OFF", "CLIENT REPLY SKIP"],
+            brisk: "*3\r\n$1\r\nx\r\n+OK\r\n+OK\r\n",
+            redis: "*3\r\n$1\r\nx\r\n",
+        },
+        Case {
+            queued: &["CLIENT REPLY OFF", "CLIENT REPLY ON", ECHO],
+            brisk: "*3\r\n+OK\r\n+OK\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\n2\r\n",
+            redis: "*3\r\n+OK\r\n$1\r\nx\r\n$1\r\n1\r\n$1\r\n2\r\n",
+        },
+        // What was said last counts. In Redis the skip outlives ON here, and only here.
+        Case {
+            queued: &["CLIENT REPLY SKIP", "CLIENT REPLY ON"],
+            brisk: "*2\r\n+OK\r\n+OK\r\n$1\r\n1\r\n$1\r\n2\r\n",
+            redis: "*2\r\n+OK\r\n$1\r\n2\r\n",
+        },
+    ];
+    each_config(|server| {
+        let connect = || server.connect();
+        for Case { queued, brisk, redis } in &cases {
+            let mut lines = vec!["MULTI"];
+            lines.extend(*queued);
+            lines.extend(["EXEC", "ECHO 1", "ECHO 2", "CLIENT REPLY ON"]);
+            let own = if subject_is_redis() { redis } else { brisk };
+            let answers = format!("+OK\r\n{}{own}{ON}", "+QUEUED\r\n".repeat(queued.len()));
+            expect(&connect, &lines, &answers);
+        }
+    });
+}
+
+/// The answer of EXEC then comes from elsewhere than that of a transaction that is run at a stroke.
+#[test]
+fn client_reply_counts_behind_exec_though_a_script_between_them_takes_long() {
+    if subject_is_redis() {
+        return; // sends fewer elements than it announces, as above
+    }
+    let server = with_workers(1).set("busy-reply-threshold", "1").start();
+    until_slow(&server, |turns| {
+        let eval = format!("EVAL \"for i = 1, {turns} do end return 7\" 0");
+        for (mode, behind) in [("SKIP", "$1\r\n2\r\n+OK\r\n"), ("OFF", "+OK\r\n")] {
+            let mut conn = server.connect();
+            let queued = format!("CLIENT REPLY {mode}\r\n{eval}\r\nECHO x\r\n");
+            let rest = "EXEC\r\nECHO 1\r\nECHO 2\r\nCLIENT REPLY ON\r\n";
+            conn.send_raw(format!("MULTI\r\n{queued}{rest}").as_bytes());
+            let own = format!("*3\r\n+OK\r\n:7\r\n$1\r\nx\r\n{behind}");
+            let answers = format!("+OK\r\n{}{own}", "+QUEUED\r\n".repeat(3));
+            conn.expect_bytes(answers.as_bytes());
+            conn.assert_in_step();
+        }
+        2
+    });
+}
+
+#[test]
+fn exec_is_answered_in_silence_only_if_replies_are_turned_on_within() {
+    each_config(|server| {
+        let connect = || server.connect();
+        let lines =
+            ["CLIENT REPLY OFF", "MULTI", "ECHO x", "CLIENT REPLY ON", "ECHO y", "EXEC", "ECHO 1"];
+        // A real Redis has left out the head, and then sends elements.
+        let exec = if subject_is_redis() { "" } else { "*3\r\n$1\r\nx\r\n" };
+        expect(&connect, &lines, &format!("{exec}+OK\r\n$1\r\ny\r\n$1\r\n1\r\n"));
+        // A skip within silence is none, as outside of transactions.
+        let lines =
+            ["CLIENT REPLY OFF", "MULTI", "CLIENT REPLY SKIP", "EXEC", "CLIENT REPLY ON", "ECHO 1"];
+        expect(&connect, &lines, "+OK\r\n$1\r\n1\r\n");
+    });
+}
+
+#[test]
+fn messages_arrive_though_a_transaction_has_turned_replies_off() {
+    each_config(|server| {
+        let mut conn = server.connect();
+        conn.hello(3);
+        conn.send_raw(b"SUBSCRIBE c\r\n");
+        conn.expect_bytes(b">3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n");
+        let lines = "MULTI\r\nCLIENT REPLY OFF\r\nEXEC\r\nPUBLISH c m\r\nCLIENT REPLY ON\r\n";
+        conn.send_raw(lines.as_bytes());
+        let exec = if subject_is_redis() { "*1\r\n" } else { "*1\r\n+OK\r\n" };
+        let message = ">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n$1\r\nm\r\n";
+        conn.expect_bytes(format!("+OK\r\n+QUEUED\r\n{exec}{message}+OK\r\n").as_bytes());
+        conn.assert_in_step();
+    });
+}
