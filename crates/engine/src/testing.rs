@@ -18,7 +18,7 @@ use crate::effect::{Armed, EventClass};
 use crate::env::{Env, Settings};
 use crate::error::{CommandError, Result};
 use crate::exec::{self, Invocation};
-use crate::keyspace::{Client, DbIndex, KeyHasher, Keys, Keyspace, UnixMs, Watches};
+use crate::keyspace::{Client, DbIndex, KeyHasher, Keys, Keyspace, Leftovers, UnixMs, Watches};
 use crate::keyspec;
 use crate::long::{self, Computed, Finished, Long};
 use crate::random::Random;
@@ -365,7 +365,7 @@ impl Db {
         let mut unit = Unit::holding(&self.keyspace, &self.env, places).expect("nobody else runs");
         let intact = unit.settle(&self.env, watches);
         unit.finish(&self.env);
-        self.keyspace.unwatch(watches);
+        self.keyspace.unwatch(watches, &mut Leftovers::default());
         intact
     }
 }

@@ -85,6 +85,11 @@ impl<Q: Default> Interests<Q> {
         queues.for_each(|(key, queue)| look(key, queue));
     }
 
+    /// Whether somebody is interested in a key of the slot.
+    pub(super) fn has(&self, db: DbIndex, slot: SlotId) -> bool {
+        self.shard(slot).contains_key(&(db, slot))
+    }
+
     /// How many keys have queues. O(slots with queues).
     pub(super) fn key_count(&self) -> usize {
         let count = |shard: &Mutex<Shard<Q>>| -> usize {

@@ -46,7 +46,7 @@ pub use tally::{Tally, Totals};
 pub use tracking::{Invalidation, KeyName, Reader, Tracking};
 pub(crate) use waiting::Wish;
 pub use waiting::{Client, Unserved, Waiter};
-pub use watching::{Watcher, Watches};
+pub use watching::{Leftovers, Watcher, Watches};
 
 use crate::types::Value;
 use brisk_structures::crc16::key_slot;
@@ -249,8 +249,11 @@ pub struct Keyspace {
     tickets: AtomicU64,
     waiting: waiting::Waiting,
     watching: watching::Watching,
-    /// Sessions that watch keys.
+    /// Sessions that watch keys, and their watches.
     watching_clients: AtomicUsize,
+    watches: AtomicUsize,
+    /// Watches that have ended and still stand in queues.
+    leftover_watches: AtomicUsize,
     observed: observed::Observed,
     tracking: Tracking,
 }
@@ -266,6 +269,8 @@ impl Keyspace {
             waiting: waiting::Waiting::new(),
             watching: watching::Watching::new(),
             watching_clients: AtomicUsize::new(0),
+            watches: AtomicUsize::new(0),
+            leftover_watches: AtomicUsize::new(0),
             observed: observed::Observed::new(databases),
             tracking: Tracking::new(),
         }
@@ -356,11 +361,6 @@ impl Keyspace {
         &self.tracking
     }
 
-    /// How many keys are watched. O(1) while nobody watches, else O(slots with watched keys).
-    pub fn watched_keys(&self) -> usize {
-        if self.watching_clients() == 0 { 0 } else { self.watching.key_count() }
-    }
-
     /// The ticket of the latest transaction with effects.
     pub fn last_ticket(&self) -> Ticket {
         Ticket(self.tickets.load(Ordering::Relaxed))
@@ -387,6 +387,8 @@ impl Keyspace {
                 assert_eq!(guard.marks() & marks::OCCUPIED != 0, noted);
                 let seen = database.occupied.is_seen(SlotId::new(number as u16));
                 assert!(noted && seen || slot.is_empty(), "a slot with keys that walks pass by");
+                let watched = self.watching.has(DbIndex(db), SlotId::new(number as u16));
+                assert_eq!(guard.marks() & marks::WATCHED != 0, watched);
                 guard.table().check();
                 let mut with_deadline = 0;
                 guard.table().for_each(|entry| {

@@ -7,6 +7,10 @@
 //!
 //! A key that was past its deadline when the watch began is *stale*: that it is then removed changes
 //! nothing, and only what comes after does.
+//!
+//! All watches of a session end at once: the epoch of its watcher moves on, and what is told to those
+//! of an earlier epoch is not heard. Those that still stand in queues are *leftovers*. A few are taken
+//! out at that moment, many a slice at a time.
 
 use super::interest::Interests;
 use super::keys::lock_patiently;
@@ -16,31 +20,48 @@ use crate::env::Env;
 use brisk_structures::crc16::key_slot;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::hash_map::{Entry, IntoIter};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// So many watches of a session are taken out of their queues when they end; more are left over.
+const UNWATCHED_AT_ONCE_MAX: usize = 32;
 
 /// States of a watcher.
-const INTACT: u8 = 0;
+const INTACT: u32 = 0;
 /// A watched key was changed.
-const BROKEN: u8 = 1;
+const BROKEN: u32 = 1;
 /// The transaction runs: changes do not matter any more.
-const SETTLED: u8 = 2;
+const SETTLED: u32 = 2;
+/// The bits that hold the state; those above are the epoch.
+const STATE: u32 = 3;
 
 /// What all watches of one session tell: whether one of the keys was changed.
 #[derive(Debug, Default)]
-pub struct Watcher(AtomicU8);
+pub struct Watcher(AtomicU32);
 
 impl Watcher {
     /// Whether a watched key was changed. Those who must know for sure hold the keys' slots.
     pub fn is_broken(&self) -> bool {
-        self.0.load(Ordering::Relaxed) == BROKEN
+        self.0.load(Ordering::Relaxed) & STATE == BROKEN
     }
 
-    fn breaks(&self) {
+    fn epoch(&self) -> u32 {
+        self.0.load(Ordering::Relaxed) & !STATE
+    }
+
+    fn breaks(&self, epoch: u32) {
         // The slots' locks order what is told with what is asked.
-        let _ = self.0.compare_exchange(INTACT, BROKEN, Ordering::Relaxed, Ordering::Relaxed);
+        let (intact, broken) = (epoch | INTACT, epoch | BROKEN);
+        let _ = self.0.compare_exchange(intact, broken, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// From now on what watches tell that have begun before is not heard. An epoch comes again after
+    /// 2^30 others; each had a watch at least, whose beginning took a leftover away.
+    fn begin_epoch(&self) {
+        let next = self.epoch().wrapping_add(STATE + 1);
+        self.0.store(next | INTACT, Ordering::Relaxed);
     }
 }
 
@@ -48,17 +69,26 @@ impl Watcher {
 #[derive(Debug)]
 pub(super) struct Watch {
     watcher: Arc<Watcher>,
+    epoch: u32,
     stale: bool,
+}
+
+impl Watch {
+    fn breaks(&self) {
+        self.watcher.breaks(self.epoch);
+    }
 }
 
 /// All queues.
 pub(super) type Watching = Interests<List<Watch>>;
 
+type WatchedKey = (DbIndex, Box<[u8]>);
+
 /// The keys that one session watches.
 #[derive(Debug)]
 pub struct Watches {
     watcher: Arc<Watcher>,
-    keys: HashMap<(DbIndex, Box<[u8]>), Watched>,
+    keys: HashMap<WatchedKey, Watched>,
     /// Bytes of their names.
     name_bytes: usize,
 }
@@ -68,6 +98,32 @@ struct Watched {
     slot: SlotId,
     place: Id,
 }
+
+/// Watches that have ended and still stand in the queues of their keys. There are never more than were
+/// in force at the same time, if whoever watches keys has as many taken away.
+#[derive(Debug, Default)]
+pub struct Leftovers {
+    /// Of one session each, in the order in which they ended.
+    sets: VecDeque<IntoIter<WatchedKey, Watched>>,
+}
+
+impl Leftovers {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.sets.is_empty()
+    }
+
+    fn pop(&mut self) -> Option<(WatchedKey, Watched)> {
+        let next = self.sets.front_mut()?.next();
+        if self.sets.front().is_some_and(|set| set.len() == 0) {
+            self.sets.pop_front();
+        }
+        next
+    }
+}
+
+/// Bytes that a watch takes beside the key's name, about.
+const KEY_BYTES: usize = 2 * size_of::<(WatchedKey, Watched)>() + size_of::<Watch>();
 
 impl Watches {
     pub fn new(watcher: Arc<Watcher>) -> Watches {
@@ -81,8 +137,6 @@ impl Watches {
 
     /// Bytes of memory, an estimate for the queues of the keys. O(1).
     pub fn memory(&self) -> usize {
-        const KEY_BYTES: usize =
-            2 * size_of::<((DbIndex, Box<[u8]>), Watched)>() + size_of::<Watch>();
         self.keys.len() * KEY_BYTES + 2 * self.name_bytes
     }
 
@@ -101,7 +155,8 @@ impl Watches {
 
     /// From now on changes do not matter, until [`Keyspace::unwatch`]. True if there were none.
     pub(crate) fn settle(&self) -> bool {
-        self.watcher.0.swap(SETTLED, Ordering::Relaxed) == INTACT
+        let settled = self.watcher.epoch() | SETTLED;
+        self.watcher.0.swap(settled, Ordering::Relaxed) & STATE == INTACT
     }
 }
 
@@ -112,11 +167,13 @@ impl Keys<'_> {
         let deadline = self.inspect(key).and_then(|entry| entry.deadline());
         let stale = deadline.is_some_and(|at| at <= self.now());
         if let Entry::Vacant(vacant) = watches.keys.entry((db, key.bytes.into())) {
-            let watch = Watch { watcher: Arc::clone(&watches.watcher), stale };
+            let epoch = watches.watcher.epoch();
+            let watch = Watch { watcher: Arc::clone(&watches.watcher), epoch, stale };
             let place =
                 keyspace.watching.join(db, key.slot, key.bytes, |queue| queue.push_back(watch));
             vacant.insert(Watched { slot: key.slot, place });
             watches.name_bytes += key.bytes.len();
+            keyspace.watches.fetch_add(1, Ordering::Relaxed);
             if watches.keys.len() == 1 {
                 keyspace.watching_clients.fetch_add(1, Ordering::Relaxed);
             }
@@ -128,9 +185,7 @@ impl Keys<'_> {
     /// changed. O(watched keys).
     pub(crate) fn unwatch_held(&mut self, mut watches: Watches) -> bool {
         let keyspace = self.keyspace();
-        if !watches.is_empty() {
-            keyspace.watching_clients.fetch_sub(1, Ordering::Relaxed);
-        }
+        keyspace.uncount(&watches);
         for ((db, key), watched) in watches.keys.drain() {
             let last = keyspace.watching.leave(db, watched.slot, &key, |queue| {
                 queue.remove(watched.place);
@@ -145,25 +200,67 @@ impl Keys<'_> {
 }
 
 impl Keyspace {
-    /// Ends all watches of a session, whose slots the caller does not hold. O(watched keys).
-    pub fn unwatch(&self, watches: &mut Watches) {
+    /// Ends all watches of a session. The caller holds no slots. O(1): of many keys, the watches are
+    /// left over.
+    pub fn unwatch(&self, watches: &mut Watches, leftovers: &mut Leftovers) {
+        self.uncount(watches);
+        if watches.len() > UNWATCHED_AT_ONCE_MAX {
+            self.leftover_watches.fetch_add(watches.len(), Ordering::Relaxed);
+            leftovers.sets.push_back(std::mem::take(&mut watches.keys).into_iter());
+        } else {
+            watches.keys.drain().for_each(|(key, watched)| self.leave_queue(&key, watched));
+            watches.keys.shrink_to_fit();
+        }
+        watches.name_bytes = 0;
+        watches.watcher.begin_epoch();
+    }
+
+    /// Takes up to `most` of the leftovers out of their queues. The caller holds no slots. O(`most`).
+    pub fn take_leftovers_out(&self, leftovers: &mut Leftovers, most: usize) {
+        for _ in 0..most {
+            let Some((key, watched)) = leftovers.pop() else { break };
+            self.leave_queue(&key, watched);
+            self.leftover_watches.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn leave_queue(&self, (db, key): &WatchedKey, watched: Watched) {
+        let mut guard = lock_patiently(self.database(*db), watched.slot);
+        let last = self.watching.leave(*db, watched.slot, key, |queue| {
+            queue.remove(watched.place);
+            queue.is_empty()
+        });
+        if last {
+            let marks = guard.marks() & !WATCHED;
+            guard.set_marks(marks);
+        }
+    }
+
+    /// All watches of a session end.
+    fn uncount(&self, watches: &Watches) {
         if !watches.is_empty() {
             self.watching_clients.fetch_sub(1, Ordering::Relaxed);
+            self.watches.fetch_sub(watches.len(), Ordering::Relaxed);
         }
-        for ((db, key), watched) in watches.keys.drain() {
-            let mut guard = lock_patiently(self.database(db), watched.slot);
-            let last = self.watching.leave(db, watched.slot, &key, |queue| {
-                queue.remove(watched.place);
-                queue.is_empty()
-            });
-            if last {
-                let marks = guard.marks() & !WATCHED;
-                guard.set_marks(marks);
-            }
+    }
+
+    /// How many keys are watched. O(1) while nobody watches, else O(slots with watched keys). Too many
+    /// while there are leftovers and some keys are watched by several sessions.
+    pub fn watched_keys(&self) -> usize {
+        match self.watches.load(Ordering::Relaxed) {
+            0 => 0,
+            watches => watches.min(self.watching.key_count()),
         }
-        watches.keys.shrink_to_fit();
-        watches.name_bytes = 0;
-        watches.watcher.0.store(INTACT, Ordering::Relaxed);
+    }
+
+    /// How many watches have ended and still stand in queues. O(1).
+    pub fn leftover_watches(&self) -> usize {
+        self.leftover_watches.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that are free once these are gone, at least. O(1).
+    pub fn leftover_watch_bytes(&self) -> usize {
+        self.leftover_watches() * KEY_BYTES
     }
 
     /// Whether one of the watched keys has passed its deadline since the watch began. `look` shows a
@@ -216,7 +313,7 @@ impl Keyspace {
         self.watching.with(db, slot, key, |queue| {
             for_each(queue, |watch| {
                 if !watch.stale {
-                    watch.watcher.breaks();
+                    watch.breaks();
                 } else if !exists {
                     watch.stale = false;
                 }
@@ -246,7 +343,7 @@ impl Keyspace {
                 (true, true) => {}
                 (true, false) if !is => watch.stale = false,
                 (false, true) if !was => watch.stale = true,
-                _ => watch.watcher.breaks(),
+                _ => watch.breaks(),
             });
         });
     }

@@ -32,8 +32,8 @@ use brisk_config::Config;
 use brisk_config::value::ClientClass;
 use brisk_engine::effect::Armed;
 use brisk_engine::env::EvictionPolicy;
-use brisk_engine::keyspace::KeyHasher;
 use brisk_engine::keyspace::evict::Evictor;
+use brisk_engine::keyspace::{KeyHasher, Leftovers};
 use brisk_engine::random::Random;
 use brisk_engine::table::{Row, Run};
 use brisk_engine::types::EncodingLimits;
@@ -94,6 +94,8 @@ pub struct Core {
     pub roving: bool,
     /// A slow script between two slices.
     pub parked: Option<Box<Parked>>,
+    /// Watches of sessions of this worker that have ended.
+    pub leftovers: Leftovers,
     /// Memory for the next transaction.
     pub spare_transaction: Option<Box<Transaction>>,
     /// Where scripts and functions run.
@@ -140,6 +142,7 @@ impl Core {
             slow: None,
             roving: false,
             parked: None,
+            leftovers: Leftovers::default(),
             spare_transaction: None,
             interpreters: Interpreters::new(shared, id),
             ran: 0,
@@ -288,8 +291,9 @@ impl Core {
     /// How many bytes more than `max` are used.
     fn memory_above(&self, max: u64) -> u64 {
         let shared = self.shared;
-        let waiting =
-            shared.replication.feed.buffered().saturating_add(shared.background.pending_bytes());
+        let leftovers = shared.keyspace.leftover_watch_bytes() as u64;
+        let freed = shared.background.pending_bytes().saturating_add(leftovers);
+        let waiting = shared.replication.feed.buffered().saturating_add(freed);
         brisk_observe::memory::above(max.saturating_add(waiting))
     }
 

@@ -201,6 +201,30 @@ impl Core {
         session.transaction = Some(transaction);
     }
 
+    /// Forgets what a session has queued and watched. O(1). The caller holds no slots.
+    pub(crate) fn end_transaction(&mut self, session: &mut Session) {
+        session.transaction = None;
+        self.unwatch(session);
+        session.publish_transaction();
+    }
+
+    /// Forgets what a session watches, and that it was changed. O(1). The caller holds no slots.
+    pub(crate) fn unwatch(&mut self, session: &mut Session) {
+        if let Some(watches) = &mut session.watches {
+            self.shared.keyspace.unwatch(watches, &mut self.leftovers);
+            session.record.watched.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes up to `most` watches that have ended out of the queues of their keys. The caller holds no
+    /// slots.
+    #[inline]
+    pub(crate) fn take_leftovers_out(&mut self, most: usize) {
+        if !self.leftovers.is_empty() {
+            self.shared.keyspace.take_leftovers_out(&mut self.leftovers, most);
+        }
+    }
+
     /// Puts a command into the session's transaction.
     #[cold]
     pub(crate) fn queue(
@@ -239,7 +263,7 @@ impl Core {
             transaction.refused = true;
         }
         let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
-        session.end_transaction(&self.shared.keyspace);
+        self.end_transaction(session);
         if self.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
             // They are words of the last command that ran.
             self.redacted.clear();
@@ -264,7 +288,7 @@ impl Core {
             return Err(CommandError::text("ERR EXEC without MULTI"));
         };
         if transaction.refused {
-            session.end_transaction(&shared.keyspace);
+            self.end_transaction(session);
             let text = "EXECABORT Transaction discarded because of previous errors.";
             return Err(CommandError::text(text));
         }
@@ -309,7 +333,7 @@ impl Core {
             reply.null_array();
         }
         self.end_unit();
-        session.end_transaction(&shared.keyspace);
+        self.end_transaction(session);
         *transaction = transaction.emptied();
         self.spare_transaction = Some(transaction);
         Ok(Outcome::Replied)
@@ -329,13 +353,13 @@ impl Core {
         Reply::new(&mut replies, session.protocol).array(transaction.len());
         let execution = Execution { transaction, next: 0, replies, row, ns: 0 };
         let Some(mut execution) = self.go_on_executing(session, Box::new(execution)) else {
-            session.end_transaction(&self.shared.keyspace);
+            self.end_transaction(session);
             return Ok(Outcome::Elsewhere);
         };
         // EXEC has taken all this time.
         self.last_ticks = began;
         self.end_unit();
-        session.end_transaction(&self.shared.keyspace);
+        self.end_transaction(session);
         execution.replies.finish();
         Ok(reply.append(execution.replies))
     }
@@ -443,22 +467,6 @@ impl Session {
                 row.spec.flags | transaction.flags()
             }
             _ => row.spec.flags,
-        }
-    }
-
-    /// Forgets what was queued and watched. O(queued words + watched keys). The caller holds no
-    /// slots.
-    pub fn end_transaction(&mut self, keyspace: &Keyspace) {
-        self.transaction = None;
-        self.unwatch(keyspace);
-        self.publish_transaction();
-    }
-
-    /// Forgets what is watched, and that it was changed. O(watched keys).
-    pub fn unwatch(&mut self, keyspace: &Keyspace) {
-        if let Some(watches) = &mut self.watches {
-            keyspace.unwatch(watches);
-            self.record.watched.store(0, Ordering::Relaxed);
         }
     }
 

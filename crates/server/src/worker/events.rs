@@ -115,7 +115,7 @@ impl Handler for Worker {
         let _ = io;
         let Some(mut session) = self.take(token) else { return };
         self.abandon_wait(&mut session);
-        session.end_transaction(&self.core.shared.keyspace);
+        self.core.end_transaction(&mut session);
         self.core.unsubscribe_all(&mut session);
         self.core.detach_replica(&mut session);
         session.account.leave(&session.record);

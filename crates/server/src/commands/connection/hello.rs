@@ -191,7 +191,7 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     }
     call.core.unsubscribe_all(call.session);
     call.core.end_tracking(call.session);
-    call.session.end_transaction(&call.core.shared.keyspace);
+    call.core.end_transaction(call.session);
     call.session.reset(call.core.shared.accounts.default_account());
     call.core.env.touch.set(true);
     call.reply.set_protocol(call.session.protocol);

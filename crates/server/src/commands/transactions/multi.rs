@@ -61,7 +61,7 @@ fn discard(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if !call.session.in_transaction() {
         return Err(CommandError::text("ERR DISCARD without MULTI"));
     }
-    call.session.end_transaction(&call.core.shared.keyspace);
+    call.core.end_transaction(call.session);
     Ok(call.reply.ok())
 }
 

@@ -32,6 +32,7 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let new = || Box::new(Watches::new(Arc::clone(watcher)));
     let mut watches = call.session.watches.take().unwrap_or_else(new);
     // Once a key was changed, EXEC answers null whatever else is watched.
+    let before = watches.len();
     let watched = if watches.watcher().is_broken() {
         Ok(())
     } else {
@@ -40,6 +41,8 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             Ok(())
         })
     };
+    // Whoever watches and forgets in turn is to leave no more behind than was watched at a time.
+    call.core.take_leftovers_out(watches.len() - before);
     call.session.record.watched.store(watches.len() as u64, Ordering::Relaxed);
     call.session.watches = Some(watches);
     watched?;
@@ -60,7 +63,7 @@ const UNWATCH: Command = Command {
 /// Inside EXEC there is nothing left to forget.
 fn unwatch(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if !call.in_exec() {
-        call.session.unwatch(&call.core.shared.keyspace);
+        call.core.unwatch(call.session);
     }
     Ok(call.reply.ok())
 }

@@ -1,0 +1,187 @@
+//! Sessions that watch many keys: their watches end at once, and leave the queues of the keys in slices
+//! between which others are served.
+
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Server, assert_reply, each_backend, wait_until};
+use brisk_tests::with_workers;
+
+/// Enough that EXEC has to have everybody else stand still.
+const KEYS: usize = 3000;
+
+/// Lets a client watch `key:0` to `key:<keys - 1>`.
+#[track_caller]
+fn watch(conn: &mut Conn, keys: usize) {
+    for first in (0..keys).step_by(1000) {
+        let names = (first..keys.min(first + 1000)).map(|number| format!("key:{number}"));
+        let words: Vec<String> = std::iter::once("WATCH".to_owned()).chain(names).collect();
+        assert_eq!(conn.call(&words).to_string(), "OK");
+    }
+}
+
+/// A field of INFO brisk or INFO clients.
+#[track_caller]
+fn figure(text: &str, field: &str) -> usize {
+    let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    value.and_then(|value| value.trim_end().parse().ok()).expect("INFO has the field")
+}
+
+/// Whether a transaction of the client would run now.
+#[track_caller]
+fn runs(conn: &mut Conn) -> bool {
+    assert_reply!(conn, "MULTI", "OK");
+    assert_reply!(conn, "PING", "QUEUED");
+    let answer = conn.cmd("EXEC").to_string();
+    assert!(answer == "1) PONG" || answer == "(nil)", "{answer}");
+    answer != "(nil)"
+}
+
+/// A test for each back end, of a server with one worker.
+fn each_server(test: impl Fn(&Server)) {
+    each_backend(|| with_workers(1), |server| test(server));
+}
+
+#[test]
+fn watches_that_have_ended_leave_in_slices_between_requests_of_others() {
+    if subject_is_redis() {
+        return; // takes them out at once
+    }
+    each_server(|server| {
+        let [mut conn, mut other] = server.connections();
+        watch(&mut conn, 50_000);
+        assert_eq!(conn.info("total_watched_keys"), "50000");
+        // More requests than are run before others have their turn.
+        let mut lines = vec!["UNWATCH"];
+        lines.resize(1000, "INFO brisk");
+        let replies = conn.pipeline(&lines);
+        assert_reply!(other, "PING", "PONG");
+        let left = replies[1..].iter().map(|reply| figure(&reply.text(), "leftover_watches"));
+        let left: Vec<usize> = left.collect();
+        // UNWATCH has taken out none, and between any two requests that run without a break none go.
+        assert_eq!(left[0], 50_000);
+        let steps: Vec<usize> =
+            left.windows(2).map(|pair| pair[0] - pair[1]).filter(|step| *step > 0).collect();
+        assert!(!steps.is_empty());
+        assert!(*left.last().expect("there are replies") > 0, "{steps:?}");
+        assert!(steps.iter().all(|step| step % 128 == 0), "{steps:?}");
+        wait_until("all are taken out", || other.info("leftover_watches") == "0");
+    });
+}
+
+#[test]
+fn what_was_watched_no_longer_touches_the_session_however_the_watch_ended() {
+    each_server(|server| {
+        let mut other = server.connect();
+        let ends: [&[&str]; 6] = [
+            &["UNWATCH"],
+            &["MULTI", "PING", "EXEC"],
+            &["MULTI", "DISCARD"],
+            &["MULTI", "RESET"],
+            &["MULTI", "EXEC now"],
+            &["SET key:0 own", "MULTI", "PING", "EXEC"],
+        ];
+        for end in ends {
+            let mut conn = server.connect();
+            watch(&mut conn, KEYS);
+            let mut lines = end.to_vec();
+            lines.extend(["INFO clients", "INFO brisk"]);
+            let replies = conn.pipeline(&lines);
+            if !subject_is_redis() {
+                let [clients, brisk] = [&replies[end.len()], &replies[end.len() + 1]];
+                assert_eq!(figure(&clients.text(), "watching_clients"), 0);
+                assert_eq!(figure(&clients.text(), "total_watched_keys"), 0);
+                assert_eq!(figure(&brisk.text(), "leftover_watches"), KEYS, "{end:?}");
+            }
+            // Changes of what was watched, and of what is watched anew.
+            for (line, wanted) in [
+                ("SET key:1 x", true),
+                ("FLUSHALL", true),
+                ("SWAPDB 0 1", true),
+                ("SET key:0 x", false),
+                ("DEL key:2999", true),
+                ("SET key:2999 x", false),
+                ("FLUSHALL", false),
+            ] {
+                if !wanted {
+                    conn.cmd("WATCH key:0 key:2999");
+                }
+                other.cmd(line);
+                assert_eq!(runs(&mut conn), wanted, "{end:?} {line}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_key_watched_anew_beside_leftovers_is_watched_when_they_are_gone() {
+    if subject_is_redis() {
+        return; // leaves none over
+    }
+    each_server(|server| {
+        let [mut conn, mut other, mut third] = server.connections();
+        for (line, wanted) in
+            [("SET key:0 x", false), ("SET key:2999 x", false), ("SET key:1 x", true)]
+        {
+            watch(&mut conn, KEYS);
+            assert_reply!(third, "WATCH key:0", "OK");
+            let replies =
+                conn.pipeline(&["UNWATCH", "WATCH key:0 key:2999", "INFO brisk", "INFO clients"]);
+            // Whoever watches takes as many away.
+            assert_eq!(figure(&replies[2].text(), "leftover_watches"), KEYS - 2);
+            assert_eq!(figure(&replies[3].text(), "watching_clients"), 2);
+            wait_until("all are taken out", || other.info("leftover_watches") == "0");
+            assert_eq!(other.info("total_watched_keys"), "2");
+            other.cmd(line);
+            assert_eq!(runs(&mut conn), wanted, "{line}");
+            assert_eq!(runs(&mut third), line != "SET key:0 x");
+        }
+    });
+}
+
+#[test]
+fn clients_with_many_watched_keys_that_end_together_give_the_memory_back() {
+    if subject_is_redis() {
+        return; // counts nothing that would show it
+    }
+    each_server(|server| {
+        let mut other = server.connect();
+        let used = |conn: &mut Conn| -> u64 {
+            conn.info("used_memory").parse().expect("a number of bytes")
+        };
+        let before = used(&mut other);
+        let mut clients: Vec<Conn> = (0..5).map(|_| server.connect()).collect();
+        for conn in &mut clients {
+            watch(conn, 10 * KEYS);
+        }
+        assert_eq!(other.info("watching_clients"), "5");
+        assert_eq!(other.info("total_watched_keys"), (10 * KEYS).to_string());
+        let taken = used(&mut other) - before;
+        clients.truncate(1);
+        wait_until("four are gone", || other.info("watching_clients") == "1");
+        clients[0].cmd("UNWATCH");
+        assert_eq!(other.info("watching_clients"), "0");
+        assert_eq!(other.info("total_watched_keys"), "0");
+        wait_until("all are taken out", || other.info("leftover_watches") == "0");
+        wait_until("the memory is given back", || used(&mut other) < before + taken / 10);
+        assert_reply!(other, "WATCH key:0", "OK");
+        assert_reply!(clients[0], "SET key:0 x", "OK");
+        assert!(!runs(&mut other));
+    });
+}
+
+#[test]
+fn who_watches_and_forgets_in_turn_leaves_no_more_than_was_watched_at_a_time() {
+    if subject_is_redis() {
+        return; // leaves none over
+    }
+    each_server(|server| {
+        let mut conn = server.connect();
+        let names: Vec<String> = (0..KEYS).map(|number| format!("key:{number}")).collect();
+        let line = format!("WATCH {}", names.join(" "));
+        let lines: Vec<&str> =
+            (0..10).flat_map(|_| [line.as_str(), "UNWATCH", "INFO brisk"]).collect();
+        let replies = conn.pipeline(&lines);
+        for reply in replies.chunks(3) {
+            assert!(figure(&reply[2].text(), "leftover_watches") <= KEYS);
+        }
+    });
+}
