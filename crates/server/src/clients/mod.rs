@@ -9,7 +9,6 @@ pub mod weights;
 
 use crate::clients::address::{Address, AddressKey, IdHasher};
 use crate::clients::weights::{Weight, Weights};
-use crate::core::session::Traffic;
 use crate::pubsub::Space;
 use brisk_engine::keyspace::{Waiter, Watcher};
 use brisk_reactor::Token;
@@ -112,6 +111,17 @@ pub struct ClientTexts {
     pub lib_name: String,
     pub lib_version: String,
     pub user: String,
+}
+
+/// Sums since the connection began.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Traffic {
+    /// Bytes received, without encryption.
+    pub bytes_in: u64,
+    /// Bytes of output made, without encryption.
+    pub bytes_out: u64,
+    /// Commands that ended within the session's turns.
+    pub commands: u64,
 }
 
 impl ClientRecord {

@@ -3,10 +3,10 @@
 //! Of other connections the line shows what they published at the end of their last turn; of the
 //! caller's own, what is true while the command runs.
 
-use crate::clients::{ClientRecord, flag};
+use crate::clients::{ClientRecord, Traffic, flag};
 use crate::core::Core;
 use crate::core::call::Call;
-use crate::core::session::{Session, Traffic};
+use crate::core::session::Session;
 use crate::pubsub::Space;
 use brisk_acl::DEFAULT_USER;
 use brisk_engine::Args;

@@ -1,7 +1,7 @@
 //! A session: one connected client, seen from inside the server.
 
 use crate::clients::accounts::Account;
-use crate::clients::{ClientRecord, flag};
+use crate::clients::{ClientRecord, Traffic, flag};
 use crate::core::input::Input;
 use crate::pubsub::{Space, Subscriptions};
 use crate::replication::replica::Replica;
@@ -154,17 +154,6 @@ pub struct Session {
     /// What its client sent and got, and the commands run for it; its record has them as they were
     /// at the end of its last turn.
     pub traffic: Traffic,
-}
-
-/// Sums since the connection began.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Traffic {
-    /// Bytes received, without encryption.
-    pub bytes_in: u64,
-    /// Bytes of output made, without encryption.
-    pub bytes_out: u64,
-    /// Commands that ended within the session's turns.
-    pub commands: u64,
 }
 
 impl Session {
