@@ -18,7 +18,7 @@ const SHARDS: usize = 64;
 type Queues<Q> = HashMap<Box<[u8]>, Q>;
 type Shard<Q> = HashMap<(DbIndex, SlotId), Queues<Q>>;
 
-/// All queues of one kind of interest; a queue is there while it is not empty.
+/// All queues of one kind of interest; a queue is there while it is not empty, a slot while it has one.
 #[derive(Debug)]
 pub(super) struct Interests<Q> {
     shards: Box<[Mutex<Shard<Q>>]>,
@@ -57,12 +57,14 @@ impl<Q: Default> Interests<Q> {
     ) -> bool {
         let mut shard = self.shard(slot);
         let Some(queues) = shard.get_mut(&(db, slot)) else { return true };
-        if queues.get_mut(key).is_some_and(leave) {
-            queues.remove(key);
+        if !queues.get_mut(key).is_some_and(leave) {
+            return false;
         }
-        let last = queues.is_empty();
+        let last = queues.len() == 1;
         if last {
             shard.remove(&(db, slot));
+        } else {
+            queues.remove(key);
         }
         last
     }

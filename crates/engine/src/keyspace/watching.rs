@@ -20,8 +20,8 @@ use crate::env::Env;
 use brisk_structures::crc16::key_slot;
 use brisk_structures::list::List;
 use brisk_structures::slab::Id;
-use std::collections::hash_map::{Entry, IntoIter};
-use std::collections::{HashMap, VecDeque};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -82,21 +82,19 @@ impl Watch {
 /// All queues.
 pub(super) type Watching = Interests<List<Watch>>;
 
-type WatchedKey = (DbIndex, Box<[u8]>);
+/// The watched keys of a slot, with the ids of the watches in the queues of the keys.
+type SlotKeys = BTreeMap<Box<[u8]>, Id>;
 
 /// The keys that one session watches.
 #[derive(Debug)]
 pub struct Watches {
     watcher: Arc<Watcher>,
-    keys: HashMap<WatchedKey, Watched>,
+    /// By slot, so that EXEC looks at each slot once.
+    slots: BTreeMap<Place, SlotKeys>,
+    /// How many keys there are.
+    len: usize,
     /// Bytes of their names.
     name_bytes: usize,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Watched {
-    slot: SlotId,
-    place: Id,
 }
 
 /// Watches that have ended and still stand in the queues of their keys. There are never more than were
@@ -104,7 +102,7 @@ struct Watched {
 #[derive(Debug, Default)]
 pub struct Leftovers {
     /// Of one session each, in the order in which they ended.
-    sets: VecDeque<IntoIter<WatchedKey, Watched>>,
+    sets: VecDeque<BTreeMap<Place, SlotKeys>>,
 }
 
 impl Leftovers {
@@ -113,44 +111,49 @@ impl Leftovers {
         self.sets.is_empty()
     }
 
-    fn pop(&mut self) -> Option<(WatchedKey, Watched)> {
-        let next = self.sets.front_mut()?.next();
-        if self.sets.front().is_some_and(|set| set.len() == 0) {
+    fn pop(&mut self) -> Option<(Place, Box<[u8]>, Id)> {
+        let set = self.sets.front_mut()?;
+        let mut slot = set.first_entry()?;
+        let (place, first) = (*slot.key(), slot.get_mut().pop_first());
+        if slot.get().is_empty() {
+            slot.remove();
+        }
+        if set.is_empty() {
             self.sets.pop_front();
         }
-        next
+        first.map(|(key, id)| (place, key, id))
     }
 }
 
 /// Bytes that a watch takes beside the key's name, about.
-const KEY_BYTES: usize = 2 * size_of::<(WatchedKey, Watched)>() + size_of::<Watch>();
+const KEY_BYTES: usize = 2 * size_of::<(Box<[u8]>, Id)>() + size_of::<Watch>();
 
 impl Watches {
     pub fn new(watcher: Arc<Watcher>) -> Watches {
-        Watches { watcher, keys: HashMap::new(), name_bytes: 0 }
+        Watches { watcher, slots: BTreeMap::new(), len: 0, name_bytes: 0 }
     }
 
     /// How many keys are watched.
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.len
     }
 
     /// Bytes of memory, an estimate for the queues of the keys. O(1).
     pub fn memory(&self) -> usize {
-        self.keys.len() * KEY_BYTES + 2 * self.name_bytes
+        self.len * KEY_BYTES + 2 * self.name_bytes
     }
 
     pub fn is_empty(&self) -> bool {
-        self.keys.is_empty()
+        self.len == 0
     }
 
     pub fn watcher(&self) -> &Watcher {
         &self.watcher
     }
 
-    /// Where the watched keys lie.
+    /// Where the watched keys lie: each slot once.
     pub fn places(&self) -> impl Iterator<Item = Place> {
-        self.keys.iter().map(|((db, _), watched)| (*db, watched.slot))
+        self.slots.keys().copied()
     }
 
     /// From now on changes do not matter, until [`Keyspace::unwatch`]. True if there were none.
@@ -166,15 +169,18 @@ impl Keys<'_> {
         let (keyspace, db) = (self.keyspace(), self.db());
         let deadline = self.inspect(key).and_then(|entry| entry.deadline());
         let stale = deadline.is_some_and(|at| at <= self.now());
-        if let Entry::Vacant(vacant) = watches.keys.entry((db, key.bytes.into())) {
+        if let Entry::Vacant(vacant) =
+            watches.slots.entry((db, key.slot)).or_default().entry(key.bytes.into())
+        {
             let epoch = watches.watcher.epoch();
             let watch = Watch { watcher: Arc::clone(&watches.watcher), epoch, stale };
-            let place =
+            let id =
                 keyspace.watching.join(db, key.slot, key.bytes, |queue| queue.push_back(watch));
-            vacant.insert(Watched { slot: key.slot, place });
+            vacant.insert(id);
+            watches.len += 1;
             watches.name_bytes += key.bytes.len();
             keyspace.watches.fetch_add(1, Ordering::Relaxed);
-            if watches.keys.len() == 1 {
+            if watches.len == 1 {
                 keyspace.watching_clients.fetch_add(1, Ordering::Relaxed);
             }
             self.mark(key.slot, WATCHED);
@@ -186,13 +192,10 @@ impl Keys<'_> {
     pub(crate) fn unwatch_held(&mut self, mut watches: Watches) -> bool {
         let keyspace = self.keyspace();
         keyspace.uncount(&watches);
-        for ((db, key), watched) in watches.keys.drain() {
-            let last = keyspace.watching.leave(db, watched.slot, &key, |queue| {
-                queue.remove(watched.place);
-                queue.is_empty()
-            });
+        for ((db, slot), key, id) in keys_of(std::mem::take(&mut watches.slots)) {
+            let last = keyspace.watching.leave(db, slot, &key, |queue| take_out(queue, id));
             if last {
-                self.unmark(watched.slot, WATCHED);
+                self.unmark(slot, WATCHED);
             }
         }
         !watches.watcher.is_broken()
@@ -204,32 +207,29 @@ impl Keyspace {
     /// left over.
     pub fn unwatch(&self, watches: &mut Watches, leftovers: &mut Leftovers) {
         self.uncount(watches);
-        if watches.len() > UNWATCHED_AT_ONCE_MAX {
-            self.leftover_watches.fetch_add(watches.len(), Ordering::Relaxed);
-            leftovers.sets.push_back(std::mem::take(&mut watches.keys).into_iter());
+        let slots = std::mem::take(&mut watches.slots);
+        if watches.len > UNWATCHED_AT_ONCE_MAX {
+            self.leftover_watches.fetch_add(watches.len, Ordering::Relaxed);
+            leftovers.sets.push_back(slots);
         } else {
-            watches.keys.drain().for_each(|(key, watched)| self.leave_queue(&key, watched));
-            watches.keys.shrink_to_fit();
+            keys_of(slots).for_each(|(place, key, id)| self.leave_queue(place, &key, id));
         }
-        watches.name_bytes = 0;
+        (watches.len, watches.name_bytes) = (0, 0);
         watches.watcher.begin_epoch();
     }
 
     /// Takes up to `most` of the leftovers out of their queues. The caller holds no slots. O(`most`).
     pub fn take_leftovers_out(&self, leftovers: &mut Leftovers, most: usize) {
         for _ in 0..most {
-            let Some((key, watched)) = leftovers.pop() else { break };
-            self.leave_queue(&key, watched);
+            let Some((place, key, id)) = leftovers.pop() else { break };
+            self.leave_queue(place, &key, id);
             self.leftover_watches.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    fn leave_queue(&self, (db, key): &WatchedKey, watched: Watched) {
-        let mut guard = lock_patiently(self.database(*db), watched.slot);
-        let last = self.watching.leave(*db, watched.slot, key, |queue| {
-            queue.remove(watched.place);
-            queue.is_empty()
-        });
+    fn leave_queue(&self, (db, slot): Place, key: &[u8], id: Id) {
+        let mut guard = lock_patiently(self.database(db), slot);
+        let last = self.watching.leave(db, slot, key, |queue| take_out(queue, id));
         if last {
             let marks = guard.marks() & !WATCHED;
             guard.set_marks(marks);
@@ -264,26 +264,26 @@ impl Keyspace {
     }
 
     /// Whether one of the watched keys has passed its deadline since the watch began. `look` shows a
-    /// slot that is held. O(watched keys).
+    /// slot that is held. O(slots of watched keys), and keys of those in which some key is due.
     pub(crate) fn any_expired(
         &self,
         watches: &Watches,
         now: UnixMs,
         mut look: impl FnMut(Place, &dyn Fn(&SlotGuard<'_>) -> bool) -> bool,
     ) -> bool {
-        watches.keys.iter().any(|((db, key), watched)| {
-            look((*db, watched.slot), &|guard| {
-                guard.meta().earliest <= now && {
-                    let due = is_due(self, guard, key, now);
-                    due && !self.is_stale(*db, key, watched)
-                }
+        watches.slots.iter().any(|(place, keys)| {
+            look(*place, &|guard| {
+                let expired = |key: &[u8], id| {
+                    is_due(self, guard, key, now) && !self.is_stale(*place, key, id)
+                };
+                guard.meta().earliest <= now && keys.iter().any(|(key, id)| expired(key, *id))
             })
         })
     }
 
-    fn is_stale(&self, db: DbIndex, key: &[u8], watched: &Watched) -> bool {
-        let stale = |queue: &mut List<Watch>| queue.get(watched.place).is_some_and(|w| w.stale);
-        self.watching.with(db, watched.slot, key, stale).unwrap_or(false)
+    fn is_stale(&self, (db, slot): Place, key: &[u8], id: Id) -> bool {
+        let stale = |queue: &mut List<Watch>| queue.get(id).is_some_and(|watch| watch.stale);
+        self.watching.with(db, slot, key, stale).unwrap_or(false)
     }
 
     /// Tells who watches, caches or observes a key of a slot with these marks, which is held, that it was
@@ -347,6 +347,22 @@ impl Keyspace {
             });
         });
     }
+}
+
+fn keys_of(slots: BTreeMap<Place, SlotKeys>) -> impl Iterator<Item = (Place, Box<[u8]>, Id)> {
+    let of_slot =
+        |(place, keys): (Place, SlotKeys)| keys.into_iter().map(move |(key, id)| (place, key, id));
+    slots.into_iter().flat_map(of_slot)
+}
+
+/// Takes a watch out of its queue; whether that is empty then, and to go itself.
+fn take_out(queue: &mut List<Watch>, id: Id) -> bool {
+    debug_assert!(queue.get(id).is_some(), "only who has begun a watch ends it");
+    let last = queue.len() == 1;
+    if !last {
+        queue.remove(id);
+    }
+    last
 }
 
 fn for_each(queue: &mut List<Watch>, mut action: impl FnMut(&mut Watch)) {
