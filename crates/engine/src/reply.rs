@@ -298,8 +298,8 @@ impl<'a> Reply<'a> {
         Outcome::Replied
     }
 
-    /// An integer in the form of a bulk string.
-    #[inline]
+    /// An integer in the form of a bulk string. Not inlined: loops over elements stay small enough to be.
+    #[inline(never)]
     pub fn bulk_integer(&mut self, number: i64) -> Outcome {
         self.bulk(Digits::new().format(number))
     }

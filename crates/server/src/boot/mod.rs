@@ -9,7 +9,7 @@ use crate::core::Core;
 use crate::core::process::Process;
 use crate::core::settings::Settings;
 use crate::core::shared::{Shared, armed};
-use crate::replication::replica::hand_in;
+use crate::replication::follow::hand_in;
 use crate::worker::Worker;
 use brisk_acl::{self as acl, SetError, User, Vocabulary};
 use brisk_config::args::{self, Invocation};

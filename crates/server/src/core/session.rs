@@ -5,12 +5,14 @@ use crate::clients::{ClientRecord, Traffic, flag};
 use crate::core::input::Input;
 use crate::pubsub::{Space, Subscriptions};
 use crate::replication::replica::Replica;
-use crate::tracking::Tracker;
+use crate::tracking::{Mode, Tracker};
 use crate::transactions::Transaction;
 use brisk_acl::User;
 use brisk_engine::DbIndex;
+use brisk_engine::command::{Flags, InMulti};
 use brisk_engine::keyspace::{Waiter, Watches};
 use brisk_engine::reply::ReplyStream;
+use brisk_engine::table::Row;
 use brisk_net::tls::TlsStream;
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, RequestDecoder};
@@ -354,5 +356,50 @@ impl Session {
             ReplyMode::Skipping => self.reply_mode = ReplyMode::On,
             ReplyMode::OffBehindExec => self.reply_mode = ReplyMode::Off,
         }
+    }
+}
+
+impl Session {
+    /// Whether it is between MULTI and EXEC.
+    #[inline]
+    pub fn in_transaction(&self) -> bool {
+        self.transaction.is_some()
+    }
+
+    /// The flags of a command as this session would run it: those of what it queued are EXEC's.
+    pub fn flags_of(&self, row: &Row) -> Flags {
+        match &self.transaction {
+            Some(transaction) if row.spec.in_multi == InMulti::Executes => {
+                row.spec.flags | transaction.flags()
+            }
+            _ => row.spec.flags,
+        }
+    }
+
+    /// Publishes what CLIENT LIST shows of the transaction.
+    pub fn publish_transaction(&self) {
+        let queued = self.transaction.as_ref();
+        let count = queued.map_or(-1, |transaction| transaction.len() as i64);
+        let memory = queued.map_or(0, |transaction| transaction.memory() as u64);
+        self.record.queued.store(count, Ordering::Relaxed);
+        self.record.queued_memory.store(memory, Ordering::Relaxed);
+    }
+}
+
+impl Session {
+    /// After it began, or ceased, to listen or to track.
+    pub fn note_hearing(&mut self) {
+        self.hears = self.listens || self.tracker.is_some();
+    }
+
+    /// Publishes what CLIENT LIST shows of its tracking.
+    pub fn publish_tracking(&self) {
+        let tracker = self.tracker.as_deref();
+        self.record.set(flag::TRACKING, tracker.is_some());
+        self.record.set(flag::TRACKING_BROKEN, tracker.is_some_and(|t| t.broken));
+        let broadcast = tracker.is_some_and(|t| t.mode == Mode::Broadcast);
+        self.record.set(flag::TRACKING_BROADCAST, broadcast);
+        let redirect = tracker.map_or(-1, |t| t.redirect as i64);
+        self.record.redirect.store(redirect, Ordering::Relaxed);
     }
 }

@@ -13,6 +13,7 @@ use crate::core::shutdown::Shutdown;
 use crate::monitor::Monitors;
 use crate::pubsub::Registry;
 use crate::replication::Replication;
+use crate::script::slow::SlowScript;
 use crate::tracking::Prefixes;
 use brisk_acl::Vocabulary;
 use brisk_config::Config;
@@ -231,5 +232,36 @@ impl Shared {
         let stats = self.observe.stats.iter();
         let sum: i64 = stats.map(|own| own.output_bytes.load(Ordering::Relaxed)).sum();
         sum.max(0) as u64
+    }
+
+    /// What rules about permissions mean now.
+    pub fn vocabulary(&self) -> Vocabulary<'static> {
+        let channels = self.config().security.acl_pubsub_default;
+        Vocabulary { table: self.table, channels }
+    }
+
+    pub fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
+    /// A script has become slow. The caller sees to it that nobody is in the middle of a command that
+    /// it concerns.
+    pub fn begin_slow(&self, script: SlowScript) {
+        self.scripting.add_slow(script, || self.arm(armed::BUSY, true));
+        self.quiesce.refuse();
+    }
+
+    /// A slow script may now touch anything. The caller sees to it as for [`Shared::begin_slow`].
+    pub fn widen_slow(&self, worker: usize) {
+        self.scripting.widen_slow(worker);
+    }
+
+    /// A slow script has ended: what it held back may go on.
+    pub fn end_slow(&self, worker: usize) {
+        self.scripting.remove_slow(worker, || self.arm(armed::BUSY, false));
+        self.quiesce.admit();
+        for mailbox in &self.mailboxes {
+            mailbox.send(Message::Unpause);
+        }
     }
 }

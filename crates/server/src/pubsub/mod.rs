@@ -11,7 +11,8 @@
 //! | `publication` | a message in the form of the wire |
 //! | `inbox` | messages on their way to the subscribers of a worker |
 //! | `topics` | who listens on one worker |
-//! | `events` | keyspace events as messages |
+//! | `events` | which keyspace events are asked for |
+//! | `send` | a worker sends messages and events |
 //!
 //! A message is in every inbox before its PUBLISH is answered, and each worker takes its inbox in
 //! order, its own messages included. So what happened before is heard before, whoever published it,
@@ -21,6 +22,7 @@ mod events;
 mod inbox;
 mod publication;
 mod registry;
+pub mod send;
 mod topics;
 
 pub use self::events::event_classes;

@@ -4,11 +4,14 @@
 //! | file | about |
 //! |---|---|
 //! | `feed` | transactions come in by ticket, bytes go out in order |
-//! | `replica` | sessions that follow the stream |
+//! | `replica` | what is known of a session that follows |
+//! | `follow` | how sessions begin to follow |
+//! | `migration` | MIGRATE's connections to other servers |
 
 pub mod migration;
 
 pub mod feed;
+pub mod follow;
 pub mod replica;
 
 use self::feed::Feed;

@@ -4,14 +4,13 @@
 //! once more; scripts ask for each command they call (`script::calls`). It notes what it refuses. A session whose
 //! user may do everything is not asked about: see [`Session::is_restricted`].
 
-use crate::clients::accounts::{Account, Accounts, Affected};
+use crate::clients::accounts::{Account, Affected};
 use crate::clients::{ClientRecord, flag};
 use crate::core::Core;
 use crate::core::client_lines::describe as describe_client;
 use crate::core::mailbox::{Message, Unblocked};
 use crate::core::session::Session;
-use crate::core::shared::Shared;
-use brisk_acl::{Context, Denied, Entry, Reason, Vocabulary, check, reads_every_key};
+use brisk_acl::{Context, Denied, Entry, Reason, check, reads_every_key};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError};
 use std::sync::Arc;
@@ -62,18 +61,6 @@ impl ClientRecord {
         self.listens_only_to(|space, name| {
             user.may_keep_listening(name, space == crate::pubsub::Space::Pattern)
         })
-    }
-}
-
-impl Shared {
-    /// What rules about permissions mean now.
-    pub fn vocabulary(&self) -> Vocabulary<'static> {
-        let channels = self.config().security.acl_pubsub_default;
-        Vocabulary { table: self.table, channels }
-    }
-
-    pub fn accounts(&self) -> &Accounts {
-        &self.accounts
     }
 }
 

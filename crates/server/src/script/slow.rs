@@ -6,7 +6,6 @@
 //! the gate keeps others away. Who asks for one of its keys, or for anything that does not name keys,
 //! hears BUSY; commands on other keys are served, and so are the few that the row says are allowed.
 
-use crate::core::shared::{Shared, armed};
 use brisk_engine::Dialect;
 use brisk_engine::keyspace::Place;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
@@ -231,37 +230,26 @@ impl Scripting {
         let kill = |worker: usize| self.running[worker].kill(wants_eval);
         workers.into_iter().map(kill).max().unwrap_or(Kill::Nothing)
     }
-}
 
-impl Shared {
-    /// A script has become slow. The caller sees to it that nobody is in the middle of a command that
-    /// it concerns.
-    pub fn begin_slow(&self, script: SlowScript) {
-        let scripting = &self.scripting;
-        let mut slow = scripting.lock();
+    /// Puts a script on the list; `arm` is called before anybody else can look at it.
+    pub fn add_slow(&self, script: SlowScript, arm: impl FnOnce()) {
+        let mut slow = self.lock();
         slow.push(script);
-        self.arm(armed::BUSY, true);
-        drop(slow);
-        self.quiesce.refuse();
+        arm();
     }
 
-    /// A slow script may now touch anything. The caller sees to it as for [`Shared::begin_slow`].
+    /// The slow script of a worker may touch anything from now on.
     pub fn widen_slow(&self, worker: usize) {
-        let mut slow = self.scripting.lock();
+        let mut slow = self.lock();
         slow.iter_mut().filter(|script| script.worker == worker).for_each(|s| s.places = None);
     }
 
-    /// A slow script has ended: what it held back may go on.
-    pub fn end_slow(&self, worker: usize) {
-        let mut slow = self.scripting.lock();
+    /// Takes the slow script of a worker off the list; `disarm` is called if it was the last.
+    pub fn remove_slow(&self, worker: usize, disarm: impl FnOnce()) {
+        let mut slow = self.lock();
         slow.retain(|script| script.worker != worker);
         if slow.is_empty() {
-            self.arm(armed::BUSY, false);
-        }
-        drop(slow);
-        self.quiesce.admit();
-        for mailbox in &self.mailboxes {
-            mailbox.send(crate::core::mailbox::Message::Unpause);
+            disarm();
         }
     }
 }

@@ -10,14 +10,18 @@
 //! | file | about |
 //! |---|---|
 //! | `prefixes` | who listens to prefixes of keys, by worker |
-//! | `state` | a session begins to track, and ends it |
-//! | `notice` | messages, and how the engine's invalidations become some |
+//! | `state` | which keys a session tracks, and who of a worker does |
+//! | `notice` | messages |
+//! | `session` | a session begins to track, and ends it |
+//! | `send` | how the engine's invalidations become messages |
 //!
 //! `worker/notices.rs` hands messages to sessions. Which keys clients may have is known to the
 //! engine (`keyspace/tracking.rs`).
 
 mod notice;
 mod prefixes;
+pub mod send;
+pub mod session;
 mod state;
 
 pub use self::notice::{Broadcast, HEAD_RESP2, HEAD_RESP3, Notice, redirection_broken};

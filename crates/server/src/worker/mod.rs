@@ -13,6 +13,7 @@
 //! | `delivery` | published messages on their way into the output of subscribers |
 //! | `notices` | the same for messages of client-side caching |
 //! | `waiting` | sessions whose commands wait for keys |
+//! | `followers` | the stream of changes on its way to replicas |
 //! | `listening` | listeners that a changed setting replaces |
 //! | `long` | sessions whose commands are computed by other threads |
 //! | `script` | a script that takes long |
@@ -22,6 +23,7 @@ pub mod cron;
 mod delivery;
 mod encrypted;
 mod events;
+mod followers;
 pub mod listening;
 mod long;
 mod monitors;

@@ -1,0 +1,281 @@
+//! MULTI to EXEC: how a transaction is queued, refused and run.
+//!
+//! EXEC takes the slots of all commands and of all watched keys at once, or stands everybody else still if it
+//! cannot know them beforehand; see [`brisk_engine::unit`].
+
+use super::queue::{Execution, Queued, Transaction};
+use crate::clients::flag;
+use crate::core::Core;
+use crate::core::call::Call;
+use crate::core::session::Session;
+use crate::core::shared::armed;
+use crate::run::dispatch::Flow;
+use crate::run::gate::Asked;
+use brisk_engine::command::InMulti;
+use brisk_engine::ctx::Blocking;
+use brisk_engine::exec::Invocation;
+use brisk_engine::table::{Row, Run};
+use brisk_engine::unit::Unit;
+use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
+use std::sync::atomic::Ordering;
+
+impl Core {
+    /// MULTI: what follows is queued.
+    pub(crate) fn begin_transaction(&mut self, session: &mut Session) {
+        let mut transaction = std::mem::take(&mut self.spare_transaction).unwrap_or_default();
+        transaction.db = session.db;
+        session.transaction = Some(transaction);
+    }
+
+    /// Forgets what a session has queued and watched. O(1). The caller holds no slots.
+    pub(crate) fn end_transaction(&mut self, session: &mut Session) {
+        session.transaction = None;
+        self.unwatch(session);
+        session.publish_transaction();
+    }
+
+    /// Forgets what a session watches, and that it was changed. O(1). The caller holds no slots.
+    pub(crate) fn unwatch(&mut self, session: &mut Session) {
+        if let Some(watches) = &mut session.watches {
+            self.shared.keyspace.unwatch(watches, &mut self.leftovers);
+            session.record.watched.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes up to `most` watches that have ended out of the queues of their keys. The caller holds no
+    /// slots.
+    #[inline]
+    pub(crate) fn take_leftovers_out(&mut self, most: usize) {
+        if !self.leftovers.is_empty() {
+            self.shared.keyspace.take_leftovers_out(&mut self.leftovers, most);
+        }
+    }
+
+    /// Puts a command into the session's transaction.
+    #[cold]
+    pub(crate) fn queue(
+        &mut self,
+        session: &mut Session,
+        row: &'static Row,
+        asked: &Asked<'_>,
+        replies: &mut ReplyBuffer,
+    ) -> Flow {
+        if let Some(transaction) = &mut session.transaction {
+            let what = (asked.flags, asked.keys, asked.words);
+            transaction.push(row, what, &self.shared.keyspace);
+        }
+        session.publish_transaction();
+        session.record.last_command.store(row.id as u32, Ordering::Relaxed);
+        self.last_row = row.id as u32;
+        if session.wants_reply() {
+            Reply::new(replies, session.protocol).word("QUEUED");
+        }
+        session.after_command();
+        // The next command does not pay for this.
+        self.last_ticks = self.clock.ticks();
+        Flow::Next
+    }
+
+    /// A command was refused: if the session is in a transaction, EXEC will be refused too. EXEC
+    /// itself ends it at once, with an error that says why.
+    #[cold]
+    pub(crate) fn refuse_in_transaction(
+        &mut self,
+        session: &mut Session,
+        row: Option<&Row>,
+        error: &CommandError,
+        args: &Args<'_>,
+    ) -> Option<CommandError> {
+        if let Some(transaction) = &mut session.transaction {
+            transaction.refused = true;
+        }
+        let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
+        self.end_transaction(session);
+        if self.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
+            // They are words of the last command that ran.
+            self.redacted.clear();
+            self.tell_monitors(session, row, args);
+        }
+        let why = error.wire();
+        let why = why.strip_prefix(b"ERR ").unwrap_or(&why);
+        let before = "EXECABORT Transaction discarded because of: ";
+        Some(CommandError::text_around(before, why, ""))
+    }
+
+    /// Runs the session's transaction, which ends it. [`CommandError::SlotBusy`]: nothing was run,
+    /// and the transaction goes on.
+    pub(crate) fn execute_transaction(
+        &mut self,
+        session: &mut Session,
+        row: &'static Row,
+        reply: &mut Reply<'_>,
+    ) -> Result<Outcome> {
+        let shared = self.shared;
+        let Some(mut transaction) = session.transaction.take() else {
+            return Err(CommandError::text("ERR EXEC without MULTI"));
+        };
+        if transaction.refused {
+            self.end_transaction(session);
+            let text = "EXECABORT Transaction discarded because of previous errors.";
+            return Err(CommandError::text(text));
+        }
+        if session.has_old_user() {
+            session.renew_user();
+        }
+        // A SELECT that is refused would leave the commands behind it with slots of another database.
+        let may_be_refused = session.is_restricted() || transaction.changes_user;
+        let is_certain = !(transaction.selects && may_be_refused);
+        let watched = session.watches.iter().flat_map(|watches| watches.places());
+        let places = is_certain.then(|| transaction.places(watched)).flatten();
+        let unit = match places {
+            None => self.stop_others().map(|still| {
+                self.still = still;
+                Unit::alone(&shared.keyspace, &self.env)
+            }),
+            Some(places) => Unit::holding(&shared.keyspace, &self.env, places),
+        };
+        let mut unit = match unit {
+            Ok(unit) => unit,
+            Err(error) => {
+                session.transaction = Some(transaction);
+                return Err(error);
+            }
+        };
+        let watches = session.watches.as_ref();
+        if watches.is_none_or(|watches| unit.settle(&self.env, watches)) {
+            session.record.last_command.store(row.id as u32, Ordering::Relaxed);
+            let began = self.last_ticks;
+            self.unit = Some(unit);
+            if transaction.runs_scripts {
+                return self.execute_scripts(session, transaction, row, reply);
+            }
+            reply.array(transaction.len());
+            for command in &transaction.commands {
+                self.run_queued(session, &transaction, command, reply.buffer());
+            }
+            // EXEC has taken all this time.
+            self.last_ticks = began;
+        } else {
+            self.unit = Some(unit);
+            reply.null_array();
+        }
+        self.end_unit();
+        self.end_transaction(session);
+        *transaction = transaction.emptied();
+        self.spare_transaction = Some(transaction);
+        Ok(Outcome::Replied)
+    }
+
+    /// Runs a transaction with scripts. If one of them takes long, the rest is run when it has ended:
+    /// see [`Core::go_on_executing`].
+    fn execute_scripts(
+        &mut self,
+        session: &mut Session,
+        transaction: Box<Transaction>,
+        row: &'static Row,
+        reply: &mut Reply<'_>,
+    ) -> Result<Outcome> {
+        let began = self.last_ticks;
+        let mut replies = ReplyBuffer::new();
+        Reply::new(&mut replies, session.protocol).array(transaction.len());
+        let execution = Execution { transaction, next: 0, replies, row, ns: 0 };
+        let Some(mut execution) = self.go_on_executing(session, Box::new(execution)) else {
+            self.end_transaction(session);
+            return Ok(Outcome::Elsewhere);
+        };
+        // EXEC has taken all this time.
+        self.last_ticks = began;
+        self.end_unit();
+        self.end_transaction(session);
+        execution.replies.finish();
+        Ok(reply.append(execution.replies))
+    }
+
+    /// Runs the commands that are left. `None` if one of them is put aside, and the rest with it.
+    pub(crate) fn go_on_executing(
+        &mut self,
+        session: &mut Session,
+        mut execution: Box<Execution>,
+    ) -> Option<Box<Execution>> {
+        while execution.next < execution.transaction.len() {
+            let Execution { transaction, next, replies, .. } = &mut *execution;
+            let command = &transaction.commands[*next];
+            *next += 1;
+            if session.db != command.db {
+                // It stands for a client that has gone.
+                session.select(command.db);
+            }
+            self.run_queued(session, transaction, command, replies);
+            if let Some(parked) = self.parked.as_mut().filter(|parked| parked.in_exec) {
+                parked.execution = Some(execution);
+                return None;
+            }
+        }
+        Some(execution)
+    }
+
+    /// Runs one command of a transaction, within [`Core::unit`].
+    fn run_queued(
+        &mut self,
+        session: &mut Session,
+        transaction: &Transaction,
+        command: &Queued,
+        replies: &mut ReplyBuffer,
+    ) {
+        let shared = self.shared;
+        let (row, prepared) = (command.row, transaction.keys(command));
+        let mut args = transaction.args(command, shared.keyspace.hasher());
+        let mark = replies.mark();
+        // As in Redis: who has killed itself gets no reply of what it runs behind that.
+        let is_heard = !session.record.has(flag::CLOSE_AFTER_REPLY);
+        if session.has_old_user() {
+            session.renew_user();
+        }
+        if session.is_restricted() {
+            if let Err(error) = self.permit_queued(session, row, &args) {
+                self.write_error(session, &error, replies);
+                if !is_heard {
+                    replies.truncate(mark);
+                }
+                return;
+            }
+            self.limit_lookups(session, row, &args);
+        }
+        let reply = Reply::new(replies, session.protocol);
+        let result = match row.run {
+            Run::Data(run) => {
+                let (spec, parent, db) = (row.spec, row.parent, session.db);
+                let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
+                let unit = self.unit.as_mut().expect("EXEC has begun it");
+                let done = unit.run(&self.env, &call, prepared, &mut args, reply);
+                done.map(|done| self.stats().changes.add(done.dirty))
+            }
+            Run::Server(at) => {
+                let run = self.shared.handlers[usize::from(at)];
+                self.redacted.clear();
+                let mut call = Call { core: self, session, reply, row, prepared };
+                let done = run(&mut call, &mut args);
+                done.map(|_| self.propagate_server(row, session.db, &args))
+            }
+        };
+        self.forget_limits();
+        if self.unit.is_none() {
+            // A script that takes long was put aside with it.
+            return;
+        }
+        if let Err(error) = &result {
+            replies.truncate(mark);
+            self.write_error(session, error, replies);
+        }
+        replies.finish();
+        self.account(session, row, result.is_err(), &args);
+        if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
+            self.tell_monitors(session, row, &args);
+        }
+        // They are words of this command, not of EXEC.
+        self.redacted.clear();
+        if !is_heard {
+            replies.truncate(mark);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What a session has queued since MULTI.
+//!
+//! Words are kept as they were sent, with the hashes of their keys.
+
+use brisk_engine::args::PreparedKey;
+use brisk_engine::command::{Flags, InMulti, Scope};
+use brisk_engine::keyspace::{KeyHasher, Place};
+use brisk_engine::table::Row;
+use brisk_engine::{Args, DbIndex, Keyspace, ReplyBuffer};
+use brisk_resp::Spans;
+
+/// Slots that a transaction locks, at most: one that needs more runs while all others stand still,
+/// which takes less time than to find so many slots free at once.
+const SLOTS_MAX: usize = 1024;
+
+/// What a transaction that has ended keeps for the next one of its worker.
+const COMMANDS_KEPT_MAX: usize = 128;
+const WORDS_KEPT_MAX: usize = 1024;
+const WORD_BYTES_KEPT_MAX: usize = 16 * 1024;
+
+/// What a session has queued since MULTI. How much that may be is bounded by
+/// `client-query-buffer-limit`, as for other input that is not executed yet.
+pub struct Transaction {
+    pub(super) commands: Vec<Queued>,
+    /// The words of all commands, one behind the other.
+    pub(super) words: Vec<u8>,
+    pub(super) spans: Spans,
+    pub(super) keys: Vec<PreparedKey>,
+    /// What is true of some command in the queue.
+    pub(super) flags: Flags,
+    /// Some command may touch more than the keys it names.
+    pub(super) roams: bool,
+    /// Some command runs a script.
+    pub(super) runs_scripts: bool,
+    /// A command was refused: EXEC will be, too.
+    pub(super) refused: bool,
+    /// Some command selects a database, some command may change the user.
+    pub(super) selects: bool,
+    pub(super) changes_user: bool,
+    /// The database that the next command will work in.
+    pub(super) db: DbIndex,
+}
+
+/// A transaction that runs scripts, which may take long: what EXEC has come to.
+pub struct Execution {
+    pub(super) transaction: Box<Transaction>,
+    /// The command that comes next.
+    pub(super) next: usize,
+    /// What the commands have answered so far.
+    pub replies: ReplyBuffer,
+    /// The row of EXEC.
+    pub row: &'static Row,
+    /// How long it has run before the script that is under way, and how long that.
+    pub ns: u64,
+}
+
+pub(super) struct Queued {
+    pub(super) row: &'static Row,
+    pub(super) db: DbIndex,
+    pub(super) first_byte: usize,
+    pub(super) first_span: usize,
+    pub(super) spans: usize,
+    pub(super) first_key: usize,
+    pub(super) keys: usize,
+}
+
+impl Default for Transaction {
+    fn default() -> Transaction {
+        Transaction {
+            commands: Vec::new(),
+            words: Vec::new(),
+            spans: Spans::new(),
+            keys: Vec::new(),
+            flags: Flags::empty(),
+            roams: false,
+            runs_scripts: false,
+            refused: false,
+            selects: false,
+            changes_user: false,
+            db: DbIndex::default(),
+        }
+    }
+}
+
+impl Transaction {
+    /// Makes it an empty one again that keeps what it has taken of memory, if that is not much.
+    pub(super) fn emptied(&mut self) -> Transaction {
+        let Transaction { mut commands, mut words, mut spans, mut keys, .. } = std::mem::take(self);
+        commands.clear();
+        commands.shrink_to(COMMANDS_KEPT_MAX);
+        words.clear();
+        words.shrink_to(WORD_BYTES_KEPT_MAX);
+        spans.clear();
+        spans.shrink(WORDS_KEPT_MAX);
+        keys.clear();
+        keys.shrink_to(WORDS_KEPT_MAX);
+        Transaction { commands, words, spans, keys, ..Transaction::default() }
+    }
+
+    /// How many commands are queued.
+    pub fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    /// What is true of some queued command.
+    pub fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// Bytes of all words.
+    pub fn words_bytes(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Bytes of memory that its commands take.
+    pub fn memory(&self) -> usize {
+        self.words.len()
+            + self.commands.len() * size_of::<Queued>()
+            + self.spans.len() * size_of::<brisk_resp::Span>()
+            + self.keys.len() * size_of::<PreparedKey>()
+    }
+
+    pub(super) fn push(
+        &mut self,
+        row: &'static Row,
+        (flags, keys, args): (Flags, &[PreparedKey], &Args<'_>),
+        keyspace: &Keyspace,
+    ) {
+        let first_byte = self.words.len();
+        let (first_span, first_key) = (self.spans.len(), self.keys.len());
+        for word in args.words() {
+            self.spans.push(self.words.len() - first_byte, word.len());
+            self.words.extend_from_slice(word);
+        }
+        self.keys.extend_from_slice(keys);
+        let (spans, keys) = (args.argc(), keys.len());
+        let (db, spec) = (self.db, row.spec);
+        self.commands.push(Queued { row, db, first_byte, first_span, spans, first_key, keys });
+        // Those of a script, not of EVAL.
+        self.flags |= flags;
+        let runs_script = spec.flags.contains(Flags::RUNS_SCRIPT);
+        self.runs_scripts |= runs_script;
+        self.roams |= spec.scope != Scope::Keys || runs_script;
+        self.selects |= spec.in_multi == InMulti::Selects;
+        self.changes_user |= spec.flags.contains(Flags::NO_AUTH);
+        if spec.in_multi == InMulti::Selects
+            && let Ok(db) = args.clone().db(keyspace.database_count())
+        {
+            self.db = db;
+        }
+    }
+
+    pub(super) fn keys(&self, command: &Queued) -> &[PreparedKey] {
+        &self.keys[command.first_key..command.first_key + command.keys]
+    }
+
+    pub(super) fn args<'a>(&'a self, command: &Queued, hasher: &'a KeyHasher) -> Args<'a> {
+        let list = &self.spans.as_slice()[command.first_span..command.first_span + command.spans];
+        let input = &self.words[command.first_byte..];
+        let mut args = Args::new(input, &self.spans, list, self.keys(command), hasher);
+        if command.row.parent.is_some() {
+            args.skip_subcommand();
+        }
+        args
+    }
+
+    /// The slots of all commands and of what is watched; `None` if not all are known, or too many.
+    pub fn places(&self, watched: impl Iterator<Item = Place>) -> Option<Vec<Place>> {
+        if self.roams {
+            return None;
+        }
+        let own = self
+            .commands
+            .iter()
+            .flat_map(|command| self.keys(command).iter().map(|key| (command.db, key.slot)));
+        let mut places: Vec<Place> = own.chain(watched).collect();
+        places.sort_unstable();
+        places.dedup();
+        (places.len() <= SLOTS_MAX).then_some(places)
+    }
+}

@@ -1,0 +1,62 @@
+//! The stream on its way into the output of this worker's replicas.
+
+use crate::core::session::Session;
+use crate::replication::feed::Part;
+use crate::worker::{Worker, append};
+use brisk_engine::ReplyBuffer;
+use brisk_reactor::{Close, Control, Token};
+
+impl Worker {
+    /// Hands the part of the stream that has come for this worker's replicas to them. `current` is
+    /// the session whose turn it is.
+    #[cold]
+    pub fn deliver_stream(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
+        let Part { from, bytes, overflow } = self.core.shared.replication.feed.fetch(self.core.id);
+        let followers = std::mem::take(&mut self.core.followers);
+        for follower in &followers {
+            let token = follower.token;
+            if overflow {
+                io.close(token, Close::Now);
+                continue;
+            }
+            // What stands before its snapshot is in it.
+            let known = usize::try_from(follower.from.saturating_sub(from)).unwrap_or(usize::MAX);
+            let Some(news) = bytes.get(known..) else { continue };
+            match &mut current {
+                Some(session) if session.token == token => {
+                    push_to_current(session, self.replies_mut(), news);
+                }
+                _ => {
+                    let Some(session) = self.session_at(token.index()) else { continue };
+                    if session.stream.is_some() {
+                        session.held.extend_from_slice(news);
+                    } else {
+                        append(io, session, news);
+                    }
+                    self.check_replica(io, token);
+                }
+            }
+        }
+        self.core.followers = followers;
+    }
+
+    /// Closes a replica that does not read.
+    fn check_replica(&mut self, io: &mut Control, token: Token) {
+        let unsent = io.unsent(token);
+        let (core, session) = self.core_and_session(token.index());
+        let Some(session) = session else { return };
+        if core.exceeds_output_limit(session, unsent as u64) {
+            io.close(token, Close::Now);
+        }
+        core.publish_output(unsent, session);
+    }
+}
+
+/// Behind the replies that are made at the moment.
+fn push_to_current(session: &mut Session, replies: &mut ReplyBuffer, bytes: &[u8]) {
+    if session.stream.is_some() || replies.has_stream() {
+        session.held.extend_from_slice(bytes);
+    } else {
+        replies.bytes_mut().extend_from_slice(bytes);
+    }
+}
