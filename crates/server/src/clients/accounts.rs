@@ -162,7 +162,7 @@ impl Accounts {
     }
 
     /// Creates a user or replaces what it may do. The other workers stand still, as for all that changes
-    /// users, and the caller settles what it returns (`Core::settle_users`).
+    /// users, and the caller settles what it returns (`permission::settle_users`).
     pub fn set(&self, name: &[u8], user: User, all: &Clients) -> Affected {
         let known = self.find(name);
         let affected = match known {

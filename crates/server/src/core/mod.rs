@@ -23,6 +23,7 @@ use crate::core::quiesce::Stillness;
 use crate::core::session::Session;
 use crate::core::shared::{Shared, armed};
 use crate::pubsub::{Topics, event_classes};
+use crate::replication::follow;
 use crate::replication::replica::Follower;
 use crate::script::machine::Interpreters;
 use crate::script::{Parked, Reach};
@@ -265,7 +266,7 @@ impl Core {
             return Ok(None);
         }
         // Who stops everybody before this worker may is to find the stream complete.
-        self.hand_in_sealed();
+        follow::hand_in_sealed(self);
         let still = self.shared.quiesce.stop_others(self.id);
         still.map(Some).ok_or(CommandError::SlotBusy)
     }
@@ -273,7 +274,7 @@ impl Core {
     /// Stops all other workers although a script may take long, between two of its slices. Only for
     /// what has nothing to do with the keys.
     pub fn stop_others_despite_scripts(&self) -> Stillness<'static> {
-        self.hand_in_sealed();
+        follow::hand_in_sealed(self);
         self.shared.quiesce.stop_others_despite_refusal(self.id)
     }
 
@@ -440,7 +441,7 @@ impl Core {
         let class = class_of(session);
         if let Some(replica) = &mut session.replica {
             // The snapshot may be as large as it is.
-            self.note_snapshot_left(replica, unsent);
+            follow::note_snapshot_left(self, replica, unsent);
             unsent -= replica.snapshot_left;
         }
         if unsent <= UNCOUNTED_OUTPUT_BYTES {

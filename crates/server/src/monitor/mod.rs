@@ -1,5 +1,7 @@
 //! MONITOR: a line for each command, to those who asked.
 
+pub mod lines;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 

@@ -10,9 +10,10 @@
 //! | `registry` | how many listen to what on which worker; publishing |
 //! | `publication` | a message in the form of the wire |
 //! | `inbox` | messages on their way to the subscribers of a worker |
+//! | `subscribe` | a session begins to listen, and ends it |
 //! | `topics` | who listens on one worker |
 //! | `events` | which keyspace events are asked for |
-//! | `send` | a worker sends messages and events |
+//! | `publish` | a worker sends messages and events |
 //!
 //! A message is in every inbox before its PUBLISH is answered, and each worker takes its inbox in
 //! order, its own messages included. So what happened before is heard before, whoever published it,
@@ -21,8 +22,9 @@
 mod events;
 mod inbox;
 mod publication;
+pub mod publish;
 mod registry;
-pub mod send;
+pub mod subscribe;
 mod topics;
 
 pub use self::events::event_classes;

@@ -49,72 +49,70 @@ pub fn hand_in(shared: &Shared, id: usize, sealed: &RefCell<Vec<Sealed>>) {
     shared.replication.feed.submit(sealed.drain(..), wake);
 }
 
-impl Core {
-    /// Makes a session a replica: the dataset as it is now, and the offset of the stream from which
-    /// it gets what follows. Only while all other workers stand still. O(all data).
-    pub fn attach_replica(&mut self, session: &mut Session) -> Result<(Arc<Vec<u8>>, u64)> {
-        self.hand_in_sealed();
-        let Bounded(bytes) = snapshot::write_to(self, Bounded(Vec::new())).map_err(|error| {
-            self.shared.log.warning(format_args!("No snapshot for a replica: {error}"));
-            CommandError::text("ERR Unable to perform background save")
-        })?;
-        let token = session.token;
-        let replica = session.replica.get_or_insert_default();
-        replica.follows = true;
-        replica.snapshot_left = bytes.len() as u64;
-        replica.snapshot_held = bytes.len() as u64;
-        self.shared.replication.feed.note_snapshots(replica.snapshot_held.cast_signed());
-        session.record.set(flag::REPLICA, true);
-        let peer = session.record.addr.tcp().map(|address| address.ip());
-        let member = Member {
-            worker: self.id,
-            token,
-            ip: replica.ip.or(peer),
-            port: replica.port,
-            acked: 0,
-            acked_ms: 0,
-        };
-        let from = self.shared.replication.feed.attach(member, self.shared.keyspace.last_ticket());
-        self.env.armed.arm(Armed::PROPAGATE, true);
-        self.followers.push(Follower { token, from });
-        Ok((Arc::new(bytes), from))
-    }
+/// Makes a session a replica: the dataset as it is now, and the offset of the stream from which
+/// it gets what follows. Only while all other workers stand still. O(all data).
+pub fn attach_replica(core: &mut Core, session: &mut Session) -> Result<(Arc<Vec<u8>>, u64)> {
+    hand_in_sealed(core);
+    let Bounded(bytes) = snapshot::write_to(core, Bounded(Vec::new())).map_err(|error| {
+        core.shared.log.warning(format_args!("No snapshot for a replica: {error}"));
+        CommandError::text("ERR Unable to perform background save")
+    })?;
+    let token = session.token;
+    let replica = session.replica.get_or_insert_default();
+    replica.follows = true;
+    replica.snapshot_left = bytes.len() as u64;
+    replica.snapshot_held = bytes.len() as u64;
+    core.shared.replication.feed.note_snapshots(replica.snapshot_held.cast_signed());
+    session.record.set(flag::REPLICA, true);
+    let peer = session.record.addr.tcp().map(|address| address.ip());
+    let member = Member {
+        worker: core.id,
+        token,
+        ip: replica.ip.or(peer),
+        port: replica.port,
+        acked: 0,
+        acked_ms: 0,
+    };
+    let from = core.shared.replication.feed.attach(member, core.shared.keyspace.last_ticket());
+    core.env.armed.arm(Armed::PROPAGATE, true);
+    core.followers.push(Follower { token, from });
+    Ok((Arc::new(bytes), from))
+}
 
-    /// A session that is gone follows no more.
-    pub fn detach_replica(&mut self, session: &mut Session) {
-        if let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows) {
-            self.note_snapshot_left(replica, 0);
-            self.followers.retain(|follower| follower.token != session.token);
-            self.shared.replication.feed.detach(session.token, self.id);
+/// A session that is gone follows no more.
+pub fn detach_replica(core: &mut Core, session: &mut Session) {
+    if let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows) {
+        note_snapshot_left(core, replica, 0);
+        core.followers.retain(|follower| follower.token != session.token);
+        core.shared.replication.feed.detach(session.token, core.id);
+    }
+}
+
+/// So much of a snapshot may still be unsent at most.
+pub fn note_snapshot_left(core: &Core, replica: &mut Replica, most: u64) {
+    replica.snapshot_left = replica.snapshot_left.min(most);
+    if replica.snapshot_left == 0 {
+        let held = std::mem::take(&mut replica.snapshot_held);
+        core.shared.replication.feed.note_snapshots(-held.cast_signed());
+    }
+}
+
+/// Hands what transactions left to the stream.
+#[cold]
+pub fn hand_in_sealed(core: &Core) {
+    hand_in(core.shared, core.id, &core.env.sealed);
+}
+
+/// Stops collecting effects if nobody wants them any more.
+pub fn disarm_feed(core: &mut Core) {
+    let armed = &core.env.armed;
+    let is_idle = || core.shared.replication.feed.replica_count() == 0;
+    if armed.get().contains(Armed::PROPAGATE) && is_idle() {
+        // While a script takes long it is put off.
+        let Ok(still) = core.stop_others() else { return };
+        if is_idle() {
+            armed.arm(Armed::PROPAGATE, false);
         }
-    }
-
-    /// So much of a snapshot may still be unsent at most.
-    pub fn note_snapshot_left(&self, replica: &mut Replica, most: u64) {
-        replica.snapshot_left = replica.snapshot_left.min(most);
-        if replica.snapshot_left == 0 {
-            let held = std::mem::take(&mut replica.snapshot_held);
-            self.shared.replication.feed.note_snapshots(-held.cast_signed());
-        }
-    }
-
-    /// Hands what transactions left to the stream.
-    #[cold]
-    pub fn hand_in_sealed(&self) {
-        hand_in(self.shared, self.id, &self.env.sealed);
-    }
-
-    /// Stops collecting effects if nobody wants them any more.
-    pub fn disarm_feed(&mut self) {
-        let armed = &self.env.armed;
-        let is_idle = || self.shared.replication.feed.replica_count() == 0;
-        if armed.get().contains(Armed::PROPAGATE) && is_idle() {
-            // While a script takes long it is put off.
-            let Ok(still) = self.stop_others() else { return };
-            if is_idle() {
-                armed.arm(Armed::PROPAGATE, false);
-            }
-            drop(still);
-        }
+        drop(still);
     }
 }

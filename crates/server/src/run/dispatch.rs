@@ -5,8 +5,14 @@ use crate::core::Core;
 use crate::core::call::{Call, ECHO_BYTES_MAX};
 use crate::core::session::{Session, Stall};
 use crate::core::shared::armed;
+use crate::monitor::lines;
 use crate::run::batch::{Batch, Request};
 use crate::run::gate::{self, Asked, Verdict};
+use crate::run::long;
+use crate::run::permission;
+use crate::run::waiting;
+use crate::script::invoked;
+use crate::transactions::execute;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Scope};
 use brisk_engine::ctx::Blocking;
@@ -32,338 +38,335 @@ pub enum Flow {
     Told,
 }
 
-impl Core {
-    /// Runs one request of the batch; its reply goes to `replies`.
-    #[inline]
-    pub fn dispatch(
-        &mut self,
-        session: &mut Session,
-        batch: &Batch,
-        request: &Request,
-        data: &[u8],
-        replies: &mut ReplyBuffer,
-    ) -> Flow {
-        let shared = self.shared;
-        let mut args = batch.args(data, request, shared.keyspace.hasher());
-        let Some(row) = request.row else {
-            if is_foreign_protocol(args.word(0)) {
-                return self.refuse_foreign_protocol(session);
-            }
-            let error = unknown_command(&args);
-            return self.reject(session, None, error, &args, replies);
-        };
-        let wrong = misused(row, &args).or_else(|| self.overlong(batch.keys(request), &args));
-        if let Some(error) = wrong {
-            return self.reject(session, Some(row), error, &args, replies);
+/// Runs one request of the batch; its reply goes to `replies`.
+#[inline]
+pub fn dispatch(
+    core: &mut Core,
+    session: &mut Session,
+    batch: &Batch,
+    request: &Request,
+    data: &[u8],
+    replies: &mut ReplyBuffer,
+) -> Flow {
+    let shared = core.shared;
+    let mut args = batch.args(data, request, shared.keyspace.hasher());
+    let Some(row) = request.row else {
+        if is_foreign_protocol(args.word(0)) {
+            return refuse_foreign_protocol(core, session);
         }
-        let armed = shared.armed.load(Ordering::Relaxed);
-        if gate::is_armed(armed, session, row) {
-            let asked = self.asked(session, row, batch.keys(request), &args);
-            match gate::ask(self, session, row, &asked) {
-                Verdict::Pass => {}
-                Verdict::Refuse(error) => {
-                    return self.reject(session, Some(row), error, &args, replies);
-                }
-                Verdict::Wait(stall) => return Flow::Later(stall),
+        let error = unknown_command(&args);
+        return reject(core, session, None, error, &args, replies);
+    };
+    let wrong = misused(row, &args).or_else(|| overlong(core, batch.keys(request), &args));
+    if let Some(error) = wrong {
+        return reject(core, session, Some(row), error, &args, replies);
+    }
+    let armed = shared.armed.load(Ordering::Relaxed);
+    if gate::is_armed(armed, session, row) {
+        let asked = asked(core, session, row, batch.keys(request), &args);
+        match gate::ask(core, session, row, &asked) {
+            Verdict::Pass => {}
+            Verdict::Refuse(error) => {
+                return reject(core, session, Some(row), error, &args, replies);
             }
-            if session.tracker.is_some() && self.must_tell_before() {
-                return Flow::Told;
-            }
-            if session.in_transaction() && row.spec.in_multi.is_queued() {
-                return self.queue(session, row, &asked, replies);
-            }
-            self.limit_lookups(session, row, &args);
+            Verdict::Wait(stall) => return Flow::Later(stall),
         }
-        if row.parent.is_some() {
-            args.skip_subcommand();
+        if session.tracker.is_some() && must_tell_before(core) {
+            return Flow::Told;
         }
-        let mark = replies.mark();
-        let result = self.run(session, row, batch.keys(request), &mut args, replies);
-        let mut pushed = false;
-        let (failed, waits) = match result {
-            Ok(Outcome::Elsewhere) => {
-                if armed & armed::MONITOR != 0 && row.is_monitored() {
-                    self.tell_monitors(session, row, &args);
-                }
-                self.leave_long(session, row);
-                return Flow::Elsewhere;
+        if session.in_transaction() && row.spec.in_multi.is_queued() {
+            return execute::queue(core, session, row, &asked, replies);
+        }
+        permission::limit_lookups(core, session, row, &args);
+    }
+    if row.parent.is_some() {
+        args.skip_subcommand();
+    }
+    let mark = replies.mark();
+    let result = run(core, session, row, batch.keys(request), &mut args, replies);
+    let mut pushed = false;
+    let (failed, waits) = match result {
+        Ok(Outcome::Elsewhere) => {
+            if armed & armed::MONITOR != 0 && row.is_monitored() {
+                lines::tell_monitors(core, session, row, &args);
             }
-            Ok(outcome) => {
-                pushed = outcome == Outcome::Pushed;
-                (false, outcome == Outcome::Waiting)
-            }
-            Err(error) => {
-                self.forget_limits();
-                replies.truncate(mark);
-                if let Some(stall) = self.postponed(&error) {
-                    return Flow::Later(stall);
-                }
-                self.write_error(session, &error, replies);
-                (true, false)
-            }
-        };
-        if waits {
-            self.note_wait(session, row);
-        } else {
-            self.account(session, row, failed, &args);
+            long::leave_long(core, session, row);
+            return Flow::Elsewhere;
         }
-        if armed & armed::MONITOR != 0 && row.is_monitored() {
-            self.tell_monitors(session, row, &args);
+        Ok(outcome) => {
+            pushed = outcome == Outcome::Pushed;
+            (false, outcome == Outcome::Waiting)
         }
-        if self.env.has_ready() {
-            self.serve_waiters();
-        }
-        if !session.wants_reply() && !pushed {
+        Err(error) => {
+            permission::forget_limits(core);
             replies.truncate(mark);
-        }
-        if waits {
-            return Flow::Waiting;
-        }
-        session.after_command();
-        Flow::Next
-    }
-
-    /// The command has begun to wait; it is counted when the wait is over.
-    #[cold]
-    fn note_wait(&mut self, session: &mut Session, row: &Row) {
-        let ticks = self.clock.ticks();
-        let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
-        self.last_ticks = ticks;
-        self.note_last(session, row);
-        session.waiter = self.env.take_waiter();
-        if let Some(waiter) = &session.waiter {
-            waiter.spent_ns.store(ns, Ordering::Relaxed);
-        }
-    }
-
-    /// The session's last command is one that is counted later.
-    pub(crate) fn note_last(&mut self, session: &Session, row: &Row) {
-        self.last_row = row.id as u32;
-        session.record.last_command.store(self.last_row, Ordering::Relaxed);
-    }
-
-    /// Why a command is to be run again later, if that is what its error says.
-    #[cold]
-    fn postponed(&self, error: &CommandError) -> Option<Stall> {
-        match error {
-            CommandError::SlotFrozen => Some(Stall::Frozen),
-            CommandError::SlotBusy => {
-                self.stats().slot_conflicts.add(1);
-                Some(Stall::NextRound)
+            if let Some(stall) = postponed(core, &error) {
+                return Flow::Later(stall);
             }
-            _ => None,
+            write_error(core, session, &error, replies);
+            (true, false)
         }
+    };
+    if waits {
+        note_wait(core, session, row);
+    } else {
+        account(core, session, row, failed, &args);
     }
-
-    /// Whether invalidations wait for being sent before the present command, and were not before.
-    #[cold]
-    fn must_tell_before(&mut self) -> bool {
-        let told = std::mem::take(&mut self.told);
-        self.told = !told && self.env.armed.get().contains(Armed::TOLD);
-        self.told
+    if armed & armed::MONITOR != 0 && row.is_monitored() {
+        lines::tell_monitors(core, session, row, &args);
     }
-
-    /// What the gate is told of a request.
-    #[cold]
-    fn asked<'a>(
-        &mut self,
-        session: &Session,
-        row: &Row,
-        keys: &'a [PreparedKey],
-        args: &'a Args<'_>,
-    ) -> Asked<'a> {
-        let flags = session.flags_of(row);
-        let flags = if row.has(Flags::RUNS_SCRIPT) {
-            self.flags_of_script(flags, row, args)
-        } else {
-            flags
-        };
-        Asked { flags, keys, words: args }
+    if core.env.has_ready() {
+        waiting::serve_waiters(core);
     }
-
-    /// A key that no entry can hold. With the usual limit of words there is none.
-    #[inline]
-    fn overlong(&self, keys: &[PreparedKey], args: &Args<'_>) -> Option<CommandError> {
-        let most = self.config.clients.proto_max_bulk_len;
-        let is_long = |key: &PreparedKey| args.word(key.index as usize).len() > KEY_LEN_MAX;
-        (most > KEY_LEN_MAX as u64 && keys.iter().any(is_long))
-            .then(|| CommandError::text(format!("ERR keys are limited to {KEY_LEN_MAX} bytes")))
+    if !session.wants_reply() && !pushed {
+        replies.truncate(mark);
     }
+    if waits {
+        return Flow::Waiting;
+    }
+    session.after_command();
+    Flow::Next
+}
 
-    /// Runs a command that may run.
-    #[inline]
-    fn run(
-        &mut self,
-        session: &mut Session,
-        row: &'static Row,
-        prepared: &[PreparedKey],
-        args: &mut Args<'_>,
-        replies: &mut ReplyBuffer,
-    ) -> Result<Outcome> {
-        let shared = self.shared;
-        let reply = Reply::new(replies, session.protocol);
-        let still = match row.spec.scope {
-            Scope::Quiescent if gate::is_oversight(session, row) => {
-                Some(self.stop_others_despite_scripts())
+/// The command has begun to wait; it is counted when the wait is over.
+#[cold]
+fn note_wait(core: &mut Core, session: &mut Session, row: &Row) {
+    let ticks = core.clock.ticks();
+    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
+    core.last_ticks = ticks;
+    note_last(core, session, row);
+    session.waiter = core.env.take_waiter();
+    if let Some(waiter) = &session.waiter {
+        waiter.spent_ns.store(ns, Ordering::Relaxed);
+    }
+}
+
+/// The session's last command is one that is counted later.
+pub(crate) fn note_last(core: &mut Core, session: &Session, row: &Row) {
+    core.last_row = row.id as u32;
+    session.record.last_command.store(core.last_row, Ordering::Relaxed);
+}
+
+/// Why a command is to be run again later, if that is what its error says.
+#[cold]
+fn postponed(core: &Core, error: &CommandError) -> Option<Stall> {
+    match error {
+        CommandError::SlotFrozen => Some(Stall::Frozen),
+        CommandError::SlotBusy => {
+            core.stats().slot_conflicts.add(1);
+            Some(Stall::NextRound)
+        }
+        _ => None,
+    }
+}
+
+/// Whether invalidations wait for being sent before the present command, and were not before.
+#[cold]
+fn must_tell_before(core: &mut Core) -> bool {
+    let told = std::mem::take(&mut core.told);
+    core.told = !told && core.env.armed.get().contains(Armed::TOLD);
+    core.told
+}
+
+/// What the gate is told of a request.
+#[cold]
+fn asked<'a>(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    keys: &'a [PreparedKey],
+    args: &'a Args<'_>,
+) -> Asked<'a> {
+    let flags = session.flags_of(row);
+    let flags = if row.has(Flags::RUNS_SCRIPT) {
+        invoked::flags_of_script(core, flags, row, args)
+    } else {
+        flags
+    };
+    Asked { flags, keys, words: args }
+}
+
+/// A key that no entry can hold. With the usual limit of words there is none.
+#[inline]
+fn overlong(core: &Core, keys: &[PreparedKey], args: &Args<'_>) -> Option<CommandError> {
+    let most = core.config.clients.proto_max_bulk_len;
+    let is_long = |key: &PreparedKey| args.word(key.index as usize).len() > KEY_LEN_MAX;
+    (most > KEY_LEN_MAX as u64 && keys.iter().any(is_long))
+        .then(|| CommandError::text(format!("ERR keys are limited to {KEY_LEN_MAX} bytes")))
+}
+
+/// Runs a command that may run.
+#[inline]
+fn run(
+    core: &mut Core,
+    session: &mut Session,
+    row: &'static Row,
+    prepared: &[PreparedKey],
+    args: &mut Args<'_>,
+    replies: &mut ReplyBuffer,
+) -> Result<Outcome> {
+    let shared = core.shared;
+    let reply = Reply::new(replies, session.protocol);
+    let still = match row.spec.scope {
+        Scope::Quiescent if gate::is_oversight(session, row) => {
+            Some(core.stop_others_despite_scripts())
+        }
+        Scope::Quiescent => core.stop_others()?,
+        _ => None,
+    };
+    let outcome = match row.run {
+        Run::Data(run) => {
+            let client = Client {
+                worker: core.id,
+                token: session.token.to_u64(),
+                id: session.id(),
+                protocol: session.protocol,
+            };
+            let call = Invocation {
+                spec: row.spec,
+                parent: row.parent,
+                run,
+                db: session.db,
+                blocking: Blocking::Client(client),
+            };
+            let done = exec::run(&shared.keyspace, &core.env, &call, prepared, args, reply)?;
+            core.stats().changes.add(done.dirty);
+            done.outcome
+        }
+        Run::Server(at) => {
+            let run = core.shared.handlers[usize::from(at)];
+            core.redacted.clear();
+            if row.has(Flags::RUNS_SCRIPT) {
+                // What its commands tell of the client names note_last(it.core, session, row);
             }
-            Scope::Quiescent => self.stop_others()?,
-            _ => None,
-        };
-        let outcome = match row.run {
-            Run::Data(run) => {
-                let client = Client {
-                    worker: self.id,
-                    token: session.token.to_u64(),
-                    id: session.id(),
-                    protocol: session.protocol,
-                };
-                let call = Invocation {
-                    spec: row.spec,
-                    parent: row.parent,
-                    run,
-                    db: session.db,
-                    blocking: Blocking::Client(client),
-                };
-                let done = exec::run(&shared.keyspace, &self.env, &call, prepared, args, reply)?;
-                self.stats().changes.add(done.dirty);
-                done.outcome
-            }
-            Run::Server(at) => {
-                let run = self.shared.handlers[usize::from(at)];
-                self.redacted.clear();
-                if row.has(Flags::RUNS_SCRIPT) {
-                    // What its commands tell of the client names it.
-                    self.note_last(session, row);
-                }
-                let outcome = run(&mut Call { core: self, session, reply, row, prepared }, args)?;
-                self.propagate_server(row, session.db, args);
-                outcome
-            }
-        };
-        drop(still);
-        Ok(outcome)
-    }
-
-    /// Has a command repeated elsewhere that changes something beside the keys, such as FUNCTION LOAD.
-    /// Everybody else stands still for those, so the order of their tickets is that of the changes.
-    #[inline]
-    pub(crate) fn propagate_server(&self, row: &Row, db: DbIndex, args: &Args<'_>) {
-        if row.has(Flags::WRITE) {
-            debug_assert_eq!(row.spec.scope, Scope::Quiescent);
-            let words: Vec<&[u8]> = args.words().collect();
-            propagate_beside(&self.shared.keyspace, &self.env, db, &words);
+            let outcome = run(&mut Call { core: core, session, reply, row, prepared }, args)?;
+            propagate_server(core, row, session.db, args);
+            outcome
         }
-    }
+    };
+    drop(still);
+    Ok(outcome)
+}
 
-    /// Closes without an answer: what a browser was made to send must not be executed, nor tell it
-    /// anything.
-    #[cold]
-    fn refuse_foreign_protocol(&self, session: &mut Session) -> Flow {
-        self.shared.log.warning(format_args!(
-            "Possible SECURITY ATTACK detected: {} sent an HTTP request. It may come from a web \
-             page that was made to reach this server. The connection is closed.",
-            session.record.addr
-        ));
-        session.record.set(crate::clients::flag::CLOSE_ASAP, true);
-        Flow::Next
+/// Has a command repeated elsewhere that changes something beside the keys, such as FUNCTION LOAD.
+/// Everybody else stands still for those, so the order of their tickets is that of the changes.
+#[inline]
+pub(crate) fn propagate_server(core: &Core, row: &Row, db: DbIndex, args: &Args<'_>) {
+    if row.has(Flags::WRITE) {
+        debug_assert_eq!(row.spec.scope, Scope::Quiescent);
+        let words: Vec<&[u8]> = args.words().collect();
+        propagate_beside(&core.shared.keyspace, &core.env, db, &words);
     }
+}
 
-    /// Answers with an error a request that is not run.
-    #[cold]
-    fn reject(
-        &mut self,
-        session: &mut Session,
-        row: Option<&Row>,
-        error: CommandError,
-        args: &Args<'_>,
-        replies: &mut ReplyBuffer,
-    ) -> Flow {
-        if let Some(row) = row
-            && !names_no_subcommand(row, args)
-        {
-            self.stats().commands[row.id].rejected.add(1);
-        }
-        // It may have been refused when it was to be run again.
-        session.script_shown = false;
-        let error = self.refuse_in_transaction(session, row, &error, args).unwrap_or(error);
-        let mark = replies.mark();
-        self.write_error(session, &error, replies);
-        if !session.wants_reply() {
-            replies.truncate(mark);
-        }
-        session.after_command();
-        Flow::Next
+/// Closes without an answer: what a browser was made to send must not be executed, nor tell it
+/// anything.
+#[cold]
+fn refuse_foreign_protocol(core: &Core, session: &mut Session) -> Flow {
+    core.shared.log.warning(format_args!(
+        "Possible SECURITY ATTACK detected: {} sent an HTTP request. It may come from a web \
+         page that was made to reach this server. The connection is closed.",
+        session.record.addr
+    ));
+    session.record.set(crate::clients::flag::CLOSE_ASAP, true);
+    Flow::Next
+}
+
+/// Answers with an error a request that is not run.
+#[cold]
+fn reject(
+    core: &mut Core,
+    session: &mut Session,
+    row: Option<&Row>,
+    error: CommandError,
+    args: &Args<'_>,
+    replies: &mut ReplyBuffer,
+) -> Flow {
+    if let Some(row) = row
+        && !names_no_subcommand(row, args)
+    {
+        core.stats().commands[row.id].rejected.add(1);
     }
-
-    pub(crate) fn write_error(
-        &self,
-        session: &Session,
-        error: &CommandError,
-        replies: &mut ReplyBuffer,
-    ) {
-        if !matches!(error, CommandError::Reported(_)) {
-            self.count_error(error);
-        }
-        Reply::new(replies, session.protocol).error(error);
+    // It may have been refused when it was to be run again.
+    session.script_shown = false;
+    let error = execute::refuse_in_transaction(core, session, row, &error, args).unwrap_or(error);
+    let mark = replies.mark();
+    write_error(core, session, &error, replies);
+    if !session.wants_reply() {
+        replies.truncate(mark);
     }
+    session.after_command();
+    Flow::Next
+}
 
-    pub(crate) fn count_error(&self, error: &CommandError) {
-        self.stats().error_replies.add(1);
-        self.shared.observe.errors.count(&error.to_string());
+pub(crate) fn write_error(
+    core: &Core,
+    session: &Session,
+    error: &CommandError,
+    replies: &mut ReplyBuffer,
+) {
+    if !matches!(error, CommandError::Reported(_)) {
+        count_error(core, error);
     }
+    Reply::new(replies, session.protocol).error(error);
+}
 
-    /// Statistics, slow log, latency monitor.
-    #[inline]
-    pub(crate) fn account(
-        &mut self,
-        session: &Session,
-        row: &'static Row,
-        failed: bool,
-        words: &Args<'_>,
-    ) {
-        let ticks = self.clock.ticks();
-        let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
-        self.last_ticks = ticks;
-        self.ran += 1;
-        self.last_row = row.id as u32;
-        self.count_call(&session.record, row, failed, ns, words);
+pub(crate) fn count_error(core: &Core, error: &CommandError) {
+    core.stats().error_replies.add(1);
+    core.shared.observe.errors.count(&error.to_string());
+}
+
+/// Statistics, slow log, latency monitor.
+#[inline]
+pub(crate) fn account(
+    core: &mut Core,
+    session: &Session,
+    row: &'static Row,
+    failed: bool,
+    words: &Args<'_>,
+) {
+    let ticks = core.clock.ticks();
+    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
+    core.last_ticks = ticks;
+    core.ran += 1;
+    core.last_row = row.id as u32;
+    count_call(core, &session.record, row, failed, ns, words);
+}
+
+/// The same for a command that took `ns` and ends outside of its session's batch.
+pub(crate) fn book(
+    core: &mut Core,
+    client: &ClientRecord,
+    row: &'static Row,
+    failed: bool,
+    ns: u64,
+    words: &Args<'_>,
+) {
+    core.stats().commands_processed.add(1);
+    client.commands_elsewhere.fetch_add(1, Ordering::Relaxed);
+    count_call(core, client, row, failed, ns, words);
+}
+
+#[inline]
+fn count_call(
+    core: &mut Core,
+    client: &ClientRecord,
+    row: &'static Row,
+    failed: bool,
+    ns: u64,
+    words: &Args<'_>,
+) {
+    let own = &core.stats().commands[row.id];
+    own.calls.add(1);
+    own.time_ns.add(ns);
+    if failed {
+        own.failed.add(1);
     }
-
-    /// The same for a command that took `ns` and ends outside of its session's batch.
-    pub(crate) fn book(
-        &mut self,
-        client: &ClientRecord,
-        row: &'static Row,
-        failed: bool,
-        ns: u64,
-        words: &Args<'_>,
-    ) {
-        self.stats().commands_processed.add(1);
-        client.commands_elsewhere.fetch_add(1, Ordering::Relaxed);
-        self.count_call(client, row, failed, ns, words);
+    if core.latency_tracking {
+        own.latency.record(ns);
     }
-
-    #[inline]
-    fn count_call(
-        &mut self,
-        client: &ClientRecord,
-        row: &'static Row,
-        failed: bool,
-        ns: u64,
-        words: &Args<'_>,
-    ) {
-        let own = &self.stats().commands[row.id];
-        own.calls.add(1);
-        own.time_ns.add(ns);
-        if failed {
-            own.failed.add(1);
-        }
-        if self.latency_tracking {
-            own.latency.record(ns);
-        }
-        if ns >= self.slow_ns {
-            self.account_slow(client, row, ns, words);
-        }
+    if ns >= core.slow_ns {
+        core.account_slow(client, row, ns, words);
     }
 }
 

@@ -7,6 +7,7 @@ use crate::core::Core;
 use crate::core::pause::Paused;
 use crate::core::session::{Session, Stall};
 use crate::core::shared::armed;
+use crate::run::permission;
 use brisk_config::choice::Protection;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};
@@ -139,7 +140,7 @@ fn permission(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) 
     if !session.is_restricted() {
         return Verdict::Pass;
     }
-    match core.permit_client(session, row, asked.words) {
+    match permission::permit_client(core, session, row, asked.words) {
         Ok(()) => Verdict::Pass,
         Err(error) => Verdict::Refuse(error),
     }

@@ -3,4 +3,6 @@
 pub mod batch;
 pub mod dispatch;
 pub mod gate;
+pub mod long;
 pub mod permission;
+pub mod waiting;

@@ -1,6 +1,6 @@
 //! Who a session is, and whether it may run a command: the one place below all handlers.
 //!
-//! [`Core::permit`] is asked by the gate for what a client sends, by EXEC for each queued command
+//! [`permit`] is asked by the gate for what a client sends, by EXEC for each queued command
 //! once more; scripts ask for each command they call (`script::calls`). It notes what it refuses. A session whose
 //! user may do everything is not asked about: see [`Session::is_restricted`].
 
@@ -64,167 +64,165 @@ impl ClientRecord {
     }
 }
 
-impl Core {
-    /// Whether a session may run a command now; what it may not is noted for ACL LOG and INFO.
-    ///
-    /// `words` are those of the command. O(keys x patterns of the session's user); O(1) if the user
-    /// may do everything. Who runs commands on behalf of one that a client sent stores that one's row as
-    /// the client's last command before, as EXEC does: the note shows it.
-    ///
-    /// # Errors
-    /// What is missing. [`Denied::text`] and [`Denied::text_in_exec`] say it in Redis's words.
-    pub fn permit(
-        &mut self,
-        session: &Session,
-        row: &Row,
-        words: &Args<'_>,
-        context: Context,
-    ) -> Result<(), Denied> {
-        let word = |at: usize| words.word(at);
-        let checked = check(&session.user, row, words.argc(), &word);
-        if let Err(denied) = checked {
-            self.note_denied(session, row, words, denied, context);
-        }
-        checked
+/// Whether a session may run a command now; what it may not is noted for ACL LOG and INFO.
+///
+/// `words` are those of the command. O(keys x patterns of the session's user); O(1) if the user
+/// may do everything. Who runs commands on behalf of one that a client sent stores that one's row as
+/// the client's last command before, as EXEC does: the note shows it.
+///
+/// # Errors
+/// What is missing. [`Denied::text`] and [`Denied::text_in_exec`] say it in Redis's words.
+pub fn permit(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    words: &Args<'_>,
+    context: Context,
+) -> Result<(), Denied> {
+    let word = |at: usize| words.word(at);
+    let checked = check(&session.user, row, words.argc(), &word);
+    if let Err(denied) = checked {
+        note_denied(core, session, row, words, denied, context);
     }
+    checked
+}
 
-    /// Notes that a command was refused.
-    #[cold]
-    pub(crate) fn note_denied(
-        &mut self,
-        session: &Session,
-        row: &Row,
-        words: &Args<'_>,
-        denied: Denied,
-        context: Context,
-    ) {
-        let object = match denied.reason {
-            Reason::Command | Reason::Auth => row.full_name().as_bytes(),
-            Reason::Key | Reason::Channel => words.word(denied.word),
-        };
-        let user = &session.account.name;
-        self.note_denial(session, row, words, denied.reason, context, object, user);
+/// Notes that a command was refused.
+#[cold]
+pub(crate) fn note_denied(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    words: &Args<'_>,
+    denied: Denied,
+    context: Context,
+) {
+    let object = match denied.reason {
+        Reason::Command | Reason::Auth => row.full_name().as_bytes(),
+        Reason::Key | Reason::Channel => words.word(denied.word),
+    };
+    let user = &session.account.name;
+    note_denial(core, session, row, words, denied.reason, context, object, user);
+}
+
+/// The same for what a client sends; the error is the reply.
+pub(crate) fn permit_client(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    words: &Args<'_>,
+) -> Result<(), CommandError> {
+    let context = if session.in_transaction() { Context::Multi } else { Context::TopLevel };
+    permit(core, session, row, words, context).map_err(|denied| {
+        let text = denied.text(&session.account.name, row, None);
+        CommandError::text_with("NOPERM ", &text)
+    })
+}
+
+/// The same for what EXEC runs.
+pub(crate) fn permit_queued(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    words: &Args<'_>,
+) -> Result<(), CommandError> {
+    permit(core, session, row, words, Context::Multi).map_err(|denied| {
+        CommandError::text(format!(
+            "NOPERM ACLs rules changed between the moment the transaction was accumulated and \
+             the EXEC call. This command is no longer allowed for the following reason: {}",
+            denied.text_in_exec()
+        ))
+    })
+}
+
+/// Tells a command that looks up keys made of values, about to be run, whether it may. Whoever runs it calls [`forget_limits`] afterwards.
+pub fn limit_lookups(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
+    if row.looks_up_keys && session.is_restricted() {
+        let may = reads_every_key(&session.user, row, words.argc(), &|at| words.word(at));
+        core.env.lookups_denied.set(!may);
     }
+}
 
-    /// The same for what a client sends; the error is the reply.
-    pub(crate) fn permit_client(
-        &mut self,
-        session: &Session,
-        row: &Row,
-        words: &Args<'_>,
-    ) -> Result<(), CommandError> {
-        let context = if session.in_transaction() { Context::Multi } else { Context::TopLevel };
-        self.permit(session, row, words, context).map_err(|denied| {
-            let text = denied.text(&session.account.name, row, None);
-            CommandError::text_with("NOPERM ", &text)
-        })
+/// What runs next is not limited.
+pub fn forget_limits(core: &mut Core) {
+    core.env.lookups_denied.set(false);
+}
+
+/// Notes that something was refused.
+#[cold]
+#[expect(clippy::too_many_arguments, reason = "each is a field of the entry")]
+pub(crate) fn note_denial(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    words: &Args<'_>,
+    reason: Reason,
+    context: Context,
+    object: &[u8],
+    user: &[u8],
+) {
+    let figures = &core.shared.observe.figures;
+    let figure = match reason {
+        Reason::Command => &figures.denied_by_command,
+        Reason::Key => &figures.denied_by_key,
+        Reason::Auth => &figures.denied_by_auth,
+        Reason::Channel => &figures.denied_by_channel,
+    };
+    figure.fetch_add(1, Ordering::Relaxed);
+    let len_max = usize::try_from(core.config.security.acllog_max_len).unwrap_or(0);
+    // What EXEC or a script runs is not the command that the client sent.
+    let sent = match context {
+        Context::TopLevel => Some(row),
+        Context::Multi => core.unit.is_none().then_some(row),
+        Context::Script => None,
+    };
+    let client =
+        if len_max == 0 { String::new() } else { describe_client(core, session, words, sent) };
+    let entry = Entry::new(reason, context, object, user, client, core.env.now().0);
+    core.shared.accounts.journal().add(entry, len_max);
+}
+
+/// Users were changed by this session: connections that may not stay are closed, its own after the
+/// reply, and commands that wait and may no longer run are answered.
+pub fn settle_users(core: &mut Core, session: &mut Session, affected: Affected) {
+    for (account, record) in affected.clients {
+        end_forbidden_wait(core, &account, &record);
     }
-
-    /// The same for what EXEC runs.
-    pub(crate) fn permit_queued(
-        &mut self,
-        session: &Session,
-        row: &Row,
-        words: &Args<'_>,
-    ) -> Result<(), CommandError> {
-        self.permit(session, row, words, Context::Multi).map_err(|denied| {
-            CommandError::text(format!(
-                "NOPERM ACLs rules changed between the moment the transaction was accumulated and \
-                 the EXEC call. This command is no longer allowed for the following reason: {}",
-                denied.text_in_exec()
-            ))
-        })
-    }
-
-    /// Tells a command that looks up keys made of values, about to be run, whether it may. Whoever runs it calls [`Core::forget_limits`] afterwards.
-    pub fn limit_lookups(&mut self, session: &Session, row: &Row, words: &Args<'_>) {
-        if row.looks_up_keys && session.is_restricted() {
-            let may = reads_every_key(&session.user, row, words.argc(), &|at| words.word(at));
-            self.env.lookups_denied.set(!may);
-        }
-    }
-
-    /// What runs next is not limited.
-    pub fn forget_limits(&mut self) {
-        self.env.lookups_denied.set(false);
-    }
-
-    /// Notes that something was refused.
-    #[cold]
-    #[expect(clippy::too_many_arguments, reason = "each is a field of the entry")]
-    pub(crate) fn note_denial(
-        &mut self,
-        session: &Session,
-        row: &Row,
-        words: &Args<'_>,
-        reason: Reason,
-        context: Context,
-        object: &[u8],
-        user: &[u8],
-    ) {
-        let figures = &self.shared.observe.figures;
-        let figure = match reason {
-            Reason::Command => &figures.denied_by_command,
-            Reason::Key => &figures.denied_by_key,
-            Reason::Auth => &figures.denied_by_auth,
-            Reason::Channel => &figures.denied_by_channel,
-        };
-        figure.fetch_add(1, Ordering::Relaxed);
-        let len_max = usize::try_from(self.config.security.acllog_max_len).unwrap_or(0);
-        // What EXEC or a script runs is not the command that the client sent.
-        let sent = match context {
-            Context::TopLevel => Some(row),
-            Context::Multi => self.unit.is_none().then_some(row),
-            Context::Script => None,
-        };
-        let client =
-            if len_max == 0 { String::new() } else { describe_client(self, session, words, sent) };
-        let entry = Entry::new(reason, context, object, user, client, self.env.now().0);
-        self.shared.accounts.journal().add(entry, len_max);
-    }
-
-    /// Users were changed by this session: connections that may not stay are closed, its own after the
-    /// reply, and commands that wait and may no longer run are answered.
-    pub fn settle_users(&mut self, session: &mut Session, affected: Affected) {
-        for (account, record) in affected.clients {
-            self.end_forbidden_wait(&account, &record);
-        }
-        for record in affected.doomed {
-            if record.id == session.id() {
-                session.die_after_reply();
-            } else {
-                self.close_client(&record);
-            }
-        }
-    }
-
-    fn end_forbidden_wait(&self, account: &Account, record: &ClientRecord) {
-        let Some(waiter) = record.waiter().clone() else { return };
-        let Some(row) = self.shared.table.find_spec(waiter.command()) else { return };
-        let checked = waiter.with_words(&self.shared.keyspace, |words| {
-            check(&account.user(), row, words.argc(), &|at| words.word(at))
-        });
-        if let Err(denied) = checked
-            && waiter.end()
-        {
-            let (token, id, how) = (record.token, record.id, Unblocked::Forbidden(denied));
-            self.shared.mailboxes[record.worker].send(Message::Unblock { token, id, how });
-        }
-    }
-
-    /// Closes another client's connection. From here on nothing more is executed for it, wherever
-    /// its worker stands. False if somebody else did so before.
-    pub fn close_client(&mut self, record: &ClientRecord) -> bool {
-        if record.killed.swap(true, Ordering::Relaxed) {
-            return false;
-        }
-        record.set(flag::CLOSE_ASAP, true);
-        let (token, id) = (record.token, record.id);
-        if record.worker == self.id {
-            self.doomed.push(token);
+    for record in affected.doomed {
+        if record.id == session.id() {
+            session.die_after_reply();
         } else {
-            self.shared.mailboxes[record.worker].send(Message::Kill { token, id });
+            close_client(core, &record);
         }
-        true
     }
+}
+
+fn end_forbidden_wait(core: &Core, account: &Account, record: &ClientRecord) {
+    let Some(waiter) = record.waiter().clone() else { return };
+    let Some(row) = core.shared.table.find_spec(waiter.command()) else { return };
+    let checked = waiter.with_words(&core.shared.keyspace, |words| {
+        check(&account.user(), row, words.argc(), &|at| words.word(at))
+    });
+    if let Err(denied) = checked
+        && waiter.end()
+    {
+        let (token, id, how) = (record.token, record.id, Unblocked::Forbidden(denied));
+        core.shared.mailboxes[record.worker].send(Message::Unblock { token, id, how });
+    }
+}
+
+/// Closes another client's connection. From here on nothing more is executed for it, wherever
+/// its worker stands. False if somebody else did so before.
+pub fn close_client(core: &mut Core, record: &ClientRecord) -> bool {
+    if record.killed.swap(true, Ordering::Relaxed) {
+        return false;
+    }
+    record.set(flag::CLOSE_ASAP, true);
+    let (token, id) = (record.token, record.id);
+    if record.worker == core.id {
+        core.doomed.push(token);
+    } else {
+        core.shared.mailboxes[record.worker].send(Message::Kill { token, id });
+    }
+    true
 }

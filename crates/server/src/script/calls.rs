@@ -6,6 +6,10 @@ use crate::core::Core;
 use crate::core::call::Call;
 use crate::core::session::Session;
 use crate::core::shared::armed;
+use crate::monitor::lines;
+use crate::pubsub::publish;
+use crate::run::dispatch;
+use crate::run::permission;
 use brisk_acl::{Context, Denied, check};
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, Scope};
@@ -24,300 +28,295 @@ type Keys = SmallVec<[PreparedKey; 4]>;
 /// for as long as it runs.
 const EVENTS_MAX: usize = 4096;
 
-impl Core {
-    /// The row of what a script wants to run.
-    pub(super) fn row_of_script(&self, words: &Words) -> Option<&'static Row> {
-        let list = words.spans.as_slice();
-        let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
-        let row = self.shared.table.find(word(0))?;
-        if row.is_container() && list.len() > 1 {
-            return row.subcommand(word(1));
-        }
-        Some(row)
+/// The row of what a script wants to run.
+pub(super) fn row_of_script(core: &Core, words: &Words) -> Option<&'static Row> {
+    let list = words.spans.as_slice();
+    let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
+    let row = core.shared.table.find(word(0))?;
+    if row.is_container() && list.len() > 1 {
+        return row.subcommand(word(1));
     }
+    Some(row)
+}
 
-    /// Whether the user of the session for which a script runs may run this command: the one place
-    /// where a script's commands are judged by access control.
-    pub(super) fn permit_script(
-        &self,
-        session: &Session,
-        row: &Row,
-        words: &Words,
-    ) -> Result<(), Denied> {
-        let list = words.spans.as_slice();
-        let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
-        check(&session.user, row, list.len(), &word)
+/// Whether the user of the session for which a script runs may run this command: the one place
+/// where a script's commands are judged by access control.
+pub(super) fn permit_script(
+    _core: &Core,
+    session: &Session,
+    row: &Row,
+    words: &Words,
+) -> Result<(), Denied> {
+    let list = words.spans.as_slice();
+    let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
+    check(&session.user, row, list.len(), &word)
+}
+
+/// The error for a script whose command is not allowed to its user, which is noted.
+#[cold]
+fn refuse_script(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    words: &Words,
+    denied: Denied,
+) -> String {
+    let text = denied.text(&session.account.name, row, None);
+    let hasher = core.shared.keyspace.hasher();
+    let list = words.spans.as_slice();
+    let args = Args::new(&words.bytes, &words.spans, list, &[], hasher);
+    permission::note_denied(core, session, row, &args, denied, Context::Script);
+    format!("ACL failure in script: {}", String::from_utf8_lossy(&text))
+}
+
+/// Runs a command for a script; its reply goes to `out`.
+pub(super) fn call_from_script(
+    core: &mut Core,
+    session: &mut Session,
+    desk: &Desk,
+    words: &Words,
+    protocol: Protocol,
+    out: &mut Vec<u8>,
+) -> Called {
+    let row = row_of_script(core, words);
+    if let Err(text) = admit_from_script(core, session, desk, row, words) {
+        if let Some(row) = row {
+            core.stats().commands[row.id].rejected.add(1);
+        }
+        let code = text.strip_prefix('-').unwrap_or("ERR");
+        core.stats().error_replies.add(1);
+        core.shared.observe.errors.count(code);
+        return Called::Refused(text);
     }
-
-    /// The error for a script whose command is not allowed to its user, which is noted.
-    #[cold]
-    fn refuse_script(
-        &mut self,
-        session: &Session,
-        row: &Row,
-        words: &Words,
-        denied: Denied,
-    ) -> String {
-        let text = denied.text(&session.account.name, row, None);
-        let hasher = self.shared.keyspace.hasher();
-        let list = words.spans.as_slice();
-        let args = Args::new(&words.bytes, &words.spans, list, &[], hasher);
-        self.note_denied(session, row, &args, denied, Context::Script);
-        format!("ACL failure in script: {}", String::from_utf8_lossy(&text))
-    }
-
-    /// Runs a command for a script; its reply goes to `out`.
-    pub(super) fn call_from_script(
-        &mut self,
-        session: &mut Session,
-        desk: &Desk,
-        words: &Words,
-        protocol: Protocol,
-        out: &mut Vec<u8>,
-    ) -> Called {
-        let row = self.row_of_script(words);
-        if let Err(text) = self.admit_from_script(session, desk, row, words) {
-            if let Some(row) = row {
-                self.stats().commands[row.id].rejected.add(1);
-            }
-            let code = text.strip_prefix('-').unwrap_or("ERR");
-            self.stats().error_replies.add(1);
-            self.shared.observe.errors.count(code);
-            return Called::Refused(text);
-        }
-        let Some(row) = row else { return Called::Replied };
-        let keys = self.keys_of_script(desk, row, words);
-        if !self.covers(session.db, &keys, row.spec.scope) {
-            desk.roamed.set(true);
-            match self.widen(desk, session.db, &keys, row.spec.scope) {
-                Widened::Yes => {}
-                Widened::NotYet if desk.parkable.get() => return Called::Wait,
-                Widened::NotYet | Widened::No => {
-                    desk.abandoned.set(true);
-                    return Called::Abandoned;
-                }
-            }
-        }
-        if (row.has(Flags::WRITE) || matches!(row.run, Run::Server(_))) && !self.may_act(desk) {
-            if self.slow.is_some() && self.shared.scripting.others_refuse(self.id).is_none() {
-                return Called::Wait;
-            }
-            desk.abandoned.set(true);
-            return Called::Abandoned;
-        }
-        if row.has(Flags::WRITE) {
-            if !self.shared.scripting.running[self.id].begin_writing() {
-                desk.killed.set(true);
+    let Some(row) = row else { return Called::Replied };
+    let keys = keys_of_script(core, desk, row, words);
+    if !covers(core, session.db, &keys, row.spec.scope) {
+        desk.roamed.set(true);
+        match widen(core, desk, session.db, &keys, row.spec.scope) {
+            Widened::Yes => {}
+            Widened::NotYet if desk.parkable.get() => return Called::Wait,
+            Widened::NotYet | Widened::No => {
+                desk.abandoned.set(true);
                 return Called::Abandoned;
             }
-            desk.wrote.set(true);
         }
-        session.protocol = protocol;
-        self.run_from_script(session, desk, row, &keys, words, out);
-        Called::Replied
     }
-
-    /// The checks that a command of a script passes, in the order that clients can see.
-    fn admit_from_script(
-        &mut self,
-        session: &Session,
-        desk: &Desk,
-        row: Option<&'static Row>,
-        words: &Words,
-    ) -> Result<(), String> {
-        let texts = || texts(self.config.process.dialect);
-        let Some(row) = row else { return Err(texts().unknown.into()) };
-        if !row.spec.arity_admits(words.len()) || row.is_container() {
-            return Err(texts().arity.into());
+    if (row.has(Flags::WRITE) || matches!(row.run, Run::Server(_))) && !may_act(core, desk) {
+        if core.slow.is_some() && core.shared.scripting.others_refuse(core.id).is_none() {
+            return Called::Wait;
         }
-        // Blocking ones do not block here.
-        let refused = row.has(Flags::NOSCRIPT) && !row.has(Flags::BLOCKING);
-        // What runs units or listens cannot run within a unit.
-        let never =
-            matches!(row.spec.group, Group::Scripting | Group::Transactions | Group::PubSub);
-        let all = self.shared.scripting.all_commands.load(Ordering::Relaxed);
-        if refused && (never || !all) {
-            return Err("This Redis command is not allowed from script".into());
-        }
-        if session.is_restricted()
-            && let Err(denied) = self.permit_script(session, row, words)
-        {
-            return Err(self.refuse_script(session, row, words, denied));
-        }
-        if desk.read_only.get()
-            && row.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
-        {
-            return Err("Write commands are not allowed from read-only scripts.".into());
-        }
-        if desk.lacks_memory.get() && !desk.wrote.get() && row.has(Flags::DENYOOM) {
-            return Err(format!("-{}", CommandError::OutOfMemory));
-        }
-        Ok(())
+        desk.abandoned.set(true);
+        return Called::Abandoned;
     }
+    if row.has(Flags::WRITE) {
+        if !core.shared.scripting.running[core.id].begin_writing() {
+            desk.killed.set(true);
+            return Called::Abandoned;
+        }
+        desk.wrote.set(true);
+    }
+    session.protocol = protocol;
+    run_from_script(core, session, desk, row, &keys, words, out);
+    Called::Replied
+}
 
-    fn keys_of_script(&self, desk: &Desk, row: &Row, words: &Words) -> Keys {
-        let list = words.spans.as_slice();
-        let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
-        let hasher = self.shared.keyspace.hasher();
-        let mut keys = Keys::new();
-        match row.keys {
-            KeyPlan::None => {}
-            KeyPlan::First => keys.push(desk.last_key.borrow_mut().prepare(hasher, word(1))),
-            KeyPlan::Specs => {
-                for spec in row.spec.keys {
-                    // A count that does not fit is the handler's to complain about.
-                    let _ = keyspec::find_by(spec, list.len(), &word, &mut |at| {
-                        keys.push(exec::prepare(at, &hasher.key(word(at))));
-                    });
-                }
+/// The checks that a command of a script passes, in the order that clients can see.
+fn admit_from_script(
+    core: &mut Core,
+    session: &Session,
+    desk: &Desk,
+    row: Option<&'static Row>,
+    words: &Words,
+) -> Result<(), String> {
+    let texts = || texts(core.config.process.dialect);
+    let Some(row) = row else { return Err(texts().unknown.into()) };
+    if !row.spec.arity_admits(words.len()) || row.is_container() {
+        return Err(texts().arity.into());
+    }
+    // Blocking ones do not block here.
+    let refused = row.has(Flags::NOSCRIPT) && !row.has(Flags::BLOCKING);
+    // What runs units or listens cannot run within a unit.
+    let never = matches!(row.spec.group, Group::Scripting | Group::Transactions | Group::PubSub);
+    let all = core.shared.scripting.all_commands.load(Ordering::Relaxed);
+    if refused && (never || !all) {
+        return Err("This Redis command is not allowed from script".into());
+    }
+    if session.is_restricted()
+        && let Err(denied) = permit_script(core, session, row, words)
+    {
+        return Err(refuse_script(core, session, row, words, denied));
+    }
+    if desk.read_only.get() && row.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
+        return Err("Write commands are not allowed from read-only scripts.".into());
+    }
+    if desk.lacks_memory.get() && !desk.wrote.get() && row.has(Flags::DENYOOM) {
+        return Err(format!("-{}", CommandError::OutOfMemory));
+    }
+    Ok(())
+}
+
+fn keys_of_script(core: &Core, desk: &Desk, row: &Row, words: &Words) -> Keys {
+    let list = words.spans.as_slice();
+    let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
+    let hasher = core.shared.keyspace.hasher();
+    let mut keys = Keys::new();
+    match row.keys {
+        KeyPlan::None => {}
+        KeyPlan::First => keys.push(desk.last_key.borrow_mut().prepare(hasher, word(1))),
+        KeyPlan::Specs => {
+            for spec in row.spec.keys {
+                // A count that does not fit is the handler's to complain about.
+                let _ = keyspec::find_by(spec, list.len(), &word, &mut |at| {
+                    keys.push(exec::prepare(at, &hasher.key(word(at))));
+                });
             }
         }
-        keys
     }
+    keys
+}
 
-    /// Whether the unit may run a command on these keys.
-    fn covers(&mut self, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
-        match (&self.slow, &mut self.unit) {
-            (Some(Reach::Everything), _) => !self.is_held_by_others(db, keys, scope),
-            (Some(Reach::Places(places)), _) => {
-                let held = |key: &PreparedKey| places.binary_search(&(db, key.slot)).is_ok();
-                scope == Scope::Keys && keys.iter().all(held)
-            }
-            (None, Some(unit)) if unit.is_alone() => true,
-            (None, Some(unit)) => scope == Scope::Keys && unit.holds(db, keys),
-            (None, None) => false,
+/// Whether the unit may run a command on these keys.
+fn covers(core: &mut Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
+    match (&core.slow, &mut core.unit) {
+        (Some(Reach::Everything), _) => !is_held_by_others(core, db, keys, scope),
+        (Some(Reach::Places(places)), _) => {
+            let held = |key: &PreparedKey| places.binary_search(&(db, key.slot)).is_ok();
+            scope == Scope::Keys && keys.iter().all(held)
         }
+        (None, Some(unit)) if unit.is_alone() => true,
+        (None, Some(unit)) => scope == Scope::Keys && unit.holds(db, keys),
+        (None, None) => false,
     }
+}
 
-    /// Whether slow scripts of other workers keep from these keys.
-    #[cold]
-    fn is_held_by_others(&self, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
-        let places = keys.iter().map(|key| (db, key.slot));
-        self.shared.scripting.others_hold(self.id, (scope == Scope::Keys).then_some(places))
-    }
+/// Whether slow scripts of other workers keep from these keys.
+#[cold]
+fn is_held_by_others(core: &Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
+    let places = keys.iter().map(|key| (db, key.slot));
+    core.shared.scripting.others_hold(core.id, (scope == Scope::Keys).then_some(places))
+}
 
-    /// Whether the script may do what others can see: then it cannot be run again. It may not if it
-    /// could be in the way of another one later, see docs/design/scripts.md.
-    #[inline]
-    fn may_act(&mut self, desk: &Desk) -> bool {
-        if !desk.acted.get() {
-            if !desk.confined.get() && !self.begin_roving() {
-                return false;
-            }
-            desk.acted.set(true);
+/// Whether the script may do what others can see: then it cannot be run again. It may not if it
+/// could be in the way of another one later, see docs/design/scripts.md.
+#[inline]
+fn may_act(core: &mut Core, desk: &Desk) -> bool {
+    if !desk.acted.get() {
+        if !desk.confined.get() && !begin_roving(core) {
+            return false;
         }
-        true
+        desk.acted.set(true);
     }
+    true
+}
 
-    /// Makes the script the only one that may go beyond its keys.
-    pub(super) fn begin_roving(&mut self) -> bool {
-        self.roving = self.roving || self.shared.scripting.begin_roving(self.id);
-        self.roving
-    }
+/// Makes the script the only one that may go beyond its keys.
+pub(super) fn begin_roving(core: &mut Core) -> bool {
+    core.roving = core.roving || core.shared.scripting.begin_roving(core.id);
+    core.roving
+}
 
-    /// Lets the unit that runs touch anything that no slow script keeps, by making everybody else
-    /// stand still.
-    #[cold]
-    fn widen(&mut self, desk: &Desk, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> Widened {
-        let shared = self.shared;
-        if matches!(self.slow, Some(Reach::Everything)) {
-            return Widened::NotYet;
-        }
-        if !self.begin_roving() {
-            let waits = self.slow.is_some() && shared.scripting.others_refuse(self.id).is_none();
-            return if waits { Widened::NotYet } else { Widened::No };
-        }
-        // As a rule nobody is to stand still while its words are copied.
-        let refused = || shared.scripting.others_refuse(self.id).is_some();
-        let shown = (self.slow.is_none() && refused()).then(|| desk.shown());
-        let still = shared.quiesce.stop_others_amid(self.id);
-        let Some(unit) = &mut self.unit else { return Widened::No };
-        unit.release();
-        if self.slow.is_some() {
-            shared.widen_slow(self.id);
-        } else if refused() {
-            // Those cannot stand still: the gate keeps it apart from them, and all from it.
-            desk.show_slow(shown.unwrap_or_else(|| desk.shown()), None);
-        } else {
-            self.still = Some(still);
-            return Widened::Yes;
-        }
-        self.slow = Some(Reach::Everything);
-        drop(still);
-        if self.is_held_by_others(db, keys, scope) { Widened::NotYet } else { Widened::Yes }
+/// Lets the unit that runs touch anything that no slow script keeps, by making everybody else
+/// stand still.
+#[cold]
+fn widen(core: &mut Core, desk: &Desk, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> Widened {
+    let shared = core.shared;
+    if matches!(core.slow, Some(Reach::Everything)) {
+        return Widened::NotYet;
     }
+    if !begin_roving(core) {
+        let waits = core.slow.is_some() && shared.scripting.others_refuse(core.id).is_none();
+        return if waits { Widened::NotYet } else { Widened::No };
+    }
+    // As a rule nobody is to stand still while its words are copied.
+    let refused = || shared.scripting.others_refuse(core.id).is_some();
+    let shown = (core.slow.is_none() && refused()).then(|| desk.shown());
+    let still = shared.quiesce.stop_others_amid(core.id);
+    let Some(unit) = &mut core.unit else { return Widened::No };
+    unit.release();
+    if core.slow.is_some() {
+        shared.widen_slow(core.id);
+    } else if refused() {
+        // Those cannot stand still: the gate keeps it apart from them, and all from it.
+        desk.show_slow(shown.unwrap_or_else(|| desk.shown()), None);
+    } else {
+        core.still = Some(still);
+        return Widened::Yes;
+    }
+    core.slow = Some(Reach::Everything);
+    drop(still);
+    if is_held_by_others(core, db, keys, scope) { Widened::NotYet } else { Widened::Yes }
+}
 
-    fn run_from_script(
-        &mut self,
-        session: &mut Session,
-        desk: &Desk,
-        row: &'static Row,
-        keys: &[PreparedKey],
-        words: &Words,
-        out: &mut Vec<u8>,
-    ) {
-        let shared = self.shared;
-        let list = words.spans.as_slice();
-        let hasher = shared.keyspace.hasher();
-        let mut args = Args::new(&words.bytes, &words.spans, list, keys, hasher);
-        if row.parent.is_some() {
-            args.skip_subcommand();
-        }
-        let mut replies = desk.replies.borrow_mut();
-        let replies = &mut *replies;
-        let reply = Reply::new(replies, session.protocol);
-        self.env.in_script.set(true);
-        self.limit_lookups(session, row, &args);
-        let result = match row.run {
-            Run::Data(run) => {
-                let (spec, parent, db) = (row.spec, row.parent, session.db);
-                let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
-                let unit = self.unit.as_mut().expect("a script runs within a unit");
-                let done = unit.run(&self.env, &call, keys, &mut args, reply);
-                done.map(|done| self.stats().changes.add(done.dirty))
-            }
-            Run::Server(at) => {
-                let run = self.shared.handlers[usize::from(at)];
-                self.redacted.clear();
-                let mut call = Call { core: self, session, reply, row, prepared: keys };
-                run(&mut call, &mut args).map(|_| ())
-            }
-        };
-        self.env.in_script.set(false);
-        self.forget_limits();
-        if self.env.aftermath.borrow().events.len() >= EVENTS_MAX {
-            self.publish_events();
-        }
-        match &result {
-            Ok(()) if !replies.finish_within(MEMORY_BYTES_MAX) => {
-                // The command has run. What it shows a thousand times is there once.
-                let text = format!("ERR the reply is longer than {MEMORY_BYTES_MAX} bytes");
-                brisk_resp::reply::encode::error(out, text.as_bytes());
-            }
-            Ok(()) => {
-                if replies.has_shared() {
-                    let gathered = std::cell::RefCell::new(out);
-                    replies.drain(
-                        |bytes| gathered.borrow_mut().extend_from_slice(bytes),
-                        |data, range| gathered.borrow_mut().extend_from_slice(&data[range]),
-                    );
-                } else {
-                    std::mem::swap(out, replies.bytes_mut());
-                }
-            }
-            Err(error) => {
-                self.count_error(error);
-                brisk_resp::reply::encode::error(out, &error.wire());
-            }
-        }
-        replies.clear();
-        self.account(session, row, result.is_err(), &args);
-        if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
-            self.tell_monitors_of_script(session, row, &args);
-        }
-        // They are words of this command, not of the script's.
-        self.redacted.clear();
+fn run_from_script(
+    core: &mut Core,
+    session: &mut Session,
+    desk: &Desk,
+    row: &'static Row,
+    keys: &[PreparedKey],
+    words: &Words,
+    out: &mut Vec<u8>,
+) {
+    let shared = core.shared;
+    let list = words.spans.as_slice();
+    let hasher = shared.keyspace.hasher();
+    let mut args = Args::new(&words.bytes, &words.spans, list, keys, hasher);
+    if row.parent.is_some() {
+        args.skip_subcommand();
     }
+    let mut replies = desk.replies.borrow_mut();
+    let replies = &mut *replies;
+    let reply = Reply::new(replies, session.protocol);
+    core.env.in_script.set(true);
+    permission::limit_lookups(core, session, row, &args);
+    let result = match row.run {
+        Run::Data(run) => {
+            let (spec, parent, db) = (row.spec, row.parent, session.db);
+            let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
+            let unit = core.unit.as_mut().expect("a script runs within a unit");
+            let done = unit.run(&core.env, &call, keys, &mut args, reply);
+            done.map(|done| core.stats().changes.add(done.dirty))
+        }
+        Run::Server(at) => {
+            let run = core.shared.handlers[usize::from(at)];
+            core.redacted.clear();
+            let mut call = Call { core: core, session, reply, row, prepared: keys };
+            run(&mut call, &mut args).map(|_| ())
+        }
+    };
+    core.env.in_script.set(false);
+    permission::forget_limits(core);
+    if core.env.aftermath.borrow().events.len() >= EVENTS_MAX {
+        publish::publish_events(core);
+    }
+    match &result {
+        Ok(()) if !replies.finish_within(MEMORY_BYTES_MAX) => {
+            // The command has run. What it shows a thousand times is there once.
+            let text = format!("ERR the reply is longer than {MEMORY_BYTES_MAX} bytes");
+            brisk_resp::reply::encode::error(out, text.as_bytes());
+        }
+        Ok(()) => {
+            if replies.has_shared() {
+                let gathered = std::cell::RefCell::new(out);
+                replies.drain(
+                    |bytes| gathered.borrow_mut().extend_from_slice(bytes),
+                    |data, range| gathered.borrow_mut().extend_from_slice(&data[range]),
+                );
+            } else {
+                std::mem::swap(out, replies.bytes_mut());
+            }
+        }
+        Err(error) => {
+            dispatch::count_error(core, error);
+            brisk_resp::reply::encode::error(out, &error.wire());
+        }
+    }
+    replies.clear();
+    dispatch::account(core, session, row, result.is_err(), &args);
+    if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
+        lines::tell_monitors_of_script(core, session, row, &args);
+    }
+    // They are words of this command, not of the script's.
+    core.redacted.clear();
 }
 
 /// Whether a script got the right to touch what it did not declare.

@@ -6,6 +6,7 @@ use crate::core::Core;
 use crate::core::quiesce::Wanted;
 use crate::core::session::Session;
 use crate::core::shared::Shared;
+use crate::script::calls;
 use crate::transactions::Execution;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::env::Aside;
@@ -253,8 +254,9 @@ pub(super) fn threshold_ms(core: &Core) -> u64 {
 impl Host for Desk {
     fn call(&self, words: &Words, protocol: Protocol, reply: &mut Vec<u8>) -> Called {
         let called = self.core.with(|core| {
-            self.session
-                .with(|session| core.call_from_script(session, self, words, protocol, reply))
+            self.session.with(|session| {
+                calls::call_from_script(core, session, self, words, protocol, reply)
+            })
         });
         let outside = "redis.call/pcall can only be called inside a script invocation";
         called.flatten().unwrap_or_else(|| Called::Refused(outside.to_owned()))
@@ -263,8 +265,8 @@ impl Host for Desk {
     fn may_call(&self, words: &Words) -> Option<bool> {
         let judged = self.core.with(|core| {
             self.session.with(|session| {
-                let row = core.row_of_script(words)?;
-                Some(core.permit_script(session, row, words).is_ok())
+                let row = calls::row_of_script(core, words)?;
+                Some(calls::permit_script(core, session, row, words).is_ok())
             })
         });
         judged.flatten().flatten()

@@ -16,6 +16,7 @@
 //! | `desk` | the present run: what is true of it, and its host |
 //! | `calls` | a command that a script calls |
 //! | `run` | a script from EVAL to its reply |
+//! | `invoked` | which script or function a command runs, and its flags |
 //! | `slow` | scripts that take long: who must keep away, who may be killed |
 //!
 //! docs/design/scripts.md says why.
@@ -25,6 +26,7 @@ mod calls;
 mod desk;
 mod eval_interpreter;
 mod function_interpreter;
+pub mod invoked;
 pub mod libraries;
 pub mod machine;
 pub mod run;

@@ -8,6 +8,12 @@ use crate::core::call::Call;
 use crate::core::mailbox::Delivery;
 use crate::core::session::Session;
 use crate::core::shared::armed;
+use crate::monitor::lines;
+use crate::run::dispatch;
+use crate::run::waiting;
+use crate::script::calls;
+use crate::tracking::session;
+use crate::transactions::execute;
 use brisk_engine::command::Flags;
 use brisk_engine::env::Aside;
 use brisk_engine::table::Row;
@@ -93,13 +99,12 @@ pub fn evaluate(
     let core = &mut *call.core;
     let in_exec = core.unit.is_some();
     if in_exec {
-        let first = core.begin_roving();
+        let first = calls::begin_roving(core);
         debug_assert!(first, "a transaction with scripts runs alone");
     } else {
-        core.begin_script_unit(call.session, call.prepared, target)?;
+        begin_script_unit(core, call.session, call.prepared, target)?;
     }
-    // Before the commands that it runs.
-    core.show_script(call.session, call.row, args);
+    // Before the commands that it show_script(runs.core, call.session, call.row, args);
     let desk = &machine.desk;
     desk.is_eval.set(target.is_eval);
     desk.read_only.set(no_writes);
@@ -132,7 +137,7 @@ pub fn evaluate(
     let ended =
         desk.shown.lend(&shown, || desk.core.lend(core, || desk.session.lend(session, run)));
     if ended == Ended::Suspended {
-        let parked = core.park(machine, call.session, call.row, target, args, in_exec);
+        let parked = park(core, machine, call.session, call.row, target, args, in_exec);
         restore(call.session, db, protocol);
         core.parked = Some(parked);
         return Ok(Outcome::Elsewhere);
@@ -144,9 +149,9 @@ pub fn evaluate(
     machine.publish_memory();
     target.learn(desk, in_exec);
     if !in_exec {
-        core.end_unit();
+        end_unit(core);
     }
-    core.verdict(machine, ended, target.name).map(|()| Outcome::Replied)
+    verdict(core, machine, ended, target.name).map(|()| Outcome::Replied)
 }
 
 /// What is known of a script that may run.
@@ -188,7 +193,7 @@ impl Call<'_> {
     /// Monitors are told also of a script that is not run for what `found` says.
     pub fn shown_if_refused<T>(&mut self, args: &Args<'_>, found: Result<T>) -> Result<T> {
         if found.is_err() {
-            self.core.show_script(self.session, self.row, args);
+            show_script(&mut self.core, self.session, self.row, args);
         }
         found
     }
@@ -222,278 +227,274 @@ fn restore(session: &mut Session, db: brisk_engine::DbIndex, protocol: brisk_res
     }
 }
 
-impl Core {
-    /// Tells monitors of a script once, however often it is begun anew because something is in its way.
-    fn show_script(&mut self, session: &mut Session, row: &'static Row, args: &Args<'_>) {
-        let watched = self.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0;
-        if watched && !session.script_shown {
-            session.script_shown = true;
-            self.tell_monitors(session, row, args);
+/// Tells monitors of a script once, however often it is begun anew because something is in its way.
+fn show_script(core: &mut Core, session: &mut Session, row: &'static Row, args: &Args<'_>) {
+    let watched = core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0;
+    if watched && !session.script_shown {
+        session.script_shown = true;
+        lines::tell_monitors(core, session, row, args);
+    }
+}
+
+pub(crate) fn is_parked_eval(core: &Core) -> bool {
+    core.interpreters.runs_eval()
+}
+
+/// Locks the keys that a script declares, or makes everybody stand still if it is known to use
+/// others.
+fn begin_script_unit(
+    core: &mut Core,
+    session: &Session,
+    keys: &[brisk_engine::args::PreparedKey],
+    target: &Target<'_>,
+) -> Result<()> {
+    let keyspace = &core.shared.keyspace;
+    if target.roams.load(Ordering::Relaxed) {
+        core.still = core.stop_others().map_err(|error| in_the_way(core, error))?;
+        let first = calls::begin_roving(core);
+        debug_assert!(first, "who may go beyond its keys runs, or is slow");
+        core.unit = Some(Unit::alone(keyspace, &core.env));
+        return Ok(());
+    }
+    // Else it would be run to its first act for nothing.
+    let acts = !target.confined && target.acts.load(Ordering::Relaxed);
+    if acts && !calls::begin_roving(core) {
+        return Err(in_the_way(core, CommandError::SlotBusy));
+    }
+    let places = keys.iter().map(|key| (session.db, key.slot));
+    match Unit::holding(keyspace, &core.env, places) {
+        Ok(unit) => core.unit = Some(unit),
+        Err(error) => {
+            end_roving(core);
+            return Err(error);
         }
     }
+    Ok(())
+}
 
-    pub(crate) fn is_parked_eval(&self) -> bool {
-        self.interpreters.runs_eval()
+/// Why a script cannot go on that has done nothing yet: a slow one is in its way, or something that
+/// is over soon, as `error` says.
+#[cold]
+fn in_the_way(core: &Core, error: CommandError) -> CommandError {
+    core.shared.scripting.others_refuse(core.id).map_or(error, CommandError::text)
+}
+
+fn end_roving(core: &mut Core) {
+    if std::mem::take(&mut core.roving) {
+        core.shared.scripting.end_roving();
     }
+}
 
-    /// Locks the keys that a script declares, or makes everybody stand still if it is known to use
-    /// others.
-    fn begin_script_unit(
-        &mut self,
-        session: &Session,
-        keys: &[brisk_engine::args::PreparedKey],
-        target: &Target<'_>,
-    ) -> Result<()> {
-        let keyspace = &self.shared.keyspace;
-        if target.roams.load(Ordering::Relaxed) {
-            self.still = self.stop_others().map_err(|error| self.in_the_way(error))?;
-            let first = self.begin_roving();
-            debug_assert!(first, "who may go beyond its keys runs, or is slow");
-            self.unit = Some(Unit::alone(keyspace, &self.env));
-            return Ok(());
+/// Ends the unit that a script or EXEC was.
+pub(crate) fn end_unit(core: &mut Core) {
+    if let Some(unit) = core.unit.take() {
+        unit.finish(&core.env);
+    }
+    core.unit_began_us = None;
+    if core.slow.take().is_some() {
+        core.shared.end_slow(core.id);
+    }
+    end_roving(core);
+    core.still = None;
+}
+
+/// What the client hears besides the reply.
+fn verdict(core: &Core, machine: &Machine, ended: Ended, name: &[u8]) -> Result<()> {
+    let desk = &machine.desk;
+    match ended {
+        Ended::Replied | Ended::Suspended => Ok(()),
+        Ended::Failed(failure) => {
+            let counted = failure.counted;
+            let text = whole_text(failure, name);
+            Err(if counted { CommandError::Reported(text.into()) } else { error_with(b"", &text) })
         }
-        // Else it would be run to its first act for nothing.
-        let acts = !target.confined && target.acts.load(Ordering::Relaxed);
-        if acts && !self.begin_roving() {
-            return Err(self.in_the_way(CommandError::SlotBusy));
-        }
-        let places = keys.iter().map(|key| (session.db, key.slot));
-        match Unit::holding(keyspace, &self.env, places) {
-            Ok(unit) => self.unit = Some(unit),
-            Err(error) => {
-                self.end_roving();
-                return Err(error);
+        Ended::Stopped(_) if desk.abandoned.get() => Err(in_the_way(core, CommandError::SlotBusy)),
+        Ended::Stopped(at) => {
+            let mut text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
+            if at.is_none() {
+                // While its reply was made, for instance.
+                text.extend_from_slice(&[b" script: ", name].concat());
             }
+            Err(error_with(b"", &whole_text(Failure { text, at, counted: false }, name)))
         }
-        Ok(())
     }
+}
 
-    /// Why a script cannot go on that has done nothing yet: a slow one is in its way, or something that
-    /// is over soon, as `error` says.
-    #[cold]
-    fn in_the_way(&self, error: CommandError) -> CommandError {
-        self.shared.scripting.others_refuse(self.id).map_or(error, CommandError::text)
-    }
+/// Puts a script aside that was suspended for the first time.
+fn park(
+    core: &mut Core,
+    machine: &Rc<Machine>,
+    session: &Session,
+    row: &'static Row,
+    target: &Target<'_>,
+    args: &Args<'_>,
+    in_exec: bool,
+) -> Box<Parked> {
+    let own = Box::new(Session::standing_for(session));
+    let ticks = core.clock.ticks();
+    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
+    core.last_ticks = ticks;
+    let mut aside = Aside::default();
+    aside.set_now(core.env.now());
+    core.env.exchange(&mut aside);
+    let mut parked = Box::new(Parked {
+        machine: Rc::clone(machine),
+        unit: core.unit.take(),
+        slow: core.slow.take(),
+        roving: std::mem::take(&mut core.roving),
+        began_us: core.unit_began_us.take(),
+        aside,
+        session: own,
+        remembers: session::remembers(core),
+        row,
+        name: target.name.to_vec(),
+        protocol: session.protocol,
+        request: Request::of(args),
+        ns,
+        logged: false,
+        in_exec,
+        execution: None,
+    });
+    log_if_slow(core, &mut parked);
+    parked
+}
 
-    fn end_roving(&mut self) {
-        if std::mem::take(&mut self.roving) {
-            self.shared.scripting.end_roving();
-        }
+/// Writes to the log that a script takes long, once. It may be put aside before it does: in a
+/// transaction of which another one has become slow.
+fn log_if_slow(core: &Core, parked: &mut Parked) {
+    // The list's lock is everybody's, and this comes after each slice.
+    if parked.logged {
+        return;
     }
+    let ms = core.shared.scripting.slow_ms(core.id);
+    if ms < threshold_ms(core) {
+        return;
+    }
+    parked.logged = true;
+    let what = if is_parked_eval(core) { "SCRIPT KILL" } else { "FUNCTION KILL" };
+    let name = String::from_utf8_lossy(&parked.name);
+    core.shared.log.warning(format_args!(
+        "Slow script detected: still in execution after {ms} milliseconds. You can try killing \
+         the script using the {what} command. Script name is: {name}."
+    ));
+}
 
-    /// Ends the unit that a script or EXEC was.
-    pub(crate) fn end_unit(&mut self) {
-        if let Some(unit) = self.unit.take() {
-            unit.finish(&self.env);
-        }
-        self.unit_began_us = None;
-        if self.slow.take().is_some() {
-            self.shared.end_slow(self.id);
-        }
-        self.end_roving();
-        self.still = None;
+/// Lets the script that is put aside go on for a slice. Its answer, when it has ended. `client`: the
+/// session of its client if that is still there and [`Parked::client`] named it.
+pub(crate) fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
+    let mut parked = core.parked.take()?;
+    let machine = Rc::clone(&parked.machine);
+    core.read_clocks();
+    core.env.exchange(&mut parked.aside);
+    core.unit = Some(parked.unit.take()?);
+    core.slow = parked.slow.take();
+    (core.roving, core.unit_began_us) = (parked.roving, parked.began_us);
+    session::act_again_for(core, &parked.session, parked.remembers);
+    let desk = &machine.desk;
+    desk.begin_slice();
+    let begin = core.last_ticks;
+    let mut replies = ReplyBuffer::new();
+    let ended = desk.core.lend(core, || {
+        desk.session.lend(&mut parked.session, || {
+            let out = replies.bytes_mut();
+            machine.interpreter.borrow_mut().go_on(parked.protocol, out)
+        })
+    });
+    let ticks = core.clock.ticks();
+    parked.ns += core.clock.ns(ticks.wrapping_sub(begin));
+    core.last_ticks = ticks;
+    session::act_for_nobody(core);
+    if ended == Ended::Suspended {
+        core.env.exchange(&mut parked.aside);
+        put_aside(core, &mut parked);
+        core.parked = Some(parked);
+        return None;
     }
+    desk.end();
+    if !parked.in_exec {
+        end_unit(core);
+        core.env.join(std::mem::take(&mut parked.aside));
+    }
+    conclude(core, &mut parked, &machine, ended, &mut replies);
+    if parked.in_exec {
+        replies = go_on_after_script(core, &mut parked, client, replies)?;
+    }
+    if core.env.has_ready() {
+        waiting::serve_waiters(core);
+    }
+    let record = &parked.session.record;
+    Some(Delivery { token: record.token, client: record.id, replies })
+}
 
-    /// What the client hears besides the reply.
-    fn verdict(&self, machine: &Machine, ended: Ended, name: &[u8]) -> Result<()> {
-        let desk = &machine.desk;
-        match ended {
-            Ended::Replied | Ended::Suspended => Ok(()),
-            Ended::Failed(failure) => {
-                let counted = failure.counted;
-                let text = whole_text(failure, name);
-                Err(if counted {
-                    CommandError::Reported(text.into())
-                } else {
-                    error_with(b"", &text)
-                })
-            }
-            Ended::Stopped(_) if desk.abandoned.get() => {
-                Err(self.in_the_way(CommandError::SlotBusy))
-            }
-            Ended::Stopped(at) => {
-                let mut text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
-                if at.is_none() {
-                    // While its reply was made, for instance.
-                    text.extend_from_slice(&[b" script: ", name].concat());
-                }
-                Err(error_with(b"", &whole_text(Failure { text, at, counted: false }, name)))
-            }
-        }
-    }
+/// Moves what makes the unit out of the worker's way.
+fn put_aside(core: &mut Core, parked: &mut Parked) {
+    parked.unit = core.unit.take();
+    parked.slow = core.slow.take();
+    parked.roving = std::mem::take(&mut core.roving);
+    parked.began_us = core.unit_began_us.take();
+    log_if_slow(core, parked);
+}
 
-    /// Puts a script aside that was suspended for the first time.
-    fn park(
-        &mut self,
-        machine: &Rc<Machine>,
-        session: &Session,
-        row: &'static Row,
-        target: &Target<'_>,
-        args: &Args<'_>,
-        in_exec: bool,
-    ) -> Box<Parked> {
-        let own = Box::new(Session::standing_for(session));
-        let ticks = self.clock.ticks();
-        let ns = self.clock.ns(ticks.wrapping_sub(self.last_ticks));
-        self.last_ticks = ticks;
-        let mut aside = Aside::default();
-        aside.set_now(self.env.now());
-        self.env.exchange(&mut aside);
-        let mut parked = Box::new(Parked {
-            machine: Rc::clone(machine),
-            unit: self.unit.take(),
-            slow: self.slow.take(),
-            roving: std::mem::take(&mut self.roving),
-            began_us: self.unit_began_us.take(),
-            aside,
-            session: own,
-            remembers: self.remembers(),
-            row,
-            name: target.name.to_vec(),
-            protocol: session.protocol,
-            request: Request::of(args),
-            ns,
-            logged: false,
-            in_exec,
-            execution: None,
-        });
-        self.log_if_slow(&mut parked);
-        parked
+/// Answers for a script that has ended, and counts it.
+fn conclude(
+    core: &mut Core,
+    parked: &mut Parked,
+    machine: &Machine,
+    ended: Ended,
+    replies: &mut ReplyBuffer,
+) {
+    let busy = |is_eval| core.shared.scripting.busy(is_eval);
+    let verdict = verdict(core, machine, ended, &parked.name).map_err(|error| match error {
+        // It has gone on for too long to be run again without a word.
+        CommandError::SlotBusy => CommandError::text(busy(machine.desk.is_eval.get())),
+        error => error,
+    });
+    let failed = verdict.is_err();
+    parked.session.protocol = parked.protocol;
+    if let Err(error) = verdict {
+        if !matches!(error, CommandError::Reported(_)) {
+            dispatch::count_error(core, &error);
+        }
+        Reply::new(replies, parked.protocol).error(&error);
     }
+    let (record, row, ns) = (Arc::clone(&parked.session.record), parked.row, parked.ns);
+    parked
+        .request
+        .with_args(core, |core, args| dispatch::book(core, &record, row, failed, ns, args));
+}
 
-    /// Writes to the log that a script takes long, once. It may be put aside before it does: in a
-    /// transaction of which another one has become slow.
-    fn log_if_slow(&self, parked: &mut Parked) {
-        // The list's lock is everybody's, and this comes after each slice.
-        if parked.logged {
-            return;
-        }
-        let ms = self.shared.scripting.slow_ms(self.id);
-        if ms < threshold_ms(self) {
-            return;
-        }
-        parked.logged = true;
-        let what = if self.is_parked_eval() { "SCRIPT KILL" } else { "FUNCTION KILL" };
-        let name = String::from_utf8_lossy(&parked.name);
-        self.shared.log.warning(format_args!(
-            "Slow script detected: still in execution after {ms} milliseconds. You can try killing \
-             the script using the {what} command. Script name is: {name}."
-        ));
-    }
-
-    /// Lets the script that is put aside go on for a slice. Its answer, when it has ended. `client`: the
-    /// session of its client if that is still there and [`Parked::client`] named it.
-    pub(crate) fn go_on_with_script(&mut self, client: Option<&mut Session>) -> Option<Delivery> {
-        let mut parked = self.parked.take()?;
-        let machine = Rc::clone(&parked.machine);
-        self.read_clocks();
-        self.env.exchange(&mut parked.aside);
-        self.unit = Some(parked.unit.take()?);
-        self.slow = parked.slow.take();
-        (self.roving, self.unit_began_us) = (parked.roving, parked.began_us);
-        self.act_again_for(&parked.session, parked.remembers);
-        let desk = &machine.desk;
-        desk.begin_slice();
-        let begin = self.last_ticks;
-        let mut replies = ReplyBuffer::new();
-        let ended = desk.core.lend(self, || {
-            desk.session.lend(&mut parked.session, || {
-                let out = replies.bytes_mut();
-                machine.interpreter.borrow_mut().go_on(parked.protocol, out)
-            })
-        });
-        let ticks = self.clock.ticks();
-        parked.ns += self.clock.ns(ticks.wrapping_sub(begin));
-        self.last_ticks = ticks;
-        self.act_for_nobody();
-        if ended == Ended::Suspended {
-            self.env.exchange(&mut parked.aside);
-            self.put_aside(&mut parked);
-            self.parked = Some(parked);
-            return None;
-        }
-        desk.end();
-        if !parked.in_exec {
-            self.end_unit();
-            self.env.join(std::mem::take(&mut parked.aside));
-        }
-        self.conclude(&mut parked, &machine, ended, &mut replies);
-        if parked.in_exec {
-            replies = self.go_on_after_script(&mut parked, client, replies)?;
-        }
-        if self.env.has_ready() {
-            self.serve_waiters();
-        }
-        let record = &parked.session.record;
-        Some(Delivery { token: record.token, client: record.id, replies })
-    }
-
-    /// Moves what makes the unit out of the worker's way.
-    fn put_aside(&mut self, parked: &mut Parked) {
-        parked.unit = self.unit.take();
-        parked.slow = self.slow.take();
-        parked.roving = std::mem::take(&mut self.roving);
-        parked.began_us = self.unit_began_us.take();
-        self.log_if_slow(parked);
-    }
-
-    /// Answers for a script that has ended, and counts it.
-    fn conclude(
-        &mut self,
-        parked: &mut Parked,
-        machine: &Machine,
-        ended: Ended,
-        replies: &mut ReplyBuffer,
-    ) {
-        let busy = |is_eval| self.shared.scripting.busy(is_eval);
-        let verdict = self.verdict(machine, ended, &parked.name).map_err(|error| match error {
-            // It has gone on for too long to be run again without a word.
-            CommandError::SlotBusy => CommandError::text(busy(machine.desk.is_eval.get())),
-            error => error,
-        });
-        let failed = verdict.is_err();
-        parked.session.protocol = parked.protocol;
-        if let Err(error) = verdict {
-            if !matches!(error, CommandError::Reported(_)) {
-                self.count_error(&error);
-            }
-            Reply::new(replies, parked.protocol).error(&error);
-        }
-        let (record, row, ns) = (Arc::clone(&parked.session.record), parked.row, parked.ns);
-        parked.request.with_args(self, |core, args| core.book(&record, row, failed, ns, args));
-    }
-
-    /// Runs what follows in the transaction behind a script that took long; the answer of EXEC, unless
-    /// another script takes long.
-    fn go_on_after_script(
-        &mut self,
-        parked: &mut Parked,
-        client: Option<&mut Session>,
-        replies: ReplyBuffer,
-    ) -> Option<ReplyBuffer> {
-        let mut execution = parked.execution.take()?;
-        execution.replies.bytes_mut().extend_from_slice(replies.bytes());
-        execution.ns += parked.ns;
-        let begin = self.last_ticks;
-        let session = client.unwrap_or(&mut parked.session);
-        // CLIENT CACHING counts for all of the transaction, and was forgotten when it was put aside.
-        self.act_again_for(session, parked.remembers);
-        let done = self.go_on_executing(session, execution);
-        self.act_for_nobody();
-        let aside = std::mem::take(&mut parked.aside);
-        let Some(mut execution) = done else {
-            self.env.join(aside);
-            return None;
-        };
-        self.end_unit();
-        self.env.join(aside);
-        let ns = execution.ns + self.clock.ns(self.clock.ticks().wrapping_sub(begin));
-        let record = Arc::clone(&parked.session.record);
-        let exec = Request::of_words(&[b"EXEC"]);
-        exec.with_args(self, |core, args| core.book(&record, execution.row, false, ns, args));
-        self.last_ticks = self.clock.ticks();
-        Some(std::mem::take(&mut execution.replies))
-    }
+/// Runs what follows in the transaction behind a script that took long; the answer of EXEC, unless
+/// another script takes long.
+fn go_on_after_script(
+    core: &mut Core,
+    parked: &mut Parked,
+    client: Option<&mut Session>,
+    replies: ReplyBuffer,
+) -> Option<ReplyBuffer> {
+    let mut execution = parked.execution.take()?;
+    execution.replies.bytes_mut().extend_from_slice(replies.bytes());
+    execution.ns += parked.ns;
+    let begin = core.last_ticks;
+    let session = client.unwrap_or(&mut parked.session);
+    // CLIENT CACHING counts for all of the transaction, and was forgotten when it was put aside.
+    session::act_again_for(core, session, parked.remembers);
+    let done = execute::go_on_executing(core, session, execution);
+    session::act_for_nobody(core);
+    let aside = std::mem::take(&mut parked.aside);
+    let Some(mut execution) = done else {
+        core.env.join(aside);
+        return None;
+    };
+    end_unit(core);
+    core.env.join(aside);
+    let ns = execution.ns + core.clock.ns(core.clock.ticks().wrapping_sub(begin));
+    let record = Arc::clone(&parked.session.record);
+    let exec = Request::of_words(&[b"EXEC"]);
+    exec.with_args(core, |core, args| {
+        dispatch::book(core, &record, execution.row, false, ns, args)
+    });
+    core.last_ticks = core.clock.ticks();
+    Some(std::mem::take(&mut execution.replies))
 }
 
 /// An error with where it happened.
@@ -507,4 +508,14 @@ fn whole_text(failure: Failure, name: &[u8]) -> Vec<u8> {
         text.push(b'.');
     }
     text
+}
+
+/// What is answered to who wants to run another script meanwhile.
+pub(crate) fn parked_error(core: &Core) -> CommandError {
+    CommandError::text(core.shared.scripting.busy(is_parked_eval(core)))
+}
+
+/// Lets the interpreters forget what was flushed.
+pub(crate) fn forget_flushed(core: &mut Core) {
+    core.interpreters.forget_flushed();
 }

@@ -13,14 +13,14 @@
 //! | `state` | which keys a session tracks, and who of a worker does |
 //! | `notice` | messages |
 //! | `session` | a session begins to track, and ends it |
-//! | `send` | how the engine's invalidations become messages |
+//! | `invalidate` | how the engine's invalidations become messages |
 //!
 //! `worker/notices.rs` hands messages to sessions. Which keys clients may have is known to the
 //! engine (`keyspace/tracking.rs`).
 
+pub mod invalidate;
 mod notice;
 mod prefixes;
-pub mod send;
 pub mod session;
 mod state;
 

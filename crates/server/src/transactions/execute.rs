@@ -9,8 +9,12 @@ use crate::core::Core;
 use crate::core::call::Call;
 use crate::core::session::Session;
 use crate::core::shared::armed;
+use crate::monitor::lines;
+use crate::run::dispatch;
 use crate::run::dispatch::Flow;
 use crate::run::gate::Asked;
+use crate::run::permission;
+use crate::script::run;
 use brisk_engine::command::InMulti;
 use brisk_engine::ctx::Blocking;
 use brisk_engine::exec::Invocation;
@@ -19,263 +23,261 @@ use brisk_engine::unit::Unit;
 use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
 use std::sync::atomic::Ordering;
 
-impl Core {
-    /// MULTI: what follows is queued.
-    pub(crate) fn begin_transaction(&mut self, session: &mut Session) {
-        let mut transaction = std::mem::take(&mut self.spare_transaction).unwrap_or_default();
-        transaction.db = session.db;
-        session.transaction = Some(transaction);
-    }
+/// MULTI: what follows is queued.
+pub(crate) fn begin_transaction(core: &mut Core, session: &mut Session) {
+    let mut transaction = std::mem::take(&mut core.spare_transaction).unwrap_or_default();
+    transaction.db = session.db;
+    session.transaction = Some(transaction);
+}
 
-    /// Forgets what a session has queued and watched. O(1). The caller holds no slots.
-    pub(crate) fn end_transaction(&mut self, session: &mut Session) {
-        session.transaction = None;
-        self.unwatch(session);
-        session.publish_transaction();
-    }
+/// Forgets what a session has queued and watched. O(1). The caller holds no slots.
+pub(crate) fn end_transaction(core: &mut Core, session: &mut Session) {
+    session.transaction = None;
+    unwatch(core, session);
+    session.publish_transaction();
+}
 
-    /// Forgets what a session watches, and that it was changed. O(1). The caller holds no slots.
-    pub(crate) fn unwatch(&mut self, session: &mut Session) {
-        if let Some(watches) = &mut session.watches {
-            self.shared.keyspace.unwatch(watches, &mut self.leftovers);
-            session.record.watched.store(0, Ordering::Relaxed);
+/// Forgets what a session watches, and that it was changed. O(1). The caller holds no slots.
+pub(crate) fn unwatch(core: &mut Core, session: &mut Session) {
+    if let Some(watches) = &mut session.watches {
+        core.shared.keyspace.unwatch(watches, &mut core.leftovers);
+        session.record.watched.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Takes up to `most` watches that have ended out of the queues of their keys. The caller holds no
+/// slots.
+#[inline]
+pub(crate) fn take_leftovers_out(core: &mut Core, most: usize) {
+    if !core.leftovers.is_empty() {
+        core.shared.keyspace.take_leftovers_out(&mut core.leftovers, most);
+    }
+}
+
+/// Puts a command into the session's transaction.
+#[cold]
+pub(crate) fn queue(
+    core: &mut Core,
+    session: &mut Session,
+    row: &'static Row,
+    asked: &Asked<'_>,
+    replies: &mut ReplyBuffer,
+) -> Flow {
+    if let Some(transaction) = &mut session.transaction {
+        let what = (asked.flags, asked.keys, asked.words);
+        transaction.push(row, what, &core.shared.keyspace);
+    }
+    session.publish_transaction();
+    session.record.last_command.store(row.id as u32, Ordering::Relaxed);
+    core.last_row = row.id as u32;
+    if session.wants_reply() {
+        Reply::new(replies, session.protocol).word("QUEUED");
+    }
+    session.after_command();
+    // The next command does not pay for this.
+    core.last_ticks = core.clock.ticks();
+    Flow::Next
+}
+
+/// A command was refused: if the session is in a transaction, EXEC will be refused too. EXEC
+/// itself ends it at once, with an error that says why.
+#[cold]
+pub(crate) fn refuse_in_transaction(
+    core: &mut Core,
+    session: &mut Session,
+    row: Option<&Row>,
+    error: &CommandError,
+    args: &Args<'_>,
+) -> Option<CommandError> {
+    if let Some(transaction) = &mut session.transaction {
+        transaction.refused = true;
+    }
+    let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
+    end_transaction(core, session);
+    if core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
+        // They are words of the last command that ran.
+        core.redacted.clear();
+        lines::tell_monitors(core, session, row, args);
+    }
+    let why = error.wire();
+    let why = why.strip_prefix(b"ERR ").unwrap_or(&why);
+    let before = "EXECABORT Transaction discarded because of: ";
+    Some(CommandError::text_around(before, why, ""))
+}
+
+/// Runs the session's transaction, which ends it. [`CommandError::SlotBusy`]: nothing was run,
+/// and the transaction goes on.
+pub(crate) fn execute_transaction(
+    core: &mut Core,
+    session: &mut Session,
+    row: &'static Row,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome> {
+    let shared = core.shared;
+    let Some(mut transaction) = session.transaction.take() else {
+        return Err(CommandError::text("ERR EXEC without MULTI"));
+    };
+    if transaction.refused {
+        end_transaction(core, session);
+        let text = "EXECABORT Transaction discarded because of previous errors.";
+        return Err(CommandError::text(text));
+    }
+    if session.has_old_user() {
+        session.renew_user();
+    }
+    // A SELECT that is refused would leave the commands behind it with slots of another database.
+    let may_be_refused = session.is_restricted() || transaction.changes_user;
+    let is_certain = !(transaction.selects && may_be_refused);
+    let watched = session.watches.iter().flat_map(|watches| watches.places());
+    let places = is_certain.then(|| transaction.places(watched)).flatten();
+    let unit = match places {
+        None => core.stop_others().map(|still| {
+            core.still = still;
+            Unit::alone(&shared.keyspace, &core.env)
+        }),
+        Some(places) => Unit::holding(&shared.keyspace, &core.env, places),
+    };
+    let mut unit = match unit {
+        Ok(unit) => unit,
+        Err(error) => {
+            session.transaction = Some(transaction);
+            return Err(error);
         }
-    }
-
-    /// Takes up to `most` watches that have ended out of the queues of their keys. The caller holds no
-    /// slots.
-    #[inline]
-    pub(crate) fn take_leftovers_out(&mut self, most: usize) {
-        if !self.leftovers.is_empty() {
-            self.shared.keyspace.take_leftovers_out(&mut self.leftovers, most);
-        }
-    }
-
-    /// Puts a command into the session's transaction.
-    #[cold]
-    pub(crate) fn queue(
-        &mut self,
-        session: &mut Session,
-        row: &'static Row,
-        asked: &Asked<'_>,
-        replies: &mut ReplyBuffer,
-    ) -> Flow {
-        if let Some(transaction) = &mut session.transaction {
-            let what = (asked.flags, asked.keys, asked.words);
-            transaction.push(row, what, &self.shared.keyspace);
-        }
-        session.publish_transaction();
+    };
+    let watches = session.watches.as_ref();
+    if watches.is_none_or(|watches| unit.settle(&core.env, watches)) {
         session.record.last_command.store(row.id as u32, Ordering::Relaxed);
-        self.last_row = row.id as u32;
-        if session.wants_reply() {
-            Reply::new(replies, session.protocol).word("QUEUED");
+        let began = core.last_ticks;
+        core.unit = Some(unit);
+        if transaction.runs_scripts {
+            return execute_scripts(core, session, transaction, row, reply);
         }
-        session.after_command();
-        // The next command does not pay for this.
-        self.last_ticks = self.clock.ticks();
-        Flow::Next
-    }
-
-    /// A command was refused: if the session is in a transaction, EXEC will be refused too. EXEC
-    /// itself ends it at once, with an error that says why.
-    #[cold]
-    pub(crate) fn refuse_in_transaction(
-        &mut self,
-        session: &mut Session,
-        row: Option<&Row>,
-        error: &CommandError,
-        args: &Args<'_>,
-    ) -> Option<CommandError> {
-        if let Some(transaction) = &mut session.transaction {
-            transaction.refused = true;
+        reply.array(transaction.len());
+        for command in &transaction.commands {
+            run_queued(core, session, &transaction, command, reply.buffer());
         }
-        let row = row.filter(|row| row.spec.in_multi == InMulti::Executes)?;
-        self.end_transaction(session);
-        if self.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
-            // They are words of the last command that ran.
-            self.redacted.clear();
-            self.tell_monitors(session, row, args);
-        }
-        let why = error.wire();
-        let why = why.strip_prefix(b"ERR ").unwrap_or(&why);
-        let before = "EXECABORT Transaction discarded because of: ";
-        Some(CommandError::text_around(before, why, ""))
-    }
-
-    /// Runs the session's transaction, which ends it. [`CommandError::SlotBusy`]: nothing was run,
-    /// and the transaction goes on.
-    pub(crate) fn execute_transaction(
-        &mut self,
-        session: &mut Session,
-        row: &'static Row,
-        reply: &mut Reply<'_>,
-    ) -> Result<Outcome> {
-        let shared = self.shared;
-        let Some(mut transaction) = session.transaction.take() else {
-            return Err(CommandError::text("ERR EXEC without MULTI"));
-        };
-        if transaction.refused {
-            self.end_transaction(session);
-            let text = "EXECABORT Transaction discarded because of previous errors.";
-            return Err(CommandError::text(text));
-        }
-        if session.has_old_user() {
-            session.renew_user();
-        }
-        // A SELECT that is refused would leave the commands behind it with slots of another database.
-        let may_be_refused = session.is_restricted() || transaction.changes_user;
-        let is_certain = !(transaction.selects && may_be_refused);
-        let watched = session.watches.iter().flat_map(|watches| watches.places());
-        let places = is_certain.then(|| transaction.places(watched)).flatten();
-        let unit = match places {
-            None => self.stop_others().map(|still| {
-                self.still = still;
-                Unit::alone(&shared.keyspace, &self.env)
-            }),
-            Some(places) => Unit::holding(&shared.keyspace, &self.env, places),
-        };
-        let mut unit = match unit {
-            Ok(unit) => unit,
-            Err(error) => {
-                session.transaction = Some(transaction);
-                return Err(error);
-            }
-        };
-        let watches = session.watches.as_ref();
-        if watches.is_none_or(|watches| unit.settle(&self.env, watches)) {
-            session.record.last_command.store(row.id as u32, Ordering::Relaxed);
-            let began = self.last_ticks;
-            self.unit = Some(unit);
-            if transaction.runs_scripts {
-                return self.execute_scripts(session, transaction, row, reply);
-            }
-            reply.array(transaction.len());
-            for command in &transaction.commands {
-                self.run_queued(session, &transaction, command, reply.buffer());
-            }
-            // EXEC has taken all this time.
-            self.last_ticks = began;
-        } else {
-            self.unit = Some(unit);
-            reply.null_array();
-        }
-        self.end_unit();
-        self.end_transaction(session);
-        *transaction = transaction.emptied();
-        self.spare_transaction = Some(transaction);
-        Ok(Outcome::Replied)
-    }
-
-    /// Runs a transaction with scripts. If one of them takes long, the rest is run when it has ended:
-    /// see [`Core::go_on_executing`].
-    fn execute_scripts(
-        &mut self,
-        session: &mut Session,
-        transaction: Box<Transaction>,
-        row: &'static Row,
-        reply: &mut Reply<'_>,
-    ) -> Result<Outcome> {
-        let began = self.last_ticks;
-        let mut replies = ReplyBuffer::new();
-        Reply::new(&mut replies, session.protocol).array(transaction.len());
-        let execution = Execution { transaction, next: 0, replies, row, ns: 0 };
-        let Some(mut execution) = self.go_on_executing(session, Box::new(execution)) else {
-            self.end_transaction(session);
-            return Ok(Outcome::Elsewhere);
-        };
         // EXEC has taken all this time.
-        self.last_ticks = began;
-        self.end_unit();
-        self.end_transaction(session);
-        execution.replies.finish();
-        Ok(reply.append(execution.replies))
+        core.last_ticks = began;
+    } else {
+        core.unit = Some(unit);
+        reply.null_array();
     }
+    run::end_unit(core);
+    end_transaction(core, session);
+    *transaction = transaction.emptied();
+    core.spare_transaction = Some(transaction);
+    Ok(Outcome::Replied)
+}
 
-    /// Runs the commands that are left. `None` if one of them is put aside, and the rest with it.
-    pub(crate) fn go_on_executing(
-        &mut self,
-        session: &mut Session,
-        mut execution: Box<Execution>,
-    ) -> Option<Box<Execution>> {
-        while execution.next < execution.transaction.len() {
-            let Execution { transaction, next, replies, .. } = &mut *execution;
-            let command = &transaction.commands[*next];
-            *next += 1;
-            if session.db != command.db {
-                // It stands for a client that has gone.
-                session.select(command.db);
-            }
-            self.run_queued(session, transaction, command, replies);
-            if let Some(parked) = self.parked.as_mut().filter(|parked| parked.in_exec) {
-                parked.execution = Some(execution);
-                return None;
-            }
+/// Runs a transaction with scripts. If one of them takes long, the rest is run when it has ended:
+/// see [`go_on_executing`].
+fn execute_scripts(
+    core: &mut Core,
+    session: &mut Session,
+    transaction: Box<Transaction>,
+    row: &'static Row,
+    reply: &mut Reply<'_>,
+) -> Result<Outcome> {
+    let began = core.last_ticks;
+    let mut replies = ReplyBuffer::new();
+    Reply::new(&mut replies, session.protocol).array(transaction.len());
+    let execution = Execution { transaction, next: 0, replies, row, ns: 0 };
+    let Some(mut execution) = go_on_executing(core, session, Box::new(execution)) else {
+        end_transaction(core, session);
+        return Ok(Outcome::Elsewhere);
+    };
+    // EXEC has taken all this time.
+    core.last_ticks = began;
+    run::end_unit(core);
+    end_transaction(core, session);
+    execution.replies.finish();
+    Ok(reply.append(execution.replies))
+}
+
+/// Runs the commands that are left. `None` if one of them is put aside, and the rest with it.
+pub(crate) fn go_on_executing(
+    core: &mut Core,
+    session: &mut Session,
+    mut execution: Box<Execution>,
+) -> Option<Box<Execution>> {
+    while execution.next < execution.transaction.len() {
+        let Execution { transaction, next, replies, .. } = &mut *execution;
+        let command = &transaction.commands[*next];
+        *next += 1;
+        if session.db != command.db {
+            // It stands for a client that has gone.
+            session.select(command.db);
         }
-        Some(execution)
+        run_queued(core, session, transaction, command, replies);
+        if let Some(parked) = core.parked.as_mut().filter(|parked| parked.in_exec) {
+            parked.execution = Some(execution);
+            return None;
+        }
     }
+    Some(execution)
+}
 
-    /// Runs one command of a transaction, within [`Core::unit`].
-    fn run_queued(
-        &mut self,
-        session: &mut Session,
-        transaction: &Transaction,
-        command: &Queued,
-        replies: &mut ReplyBuffer,
-    ) {
-        let shared = self.shared;
-        let (row, prepared) = (command.row, transaction.keys(command));
-        let mut args = transaction.args(command, shared.keyspace.hasher());
-        let mark = replies.mark();
-        // As in Redis: who has killed itself gets no reply of what it runs behind that.
-        let is_heard = !session.record.has(flag::CLOSE_AFTER_REPLY);
-        if session.has_old_user() {
-            session.renew_user();
-        }
-        if session.is_restricted() {
-            if let Err(error) = self.permit_queued(session, row, &args) {
-                self.write_error(session, &error, replies);
-                if !is_heard {
-                    replies.truncate(mark);
-                }
-                return;
+/// Runs one command of a transaction, within [`Core::unit`].
+fn run_queued(
+    core: &mut Core,
+    session: &mut Session,
+    transaction: &Transaction,
+    command: &Queued,
+    replies: &mut ReplyBuffer,
+) {
+    let shared = core.shared;
+    let (row, prepared) = (command.row, transaction.keys(command));
+    let mut args = transaction.args(command, shared.keyspace.hasher());
+    let mark = replies.mark();
+    // As in Redis: who has killed itself gets no reply of what it runs behind that.
+    let is_heard = !session.record.has(flag::CLOSE_AFTER_REPLY);
+    if session.has_old_user() {
+        session.renew_user();
+    }
+    if session.is_restricted() {
+        if let Err(error) = permission::permit_queued(core, session, row, &args) {
+            dispatch::write_error(core, session, &error, replies);
+            if !is_heard {
+                replies.truncate(mark);
             }
-            self.limit_lookups(session, row, &args);
-        }
-        let reply = Reply::new(replies, session.protocol);
-        let result = match row.run {
-            Run::Data(run) => {
-                let (spec, parent, db) = (row.spec, row.parent, session.db);
-                let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
-                let unit = self.unit.as_mut().expect("EXEC has begun it");
-                let done = unit.run(&self.env, &call, prepared, &mut args, reply);
-                done.map(|done| self.stats().changes.add(done.dirty))
-            }
-            Run::Server(at) => {
-                let run = self.shared.handlers[usize::from(at)];
-                self.redacted.clear();
-                let mut call = Call { core: self, session, reply, row, prepared };
-                let done = run(&mut call, &mut args);
-                done.map(|_| self.propagate_server(row, session.db, &args))
-            }
-        };
-        self.forget_limits();
-        if self.unit.is_none() {
-            // A script that takes long was put aside with it.
             return;
         }
-        if let Err(error) = &result {
-            replies.truncate(mark);
-            self.write_error(session, error, replies);
+        permission::limit_lookups(core, session, row, &args);
+    }
+    let reply = Reply::new(replies, session.protocol);
+    let result = match row.run {
+        Run::Data(run) => {
+            let (spec, parent, db) = (row.spec, row.parent, session.db);
+            let call = Invocation { spec, parent, run, db, blocking: Blocking::Never };
+            let unit = core.unit.as_mut().expect("EXEC has begun it");
+            let done = unit.run(&core.env, &call, prepared, &mut args, reply);
+            done.map(|done| core.stats().changes.add(done.dirty))
         }
-        replies.finish();
-        self.account(session, row, result.is_err(), &args);
-        if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
-            self.tell_monitors(session, row, &args);
+        Run::Server(at) => {
+            let run = core.shared.handlers[usize::from(at)];
+            core.redacted.clear();
+            let mut call = Call { core: core, session, reply, row, prepared };
+            let done = run(&mut call, &mut args);
+            done.map(|_| dispatch::propagate_server(core, row, session.db, &args))
         }
-        // They are words of this command, not of EXEC.
-        self.redacted.clear();
-        if !is_heard {
-            replies.truncate(mark);
-        }
+    };
+    permission::forget_limits(core);
+    if core.unit.is_none() {
+        // A script that takes long was put aside with it.
+        return;
+    }
+    if let Err(error) = &result {
+        replies.truncate(mark);
+        dispatch::write_error(core, session, error, replies);
+    }
+    replies.finish();
+    dispatch::account(core, session, row, result.is_err(), &args);
+    if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
+        lines::tell_monitors(core, session, row, &args);
+    }
+    // They are words of this command, not of EXEC.
+    core.redacted.clear();
+    if !is_heard {
+        replies.truncate(mark);
     }
 }

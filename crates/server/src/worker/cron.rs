@@ -6,6 +6,8 @@
 
 use crate::clients::flag;
 use crate::core::session::Stall;
+use crate::replication::follow;
+use crate::script::run;
 use crate::worker::Worker;
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
@@ -117,7 +119,7 @@ impl Cron {
             self.next_sample = next_multiple(now, SAMPLE_PERIOD_NS);
             self.publish_traffic(worker.core.stats(), io.counters());
             publish_loop_figures(worker, io, &mut self.published);
-            worker.core.forget_flushed();
+            run::forget_flushed(&mut worker.core);
             if self.samples_server {
                 self.sample(worker, now);
                 brisk_observe::memory::take_huge_pages_if_worth(
@@ -153,7 +155,7 @@ impl Cron {
     /// Tells replicas that the server lives, and stops collecting for those that are gone.
     fn keep_replicas(&mut self, worker: &mut Worker, now: u64) {
         let shared = worker.core.shared;
-        worker.core.disarm_feed();
+        follow::disarm_feed(&mut worker.core);
         if now >= self.next_ping && shared.replication.feed.replica_count() > 0 {
             let period_s = worker.core.config.replication.repl_ping_replica_period_s;
             if self.next_ping != 0 {

@@ -7,12 +7,14 @@
 use super::Worker;
 use crate::core::Core;
 use crate::core::session::Session;
-use crate::pubsub::{Mail, Member, Publication, Space, Subscriptions, sigil};
+use crate::pubsub::publish;
+use crate::pubsub::{Mail, Member, Publication, Space, sigil};
+use crate::replication::follow;
+use crate::tracking::invalidate;
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Close, Control, Output, SHARED_BYTES_MIN, Token};
 use brisk_resp::Protocol;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// A message in the form that one topic's subscribers get it: a head, and a part of the message.
 #[derive(Clone, Copy)]
@@ -83,11 +85,11 @@ impl Worker {
     /// it gets follows its replies.
     #[cold]
     pub(super) fn deliver_messages(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
-        if self.core.has_news() {
-            self.core.publish_events();
-            self.core.send_invalidations();
+        if publish::has_news(&self.core) {
+            publish::publish_events(&mut self.core);
+            invalidate::send_invalidations(&mut self.core);
         }
-        self.core.hand_in_sealed();
+        follow::hand_in_sealed(&self.core);
         let shared = self.core.shared;
         if shared.replication.feed.is_waiting(self.core.id) {
             self.deliver_stream(io, current.as_deref_mut());
@@ -193,64 +195,5 @@ fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Tok
         }
         core.publish_output(unsent, session);
         core.weigh(unsent, session);
-    }
-}
-
-impl Core {
-    /// A session begins to listen; false if it did before.
-    pub fn subscribe(&mut self, session: &mut Session, space: Space, name: &[u8]) -> bool {
-        let token = session.token;
-        if self.topics.listens(token, space, name) {
-            return false;
-        }
-        let name = self.topics.name(space, name);
-        let since = self.shared.pubsub.add(space, &name, self.id);
-        let member = Member { token, since };
-        self.topics.add(member, &mut session.subscriptions, space, &name);
-        session.record.note_topic(space, &name);
-        self.note_subscriptions(session, space);
-        true
-    }
-
-    /// A session listens no more; false if it did not before.
-    pub fn unsubscribe(&mut self, session: &mut Session, space: Space, name: &[u8]) -> bool {
-        let own = &mut session.subscriptions;
-        let removed = self.topics.remove(session.token, own, space, name);
-        let Some((name, at)) = removed else { return false };
-        session.record.forget_topic(space, at);
-        self.shared.pubsub.remove(space, &name, self.id);
-        self.note_subscriptions(session, space);
-        true
-    }
-
-    /// Ends the session's last subscription of this kind, and returns its name.
-    pub fn unsubscribe_one(&mut self, session: &mut Session, space: Space) -> Option<Arc<[u8]>> {
-        let own = &mut session.subscriptions;
-        let (name, at) = self.topics.pop(session.token, own, space)?;
-        session.record.forget_topic(space, at);
-        self.shared.pubsub.remove(space, &name, self.id);
-        self.note_subscriptions(session, space);
-        Some(name)
-    }
-
-    /// Ends all subscriptions of a session. O(their number).
-    pub fn unsubscribe_all(&mut self, session: &mut Session) {
-        if session.listens {
-            for space in Space::ALL {
-                while self.unsubscribe_one(session, space).is_some() {}
-            }
-        }
-    }
-
-    fn note_subscriptions(&self, session: &mut Session, space: Space) {
-        let Session { subscriptions, record, listens, .. } = session;
-        let count = Subscriptions::count(subscriptions, space) as u32;
-        record.subscriptions[space.index()].store(count, Ordering::Relaxed);
-        let any = !subscriptions.is_empty();
-        if *listens != any {
-            *listens = any;
-            self.shared.clients.set_subscribed(record, any);
-            session.note_hearing();
-        }
     }
 }

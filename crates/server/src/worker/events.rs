@@ -6,6 +6,10 @@ use crate::clients::address::Address;
 use crate::clients::{ClientRecord, flag};
 use crate::core::mailbox::Message;
 use crate::core::session::{Session, Stall};
+use crate::pubsub::subscribe;
+use crate::replication::follow;
+use crate::tracking::session;
+use crate::transactions::execute;
 use brisk_engine::env::Garbage;
 use brisk_net::listeners::Purpose;
 use brisk_reactor::unix_ms;
@@ -115,11 +119,11 @@ impl Handler for Worker {
         let _ = io;
         let Some(mut session) = self.take(token) else { return };
         self.abandon_wait(&mut session);
-        self.core.end_transaction(&mut session);
-        self.core.unsubscribe_all(&mut session);
-        self.core.detach_replica(&mut session);
+        execute::end_transaction(&mut self.core, &mut session);
+        subscribe::unsubscribe_all(&mut self.core, &mut session);
+        follow::detach_replica(&mut self.core, &mut session);
         session.account.leave(&session.record);
-        self.core.end_tracking(&mut session);
+        session::end_tracking(&mut self.core, &mut session);
         if let Some(stream) = session.stream.take() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }

@@ -40,7 +40,9 @@ use crate::core::long::Outcome;
 use crate::core::mailbox::Message;
 use crate::core::session::{Session, Stall};
 use crate::pubsub::Mail;
+use crate::pubsub::publish;
 use crate::run::batch::Batch;
+use crate::transactions::execute;
 use crate::worker::cron::Cron;
 use brisk_engine::ReplyBuffer;
 use brisk_net::listeners::Purpose;
@@ -167,11 +169,11 @@ impl Worker {
         self.end_late_waits(io);
         if self.core.env.has_ready() {
             // The expiry cycle, or the end of a pause, left some.
-            self.core.serve_waiters();
+            crate::run::waiting::serve_waiters(&mut self.core);
         }
         self.deliver_all(io);
         let wait = self.run_cron(io);
-        if self.core.has_messages() {
+        if publish::has_messages(&self.core) {
             self.deliver_messages(io, None);
         }
         self.end_of_turns(io);
@@ -186,7 +188,7 @@ impl Worker {
     fn go_on_with_leftovers(&mut self) {
         let clock = self.core.clock;
         let begin = clock.ticks();
-        self.core.take_leftovers_out(LEFTOVERS_PER_ROUND);
+        execute::take_leftovers_out(&mut self.core, LEFTOVERS_PER_ROUND);
         let ns = clock.ns(clock.ticks().wrapping_sub(begin));
         self.core.stats().background_ns.add(ns);
     }

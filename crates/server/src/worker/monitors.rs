@@ -3,46 +3,7 @@
 use super::Worker;
 use super::turn::append;
 use crate::clients::flag;
-use crate::core::Core;
-use crate::core::mailbox::Message;
-use crate::core::session::Session;
-use brisk_engine::Args;
-use brisk_engine::table::Row;
-use brisk_reactor::unix_us;
 use brisk_reactor::{Close, Control, Token};
-use std::sync::Arc;
-
-impl Core {
-    /// Sends the line for the command that just ran to all monitors.
-    #[cold]
-    pub fn tell_monitors(&mut self, session: &Session, row: &Row, words: &Args<'_>) {
-        let record = &session.record;
-        let client = if record.has(flag::UNIX_SOCKET) {
-            format!("unix:{}", self.config.network.unixsocket.to_string_lossy())
-        } else {
-            record.addr.to_string()
-        };
-        self.tell_monitors_as(&client, session, row, words);
-    }
-
-    /// The same for a command that a script called.
-    #[cold]
-    pub fn tell_monitors_of_script(&mut self, session: &Session, row: &Row, words: &Args<'_>) {
-        self.tell_monitors_as("lua", session, row, words);
-    }
-
-    fn tell_monitors_as(&mut self, client: &str, session: &Session, row: &Row, words: &Args<'_>) {
-        let shown = self.shown_words(row, words).into_iter();
-        let line: Arc<[u8]> = crate::monitor::line(unix_us(), session.db.0, client, shown).into();
-        for (worker, mailbox) in self.shared.mailboxes.iter().enumerate() {
-            if self.shared.monitors.at(worker) {
-                mailbox.send(Message::MonitorLine(Arc::clone(&line)));
-            }
-        }
-        // The next command does not pay for this.
-        self.last_ticks = self.clock.ticks();
-    }
-}
 
 impl Worker {
     /// Adds a session to those that get a line for each command.

@@ -7,6 +7,7 @@
 use super::Worker;
 use crate::core::Core;
 use crate::core::session::{Session, Stall};
+use crate::tracking::invalidate;
 use crate::tracking::{Broadcast, HEAD_RESP2, HEAD_RESP3, Mode, Notice, redirection_broken};
 use brisk_engine::ReplyBuffer;
 use brisk_engine::effect::Armed;
@@ -54,7 +55,7 @@ impl Worker {
     #[inline]
     pub(super) fn end_of_turns(&mut self, io: &mut Control) {
         if self.core.env.armed.get().intersects(Armed::BROADCAST | Armed::TOLD) {
-            self.core.send_broadcasts();
+            invalidate::send_broadcasts(&mut self.core);
             self.deliver_messages(io, None);
         }
     }
@@ -132,7 +133,7 @@ impl Office<'_> {
                 Some(record) if record.worker == self.core.id => self.pass_on(io, to, of, keys),
                 Some(record) => {
                     let notice = Notice::Redirected { to, of, keys: Arc::clone(keys) };
-                    self.core.send_notice(record.worker, notice, 1);
+                    invalidate::send_notice(&self.core, record.worker, notice, 1);
                 }
             }
         }
@@ -151,7 +152,7 @@ impl Office<'_> {
                 self.break_redirection(io, of.client());
             } else {
                 let notice = Notice::Unreachable { of: of.client() };
-                self.core.send_notice(of.worker(), notice, 1);
+                invalidate::send_notice(&self.core, of.worker(), notice, 1);
             }
         }
     }

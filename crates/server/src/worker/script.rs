@@ -1,8 +1,7 @@
 //! A slow script of this worker: between two of its slices the worker turns to its sessions.
 
 use super::Worker;
-use crate::core::Core;
-use brisk_engine::CommandError;
+use crate::script::run;
 use brisk_reactor::Control;
 
 impl Worker {
@@ -14,7 +13,7 @@ impl Worker {
         self.core.shared.quiesce.checkpoint(self.core.id);
         let client = self.core.parked.as_ref().and_then(|parked| parked.client());
         let mut client = client.and_then(|token| self.take(token));
-        let delivery = self.core.go_on_with_script(client.as_deref_mut());
+        let delivery = run::go_on_with_script(&mut self.core, client.as_deref_mut());
         if let Some(session) = client {
             self.put(session);
         }
@@ -22,17 +21,5 @@ impl Worker {
             self.deliver(io, delivery);
         }
         self.core.free_garbage();
-    }
-}
-
-impl Core {
-    /// What is answered to who wants to run another script meanwhile.
-    pub(crate) fn parked_error(&self) -> CommandError {
-        CommandError::text(self.shared.scripting.busy(self.is_parked_eval()))
-    }
-
-    /// Lets the interpreters forget what was flushed.
-    pub(crate) fn forget_flushed(&mut self) {
-        self.interpreters.forget_flushed();
     }
 }

@@ -9,9 +9,12 @@ use super::{LINGER, Worker, encrypted};
 use crate::clients::flag;
 use crate::core::Core;
 use crate::core::session::{Session, Stall};
+use crate::pubsub::publish;
 use crate::run::batch::{Batch, Look, REQUESTS_MAX, Stop};
+use crate::run::dispatch;
 use crate::run::dispatch::Flow;
 use crate::run::gate;
+use crate::tracking::session;
 use brisk_engine::command::Flags;
 use brisk_engine::env::Garbage;
 use brisk_engine::table::Row;
@@ -109,9 +112,9 @@ impl Worker {
         data: &[u8],
         cut: Cut,
     ) -> usize {
-        self.core.act_for(session);
+        session::act_for(&self.core, session);
         let used = self.execute_on(io, session, data, cut);
-        self.core.act_for_nobody();
+        session::act_for_nobody(&self.core);
         used
     }
 
@@ -207,19 +210,25 @@ impl Worker {
                 }
                 session.renew_user();
             }
-            if session.hears && self.core.has_messages() {
+            if session.hears && publish::has_messages(&self.core) {
                 // What came before a command stands before its reply, and before UNSUBSCRIBE.
                 self.deliver_messages(io, Some(session));
             }
             let flow = loop {
-                let flow =
-                    self.core.dispatch(session, &self.batch, &request, data, &mut self.replies);
+                let flow = dispatch::dispatch(
+                    &mut self.core,
+                    session,
+                    &self.batch,
+                    &request,
+                    data,
+                    &mut self.replies,
+                );
                 if flow != Flow::Told {
                     break flow;
                 }
                 self.deliver_messages(io, Some(session));
             };
-            if self.core.has_messages() {
+            if publish::has_messages(&self.core) {
                 self.hear_after(io, session, flow);
             }
             if session.tracker.as_ref().is_some_and(|tracker| tracker.caching) {
@@ -283,7 +292,7 @@ impl Worker {
             && !(keeps || session.transaction.is_some() || matches!(flow, Flow::Later(_)))
         {
             tracker.caching = false;
-            self.core.remember_for(session);
+            session::remember_for(&self.core, session);
         }
     }
 

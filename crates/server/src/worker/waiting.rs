@@ -1,69 +1,23 @@
 //! Sessions whose commands wait for keys: how a wait begins, and the four ways in which it ends.
 //!
-//! A wait ends when it is served (by whichever worker made a key ready: [`Core::serve_waiters`]), by
+//! A wait ends when it is served (by whichever worker made a key ready: [`serve_waiters`]), by
 //! its timeout, by CLIENT UNBLOCK, or with its connection. The engine sees to it that only one of
 //! them happens, see `Waiter::end`.
 
 use super::Worker;
 use crate::clients::accounts::Account;
-use crate::core::Core;
-use crate::core::mailbox::{Delivery, Message, Unblocked};
+use crate::core::mailbox::{Delivery, Unblocked};
 use crate::core::session::{Session, Stall};
+use crate::run::dispatch;
+use crate::run::permission;
+use crate::run::waiting;
 use brisk_acl::{Context, Denied};
 use brisk_engine::keyspace::Waiter;
-use brisk_engine::serve::{self, Served};
 use brisk_engine::{CommandError, Reply};
 use brisk_reactor::{Control, Token};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
-
-impl Core {
-    /// Serves who waits for keys that became ready by what this worker just did.
-    #[cold]
-    pub fn serve_waiters(&mut self) {
-        if self.is_paused() {
-            return;
-        }
-        let shared = self.shared;
-        let mut over = Vec::new();
-        let mut last = self.clock.ticks();
-        serve::serve(&shared.keyspace, &self.env, |served| {
-            let ticks = self.clock.ticks();
-            over.push((served, self.clock.ns(ticks.wrapping_sub(last))));
-            last = ticks;
-        });
-        // The next command does not pay for this.
-        self.last_ticks = last;
-        for (Served { waiter, replies, dirty, error }, ns) in over {
-            self.stats().changes.add(dirty);
-            if let Some(error) = &error {
-                self.count_error(error);
-            }
-            // Counted before its client can know.
-            self.book_wait(&waiter, error.is_some(), ns);
-            let client = waiter.client;
-            let token = Token::from_u64(client.token);
-            let delivery = Delivery { token, client: client.id, replies };
-            if client.worker == self.id {
-                self.deliveries.push_back(delivery);
-            } else {
-                shared.mailboxes[client.worker].send(Message::Served(delivery));
-            }
-        }
-    }
-
-    /// Counts a command whose wait is over, on whose end `ns` were spent. As from Redis 7.2 on, that
-    /// is when it is counted, not when it began to wait.
-    fn book_wait(&mut self, waiter: &Waiter, failed: bool, ns: u64) {
-        let shared = self.shared;
-        let Some(row) = shared.table.find_spec(waiter.command()) else { return };
-        let Some(record) = shared.clients.find(waiter.client.id) else { return };
-        let ns = ns + waiter.spent_ns.load(Ordering::Relaxed);
-        waiter.with_words(&shared.keyspace, |words| self.book(&record, row, failed, ns, words));
-    }
-}
 
 impl Worker {
     /// The session's command has begun to wait.
@@ -114,13 +68,13 @@ impl Worker {
         let mut reply = Reply::new(&mut delivery.replies, waiter.client.protocol);
         match how {
             Unblocked::Timeout => {
-                self.core.book_wait(&waiter, false, 0);
+                waiting::book_wait(&mut self.core, &waiter, false, 0);
                 reply.null_array()
             }
             Unblocked::Error => {
                 let error = CommandError::text(UNBLOCKED);
-                self.core.count_error(&error);
-                self.core.book_wait(&waiter, true, 0);
+                dispatch::count_error(&self.core, &error);
+                waiting::book_wait(&mut self.core, &waiter, true, 0);
                 reply.error(&error)
             }
             Unblocked::Forbidden(denied) => {
@@ -148,14 +102,21 @@ impl Worker {
                 if let Some(session) = self.take(token) {
                     waiter.with_words(&shared.keyspace, |words| {
                         let context = Context::TopLevel;
-                        self.core.note_denied(&session, row, words, denied, context);
+                        permission::note_denied(
+                            &mut self.core,
+                            &session,
+                            row,
+                            words,
+                            denied,
+                            context,
+                        );
                     });
                     self.put(session);
                 }
                 CommandError::text_with("NOPERM ", &text)
             }
         };
-        self.core.count_error(&error);
+        dispatch::count_error(&self.core, &error);
         error
     }
 

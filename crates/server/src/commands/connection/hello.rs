@@ -2,7 +2,11 @@
 
 use crate::clients::flag;
 use crate::core::call::{Call, Command};
+use crate::pubsub::subscribe;
 use crate::run::gate;
+use crate::run::permission;
+use crate::tracking::session;
+use crate::transactions::execute;
 use brisk_acl::{Context, DEFAULT_USER, Reason};
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
@@ -164,7 +168,7 @@ fn authenticate(call: &mut Call<'_>, args: &Args<'_>, user: &[u8], password: &[u
     }
     let context = if call.in_exec() { Context::Multi } else { Context::TopLevel };
     let (session, row, object) = (&*call.session, call.row, args.word(0));
-    call.core.note_denial(session, row, args, Reason::Auth, context, object, user);
+    permission::note_denial(call.core, session, row, args, Reason::Auth, context, object, user);
     Err(CommandError::text("WRONGPASS invalid username-password pair or user is disabled."))
 }
 
@@ -189,9 +193,9 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if call.session.record.has(flag::MONITOR) {
         call.core.shared.remove_monitor(call.core.id);
     }
-    call.core.unsubscribe_all(call.session);
-    call.core.end_tracking(call.session);
-    call.core.end_transaction(call.session);
+    subscribe::unsubscribe_all(call.core, call.session);
+    session::end_tracking(call.core, call.session);
+    execute::end_transaction(call.core, call.session);
     call.session.reset(call.core.shared.accounts.default_account());
     call.core.env.touch.set(true);
     call.reply.set_protocol(call.session.protocol);

@@ -2,6 +2,7 @@
 
 use crate::core::call::{Call, Command};
 use crate::pubsub::Space;
+use crate::pubsub::publish;
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::effect::propagate_beside;
 use brisk_engine::{Args, Outcome, Result};
@@ -51,11 +52,11 @@ const SPUBLISH: Command = Command {
 /// Answers how many subscriptions the message fits.
 fn publish(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Outcome> {
     let (channel, message) = (args.bytes()?, args.bytes()?);
-    if call.core.has_news() {
+    if publish::has_news(call.core) {
         // Of earlier commands of the same transaction: they were first.
-        call.core.publish_events();
+        publish::publish_events(call.core);
     }
-    let receivers = call.core.publish(space, channel, message);
+    let receivers = publish::publish(call.core, space, channel, message);
     let name: &[u8] = if space == Space::ShardChannel { b"SPUBLISH" } else { b"PUBLISH" };
     let core = &call.core;
     let words = [name, channel, message];

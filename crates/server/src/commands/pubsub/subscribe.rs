@@ -6,6 +6,7 @@
 
 use crate::core::call::{Call, Command};
 use crate::pubsub::Space;
+use crate::pubsub::subscribe;
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
@@ -125,7 +126,7 @@ fn subscribe(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<O
         Space::ShardChannel => "ssubscribe",
     };
     while let Some(name) = args.optional() {
-        call.core.subscribe(call.session, space, name);
+        subscribe::subscribe(call.core, call.session, space, name);
         confirm(call, word, space, Some(name));
     }
     Ok(Outcome::Pushed)
@@ -139,7 +140,7 @@ fn unsubscribe(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result
     };
     if args.remaining() == 0 {
         let mut any = false;
-        while let Some(name) = call.core.unsubscribe_one(call.session, space) {
+        while let Some(name) = subscribe::unsubscribe_one(call.core, call.session, space) {
             confirm(call, word, space, Some(&name));
             any = true;
         }
@@ -148,7 +149,7 @@ fn unsubscribe(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result
         }
     }
     while let Some(name) = args.optional() {
-        call.core.unsubscribe(call.session, space, name);
+        subscribe::unsubscribe(call.core, call.session, space, name);
         confirm(call, word, space, Some(name));
     }
     Ok(Outcome::Pushed)

@@ -4,17 +4,14 @@ use super::ROW;
 use crate::core::Core;
 use crate::core::call::{Call, Command};
 use crate::script::CompiledScript;
-use crate::script::cache::{self, Scripts};
+use crate::script::cache::{self};
+use crate::script::invoked::{By, WHAT_AT};
 use crate::script::libraries::{Function, Set};
 use crate::script::machine::Machine;
 use crate::script::run::{self, Target, evaluate, key_count};
 use brisk_engine::command::{Arg, Flags, KeyFlags, KeySpec, Spec};
-use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Dialect, Outcome, Result};
 use std::rc::Rc;
-
-/// Where the script, its digest or the function's name stands.
-const WHAT_AT: usize = 1;
 
 /// No script has this digest.
 fn no_script(core: &Core) -> CommandError {
@@ -22,24 +19,6 @@ fn no_script(core: &Core) -> CommandError {
         Dialect::Redis => "NOSCRIPT No matching script. Please use EVAL.",
         Dialect::Valkey => "NOSCRIPT No matching script.",
     })
-}
-
-/// What a command runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum By {
-    Source,
-    Digest,
-    Name,
-}
-
-impl By {
-    fn of(spec: &Spec) -> By {
-        match spec.args.first().map(|arg| arg.name) {
-            Some("sha1") => By::Digest,
-            Some("function") => By::Name,
-            _ => By::Source,
-        }
-    }
 }
 
 fn run(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -52,7 +31,7 @@ fn run(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn run_once(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if call.core.parked.is_some() {
         // The interpreter is in use.
-        return Err(call.core.parked_error());
+        return Err(run::parked_error(call.core));
     }
     if By::of(call.row.spec) == By::Name {
         return call_function(call, args);
@@ -125,22 +104,6 @@ fn find_function<'s>(
     let functions = call.core.interpreters.functions()?;
     let code = functions.function(library, &function.name)?;
     Ok((Rc::clone(&functions.machine), function, code, keys))
-}
-
-impl Core {
-    /// The flags of a command that runs a script, if the script says some itself.
-    pub(crate) fn flags_of_script(&self, flags: Flags, row: &Row, args: &Args<'_>) -> Flags {
-        let word = args.word(WHAT_AT);
-        let own = match By::of(row.spec) {
-            By::Name => self.shared.libraries.now().function(word).map(|(_, f)| f.flags),
-            By::Digest => {
-                let script = cache::digest_from(word).and_then(|d| self.shared.scripts.find(&d));
-                script.map(|script| script.flags)
-            }
-            By::Source => Scripts::flags_in(word),
-        };
-        own.map_or(flags, |own| run::flags_of_command(flags, own))
-    }
 }
 
 /// What all rows start from.

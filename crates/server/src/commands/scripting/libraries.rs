@@ -5,6 +5,7 @@ use crate::core::shared::Shared;
 use crate::script::FunctionInterpreter;
 use crate::script::libraries::{Function, Library, Policy};
 use crate::script::machine::error_with;
+use crate::script::run;
 use crate::script::slow::SlowScript;
 use brisk_engine::env::Garbage;
 use brisk_engine::{Args, CommandError, Outcome, Result, glob};
@@ -21,7 +22,7 @@ pub(super) const COMMANDS: &[Command] = &[];
 /// The worker's function interpreter, unless it is in use.
 fn interpreter<'c>(call: &'c mut Call<'_>) -> Result<&'c mut FunctionInterpreter> {
     if call.core.parked.is_some() {
-        return Err(call.core.parked_error());
+        return Err(run::parked_error(call.core));
     }
     call.core.interpreters.functions()
 }
@@ -89,7 +90,7 @@ pub(super) fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
     let (id, name) = (library.id, library.name.clone());
     shared.libraries.load(library, replace).map_err(|text| error_with(b"ERR ", &text))?;
     interpreter.keep(id, registered);
-    call.core.forget_flushed();
+    run::forget_flushed(call.core);
     call.core.stats().changes.add(1);
     Ok(call.reply.bulk(&name))
 }
@@ -147,7 +148,7 @@ pub(in crate::commands) fn restore_sources<'a>(
     for (id, registered) in functions {
         interpreter.keep(id, registered);
     }
-    call.core.forget_flushed();
+    run::forget_flushed(call.core);
     Ok(())
 }
 
@@ -162,7 +163,7 @@ pub(super) fn delete(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
         return Err(CommandError::text("ERR Library not found"));
     }
     call.core.stats().changes.add(1);
-    call.core.forget_flushed();
+    run::forget_flushed(call.core);
     Ok(call.reply.ok())
 }
 
@@ -175,7 +176,7 @@ pub(super) fn flush(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome>
         return Err(CommandError::text("ERR FUNCTION FLUSH only supports SYNC|ASYNC option"));
     }
     let flushed = call.core.shared.libraries.flush();
-    call.core.forget_flushed();
+    run::forget_flushed(call.core);
     call.core.stats().changes.add(1);
     if !sync {
         call.core.env.garbage.borrow_mut().push(Garbage::Other(Box::new(flushed)));

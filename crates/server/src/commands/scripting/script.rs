@@ -3,6 +3,7 @@
 use super::ROW;
 use crate::core::call::{Call, Command};
 use crate::script::cache;
+use crate::script::run;
 use brisk_engine::command::{Arg, Flags, Spec};
 use brisk_engine::env::Garbage;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -10,7 +11,7 @@ use brisk_engine::{Args, CommandError, Outcome, Result};
 fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let source = args.bytes()?;
     if call.core.parked.is_some() {
-        return Err(call.core.parked_error());
+        return Err(run::parked_error(call.core));
     }
     let entry = call.core.interpreters.eval()?.script_from(source, true)?;
     Ok(call.reply.bulk(&entry.script.digest))
@@ -34,7 +35,7 @@ fn flush(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Err(CommandError::text("ERR SCRIPT FLUSH only support SYNC|ASYNC option"));
     }
     let flushed = call.core.shared.scripts.flush();
-    call.core.forget_flushed();
+    run::forget_flushed(call.core);
     if !sync {
         call.core.env.garbage.borrow_mut().push(Garbage::Other(Box::new(flushed)));
     }

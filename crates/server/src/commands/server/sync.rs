@@ -3,6 +3,7 @@
 //! Each synchronisation is a full one: the dataset, and from then on every change of it.
 
 use crate::core::call::{Call, Command};
+use crate::replication::follow;
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Scope, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -30,7 +31,7 @@ fn follow(call: &mut Call<'_>, tells_offset: bool) -> Result<Outcome> {
         return Ok(Outcome::Replied);
     }
     let shared = call.core.shared;
-    let (snapshot, offset) = call.core.attach_replica(call.session)?;
+    let (snapshot, offset) = follow::attach_replica(call.core, call.session)?;
     shared.log.notice(format_args!(
         "Replica {} asks for synchronization: {} bytes, stream from offset {offset}",
         call.session.record.addr,

@@ -2,6 +2,7 @@
 
 use super::ROW;
 use crate::core::call::{Call, Command};
+use crate::transactions::execute;
 use brisk_engine::command::{Flags, InMulti, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
@@ -21,7 +22,7 @@ fn multi(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if call.session.in_transaction() {
         return Err(CommandError::text("ERR MULTI calls can not be nested"));
     }
-    call.core.begin_transaction(call.session);
+    execute::begin_transaction(call.core, call.session);
     call.session.publish_transaction();
     Ok(call.reply.ok())
 }
@@ -41,7 +42,7 @@ const EXEC: Command = Command {
 };
 
 fn exec(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    call.core.execute_transaction(call.session, call.row, &mut call.reply)
+    execute::execute_transaction(call.core, call.session, call.row, &mut call.reply)
 }
 
 const DISCARD: Command = Command {
@@ -61,7 +62,7 @@ fn discard(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if !call.session.in_transaction() {
         return Err(CommandError::text("ERR DISCARD without MULTI"));
     }
-    call.core.end_transaction(call.session);
+    execute::end_transaction(call.core, call.session);
     Ok(call.reply.ok())
 }
 

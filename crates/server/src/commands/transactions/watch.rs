@@ -2,6 +2,7 @@
 
 use super::ROW;
 use crate::core::call::{Call, Command};
+use crate::transactions::execute;
 use brisk_engine::command::{Arg, InMulti, KeyFlags, KeySpec, Spec};
 use brisk_engine::keyspace::Watches;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -42,7 +43,7 @@ fn watch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         })
     };
     // Whoever watches and forgets in turn is to leave no more behind than was watched at a time.
-    call.core.take_leftovers_out(watches.len() - before);
+    execute::take_leftovers_out(call.core, watches.len() - before);
     call.session.record.watched.store(watches.len() as u64, Ordering::Relaxed);
     call.session.watches = Some(watches);
     watched?;
@@ -63,7 +64,7 @@ const UNWATCH: Command = Command {
 /// Inside EXEC there is nothing left to forget.
 fn unwatch(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if !call.in_exec() {
-        call.core.unwatch(call.session);
+        execute::unwatch(call.core, call.session);
     }
     Ok(call.reply.ok())
 }

@@ -5,6 +5,7 @@ use crate::clients::accounts::Account;
 use crate::clients::address::Address;
 use crate::clients::{ClientRecord, Clients};
 use crate::core::call::{Call, Command};
+use crate::run::permission;
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -175,7 +176,7 @@ fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
         }
         if record.id == caller {
             call.session.die_after_reply();
-        } else if !call.core.close_client(&record) {
+        } else if !permission::close_client(call.core, &record) {
             continue;
         }
         killed += 1;

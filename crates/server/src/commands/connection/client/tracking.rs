@@ -2,6 +2,7 @@
 
 use super::{ROW, on_or_off};
 use crate::core::call::{Call, Command};
+use crate::tracking::session;
 use crate::tracking::{Mode, Tracker};
 use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::number::parse_i64;
@@ -52,9 +53,9 @@ fn tracking(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         if prefixes.is_empty() && mode == Mode::Broadcast {
             prefixes.push(b"");
         }
-        call.core.begin_tracking(call.session, tracker, prefixes.into_iter());
+        session::begin_tracking(call.core, call.session, tracker, prefixes.into_iter());
     } else {
-        call.core.end_tracking(call.session);
+        session::end_tracking(call.core, call.session);
     }
     Ok(call.reply.ok())
 }
@@ -184,7 +185,7 @@ fn caching(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     tracker.caching = true;
     // In a transaction it is about what follows there.
-    call.core.remember_for(call.session);
+    session::remember_for(call.core, call.session);
     Ok(call.reply.ok())
 }
 

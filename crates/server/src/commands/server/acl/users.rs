@@ -6,6 +6,7 @@
 
 use super::{ADMIN, ROW};
 use crate::core::call::{Call, Command};
+use crate::run::permission;
 use brisk_acl::{DEFAULT_USER, Selector, SetError, User, has_spaces};
 use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Reply, Result};
@@ -53,7 +54,7 @@ fn setuser(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         ),
     })?;
     let affected = shared.accounts.set(name, user, &shared.clients);
-    call.core.settle_users(call.session, affected);
+    permission::settle_users(call.core, call.session, affected);
     Ok(call.reply.ok())
 }
 
@@ -88,7 +89,7 @@ fn deluser(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let mut removed = 0;
     while let Some(name) = args.optional() {
         if let Some(affected) = shared.accounts.remove(name, &shared.clients) {
-            call.core.settle_users(call.session, affected);
+            permission::settle_users(call.core, call.session, affected);
             removed += 1;
         }
     }
@@ -226,7 +227,7 @@ fn load(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let vocabulary = shared.vocabulary();
     let loaded = shared.accounts.load(name.as_bytes(), &path, vocabulary, &shared.clients);
     let affected = loaded.map_err(|errors| CommandError::text_with("ERR ", &errors))?;
-    call.core.settle_users(call.session, affected);
+    permission::settle_users(call.core, call.session, affected);
     Ok(call.reply.ok())
 }
 

@@ -1,0 +1,86 @@
+//! Messages and keyspace events on their way from a worker to all who listen.
+
+use super::inbox::Found;
+use super::{Mail, Space};
+use crate::core::Core;
+use brisk_engine::effect::{Armed, EventClass};
+use std::io::Write;
+
+/// Publishes the events that have collected, in order.
+#[cold]
+pub fn publish_events(core: &mut Core) {
+    let mut events = std::mem::take(&mut core.env.aftermath.borrow_mut().events);
+    let classes = core.env.settings.events;
+    let mut channel = Vec::new();
+    for event in events.drain(..) {
+        let mut publish = |kind: &str, last: &[u8], payload: &[u8]| {
+            channel.clear();
+            // Writing to a Vec does not fail.
+            let _ = write!(channel, "__{kind}@{}__:", event.db.0);
+            channel.extend_from_slice(last);
+            publish(core, Space::Channel, &channel, payload);
+        };
+        if classes.contains(EventClass::KEYSPACE) {
+            publish("keyspace", &event.key, event.name.as_bytes());
+        }
+        if classes.contains(EventClass::KEYEVENT) {
+            publish("keyevent", event.name.as_bytes(), &event.key);
+        }
+    }
+    let kept = &mut core.env.aftermath.borrow_mut().events;
+    if kept.is_empty() && events.capacity() <= EVENTS_KEPT_MAX {
+        *kept = events;
+    }
+}
+
+/// Sends a message to all who listen to a channel; how many subscriptions that are.
+pub fn publish(core: &mut Core, space: Space, channel: &[u8], payload: &[u8]) -> usize {
+    let published = core.shared.pubsub.publish(space, channel, payload);
+    // Its own inbox the worker takes right after its command.
+    for worker in published.woken.into_iter().filter(|worker| *worker != core.id) {
+        core.shared.mailboxes[worker].wake();
+    }
+    if published.filled > 0 {
+        core.shared.note_full_inboxes(published.filled, 0);
+    }
+    published.receivers
+}
+
+/// Puts a message that so many sessions of a worker get into its inbox.
+pub fn send_mail(core: &Core, worker: usize, mail: Mail, deliveries: usize) {
+    let found = core.shared.pubsub.inbox(worker).push(mail, deliveries);
+    if found != Found::Some && worker != core.id {
+        core.shared.mailboxes[worker].wake();
+    }
+    if found == Found::TooMuch {
+        core.shared.note_full_inboxes(1, 0);
+    }
+}
+
+/// Whether messages or a part of the stream wait for this worker, or events, invalidations and
+/// effects for being sent.
+#[inline(always)]
+pub fn has_messages(core: &Core) -> bool {
+    has_news(core)
+        || core.shared.pubsub.inbox(core.id).is_filled()
+        || core.shared.replication.feed.is_waiting(core.id)
+        || has_sealed(core)
+}
+
+/// Whether transactions left something for the stream.
+#[inline]
+fn has_sealed(core: &Core) -> bool {
+    core.env.armed.get().contains(Armed::PROPAGATE) && !core.env.sealed.borrow().is_empty()
+}
+
+/// Whether events or invalidations wait for being sent.
+#[inline]
+pub fn has_news(core: &Core) -> bool {
+    core.env.armed.get().intersects(Armed::NOTIFY | Armed::TOLD) && {
+        let aftermath = core.env.aftermath.borrow();
+        !aftermath.events.is_empty() || !aftermath.invalidations.is_empty()
+    }
+}
+
+/// A buffer for more events is given back.
+const EVENTS_KEPT_MAX: usize = 1024;

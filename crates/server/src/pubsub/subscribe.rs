@@ -1,0 +1,64 @@
+//! A session begins to listen to channels and patterns, and ends it.
+
+use crate::core::Core;
+use crate::core::session::Session;
+use crate::pubsub::{Member, Space, Subscriptions};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A session begins to listen; false if it did before.
+pub fn subscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u8]) -> bool {
+    let token = session.token;
+    if core.topics.listens(token, space, name) {
+        return false;
+    }
+    let name = core.topics.name(space, name);
+    let since = core.shared.pubsub.add(space, &name, core.id);
+    let member = Member { token, since };
+    core.topics.add(member, &mut session.subscriptions, space, &name);
+    session.record.note_topic(space, &name);
+    note_subscriptions(core, session, space);
+    true
+}
+
+/// A session listens no more; false if it did not before.
+pub fn unsubscribe(core: &mut Core, session: &mut Session, space: Space, name: &[u8]) -> bool {
+    let own = &mut session.subscriptions;
+    let removed = core.topics.remove(session.token, own, space, name);
+    let Some((name, at)) = removed else { return false };
+    session.record.forget_topic(space, at);
+    core.shared.pubsub.remove(space, &name, core.id);
+    note_subscriptions(core, session, space);
+    true
+}
+
+/// Ends the session's last subscription of this kind, and returns its name.
+pub fn unsubscribe_one(core: &mut Core, session: &mut Session, space: Space) -> Option<Arc<[u8]>> {
+    let own = &mut session.subscriptions;
+    let (name, at) = core.topics.pop(session.token, own, space)?;
+    session.record.forget_topic(space, at);
+    core.shared.pubsub.remove(space, &name, core.id);
+    note_subscriptions(core, session, space);
+    Some(name)
+}
+
+/// Ends all subscriptions of a session. O(their number).
+pub fn unsubscribe_all(core: &mut Core, session: &mut Session) {
+    if session.listens {
+        for space in Space::ALL {
+            while unsubscribe_one(core, session, space).is_some() {}
+        }
+    }
+}
+
+fn note_subscriptions(core: &Core, session: &mut Session, space: Space) {
+    let Session { subscriptions, record, listens, .. } = session;
+    let count = Subscriptions::count(subscriptions, space) as u32;
+    record.subscriptions[space.index()].store(count, Ordering::Relaxed);
+    let any = !subscriptions.is_empty();
+    if *listens != any {
+        *listens = any;
+        core.shared.clients.set_subscribed(record, any);
+        session.note_hearing();
+    }
+}

@@ -1,0 +1,69 @@
+//! Commands that other threads compute: handed over, and taken back.
+
+use crate::core::Core;
+use crate::core::long::{Asker, Job, Outcome};
+use crate::core::mailbox::{Delivery, Message};
+use crate::core::session::Session;
+use crate::run::dispatch;
+use crate::run::waiting;
+use brisk_engine::long::{Finished, finish};
+use brisk_engine::table::Row;
+use std::sync::Arc;
+
+/// Has the command that the session just ran worked on elsewhere.
+pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) {
+    let Some(long) = core.env.take_long() else { return };
+    let ticks = core.clock.ticks();
+    let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
+    core.last_ticks = ticks;
+    dispatch::note_last(core, session, row);
+    let asker = Asker { record: Arc::clone(&session.record), row, ns };
+    send_long(core, Box::new(Job { asker, long }));
+    // FLUSHALL has changed keys that others wait for.
+    if core.env.has_ready() {
+        waiting::serve_waiters(core);
+    }
+}
+
+fn send_long(core: &Core, job: Box<Job>) {
+    let shared = core.shared;
+    if let Err(job) = shared.long.send(job) {
+        let outcome = job.run(&shared.keyspace, core.clock);
+        shared.mailboxes[core.id].send(Message::Computed(Box::new(outcome)));
+    }
+}
+
+/// Ends a command whose work is done; its answer, unless the work has to be done again. The
+/// outcome is given back if the data is to stay as it is for now.
+pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>, Box<Outcome>> {
+    let Outcome { mut asker, computed } = outcome;
+    let shared = core.shared;
+    core.read_clocks();
+    let finished = finish(&shared.keyspace, &core.env, computed);
+    let ticks = core.clock.ticks();
+    asker.ns += core.clock.ns(ticks.wrapping_sub(core.last_ticks));
+    core.last_ticks = ticks;
+    let over = match finished {
+        Finished::Again(long) => {
+            send_long(core, Box::new(Job { asker, long }));
+            return Ok(None);
+        }
+        Finished::Later(computed) => return Err(Box::new(Outcome { asker, computed })),
+        Finished::Over(over) => over,
+    };
+    core.stats().changes.add(over.dirty);
+    if let Some(error) = &over.error {
+        dispatch::count_error(core, error);
+    }
+    over.with_args(&shared.keyspace, |args| {
+        dispatch::book(core, &asker.record, asker.row, over.error.is_some(), asker.ns, args);
+    });
+    if over.thawed {
+        shared.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Thawed));
+    }
+    if core.env.has_ready() {
+        waiting::serve_waiters(core);
+    }
+    let Asker { record, .. } = asker;
+    Ok(Some(Delivery { token: record.token, client: record.id, replies: over.replies }))
+}

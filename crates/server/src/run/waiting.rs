@@ -1,0 +1,54 @@
+//! Commands that waited for keys, run again when their keys are there.
+
+use crate::core::Core;
+use crate::core::mailbox::{Delivery, Message};
+use crate::run::dispatch;
+use brisk_engine::keyspace::Waiter;
+use brisk_engine::serve::{self, Served};
+use brisk_reactor::Token;
+use std::sync::atomic::Ordering;
+
+/// Serves who waits for keys that became ready by what this worker just did.
+#[cold]
+pub fn serve_waiters(core: &mut Core) {
+    if core.is_paused() {
+        return;
+    }
+    let shared = core.shared;
+    let mut over = Vec::new();
+    let mut last = core.clock.ticks();
+    serve::serve(&shared.keyspace, &core.env, |served| {
+        let ticks = core.clock.ticks();
+        over.push((served, core.clock.ns(ticks.wrapping_sub(last))));
+        last = ticks;
+    });
+    // The next command does not pay for this.
+    core.last_ticks = last;
+    for (Served { waiter, replies, dirty, error }, _ns) in over {
+        core.stats().changes.add(dirty);
+        if let Some(error) = &error {
+            dispatch::count_error(core, error);
+        }
+        // Counted before its client can book_wait(know.core, &waiter, error.is_some(), ns);
+        let client = waiter.client;
+        let token = Token::from_u64(client.token);
+        let delivery = Delivery { token, client: client.id, replies };
+        if client.worker == core.id {
+            core.deliveries.push_back(delivery);
+        } else {
+            shared.mailboxes[client.worker].send(Message::Served(delivery));
+        }
+    }
+}
+
+/// Counts a command whose wait is over, on whose end `ns` were spent. As from Redis 7.2 on, that
+/// is when it is counted, not when it began to wait.
+pub fn book_wait(core: &mut Core, waiter: &Waiter, failed: bool, ns: u64) {
+    let shared = core.shared;
+    let Some(row) = shared.table.find_spec(waiter.command()) else { return };
+    let Some(record) = shared.clients.find(waiter.client.id) else { return };
+    let ns = ns + waiter.spent_ns.load(Ordering::Relaxed);
+    waiter.with_words(&shared.keyspace, |words| {
+        dispatch::book(core, &record, row, failed, ns, words)
+    });
+}

@@ -1,0 +1,42 @@
+//! What EVAL, EVALSHA, FCALL and their read-only forms run, as their words say.
+
+use super::cache::{self, Scripts};
+use crate::core::Core;
+use brisk_engine::Args;
+use brisk_engine::command::{Flags, Spec};
+use brisk_engine::table::Row;
+
+/// Where the script, its digest or the function's name stands.
+pub const WHAT_AT: usize = 1;
+
+/// What a command runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    Source,
+    Digest,
+    Name,
+}
+
+impl By {
+    pub fn of(spec: &Spec) -> By {
+        match spec.args.first().map(|arg| arg.name) {
+            Some("sha1") => By::Digest,
+            Some("function") => By::Name,
+            _ => By::Source,
+        }
+    }
+}
+
+/// The flags of a command that runs a script, if the script says some itself.
+pub(crate) fn flags_of_script(core: &Core, flags: Flags, row: &Row, args: &Args<'_>) -> Flags {
+    let word = args.word(WHAT_AT);
+    let own = match By::of(row.spec) {
+        By::Name => core.shared.libraries.now().function(word).map(|(_, f)| f.flags),
+        By::Digest => {
+            let script = cache::digest_from(word).and_then(|d| core.shared.scripts.find(&d));
+            script.map(|script| script.flags)
+        }
+        By::Source => Scripts::flags_in(word),
+    };
+    own.map_or(flags, |own| super::run::flags_of_command(flags, own))
+}

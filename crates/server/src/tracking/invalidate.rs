@@ -1,0 +1,69 @@
+//! What the engine noted of changed keys, on its way to those who cache.
+
+use super::notice::{Broadcast, Notice, array};
+use crate::core::Core;
+use crate::pubsub::Mail;
+use crate::pubsub::publish;
+use brisk_engine::effect::Armed;
+use brisk_engine::keyspace::{Invalidation, KeyName};
+use smallvec::SmallVec;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Sends on what the engine noted since the last call, in order.
+#[cold]
+pub fn send_invalidations(core: &mut Core) {
+    core.env.arm(Armed::TOLD, false);
+    let mut told = std::mem::take(&mut core.env.aftermath.borrow_mut().invalidations);
+    for invalidation in told.drain(..) {
+        match invalidation {
+            Invalidation::Key { name, mut readers, by } => {
+                let keys = Arc::new(array([name.as_slice()].into_iter()));
+                while let Some(worker) = readers.last().map(|reader| reader.worker()) {
+                    let here = readers.iter().filter(|reader| reader.worker() == worker);
+                    let clients: SmallVec<_> = here.map(|reader| reader.client()).collect();
+                    readers.retain(|reader| reader.worker() != worker);
+                    let deliveries = clients.len();
+                    let keys = Arc::clone(&keys);
+                    send_notice(core, worker, Notice::Keys { clients, keys, by }, deliveries);
+                }
+            }
+            Invalidation::All { by } => {
+                let deliveries = core.shared.keyspace.tracking().client_count();
+                for worker in 0..core.shared.workers() {
+                    send_notice(core, worker, Notice::All { by }, deliveries);
+                }
+            }
+        }
+    }
+    let kept = &mut core.env.aftermath.borrow_mut().invalidations;
+    if kept.is_empty() && told.capacity() <= KEPT_MAX {
+        *kept = told;
+    }
+}
+
+/// Tells who listens to prefixes of the keys that were changed since the last call: one message
+/// for each prefix and worker.
+#[cold]
+pub fn send_broadcasts(core: &mut Core) {
+    core.env.arm(Armed::BROADCAST, false);
+    let changed = std::mem::take(&mut core.env.aftermath.borrow_mut().changed);
+    // Whoever changed a key last counts.
+    let changed: BTreeMap<KeyName, u64> = changed.into_iter().collect();
+    let shared = core.shared;
+    shared.tracking.each_match(&changed, |prefix, keys, counts| {
+        let broadcast = Arc::new(Broadcast::new(prefix, keys));
+        for (worker, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let notice = Notice::Broadcast(Arc::clone(&broadcast));
+            send_notice(core, worker, notice, *count as usize);
+        }
+    });
+}
+
+/// Puts a message that so many sessions get into a worker's inbox.
+pub fn send_notice(core: &Core, worker: usize, notice: Notice, deliveries: usize) {
+    publish::send_mail(core, worker, Mail::Notice(notice), deliveries);
+}
+
+/// A buffer for more is given back.
+const KEPT_MAX: usize = 1024;
