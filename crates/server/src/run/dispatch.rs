@@ -239,7 +239,7 @@ fn run(
             if row.has(Flags::RUNS_SCRIPT) {
                 // What its commands tell of the client names note_last(it.core, session, row);
             }
-            let outcome = run(&mut Call { core: core, session, reply, row, prepared }, args)?;
+            let outcome = run(&mut Call { core, session, reply, row, prepared }, args)?;
             propagate_server(core, row, session.db, args);
             outcome
         }

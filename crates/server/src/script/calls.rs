@@ -279,7 +279,7 @@ fn run_from_script(
         Run::Server(at) => {
             let run = core.shared.handlers[usize::from(at)];
             core.redacted.clear();
-            let mut call = Call { core: core, session, reply, row, prepared: keys };
+            let mut call = Call { core, session, reply, row, prepared: keys };
             run(&mut call, &mut args).map(|_| ())
         }
     };

@@ -193,7 +193,7 @@ impl Call<'_> {
     /// Monitors are told also of a script that is not run for what `found` says.
     pub fn shown_if_refused<T>(&mut self, args: &Args<'_>, found: Result<T>) -> Result<T> {
         if found.is_err() {
-            show_script(&mut self.core, self.session, self.row, args);
+            show_script(self.core, self.session, self.row, args);
         }
         found
     }

@@ -256,7 +256,7 @@ fn run_queued(
         Run::Server(at) => {
             let run = core.shared.handlers[usize::from(at)];
             core.redacted.clear();
-            let mut call = Call { core: core, session, reply, row, prepared };
+            let mut call = Call { core, session, reply, row, prepared };
             let done = run(&mut call, &mut args);
             done.map(|_| dispatch::propagate_server(core, row, session.db, &args))
         }

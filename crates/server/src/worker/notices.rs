@@ -133,7 +133,7 @@ impl Office<'_> {
                 Some(record) if record.worker == self.core.id => self.pass_on(io, to, of, keys),
                 Some(record) => {
                     let notice = Notice::Redirected { to, of, keys: Arc::clone(keys) };
-                    invalidate::send_notice(&self.core, record.worker, notice, 1);
+                    invalidate::send_notice(self.core, record.worker, notice, 1);
                 }
             }
         }
@@ -152,7 +152,7 @@ impl Office<'_> {
                 self.break_redirection(io, of.client());
             } else {
                 let notice = Notice::Unreachable { of: of.client() };
-                invalidate::send_notice(&self.core, of.worker(), notice, 1);
+                invalidate::send_notice(self.core, of.worker(), notice, 1);
             }
         }
     }
