@@ -4,8 +4,8 @@
 //! where they lie. A failed command is undone with [`ReplyBuffer::mark`] and
 //! [`ReplyBuffer::truncate`], so a handler may use `?` after half a reply.
 
-use crate::error::CommandError;
-use crate::number::Digits;
+use crate::base::error::CommandError;
+use crate::base::number::Digits;
 use crate::types::string::{SHARED_MIN, StrRef};
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
@@ -21,9 +21,9 @@ pub enum Outcome {
     Replied,
     /// What is in the buffer is no reply but told to every client, also one that wants no replies.
     Pushed,
-    /// There is none yet: the client waits ([`crate::Env::take_waiter`] says for what).
+    /// There is none yet: the client waits ([`crate::env::Env::take_waiter`] says for what).
     Waiting,
-    /// There is none yet: it is computed elsewhere ([`crate::Env::take_long`] says what).
+    /// There is none yet: it is computed elsewhere ([`crate::env::Env::take_long`] says what).
     Elsewhere,
 }
 

@@ -10,20 +10,20 @@
 //!
 //! Words are split as redis-cli splits them: quotes, and `\xHH` inside double quotes.
 
-use crate::args::{Args, PreparedKey, encode_request};
+use crate::base::error::{CommandError, Result};
+use crate::base::random::Random;
+use crate::call::ctx::{Blocking, Command, full_name};
+use crate::call::long::{self, Computed, Finished, Long};
 use crate::command::Spec;
+use crate::command::args::{Args, PreparedKey, encode_request};
+use crate::command::keyspec;
 use crate::commands;
-use crate::ctx::{Blocking, Command, full_name};
-use crate::effect::{Armed, EventClass};
+use crate::env::effect::{Armed, EventClass};
 use crate::env::{Env, Settings};
-use crate::error::{CommandError, Result};
-use crate::exec::{self, Invocation};
 use crate::keyspace::{Client, DbIndex, KeyHasher, Keys, Keyspace, Leftovers, UnixMs, Watches};
-use crate::keyspec;
-use crate::long::{self, Computed, Finished, Long};
-use crate::random::Random;
 use crate::reply::{Reply, ReplyBuffer};
-use crate::unit::Unit;
+use crate::run::exec::{self, Invocation};
+use crate::run::unit::Unit;
 use brisk_resp::{
     Limits, Protocol, ReplyDecoder, ReplyLimits, ReplyStep, RequestDecoder, Spans, Step, Value,
 };
@@ -233,7 +233,7 @@ impl Db {
         let sealed = std::mem::take(&mut *self.env.sealed.borrow_mut());
         assert!(self.env.aftermath.borrow().effects.is_empty(), "{line}: effects without a ticket");
         self.env.aftermath.borrow_mut().clear();
-        let shown = |effect: &crate::effect::Effect| {
+        let shown = |effect: &crate::env::effect::Effect| {
             let words: Vec<String> = effect.words.iter().map(|word| bare(word)).collect();
             let place = self.place(effect.db);
             format!("{place}{}", words.join(" "))
@@ -260,7 +260,7 @@ impl Db {
         self.env.armed.set(Armed::empty());
         let events = std::mem::take(&mut self.env.aftermath.borrow_mut().events);
         self.env.aftermath.borrow_mut().clear();
-        let shown = |event: &crate::effect::Event| {
+        let shown = |event: &crate::env::effect::Event| {
             format!("{}{} {}", self.place(event.db), event.name, bare(&event.key))
         };
         let got: Vec<String> = events.iter().map(shown).collect();

@@ -1,8 +1,8 @@
 //! What SCAN, SSCAN, HSCAN and ZSCAN have in common: cursors, and the words that choose.
 
-use crate::args::Args;
-use crate::error::{CommandError, Result};
-use crate::glob::{self, Case};
+use crate::base::error::{CommandError, Result};
+use crate::base::glob::{self, Case};
+use crate::command::args::Args;
 use crate::reply::{Outcome, Reply};
 use brisk_structures::listpack::Item;
 

@@ -12,8 +12,9 @@ mod set;
 mod sorted_set;
 mod stream;
 mod string;
+pub mod table;
 
-use crate::ctx::Command;
+use crate::call::ctx::Command;
 
 /// The families, each with the commands of one group of COMMAND DOCS.
 pub const FAMILIES: &[&[&[Command]]] = &[

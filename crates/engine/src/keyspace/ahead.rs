@@ -2,7 +2,7 @@
 //! together, so that they do not wait for the memory one after the other.
 
 use super::Database;
-use crate::args::PreparedKey;
+use crate::command::args::PreparedKey;
 use crate::types::Value;
 use brisk_structures::entry::ValueRef;
 

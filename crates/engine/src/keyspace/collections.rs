@@ -7,8 +7,8 @@
 use super::evict::{initial_clock, touch};
 use super::keys::{Keys, discard, discard_value, free_value};
 use super::{Entry, Key, UnixMs};
-use crate::effect::EventClass;
-use crate::error::{CommandError, Result};
+use crate::base::error::{CommandError, Result};
+use crate::env::effect::EventClass;
 use crate::types::string::{self, RawString};
 use crate::types::{Collection, Edit, EncodingLimits, kind_byte};
 use brisk_structures::entry::ValueRef;

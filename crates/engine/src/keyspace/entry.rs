@@ -5,8 +5,8 @@
 
 use super::keys::Keys;
 use super::{DbIndex, Entry, Key, Stored, UnixMs};
-use crate::effect::EventClass;
 use crate::env::Settings;
+use crate::env::effect::EventClass;
 use crate::types::dump::Dumpable;
 use crate::types::stream::Stream;
 use crate::types::string::{self, RawString, Str, StrMut, StrRef};

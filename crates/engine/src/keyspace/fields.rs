@@ -10,8 +10,8 @@
 use super::keys::{Keys, detach, discard, note_gone, notify};
 use super::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE};
 use super::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
-use crate::effect::{Armed, Effect, EventClass};
 use crate::env::Env;
+use crate::env::effect::{Armed, Effect, EventClass};
 use crate::types::hash::Hash;
 use crate::types::{Collection, Kind, kind_of};
 use brisk_structures::entry::ValueRef;

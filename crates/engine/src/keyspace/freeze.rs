@@ -1,13 +1,13 @@
 //! Frozen slots: commands that write wait while something is computed from values there.
 //!
 //! A slot is frozen by a mark. Whoever finishes the computation takes the mark back, for all who set
-//! it: that others are kept from writing only helps (see [`crate::long`]).
+//! it: that others are kept from writing only helps (see [`crate::call::long`]).
 
 use super::keys::Keys;
 use super::marks::FROZEN;
 use super::{Key, SlotId};
-use crate::long::View;
-use crate::number::Digits;
+use crate::base::number::Digits;
+use crate::call::long::View;
 use crate::types::Value;
 use brisk_structures::chunked::ChunkedBytes;
 use brisk_structures::entry::ValueRef;

@@ -108,7 +108,10 @@ pub struct Key<'a> {
 
 impl<'a> Key<'a> {
     #[inline]
-    pub(crate) fn prepared(bytes: &'a [u8], prepared: &crate::args::PreparedKey) -> Key<'a> {
+    pub(crate) fn prepared(
+        bytes: &'a [u8],
+        prepared: &crate::command::args::PreparedKey,
+    ) -> Key<'a> {
         Key { bytes, slot: prepared.slot, hash: prepared.hash }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A waiter joins the queues of its keys while the command that found nothing still holds their
 //! slots, so nothing can happen in between. Whoever makes a key appear in a marked slot notes it as
-//! ready ([`Env::ready`]); [`crate::serve`] then runs the waiters' commands again, oldest first.
+//! ready ([`Env::ready`]); [`crate::run::serve`] then runs the waiters' commands again, oldest first.
 //!
 //! Who ends a wait: the one that moves the waiter's state to [`ENDED`]. He removes it from all its
 //! queues (see `interest`), O(1) each.
@@ -11,11 +11,11 @@ use super::interest::Interests;
 use super::keys::lock_patiently;
 use super::marks::WAITED_FOR;
 use super::{DbIndex, Key, Keys, Keyspace, SlotId};
-use crate::args::Args;
 use crate::command::Spec;
+use crate::command::args::Args;
 use crate::env::Env;
-use crate::exec::Recorded;
 use crate::reply::{Outcome, Reply};
+use crate::run::exec::Recorded;
 use crate::types::Kind;
 use brisk_resp::Protocol;
 use brisk_structures::list::List;

@@ -2,7 +2,7 @@
 //! they grow, and a key does not outlive its last element.
 
 use super::{Encoding, Kind, Type, Value};
-use crate::effect::EventClass;
+use crate::env::effect::EventClass;
 use crate::keyspace::Stored;
 use brisk_structures::entry::ValueRef;
 use brisk_structures::hash::HashKey;

@@ -12,9 +12,9 @@ pub mod string;
 pub use collection::{Collection, Edit, EncodingLimits};
 pub use sorted_set::SortedSet;
 
-use crate::error::{CommandError, Result};
+use crate::base::error::{CommandError, Result};
+use crate::call::long::BYTES_PER_STEP;
 use crate::keyspace::{Entry, Stored};
-use crate::long::BYTES_PER_STEP;
 use brisk_structures::chunked::ChunkedBytes;
 use hash::Hash;
 use set::Set;
@@ -50,7 +50,7 @@ impl Value {
         }
     }
 
-    /// About how many steps it takes to go through the value; see [`crate::long::LONG_STEPS_MIN`].
+    /// About how many steps it takes to go through the value; see [`crate::call::long::LONG_STEPS_MIN`].
     pub(crate) fn steps(&self) -> usize {
         match self {
             Value::Str(data) => data.len() / BYTES_PER_STEP,

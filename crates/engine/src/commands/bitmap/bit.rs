@@ -1,11 +1,11 @@
 //! SETBIT and GETBIT: single bits.
 
 use super::parse_offset;
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
-use crate::number::parse_i64;
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::string::Str;

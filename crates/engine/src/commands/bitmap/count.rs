@@ -1,11 +1,11 @@
 //! BITCOUNT and BITPOS: how many bits are set, and where the first one is.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::call::long::BYTES_PER_STEP;
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
 use crate::env::Dialect;
-use crate::error::{CommandError, Result};
-use crate::long::BYTES_PER_STEP;
 use crate::reply::Outcome;
 use crate::types::string::{Str, StrRef};
 use brisk_structures::bits;

@@ -1,11 +1,11 @@
 //! BITFIELD and BITFIELD_RO: integers of any width at any bit offset.
 
 use super::{OFFSET_OUT_OF_RANGE, in_reach, parse_offset};
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec, Words};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
-use crate::number::parse_i64;
 use crate::reply::{Outcome, Reply};
 use crate::types::Edit;
 use crate::types::string::{Str, StrMut, StrRef};

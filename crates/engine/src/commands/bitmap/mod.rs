@@ -8,9 +8,9 @@ mod op;
 #[cfg(test)]
 mod tests;
 
-use crate::ctx::Command;
-use crate::error::{CommandError, Result};
-use crate::number::parse_i64;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
+use crate::call::ctx::Command;
 
 pub(super) const FAMILY: &[&[Command]] =
     &[bit::COMMANDS, count::COMMANDS, op::COMMANDS, field::COMMANDS];

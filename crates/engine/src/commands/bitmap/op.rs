@@ -1,12 +1,12 @@
 //! BITOP: strings combined bit by bit.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::Digits;
+use crate::call::ctx::{Command, Ctx};
+use crate::call::long::{BYTES_PER_STEP, View};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
-use crate::long::{BYTES_PER_STEP, View};
-use crate::number::Digits;
 use crate::reply::Outcome;
 use crate::types::Value;
 use crate::types::string::{RawString, SHARED_MIN, Str, StrRef};

@@ -1,9 +1,9 @@
 //! DEL and UNLINK. Large values are freed by another thread in both cases.
 
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::reply::Outcome;
 
 fn delete(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {

@@ -1,9 +1,9 @@
 //! EXISTS, TOUCH, TYPE: is a key there, and what is it.
 
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::reply::Outcome;
 
 /// A key named twice counts twice.

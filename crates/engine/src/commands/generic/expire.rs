@@ -1,11 +1,11 @@
 //! EXPIRE, PEXPIRE, EXPIREAT, PEXPIREAT, PERSIST: give a key a deadline, or take it away.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::{Digits, parse_i64};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::UnixMs;
-use crate::number::{Digits, parse_i64};
 use crate::reply::Outcome;
 
 /// How a command counts time.

@@ -10,14 +10,14 @@
 //! there; what they have changed is sent again, in the place of what the other server took before.
 //! Within a transaction or a script it is all done at once, while everybody waits.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
+use crate::call::ctx::{Blocking, Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec, Words};
-use crate::ctx::{Blocking, Command, Ctx};
-use crate::error::{CommandError, Result};
+use crate::env::transfer::{Carried, Destination, Parcel};
 use crate::keyspace::{Key, Watches};
-use crate::number::parse_i64;
 use crate::reply::Outcome;
-use crate::transfer::{Carried, Destination, Parcel};
 use crate::types::Value;
 use crate::types::dump::Dumpable;
 use std::collections::HashSet;

@@ -12,7 +12,7 @@ mod scan;
 mod sort;
 mod ttl;
 
-use crate::ctx::Command;
+use crate::call::ctx::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[
     copy::COMMANDS,

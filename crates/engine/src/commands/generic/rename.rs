@@ -1,9 +1,9 @@
 //! RENAME, RENAMENX, MOVE: a key gets another name, or another database.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::reply::Outcome;
 
 fn rename(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {

@@ -1,12 +1,12 @@
 //! KEYS, SCAN, RANDOMKEY: which keys are there. They look at one slot after the other.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::glob::{self, Case};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, Scope, Spec};
 use crate::commands::iteration::{self, before_nul, to_test};
-use crate::ctx::{Command, Ctx};
 use crate::env::Dialect;
-use crate::error::{CommandError, Result};
-use crate::glob::{self, Case};
 use crate::keyspace::{DbIndex, EntryRef, Keyspace, UnixMs};
 use crate::reply::{Outcome, Reply};
 use crate::types::Kind;

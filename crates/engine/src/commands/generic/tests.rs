@@ -1,6 +1,6 @@
 //! Expected replies, events and effects are those of Redis 7.0.15.
 
-use crate::effect::EventClass;
+use crate::env::effect::EventClass;
 use crate::env::{Dialect, EvictionPolicy};
 use crate::testing::Db;
 

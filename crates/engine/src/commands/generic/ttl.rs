@@ -1,9 +1,9 @@
 //! TTL, PTTL, EXPIRETIME, PEXPIRETIME: when does a key expire. Setting that is in `expire.rs`.
 
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::reply::Outcome;
 
 const NO_KEY: i64 = -2;

@@ -2,10 +2,10 @@
 
 use super::UNIT;
 use super::search::{Family, around_member, around_point};
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Begin, Deprecated, Find, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::reply::Outcome;
 
 fn georadius(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {

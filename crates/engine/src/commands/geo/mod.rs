@@ -14,11 +14,11 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use crate::args::Args;
+use crate::base::double::parse_f64;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::Command;
 use crate::command::Arg;
-use crate::ctx::Command;
-use crate::double::parse_f64;
-use crate::error::{CommandError, Result};
+use crate::command::args::Args;
 use crate::reply::Reply;
 use brisk_resp::Protocol;
 use brisk_structures::geohash::Point;

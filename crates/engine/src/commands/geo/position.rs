@@ -1,10 +1,10 @@
 //! GEOADD, GEODIST, GEOHASH, GEOPOS: places by name.
 
 use super::{UNIT, Unit, place_of_score, point, reply_distance, reply_point};
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::sorted_set::{AddRules, Added, SortedSet};

@@ -2,12 +2,12 @@
 //! them, and answer or store them.
 
 use super::{Unit, number_of_score, place_of_score, point, reply_distance, reply_point};
-use crate::args::Args;
-use crate::ctx::Ctx;
-use crate::double::parse_f64;
-use crate::error::{CommandError, Result};
+use crate::base::double::parse_f64;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::Ctx;
+use crate::call::long::{LONG_STEPS_MIN, View};
+use crate::command::args::Args;
 use crate::keyspace::Key;
-use crate::long::{LONG_STEPS_MIN, View};
 use crate::reply::{Outcome, Reply};
 use crate::types::sorted_set::{AddRules, ScoreRange, SortedSet};
 use crate::types::{Collection, EncodingLimits, Value};

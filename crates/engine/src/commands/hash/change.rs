@@ -1,9 +1,9 @@
 //! HSET, HMSET, HSETNX: give fields values.
 
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Deprecated, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::{FieldDeadline, Hash};

@@ -1,11 +1,11 @@
 //! HINCRBY, HINCRBYFLOAT: fields that are numbers.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::long_double::LongDouble;
+use crate::base::number::{Digits, parse_i64};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
-use crate::long_double::LongDouble;
-use crate::number::{Digits, parse_i64};
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::{FieldDeadline, Hash, Text};

@@ -1,11 +1,11 @@
 //! HEXPIRE, HPEXPIRE, HEXPIREAT, HPEXPIREAT: let single fields expire. As in Redis 7.4.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::{Digits, parse_i64};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
-use crate::number::{Digits, parse_i64};
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::Hash;

@@ -10,7 +10,7 @@ mod scan;
 mod ttl;
 mod with_ttl;
 
-use crate::ctx::Command;
+use crate::call::ctx::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[
     change::COMMANDS,

@@ -1,11 +1,11 @@
 //! HRANDFIELD: fields chosen by the server.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
+use crate::base::random::Random;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
-use crate::number::parse_i64;
-use crate::random::Random;
 use crate::reply::{Outcome, Reply};
 use crate::types::hash::{Hash, Text};
 use brisk_resp::Protocol;

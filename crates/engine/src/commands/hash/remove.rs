@@ -1,10 +1,10 @@
 //! HDEL, HGETDEL: take fields away.
 
 use super::deadline::FieldList;
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::reply::Outcome;
 use crate::types::hash::Hash;
 use crate::types::{Collection, Edit};
@@ -28,7 +28,7 @@ fn hgetdel(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     // Redis looks at the key before it looks at the other words.
     if let Some(entry) = ctx.keys.inspect(&key) {
-        entry.get::<Hash>().ok_or(crate::error::CommandError::WrongType)?;
+        entry.get::<Hash>().ok_or(crate::base::error::CommandError::WrongType)?;
     }
     let fields = FieldList::parse(args, FieldList::OF_READS)?;
     let reply = &mut ctx.reply;

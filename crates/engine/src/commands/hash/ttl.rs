@@ -2,10 +2,10 @@
 //! Redis 7.4.
 
 use super::deadline::{Counting, FieldList, NO_FIELD, exists};
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::Hash;

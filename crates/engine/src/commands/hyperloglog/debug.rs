@@ -1,12 +1,12 @@
 //! PFDEBUG and PFSELFTEST: how a HyperLogLog is held, and whether the arithmetic works.
 
 use super::form_of;
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::Digits;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
-use crate::number::Digits;
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::string::Str;

@@ -7,8 +7,8 @@ mod debug;
 #[cfg(test)]
 mod tests;
 
-use crate::ctx::Command;
-use crate::error::{CommandError, Result};
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::Command;
 use brisk_structures::hyperloglog::{self, Corrupt, Form};
 
 pub(super) const FAMILY: &[&[Command]] = &[count::COMMANDS, debug::COMMANDS];

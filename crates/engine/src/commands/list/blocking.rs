@@ -6,10 +6,10 @@
 use super::pop::Wanted;
 use super::transfer::{KEYS, transfer};
 use super::{ENDS, end, pop_event, pop_word};
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::keyspace::{Key, Unserved};
 use crate::reply::Outcome;
 use crate::types::list::{End, List};

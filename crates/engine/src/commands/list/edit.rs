@@ -1,9 +1,9 @@
 //! LINSERT, LSET, LREM, LTRIM: elements change within a list.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::list::{End, List};

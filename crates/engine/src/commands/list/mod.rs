@@ -10,10 +10,10 @@ mod transfer;
 #[cfg(test)]
 mod tests;
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::Command;
 use crate::command::Arg;
-use crate::ctx::Command;
-use crate::error::{CommandError, Result};
+use crate::command::args::Args;
 use crate::types::list::End;
 
 pub(super) const FAMILY: &[&[Command]] = &[

@@ -1,12 +1,12 @@
 //! LPOP, RPOP, LMPOP: elements are taken out at an end and returned.
 
 use super::{ENDS, end, pop_event, pop_word};
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
-use crate::number::parse_i64;
 use crate::reply::{Outcome, Reply};
 use crate::types::list::{End, List};
 use crate::types::{Edit, EncodingLimits};

@@ -1,10 +1,10 @@
 //! LLEN, LINDEX, LRANGE, LPOS: lists are looked at.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::call::long::LONG_STEPS_MIN;
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
-use crate::long::LONG_STEPS_MIN;
 use crate::reply::{Outcome, Reply};
 use crate::types::list::{End, List};
 use std::ops::ControlFlow;

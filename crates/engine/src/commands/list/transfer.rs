@@ -1,10 +1,10 @@
 //! LMOVE, RPOPLPUSH: an element goes from one list to another, or from one end to the other.
 
 use super::{ENDS, end, pop_event, push_event};
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::Edit;

@@ -1,10 +1,10 @@
 //! DBSIZE, FLUSHALL, FLUSHDB, SWAPDB: databases as a whole.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, Scope, Spec};
-use crate::ctx::{Command, Ctx};
 use crate::env::table_bytes;
-use crate::error::{CommandError, Result};
 use crate::keyspace::DbIndex;
 use crate::reply::Outcome;
 use brisk_structures::alloc::SetAside;

@@ -2,7 +2,7 @@
 
 mod databases;
 
-use crate::ctx::Command;
+use crate::call::ctx::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[databases::COMMANDS];
 

@@ -1,13 +1,13 @@
 //! SINTER, SINTERCARD, SUNION, SDIFF and their STORE forms: several sets at once; large ones are
 //! worked on elsewhere, from views.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
+use crate::call::ctx::{Command, Ctx, Handler};
+use crate::call::long::View;
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx, Handler};
-use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
-use crate::long::View;
-use crate::number::parse_i64;
 use crate::reply::{Outcome, Reply};
 use crate::types::set::{self, Member, Set};
 use crate::types::{Collection, EncodingLimits};

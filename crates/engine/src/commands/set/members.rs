@@ -1,9 +1,9 @@
 //! SADD, SREM, SMOVE, SISMEMBER, SMISMEMBER, SCARD, SMEMBERS: members of one set.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::set::Set;

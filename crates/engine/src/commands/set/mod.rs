@@ -5,7 +5,7 @@ mod members;
 mod random;
 mod scan;
 
-use crate::ctx::Command;
+use crate::call::ctx::Command;
 
 pub(super) const FAMILY: &[&[Command]] =
     &[algebra::COMMANDS, members::COMMANDS, random::COMMANDS, scan::COMMANDS];

@@ -1,13 +1,13 @@
 //! SPOP and SRANDMEMBER: members chosen by the server.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
+use crate::base::random::Random;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::effect::Armed;
-use crate::error::{CommandError, Result};
+use crate::env::effect::Armed;
 use crate::keyspace::Key;
-use crate::number::parse_i64;
-use crate::random::Random;
 use crate::reply::Outcome;
 use crate::types::set::{Member, Set};
 use crate::types::{Collection, Edit};

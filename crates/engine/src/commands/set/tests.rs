@@ -316,10 +316,10 @@ fn the_digest_of_a_set_depends_on_its_members_alone() {
             db.run(line);
         });
         let key = db.keyspace().hasher().key(b"s");
-        let keys = [crate::exec::prepare(1, &key)];
+        let keys = [crate::run::exec::prepare(1, &key)];
         let selected = crate::keyspace::DbIndex(0);
         let keys = crate::keyspace::Keys::lock(db.keyspace(), db.env(), selected, &keys).unwrap();
-        crate::digest::Digest::of_value(&keys.inspect(&key).unwrap()).to_string()
+        crate::dataset::digest::Digest::of_value(&keys.inspect(&key).unwrap()).to_string()
     };
     // What DEBUG DIGEST-VALUE of a real server says.
     assert_eq!(digest(&["SADD s 1 2 3"]), DIGEST_OF_NUMBERS);

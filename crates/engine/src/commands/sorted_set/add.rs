@@ -1,10 +1,10 @@
 //! ZADD, ZINCRBY: members get scores.
 
-use crate::args::Args;
+use crate::base::double::parse_f64;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Elements, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::double::parse_f64;
-use crate::error::{CommandError, Result};
 use crate::reply::Outcome;
 use crate::types::sorted_set::{AddRules, Added};
 use crate::types::{Edit, SortedSet};

@@ -1,13 +1,13 @@
 //! ZUNION, ZINTER, ZDIFF, their STORE forms, ZINTERCARD: several sets make one.
 
 use super::reply::{AT_ONCE_MAX, Show};
-use crate::args::Args;
+use crate::base::double::parse_f64;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::call::long::View;
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::double::parse_f64;
-use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
-use crate::long::View;
 use crate::reply::{Outcome, Reply};
 use crate::types::set::Set;
 use crate::types::{EncodingLimits, Kind, SortedSet, Value};

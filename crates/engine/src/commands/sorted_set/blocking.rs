@@ -4,10 +4,10 @@
 //! when one of its sets appears. What is propagated is the relative.
 
 use super::pop::{End, Shape, Wanted, pop};
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::keyspace::{Key, Unserved};
 use crate::reply::Outcome;
 use crate::types::{Kind, SortedSet};

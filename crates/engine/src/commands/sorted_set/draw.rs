@@ -1,11 +1,11 @@
 //! ZRANDMEMBER: members drawn by chance.
 
 use super::reply::Show;
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::random::Random;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
-use crate::random::Random;
 use crate::reply::{Outcome, Reply};
 use crate::types::SortedSet;
 use std::collections::HashSet;

@@ -11,7 +11,7 @@ mod remove;
 mod reply;
 mod scan;
 
-use crate::ctx::Command;
+use crate::call::ctx::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[
     add::COMMANDS,

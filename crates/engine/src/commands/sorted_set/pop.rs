@@ -1,10 +1,10 @@
 //! ZPOPMIN, ZPOPMAX, ZMPOP: members from either end, taken out.
 
 use super::reply::Show;
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
 use crate::reply::{Outcome, Reply};
 use crate::types::{Edit, SortedSet};

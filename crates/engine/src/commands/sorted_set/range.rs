@@ -1,11 +1,11 @@
 //! ZRANGE and its older forms, ZRANGESTORE: members by rank, score or text.
 
 use super::reply::Show;
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::call::long::View;
+use crate::command::args::Args;
 use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
-use crate::long::View;
 use crate::reply::Outcome;
 use crate::types::sorted_set::{LexRange, ScoreRange};
 use crate::types::{Collection, EncodingLimits, SortedSet, Value};
@@ -145,7 +145,8 @@ impl<'a> Wanted<'a> {
         let (min, max) = if backward { (second, first) } else { (first, second) };
         let bounds = match by {
             By::Rank => {
-                let rank = |word| crate::number::parse_i64(word).ok_or(CommandError::NotAnInteger);
+                let rank =
+                    |word| crate::base::number::parse_i64(word).ok_or(CommandError::NotAnInteger);
                 Bounds::Rank(rank(first)?, rank(second)?)
             }
             By::Score => Bounds::Score(ScoreRange::parse(min, max)?),

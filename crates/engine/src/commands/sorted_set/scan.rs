@@ -1,10 +1,10 @@
 //! ZSCAN: members bit by bit.
 
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::commands::iteration::{self, Step};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::reply::Outcome;
 use crate::types::SortedSet;
 

@@ -3,11 +3,11 @@
 use super::entries::reply_id;
 use super::id::{self, Seq, Written};
 use super::trim::{Remains, TrimOptions};
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::effect::EventClass;
-use crate::error::{CommandError, Result};
+use crate::env::effect::EventClass;
 use crate::keyspace::UnixMs;
 use crate::reply::Outcome;
 use crate::types::Edit;

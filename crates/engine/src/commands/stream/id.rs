@@ -1,6 +1,6 @@
 //! IDs as clients write them.
 
-use crate::error::{CommandError, Result};
+use crate::base::error::{CommandError, Result};
 use crate::types::stream::StreamId;
 
 pub(super) const INVALID: &str = "ERR Invalid stream ID specified as stream command argument";
@@ -88,7 +88,7 @@ pub(super) fn parse_end(word: &[u8]) -> Result<StreamId> {
 /// Reads a number as `strtoull` does: blanks and a sign may come first, and a negative number is
 /// counted from above, unless it is a plain one.
 fn parse_u64(word: &[u8]) -> Option<u64> {
-    if let Some(number) = crate::number::parse_i64(word) {
+    if let Some(number) = crate::base::number::parse_i64(word) {
         return u64::try_from(number).ok();
     }
     let blanks = word.iter().take_while(|byte| matches!(byte, b' ' | b'\t'..=b'\r')).count();

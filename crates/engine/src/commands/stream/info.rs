@@ -3,10 +3,10 @@
 use super::entries::{reply_entry, reply_id};
 use super::info_full::full;
 use super::quote;
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
 use crate::reply::{Outcome, Reply};
 use crate::types::stream::{ENTRIES_READ_UNKNOWN, Group as StreamGroup, Stream};

@@ -2,8 +2,8 @@
 
 use super::entries::{reply_entry, reply_id};
 use super::info::{figures, progress};
-use crate::args::Args;
-use crate::error::{CommandError, Result};
+use crate::base::error::{CommandError, Result};
+use crate::command::args::Args;
 use crate::reply::{Outcome, Reply};
 use crate::types::stream::{Group, Stream, StreamId};
 

@@ -17,8 +17,8 @@ mod trim;
 #[cfg(test)]
 mod tests;
 
-use crate::ctx::Command;
-use crate::error::{CommandError, Result};
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::Command;
 use crate::keyspace::{Key, Keys};
 use crate::types::stream::{Group, Stream};
 

@@ -2,10 +2,10 @@
 
 use super::entries::{Wanted, reply_range};
 use super::id;
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::reply::Outcome;
 use crate::types::stream::Stream;
 

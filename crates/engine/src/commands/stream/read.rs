@@ -3,10 +3,10 @@
 use super::entries::{Wanted, reply_id, reply_ranges};
 use super::id;
 use super::read_group::{Membership, read_as_consumer};
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Begin, Find, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Unserved};
 use crate::reply::{Outcome, Reply};
 use crate::types::Kind;

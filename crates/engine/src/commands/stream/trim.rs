@@ -1,10 +1,10 @@
 //! XTRIM, and the options that it shares with XADD.
 
 use super::id;
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::reply::Outcome;
 use crate::types::stream::{Stream, StreamId, Trim};
 use crate::types::{Edit, EncodingLimits};

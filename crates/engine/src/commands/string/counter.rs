@@ -1,12 +1,12 @@
 //! INCR, DECR, INCRBY, DECRBY, INCRBYFLOAT: strings that are numbers.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::long_double::LongDouble;
+use crate::base::number::Digits;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Overwrite};
-use crate::long_double::LongDouble;
-use crate::number::Digits;
 use crate::reply::Outcome;
 use crate::types::string::Str;
 

@@ -2,10 +2,10 @@
 //! how long it lives. Parts of strings are read in `range.rs`, several keys in `multi.rs`.
 
 use super::ttl::{Ttl, TtlWords};
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::reply::Outcome;
 use crate::types::string::Str;
 

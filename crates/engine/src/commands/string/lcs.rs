@@ -2,12 +2,12 @@
 //! How it is found is told in `subsequence.rs`.
 
 use super::subsequence::{Match, common_len, common_matches};
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::Digits;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::{Key, Keys};
-use crate::number::Digits;
 use crate::reply::{Outcome, Reply};
 use crate::types::string::{Str, StrRef};
 

@@ -12,7 +12,7 @@ mod ttl;
 #[cfg(test)]
 mod tests;
 
-use crate::ctx::Command;
+use crate::call::ctx::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[
     get::COMMANDS,

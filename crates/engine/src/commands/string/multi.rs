@@ -1,9 +1,9 @@
 //! MGET, MSET, MSETNX: several keys in one step.
 
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::Result;
 use crate::keyspace::Overwrite;
 use crate::reply::Outcome;
 use crate::types::string::Str;

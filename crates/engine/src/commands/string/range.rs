@@ -1,11 +1,11 @@
 //! APPEND, SETRANGE, GETRANGE, SUBSTR: parts of a string.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::Digits;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::Overwrite;
-use crate::number::Digits;
 use crate::reply::Outcome;
 use crate::types::string::{Str, StrRef};
 use std::ops::Range;

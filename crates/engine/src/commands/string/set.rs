@@ -2,11 +2,11 @@
 //! Several keys at once are stored in `multi.rs`, parts of strings in `range.rs`.
 
 use super::ttl::{Ttl, TtlUnit, TtlWords};
-use crate::args::Args;
+use crate::base::error::Result;
+use crate::call::ctx::{Command, Ctx};
+use crate::command::args::Args;
 use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec, Words};
-use crate::ctx::{Command, Ctx};
 use crate::env::Dialect;
-use crate::error::Result;
 use crate::keyspace::{Key, Overwrite, UnixMs};
 use crate::reply::Outcome;
 use crate::types::string::Str;

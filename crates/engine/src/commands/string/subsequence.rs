@@ -189,7 +189,7 @@ impl<'a> Rows<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Random;
+    use crate::base::random::Random;
 
     /// The definition, cell by cell.
     fn matches_by_table(a: &[u8], b: &[u8]) -> (usize, Vec<(usize, usize)>) {

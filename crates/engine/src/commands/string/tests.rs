@@ -1,7 +1,7 @@
 //! Strings against answers, effects and events recorded from a real server.
 
-use crate::effect::EventClass;
 use crate::env::Dialect;
+use crate::env::effect::EventClass;
 use crate::keyspace::UnixMs;
 use crate::testing::Db;
 
@@ -201,7 +201,7 @@ fn a_write_keeps_or_removes_the_deadline() {
         db.check("SET k 1 PXAT 5000", "OK").run(line);
         db.invariants();
         let key = db.keyspace().hasher().key(b"k");
-        let words = [crate::exec::prepare(1, &key)];
+        let words = [crate::run::exec::prepare(1, &key)];
         let keys = crate::keyspace::Keys::lock(
             db.keyspace(),
             db.env(),
@@ -249,7 +249,7 @@ fn the_encoding_tells_how_a_string_came_to_be() {
             db.run(line);
         }
         let key = db.keyspace().hasher().key(b"k");
-        let words = [crate::exec::prepare(1, &key)];
+        let words = [crate::run::exec::prepare(1, &key)];
         let db_index = crate::keyspace::DbIndex(0);
         let keys = crate::keyspace::Keys::lock(db.keyspace(), db.env(), db_index, &words).unwrap();
         assert_eq!(keys.inspect(&key).unwrap().encoding(), want, "{lines:?}");

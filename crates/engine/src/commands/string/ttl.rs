@@ -1,10 +1,10 @@
 //! Times to live as SET, GETEX, SETEX and PSETEX take them: the words, and what they come to.
 
-use crate::args::Args;
-use crate::ctx::Ctx;
-use crate::error::{CommandError, Result};
+use crate::base::error::{CommandError, Result};
+use crate::base::number::parse_i64;
+use crate::call::ctx::Ctx;
+use crate::command::args::Args;
 use crate::keyspace::UnixMs;
-use crate::number::parse_i64;
 
 /// What the options said about the time to live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

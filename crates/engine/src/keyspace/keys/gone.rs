@@ -1,6 +1,6 @@
 //! Entries that leave their slot: what is kept in step, and who is told.
 
-use crate::effect::{Armed, Effect, Event, EventClass};
+use crate::env::effect::{Armed, Effect, Event, EventClass};
 use crate::env::{Env, Garbage};
 use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE};
 use crate::keyspace::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, StoredMut};

@@ -1,8 +1,8 @@
 //! The slots of a unit of several commands: locked together, lent to each command in turn.
 
 use super::{GuardList, Guards, Held, Keys, SPIN_ROUNDS};
-use crate::args::PreparedKey;
-use crate::error::{CommandError, Result};
+use crate::base::error::{CommandError, Result};
+use crate::command::args::PreparedKey;
 use crate::keyspace::{Keyspace, Place, SlotGuard};
 use smallvec::SmallVec;
 

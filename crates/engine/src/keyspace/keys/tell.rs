@@ -3,7 +3,7 @@
 
 use super::gone::notify;
 use super::{Held, Keys, lock_patiently};
-use crate::effect::{Armed, Effect, EventClass};
+use crate::env::effect::{Armed, Effect, EventClass};
 use crate::keyspace::{DbIndex, Key, SlotGuard, SlotId, Ticket};
 
 impl<'a> Keys<'a> {

@@ -161,7 +161,7 @@ fn a_slot_rests_after_a_walk_and_readers_still_see_no_expired_key() {
 
 #[test]
 fn every_key_that_goes_by_itself_is_a_transaction_of_its_own() {
-    use crate::effect::{Armed, Sealed};
+    use crate::env::effect::{Armed, Sealed};
     let world = World::new();
     world.env.armed.set(Armed::PROPAGATE);
     let take = || -> Vec<Sealed> {

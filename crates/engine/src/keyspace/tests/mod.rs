@@ -6,10 +6,10 @@ mod model;
 mod walks;
 
 use super::*;
-use crate::args::PreparedKey;
+use crate::base::random::Random;
+use crate::command::args::PreparedKey;
 use crate::env::Env;
-use crate::exec::prepare;
-use crate::random::Random;
+use crate::run::exec::prepare;
 
 const HOME: DbIndex = DbIndex(0);
 

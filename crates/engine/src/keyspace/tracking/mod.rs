@@ -20,8 +20,8 @@ mod table;
 use self::table::{Mark, Table, Tracked};
 use super::marks::TRACKED;
 use super::{Key, Keys, Keyspace, SLOTS, SlotId, lock_patiently};
-use crate::args::{Args, PreparedKey};
-use crate::effect::Armed;
+use crate::command::args::{Args, PreparedKey};
+use crate::env::effect::Armed;
 use crate::env::{Env, Garbage};
 use brisk_structures::prefetch::prefetch;
 use smallvec::SmallVec;
@@ -411,8 +411,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::random::Random;
     use crate::keyspace::KeyHasher;
-    use crate::random::Random;
     use std::sync::Barrier;
 
     fn keyspace() -> Keyspace {

@@ -1,7 +1,7 @@
 //! Hashes against a tree, in all encodings, with limits so low that conversions happen.
 
 use super::{FieldDeadline, Hash};
-use crate::random::Random;
+use crate::base::random::Random;
 use crate::types::{Collection, Encoding, EncodingLimits};
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Sets in dumps. Listpacks are not written: servers of 7.0 do not know them.
 
 use super::{Members, Set};
-use crate::number::parse_i64;
+use crate::base::number::parse_i64;
 use crate::types::EncodingLimits;
 use brisk_persist::rdb::value::SetValue;
 use brisk_persist::rdb::{Encoder, Sink, Strings, kind};

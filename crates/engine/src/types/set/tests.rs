@@ -1,7 +1,7 @@
 //! Sets beside `BTreeSet`, with thresholds so low that all encodings and conversions occur.
 
 use super::*;
-use crate::random::Random;
+use crate::base::random::Random;
 use std::collections::BTreeSet;
 
 type Model = BTreeSet<Vec<u8>>;

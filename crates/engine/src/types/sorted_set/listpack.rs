@@ -55,7 +55,7 @@ fn score_of(item: Item<'_>) -> f64 {
     match item {
         Item::Int(number) => number as f64,
         // Whoever writes listpacks writes numbers; foreign bytes are looked at before.
-        Item::Str(text) => crate::double::parse_bound(text).unwrap_or(0.0),
+        Item::Str(text) => crate::base::double::parse_bound(text).unwrap_or(0.0),
     }
 }
 

@@ -8,9 +8,9 @@ mod range;
 pub use range::{LexRange, ScoreRange};
 
 use super::{Collection, Encoding, EncodingLimits, Kind, Value};
-use crate::double::parse_f64;
-use crate::effect::EventClass;
-use crate::error::{CommandError, Result};
+use crate::base::double::parse_f64;
+use crate::base::error::{CommandError, Result};
+use crate::env::effect::EventClass;
 use brisk_structures::listpack::{Item, ListPack, Pos};
 use brisk_structures::ordered::{self, Ordered};
 use smallvec::SmallVec;

@@ -1,7 +1,7 @@
 //! Ranges of scores and of members, in the notation of ZRANGE.
 
-use crate::double::parse_bound;
-use crate::error::{CommandError, Result};
+use crate::base::double::parse_bound;
+use crate::base::error::{CommandError, Result};
 
 /// Scores from one bound to another, each included or not.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,13 +1,13 @@
 //! DUMP, RESTORE: a value as bytes that any server can make the value of again.
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::base::number::{Digits, parse_i64};
+use crate::call::ctx::{Command, Ctx};
+use crate::call::long::BYTES_PER_STEP;
+use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::ctx::{Command, Ctx};
 use crate::env::Env;
-use crate::error::{CommandError, Result};
 use crate::keyspace::{Entry, Key, discard, evict};
-use crate::long::BYTES_PER_STEP;
-use crate::number::{Digits, parse_i64};
 use crate::reply::{Outcome, Reply};
 use crate::types::EncodingLimits;
 use crate::types::dump::{Dumpable, entry_of};

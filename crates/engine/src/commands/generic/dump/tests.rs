@@ -1,7 +1,7 @@
 //! Payloads, replies, events and effects are those of Redis 7.0.15. `payloads.txt` has a line for
 //! each: name, encoding, DEBUG DIGEST-VALUE, payload in hexadecimal.
 
-use crate::digest::Digest;
+use crate::dataset::digest::Digest;
 use crate::env::EvictionPolicy;
 use crate::keyspace::{DbIndex, Keys};
 use crate::testing::Db;
@@ -49,7 +49,7 @@ fn dumped(db: &mut Db, key: &str) -> Vec<u8> {
 
 fn digest(db: &Db, key: &str) -> String {
     let key = db.keyspace().hasher().key(key.as_bytes());
-    let prepared = [crate::exec::prepare(1, &key)];
+    let prepared = [crate::run::exec::prepare(1, &key)];
     let keys = Keys::lock(db.keyspace(), db.env(), DbIndex(0), &prepared).unwrap();
     Digest::of_value(&keys.inspect(&key).unwrap()).to_string()
 }

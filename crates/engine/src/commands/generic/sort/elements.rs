@@ -2,11 +2,11 @@
 
 use super::Order;
 use super::pattern::Pattern;
+use crate::base::double::parse_weight;
+use crate::base::error::{CommandError, Result};
+use crate::call::long::View;
 use crate::commands::iteration::before_nul;
-use crate::double::parse_weight;
-use crate::error::{CommandError, Result};
 use crate::keyspace::{EntryRef, Key, Keys};
-use crate::long::View;
 use crate::types::list::{End, List};
 use crate::types::set::{Member, Set};
 use crate::types::sorted_set::SortedSet;

@@ -9,12 +9,12 @@ mod elements;
 mod gather;
 mod pattern;
 
-use crate::args::Args;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Command, Ctx};
+use crate::call::long::{ATTEMPTS_MAX, View, discard_views};
+use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec, Words};
-use crate::ctx::{Command, Ctx};
-use crate::error::{CommandError, Result};
 use crate::keyspace::Key;
-use crate::long::{ATTEMPTS_MAX, View, discard_views};
 use crate::reply::Outcome;
 use crate::types::list::{End, List};
 use crate::types::{Collection, EncodingLimits};

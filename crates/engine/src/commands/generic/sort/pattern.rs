@@ -1,9 +1,9 @@
 //! The patterns after BY and GET: which key, or field of a hash, goes with an element.
 
+use crate::base::error::Result;
+use crate::base::number::Digits;
 use crate::commands::iteration::before_nul;
-use crate::error::Result;
 use crate::keyspace::{EntryRef, Keys, UnixMs};
-use crate::number::Digits;
 use crate::types::Collection;
 use crate::types::hash::Hash;
 use crate::types::string::{Str, StrRef};

@@ -211,7 +211,7 @@ fn the_key_of_store_is_found_among_the_words() {
     ] {
         let words: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
         let command = if words[0] == b"SORT" { &super::SORT } else { &super::SORT_RO };
-        let found = crate::keyspec::find_keys(&command.spec, words.len(), &|at| words[at]);
+        let found = crate::command::keyspec::find_keys(&command.spec, words.len(), &|at| words[at]);
         let found: Vec<usize> = found.unwrap().iter().map(|key| key.index).collect();
         assert_eq!(found, want, "{line}");
     }

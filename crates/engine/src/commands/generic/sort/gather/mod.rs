@@ -14,9 +14,9 @@
 use super::elements::{Elements, Found, Texts};
 use super::pattern::Pattern;
 use super::{Order, list_of};
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::call::long::{LONG_STEPS_MIN, Product, View};
 use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, Observer, SlotId, Touches, UnixMs};
-use crate::long::{LONG_STEPS_MIN, Product, View};
 use crate::reply::{Reply, ReplyBuffer};
 use crate::types::EncodingLimits;
 use crate::types::list::List;

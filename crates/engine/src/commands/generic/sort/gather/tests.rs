@@ -1,9 +1,9 @@
 //! SORT with other keys, computed elsewhere: as it would be at once, and of one moment.
 
-use crate::effect::Armed;
+use crate::call::long::{self, Finished, LONG_STEPS_MIN};
 use crate::env::EvictionPolicy;
+use crate::env::effect::Armed;
 use crate::keyspace::{DbIndex, giving_way, while_waiting};
-use crate::long::{self, Finished, LONG_STEPS_MIN};
 use crate::testing::Db;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};

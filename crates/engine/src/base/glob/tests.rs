@@ -1,7 +1,7 @@
 //! What a pattern finds is compared with what Redis 7.0.15 found with KEYS among the same names.
 
 use super::*;
-use crate::random::Random;
+use crate::base::random::Random;
 
 /// Names to find.
 const TEXTS: &[&[u8]] = &[

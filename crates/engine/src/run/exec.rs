@@ -1,12 +1,12 @@
 //! Running one data command: lock its slots, drop its expired keys, call the handler, close.
 
-use crate::args::{Args, PreparedKey};
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Blocking, Ctx, Handler};
+use crate::command::args::{Args, PreparedKey};
+use crate::command::keyspec;
 use crate::command::{Flags, Spec};
-use crate::ctx::{Blocking, Ctx, Handler};
 use crate::env::Env;
-use crate::error::{CommandError, Result};
 use crate::keyspace::{DbIndex, Key, Keys, Keyspace, Ticket};
-use crate::keyspec;
 use crate::reply::{Outcome, Reply};
 use brisk_resp::{Limits, RequestDecoder, Spans, Step};
 

@@ -4,13 +4,13 @@
 //! command being a unit of its own with its own locks and effects. A waiter is claimed while its
 //! command runs, so that no timeout can end the same wait.
 
-use crate::ctx::Blocking;
-use crate::effect::Armed;
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::Blocking;
 use crate::env::Env;
-use crate::error::{CommandError, Result};
-use crate::exec::{self, Done};
+use crate::env::effect::Armed;
 use crate::keyspace::{Keys, Keyspace, Waiter, have_patience, must_give_way};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
+use crate::run::exec::{self, Done};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

@@ -19,16 +19,16 @@
 //! What such a command takes for itself until it is over is set aside ([`SetAside`]): others do not evict
 //! keys for it, and are not refused.
 
-use crate::args::{Args, encode_request};
+use crate::base::error::{CommandError, Result};
+use crate::call::ctx::{Blocking, Ctx};
 use crate::command::Spec;
-use crate::ctx::{Blocking, Ctx};
+use crate::command::args::{Args, encode_request};
 use crate::env::{Env, Garbage};
-use crate::error::{CommandError, Result};
-use crate::exec::{self, Recorded, run_held};
 use crate::keyspace::{
     Client, DbIndex, Key, Keys, Keyspace, SlotId, discard_value, have_patience, must_give_way,
 };
 use crate::reply::{Outcome, Reply, ReplyBuffer};
+use crate::run::exec::{self, Recorded, run_held};
 use crate::types::Value;
 use brisk_structures::alloc::{AsideMeter, SetAside};
 use std::any::Any;

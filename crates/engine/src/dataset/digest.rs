@@ -4,8 +4,8 @@
 //! Two ways of adding to a digest: *xor* forgets the order of what is added, *mix* keeps it. An
 //! unordered collection xors its elements; what belongs together in an order is mixed.
 
+use crate::base::number::Digits;
 use crate::keyspace::{DbIndex, EntryRef, Keys};
-use crate::number::Digits;
 use crate::types::hash::Hash;
 use crate::types::list::{End, List};
 use crate::types::set::Set;

@@ -3,8 +3,8 @@
 //! The commands of this crate bring their functions. Those that need a session or the server belong to whoever
 //! builds the table: a row has the number of such a function, and the builder keeps the functions.
 
+use crate::call::ctx::{self, Handler};
 use crate::command::{Begin, CommandOf, Find, Flags, KeyFlags, KeySpec, Spec};
-use crate::{Handler, ctx};
 use std::collections::HashMap;
 
 /// A command as the dispatcher sees it.

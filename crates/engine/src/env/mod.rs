@@ -1,12 +1,15 @@
 //! What a thread that runs commands brings along: settings, randomness, its tally, and the places
 //! where a command's aftermath collects.
 
-use crate::effect::{Aftermath, Armed, ArmedCell, EventClass, Sealed};
+pub mod effect;
+pub mod transfer;
+
+use crate::base::random::Random;
+use crate::call::long::{Long, Made};
+use crate::env::effect::{Aftermath, Armed, ArmedCell, EventClass, Sealed};
+use crate::env::transfer::{Carrier, carry_nothing};
 use crate::keyspace::{DbIndex, Entry, Reader, Spread, Table, Tally, UnixMs, Waiter};
-use crate::long::{Long, Made};
-use crate::random::Random;
 use crate::reply::ReplyStream;
-use crate::transfer::{Carrier, carry_nothing};
 use crate::types::{EncodingLimits, Value};
 use brisk_structures::entry::ValueRef;
 use std::any::Any;

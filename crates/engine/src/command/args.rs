@@ -1,9 +1,9 @@
 //! The words of one request, and the keys among them.
 
-use crate::error::{CommandError, Result};
+use crate::base::error::{CommandError, Result};
+use crate::base::long_double::LongDouble;
+use crate::base::number::parse_i64;
 use crate::keyspace::{DbIndex, Key, KeyHasher, UnixMs};
-use crate::long_double::LongDouble;
-use crate::number::parse_i64;
 use brisk_resp::{Span, Spans};
 
 /// A key whose hash and slot are already known: the batch computed them while prefetching.

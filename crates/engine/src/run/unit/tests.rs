@@ -1,12 +1,12 @@
 //! What units and watches do in one thread; that they keep others out is shown over sockets.
 
-use crate::args::PreparedKey;
-use crate::error::CommandError;
-use crate::exec;
+use crate::base::error::CommandError;
+use crate::command::args::PreparedKey;
 use crate::keyspace::expire::{Sweeper, Swept};
 use crate::keyspace::{DbIndex, Leftovers, Place, Watches};
+use crate::run::exec;
+use crate::run::unit::Unit;
 use crate::testing::Db;
-use crate::unit::Unit;
 
 fn place(db: &Db, key: &str) -> (Place, PreparedKey) {
     let key = db.keyspace().hasher().key(key.as_bytes());

@@ -1,7 +1,7 @@
 //! The whole dataset as an RDB file, out and in. Only while no other thread runs commands.
 
-use crate::effect::Armed;
 use crate::env::Env;
+use crate::env::effect::Armed;
 use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, UnixMs, evict};
 use crate::types::dump::{Dumpable, entry_of};
 use brisk_persist::LoadError;

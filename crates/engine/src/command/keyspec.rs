@@ -67,7 +67,7 @@ pub fn find_by<'w>(
             if count_at >= argc {
                 return Err(BadKeys);
             }
-            let count = crate::number::parse_i64(word(count_at)).ok_or(BadKeys)?;
+            let count = crate::base::number::parse_i64(word(count_at)).ok_or(BadKeys)?;
             let first = first + offset as usize;
             // Redis counts with 32 bits here; the command itself refuses such a count.
             let count = if count < 0 { 0 } else { count as i32 };

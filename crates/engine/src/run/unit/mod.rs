@@ -4,12 +4,12 @@
 //! are held from the first to the last, or all other threads stand still. The commands are otherwise
 //! run as any; what they leave behind for persistence and replicas takes one ticket.
 
-use crate::args::{Args, PreparedKey};
+use crate::base::error::Result;
+use crate::command::args::{Args, PreparedKey};
 use crate::env::Env;
-use crate::error::Result;
-use crate::exec::{self, Done, Invocation};
 use crate::keyspace::{DbIndex, Keys, Keyspace, Locks, Place, Ticket, Watches, lock_patiently};
 use crate::reply::Reply;
+use crate::run::exec::{self, Done, Invocation};
 
 /// Several commands that run as one. [`Unit::finish`] must follow.
 pub struct Unit<'k> {
@@ -22,7 +22,7 @@ impl<'k> Unit<'k> {
     /// A unit whose commands use keys in `places` only; all are locked, or none.
     ///
     /// # Errors
-    /// [`crate::CommandError::SlotBusy`] if another thread holds one of the slots.
+    /// [`crate::base::error::CommandError::SlotBusy`] if another thread holds one of the slots.
     pub fn holding(
         keyspace: &'k Keyspace,
         env: &Env,

@@ -7,12 +7,15 @@
 //! The facts (names, arity, flags, key positions, argument trees) are those of Redis 7.2 and are
 //! checked row by row against a reference table in the tests; the summaries are our own.
 
+pub mod args;
+pub mod keyspec;
+
 use bitflags::bitflags;
 use std::ops::Range;
 
 /// One command: its facts, its function, and its subcommands if it is a container.
 ///
-/// `R` is the kind of function: data commands of this crate use [`crate::Handler`], commands that
+/// `R` is the kind of function: data commands of this crate use [`crate::call::ctx::Handler`], commands that
 /// need a session or the server bring their own.
 #[derive(Debug)]
 pub struct CommandOf<R: 'static> {

@@ -1,10 +1,10 @@
 //! Handing values over to another server: what MIGRATE asks of whoever has sockets.
 //!
 //! This crate sees no sockets. It says where to and what ([`Destination`], [`Parcel`]), and the
-//! [`Carrier`] of the thread's [`crate::Env`] does it, waiting for the other server as long as it is
+//! [`Carrier`] of the thread's [`crate::env::Env`] does it, waiting for the other server as long as it is
 //! told to.
 
-use crate::CommandError;
+use crate::base::error::CommandError;
 
 /// The server to hand over to, and how to speak to it.
 #[derive(Debug, Clone)]

@@ -1,0 +1,4 @@
+//! All data at once: its digest, and snapshots of it.
+
+pub mod digest;
+pub mod snapshot;
