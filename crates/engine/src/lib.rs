@@ -43,7 +43,7 @@ pub use command::{args, keyspec};
 pub use commands::table;
 pub use dataset::{digest, snapshot};
 pub use env::{effect, transfer};
-pub use run::{exec, serve, unit};
+pub use run::{exec, finish, serve, unit};
 
 pub use args::Args;
 pub use ctx::{Command, Ctx, Handler};

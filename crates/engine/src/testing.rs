@@ -13,7 +13,7 @@
 use crate::base::error::{CommandError, Result};
 use crate::base::random::Random;
 use crate::call::ctx::{Blocking, Command, full_name};
-use crate::call::long::{self, Computed, Finished, Long};
+use crate::call::long::{Computed, Long};
 use crate::command::Spec;
 use crate::command::args::{Args, PreparedKey, encode_request};
 use crate::command::keyspec;
@@ -23,6 +23,7 @@ use crate::env::{Env, Settings};
 use crate::keyspace::{Client, DbIndex, KeyHasher, Keys, Keyspace, Leftovers, UnixMs, Watches};
 use crate::reply::{Reply, ReplyBuffer};
 use crate::run::exec::{self, Invocation};
+use crate::run::finish::{Finished, finish};
 use crate::run::unit::Unit;
 use brisk_resp::{
     Limits, Protocol, ReplyDecoder, ReplyLimits, ReplyStep, RequestDecoder, Spans, Step, Value,
@@ -173,7 +174,7 @@ impl Db {
     /// # Errors
     /// That work.
     pub fn end(&mut self, computed: Computed) -> std::result::Result<String, Box<Long>> {
-        let finished = long::finish(&self.keyspace, &self.env, computed);
+        let finished = finish(&self.keyspace, &self.env, computed);
         match finished {
             Finished::Again(long) => Err(Box::new(long)),
             Finished::Later(_) => unreachable!("nobody asks for it"),

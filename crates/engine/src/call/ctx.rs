@@ -1,11 +1,11 @@
 //! What a handler gets to work with.
 
 use crate::base::error::{CommandError, Result};
+use crate::call::recorded::Recorded;
 use crate::command::args::{Args, encode_request};
 use crate::command::{CommandOf, Spec};
 use crate::keyspace::{Client, Key, Keys, UnixMs, Unserved, Wish};
 use crate::reply::{Outcome, Reply};
-use crate::run::exec::Recorded;
 use crate::types::Kind;
 use std::borrow::Cow;
 

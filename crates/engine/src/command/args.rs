@@ -3,17 +3,10 @@
 use crate::base::error::{CommandError, Result};
 use crate::base::long_double::LongDouble;
 use crate::base::number::parse_i64;
-use crate::keyspace::{DbIndex, Key, KeyHasher, UnixMs};
+use crate::base::place::{DbIndex, Key, KeyHasher, UnixMs};
 use brisk_resp::{Span, Spans};
 
-/// A key whose hash and slot are already known: the batch computed them while prefetching.
-#[derive(Debug, Clone, Copy)]
-pub struct PreparedKey {
-    /// Which argument it is.
-    pub index: u32,
-    pub slot: crate::keyspace::SlotId,
-    pub hash: u64,
-}
+pub use crate::base::place::PreparedKey;
 
 /// A cursor over a request's words. It starts behind the command's name (behind the subcommand's
 /// for subcommands). Words are slices of the connection's input: nothing is copied.

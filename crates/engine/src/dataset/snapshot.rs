@@ -3,7 +3,7 @@
 use crate::env::Env;
 use crate::env::effect::Armed;
 use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, UnixMs, evict};
-use crate::types::dump::{Dumpable, entry_of};
+use crate::types::dump::entry_of;
 use brisk_persist::LoadError;
 use brisk_persist::rdb::{Entry, Event, Notes, RdbReader, RdbWriter, VERSION, version_of_kind};
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ pub fn version(keyspace: &Keyspace, env: &Env) -> u32 {
     for db in databases.filter(|db| keyspace.field_deadlines(*db)) {
         keys.each_slot_of_field_deadlines(db, |slot| {
             slot.table().for_each(|stored| {
-                let kind = Dumpable::of_entry(&EntryRef(stored)).kind();
+                let kind = EntryRef(stored).dumpable().kind();
                 latest = latest.max(version_of_kind(kind));
             });
         });
@@ -40,7 +40,7 @@ pub fn save<W: Write>(keyspace: &Keyspace, env: &Env, out: &mut RdbWriter<W>) {
         keys.each_slot(DbIndex(number as u32), |_, slot| {
             slot.table().for_each(|stored| {
                 let entry = EntryRef(stored);
-                let value = Dumpable::of_entry(&entry);
+                let value = entry.dumpable();
                 value.write(out.begin_entry(value.kind(), entry.key(), notes(&entry, env)));
             });
             ControlFlow::Continue(())

@@ -4,12 +4,15 @@
 //! An effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that replaying
 //! it later gives the same keyspace.
 
-use crate::env::Env;
-use crate::keyspace::{DbIndex, Invalidation, KeyName, Keyspace, SlotId, Ticket};
+use crate::base::place::{DbIndex, SlotId, Ticket};
 use bitflags::bitflags;
+use smallvec::SmallVec;
 use std::cell::Cell;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use crate::base::event::EventClass;
 
 bitflags! {
     /// Who wants to hear of writes.
@@ -71,27 +74,6 @@ impl ArmedCell {
     }
 }
 
-bitflags! {
-    /// Classes of keyspace events: the letters of `notify-keyspace-events`.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub struct EventClass: u32 {
-        const KEYSPACE = 1;
-        const KEYEVENT = 1 << 1;
-        const GENERIC = 1 << 2;
-        const STRING = 1 << 3;
-        const LIST = 1 << 4;
-        const SET = 1 << 5;
-        const HASH = 1 << 6;
-        const SORTED_SET = 1 << 7;
-        const EXPIRED = 1 << 8;
-        const EVICTED = 1 << 9;
-        const STREAM = 1 << 10;
-        const KEY_MISS = 1 << 11;
-        const MODULE = 1 << 13;
-        const NEW = 1 << 14;
-    }
-}
-
 /// A command, whole and canonical, that repeats a change elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
@@ -108,26 +90,52 @@ pub struct Event {
     pub key: Vec<u8>,
 }
 
+/// A key's name; usual ones need no allocation.
+pub type KeyName = SmallVec<[u8; 24]>;
+
+/// A client that remembers what it read: its worker and its id in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reader(NonZeroU64);
+
+impl Reader {
+    const CLIENT_BITS: u32 = 48;
+
+    /// Of a client; ids are counted from 1.
+    pub fn new(worker: usize, client: u64) -> Reader {
+        debug_assert!(client != 0 && client >> Self::CLIENT_BITS == 0);
+        let word = (worker as u64) << Self::CLIENT_BITS | client;
+        Reader(NonZeroU64::new(word).unwrap_or(NonZeroU64::MIN))
+    }
+
+    pub fn worker(self) -> usize {
+        (self.0.get() >> Self::CLIENT_BITS) as usize
+    }
+
+    pub fn client(self) -> u64 {
+        self.0.get() & ((1 << Self::CLIENT_BITS) - 1)
+    }
+}
+
+/// Something that clients may have cached is no longer true.
+#[derive(Debug)]
+pub enum Invalidation {
+    /// A key was changed, or is not remembered any more.
+    Key {
+        name: KeyName,
+        readers: SmallVec<[Reader; 2]>,
+        /// The client on whose behalf; 0 for none.
+        by: u64,
+    },
+    /// Databases were flushed: nothing is true.
+    All { by: u64 },
+}
+
 /// What one transaction left to be repeated elsewhere: all of it or nothing.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Sealed {
     /// Its place in the order of all transactions. Tickets are dense: none is taken for nothing.
     pub ticket: Ticket,
     pub effects: Vec<Effect>,
-}
-
-/// Propagates a command that changes no key, such as PUBLISH: as part of the transaction that is
-/// running, or as one of its own.
-pub fn propagate_beside(keyspace: &Keyspace, env: &Env, db: DbIndex, words: &[&[u8]]) {
-    if !env.armed.get().contains(Armed::PROPAGATE) {
-        return;
-    }
-    let mut aftermath = env.aftermath.borrow_mut();
-    let words = words.iter().map(|word| word.to_vec()).collect();
-    aftermath.effects.push(Effect { db, words });
-    if !aftermath.is_unit() {
-        env.sealed.borrow_mut().push(aftermath.seal(keyspace.next_ticket()));
-    }
 }
 
 /// What transactions leave behind until it is fetched.

@@ -2,155 +2,26 @@
 //! where a command's aftermath collects.
 
 pub mod effect;
+mod garbage;
+mod settings;
 pub mod transfer;
 
+pub use garbage::Garbage;
+pub(crate) use garbage::table_bytes;
+pub use settings::{Dialect, EvictionPolicy, Settings};
+
+use crate::base::place::{DbIndex, UnixMs};
 use crate::base::random::Random;
 use crate::call::long::{Long, Made};
-use crate::env::effect::{Aftermath, Armed, ArmedCell, EventClass, Sealed};
+use crate::env::effect::{Aftermath, Armed, ArmedCell, Reader, Sealed};
 use crate::env::transfer::{Carrier, carry_nothing};
-use crate::keyspace::{DbIndex, Entry, Reader, Spread, Table, Tally, UnixMs, Waiter};
-use crate::reply::ReplyStream;
-use crate::types::{EncodingLimits, Value};
+use crate::keyspace::{Spread, Tally, Waiter};
+use crate::types::{Entry, Table};
 use brisk_structures::entry::ValueRef;
-use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-
-/// The settings that commands depend on.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// `proto-max-bulk-len`: longest string, in bytes.
-    pub string_bytes_max: u64,
-    /// Whether `maxmemory` sets a limit.
-    pub limited: bool,
-    pub eviction: EvictionPolicy,
-    pub maxmemory_samples: u32,
-    pub lfu_log_factor: u32,
-    pub lfu_decay_minutes: u32,
-    pub lazy_expire: bool,
-    pub lazy_eviction: bool,
-    /// Whether keys that commands empty are propagated as UNLINK.
-    pub lazy_server_del: bool,
-    pub lazy_user_del: bool,
-    pub lazy_user_flush: bool,
-    pub events: EventClass,
-    pub limits: EncodingLimits,
-    pub dialect: Dialect,
-}
-
-impl Default for Settings {
-    /// Redis's defaults.
-    fn default() -> Settings {
-        Settings {
-            string_bytes_max: 512 * 1024 * 1024,
-            limited: false,
-            eviction: EvictionPolicy::NoEviction,
-            maxmemory_samples: 5,
-            lfu_log_factor: 10,
-            lfu_decay_minutes: 1,
-            lazy_expire: false,
-            lazy_eviction: false,
-            lazy_server_del: false,
-            lazy_user_del: false,
-            lazy_user_flush: false,
-            events: EventClass::empty(),
-            limits: EncodingLimits::default(),
-            dialect: Dialect::Redis,
-        }
-    }
-}
-
-/// `dialect`: whose words and rules are followed in what the two answer differently, as far as
-/// docs/compatibility.md lists it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Dialect {
-    /// Redis 7.
-    #[default]
-    Redis,
-    /// Valkey 8.
-    Valkey,
-}
-
-impl Dialect {
-    /// What the server calls itself in errors.
-    pub const fn title(self) -> &'static str {
-        match self {
-            Dialect::Redis => "Redis",
-            Dialect::Valkey => "Valkey",
-        }
-    }
-}
-
-/// `maxmemory-policy`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EvictionPolicy {
-    NoEviction,
-    AllKeysLru,
-    AllKeysLfu,
-    AllKeysRandom,
-    VolatileLru,
-    VolatileLfu,
-    VolatileRandom,
-    VolatileTtl,
-}
-
-impl EvictionPolicy {
-    /// Whether access clocks count frequency instead of recency.
-    pub const fn is_lfu(self) -> bool {
-        matches!(self, EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu)
-    }
-    /// Whether access clocks order keys by recency.
-    pub const fn is_lru(self) -> bool {
-        matches!(self, EvictionPolicy::AllKeysLru | EvictionPolicy::VolatileLru)
-    }
-    /// Whether only keys with a deadline may go.
-    pub const fn volatile_only(self) -> bool {
-        matches!(
-            self,
-            EvictionPolicy::VolatileLru
-                | EvictionPolicy::VolatileLfu
-                | EvictionPolicy::VolatileRandom
-                | EvictionPolicy::VolatileTtl
-        )
-    }
-}
-
-/// Something large that was unlinked and is freed by another thread.
-pub enum Garbage {
-    Entry(Entry),
-    Table(Table),
-    Value(Value),
-    /// The view that a large reply was written from.
-    View(ReplyStream),
-    /// What was computed for a command and is of no use.
-    Other(Box<dyn Any + Send>),
-}
-
-impl Garbage {
-    /// Bytes that are free once it is, about: of a table what two of its keys tell, and parts that
-    /// others share are counted. Unknown, and 0, of views and other things. O(parts of the value)
-    pub fn allocated_bytes(&self) -> usize {
-        match self {
-            Garbage::Entry(entry) => crate::keyspace::allocated_bytes(entry),
-            Garbage::Value(value) => value.allocated_bytes(),
-            Garbage::Table(table) => table_bytes(table),
-            Garbage::View(_) | Garbage::Other(_) => 0,
-        }
-    }
-}
-
-/// Bytes that a table takes with its entries, about.
-pub(crate) fn table_bytes(table: &Table) -> usize {
-    const SAMPLES: usize = 2;
-    let (mut bytes, mut count) = (0, 0);
-    table.view().sample_many(0, SAMPLES, |entry| {
-        bytes += crate::keyspace::allocated_bytes(&entry);
-        count += 1;
-    });
-    bytes.saturating_mul(table.view().len()).checked_div(count).unwrap_or(0)
-}
 
 /// One thread's belongings. Not shared: the cells are for code that holds parts of it.
 pub struct Env {

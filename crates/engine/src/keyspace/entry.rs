@@ -4,24 +4,15 @@
 //! bookkeeping with it; there is no way to change a value and stay silent.
 
 use super::keys::Keys;
-use super::{DbIndex, Entry, Key, Stored, UnixMs};
+use super::{DbIndex, Key, Stored, UnixMs};
 use crate::env::Settings;
 use crate::env::effect::EventClass;
 use crate::types::dump::Dumpable;
 use crate::types::stream::Stream;
 use crate::types::string::{self, RawString, Str, StrMut, StrRef};
-use crate::types::{Edit, Encoding, Kind, Type, Value, encoding_of, kind_of};
+use crate::types::{Edit, Encoding, Kind, Type, Value, allocated_bytes, encoding_of, kind_of};
 use brisk_structures::entry::ValueRef;
 use std::marker::PhantomData;
-
-/// Bytes of memory that a key and its value take, the table's share not included.
-pub(crate) fn allocated_bytes(entry: &Entry) -> usize {
-    let outside = match entry.value() {
-        ValueRef::Object(value) => value.allocated_bytes(),
-        ValueRef::Bytes(_) | ValueRef::Int(_) => 0,
-    };
-    entry.allocated_bytes() + outside
-}
 
 /// Redis keeps these integers once for all keys, and never counts how often they are used.
 const SHARED_INTEGERS: std::ops::Range<i64> = 0..10_000;
@@ -79,9 +70,16 @@ impl<'k> EntryRef<'k> {
     pub fn string(&self) -> Option<StrRef<'k>> {
         self.get::<Str>()
     }
+    /// The value, to be written as a dump.
+    pub(crate) fn dumpable(&self) -> Dumpable<'k> {
+        match (self.string(), self.object()) {
+            (Some(text), _) => Dumpable::Str(text),
+            (None, value) => Dumpable::Other(value.expect("what is no string is an object")),
+        }
+    }
     /// Bytes that the value takes in a dump. O(value).
     pub fn dumped_len(&self) -> usize {
-        Dumpable::of_entry(self).len()
+        self.dumpable().len()
     }
     /// The value if it is of type `T`.
     pub fn get<T: Type>(&self) -> Option<T::Ref<'k>> {

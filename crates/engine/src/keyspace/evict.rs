@@ -6,11 +6,12 @@
 //! 8-bit logarithmic counter.
 
 use super::draw::draw_slot;
-use super::entry::{EntryRef, allocated_bytes};
+use super::entry::EntryRef;
 use super::keys::{after_eviction, detach, discard, lock_patiently, must_give_way, seal_slot};
 use super::{Database, DbIndex, Entry, Keyspace, SLOTS, SlotId, Stored, UnixMs};
 use crate::base::random::Random;
 use crate::env::{Env, EvictionPolicy};
+use crate::types::allocated_bytes;
 
 const CLOCK_MAX: u32 = (1 << 24) - 1;
 /// Counter of a new key, so that it is not evicted before it had a chance.

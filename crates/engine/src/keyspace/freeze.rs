@@ -7,8 +7,8 @@ use super::keys::Keys;
 use super::marks::FROZEN;
 use super::{Key, SlotId};
 use crate::base::number::Digits;
-use crate::call::long::View;
 use crate::types::Value;
+use crate::types::View;
 use brisk_structures::chunked::ChunkedBytes;
 use brisk_structures::entry::ValueRef;
 

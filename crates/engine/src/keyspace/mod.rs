@@ -33,7 +33,6 @@ mod waiting;
 mod watching;
 
 pub(crate) use draw::Spread;
-pub(crate) use entry::allocated_bytes;
 pub use entry::{EntryMut, EntryRef};
 pub(crate) use evict::Touches;
 pub use keys::{Keys, Overwrite, giving_way, while_waiting};
@@ -43,100 +42,18 @@ pub(crate) use keys::{
 pub(crate) use observed::Observer;
 use tally::{Count, DatabaseTally};
 pub use tally::{Tally, Totals};
-pub use tracking::{Invalidation, KeyName, Reader, Tracking};
+pub use tracking::Tracking;
 pub(crate) use waiting::Wish;
 pub use waiting::{Client, Unserved, Waiter};
 pub use watching::{Leftovers, Watcher, Watches};
 
+pub use crate::base::place::{DbIndex, Key, KeyHasher, Place, SLOTS, SlotId, Ticket, UnixMs};
+pub use crate::env::effect::{Invalidation, KeyName, Reader};
+pub use crate::types::{Entry, Stored, StoredMut, Table};
+
 use crate::types::Value;
-use brisk_structures::crc16::key_slot;
-use brisk_structures::hash::HashKey;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-
-/// Slots per database; fixed by the cluster protocol.
-pub const SLOTS: usize = 16_384;
-
-/// Milliseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct UnixMs(pub u64);
-
-impl UnixMs {
-    pub const MAX: UnixMs = UnixMs(u64::MAX);
-}
-
-/// Which database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct DbIndex(pub u32);
-
-impl DbIndex {
-    /// The database `number` if there are so many.
-    pub fn checked(number: i32, count: u32) -> Option<DbIndex> {
-        u32::try_from(number).ok().filter(|index| *index < count).map(DbIndex)
-    }
-}
-
-/// Which slot of a database; below [`SLOTS`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SlotId(u16);
-
-impl SlotId {
-    pub const fn new(slot: u16) -> SlotId {
-        assert!((slot as usize) < SLOTS);
-        SlotId(slot)
-    }
-    #[inline]
-    pub const fn index(self) -> usize {
-        self.0 as usize % SLOTS
-    }
-}
-
-/// A slot of one of the databases.
-pub type Place = (DbIndex, SlotId);
-
-/// The order of write transactions; 0 is "before any".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Ticket(pub u64);
-
-/// A key with its hash and its slot.
-#[derive(Debug, Clone, Copy)]
-pub struct Key<'a> {
-    pub bytes: &'a [u8],
-    pub slot: SlotId,
-    pub(crate) hash: u64,
-}
-
-impl<'a> Key<'a> {
-    #[inline]
-    pub(crate) fn prepared(
-        bytes: &'a [u8],
-        prepared: &crate::command::args::PreparedKey,
-    ) -> Key<'a> {
-        Key { bytes, slot: prepared.slot, hash: prepared.hash }
-    }
-}
-
-/// Turns bytes into [`Key`]s; seeded at start, so that keys cannot be chosen to collide.
-#[derive(Debug, Clone)]
-pub struct KeyHasher(HashKey);
-
-impl KeyHasher {
-    pub fn seeded(k0: u64, k1: u64) -> KeyHasher {
-        KeyHasher(HashKey { k0, k1 })
-    }
-    /// The secret, to hash what is inside values.
-    pub fn secret(&self) -> HashKey {
-        self.0
-    }
-    #[inline]
-    pub fn hash(&self, key: &[u8]) -> u64 {
-        self.0.hash(key)
-    }
-    #[inline]
-    pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
-        Key { bytes, slot: SlotId(key_slot(bytes)), hash: self.hash(bytes) }
-    }
-}
 
 /// What a slot knows besides its table.
 #[derive(Debug)]
@@ -188,16 +105,9 @@ impl SlotMeta {
     }
 }
 
+/// A slot: its table and what else it knows, behind its lock.
 pub type Slot = brisk_structures::slot::Slot<Value, SlotMeta>;
 pub type SlotGuard<'a> = brisk_structures::slot::SlotGuard<'a, Value, SlotMeta>;
-pub type Table = brisk_structures::table::Table<Value>;
-/// An entry outside any table.
-pub type Entry = brisk_structures::entry::Entry<Value>;
-/// An entry in its table, to read.
-pub type Stored<'a> = brisk_structures::table::EntryRef<'a, Value>;
-/// An entry in its table, to change.
-pub type StoredMut<'a> = brisk_structures::table::EntryMut<'a, Value>;
-
 /// One database.
 pub struct Database {
     slots: Box<[Slot]>,

@@ -1,5 +1,6 @@
-//! Calls that are run: one, several as a unit, and those of clients that waited.
+//! Calls that are run: one, several as a unit, those of clients that waited, and those whose work was done elsewhere.
 
 pub mod exec;
+pub mod finish;
 pub mod serve;
 pub mod unit;

@@ -1,9 +1,9 @@
 //! What lists, sets, sorted sets, hashes and streams have in common: they change their encoding as
 //! they grow, and a key does not outlive its last element.
 
+use super::Stored;
 use super::{Encoding, Kind, Type, Value};
-use crate::env::effect::EventClass;
-use crate::keyspace::Stored;
+use crate::base::event::EventClass;
 use brisk_structures::entry::ValueRef;
 use brisk_structures::hash::HashKey;
 

@@ -9,8 +9,7 @@ use super::hash::Hash;
 use super::list::List;
 use super::set::Set;
 use super::string::{self, StrRef};
-use super::{Collection, EncodingLimits, SortedSet, Value, kind_byte};
-use crate::keyspace::{Entry, EntryRef};
+use super::{Collection, EncodingLimits, Entry, SortedSet, Value, kind_byte};
 use brisk_persist::rdb::value::StringValue;
 use brisk_persist::rdb::{Encoder, Sink, Value as Dumped, dump, kind, version_of_kind};
 
@@ -25,13 +24,6 @@ pub(crate) enum Dumpable<'a> {
 }
 
 impl<'a> Dumpable<'a> {
-    pub(crate) fn of_entry(entry: &EntryRef<'a>) -> Dumpable<'a> {
-        match (entry.string(), entry.object()) {
-            (Some(text), _) => Dumpable::Str(text),
-            (None, value) => Dumpable::Other(value.expect("what is no string is an object")),
-        }
-    }
-
     pub(crate) fn of_value(value: &'a Value) -> Dumpable<'a> {
         match value {
             Value::Str(data) => Dumpable::Str(StrRef::Chunked(data)),

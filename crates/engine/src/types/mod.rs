@@ -13,9 +13,9 @@ pub use collection::{Collection, Edit, EncodingLimits};
 pub use sorted_set::SortedSet;
 
 use crate::base::error::{CommandError, Result};
-use crate::call::long::BYTES_PER_STEP;
-use crate::keyspace::{Entry, Stored};
+use crate::base::steps::BYTES_PER_STEP;
 use brisk_structures::chunked::ChunkedBytes;
+use brisk_structures::entry::ValueRef;
 use hash::Hash;
 use set::Set;
 
@@ -50,7 +50,7 @@ impl Value {
         }
     }
 
-    /// About how many steps it takes to go through the value; see [`crate::call::long::LONG_STEPS_MIN`].
+    /// About how many steps it takes to go through the value; see [`crate::base::steps::LONG_STEPS_MIN`].
     pub(crate) fn steps(&self) -> usize {
         match self {
             Value::Str(data) => data.len() / BYTES_PER_STEP,
@@ -102,6 +102,26 @@ impl Value {
         }
     }
 }
+
+pub type Table = brisk_structures::table::Table<Value>;
+/// An entry outside any table.
+pub type Entry = brisk_structures::entry::Entry<Value>;
+/// An entry in its table, to read.
+pub type Stored<'a> = brisk_structures::table::EntryRef<'a, Value>;
+/// An entry in its table, to change.
+pub type StoredMut<'a> = brisk_structures::table::EntryMut<'a, Value>;
+
+/// Bytes of memory that a key and its value take, the table's share not included.
+pub(crate) fn allocated_bytes(entry: &Entry) -> usize {
+    let outside = match entry.value() {
+        ValueRef::Object(value) => value.allocated_bytes(),
+        ValueRef::Bytes(_) | ValueRef::Int(_) => 0,
+    };
+    entry.allocated_bytes() + outside
+}
+
+/// The value of a key at some moment; `None` if there was no key. Shares all its parts.
+pub type View = Option<Value>;
 
 /// The type of a value, as TYPE names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

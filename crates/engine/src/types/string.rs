@@ -4,8 +4,8 @@
 //! when longer or once changed in place), as in Redis; where the bytes lie is a matter of length.
 
 use super::{Encoding, Kind, Type, Value, kind_byte};
+use super::{Entry, Stored, StoredMut};
 use crate::base::number::{Digits, decimal_len, parse_i64};
-use crate::keyspace::{Entry, Stored, StoredMut};
 use brisk_structures::bits;
 use brisk_structures::chunked::{CHUNK_BYTES, ChunkedBytes};
 use brisk_structures::entry::ValueRef;

@@ -16,7 +16,7 @@ use crate::transactions::execute;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Scope};
 use brisk_engine::ctx::Blocking;
-use brisk_engine::effect::{Armed, propagate_beside};
+use brisk_engine::effect::Armed;
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::keyspace::Client;
 use brisk_engine::table::{Row, Run};
@@ -255,7 +255,7 @@ pub(crate) fn propagate_server(core: &Core, row: &Row, db: DbIndex, args: &Args<
     if row.has(Flags::WRITE) {
         debug_assert_eq!(row.spec.scope, Scope::Quiescent);
         let words: Vec<&[u8]> = args.words().collect();
-        propagate_beside(&core.shared.keyspace, &core.env, db, &words);
+        core.shared.keyspace.propagate_beside(&core.env, db, &words);
     }
 }
 

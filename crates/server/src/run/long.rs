@@ -6,7 +6,7 @@ use crate::core::mailbox::{Delivery, Message};
 use crate::core::session::Session;
 use crate::run::dispatch;
 use crate::run::waiting;
-use brisk_engine::long::{Finished, finish};
+use brisk_engine::finish::{Finished, finish};
 use brisk_engine::table::Row;
 use std::sync::Arc;
 

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A command that only reads is over with that: its answer is that of the moment of its views. One
-//! that stores is run again with what was computed ([`finish`]); it stores it if its sources are
+//! that stores is run again with what was computed ([`crate::run::finish`]); it stores it if its sources are
 //! what they were, and else begins anew. From the second attempt on their slots are *frozen*:
 //! commands that write wait for it, so that the attempt does not fail again. Nothing relies on
 //! that, since what the sources are is looked at in any case.
@@ -19,33 +19,22 @@
 //! What such a command takes for itself until it is over is set aside ([`SetAside`]): others do not evict
 //! keys for it, and are not refused.
 
-use crate::base::error::{CommandError, Result};
+use crate::base::error::Result;
+use crate::base::steps::LONG_STEPS_MIN;
 use crate::call::ctx::{Blocking, Ctx};
+use crate::call::recorded::Recorded;
 use crate::command::Spec;
 use crate::command::args::{Args, encode_request};
 use crate::env::{Env, Garbage};
-use crate::keyspace::{
-    Client, DbIndex, Key, Keys, Keyspace, SlotId, discard_value, have_patience, must_give_way,
-};
+use crate::keyspace::{Client, DbIndex, Key, Keyspace, SlotId, discard_value};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
-use crate::run::exec::{self, Recorded, run_held};
-use crate::types::Value;
+use crate::types::View;
 use brisk_structures::alloc::{AsideMeter, SetAside};
 use std::any::Any;
-
-/// From so many steps on a command is long. A step is what takes about 0.1 µs: an element looked up
-/// or added, a thousand bytes read. So what is not long takes about a millisecond.
-pub const LONG_STEPS_MIN: usize = 10_000;
 
 /// So often the work is done elsewhere; then at once, since transactions, which do not wait for
 /// frozen slots, could change the sources for ever.
 pub(crate) const ATTEMPTS_MAX: u32 = 8;
-
-/// Bytes that count as one step.
-pub const BYTES_PER_STEP: usize = 1000;
-
-/// The value of a key at some moment; `None` if there was no key. Shares all its parts.
-pub type View = Option<Value>;
 
 type Answer = dyn FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send;
 type Make = dyn FnOnce(&Keyspace, &[View]) -> Product + Send;
@@ -71,11 +60,11 @@ pub struct Long {
 
 /// What is made for a command that is run again.
 pub(crate) struct Product {
-    result: Box<dyn Any + Send>,
+    pub(crate) result: Box<dyn Any + Send>,
     /// Slots of the command's database that it wants to hold besides those of its keys.
-    slots: Vec<SlotId>,
+    pub(crate) slots: Vec<SlotId>,
     /// Keys that were looked up for it and found, and not found.
-    found: (i64, i64),
+    pub(crate) found: (i64, i64),
 }
 
 impl Product {
@@ -95,51 +84,23 @@ impl Product {
 
 /// What was made of views.
 pub(crate) struct Made {
-    views: Vec<View>,
-    product: Product,
-    attempt: u32,
+    pub(crate) views: Vec<View>,
+    pub(crate) product: Product,
+    pub(crate) attempt: u32,
 }
 
-enum Done {
+pub(crate) enum Done {
     Answer(ReplyBuffer, Result<()>),
     Result(Made),
 }
 
 /// A command whose work is done.
 pub struct Computed {
-    command: Recorded,
-    client: Client,
-    done: Done,
+    pub(crate) command: Recorded,
+    pub(crate) client: Client,
+    pub(crate) done: Done,
     /// What it takes beside the data, which nobody is to make room for.
-    set_aside: SetAside,
-}
-
-/// What came of it.
-pub enum Finished {
-    Over(Over),
-    /// What it was made of has changed: to be computed anew.
-    Again(Long),
-    /// The data is to stay as it is for now.
-    Later(Computed),
-}
-
-/// A command that is over.
-pub struct Over {
-    pub replies: ReplyBuffer,
-    /// How many changes it made.
-    pub dirty: u64,
-    /// What was answered, if it is an error.
-    pub error: Option<CommandError>,
-    /// Slots were frozen for it, which they are not any more.
-    pub thawed: bool,
-    command: Recorded,
-}
-
-impl Over {
-    /// Shows the words of the request.
-    pub fn with_args<R>(&self, keyspace: &Keyspace, show: impl FnOnce(&mut Args<'_>) -> R) -> R {
-        self.command.with_args(keyspace, |args, _| show(args))
-    }
+    pub(crate) set_aside: SetAside,
 }
 
 impl Long {
@@ -190,116 +151,9 @@ impl Computed {
     }
 }
 
-/// Ends a command whose work is done, by the thread that `env` belongs to.
-pub fn finish(keyspace: &Keyspace, env: &Env, computed: Computed) -> Finished {
-    let Computed { command, client, done, set_aside } = computed;
-    let mut replies = ReplyBuffer::new();
-    let thawed = matches!(&done, Done::Result(made) if made.attempt > 0);
-    let (dirty, error) = match done {
-        Done::Answer(written, answered) => {
-            replies = written;
-            (0, answered.err())
-        }
-        Done::Result(made) => {
-            match run_again(keyspace, env, &command, client, made, &mut replies) {
-                Attempt::Later(made) => {
-                    let done = Done::Result(made);
-                    return Finished::Later(Computed { command, client, done, set_aside });
-                }
-                Attempt::Over(over) => {
-                    // What it stands for may lie there already, and is freed first.
-                    env.garbage.borrow_mut().push(Garbage::Other(Box::new(set_aside)));
-                    match over {
-                        Ok(None) => {
-                            let long = env.long.borrow_mut().take();
-                            return Finished::Again(
-                                long.expect("the command said that it is long"),
-                            );
-                        }
-                        Ok(Some(dirty)) => (dirty, None),
-                        Err(error) => (0, Some(error)),
-                    }
-                }
-            }
-        }
-    };
-    if let Some(error) = &error {
-        replies.clear();
-        Reply::new(&mut replies, client.protocol).error(error);
-    }
-    Finished::Over(Over { replies, dirty, error, thawed, command })
-}
-
-/// What came of running a command with what was computed for it.
-enum Attempt {
-    /// Nothing yet: the data is to stay as it is.
-    Later(Made),
-    /// How many changes were made; `None` if it has to be computed anew.
-    Over(Result<Option<u64>>),
-}
-
-/// Runs the command with what was computed for it.
-fn run_again(
-    keyspace: &Keyspace,
-    env: &Env,
-    command: &Recorded,
-    client: Client,
-    made: Made,
-    replies: &mut ReplyBuffer,
-) -> Attempt {
-    let found_before = (env.tally.hits.get(), env.tally.misses.get());
-    let found_elsewhere = made.product.found;
-    let slots = made.product.slots.clone();
-    let mut made = Some(made);
-    let mut blocking = Blocking::Client(client);
-    let done = loop {
-        let done = command.with_args(keyspace, |args, prepared| {
-            let mut keys = Keys::hold_patiently(keyspace, env, command.db(), prepared, &slots);
-            // What was given up cannot be kept for later: it goes on.
-            if made.is_some() && command.writes() && must_give_way() {
-                return None;
-            }
-            env.made.replace(made.take());
-            keys.thaw();
-            keys.remove_expired(args.keys(), false);
-            let reply = Reply::new(replies, client.protocol);
-            let done = run_held(&mut keys, &command.invocation(blocking), args, reply);
-            if !matches!(&done, Ok(done) if done.outcome == Outcome::Elsewhere) {
-                keys.end_observation();
-            }
-            Some(done)
-        });
-        match done {
-            // It gave up what was made, and did not get all the slots that it then wanted: the next
-            // time it is not asked to leave anything to others.
-            Some(Err(CommandError::SlotBusy)) => blocking = Blocking::Never,
-            done => break done,
-        }
-        replies.clear();
-        have_patience();
-    };
-    let done = match (done, made) {
-        (Some(done), _) => done,
-        (None, made) => return Attempt::Later(made.expect("it was not used")),
-    };
-    if let Some(made) = env.made.borrow_mut().take() {
-        made.discard(env);
-    }
-    // The sources were counted when the command came.
-    env.tally.hits.add(found_before.0 - env.tally.hits.get());
-    env.tally.misses.add(found_before.1 - env.tally.misses.get());
-    let over = |done: exec::Done| (done.outcome != Outcome::Elsewhere).then_some(done.dirty);
-    let done = done.map(over);
-    if !matches!(done, Ok(None)) {
-        env.tally.hits.add(found_elsewhere.0);
-        env.tally.misses.add(found_elsewhere.1);
-    }
-    Attempt::Over(done)
-}
-
 impl Made {
     /// Leaves it to be freed elsewhere: both may be the last of something huge.
-    fn discard(self, env: &Env) {
+    pub(crate) fn discard(self, env: &Env) {
         discard_views(env, self.views);
         env.garbage.borrow_mut().push(Garbage::Other(self.product.result));
     }

@@ -1,6 +1,7 @@
 //! Work that is left to be done elsewhere, by hand.
 
 use super::*;
+use crate::base::steps::BYTES_PER_STEP;
 use crate::env::effect::{Armed, EventClass};
 use crate::testing::Db;
 use brisk_persist::rdb;

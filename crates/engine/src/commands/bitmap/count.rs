@@ -1,8 +1,8 @@
 //! BITCOUNT and BITPOS: how many bits are set, and where the first one is.
 
 use crate::base::error::{CommandError, Result};
+use crate::base::steps::BYTES_PER_STEP;
 use crate::call::ctx::{Command, Ctx};
-use crate::call::long::BYTES_PER_STEP;
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::env::Dialect;

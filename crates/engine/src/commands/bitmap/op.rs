@@ -2,13 +2,14 @@
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::Digits;
+use crate::base::steps::BYTES_PER_STEP;
 use crate::call::ctx::{Command, Ctx};
-use crate::call::long::{BYTES_PER_STEP, View};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::Value;
+use crate::types::View;
 use crate::types::string::{RawString, SHARED_MIN, Str, StrRef};
 use brisk_structures::chunked::ChunkedBytes;
 use smallvec::SmallVec;

@@ -4,11 +4,12 @@
 use super::{Unit, number_of_score, place_of_score, point, reply_distance, reply_point};
 use crate::base::double::parse_f64;
 use crate::base::error::{CommandError, Result};
+use crate::base::steps::LONG_STEPS_MIN;
 use crate::call::ctx::Ctx;
-use crate::call::long::{LONG_STEPS_MIN, View};
 use crate::command::args::Args;
 use crate::keyspace::Key;
 use crate::reply::{Outcome, Reply};
+use crate::types::View;
 use crate::types::sorted_set::{AddRules, ScoreRange, SortedSet};
 use crate::types::{Collection, EncodingLimits, Value};
 use brisk_structures::geohash::{Point, Shape};

@@ -1,8 +1,8 @@
 //! LLEN, LINDEX, LRANGE, LPOS: lists are looked at.
 
 use crate::base::error::{CommandError, Result};
+use crate::base::steps::LONG_STEPS_MIN;
 use crate::call::ctx::{Command, Ctx};
-use crate::call::long::LONG_STEPS_MIN;
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::{Outcome, Reply};

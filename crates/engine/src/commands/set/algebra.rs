@@ -4,11 +4,11 @@
 use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::call::ctx::{Command, Ctx, Handler};
-use crate::call::long::View;
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::keyspace::{Key, Keys};
 use crate::reply::{Outcome, Reply};
+use crate::types::View;
 use crate::types::set::{self, Member, Set};
 use crate::types::{Collection, EncodingLimits};
 use smallvec::SmallVec;

@@ -3,10 +3,10 @@
 use super::reply::Show;
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
-use crate::call::long::View;
 use crate::command::args::Args;
 use crate::command::{Arg, Deprecated, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::reply::Outcome;
+use crate::types::View;
 use crate::types::sorted_set::{LexRange, ScoreRange};
 use crate::types::{Collection, EncodingLimits, SortedSet, Value};
 use std::ops::Range;

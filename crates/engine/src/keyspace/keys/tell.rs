@@ -3,8 +3,9 @@
 
 use super::gone::notify;
 use super::{Held, Keys, lock_patiently};
+use crate::env::Env;
 use crate::env::effect::{Armed, Effect, EventClass};
-use crate::keyspace::{DbIndex, Key, SlotGuard, SlotId, Ticket};
+use crate::keyspace::{DbIndex, Key, Keyspace, SlotGuard, SlotId, Ticket};
 
 impl<'a> Keys<'a> {
     pub(in crate::keyspace) fn slot_mut(&mut self, slot: SlotId) -> &mut SlotGuard<'a> {
@@ -138,6 +139,22 @@ impl<'a> Keys<'a> {
     pub(super) fn wrote_slot(&self, db: DbIndex, slot: SlotId) {
         if self.env.armed.get().contains(Armed::PROPAGATE) {
             self.env.aftermath.borrow_mut().slots.push((db, slot));
+        }
+    }
+}
+
+impl Keyspace {
+    /// Propagates a command that changes no key, such as PUBLISH: as part of the transaction that is
+    /// running, or as one of its own.
+    pub fn propagate_beside(&self, env: &Env, db: DbIndex, words: &[&[u8]]) {
+        if !env.armed.get().contains(Armed::PROPAGATE) {
+            return;
+        }
+        let mut aftermath = env.aftermath.borrow_mut();
+        let words = words.iter().map(|word| word.to_vec()).collect();
+        aftermath.effects.push(Effect { db, words });
+        if !aftermath.is_unit() {
+            env.sealed.borrow_mut().push(aftermath.seal(self.next_ticket()));
         }
     }
 }

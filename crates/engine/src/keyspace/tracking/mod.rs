@@ -21,12 +21,10 @@ use self::table::{Mark, Table, Tracked};
 use super::marks::TRACKED;
 use super::{Key, Keys, Keyspace, SLOTS, SlotId, lock_patiently};
 use crate::command::args::{Args, PreparedKey};
-use crate::env::effect::Armed;
+use crate::env::effect::{Armed, Invalidation, KeyName, Reader};
 use crate::env::{Env, Garbage};
 use brisk_structures::prefetch::prefetch;
-use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashSet};
-use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -40,46 +38,6 @@ const PART_FULL: u8 = u8::MAX;
 /// The part of all keys that a key belongs to.
 fn part_of(slot: SlotId, hash: u64) -> usize {
     slot.index() * PARTS + hash as usize % PARTS
-}
-
-/// A key's name; usual ones need no allocation.
-pub type KeyName = SmallVec<[u8; 24]>;
-
-/// A client that remembers what it read: its worker and its id in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Reader(NonZeroU64);
-
-impl Reader {
-    const CLIENT_BITS: u32 = 48;
-
-    /// Of a client; ids are counted from 1.
-    pub fn new(worker: usize, client: u64) -> Reader {
-        debug_assert!(client != 0 && client >> Self::CLIENT_BITS == 0);
-        let word = (worker as u64) << Self::CLIENT_BITS | client;
-        Reader(NonZeroU64::new(word).unwrap_or(NonZeroU64::MIN))
-    }
-
-    pub fn worker(self) -> usize {
-        (self.0.get() >> Self::CLIENT_BITS) as usize
-    }
-
-    pub fn client(self) -> u64 {
-        self.0.get() & ((1 << Self::CLIENT_BITS) - 1)
-    }
-}
-
-/// Something that clients may have cached is no longer true.
-#[derive(Debug)]
-pub enum Invalidation {
-    /// A key was changed, or is not remembered any more.
-    Key {
-        name: KeyName,
-        readers: SmallVec<[Reader; 2]>,
-        /// The client on whose behalf; 0 for none.
-        by: u64,
-    },
-    /// Databases were flushed: nothing is true.
-    All { by: u64 },
 }
 
 /// A part of the tracked keys.

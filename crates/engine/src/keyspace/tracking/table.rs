@@ -3,7 +3,7 @@
 //! Entries stand side by side, so that a random one is found at once; an index of tagged places, by
 //! linear probing, finds them by their hash. A key and two readers fit into the line of an entry.
 
-use super::{KeyName, Reader};
+use crate::env::effect::{KeyName, Reader};
 use brisk_structures::prefetch::prefetch_value;
 use smallvec::SmallVec;
 use std::collections::HashSet;

@@ -20,7 +20,7 @@ mod tests;
 pub use brisk_structures::listpack::Item as Text;
 
 use super::{Collection, Encoding, EncodingLimits, Kind, Value};
-use crate::env::effect::EventClass;
+use crate::base::event::EventClass;
 use brisk_structures::listpack::ListPack;
 use brisk_structures::segments::{Element, Segments};
 use pack::Pack;

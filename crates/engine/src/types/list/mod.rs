@@ -7,7 +7,7 @@
 mod dump;
 
 use super::{Collection, Encoding, EncodingLimits, Kind, Value};
-use crate::env::effect::EventClass;
+use crate::base::event::EventClass;
 use brisk_structures::listpack::{Item, ListPack};
 use brisk_structures::quicklist::{Options, QuickList, remove_matching};
 use std::ops::ControlFlow;

@@ -25,8 +25,8 @@ pub use brisk_structures::listpack::Item as Member;
 pub use choice::Drawer;
 
 use super::{Collection, Encoding, EncodingLimits, Kind, Value};
+use crate::base::event::EventClass;
 use crate::base::number::{decimal_len, parse_i64};
-use crate::env::effect::EventClass;
 use brisk_structures::intset::{self, IntSet};
 use brisk_structures::listpack::{self, ListPack};
 use brisk_structures::segments::Segments;

@@ -10,7 +10,7 @@ pub use range::{LexRange, ScoreRange};
 use super::{Collection, Encoding, EncodingLimits, Kind, Value};
 use crate::base::double::parse_f64;
 use crate::base::error::{CommandError, Result};
-use crate::env::effect::EventClass;
+use crate::base::event::EventClass;
 use brisk_structures::listpack::{Item, ListPack, Pos};
 use brisk_structures::ordered::{self, Ordered};
 use smallvec::SmallVec;

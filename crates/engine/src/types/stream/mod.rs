@@ -5,7 +5,7 @@ mod dump;
 pub(super) use dump::{dump, of_dumped};
 
 use super::{Collection, Encoding, EncodingLimits, Kind, Value};
-use crate::env::effect::EventClass;
+use crate::base::event::EventClass;
 pub use brisk_structures::stream::{
     BlockLimits, ENTRIES_READ_UNKNOWN, Entries, Entry, Group, Nack, Stream, StreamId, Trim,
 };

@@ -4,7 +4,6 @@ use crate::core::call::{Call, Command};
 use crate::pubsub::Space;
 use crate::pubsub::publish;
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
-use brisk_engine::effect::propagate_beside;
 use brisk_engine::{Args, Outcome, Result};
 
 /// What both rows start from.
@@ -60,7 +59,7 @@ fn publish(call: &mut Call<'_>, args: &mut Args<'_>, space: Space) -> Result<Out
     let name: &[u8] = if space == Space::ShardChannel { b"SPUBLISH" } else { b"PUBLISH" };
     let core = &call.core;
     let words = [name, channel, message];
-    propagate_beside(&core.shared.keyspace, &core.env, call.session.db, &words);
+    core.shared.keyspace.propagate_beside(&core.env, call.session.db, &words);
     Ok(call.reply.count(receivers))
 }
 

@@ -2,8 +2,8 @@
 
 use crate::base::error::{CommandError, Result};
 use crate::base::number::{Digits, parse_i64};
+use crate::base::steps::BYTES_PER_STEP;
 use crate::call::ctx::{Command, Ctx};
-use crate::call::long::BYTES_PER_STEP;
 use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Spec};
 use crate::env::Env;
@@ -28,7 +28,7 @@ fn dump(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             Ok(reply_payload(reply, Dumpable::of_value(&view)))
         }));
     }
-    Ok(reply_payload(&mut ctx.reply, Dumpable::of_entry(&entry)))
+    Ok(reply_payload(&mut ctx.reply, entry.dumpable()))
 }
 
 fn reply_payload(reply: &mut Reply<'_>, value: Dumpable<'_>) -> Outcome {

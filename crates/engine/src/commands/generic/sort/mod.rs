@@ -11,11 +11,12 @@ mod pattern;
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::{Command, Ctx};
-use crate::call::long::{ATTEMPTS_MAX, View, discard_views};
+use crate::call::long::{ATTEMPTS_MAX, discard_views};
 use crate::command::args::Args;
 use crate::command::{Arg, Categories, Flags, Group, KeyFlags, KeySpec, Scope, Spec, Words};
 use crate::keyspace::Key;
 use crate::reply::Outcome;
+use crate::types::View;
 use crate::types::list::{End, List};
 use crate::types::{Collection, EncodingLimits};
 use elements::{Elements, Texts};

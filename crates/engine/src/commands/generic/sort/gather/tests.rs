@@ -1,9 +1,10 @@
 //! SORT with other keys, computed elsewhere: as it would be at once, and of one moment.
 
-use crate::call::long::{self, Finished, LONG_STEPS_MIN};
+use crate::base::steps::LONG_STEPS_MIN;
 use crate::env::EvictionPolicy;
 use crate::env::effect::Armed;
 use crate::keyspace::{DbIndex, giving_way, while_waiting};
+use crate::run::finish::{Finished, finish};
 use crate::testing::Db;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -317,7 +318,7 @@ fn who_gave_up_a_result_takes_its_slots_though_asked_to_give_way() {
             drop(guard);
         });
         is_ready.recv().expect("the slot is held");
-        long::finish(keyspace, db.env(), computed)
+        finish(keyspace, db.env(), computed)
     });
     assert!(matches!(finished, Finished::Over(_)));
     assert!(waits.load(Ordering::Relaxed) > 0, "nothing was in its way");

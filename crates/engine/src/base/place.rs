@@ -1,0 +1,100 @@
+//! Where a key lies and when something happens: databases, slots, keys with their hash, moments,
+//! tickets.
+
+use brisk_structures::crc16::key_slot;
+use brisk_structures::hash::HashKey;
+
+/// Slots per database; fixed by the cluster protocol.
+pub const SLOTS: usize = 16_384;
+
+/// Milliseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct UnixMs(pub u64);
+
+impl UnixMs {
+    pub const MAX: UnixMs = UnixMs(u64::MAX);
+}
+
+/// Which database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct DbIndex(pub u32);
+
+impl DbIndex {
+    /// The database `number` if there are so many.
+    pub fn checked(number: i32, count: u32) -> Option<DbIndex> {
+        u32::try_from(number).ok().filter(|index| *index < count).map(DbIndex)
+    }
+}
+
+/// Which slot of a database; below [`SLOTS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotId(u16);
+
+impl SlotId {
+    pub const fn new(slot: u16) -> SlotId {
+        assert!((slot as usize) < SLOTS);
+        SlotId(slot)
+    }
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize % SLOTS
+    }
+}
+
+/// A slot of one of the databases.
+pub type Place = (DbIndex, SlotId);
+
+/// The order of write transactions; 0 is "before any".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Ticket(pub u64);
+
+/// A key with its hash and its slot.
+#[derive(Debug, Clone, Copy)]
+pub struct Key<'a> {
+    pub bytes: &'a [u8],
+    pub slot: SlotId,
+    pub(crate) hash: u64,
+}
+
+impl<'a> Key<'a> {
+    #[inline]
+    pub(crate) fn prepared(bytes: &'a [u8], prepared: &PreparedKey) -> Key<'a> {
+        Key { bytes, slot: prepared.slot, hash: prepared.hash }
+    }
+}
+
+/// A key whose hash and slot are already known: the batch computed them while prefetching.
+#[derive(Debug, Clone, Copy)]
+pub struct PreparedKey {
+    /// Which argument it is.
+    pub index: u32,
+    pub slot: SlotId,
+    pub hash: u64,
+}
+
+/// The prepared form of a key.
+pub fn prepare(index: usize, key: &Key<'_>) -> PreparedKey {
+    PreparedKey { index: index as u32, slot: key.slot, hash: key.hash }
+}
+
+/// Turns bytes into [`Key`]s; seeded at start, so that keys cannot be chosen to collide.
+#[derive(Debug, Clone)]
+pub struct KeyHasher(HashKey);
+
+impl KeyHasher {
+    pub fn seeded(k0: u64, k1: u64) -> KeyHasher {
+        KeyHasher(HashKey { k0, k1 })
+    }
+    /// The secret, to hash what is inside values.
+    pub fn secret(&self) -> HashKey {
+        self.0
+    }
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.0.hash(key)
+    }
+    #[inline]
+    pub fn key<'a>(&self, bytes: &'a [u8]) -> Key<'a> {
+        Key { bytes, slot: SlotId(key_slot(bytes)), hash: self.hash(bytes) }
+    }
+}

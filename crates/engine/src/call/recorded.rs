@@ -1,0 +1,93 @@
+//! A call as it is kept: which command, and its request, to be run again or shown.
+
+use crate::base::place::{DbIndex, prepare};
+use crate::call::ctx::{Blocking, Ctx, Handler};
+use crate::command::args::{Args, PreparedKey};
+use crate::command::keyspec;
+use crate::command::{Flags, Spec};
+use crate::keyspace::Keyspace;
+use brisk_resp::{Limits, RequestDecoder, Spans, Step};
+
+/// The command to run, and how.
+#[derive(Clone, Copy)]
+pub struct Invocation {
+    pub spec: &'static Spec,
+    pub parent: Option<&'static Spec>,
+    pub run: Handler,
+    pub db: DbIndex,
+    /// Who waits if the command cannot be answered yet.
+    pub blocking: Blocking,
+}
+
+/// A command with its request, to be run again.
+pub(crate) struct Recorded {
+    spec: &'static Spec,
+    parent: Option<&'static Spec>,
+    run: Handler,
+    db: DbIndex,
+    request: Vec<u8>,
+}
+
+impl Recorded {
+    /// The command that runs in `ctx`, asked for by `request`.
+    pub(crate) fn new(ctx: &Ctx<'_, '_>, request: Vec<u8>) -> Recorded {
+        let (spec, parent, run) = (ctx.spec, ctx.parent, ctx.run);
+        Recorded { spec, parent, run, db: ctx.keys.db(), request }
+    }
+
+    /// A command of another crate, whose request is kept for being shown.
+    pub(crate) fn unrepeatable(
+        spec: &'static Spec,
+        parent: Option<&'static Spec>,
+        db: DbIndex,
+        request: Vec<u8>,
+    ) -> Recorded {
+        let run: Handler = |ctx, _| Err(ctx.wrong_arity());
+        Recorded { spec, parent, run, db, request }
+    }
+
+    pub(crate) fn spec(&self) -> &'static Spec {
+        self.spec
+    }
+
+    pub(crate) fn parent(&self) -> Option<&'static Spec> {
+        self.parent
+    }
+
+    pub(crate) fn db(&self) -> DbIndex {
+        self.db
+    }
+
+    /// Whether it may change the data.
+    pub(crate) fn writes(&self) -> bool {
+        self.spec.flags.contains(Flags::WRITE)
+    }
+
+    pub(crate) fn invocation(&self, blocking: Blocking) -> Invocation {
+        let Recorded { spec, parent, run, db, .. } = *self;
+        Invocation { spec, parent, run, db, blocking }
+    }
+
+    /// Shows the words of the request and the keys among them.
+    pub(crate) fn with_args<R>(
+        &self,
+        keyspace: &Keyspace,
+        show: impl FnOnce(&mut Args<'_>, &[PreparedKey]) -> R,
+    ) -> R {
+        let mut spans = Spans::new();
+        let limits = Limits { bulk_bytes_max: u64::MAX, ..Limits::default() };
+        let step = RequestDecoder::new().decode(&self.request, &limits, &mut spans);
+        debug_assert!(matches!(step, Ok(Step::Request { .. })), "made by encode_request");
+        let list = spans.as_slice();
+        let word = |at: usize| spans.bytes(&self.request, list[at]);
+        let hasher = keyspace.hasher();
+        let found = keyspec::find_keys(self.spec, list.len(), &word).unwrap_or_default();
+        let prepared: Vec<PreparedKey> =
+            found.iter().map(|key| prepare(key.index, &hasher.key(word(key.index)))).collect();
+        let mut args = Args::new(&self.request, &spans, list, &prepared, hasher);
+        if self.parent.is_some() {
+            args.skip_subcommand();
+        }
+        show(&mut args, &prepared)
+    }
+}

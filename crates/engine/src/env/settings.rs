@@ -1,0 +1,103 @@
+//! The settings that commands depend on.
+
+use crate::base::event::EventClass;
+use crate::types::EncodingLimits;
+
+/// The settings that commands depend on.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `proto-max-bulk-len`: longest string, in bytes.
+    pub string_bytes_max: u64,
+    /// Whether `maxmemory` sets a limit.
+    pub limited: bool,
+    pub eviction: EvictionPolicy,
+    pub maxmemory_samples: u32,
+    pub lfu_log_factor: u32,
+    pub lfu_decay_minutes: u32,
+    pub lazy_expire: bool,
+    pub lazy_eviction: bool,
+    /// Whether keys that commands empty are propagated as UNLINK.
+    pub lazy_server_del: bool,
+    pub lazy_user_del: bool,
+    pub lazy_user_flush: bool,
+    pub events: EventClass,
+    pub limits: EncodingLimits,
+    pub dialect: Dialect,
+}
+
+impl Default for Settings {
+    /// Redis's defaults.
+    fn default() -> Settings {
+        Settings {
+            string_bytes_max: 512 * 1024 * 1024,
+            limited: false,
+            eviction: EvictionPolicy::NoEviction,
+            maxmemory_samples: 5,
+            lfu_log_factor: 10,
+            lfu_decay_minutes: 1,
+            lazy_expire: false,
+            lazy_eviction: false,
+            lazy_server_del: false,
+            lazy_user_del: false,
+            lazy_user_flush: false,
+            events: EventClass::empty(),
+            limits: EncodingLimits::default(),
+            dialect: Dialect::Redis,
+        }
+    }
+}
+
+/// `dialect`: whose words and rules are followed in what the two answer differently, as far as
+/// docs/compatibility.md lists it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Dialect {
+    /// Redis 7.
+    #[default]
+    Redis,
+    /// Valkey 8.
+    Valkey,
+}
+
+impl Dialect {
+    /// What the server calls itself in errors.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Dialect::Redis => "Redis",
+            Dialect::Valkey => "Valkey",
+        }
+    }
+}
+
+/// `maxmemory-policy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EvictionPolicy {
+    NoEviction,
+    AllKeysLru,
+    AllKeysLfu,
+    AllKeysRandom,
+    VolatileLru,
+    VolatileLfu,
+    VolatileRandom,
+    VolatileTtl,
+}
+
+impl EvictionPolicy {
+    /// Whether access clocks count frequency instead of recency.
+    pub const fn is_lfu(self) -> bool {
+        matches!(self, EvictionPolicy::AllKeysLfu | EvictionPolicy::VolatileLfu)
+    }
+    /// Whether access clocks order keys by recency.
+    pub const fn is_lru(self) -> bool {
+        matches!(self, EvictionPolicy::AllKeysLru | EvictionPolicy::VolatileLru)
+    }
+    /// Whether only keys with a deadline may go.
+    pub const fn volatile_only(self) -> bool {
+        matches!(
+            self,
+            EvictionPolicy::VolatileLru
+                | EvictionPolicy::VolatileLfu
+                | EvictionPolicy::VolatileRandom
+                | EvictionPolicy::VolatileTtl
+        )
+    }
+}
