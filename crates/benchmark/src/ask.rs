@@ -4,6 +4,7 @@ use crate::address::Address;
 use crate::engine::plan::Target;
 use crate::error::RunError;
 
+use brisk_resp::request::encode;
 use brisk_resp::{ReplyDecoder, ReplyLimits, ReplyStep, Value};
 use rustls::{ClientConnection, StreamOwned};
 use std::io::{self, Read, Write};
@@ -15,17 +16,6 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 const RECEIVE_BYTES: usize = 64 * 1024;
-
-/// Appends a request of these words.
-pub fn write_request<W: AsRef<[u8]>>(out: &mut Vec<u8>, words: &[W]) {
-    out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
-    for word in words {
-        let word = word.as_ref();
-        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        out.extend_from_slice(word);
-        out.extend_from_slice(b"\r\n");
-    }
-}
 
 #[derive(Debug)]
 enum Stream {
@@ -96,7 +86,7 @@ impl Asker {
     /// The connection fails.
     pub fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, RunError> {
         let mut bytes = Vec::new();
-        write_request(&mut bytes, words);
+        encode(&mut bytes, words);
         self.send(&bytes)?;
         self.reply()
     }

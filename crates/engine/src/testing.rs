@@ -15,7 +15,7 @@ use crate::base::random::Random;
 use crate::call::ctx::{Blocking, Command, full_name};
 use crate::call::long::{Computed, Long};
 use crate::command::Spec;
-use crate::command::args::{Args, PreparedKey, encode_request};
+use crate::command::args::{Args, PreparedKey};
 use crate::command::keyspec;
 use crate::commands;
 use crate::env::effect::{Armed, EventClass};
@@ -289,7 +289,8 @@ impl Db {
         blocking: Blocking,
         unit: Option<&mut Unit<'_>>,
     ) -> Vec<u8> {
-        let request = encode_request(words);
+        let mut request = Vec::new();
+        brisk_resp::request::encode(&mut request, words);
         let mut spans = Spans::new();
         let step = RequestDecoder::new().decode(&request, &Limits::default(), &mut spans);
         assert!(matches!(step, Ok(Step::Request { .. })), "{step:?}");

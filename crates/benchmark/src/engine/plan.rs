@@ -64,7 +64,7 @@ impl Session {
         }
         let mut bytes = Vec::new();
         for words in &commands {
-            crate::ask::write_request(&mut bytes, words);
+            brisk_resp::request::encode(&mut bytes, words);
         }
         (bytes, commands.len())
     }

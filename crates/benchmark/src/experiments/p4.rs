@@ -4,7 +4,6 @@ use super::finding::Figure;
 use super::stage::{MIB, Measured, Stage, ask, connect, measure};
 use super::{Experiment, Found};
 use crate::address::Address;
-use crate::ask::write_request;
 use crate::engine::plan::{Arrivals, End, Pace, Plan};
 use crate::load::Material;
 use std::io::{ErrorKind, Write};
@@ -79,7 +78,7 @@ fn send_without_reading(
     over: &AtomicBool,
 ) -> Result<usize, String> {
     let mut one = Vec::new();
-    write_request(&mut one, &["GET", "large"]);
+    brisk_resp::request::encode(&mut one, &["GET", "large"]);
     let batch = one.repeat(BATCH);
     let told = |error: std::io::Error| format!("the slow reader: {error}");
     let mut stream = TcpStream::connect(to).map_err(told)?;

@@ -4,7 +4,7 @@ use super::finding::Figure;
 use super::stage::{Filler, Stage, ask, connect};
 use super::{Experiment, Found};
 use crate::address::Address;
-use crate::ask::{Asker, text_of, write_request};
+use crate::ask::{Asker, text_of};
 use crate::delay::{DelayPlan, DelayProxy};
 use crate::subject::{Subject, local_target};
 use brisk_resp::Value;
@@ -176,7 +176,7 @@ fn answers<W: AsRef<[u8]>>(
     requests: &[impl AsRef<[W]>],
 ) -> Result<Vec<String>, String> {
     let mut bytes = Vec::new();
-    requests.iter().for_each(|words| write_request(&mut bytes, words.as_ref()));
+    requests.iter().for_each(|words| brisk_resp::request::encode(&mut bytes, words.as_ref()));
     asker.send(&bytes).map_err(|error| error.to_string())?;
     let answer = |_| match asker.reply().map_err(|error| error.to_string())? {
         Value::Error(text) => Err(String::from_utf8_lossy(&text).into_owned()),

@@ -277,7 +277,7 @@ impl Filler {
     /// # Errors
     /// An earlier command failed.
     pub fn add<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<(), String> {
-        crate::ask::write_request(&mut self.bytes, words);
+        brisk_resp::request::encode(&mut self.bytes, words);
         self.waiting += 1;
         if self.bytes.len() >= FILL_BYTES { self.flush() } else { Ok(()) }
     }

@@ -2,7 +2,7 @@
 
 use crate::base::error::{CommandError, Result};
 use crate::call::recorded::Recorded;
-use crate::command::args::{Args, encode_request};
+use crate::command::args::Args;
 use crate::command::{CommandOf, Spec};
 use crate::keyspace::{Client, Key, Keys, UnixMs, Unserved, Wish};
 use crate::reply::{Outcome, Reply};
@@ -79,7 +79,7 @@ impl Ctx<'_, '_> {
             Blocking::Client(client) => client,
         };
         let deadline_ms = (timeout_ms > 0).then(|| self.now().0.saturating_add(timeout_ms));
-        let command = Recorded::new(self, encode_request(words));
+        let command = Recorded::new(self, words);
         let wish = Wish { client, command, kind, keys, group, deadline_ms };
         let waiter = self.keys.wait(wish);
         *self.keys.env().waiter.borrow_mut() = Some(waiter);

@@ -6,7 +6,7 @@ use crate::command::args::{Args, PreparedKey};
 use crate::command::keyspec;
 use crate::command::{Flags, Spec};
 use crate::keyspace::Keyspace;
-use brisk_resp::{Limits, RequestDecoder, Spans, Step};
+use brisk_resp::{Limits, RequestDecoder, Spans, Step, request};
 
 /// The command to run, and how.
 #[derive(Clone, Copy)]
@@ -29,21 +29,26 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// The command that runs in `ctx`, asked for by `request`.
-    pub(crate) fn new(ctx: &Ctx<'_, '_>, request: Vec<u8>) -> Recorded {
+    /// The command that runs in `ctx`, as the request `words`.
+    pub(crate) fn new<W: AsRef<[u8]>>(ctx: &Ctx<'_, '_>, words: &[W]) -> Recorded {
         let (spec, parent, run) = (ctx.spec, ctx.parent, ctx.run);
-        Recorded { spec, parent, run, db: ctx.keys.db(), request }
+        Recorded { spec, parent, run, db: ctx.keys.db(), request: request_of(words) }
     }
 
-    /// A command of another crate, whose request is kept for being shown.
-    pub(crate) fn unrepeatable(
+    /// A command of another crate, whose request is kept to be shown only.
+    pub(crate) fn unrepeatable<W: AsRef<[u8]>>(
         spec: &'static Spec,
         parent: Option<&'static Spec>,
         db: DbIndex,
-        request: Vec<u8>,
+        words: &[W],
     ) -> Recorded {
         let run: Handler = |ctx, _| Err(ctx.wrong_arity());
-        Recorded { spec, parent, run, db, request }
+        Recorded { spec, parent, run, db, request: request_of(words) }
+    }
+
+    /// Bytes of memory that the copy of the request takes.
+    pub(crate) fn request_bytes(&self) -> u64 {
+        self.request.capacity() as u64
     }
 
     pub(crate) fn spec(&self) -> &'static Spec {
@@ -77,7 +82,7 @@ impl Recorded {
         let mut spans = Spans::new();
         let limits = Limits { bulk_bytes_max: u64::MAX, ..Limits::default() };
         let step = RequestDecoder::new().decode(&self.request, &limits, &mut spans);
-        debug_assert!(matches!(step, Ok(Step::Request { .. })), "made by encode_request");
+        debug_assert!(matches!(step, Ok(Step::Request { .. })), "written by request::encode");
         let list = spans.as_slice();
         let word = |at: usize| spans.bytes(&self.request, list[at]);
         let hasher = keyspace.hasher();
@@ -90,4 +95,10 @@ impl Recorded {
         }
         show(&mut args, &prepared)
     }
+}
+
+fn request_of<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    request::encode(&mut bytes, words);
+    bytes
 }

@@ -197,15 +197,3 @@ impl<'a> Args<'a> {
         if self.next == self.list.len() { Ok(()) } else { Err(CommandError::Syntax) }
     }
 }
-
-/// Words as a request of the protocol.
-pub(crate) fn encode_request<W: AsRef<[u8]>>(words: &[W]) -> Vec<u8> {
-    let mut request = format!("*{}\r\n", words.len()).into_bytes();
-    for word in words {
-        let word = word.as_ref();
-        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-        request.extend_from_slice(word);
-        request.extend_from_slice(b"\r\n");
-    }
-    request
-}

@@ -1,4 +1,5 @@
-//! Requests as the server receives them: RESP arrays of bulk strings, and inline lines.
+//! Requests as the server receives them: RESP arrays of bulk strings, and inline lines. [`encode`]
+//! writes them, as clients and replication streams do.
 //!
 //! The caller holds a connection's unread bytes in one slice whose first byte is a request's first
 //! byte, and calls [`RequestDecoder::decode`] until it says [`Step::Incomplete`]. Arguments come out as
@@ -28,9 +29,12 @@
 //! Memory: spans are recorded only for arguments whose bytes are there, 16 bytes for at least 6 bytes of
 //! input; hence what bounds the caller's input buffer bounds this too.
 
+mod encode;
 mod inline;
 #[cfg(test)]
 mod tests;
+
+pub use encode::encode;
 
 use memchr::memchr2;
 

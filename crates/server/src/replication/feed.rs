@@ -16,8 +16,8 @@
 use brisk_engine::effect::{Effect, Sealed};
 use brisk_engine::keyspace::{DbIndex, Ticket};
 use brisk_reactor::Token;
+use brisk_resp::request;
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -192,7 +192,7 @@ impl Feed {
     pub fn ping(&self, wake: impl FnMut(usize)) {
         let mut state = lock(&self.state);
         if !state.members.is_empty() {
-            write_request(&mut state.bytes, &[b"PING".to_vec()]);
+            request::encode(&mut state.bytes, &["PING"]);
             self.send(&mut state, wake);
         }
     }
@@ -252,27 +252,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn write_transaction(out: &mut Vec<u8>, db: &mut Option<DbIndex>, effects: &[Effect]) {
     let framed = effects.len() > 1;
     if framed {
-        write_request(out, &[b"MULTI".to_vec()]);
+        request::encode(out, &["MULTI"]);
     }
     for effect in effects {
         if db.replace(effect.db) != Some(effect.db) {
-            write_request(out, &[b"SELECT".to_vec(), effect.db.0.to_string().into_bytes()]);
+            request::encode(out, &["SELECT", &effect.db.0.to_string()]);
         }
-        write_request(out, &effect.words);
+        request::encode(out, &effect.words);
     }
     if framed {
-        write_request(out, &[b"EXEC".to_vec()]);
-    }
-}
-
-/// Appends a request of these words.
-pub(crate) fn write_request(out: &mut Vec<u8>, words: &[Vec<u8>]) {
-    // Writing to a Vec does not fail.
-    let _ = write!(out, "*{}\r\n", words.len());
-    for word in words {
-        let _ = write!(out, "${}\r\n", word.len());
-        out.extend_from_slice(word);
-        out.extend_from_slice(b"\r\n");
+        request::encode(out, &["EXEC"]);
     }
 }
 

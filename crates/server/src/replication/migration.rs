@@ -3,9 +3,9 @@
 //! One connection for each request: AUTH and SELECT, a RESTORE for each key, then the answers. It
 //! waits, so it runs where nobody is kept by that (see `brisk_engine::long`).
 
-use crate::replication::feed::write_request;
 use brisk_engine::transfer::{Carried, Destination, Failure, Parcel};
 use brisk_reactor::unix_ms;
+use brisk_resp::request::encode;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
@@ -146,7 +146,7 @@ fn restore(parcel: Parcel) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
 
 fn write(socket: &mut Timed, words: &[Vec<u8>]) -> Result<(), Failure> {
     let mut request = Vec::new();
-    write_request(&mut request, words);
+    encode(&mut request, words);
     socket.begin();
     socket.write_all(&request).map_err(|_| Failure::Writing)
 }

@@ -24,7 +24,7 @@ use crate::base::steps::LONG_STEPS_MIN;
 use crate::call::ctx::{Blocking, Ctx};
 use crate::call::recorded::Recorded;
 use crate::command::Spec;
-use crate::command::args::{Args, encode_request};
+use crate::command::args::Args;
 use crate::env::{Env, Garbage};
 use crate::keyspace::{Client, DbIndex, Key, Keyspace, SlotId, discard_value};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
@@ -113,7 +113,7 @@ impl Long {
         client: Client,
         answer: impl FnOnce(&mut Reply<'_>) -> Outcome + Send + 'static,
     ) -> Long {
-        let command = Recorded::unrepeatable(spec, parent, db, encode_request(words));
+        let command = Recorded::unrepeatable(spec, parent, db, words);
         let answer: Box<Answer> = Box::new(move |_, reply| Ok(answer(reply)));
         let (work, set_aside) = (Work::Answer(answer), SetAside::default());
         Long { command, client, work, attempt: 0, apart: false, set_aside }
@@ -278,9 +278,8 @@ impl Ctx<'_, '_> {
             unreachable!("only what is long is computed elsewhere")
         };
         let words: Vec<&[u8]> = args.words().collect();
-        let request = encode_request(&words);
-        let set_aside = SetAside::of(request.capacity() as u64);
-        let command = Recorded::new(self, request);
+        let command = Recorded::new(self, &words);
+        let set_aside = SetAside::of(command.request_bytes());
         let long = Long { command, client, work, attempt, apart, set_aside };
         *self.keys.env().long.borrow_mut() = Some(long);
         Outcome::Elsewhere
