@@ -7,6 +7,7 @@ mod bench;
 mod ci;
 mod diff;
 mod instructions;
+mod layers;
 mod nightly;
 mod options;
 mod race;

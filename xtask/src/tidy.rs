@@ -1,8 +1,10 @@
 //! `cargo xtask tidy`: the house rules that a program can check.
 //!
 //! Each rule is a row of [`RULES`] or a small function beside it; a finding names file, line, rule
-//! and what to do. Rules that the compiler or clippy already enforce are not repeated here.
+//! and what to do. Rules that the compiler or clippy already enforce are not repeated here. Which
+//! folder of a crate may import which is in [`crate::layers`].
 
+use crate::layers;
 use anyhow::{Context, Result};
 use brisk_testkit::server::workspace_root;
 use std::fs;
@@ -118,10 +120,10 @@ const RULES: &[Rule] = &[
 
 /// One breach.
 #[derive(Debug, PartialEq, Eq)]
-struct Finding {
-    path: String,
-    line: usize,
-    advice: String,
+pub(crate) struct Finding {
+    pub(crate) path: String,
+    pub(crate) line: usize,
+    pub(crate) advice: String,
 }
 
 /// Checks all sources; `Ok(false)` after findings.
@@ -137,6 +139,8 @@ pub(crate) fn main() -> Result<bool> {
         let path = file.strip_prefix(root).unwrap_or(file).to_string_lossy().replace('\\', "/");
         let text = fs::read_to_string(file).with_context(|| path.clone())?;
         findings.extend(check(&path, &text));
+        findings.extend(layers::check(&path, &text));
+        findings.extend(beside_its_parts(&path, &files, file));
     }
     for Finding { path, line, advice } in &findings {
         println!("{path}:{line}: {advice}");
@@ -195,6 +199,17 @@ fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
+/// A module with parts of its own is `name/mod.rs`: all of it is in one folder.
+fn beside_its_parts(path: &str, files: &[PathBuf], file: &Path) -> Option<Finding> {
+    let folder = file.with_extension("");
+    let has_parts = file.extension().is_some_and(|end| end == "rs")
+        && files.iter().any(|other| {
+            other.parent() == Some(&folder) && other.extension().is_some_and(|end| end == "rs")
+        });
+    let advice = "a module with parts is a folder: move it to `mod.rs` in there".to_owned();
+    has_parts.then(|| Finding { path: path.to_owned(), line: 1, advice })
+}
+
 fn starts(path: &str, prefixes: &[&str]) -> bool {
     prefixes.iter().any(|prefix| path.starts_with(prefix))
 }
@@ -207,7 +222,7 @@ fn code_of(line: &str, rust: bool) -> &str {
 
 /// Where test code begins (a line number from 0): `#[cfg(test)]` followed by a module, or the whole
 /// file below a `tests` folder.
-fn first_test_line(path: &str, text: &str) -> usize {
+pub(crate) fn first_test_line(path: &str, text: &str) -> usize {
     let whole = path.contains("/examples/")
         || path.contains("/tests/")
         || path.starts_with("tests/")
@@ -252,6 +267,14 @@ mod tests {
     fn sleeping_is_found_in_tests_too() {
         let sleeping = ["//! x\nstd::thread", "::sleep(d);\n"].concat();
         assert_eq!(advice("tests/tests/expiry.rs", &sleeping).len(), 1);
+    }
+
+    #[test]
+    fn a_module_does_not_stand_beside_the_folder_of_its_parts() {
+        let files = ["a/gate.rs", "a/gate/lock.rs", "a/door.rs", "a/door/transcript.txt"];
+        let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
+        let found = |path: &str| beside_its_parts(path, &files, Path::new(path)).is_some();
+        assert_eq!(["a/gate.rs", "a/gate/lock.rs", "a/door.rs"].map(found), [true, false, false]);
     }
 
     #[test]

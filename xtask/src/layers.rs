@@ -1,0 +1,220 @@
+//! The layers within a crate: what a folder may import. A part of `cargo xtask tidy`.
+//!
+//! [`LAYERS`] has a row for each crate that is read from the bottom up: its folders and files in
+//! that order. An import that goes up is reported, and so is one whose target has no place in the
+//! row, such as a name that the root of the crate exports for others.
+//!
+//! Looked at are paths that begin with `crate::` in code that is no test. Methods of a type that a
+//! higher file adds are not seen, nor are paths that begin with `super::`: those stay in the folder.
+
+use crate::tidy::{Finding, first_test_line};
+
+/// One crate, from the bottom up.
+pub(crate) struct Layers {
+    /// The folder of its sources.
+    pub(crate) sources: &'static str,
+    /// Each step is one place, or a few that may know one another. A place is a folder or a file
+    /// below `sources`, without `.rs`; the longest that fits a path counts, so that a file may have
+    /// another place than the rest of its folder.
+    pub(crate) order: &'static [&'static [&'static str]],
+}
+
+/// All crates that are checked.
+pub(crate) const LAYERS: &[Layers] = &[Layers {
+    sources: "crates/engine/src",
+    order: &[
+        &["base"],
+        &["types"],
+        &["command"],
+        &["reply"],
+        &["env/settings", "env/effect", "env/garbage", "env/transfer"],
+        // A client that waits is kept with its call, which works on the keyspace for a thread.
+        &["env", "keyspace", "call"],
+        &["run"],
+        &["dataset"],
+        &["commands"],
+        &["testing"],
+        &["lib"],
+    ],
+}];
+
+/// The imports of a file that its layer does not allow.
+pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {
+    let Some(layers) = LAYERS.iter().find(|layers| within(path, layers.sources).is_some()) else {
+        return Vec::new();
+    };
+    layers.check(path, text)
+}
+
+impl Layers {
+    fn check(&self, path: &str, text: &str) -> Vec<Finding> {
+        let Some(own) = within(path, self.sources) else { return Vec::new() };
+        let own = own.trim_end_matches(".rs").trim_end_matches("/mod");
+        let found = |line, advice| Finding { path: path.to_owned(), line, advice };
+        let Some(own_step) = self.step_of(own) else {
+            let advice = "a file without a place among the layers: give it one in xtask/layers.rs";
+            return vec![found(1, advice.to_owned())];
+        };
+        let mut findings = Vec::new();
+        for (line, target) in imports(path, text) {
+            match self.step_of(&target) {
+                Some(step) if step <= own_step => {}
+                Some(_) => findings.push(found(line, format!("`{own}` lies below `{target}`"))),
+                None => findings.push(found(
+                    line,
+                    format!("`crate::{target}` has no place among the layers: name its folder"),
+                )),
+            }
+        }
+        findings
+    }
+
+    /// The step of the longest place that a path lies in.
+    fn step_of(&self, path: &str) -> Option<usize> {
+        let places = self.order.iter().enumerate();
+        let places = places.flat_map(|(step, places)| places.iter().map(move |at| (step, *at)));
+        let fitting = places.filter(|(_, place)| within(path, place).is_some());
+        fitting.max_by_key(|(_, place)| place.len()).map(|(step, _)| step)
+    }
+}
+
+/// What is behind `folder` in a path; empty if the path is `folder`.
+fn within<'p>(path: &'p str, folder: &str) -> Option<&'p str> {
+    let rest = path.strip_prefix(folder)?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
+}
+
+/// The paths that a file names, each with its line: `a/b` for `crate::a::b`.
+fn imports(path: &str, text: &str) -> Vec<(usize, String)> {
+    let tests = first_test_line(path, text);
+    let code: String = text
+        .lines()
+        .take(tests)
+        .flat_map(|line| [if line.trim_start().starts_with("//") { "" } else { line }, "\n"])
+        .collect();
+    let mut found = Vec::new();
+    for (at, start) in code.match_indices("crate::") {
+        // The crate itself, and neither a macro's `$crate` nor a visibility such as `in crate::x`.
+        let before = &code[..at];
+        let is_path = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$');
+        if is_path && !before.ends_with("pub(in ") {
+            let line = before.matches('\n').count() + 1;
+            let paths = expand(&code[at + start.len()..]);
+            found.extend(paths.into_iter().map(|path| (line, path)));
+        }
+    }
+    found
+}
+
+/// The paths that stand behind `crate::`, one for each name of a list in braces.
+fn expand(behind: &str) -> Vec<String> {
+    let end = |c: char| !(c.is_alphanumeric() || c == '_' || c == ':');
+    let head = &behind[..behind.find(end).unwrap_or(behind.len())];
+    let rest = &behind[head.len()..];
+    let head = head.trim_end_matches(':').replace("::", "/");
+    if !rest.starts_with('{') {
+        return vec![head];
+    }
+    let join = |name: String| match (head.as_str(), name.as_str()) {
+        ("", _) => name,
+        (_, "self") => head.clone(),
+        _ => format!("{head}/{name}"),
+    };
+    names_of_list(rest).into_iter().flat_map(expand).map(join).collect()
+}
+
+/// The parts of the list in braces that `text` begins with.
+fn names_of_list(text: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut names) = (0, 0, Vec::new());
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => {
+                depth += 1;
+                start = if depth == 1 { at + 1 } else { start };
+            }
+            b',' | b'}' if depth == 1 => {
+                names.push(text[start..at].trim());
+                start = at + 1;
+                depth -= u32::from(byte == b'}');
+            }
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUSE: Layers = Layers {
+        sources: "crates/house/src",
+        order: &[&["cellar"], &["flat/floor"], &["flat", "stairs"], &["roof"]],
+    };
+
+    fn found(path: &str, text: &str) -> Vec<String> {
+        let findings = HOUSE.check(path, text);
+        findings.into_iter().map(|f| format!("{}: {}", f.line, f.advice)).collect()
+    }
+
+    #[test]
+    fn an_import_that_goes_up_is_found_and_one_that_goes_down_is_not() {
+        let text = "//! x\nuse crate::roof::Tile;\nuse crate::cellar::Wine;\n";
+        assert_eq!(
+            found("crates/house/src/stairs.rs", text),
+            ["2: `stairs` lies below `roof/Tile`"]
+        );
+        assert!(found("crates/house/src/roof/mod.rs", text).is_empty());
+    }
+
+    #[test]
+    fn those_of_one_step_may_know_one_another() {
+        assert!(found("crates/house/src/stairs.rs", "use crate::flat::Door;").is_empty());
+        assert!(found("crates/house/src/flat/mod.rs", "use crate::stairs::Step;").is_empty());
+    }
+
+    #[test]
+    fn a_file_may_lie_lower_than_its_folder() {
+        let up = found("crates/house/src/flat/floor.rs", "use crate::flat::Door;");
+        assert_eq!(up, ["1: `flat/floor` lies below `flat/Door`"]);
+        assert!(found("crates/house/src/flat/door.rs", "use crate::flat::floor::Tile;").is_empty());
+        assert!(found("crates/house/src/flat/floor/tile.rs", "use crate::flat::floor;").is_empty());
+    }
+
+    #[test]
+    fn every_name_of_a_list_is_looked_at_also_over_several_lines() {
+        let text = "use crate::{\n    cellar::{Wine, Coal},\n    roof::{self, Tile},\n};\n";
+        let up = found("crates/house/src/stairs.rs", text);
+        assert_eq!(up, ["1: `stairs` lies below `roof`", "1: `stairs` lies below `roof/Tile`"]);
+    }
+
+    #[test]
+    fn a_path_within_code_is_found_and_a_name_of_the_root_has_to_be_spelled_out() {
+        let up = found("crates/house/src/cellar.rs", "fn f() {\n    crate::roof::leak();\n}\n");
+        assert_eq!(up, ["2: `cellar` lies below `roof/leak`"]);
+        let root = found("crates/house/src/roof.rs", "use crate::Tile;");
+        assert_eq!(root, ["1: `crate::Tile` has no place among the layers: name its folder"]);
+    }
+
+    #[test]
+    fn comments_tests_and_visibilities_are_no_imports() {
+        let text = "//! See [`crate::roof`].\npub(in crate::roof) fn f() {}\n// crate::roof\n\
+                    #[cfg(test)]\nmod tests {\n    use crate::roof::Tile;\n}\n";
+        assert!(found("crates/house/src/cellar.rs", text).is_empty());
+        assert!(found("crates/house/src/cellar/tests.rs", "use crate::roof::Tile;").is_empty());
+        assert!(
+            found("crates/house/src/cellar/tests/wine.rs", "use crate::roof::Tile;").is_empty()
+        );
+    }
+
+    #[test]
+    fn a_file_without_a_place_is_found() {
+        assert_eq!(found("crates/house/src/shed.rs", "").len(), 1);
+        assert!(check("crates/elsewhere/src/shed.rs", "use crate::roof;").is_empty());
+    }
+}
