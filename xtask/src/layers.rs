@@ -20,7 +20,9 @@ pub(crate) struct Layers {
 }
 
 /// All crates that are checked.
-pub(crate) const LAYERS: &[Layers] = &[Layers {
+pub(crate) const LAYERS: &[Layers] = &[ENGINE, SERVER];
+
+const ENGINE: Layers = Layers {
     sources: "crates/engine/src",
     order: &[
         &["base"],
@@ -36,7 +38,53 @@ pub(crate) const LAYERS: &[Layers] = &[Layers {
         &["testing"],
         &["lib"],
     ],
-}];
+};
+
+const SERVER: Layers = Layers {
+    sources: "crates/server/src",
+    order: &[
+        // The features' states, which know no worker.
+        &["tracking"],
+        &["pubsub"],
+        &["clients"],
+        &["monitor"],
+        &["replication"],
+        &["script"],
+        &["transactions"],
+        // A worker keeps its interpreters and the script that it has put aside; those act on the worker.
+        &[
+            "core",
+            "script/runner",
+            "script/machine",
+            "script/eval_interpreter",
+            "script/function_interpreter",
+        ],
+        // What a worker does with them.
+        &["persistence"],
+        &[
+            "monitor/lines",
+            "pubsub/publish",
+            "pubsub/subscribe",
+            "replication/follow",
+            "tracking/invalidate",
+            "tracking/session",
+        ],
+        // From bytes to commands. Scripts and transactions run commands, some of which begin them.
+        &[
+            "run",
+            "script/calls",
+            "script/host",
+            "script/invoked",
+            "script/run",
+            "transactions/execute",
+        ],
+        &["info"],
+        &["commands"],
+        &["worker"],
+        &["boot"],
+        &["lib", "main"],
+    ],
+};
 
 /// The imports of a file that its layer does not allow.
 pub(crate) fn check(path: &str, text: &str) -> Vec<Finding> {

@@ -9,7 +9,6 @@ use crate::core::Core;
 use crate::core::process::Process;
 use crate::core::settings::Settings;
 use crate::core::shared::{Shared, armed};
-use crate::replication::follow::hand_in;
 use crate::worker::Worker;
 use brisk_acl::{self as acl, SetError, User, Vocabulary};
 use brisk_config::args::{self, Invocation};
@@ -373,7 +372,7 @@ fn set_up(
     let core = Core::new(shared, id, seed);
     let sealed = Rc::clone(&core.env.sealed);
     brisk_engine::keyspace::while_waiting(move || {
-        hand_in(shared, id, &sealed);
+        shared.hand_in(id, &sealed);
         shared.quiesce.checkpoint(id);
     });
     brisk_engine::keyspace::giving_way(|| shared.armed.load(Ordering::Relaxed) & armed::BUSY != 0);

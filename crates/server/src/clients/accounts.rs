@@ -77,7 +77,7 @@ impl Account {
         clients
     }
 
-    /// Puts a new version in force. Doomed are the sessions that may not go on listening to what they
+    /// Puts a new version in force. To be closed are the sessions that may not go on listening to what they
     /// do.
     fn put(self: &Arc<Account>, user: User, all: &Clients) -> Affected {
         let before = self.user.swap(Arc::new(user));
@@ -86,13 +86,13 @@ impl Account {
         for record in &clients {
             record.set(flag::USER_CHANGED, true);
         }
-        let mut doomed = Vec::new();
+        let mut to_close = Vec::new();
         if !user.keeps_channels_of(&before) {
             let ends = |record: &&Arc<ClientRecord>| !record.may_keep_listening(&user);
-            doomed.extend(clients.iter().filter(ends).cloned());
+            to_close.extend(clients.iter().filter(ends).cloned());
         }
         let clients = clients.into_iter().map(|record| (Arc::clone(self), record)).collect();
-        Affected { clients, doomed }
+        Affected { clients, to_close }
     }
 }
 
@@ -102,13 +102,13 @@ pub struct Affected {
     /// Sessions whose users were changed.
     pub clients: Vec<(Arc<Account>, Arc<ClientRecord>)>,
     /// Sessions to close.
-    pub doomed: Vec<Arc<ClientRecord>>,
+    pub to_close: Vec<Arc<ClientRecord>>,
 }
 
 impl Affected {
     fn join(&mut self, other: Affected) {
         self.clients.extend(other.clients);
-        self.doomed.extend(other.doomed);
+        self.to_close.extend(other.to_close);
     }
 }
 
@@ -180,7 +180,7 @@ impl Accounts {
     pub fn remove(&self, name: &[u8], all: &Clients) -> Option<Affected> {
         let account = lock(&self.accounts).remove(name)?;
         account.put(User::nobody(), all);
-        Some(Affected { clients: Vec::new(), doomed: account.clients(all) })
+        Some(Affected { clients: Vec::new(), to_close: account.clients(all) })
     }
 
     /// Puts what an aclfile says in the place of all users, or nothing if anything is wrong with it.

@@ -175,7 +175,7 @@ fn flags(record: &ClientRecord) -> String {
         (record.has(flag::NO_EVICT), 'e'),
         (record.has(flag::NO_TOUCH), 'T'),
     ];
-    let set: String = letters.iter().filter(|(set, _)| *set).map(|(_, letter)| letter).collect();
+    let set: String = letters.iter().filter(|(set, _)| *set).map(|(_, framed)| framed).collect();
     if set.is_empty() { "N".to_owned() } else { set }
 }
 

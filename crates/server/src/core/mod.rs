@@ -19,15 +19,13 @@ pub mod shutdown;
 use crate::clients::{ClientRecord, flag};
 use crate::core::mailbox::{Delivery, Message};
 use crate::core::pause::Paused;
-use crate::core::quiesce::Stillness;
+use crate::core::quiesce::Quiesced;
 use crate::core::session::Session;
 use crate::core::shared::{Shared, armed};
 use crate::pubsub::{Topics, event_classes};
-use crate::replication::follow;
 use crate::replication::replica::Follower;
-use crate::script::machine::Interpreters;
-use crate::script::{Parked, Reach};
-use crate::tracking::Listeners;
+use crate::script::WorkerScripts;
+use crate::tracking::TrackingSessions;
 use crate::transactions::Transaction;
 use brisk_config::Config;
 use brisk_config::value::ClientClass;
@@ -69,7 +67,7 @@ pub struct Core {
     pub slow_ns: u64,
     pub latency_tracking: bool,
     /// Sessions to close after the present command, by token.
-    pub doomed: Vec<Token>,
+    pub connections_to_close: Vec<Token>,
     /// Answers for sessions of this worker whose commands waited.
     pub deliveries: VecDeque<Delivery>,
     /// Words of the present server command that nobody may see: passwords.
@@ -79,28 +77,22 @@ pub struct Core {
     /// Sessions of this worker that are replicas.
     pub followers: Vec<Follower>,
     /// Sessions of this worker that track keys.
-    pub listeners: Listeners,
-    /// The present request was put off once so that its session heard of evicted keys before.
-    pub told: bool,
+    pub tracking: TrackingSessions,
+    /// Before the present request its session was sent the invalidations of keys evicted for it.
+    pub invalidations_sent: bool,
     pub evictor: Evictor,
     /// The transaction that EXEC, or a script, is running.
     pub unit: Option<Unit<'static>>,
     /// The moment that TIME tells within it, once it was asked.
     pub unit_began_us: Option<u64>,
-    /// All others stand still for it.
-    pub still: Option<Stillness<'static>>,
-    /// It has been running for long, and others keep away from this.
-    pub slow: Option<Reach>,
-    /// It is the script that may go beyond its keys.
-    pub roving: bool,
-    /// A slow script between two slices.
-    pub parked: Option<Box<Parked>>,
+    /// Held while all other workers are quiesced for that transaction or script.
+    pub quiesced: Option<Quiesced<'static>>,
     /// Watches of sessions of this worker that have ended.
     pub leftovers: Leftovers,
     /// Memory for the next transaction.
     pub spare_transaction: Option<Box<Transaction>>,
-    /// Where scripts and functions run.
-    pub interpreters: Interpreters,
+    /// Scripts and functions of this worker.
+    pub scripts: WorkerScripts,
     /// Commands that ran since the batch's figures were noted, and the last one's row.
     pub ran: u64,
     pub last_row: u32,
@@ -129,23 +121,20 @@ impl Core {
             wall_read_at: 0,
             slow_ns: u64::MAX,
             latency_tracking: true,
-            doomed: Vec::new(),
+            connections_to_close: Vec::new(),
             deliveries: VecDeque::new(),
             redacted: Vec::new(),
             topics: Topics::default(),
             followers: Vec::new(),
-            listeners: Listeners::default(),
-            told: false,
+            tracking: TrackingSessions::default(),
+            invalidations_sent: false,
             evictor: Evictor::default(),
             unit: None,
             unit_began_us: None,
-            still: None,
-            slow: None,
-            roving: false,
-            parked: None,
+            quiesced: None,
             leftovers: Leftovers::default(),
             spare_transaction: None,
-            interpreters: Interpreters::new(shared, id),
+            scripts: WorkerScripts::new(shared, id),
             ran: 0,
             last_row: u32::MAX,
             config_generation: 0,
@@ -261,20 +250,20 @@ impl Core {
     ///
     /// # Errors
     /// [`CommandError::SlotBusy`] while a script takes long: it cannot be stopped.
-    pub fn stop_others(&self) -> Result<Option<Stillness<'static>>> {
+    pub fn stop_others(&self) -> Result<Option<Quiesced<'static>>> {
         if self.unit.is_some() {
             return Ok(None);
         }
         // Who stops everybody before this worker may is to find the stream complete.
-        follow::hand_in_sealed(self);
-        let still = self.shared.quiesce.stop_others(self.id);
-        still.map(Some).ok_or(CommandError::SlotBusy)
+        self.hand_in_sealed();
+        let quiesced = self.shared.quiesce.stop_others(self.id);
+        quiesced.map(Some).ok_or(CommandError::SlotBusy)
     }
 
     /// Stops all other workers although a script may take long, between two of its slices. Only for
     /// what has nothing to do with the keys.
-    pub fn stop_others_despite_scripts(&self) -> Stillness<'static> {
-        follow::hand_in_sealed(self);
+    pub fn stop_others_despite_scripts(&self) -> Quiesced<'static> {
+        self.hand_in_sealed();
         self.shared.quiesce.stop_others_despite_refusal(self.id)
     }
 
@@ -441,7 +430,7 @@ impl Core {
         let class = class_of(session);
         if let Some(replica) = &mut session.replica {
             // The snapshot may be as large as it is.
-            follow::note_snapshot_left(self, replica, unsent);
+            self.shared.replication.note_snapshot_left(replica, unsent);
             unsent -= replica.snapshot_left;
         }
         if unsent <= UNCOUNTED_OUTPUT_BYTES {
@@ -549,6 +538,12 @@ impl Core {
         } else {
             self.soft_limit
         }
+    }
+
+    /// Hands what transactions left to the stream.
+    #[cold]
+    pub fn hand_in_sealed(&self) {
+        self.shared.hand_in(self.id, &self.env.sealed);
     }
 }
 

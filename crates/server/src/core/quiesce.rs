@@ -70,7 +70,7 @@ struct Gate {
 struct WorkerState(AtomicU8);
 
 /// While this lives, no other worker executes anything.
-pub struct Stillness<'a> {
+pub struct Quiesced<'a> {
     quiesce: &'a Quiesce,
     worker: usize,
     kind: Kind,
@@ -166,27 +166,27 @@ impl Quiesce {
 
     /// Stops all other workers; `worker` is the caller, who is running and holds nothing. Takes as
     /// long as the longest command that is being executed. `None` while stillness is refused.
-    pub fn stop_others(&self, worker: usize) -> Option<Stillness<'_>> {
+    pub fn stop_others(&self, worker: usize) -> Option<Quiesced<'_>> {
         self.leave(worker);
-        let still = self.stop_all(worker, |gate| gate.refusing > 0);
-        if still.is_none() {
+        let quiesced = self.stop_all(worker, |gate| gate.refusing > 0);
+        if quiesced.is_none() {
             self.enter(worker);
         }
-        still
+        quiesced
     }
 
     /// The same although stillness is refused, for what nobody who refuses it minds.
-    pub fn stop_others_despite_refusal(&self, worker: usize) -> Stillness<'_> {
+    pub fn stop_others_despite_refusal(&self, worker: usize) -> Quiesced<'_> {
         self.leave(worker);
         loop {
-            if let Some(still) = self.stop_all(worker, |_| false) {
-                return still;
+            if let Some(quiesced) = self.stop_all(worker, |_| false) {
+                return quiesced;
             }
         }
     }
 
     /// Stops all workers, for `worker`, which has left; `None` if it is refused.
-    fn stop_all(&self, worker: usize, is_refused: impl Fn(&Gate) -> bool) -> Option<Stillness<'_>> {
+    fn stop_all(&self, worker: usize, is_refused: impl Fn(&Gate) -> bool) -> Option<Quiesced<'_>> {
         let mut gate = lock(&self.gate);
         loop {
             if is_refused(&gate) {
@@ -203,7 +203,7 @@ impl Quiesce {
             }
             if !is_refused(&gate) && gate.amid == 0 {
                 gate.holder = Some(worker);
-                return Some(Stillness { quiesce: self, worker, kind: Kind::Between });
+                return Some(Quiesced { quiesce: self, worker, kind: Kind::Between });
             }
             self.give_back(&mut gate);
         }
@@ -211,17 +211,17 @@ impl Quiesce {
 
     /// The same for a worker in the middle of a unit, whose slots it keeps: afterwards it may touch
     /// everything. One worker at a time (invariant 4).
-    pub fn stop_others_amid(&self, worker: usize) -> Stillness<'_> {
+    pub fn stop_others_amid(&self, worker: usize) -> Quiesced<'_> {
         self.stop_amid(worker, Kind::Wide)
     }
 
     /// Makes all others stand still for a moment, perhaps amid units of their own, for a worker in
     /// the middle of a unit that touches meanwhile nothing but what it holds.
-    pub fn stop_others_briefly(&self, worker: usize) -> Stillness<'_> {
+    pub fn stop_others_briefly(&self, worker: usize) -> Quiesced<'_> {
         self.stop_amid(worker, Kind::Brief)
     }
 
-    fn stop_amid(&self, worker: usize, kind: Kind) -> Stillness<'_> {
+    fn stop_amid(&self, worker: usize, kind: Kind) -> Quiesced<'_> {
         let state = &self.workers[worker].0;
         let mut gate = lock(&self.gate);
         gate.amid += 1;
@@ -241,7 +241,7 @@ impl Quiesce {
             if !gate.taken && self.all(stand) {
                 (gate.taken, gate.holder) = (true, Some(worker));
                 state.store(RUNNING, Ordering::Release);
-                return Stillness { quiesce: self, worker, kind };
+                return Quiesced { quiesce: self, worker, kind };
             }
             gate = self.wait(gate);
         }
@@ -314,7 +314,7 @@ pub enum Wanted {
     Briefly,
 }
 
-impl Drop for Stillness<'_> {
+impl Drop for Quiesced<'_> {
     fn drop(&mut self) {
         let quiesce = self.quiesce;
         let mut gate = lock(&quiesce.gate);
@@ -351,12 +351,12 @@ mod tests {
         std::thread::spawn(move || {
             let quiesce = Quiesce::new(2);
             quiesce.enter(0);
-            let still = quiesce.stop_others(0).expect("nobody refuses");
+            let quiesced = quiesce.stop_others(0).expect("nobody refuses");
             quiesce.checkpoint(0);
-            drop(still);
-            let still = quiesce.stop_others_amid(0);
+            drop(quiesced);
+            let quiesced = quiesce.stop_others_amid(0);
             quiesce.checkpoint(0);
-            drop(still);
+            drop(quiesced);
             quiesce.checkpoint(0);
             done.send(()).expect("somebody waits for it");
         });
@@ -381,11 +381,11 @@ mod tests {
                             quiesce.checkpoint(worker);
                         }
                         if round % 10 == worker as u64 {
-                            let still = quiesce.stop_others(worker).expect("nobody refuses");
+                            let quiesced = quiesce.stop_others(worker).expect("nobody refuses");
                             for _ in 0..100 {
                                 assert_eq!(executing.load(Ordering::SeqCst), 0);
                             }
-                            drop(still);
+                            drop(quiesced);
                         }
                         quiesce.leave(worker);
                     }
@@ -415,9 +415,9 @@ mod loom_tests {
                 quiesce.enter(worker);
                 executing.fetch_add(1, Ordering::SeqCst);
                 executing.fetch_sub(1, Ordering::SeqCst);
-                let still = quiesce.stop_others(worker).expect("nobody refuses");
+                let quiesced = quiesce.stop_others(worker).expect("nobody refuses");
                 assert_eq!(executing.load(Ordering::SeqCst), 0);
-                drop(still);
+                drop(quiesced);
                 quiesce.leave(worker);
             };
             let other = {
@@ -473,9 +473,9 @@ mod loom_tests {
                     second.unlock();
                 }
                 quiesce.checkpoint(1);
-                if let Some(still) = quiesce.stop_others(1) {
+                if let Some(quiesced) = quiesce.stop_others(1) {
                     second.touch();
-                    drop(still);
+                    drop(quiesced);
                 }
                 quiesce.leave(1);
             });
@@ -483,11 +483,11 @@ mod loom_tests {
             quiesce.enter(0);
             if first.try_lock() {
                 first.touch();
-                let still = quiesce.stop_others_amid(0);
+                let quiesced = quiesce.stop_others_amid(0);
                 first.touch();
                 second.touch();
                 first.unlock();
-                drop(still);
+                drop(quiesced);
             }
             quiesce.leave(0);
             other.join().expect("the other worker held its assertions");
@@ -503,10 +503,10 @@ mod loom_tests {
                 quiesce.enter(worker);
                 executing.fetch_add(1, Ordering::SeqCst);
                 executing.fetch_sub(1, Ordering::SeqCst);
-                let still = quiesce.stop_others_briefly(worker);
+                let quiesced = quiesce.stop_others_briefly(worker);
                 shown.touch();
                 assert_eq!(executing.load(Ordering::SeqCst), 0);
-                drop(still);
+                drop(quiesced);
                 quiesce.leave(worker);
             };
             let other = Arc::clone(&all);
@@ -534,9 +534,9 @@ mod loom_tests {
             });
             let (quiesce, slot) = &*all;
             quiesce.enter(0);
-            let still = quiesce.stop_others_amid(0);
+            let quiesced = quiesce.stop_others_amid(0);
             slot.touch();
-            drop(still);
+            drop(quiesced);
             quiesce.leave(0);
             other.join().expect("the other worker held its assertions");
         });

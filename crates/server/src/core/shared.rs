@@ -18,6 +18,7 @@ use crate::tracking::Prefixes;
 use brisk_acl::Vocabulary;
 use brisk_config::Config;
 use brisk_engine::Keyspace;
+use brisk_engine::effect::Sealed;
 use brisk_engine::table::CommandTable;
 use brisk_net::tls::TlsSettings;
 use brisk_observe::errors::ErrorCounts;
@@ -26,6 +27,7 @@ use brisk_observe::latency::Latency;
 use brisk_observe::log::Log;
 use brisk_observe::slowlog::Slowlog;
 use brisk_observe::stats::WorkerStats;
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -263,5 +265,21 @@ impl Shared {
         for mailbox in &self.mailboxes {
             mailbox.send(Message::Unpause);
         }
+    }
+
+    /// Hands what transactions of a worker left to the stream. A worker that has to wait amid its work
+    /// does it before: others may follow with later tickets, or make a snapshot, while it stands still.
+    pub fn hand_in(&self, id: usize, sealed: &RefCell<Vec<Sealed>>) {
+        let mut sealed = sealed.borrow_mut();
+        if sealed.is_empty() {
+            return;
+        }
+        // Its own outbox the worker looks at right after its command.
+        let wake = |worker: usize| {
+            if worker != id {
+                self.mailboxes[worker].wake();
+            }
+        };
+        self.replication.feed.submit(sealed.drain(..), wake);
     }
 }

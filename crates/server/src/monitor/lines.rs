@@ -11,23 +11,29 @@ use std::sync::Arc;
 
 /// Sends the line for the command that just ran to all monitors.
 #[cold]
-pub fn tell_monitors(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
+pub fn show_to_monitors(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
     let record = &session.record;
     let client = if record.has(flag::UNIX_SOCKET) {
         format!("unix:{}", core.config.network.unixsocket.to_string_lossy())
     } else {
         record.addr.to_string()
     };
-    tell_monitors_as(core, &client, session, row, words);
+    show_to_monitors_as(core, &client, session, row, words);
 }
 
 /// The same for a command that a script called.
 #[cold]
-pub fn tell_monitors_of_script(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
-    tell_monitors_as(core, "lua", session, row, words);
+pub fn show_script_to_monitors(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
+    show_to_monitors_as(core, "lua", session, row, words);
 }
 
-fn tell_monitors_as(core: &mut Core, client: &str, session: &Session, row: &Row, words: &Args<'_>) {
+fn show_to_monitors_as(
+    core: &mut Core,
+    client: &str,
+    session: &Session,
+    row: &Row,
+    words: &Args<'_>,
+) {
     let shown = core.shown_words(row, words).into_iter();
     let line: Arc<[u8]> = crate::monitor::line(unix_us(), session.db.0, client, shown).into();
     for (worker, mailbox) in core.shared.mailboxes.iter().enumerate() {

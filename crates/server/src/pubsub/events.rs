@@ -22,7 +22,7 @@ pub fn event_classes(letters: NotifyClasses) -> EventClass {
         (NotifyClasses::NEW, EventClass::NEW),
     ];
     let channels = EventClass::KEYSPACE | EventClass::KEYEVENT;
-    let asked = PAIRS.iter().filter(|(letter, _)| letters.intersects(*letter));
+    let asked = PAIRS.iter().filter(|(framed, _)| letters.intersects(*framed));
     let classes: EventClass = asked.map(|(_, class)| *class).collect();
     let publishes = classes.intersects(channels) && !(classes - channels).is_empty();
     if publishes { classes } else { EventClass::empty() }

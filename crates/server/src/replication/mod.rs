@@ -15,6 +15,7 @@ pub mod follow;
 pub mod replica;
 
 use self::feed::Feed;
+use self::replica::Replica;
 
 /// The state of replication that all workers share.
 pub struct Replication {
@@ -28,5 +29,14 @@ impl Replication {
     /// Without a replica, for so many workers.
     pub fn new(workers: usize, id: String) -> Replication {
         Replication { feed: Feed::new(workers), id }
+    }
+
+    /// So much of a snapshot may still be unsent at most.
+    pub fn note_snapshot_left(&self, replica: &mut Replica, most: u64) {
+        replica.snapshot_left = replica.snapshot_left.min(most);
+        if replica.snapshot_left == 0 {
+            let held = std::mem::take(&mut replica.snapshot_held);
+            self.feed.note_snapshots(-held.cast_signed());
+        }
     }
 }

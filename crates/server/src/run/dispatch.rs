@@ -7,7 +7,7 @@ use crate::core::session::{Session, Stall};
 use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::run::batch::{Batch, Request};
-use crate::run::gate::{self, Asked, Verdict};
+use crate::run::gate::{self, RequestFacts, Verdict};
 use crate::run::long;
 use crate::run::permission;
 use crate::run::waiting;
@@ -34,8 +34,8 @@ pub enum Flow {
     Elsewhere,
     /// The request was not run; run it again when this is over.
     Later(Stall),
-    /// It was not run: by making room for it, keys went that the session is to hear of before.
-    Told,
+    /// It was not run: keys were evicted for it, and the session gets their invalidations before.
+    InvalidationsFirst,
 }
 
 /// Runs one request of the batch; its reply goes to `replies`.
@@ -64,15 +64,15 @@ pub fn dispatch(
     let armed = shared.armed.load(Ordering::Relaxed);
     if gate::is_armed(armed, session, row) {
         let asked = asked(core, session, row, batch.keys(request), &args);
-        match gate::ask(core, session, row, &asked) {
+        match gate::check(core, session, row, &asked) {
             Verdict::Pass => {}
             Verdict::Refuse(error) => {
                 return reject(core, session, Some(row), error, &args, replies);
             }
             Verdict::Wait(stall) => return Flow::Later(stall),
         }
-        if session.tracker.is_some() && must_tell_before(core) {
-            return Flow::Told;
+        if session.tracker.is_some() && must_send_invalidations(core) {
+            return Flow::InvalidationsFirst;
         }
         if session.in_transaction() && row.spec.in_multi.is_queued() {
             return execute::queue(core, session, row, &asked, replies);
@@ -88,7 +88,7 @@ pub fn dispatch(
     let (failed, waits) = match result {
         Ok(Outcome::Elsewhere) => {
             if armed & armed::MONITOR != 0 && row.is_monitored() {
-                lines::tell_monitors(core, session, row, &args);
+                lines::show_to_monitors(core, session, row, &args);
             }
             long::leave_long(core, session, row);
             return Flow::Elsewhere;
@@ -113,7 +113,7 @@ pub fn dispatch(
         account(core, session, row, failed, &args);
     }
     if armed & armed::MONITOR != 0 && row.is_monitored() {
-        lines::tell_monitors(core, session, row, &args);
+        lines::show_to_monitors(core, session, row, &args);
     }
     if core.env.has_ready() {
         waiting::serve_waiters(core);
@@ -162,13 +162,13 @@ fn postponed(core: &Core, error: &CommandError) -> Option<Stall> {
 
 /// Whether invalidations wait for being sent before the present command, and were not before.
 #[cold]
-fn must_tell_before(core: &mut Core) -> bool {
-    let told = std::mem::take(&mut core.told);
-    core.told = !told && core.env.armed.get().contains(Armed::TOLD);
-    core.told
+fn must_send_invalidations(core: &mut Core) -> bool {
+    let sent = std::mem::take(&mut core.invalidations_sent);
+    core.invalidations_sent = !sent && core.env.armed.get().contains(Armed::TOLD);
+    core.invalidations_sent
 }
 
-/// What the gate is told of a request.
+/// What the gate has to know of a request.
 #[cold]
 fn asked<'a>(
     core: &mut Core,
@@ -176,14 +176,14 @@ fn asked<'a>(
     row: &Row,
     keys: &'a [PreparedKey],
     args: &'a Args<'_>,
-) -> Asked<'a> {
+) -> RequestFacts<'a> {
     let flags = session.flags_of(row);
     let flags = if row.has(Flags::RUNS_SCRIPT) {
         invoked::flags_of_script(core, flags, row, args)
     } else {
         flags
     };
-    Asked { flags, keys, words: args }
+    RequestFacts { flags, keys, words: args }
 }
 
 /// A key that no entry can hold. With the usual limit of words there is none.
@@ -207,7 +207,7 @@ fn run(
 ) -> Result<Outcome> {
     let shared = core.shared;
     let reply = Reply::new(replies, session.protocol);
-    let still = match row.spec.scope {
+    let quiesced = match row.spec.scope {
         Scope::Quiescent if gate::is_oversight(session, row) => {
             Some(core.stop_others_despite_scripts())
         }
@@ -244,7 +244,7 @@ fn run(
             outcome
         }
     };
-    drop(still);
+    drop(quiesced);
     Ok(outcome)
 }
 

@@ -26,14 +26,14 @@ pub enum Verdict {
 }
 
 /// What is known of the request.
-pub struct Asked<'a> {
+pub struct RequestFacts<'a> {
     /// The flags of the command as it is asked for: those of what EXEC runs, or of a script.
     pub flags: Flags,
     pub keys: &'a [PreparedKey],
     pub words: &'a Args<'a>,
 }
 
-type Check = fn(&mut Core, &Session, &Row, &Asked<'_>) -> Verdict;
+type Check = fn(&mut Core, &Session, &Row, &RequestFacts<'_>) -> Verdict;
 
 /// The checks by name, first to last.
 pub const CHECKS: &[(&str, Check)] = &[
@@ -63,7 +63,7 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
 
 /// Asks all checks in order.
 #[cold]
-pub fn ask(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
+pub fn check(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>) -> Verdict {
     for (_, check) in CHECKS {
         match check(core, session, row, asked) {
             Verdict::Pass => {}
@@ -86,7 +86,7 @@ pub fn is_oversight(session: &Session, row: &Row) -> bool {
 }
 
 /// DEBUG and MODULE are off unless the configuration allows them.
-fn protected(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
+fn protected(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     if !row.has(Flags::PROTECTED) {
         return Verdict::Pass;
     }
@@ -118,7 +118,7 @@ pub fn must_authenticate(core: &Core, session: &Session) -> bool {
     !session.authenticated && !core.shared.accounts.default_is_open()
 }
 
-fn authentication(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
+fn authentication(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     if row.has(Flags::NO_AUTH) || !must_authenticate(core, session) {
         Verdict::Pass
     } else {
@@ -127,7 +127,7 @@ fn authentication(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) 
 }
 
 /// To Valkey MULTI and WATCH are mistakes that abort the transaction, as others that may not be queued.
-fn transaction(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
+fn transaction(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     let aborts = || row.spec.in_multi == InMulti::Refuses && core.is_valkey();
     if session.in_transaction() && (row.has(Flags::NO_MULTI) || aborts()) {
         Verdict::Refuse(CommandError::text("ERR Command not allowed inside a transaction"))
@@ -136,7 +136,7 @@ fn transaction(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> 
     }
 }
 
-fn permission(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
+fn permission(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>) -> Verdict {
     if !session.is_restricted() {
         return Verdict::Pass;
     }
@@ -148,7 +148,7 @@ fn permission(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) 
 
 /// Makes room, and refuses what needs more if there is none: also to queue anything, but to Valkey. Nothing is
 /// evicted during a pause: the data is to stay as it is.
-fn memory(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
+fn memory(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>) -> Verdict {
     if is_oversight(session, row) {
         return Verdict::Pass;
     }
@@ -167,7 +167,7 @@ fn memory(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> V
     }
 }
 
-fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
+fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     if !session.listens && row.has(Flags::UNSUBSCRIBES) && core.is_valkey() {
         let name = full_name(row.parent, row.spec);
         let text = format!("NOSUB '{name}' command executed not in subscribed mode");
@@ -185,7 +185,7 @@ fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> V
 }
 
 /// Keeps away from what a slow script works on.
-fn busy(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
+fn busy(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>) -> Verdict {
     let armed = core.shared.armed.load(Ordering::Relaxed);
     if armed & armed::BUSY == 0 || is_oversight(session, row) {
         return Verdict::Pass;
@@ -209,7 +209,7 @@ fn busy(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Ver
 }
 
 /// Whatever runs may publish, if only an event.
-fn congestion(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> Verdict {
+fn congestion(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     if core.is_congested() && !is_oversight(session, row) {
         Verdict::Wait(Stall::NextRound)
     } else {
@@ -218,7 +218,7 @@ fn congestion(core: &mut Core, session: &Session, row: &Row, _: &Asked<'_>) -> V
 }
 
 /// Replicas, and sessions that monitor, which are replicas to Redis, may not look at keys.
-fn monitor(_: &mut Core, session: &Session, _: &Row, asked: &Asked<'_>) -> Verdict {
+fn monitor(_: &mut Core, session: &Session, _: &Row, asked: &RequestFacts<'_>) -> Verdict {
     let touches_keys = asked.flags.intersects(Flags::WRITE.union(Flags::READONLY));
     if touches_keys && session.record.has(flag::MONITOR | flag::REPLICA) {
         Verdict::Refuse(CommandError::text("ERR Replica can't interact with the keyspace"))
@@ -228,7 +228,7 @@ fn monitor(_: &mut Core, session: &Session, _: &Row, asked: &Asked<'_>) -> Verdi
 }
 
 /// Replicas and sessions that monitor are never paused.
-fn pause(core: &mut Core, session: &Session, row: &Row, asked: &Asked<'_>) -> Verdict {
+fn pause(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,
         Some(Paused::Writes) => asked.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)),

@@ -188,7 +188,7 @@ pub fn settle_users(core: &mut Core, session: &mut Session, affected: Affected) 
     for (account, record) in affected.clients {
         end_forbidden_wait(core, &account, &record);
     }
-    for record in affected.doomed {
+    for record in affected.to_close {
         if record.id == session.id() {
             session.die_after_reply();
         } else {
@@ -220,7 +220,7 @@ pub fn close_client(core: &mut Core, record: &ClientRecord) -> bool {
     record.set(flag::CLOSE_ASAP, true);
     let (token, id) = (record.token, record.id);
     if record.worker == core.id {
-        core.doomed.push(token);
+        core.connections_to_close.push(token);
     } else {
         core.shared.mailboxes[record.worker].send(Message::Kill { token, id });
     }

@@ -1,7 +1,7 @@
 //! A command that a script calls.
 
-use super::desk::{Desk, Reach};
 use super::machine::texts;
+use super::runner::{KeysInUse, ScriptRunner};
 use crate::core::Core;
 use crate::core::call::Call;
 use crate::core::session::Session;
@@ -73,13 +73,13 @@ fn refuse_script(
 pub(super) fn call_from_script(
     core: &mut Core,
     session: &mut Session,
-    desk: &Desk,
+    runner: &ScriptRunner,
     words: &Words,
     protocol: Protocol,
     out: &mut Vec<u8>,
 ) -> Called {
     let row = row_of_script(core, words);
-    if let Err(text) = admit_from_script(core, session, desk, row, words) {
+    if let Err(text) = admit_from_script(core, session, runner, row, words) {
         if let Some(row) = row {
             core.stats().commands[row.id].rejected.add(1);
         }
@@ -89,34 +89,36 @@ pub(super) fn call_from_script(
         return Called::Refused(text);
     }
     let Some(row) = row else { return Called::Replied };
-    let keys = keys_of_script(core, desk, row, words);
+    let keys = keys_of_script(core, runner, row, words);
     if !covers(core, session.db, &keys, row.spec.scope) {
-        desk.roamed.set(true);
-        match widen(core, desk, session.db, &keys, row.spec.scope) {
+        runner.roamed.set(true);
+        match widen(core, runner, session.db, &keys, row.spec.scope) {
             Widened::Yes => {}
-            Widened::NotYet if desk.parkable.get() => return Called::Wait,
+            Widened::NotYet if runner.parkable.get() => return Called::Wait,
             Widened::NotYet | Widened::No => {
-                desk.abandoned.set(true);
+                runner.abandoned.set(true);
                 return Called::Abandoned;
             }
         }
     }
-    if (row.has(Flags::WRITE) || matches!(row.run, Run::Server(_))) && !may_act(core, desk) {
-        if core.slow.is_some() && core.shared.scripting.others_refuse(core.id).is_none() {
+    if (row.has(Flags::WRITE) || matches!(row.run, Run::Server(_))) && !may_act(core, runner) {
+        if core.scripts.keys_in_use.is_some()
+            && core.shared.scripting.others_refuse(core.id).is_none()
+        {
             return Called::Wait;
         }
-        desk.abandoned.set(true);
+        runner.abandoned.set(true);
         return Called::Abandoned;
     }
     if row.has(Flags::WRITE) {
         if !core.shared.scripting.running[core.id].begin_writing() {
-            desk.killed.set(true);
+            runner.killed.set(true);
             return Called::Abandoned;
         }
-        desk.wrote.set(true);
+        runner.wrote.set(true);
     }
     session.protocol = protocol;
-    run_from_script(core, session, desk, row, &keys, words, out);
+    run_from_script(core, session, runner, row, &keys, words, out);
     Called::Replied
 }
 
@@ -124,7 +126,7 @@ pub(super) fn call_from_script(
 fn admit_from_script(
     core: &mut Core,
     session: &Session,
-    desk: &Desk,
+    runner: &ScriptRunner,
     row: Option<&'static Row>,
     words: &Words,
 ) -> Result<(), String> {
@@ -146,23 +148,24 @@ fn admit_from_script(
     {
         return Err(refuse_script(core, session, row, words, denied));
     }
-    if desk.read_only.get() && row.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
+    if runner.read_only.get() && row.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
+    {
         return Err("Write commands are not allowed from read-only scripts.".into());
     }
-    if desk.lacks_memory.get() && !desk.wrote.get() && row.has(Flags::DENYOOM) {
+    if runner.lacks_memory.get() && !runner.wrote.get() && row.has(Flags::DENYOOM) {
         return Err(format!("-{}", CommandError::OutOfMemory));
     }
     Ok(())
 }
 
-fn keys_of_script(core: &Core, desk: &Desk, row: &Row, words: &Words) -> Keys {
+fn keys_of_script(core: &Core, runner: &ScriptRunner, row: &Row, words: &Words) -> Keys {
     let list = words.spans.as_slice();
     let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
     let hasher = core.shared.keyspace.hasher();
     let mut keys = Keys::new();
     match row.keys {
         KeyPlan::None => {}
-        KeyPlan::First => keys.push(desk.last_key.borrow_mut().prepare(hasher, word(1))),
+        KeyPlan::First => keys.push(runner.last_key.borrow_mut().prepare(hasher, word(1))),
         KeyPlan::Specs => {
             for spec in row.spec.keys {
                 // A count that does not fit is the handler's to complain about.
@@ -177,9 +180,9 @@ fn keys_of_script(core: &Core, desk: &Desk, row: &Row, words: &Words) -> Keys {
 
 /// Whether the unit may run a command on these keys.
 fn covers(core: &mut Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
-    match (&core.slow, &mut core.unit) {
-        (Some(Reach::Everything), _) => !is_held_by_others(core, db, keys, scope),
-        (Some(Reach::Places(places)), _) => {
+    match (&core.scripts.keys_in_use, &mut core.unit) {
+        (Some(KeysInUse::Everything), _) => !is_held_by_others(core, db, keys, scope),
+        (Some(KeysInUse::Places(places)), _) => {
             let held = |key: &PreparedKey| places.binary_search(&(db, key.slot)).is_ok();
             scope == Scope::Keys && keys.iter().all(held)
         }
@@ -199,58 +202,66 @@ fn is_held_by_others(core: &Core, db: DbIndex, keys: &[PreparedKey], scope: Scop
 /// Whether the script may do what others can see: then it cannot be run again. It may not if it
 /// could be in the way of another one later, see docs/design/scripts.md.
 #[inline]
-fn may_act(core: &mut Core, desk: &Desk) -> bool {
-    if !desk.acted.get() {
-        if !desk.confined.get() && !begin_roving(core) {
+fn may_act(core: &mut Core, runner: &ScriptRunner) -> bool {
+    if !runner.acted.get() {
+        if !runner.confined.get() && !allow_undeclared_keys(core) {
             return false;
         }
-        desk.acted.set(true);
+        runner.acted.set(true);
     }
     true
 }
 
 /// Makes the script the only one that may go beyond its keys.
-pub(super) fn begin_roving(core: &mut Core) -> bool {
-    core.roving = core.roving || core.shared.scripting.begin_roving(core.id);
-    core.roving
+pub(super) fn allow_undeclared_keys(core: &mut Core) -> bool {
+    core.scripts.undeclared_keys_allowed = core.scripts.undeclared_keys_allowed
+        || core.shared.scripting.allow_undeclared_keys(core.id);
+    core.scripts.undeclared_keys_allowed
 }
 
 /// Lets the unit that runs touch anything that no slow script keeps, by making everybody else
 /// stand still.
 #[cold]
-fn widen(core: &mut Core, desk: &Desk, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> Widened {
+fn widen(
+    core: &mut Core,
+    runner: &ScriptRunner,
+    db: DbIndex,
+    keys: &[PreparedKey],
+    scope: Scope,
+) -> Widened {
     let shared = core.shared;
-    if matches!(core.slow, Some(Reach::Everything)) {
+    if matches!(core.scripts.keys_in_use, Some(KeysInUse::Everything)) {
         return Widened::NotYet;
     }
-    if !begin_roving(core) {
-        let waits = core.slow.is_some() && shared.scripting.others_refuse(core.id).is_none();
+    if !allow_undeclared_keys(core) {
+        let waits =
+            core.scripts.keys_in_use.is_some() && shared.scripting.others_refuse(core.id).is_none();
         return if waits { Widened::NotYet } else { Widened::No };
     }
     // As a rule nobody is to stand still while its words are copied.
     let refused = || shared.scripting.others_refuse(core.id).is_some();
-    let shown = (core.slow.is_none() && refused()).then(|| desk.shown());
-    let still = shared.quiesce.stop_others_amid(core.id);
+    let shown = (core.scripts.keys_in_use.is_none() && refused()).then(|| runner.shown());
+    let quiesced = shared.quiesce.stop_others_amid(core.id);
     let Some(unit) = &mut core.unit else { return Widened::No };
     unit.release();
-    if core.slow.is_some() {
+    if core.scripts.keys_in_use.is_some() {
         shared.widen_slow(core.id);
     } else if refused() {
         // Those cannot stand still: the gate keeps it apart from them, and all from it.
-        desk.show_slow(shown.unwrap_or_else(|| desk.shown()), None);
+        runner.show_slow(shown.unwrap_or_else(|| runner.shown()), None);
     } else {
-        core.still = Some(still);
+        core.quiesced = Some(quiesced);
         return Widened::Yes;
     }
-    core.slow = Some(Reach::Everything);
-    drop(still);
+    core.scripts.keys_in_use = Some(KeysInUse::Everything);
+    drop(quiesced);
     if is_held_by_others(core, db, keys, scope) { Widened::NotYet } else { Widened::Yes }
 }
 
 fn run_from_script(
     core: &mut Core,
     session: &mut Session,
-    desk: &Desk,
+    runner: &ScriptRunner,
     row: &'static Row,
     keys: &[PreparedKey],
     words: &Words,
@@ -263,7 +274,7 @@ fn run_from_script(
     if row.parent.is_some() {
         args.skip_subcommand();
     }
-    let mut replies = desk.replies.borrow_mut();
+    let mut replies = runner.replies.borrow_mut();
     let replies = &mut *replies;
     let reply = Reply::new(replies, session.protocol);
     core.env.in_script.set(true);
@@ -313,7 +324,7 @@ fn run_from_script(
     replies.clear();
     dispatch::account(core, session, row, result.is_err(), &args);
     if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
-        lines::tell_monitors_of_script(core, session, row, &args);
+        lines::show_script_to_monitors(core, session, row, &args);
     }
     // They are words of this command, not of the script's.
     core.redacted.clear();

@@ -87,7 +87,7 @@ impl FunctionInterpreter {
         code: &[u8],
         header_len: usize,
     ) -> std::result::Result<Vec<Registered>, Vec<u8>> {
-        self.machine.desk.begin_loading();
+        self.machine.runner.begin_loading();
         self.machine.interpreter.borrow_mut().load_library(code, header_len)
     }
 

@@ -1,11 +1,11 @@
 //! A worker's interpreters: one for scripts, one for functions.
 //!
 //! Each has a memory of its own, so libraries, which keep what they like, take nothing from scripts. Both
-//! act through one desk: a worker runs one script or function at a time.
+//! act through one runner: a worker runs one script or function at a time.
 
-use super::desk::Desk;
 use super::eval_interpreter::EvalInterpreter;
 use super::function_interpreter::FunctionInterpreter;
+use super::runner::ScriptRunner;
 use crate::core::shared::Shared;
 use brisk_engine::{CommandError, Dialect, Result};
 use brisk_observe::version::{BRISK_VERSION, REDIS_VERSION, number_of};
@@ -25,13 +25,17 @@ pub fn texts(dialect: Dialect) -> &'static Texts {
 /// An interpreter with what its scripts act through.
 pub struct Machine {
     pub(super) interpreter: RefCell<Interpreter>,
-    pub(super) desk: Rc<Desk>,
+    pub(super) runner: Rc<ScriptRunner>,
     /// Where others see how much memory it takes.
     bytes: &'static AtomicUsize,
 }
 
 impl Machine {
-    fn new(shared: &Shared, desk: &Rc<Desk>, bytes: &'static AtomicUsize) -> Result<Rc<Machine>> {
+    fn new(
+        shared: &Shared,
+        runner: &Rc<ScriptRunner>,
+        bytes: &'static AtomicUsize,
+    ) -> Result<Rc<Machine>> {
         let version = Version {
             redis: REDIS_VERSION,
             redis_number: number_of(REDIS_VERSION),
@@ -40,11 +44,11 @@ impl Machine {
             own_number: number_of(BRISK_VERSION),
             texts: texts(shared.config().process.dialect),
         };
-        let host = Rc::clone(desk) as Rc<dyn brisk_script::Host>;
+        let host = Rc::clone(runner) as Rc<dyn brisk_script::Host>;
         let interpreter = Interpreter::new(host, &version)
             .map_err(|error| CommandError::text(format!("ERR no interpreter: {error}")))?;
-        let (interpreter, desk) = (RefCell::new(interpreter), Rc::clone(desk));
-        Ok(Rc::new(Machine { interpreter, desk, bytes }))
+        let (interpreter, runner) = (RefCell::new(interpreter), Rc::clone(runner));
+        Ok(Rc::new(Machine { interpreter, runner, bytes }))
     }
 
     /// Publishes how much memory the interpreter takes.
@@ -63,15 +67,15 @@ impl Drop for Machine {
 pub struct Interpreters {
     shared: &'static Shared,
     worker: usize,
-    desk: Rc<Desk>,
+    runner: Rc<ScriptRunner>,
     eval: Option<EvalInterpreter>,
     functions: Option<FunctionInterpreter>,
 }
 
 impl Interpreters {
     pub fn new(shared: &'static Shared, worker: usize) -> Interpreters {
-        let desk = Rc::new(Desk::new(shared, worker));
-        Interpreters { shared, worker, desk, eval: None, functions: None }
+        let runner = Rc::new(ScriptRunner::new(shared, worker));
+        Interpreters { shared, worker, runner, eval: None, functions: None }
     }
 
     /// The eval interpreter, which has forgotten what was flushed.
@@ -81,7 +85,10 @@ impl Interpreters {
             Some(eval) => eval,
             none => {
                 let bytes = &shared.scripting.eval_bytes[self.worker];
-                none.insert(EvalInterpreter::new(Machine::new(shared, &self.desk, bytes)?, shared))
+                none.insert(EvalInterpreter::new(
+                    Machine::new(shared, &self.runner, bytes)?,
+                    shared,
+                ))
             }
         };
         eval.refresh();
@@ -96,7 +103,7 @@ impl Interpreters {
             Some(functions) => functions,
             none => {
                 let bytes = &shared.scripting.function_bytes[self.worker];
-                let machine = Machine::new(shared, &self.desk, bytes)?;
+                let machine = Machine::new(shared, &self.runner, bytes)?;
                 none.insert(FunctionInterpreter::new(machine, shared))
             }
         })
@@ -125,7 +132,7 @@ impl Interpreters {
 
     /// Whether what runs, or ran last, is a script, and no function.
     pub fn runs_eval(&self) -> bool {
-        self.desk.is_eval.get()
+        self.runner.is_eval.get()
     }
 }
 

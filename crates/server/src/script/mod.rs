@@ -1,7 +1,7 @@
 //! Scripts and functions on the server's side.
 //!
 //! ```text
-//!  EVAL, FCALL ── run: a unit of commands ── Desk (the interpreter's host) ── calls: one command
+//!  EVAL, FCALL ── run: a unit of commands ── ScriptRunner (the interpreter's host) ── calls: one command
 //!                  │ slots of its keys, or stillness
 //!                  └ long: slow, then suspended between slices ── worker/script
 //! ```
@@ -13,7 +13,8 @@
 //! | `machine` | a worker's interpreters |
 //! | `eval_interpreter` | the one for scripts, and those that it has compiled |
 //! | `function_interpreter` | the one for functions, and the libraries that it has loaded |
-//! | `desk` | the present run: what is true of it, and its host |
+//! | `runner` | the present run: what is true of it |
+//! | `host` | what an interpreter asks of it |
 //! | `calls` | a command that a script calls |
 //! | `run` | a script from EVAL to its reply |
 //! | `invoked` | which script or function a command runs, and its flags |
@@ -23,15 +24,16 @@
 
 pub mod cache;
 mod calls;
-mod desk;
 mod eval_interpreter;
 mod function_interpreter;
+mod host;
 pub mod invoked;
 pub mod libraries;
 pub mod machine;
 pub mod run;
+mod runner;
 pub mod slow;
 
-pub use desk::{Parked, Reach};
 pub use eval_interpreter::CompiledScript;
 pub use function_interpreter::FunctionInterpreter;
+pub use runner::{KeysInUse, Parked, WorkerScripts};

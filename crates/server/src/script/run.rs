@@ -1,7 +1,7 @@
 //! A script from EVAL, EVALSHA or FCALL to its reply.
 
-use super::desk::{Desk, Parked, Request, threshold_ms};
 use super::machine::{Machine, error_with};
+use super::runner::{Parked, Request, ScriptRunner, threshold_ms};
 use super::slow::Shown;
 use crate::core::Core;
 use crate::core::call::Call;
@@ -45,11 +45,11 @@ pub struct Target<'t> {
 
 impl Target<'_> {
     /// Keeps what the run that has ended showed, for the next one.
-    fn learn(&self, desk: &Desk, in_exec: bool) {
-        if desk.roamed.get() {
+    fn learn(&self, runner: &ScriptRunner, in_exec: bool) {
+        if runner.roamed.get() {
             self.roams.store(true, Ordering::Relaxed);
         }
-        if !in_exec && desk.acted.get() && !self.acts.load(Ordering::Relaxed) {
+        if !in_exec && runner.acted.get() && !self.acts.load(Ordering::Relaxed) {
             self.acts.store(true, Ordering::Relaxed);
         }
     }
@@ -99,30 +99,30 @@ pub fn evaluate(
     let core = &mut *call.core;
     let in_exec = core.unit.is_some();
     if in_exec {
-        let first = calls::begin_roving(core);
+        let first = calls::allow_undeclared_keys(core);
         debug_assert!(first, "a transaction with scripts runs alone");
     } else {
         begin_script_unit(core, call.session, call.prepared, target)?;
     }
     // Before the commands that it show_script(runs.core, call.session, call.row, args);
-    let desk = &machine.desk;
-    desk.is_eval.set(target.is_eval);
-    desk.read_only.set(no_writes);
-    desk.lacks_memory.set(lacks_memory);
-    desk.parkable.set(true);
-    desk.acted.set(in_exec);
-    desk.confined.set(target.confined);
+    let runner = &machine.runner;
+    runner.is_eval.set(target.is_eval);
+    runner.read_only.set(no_writes);
+    runner.lacks_memory.set(lacks_memory);
+    runner.parkable.set(true);
+    runner.acted.set(in_exec);
+    runner.confined.set(target.confined);
     if let Some(first) = call.prepared.first() {
-        desk.last_key.borrow_mut().note(args.word(first.index as usize), first);
+        runner.last_key.borrow_mut().note(args.word(first.index as usize), first);
     }
-    desk.begin();
+    runner.begin();
     let shown = || Shown {
         name: target.name.to_vec(),
         command: args.words().map(<[u8]>::to_vec).collect(),
     };
-    if core.slow.is_some() {
+    if core.scripts.keys_in_use.is_some() {
         // An earlier script of the transaction has become slow, and the gate keeps others away still.
-        desk.begin_slice();
+        runner.begin_slice();
         core.shared.scripting.show_next(core.id, target.is_eval, shown());
     }
     let (began, db, protocol) = (core.last_ticks, call.session.db, call.session.protocol);
@@ -135,19 +135,19 @@ pub fn evaluate(
         interpreter.run(target.code, target.is_eval, words.0, words.1, protocol, out)
     };
     let ended =
-        desk.shown.lend(&shown, || desk.core.lend(core, || desk.session.lend(session, run)));
+        runner.shown.lend(&shown, || runner.core.lend(core, || runner.session.lend(session, run)));
     if ended == Ended::Suspended {
         let parked = park(core, machine, call.session, call.row, target, args, in_exec);
         restore(call.session, db, protocol);
-        core.parked = Some(parked);
+        core.scripts.parked = Some(parked);
         return Ok(Outcome::Elsewhere);
     }
     restore(call.session, db, protocol);
     // The command has taken all this time.
     core.last_ticks = began;
-    desk.end();
+    runner.end();
     machine.publish_memory();
-    target.learn(desk, in_exec);
+    target.learn(runner, in_exec);
     if !in_exec {
         end_unit(core);
     }
@@ -232,12 +232,12 @@ fn show_script(core: &mut Core, session: &mut Session, row: &'static Row, args: 
     let watched = core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0;
     if watched && !session.script_shown {
         session.script_shown = true;
-        lines::tell_monitors(core, session, row, args);
+        lines::show_to_monitors(core, session, row, args);
     }
 }
 
 pub(crate) fn is_parked_eval(core: &Core) -> bool {
-    core.interpreters.runs_eval()
+    core.scripts.interpreters.runs_eval()
 }
 
 /// Locks the keys that a script declares, or makes everybody stand still if it is known to use
@@ -250,22 +250,22 @@ fn begin_script_unit(
 ) -> Result<()> {
     let keyspace = &core.shared.keyspace;
     if target.roams.load(Ordering::Relaxed) {
-        core.still = core.stop_others().map_err(|error| in_the_way(core, error))?;
-        let first = calls::begin_roving(core);
+        core.quiesced = core.stop_others().map_err(|error| in_the_way(core, error))?;
+        let first = calls::allow_undeclared_keys(core);
         debug_assert!(first, "who may go beyond its keys runs, or is slow");
         core.unit = Some(Unit::alone(keyspace, &core.env));
         return Ok(());
     }
     // Else it would be run to its first act for nothing.
     let acts = !target.confined && target.acts.load(Ordering::Relaxed);
-    if acts && !calls::begin_roving(core) {
+    if acts && !calls::allow_undeclared_keys(core) {
         return Err(in_the_way(core, CommandError::SlotBusy));
     }
     let places = keys.iter().map(|key| (session.db, key.slot));
     match Unit::holding(keyspace, &core.env, places) {
         Ok(unit) => core.unit = Some(unit),
         Err(error) => {
-            end_roving(core);
+            forbid_undeclared_keys(core);
             return Err(error);
         }
     }
@@ -279,9 +279,9 @@ fn in_the_way(core: &Core, error: CommandError) -> CommandError {
     core.shared.scripting.others_refuse(core.id).map_or(error, CommandError::text)
 }
 
-fn end_roving(core: &mut Core) {
-    if std::mem::take(&mut core.roving) {
-        core.shared.scripting.end_roving();
+fn forbid_undeclared_keys(core: &mut Core) {
+    if std::mem::take(&mut core.scripts.undeclared_keys_allowed) {
+        core.shared.scripting.forbid_undeclared_keys();
     }
 }
 
@@ -291,16 +291,16 @@ pub(crate) fn end_unit(core: &mut Core) {
         unit.finish(&core.env);
     }
     core.unit_began_us = None;
-    if core.slow.take().is_some() {
+    if core.scripts.keys_in_use.take().is_some() {
         core.shared.end_slow(core.id);
     }
-    end_roving(core);
-    core.still = None;
+    forbid_undeclared_keys(core);
+    core.quiesced = None;
 }
 
 /// What the client hears besides the reply.
 fn verdict(core: &Core, machine: &Machine, ended: Ended, name: &[u8]) -> Result<()> {
-    let desk = &machine.desk;
+    let runner = &machine.runner;
     match ended {
         Ended::Replied | Ended::Suspended => Ok(()),
         Ended::Failed(failure) => {
@@ -308,7 +308,9 @@ fn verdict(core: &Core, machine: &Machine, ended: Ended, name: &[u8]) -> Result<
             let text = whole_text(failure, name);
             Err(if counted { CommandError::Reported(text.into()) } else { error_with(b"", &text) })
         }
-        Ended::Stopped(_) if desk.abandoned.get() => Err(in_the_way(core, CommandError::SlotBusy)),
+        Ended::Stopped(_) if runner.abandoned.get() => {
+            Err(in_the_way(core, CommandError::SlotBusy))
+        }
         Ended::Stopped(at) => {
             let mut text = b"ERR Script killed by user with SCRIPT KILL...".to_vec();
             if at.is_none() {
@@ -340,8 +342,8 @@ fn park(
     let mut parked = Box::new(Parked {
         machine: Rc::clone(machine),
         unit: core.unit.take(),
-        slow: core.slow.take(),
-        roving: std::mem::take(&mut core.roving),
+        slow: core.scripts.keys_in_use.take(),
+        undeclared_keys_allowed: std::mem::take(&mut core.scripts.undeclared_keys_allowed),
         began_us: core.unit_began_us.take(),
         aside,
         session: own,
@@ -374,7 +376,7 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
     let what = if is_parked_eval(core) { "SCRIPT KILL" } else { "FUNCTION KILL" };
     let name = String::from_utf8_lossy(&parked.name);
     core.shared.log.warning(format_args!(
-        "Slow script detected: still in execution after {ms} milliseconds. You can try killing \
+        "Slow script detected: quiesced in execution after {ms} milliseconds. You can try killing \
          the script using the {what} command. Script name is: {name}."
     ));
 }
@@ -382,20 +384,21 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
 /// Lets the script that is put aside go on for a slice. Its answer, when it has ended. `client`: the
 /// session of its client if that is still there and [`Parked::client`] named it.
 pub(crate) fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
-    let mut parked = core.parked.take()?;
+    let mut parked = core.scripts.parked.take()?;
     let machine = Rc::clone(&parked.machine);
     core.read_clocks();
     core.env.exchange(&mut parked.aside);
     core.unit = Some(parked.unit.take()?);
-    core.slow = parked.slow.take();
-    (core.roving, core.unit_began_us) = (parked.roving, parked.began_us);
+    core.scripts.keys_in_use = parked.slow.take();
+    (core.scripts.undeclared_keys_allowed, core.unit_began_us) =
+        (parked.undeclared_keys_allowed, parked.began_us);
     session::act_again_for(core, &parked.session, parked.remembers);
-    let desk = &machine.desk;
-    desk.begin_slice();
+    let runner = &machine.runner;
+    runner.begin_slice();
     let begin = core.last_ticks;
     let mut replies = ReplyBuffer::new();
-    let ended = desk.core.lend(core, || {
-        desk.session.lend(&mut parked.session, || {
+    let ended = runner.core.lend(core, || {
+        runner.session.lend(&mut parked.session, || {
             let out = replies.bytes_mut();
             machine.interpreter.borrow_mut().go_on(parked.protocol, out)
         })
@@ -407,10 +410,10 @@ pub(crate) fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -
     if ended == Ended::Suspended {
         core.env.exchange(&mut parked.aside);
         put_aside(core, &mut parked);
-        core.parked = Some(parked);
+        core.scripts.parked = Some(parked);
         return None;
     }
-    desk.end();
+    runner.end();
     if !parked.in_exec {
         end_unit(core);
         core.env.join(std::mem::take(&mut parked.aside));
@@ -429,8 +432,8 @@ pub(crate) fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -
 /// Moves what makes the unit out of the worker's way.
 fn put_aside(core: &mut Core, parked: &mut Parked) {
     parked.unit = core.unit.take();
-    parked.slow = core.slow.take();
-    parked.roving = std::mem::take(&mut core.roving);
+    parked.slow = core.scripts.keys_in_use.take();
+    parked.undeclared_keys_allowed = std::mem::take(&mut core.scripts.undeclared_keys_allowed);
     parked.began_us = core.unit_began_us.take();
     log_if_slow(core, parked);
 }
@@ -446,7 +449,7 @@ fn conclude(
     let busy = |is_eval| core.shared.scripting.busy(is_eval);
     let verdict = verdict(core, machine, ended, &parked.name).map_err(|error| match error {
         // It has gone on for too long to be run again without a word.
-        CommandError::SlotBusy => CommandError::text(busy(machine.desk.is_eval.get())),
+        CommandError::SlotBusy => CommandError::text(busy(machine.runner.is_eval.get())),
         error => error,
     });
     let failed = verdict.is_err();
@@ -517,5 +520,5 @@ pub(crate) fn parked_error(core: &Core) -> CommandError {
 
 /// Lets the interpreters forget what was flushed.
 pub(crate) fn forget_flushed(core: &mut Core) {
-    core.interpreters.forget_flushed();
+    core.scripts.interpreters.forget_flushed();
 }

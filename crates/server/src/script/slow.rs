@@ -104,7 +104,7 @@ pub struct Scripting {
     pub running: Box<[Running]>,
     /// The worker whose script may go beyond the keys it declared, or may yet after it has acted, plus
     /// one; 0 if there is none. Nobody waits for it while holding anything.
-    roving: AtomicUsize,
+    undeclared_keys_allowed: AtomicUsize,
     slow: Mutex<Vec<SlowScript>>,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call any command.
     pub all_commands: AtomicBool,
@@ -119,7 +119,7 @@ impl Scripting {
     pub fn new(workers: usize, dialect: Dialect) -> Scripting {
         Scripting {
             running: (0..workers).map(|_| Running::default()).collect(),
-            roving: AtomicUsize::new(0),
+            undeclared_keys_allowed: AtomicUsize::new(0),
             slow: Mutex::default(),
             all_commands: AtomicBool::new(false),
             eval_bytes: (0..workers).map(|_| AtomicUsize::new(0)).collect(),
@@ -133,15 +133,18 @@ impl Scripting {
     }
 
     /// Makes the script of a worker the one that may go beyond its keys; false if there is another.
-    pub fn begin_roving(&self, worker: usize) -> bool {
+    pub fn allow_undeclared_keys(&self, worker: usize) -> bool {
         let order = (Ordering::AcqRel, Ordering::Relaxed);
-        self.roving.load(Ordering::Relaxed) == 0
-            && self.roving.compare_exchange(0, worker + 1, order.0, order.1).is_ok()
+        self.undeclared_keys_allowed.load(Ordering::Relaxed) == 0
+            && self
+                .undeclared_keys_allowed
+                .compare_exchange(0, worker + 1, order.0, order.1)
+                .is_ok()
     }
 
     /// The script that could go beyond its keys has ended.
-    pub fn end_roving(&self) {
-        self.roving.store(0, Ordering::Release);
+    pub fn forbid_undeclared_keys(&self) {
+        self.undeclared_keys_allowed.store(0, Ordering::Release);
     }
 
     /// Bytes that all eval interpreters take, and all function interpreters.

@@ -26,4 +26,4 @@ mod state;
 
 pub use self::notice::{Broadcast, HEAD_RESP2, HEAD_RESP3, Notice, redirection_broken};
 pub use self::prefixes::Prefixes;
-pub use self::state::{Listeners, Mode, Tracker};
+pub use self::state::{Mode, Tracker, TrackingSessions};

@@ -15,7 +15,7 @@ pub fn begin_tracking<'p>(
 ) {
     let id = session.id();
     if session.tracker.is_none() {
-        core.listeners.clients.insert(id, session.token);
+        core.tracking.clients.insert(id, session.token);
         core.shared.keyspace.begin_tracking(id);
     }
     let Tracker { mode, noloop, redirect, .. } = tracker;
@@ -24,7 +24,7 @@ pub fn begin_tracking<'p>(
     (own.mode, own.noloop, own.redirect, own.broken) = (mode, noloop, redirect, false);
     for prefix in prefixes {
         if own.prefixes.insert(prefix.into()) {
-            let tokens = core.listeners.prefixes.entry(prefix.into()).or_default();
+            let tokens = core.tracking.prefixes.entry(prefix.into()).or_default();
             tokens.insert(session.token);
             let tracking = core.shared.keyspace.tracking();
             core.shared.tracking.add(prefix, core.id, |any| tracking.set_broadcasts(any));
@@ -39,12 +39,12 @@ pub fn begin_tracking<'p>(
 /// met.
 pub fn end_tracking(core: &mut Core, session: &mut Session) {
     let Some(tracker) = session.tracker.take() else { return };
-    core.listeners.clients.remove(&session.id());
+    core.tracking.clients.remove(&session.id());
     for prefix in &tracker.prefixes {
-        if let Some(tokens) = core.listeners.prefixes.get_mut(prefix) {
+        if let Some(tokens) = core.tracking.prefixes.get_mut(prefix) {
             tokens.remove(&session.token);
             if tokens.is_empty() {
-                core.listeners.prefixes.remove(prefix);
+                core.tracking.prefixes.remove(prefix);
             }
         }
         let tracking = core.shared.keyspace.tracking();

@@ -50,7 +50,7 @@ impl Tracker {
 
 /// The sessions of one worker that track.
 #[derive(Debug, Default)]
-pub struct Listeners {
+pub struct TrackingSessions {
     /// All, by client id.
     pub clients: HashMap<u64, Token>,
     /// Those that listen to prefixes.

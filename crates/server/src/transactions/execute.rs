@@ -12,7 +12,7 @@ use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::run::dispatch;
 use crate::run::dispatch::Flow;
-use crate::run::gate::Asked;
+use crate::run::gate::RequestFacts;
 use crate::run::permission;
 use crate::script::run;
 use brisk_engine::command::InMulti;
@@ -60,7 +60,7 @@ pub(crate) fn queue(
     core: &mut Core,
     session: &mut Session,
     row: &'static Row,
-    asked: &Asked<'_>,
+    asked: &RequestFacts<'_>,
     replies: &mut ReplyBuffer,
 ) -> Flow {
     if let Some(transaction) = &mut session.transaction {
@@ -97,7 +97,7 @@ pub(crate) fn refuse_in_transaction(
     if core.shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 {
         // They are words of the last command that ran.
         core.redacted.clear();
-        lines::tell_monitors(core, session, row, args);
+        lines::show_to_monitors(core, session, row, args);
     }
     let why = error.wire();
     let why = why.strip_prefix(b"ERR ").unwrap_or(&why);
@@ -131,8 +131,8 @@ pub(crate) fn execute_transaction(
     let watched = session.watches.iter().flat_map(|watches| watches.places());
     let places = is_certain.then(|| transaction.places(watched)).flatten();
     let unit = match places {
-        None => core.stop_others().map(|still| {
-            core.still = still;
+        None => core.stop_others().map(|quiesced| {
+            core.quiesced = quiesced;
             Unit::alone(&shared.keyspace, &core.env)
         }),
         Some(places) => Unit::holding(&shared.keyspace, &core.env, places),
@@ -209,7 +209,7 @@ pub(crate) fn go_on_executing(
             session.select(command.db);
         }
         run_queued(core, session, transaction, command, replies);
-        if let Some(parked) = core.parked.as_mut().filter(|parked| parked.in_exec) {
+        if let Some(parked) = core.scripts.parked.as_mut().filter(|parked| parked.in_exec) {
             parked.execution = Some(execution);
             return None;
         }
@@ -273,7 +273,7 @@ fn run_queued(
     replies.finish();
     dispatch::account(core, session, row, result.is_err(), &args);
     if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
-        lines::tell_monitors(core, session, row, &args);
+        lines::show_to_monitors(core, session, row, &args);
     }
     // They are words of this command, not of EXEC.
     core.redacted.clear();

@@ -9,7 +9,6 @@ use crate::core::Core;
 use crate::core::session::Session;
 use crate::pubsub::publish;
 use crate::pubsub::{Mail, Member, Publication, Space, sigil};
-use crate::replication::follow;
 use crate::tracking::invalidate;
 use brisk_engine::ReplyBuffer;
 use brisk_reactor::{Close, Control, Output, SHARED_BYTES_MIN, Token};
@@ -18,19 +17,19 @@ use std::sync::Arc;
 
 /// A message in the form that one topic's subscribers get it: a head, and a part of the message.
 #[derive(Clone, Copy)]
-struct Letter<'p> {
+struct Framed<'p> {
     head: &'p [u8],
     message: &'p Arc<Vec<u8>>,
     from: usize,
 }
 
-impl<'p> Letter<'p> {
-    fn direct(message: &'p Publication) -> Letter<'p> {
-        Letter { head: &[], message: message.wire(), from: 0 }
+impl<'p> Framed<'p> {
+    fn direct(message: &'p Publication) -> Framed<'p> {
+        Framed { head: &[], message: message.wire(), from: 0 }
     }
 
-    fn by_pattern(message: &'p Publication, head: &'p [u8]) -> Letter<'p> {
-        Letter { head, message: message.wire(), from: message.tail() }
+    fn by_pattern(message: &'p Publication, head: &'p [u8]) -> Framed<'p> {
+        Framed { head, message: message.wire(), from: message.tail() }
     }
 
     /// Its bytes; a sigil takes the place of another.
@@ -89,7 +88,7 @@ impl Worker {
             publish::publish_events(&mut self.core);
             invalidate::send_invalidations(&mut self.core);
         }
-        follow::hand_in_sealed(&self.core);
+        self.core.hand_in_sealed();
         let shared = self.core.shared;
         if shared.replication.feed.is_waiting(self.core.id) {
             self.deliver_stream(io, current.as_deref_mut());
@@ -122,28 +121,28 @@ impl Worker {
         mut current: Option<&mut Session>,
     ) {
         let Worker { core, sessions, replies, .. } = self;
-        let mut to_members = |members: &[Member], letter: Letter<'_>| {
+        let mut to_members = |members: &[Member], framed: Framed<'_>| {
             for member in members.iter().filter(|member| member.since <= number) {
                 let session = match &mut current {
                     Some(session) if session.token == member.token => {
-                        push_to_current(letter, session, replies);
+                        push_to_current(framed, session, replies);
                         continue;
                     }
                     _ => sessions.get_mut(member.token.index()).and_then(Option::as_deref_mut),
                 };
                 if let Some(session) = session.filter(|session| session.token == member.token) {
-                    push(core, io, session, letter);
+                    push(core, io, session, framed);
                 }
             }
         };
         if message.to_channel
             && let Some(topic) = core.topics.find(message.space, message.channel())
         {
-            to_members(&topic.members, Letter::direct(message));
+            to_members(&topic.members, Framed::direct(message));
         }
         for pattern in &message.patterns {
             if let Some(topic) = core.topics.find(Space::Pattern, pattern) {
-                to_members(&topic.members, Letter::by_pattern(message, &topic.head));
+                to_members(&topic.members, Framed::by_pattern(message, &topic.head));
             }
         }
     }
@@ -153,31 +152,31 @@ impl Worker {
 const MESSAGES_KEPT_MAX: usize = 1024;
 
 /// To the session whose turn it is: behind the replies that are made at the moment.
-fn push_to_current(letter: Letter<'_>, session: &mut Session, replies: &mut ReplyBuffer) {
+fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut ReplyBuffer) {
     let protocol = session.protocol;
     if session.stream.is_some() || replies.has_stream() {
-        letter.pieces(protocol, |piece| session.held.extend_from_slice(piece));
+        framed.pieces(protocol, |piece| session.held.extend_from_slice(piece));
     } else {
-        letter.pieces(protocol, |piece| replies.bytes_mut().extend_from_slice(piece));
+        framed.pieces(protocol, |piece| replies.bytes_mut().extend_from_slice(piece));
     }
 }
 
 /// To any other session.
 #[inline]
-fn push(core: &Core, io: &mut Control, session: &mut Session, letter: Letter<'_>) {
+fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>) {
     let token = session.token;
     let protocol = session.protocol;
     if session.stream.is_some() {
-        letter.pieces(protocol, |piece| session.held.extend_from_slice(piece));
+        framed.pieces(protocol, |piece| session.held.extend_from_slice(piece));
     } else {
-        session.traffic.bytes_out += letter.len() as u64;
+        session.traffic.bytes_out += framed.len() as u64;
         if let Some(stream) = &mut session.tls {
             // Each call makes a record.
-            let mut whole = Vec::with_capacity(letter.len());
-            letter.pieces(protocol, |piece| whole.extend_from_slice(piece));
+            let mut whole = Vec::with_capacity(framed.len());
+            framed.pieces(protocol, |piece| whole.extend_from_slice(piece));
             stream.send(&whole, io.output(token));
         } else {
-            letter.append(protocol, io.output(token));
+            framed.append(protocol, io.output(token));
         }
         io.send(token);
     }

@@ -100,7 +100,7 @@ impl Handler for Worker {
         }
         self.after_turn(io, &mut session);
         self.put(session);
-        self.close_doomed(io);
+        self.close_connections(io);
         self.end_of_turns(io);
     }
 

@@ -178,8 +178,9 @@ impl Worker {
         }
         self.end_of_turns(io);
         let wait = self.next_wait_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
-        let idle =
-            self.again.is_empty() && self.core.parked.is_none() && self.core.leftovers.is_empty();
+        let idle = self.again.is_empty()
+            && self.core.scripts.parked.is_none()
+            && self.core.leftovers.is_empty();
         if idle { wait } else { Duration::ZERO }
     }
 
@@ -287,6 +288,6 @@ impl Worker {
             self.after_turn(io, &mut session);
         }
         self.put(session);
-        self.close_doomed(io);
+        self.close_connections(io);
     }
 }

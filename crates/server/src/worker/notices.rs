@@ -21,7 +21,7 @@ const NULL_RESP3: &[u8] = b"_\r\n";
 const NULL_RESP2: &[u8] = b"$-1\r\n";
 
 /// Where sessions are found while messages are handed out.
-struct Office<'w> {
+struct NoticeDelivery<'w> {
     core: &'w mut Core,
     sessions: &'w mut [Option<Box<Session>>],
     replies: &'w mut ReplyBuffer,
@@ -37,17 +37,17 @@ impl Worker {
         current: Option<&mut Session>,
     ) {
         let Worker { core, sessions, replies, .. } = self;
-        let mut office = Office { core, sessions, replies, current };
+        let mut delivery = NoticeDelivery { core, sessions, replies, current };
         match notice {
             Notice::Keys { clients, keys, by } => {
                 for client in clients {
-                    office.tell_reader(io, *client, keys, *by);
+                    delivery.tell_reader(io, *client, keys, *by);
                 }
             }
-            Notice::All { .. } => office.tell_all(io),
-            Notice::Broadcast(broadcast) => office.broadcast(io, broadcast),
-            Notice::Redirected { to, of, keys } => office.pass_on(io, *to, *of, keys),
-            Notice::Unreachable { of } => office.break_redirection(io, *of),
+            Notice::All { .. } => delivery.tell_all(io),
+            Notice::Broadcast(broadcast) => delivery.broadcast(io, broadcast),
+            Notice::Redirected { to, of, keys } => delivery.pass_on(io, *to, *of, keys),
+            Notice::Unreachable { of } => delivery.break_redirection(io, *of),
         }
     }
 
@@ -61,7 +61,7 @@ impl Worker {
     }
 }
 
-impl Office<'_> {
+impl NoticeDelivery<'_> {
     /// Lets `act` have a session, with the replies it is being made if it is its turn.
     fn with<R>(
         &mut self,
@@ -80,7 +80,7 @@ impl Office<'_> {
     }
 
     fn tell_reader(&mut self, io: &mut Control, client: u64, keys: &Arc<Vec<u8>>, by: u64) {
-        let Some(&token) = self.core.listeners.clients.get(&client) else { return };
+        let Some(&token) = self.core.tracking.clients.get(&client) else { return };
         let concerned = self.with(token, |_, session, _| {
             let tracker = session.tracker.as_deref();
             tracker.is_some_and(|t| t.mode != Mode::Broadcast && !(t.noloop && by == client))
@@ -91,7 +91,7 @@ impl Office<'_> {
     }
 
     fn tell_all(&mut self, io: &mut Control) {
-        let tokens: Vec<Token> = self.core.listeners.clients.values().copied().collect();
+        let tokens: Vec<Token> = self.core.tracking.clients.values().copied().collect();
         let (resp3, resp2) = (Arc::new(NULL_RESP3.to_vec()), Arc::new(NULL_RESP2.to_vec()));
         for token in tokens {
             let protocol = self.with(token, |_, session, _| session.protocol);
@@ -101,7 +101,7 @@ impl Office<'_> {
     }
 
     fn broadcast(&mut self, io: &mut Control, broadcast: &Broadcast) {
-        let listeners = self.core.listeners.prefixes.get(&broadcast.prefix);
+        let listeners = self.core.tracking.prefixes.get(&broadcast.prefix);
         let tokens: Vec<Token> = listeners.into_iter().flatten().copied().collect();
         for token in tokens {
             let keys = self.with(token, |_, session, _| {
@@ -159,7 +159,7 @@ impl Office<'_> {
 
     /// The client that client `of` of this worker redirects to is gone.
     fn break_redirection(&mut self, io: &mut Control, of: u64) {
-        let Some(&token) = self.core.listeners.clients.get(&of) else { return };
+        let Some(&token) = self.core.tracking.clients.get(&of) else { return };
         self.with(token, |core, session, replies| {
             let Some(tracker) = &mut session.tracker else { return };
             tracker.broken = true;

@@ -92,7 +92,7 @@ impl Worker {
         }
         bytes.clear();
         (self.staged.connections, self.staged.bytes) = (connections, bytes);
-        self.close_doomed(io);
+        self.close_connections(io);
         self.end_of_turns(io);
     }
 

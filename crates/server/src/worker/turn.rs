@@ -223,7 +223,7 @@ impl Worker {
                     data,
                     &mut self.replies,
                 );
-                if flow != Flow::Told {
+                if flow != Flow::InvalidationsFirst {
                     break flow;
                 }
                 self.deliver_messages(io, Some(session));
@@ -235,7 +235,7 @@ impl Worker {
                 self.end_caching(session, request.row, flow);
             }
             match flow {
-                Flow::Told => debug_assert!(false, "told twice before one command"),
+                Flow::InvalidationsFirst => debug_assert!(false, "told twice before one command"),
                 Flow::Next => {
                     if let Some(stream) = self.replies.take_stream() {
                         session.stream = Some(stream);
@@ -463,8 +463,8 @@ impl Worker {
         session.record.last_active_ms.store(self.core.env.now().0, Ordering::Relaxed);
     }
 
-    pub(super) fn close_doomed(&mut self, io: &mut Control) {
-        while let Some(token) = self.core.doomed.pop() {
+    pub(super) fn close_connections(&mut self, io: &mut Control) {
+        while let Some(token) = self.core.connections_to_close.pop() {
             io.close(token, Close::Now);
         }
     }

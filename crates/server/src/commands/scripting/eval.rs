@@ -29,7 +29,7 @@ fn run(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn run_once(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    if call.core.parked.is_some() {
+    if call.core.scripts.parked.is_some() {
         // The interpreter is in use.
         return Err(run::parked_error(call.core));
     }
@@ -63,7 +63,7 @@ fn find_script(
         return Err(no_script(call.core));
     }
     let keys = key_count(args, "ERR value is not an integer or out of range")?;
-    let eval = call.core.interpreters.eval()?;
+    let eval = call.core.scripts.interpreters.eval()?;
     let machine = Rc::clone(&eval.machine);
     let entry = match digest.flatten() {
         Some(digest) => eval.script(&digest)?,
@@ -101,7 +101,7 @@ fn find_function<'s>(
         return Err(CommandError::text("ERR Function not found"));
     };
     let keys = key_count(args, "ERR Bad number of keys provided")?;
-    let functions = call.core.interpreters.functions()?;
+    let functions = call.core.scripts.interpreters.functions()?;
     let code = functions.function(library, &function.name)?;
     Ok((Rc::clone(&functions.machine), function, code, keys))
 }

@@ -21,10 +21,10 @@ pub(super) const COMMANDS: &[Command] = &[];
 
 /// The worker's function interpreter, unless it is in use.
 fn interpreter<'c>(call: &'c mut Call<'_>) -> Result<&'c mut FunctionInterpreter> {
-    if call.core.parked.is_some() {
+    if call.core.scripts.parked.is_some() {
         return Err(run::parked_error(call.core));
     }
-    call.core.interpreters.functions()
+    call.core.scripts.interpreters.functions()
 }
 
 /// The header of a library that can be loaded.

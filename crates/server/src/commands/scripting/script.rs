@@ -10,10 +10,10 @@ use brisk_engine::{Args, CommandError, Outcome, Result};
 
 fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let source = args.bytes()?;
-    if call.core.parked.is_some() {
+    if call.core.scripts.parked.is_some() {
         return Err(run::parked_error(call.core));
     }
-    let entry = call.core.interpreters.eval()?.script_from(source, true)?;
+    let entry = call.core.scripts.interpreters.eval()?.script_from(source, true)?;
     Ok(call.reply.bulk(&entry.script.digest))
 }
 

@@ -79,10 +79,10 @@ fn serialized_len(entry: &EntryRef<'_>) -> usize {
 
 pub(super) fn digest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let shared = &call.core.shared;
-    let still = call.core.stop_others()?;
+    let quiesced = call.core.stop_others()?;
     let keys = Keys::unlocked(&shared.keyspace, &call.core.env, call.session.db);
     let digest = Digest::of_dataset(&keys);
-    drop(still);
+    drop(quiesced);
     Ok(call.reply.simple(&digest.to_string()))
 }
 
@@ -101,7 +101,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
             return Err(CommandError::text(text));
         }
     }
-    let still = call.core.stop_others()?;
+    let quiesced = call.core.stop_others()?;
     if save && snapshot::save(call.core).is_err() {
         return Err(CommandError::text("ERR"));
     }
@@ -127,7 +127,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
         keys.close_untold();
         snapshot::load(core, duplicate).map_err(|failure| failure.to_string())
     });
-    drop(still);
+    drop(quiesced);
     let log = &call.core.shared.log;
     match loaded {
         Ok(_) => {

@@ -6,7 +6,7 @@ use brisk_engine::{Args, CommandError, Outcome, Result};
 
 /// What SHUTDOWN was asked to do.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Wish {
+struct ShutdownOptions {
     save: bool,
     nosave: bool,
     now: bool,
@@ -14,50 +14,50 @@ struct Wish {
     abort: bool,
 }
 
-impl Wish {
-    fn parse(args: &mut Args<'_>) -> Result<Wish> {
-        let mut wish = Wish::default();
+impl ShutdownOptions {
+    fn parse(args: &mut Args<'_>) -> Result<ShutdownOptions> {
+        let mut options = ShutdownOptions::default();
         while args.remaining() > 0 {
             let field = if args.take("NOSAVE") {
-                &mut wish.nosave
+                &mut options.nosave
             } else if args.take("SAVE") {
-                &mut wish.save
+                &mut options.save
             } else if args.take("NOW") {
-                &mut wish.now
+                &mut options.now
             } else if args.take("FORCE") {
-                &mut wish.force
+                &mut options.force
             } else if args.take("ABORT") {
-                &mut wish.abort
+                &mut options.abort
             } else {
                 return Err(CommandError::Syntax);
             };
             *field = true;
         }
-        let anything_else = wish.save || wish.nosave || wish.now || wish.force;
-        if (wish.save && wish.nosave) || (wish.abort && anything_else) {
+        let anything_else = options.save || options.nosave || options.now || options.force;
+        if (options.save && options.nosave) || (options.abort && anything_else) {
             return Err(CommandError::Syntax);
         }
-        Ok(wish)
+        Ok(options)
     }
 }
 
 fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let wish = Wish::parse(args)?;
-    if wish.abort {
+    let options = ShutdownOptions::parse(args)?;
+    if options.abort {
         // The end comes at once: there is never a shutdown that waits for something.
         return Err(CommandError::text("ERR No shutdown in progress."));
     }
     let shared = &call.core.shared;
-    if !wish.nosave
+    if !options.nosave
         && let Some(busy) = shared.scripting.refusal(None)
     {
         // What a script has half done is neither saved nor lost unless the client says so.
         return Err(CommandError::text(busy));
     }
     shared.log.notice(format_args!("User requested shutdown..."));
-    if wish.save {
+    if options.save {
         let why = "the dataset cannot be saved: this server has no persistence";
-        if !wish.force {
+        if !options.force {
             shared.log.warning(format_args!("Not shutting down: {why}."));
             return Err(CommandError::text("ERR Errors trying to SHUTDOWN. Check logs."));
         }

@@ -1,12 +1,11 @@
 //! The present run of a worker's interpreters: what is true of it, and the host that it acts through.
 
-use super::machine::Machine;
+use super::machine::{Interpreters, Machine};
 use super::slow::{Shown, SlowScript};
 use crate::core::Core;
 use crate::core::quiesce::Wanted;
 use crate::core::session::Session;
 use crate::core::shared::Shared;
-use crate::script::calls;
 use crate::transactions::Execution;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::env::Aside;
@@ -15,10 +14,9 @@ use brisk_engine::keyspace::{KeyHasher, Place};
 use brisk_engine::table::Row;
 use brisk_engine::unit::Unit;
 use brisk_engine::{Args, ReplyBuffer};
-use brisk_observe::log::Level;
 use brisk_reactor::Token;
 use brisk_resp::{Protocol, Spans};
-use brisk_script::{Called, Host, Pace, Words};
+use brisk_script::Pace;
 use brisk_structures::lent::{Lent, LentFn};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,15 +26,37 @@ use std::time::{Duration, Instant};
 const SLICE_NS: u64 = 2_000_000;
 /// The end of the first slice of a script, which has none until it takes long.
 const NO_SLICE: u64 = u64::MAX;
-/// How long the code of a library may run when it is loaded.
-const LOAD_NS_MAX: u64 = 500_000_000;
 
 /// What a slow script may touch.
 #[derive(Debug, Clone)]
-pub enum Reach {
+pub enum KeysInUse {
     Everything,
     /// In ascending order.
     Places(Rc<[Place]>),
+}
+
+/// The scripts and functions of one worker.
+pub struct WorkerScripts {
+    /// Where they run.
+    pub interpreters: Interpreters,
+    /// The present one may use keys that it did not declare.
+    pub undeclared_keys_allowed: bool,
+    /// Present once it is slow: the keys that others are kept from.
+    pub keys_in_use: Option<KeysInUse>,
+    /// A slow one between two slices.
+    pub parked: Option<Box<Parked>>,
+}
+
+impl WorkerScripts {
+    /// Before the first script of a worker.
+    pub fn new(shared: &'static Shared, worker: usize) -> WorkerScripts {
+        WorkerScripts {
+            interpreters: Interpreters::new(shared, worker),
+            undeclared_keys_allowed: false,
+            keys_in_use: None,
+            parked: None,
+        }
+    }
 }
 
 /// The key that a script declared or used last: most commands are about that one again.
@@ -74,9 +94,9 @@ impl LastKey {
 }
 
 /// The host of a worker's interpreters, of which one runs at a time.
-pub(super) struct Desk {
-    shared: &'static Shared,
-    worker: usize,
+pub(super) struct ScriptRunner {
+    pub(super) shared: &'static Shared,
+    pub(super) worker: usize,
     /// Present while the interpreter runs.
     pub(super) core: Lent<Core>,
     pub(super) session: Lent<Session>,
@@ -109,9 +129,9 @@ pub(super) struct Desk {
     slice_ends_ns: Cell<u64>,
 }
 
-impl Desk {
-    pub(super) fn new(shared: &'static Shared, worker: usize) -> Desk {
-        Desk {
+impl ScriptRunner {
+    pub(super) fn new(shared: &'static Shared, worker: usize) -> ScriptRunner {
+        ScriptRunner {
             shared,
             worker,
             core: Lent::nothing(),
@@ -161,7 +181,7 @@ impl Desk {
         self.shared.scripting.running[self.worker].end();
     }
 
-    fn ticks(&self) -> u64 {
+    pub(super) fn ticks(&self) -> u64 {
         brisk_reactor::clock().ticks()
     }
 
@@ -171,16 +191,16 @@ impl Desk {
         clock.ns(clock.ticks().wrapping_sub(self.began_ticks.get()))
     }
 
-    fn threshold_ns(&self, core: &Core) -> u64 {
+    pub(super) fn threshold_ns(&self, core: &Core) -> u64 {
         threshold_ms(core).saturating_mul(1_000_000)
     }
 
     /// What becomes of a script that has become slow, or goes on being so, or that is in the way of
     /// another one.
-    fn pace_of(&self, core: &mut Core) -> Pace {
+    pub(super) fn pace_of(&self, core: &mut Core) -> Pace {
         match self.shared.quiesce.is_wanted_amid() {
             Some(Wanted::Briefly) => self.shared.quiesce.stand_still_amid(self.worker),
-            Some(Wanted::Wholly) if core.slow.is_none() && !self.acted.get() => {
+            Some(Wanted::Wholly) if core.scripts.keys_in_use.is_none() && !self.acted.get() => {
                 self.abandoned.set(true);
                 return Pace::Stop;
             }
@@ -190,7 +210,7 @@ impl Desk {
         if self.slice_ends_ns.get() == NO_SLICE {
             let takes_long = elapsed >= self.threshold_ns(core);
             // Beside other slow scripts it may be on their list before.
-            if !takes_long || core.slow.is_none() && !self.become_slow(core) {
+            if !takes_long || core.scripts.keys_in_use.is_none() && !self.become_slow(core) {
                 return Pace::GoOn;
             }
             self.slice_ends_ns.set(elapsed);
@@ -203,23 +223,23 @@ impl Desk {
 
     /// From now on the gate keeps others away from what the script touches, and they go on with
     /// everything else. False if nothing runs.
-    fn become_slow(&self, core: &mut Core) -> bool {
+    pub(super) fn become_slow(&self, core: &mut Core) -> bool {
         let Some(unit) = &mut core.unit else { return false };
         // It may have many words; nobody is to stand still while they are copied.
         let shown = self.shown();
         if unit.is_alone() {
-            core.slow = Some(Reach::Everything);
+            core.scripts.keys_in_use = Some(KeysInUse::Everything);
             self.show_slow(shown, None);
-            core.still = None;
+            core.quiesced = None;
             return true;
         }
-        let still = self.shared.quiesce.stop_others_briefly(self.worker);
+        let quiesced = self.shared.quiesce.stop_others_briefly(self.worker);
         let places = unit.places();
         unit.release();
-        core.slow = Some(Reach::Places(places.as_slice().into()));
+        core.scripts.keys_in_use = Some(KeysInUse::Places(places.as_slice().into()));
         // Who declares nothing is about to touch anything.
         self.show_slow(shown, Some(places).filter(|places| !places.is_empty()));
-        drop(still);
+        drop(quiesced);
         true
     }
 
@@ -251,67 +271,14 @@ pub(super) fn threshold_ms(core: &Core) -> u64 {
     }
 }
 
-impl Host for Desk {
-    fn call(&self, words: &Words, protocol: Protocol, reply: &mut Vec<u8>) -> Called {
-        let called = self.core.with(|core| {
-            self.session.with(|session| {
-                calls::call_from_script(core, session, self, words, protocol, reply)
-            })
-        });
-        let outside = "redis.call/pcall can only be called inside a script invocation";
-        called.flatten().unwrap_or_else(|| Called::Refused(outside.to_owned()))
-    }
-
-    fn may_call(&self, words: &Words) -> Option<bool> {
-        let judged = self.core.with(|core| {
-            self.session.with(|session| {
-                let row = calls::row_of_script(core, words)?;
-                Some(calls::permit_script(core, session, row, words).is_ok())
-            })
-        });
-        judged.flatten().flatten()
-    }
-
-    fn logs(&self, level: u8) -> bool {
-        self.shared.log.is_on(level_of(level))
-    }
-
-    fn log(&self, level: u8, line: &[u8]) {
-        let line = String::from_utf8_lossy(line);
-        self.shared.log.write(level_of(level), format_args!("{line}"));
-    }
-
-    fn pace(&self) -> Pace {
-        if self.loading.get() {
-            return if self.elapsed_ns() > LOAD_NS_MAX { Pace::Stop } else { Pace::GoOn };
-        }
-        if self.shared.scripting.running[self.worker].is_killed() || self.shared.shutdown.is_asked()
-        {
-            self.killed.set(true);
-            return Pace::Stop;
-        }
-        self.core.with(|core| self.pace_of(core)).unwrap_or(Pace::GoOn)
-    }
-}
-
-/// The levels of `redis.log`.
-fn level_of(level: u8) -> Level {
-    match level {
-        0 => Level::Debug,
-        1 => Level::Verbose,
-        2 => Level::Notice,
-        _ => Level::Warning,
-    }
-}
-
 /// A slow script between two slices.
 pub struct Parked {
     /// Where it runs.
     pub(super) machine: Rc<Machine>,
     /// Absent while the script runs.
     pub(super) unit: Option<Unit<'static>>,
-    pub(super) slow: Option<Reach>,
-    pub(super) roving: bool,
+    pub(super) slow: Option<KeysInUse>,
+    pub(super) undeclared_keys_allowed: bool,
     pub(super) began_us: Option<u64>,
     /// What its commands have left so far.
     pub(super) aside: Aside,
