@@ -62,6 +62,10 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("requests_per_batch_max", max.unwrap_or(0));
     let congestions = view.shared.observe.figures.congestions.load(Ordering::Relaxed);
     text.number("pubsub_congestions", congestions);
+    text.number("mem_clients_input", view.shared.clients.input_weights.total());
+    let closed =
+        view.shared.observe.figures.input_total_limit_disconnections.load(Ordering::Relaxed);
+    text.number("client_input_total_limit_disconnections", closed);
     text.number("leftover_watches", view.shared.keyspace.leftover_watches() as u64);
     for (id, stats) in view.shared.observe.stats.iter().enumerate() {
         if id < view.shared.serving_workers() {

@@ -59,7 +59,6 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("mem_total_replication_buffers", 0);
     text.number("mem_clients_slaves", 0);
     text.number("mem_clients_normal", clients);
-    text.number("mem_clients_input", view.shared.clients.input_weights.total());
     text.number("mem_cluster_links", 0);
     text.number("mem_aof_buffer", 0);
     text.word("mem_allocator", crate::core::memory::ALLOCATOR);

@@ -46,8 +46,6 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     // Fields of Redis 7.2.
     let by_input = load(&figures.query_limit_disconnections);
     text.number("client_query_buffer_limit_disconnections", by_input);
-    let by_all_inputs = load(&figures.input_total_limit_disconnections);
-    text.number("client_input_total_limit_disconnections", by_all_inputs);
     let by_output = load(&figures.output_limit_disconnections);
     text.number("client_output_buffer_limit_disconnections", by_output);
     let us = |ns: u64| ns / 1000;

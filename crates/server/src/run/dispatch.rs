@@ -237,7 +237,8 @@ fn run(
             let run = core.shared.handlers[usize::from(at)];
             core.redacted.clear();
             if row.has(Flags::RUNS_SCRIPT) {
-                // What its commands tell of the client names note_last(it.core, session, row);
+                // What its commands tell of the client names it.
+                note_last(core, session, row);
             }
             let outcome = run(&mut Call { core, session, reply, row, prepared }, args)?;
             propagate_server(core, row, session.db, args);

@@ -24,12 +24,13 @@ pub fn serve_waiters(core: &mut Core) {
     });
     // The next command does not pay for this.
     core.last_ticks = last;
-    for (Served { waiter, replies, dirty, error }, _ns) in over {
+    for (Served { waiter, replies, dirty, error }, ns) in over {
         core.stats().changes.add(dirty);
         if let Some(error) = &error {
             dispatch::count_error(core, error);
         }
-        // Counted before its client can book_wait(know.core, &waiter, error.is_some(), ns);
+        // Counted before its client can know.
+        book_wait(core, &waiter, error.is_some(), ns);
         let client = waiter.client;
         let token = Token::from_u64(client.token);
         let delivery = Delivery { token, client: client.id, replies };

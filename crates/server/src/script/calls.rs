@@ -41,12 +41,7 @@ pub(super) fn row_of_script(core: &Core, words: &Words) -> Option<&'static Row> 
 
 /// Whether the user of the session for which a script runs may run this command: the one place
 /// where a script's commands are judged by access control.
-pub(super) fn permit_script(
-    _core: &Core,
-    session: &Session,
-    row: &Row,
-    words: &Words,
-) -> Result<(), Denied> {
+pub(super) fn permit_script(session: &Session, row: &Row, words: &Words) -> Result<(), Denied> {
     let list = words.spans.as_slice();
     let word = |at: usize| words.spans.bytes(&words.bytes, list[at]);
     check(&session.user, row, list.len(), &word)
@@ -144,7 +139,7 @@ fn admit_from_script(
         return Err("This Redis command is not allowed from script".into());
     }
     if session.is_restricted()
-        && let Err(denied) = permit_script(core, session, row, words)
+        && let Err(denied) = permit_script(session, row, words)
     {
         return Err(refuse_script(core, session, row, words, denied));
     }

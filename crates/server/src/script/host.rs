@@ -24,7 +24,7 @@ impl Host for ScriptRunner {
         let judged = self.core.with(|core| {
             self.session.with(|session| {
                 let row = calls::row_of_script(core, words)?;
-                Some(calls::permit_script(core, session, row, words).is_ok())
+                Some(calls::permit_script(session, row, words).is_ok())
             })
         });
         judged.flatten().flatten()

@@ -104,7 +104,8 @@ pub fn evaluate(
     } else {
         begin_script_unit(core, call.session, call.prepared, target)?;
     }
-    // Before the commands that it show_script(runs.core, call.session, call.row, args);
+    // Before the commands that it runs.
+    show_script(core, call.session, call.row, args);
     let runner = &machine.runner;
     runner.is_eval.set(target.is_eval);
     runner.read_only.set(no_writes);
