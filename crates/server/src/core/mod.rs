@@ -44,6 +44,7 @@ use brisk_resp::Limits;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 /// While all clients together hold more unsent output than the global limit allows, each may
 /// only hold this much.
@@ -51,6 +52,9 @@ const TIGHT_SOFT_LIMIT: usize = 16 * 1024;
 
 /// How long a reading of the wall clock, in milliseconds, is good for batches that begin after it.
 const WALL_CLOCK_KEPT_NS: u64 = 50_000;
+
+/// How long everybody waits for the last worker to stop for a request that did not get its slots for long.
+const STARVED_WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// A worker's belongings besides its sessions: what commands may use.
 pub struct Core {
@@ -257,6 +261,18 @@ impl Core {
         // Who stops everybody before this worker may is to find the stream complete.
         self.hand_in_sealed();
         let quiesced = self.shared.quiesce.stop_others(self.id);
+        quiesced.map(Some).ok_or(CommandError::SlotBusy)
+    }
+
+    /// Stops all other workers for a request that did not get its slots for long.
+    ///
+    /// # Errors
+    /// [`CommandError::SlotBusy`] if they do not stop within [`STARVED_WAIT_MAX`].
+    #[cold]
+    pub fn stop_others_for_starved(&self) -> Result<Option<Quiesced<'static>>> {
+        self.stats().starved_requests.add(1);
+        self.hand_in_sealed();
+        let quiesced = self.shared.quiesce.stop_others_within(self.id, STARVED_WAIT_MAX);
         quiesced.map(Some).ok_or(CommandError::SlotBusy)
     }
 

@@ -32,6 +32,7 @@ use std::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, Ordering, fence},
 };
+use std::time::{Duration, Instant};
 
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
@@ -164,11 +165,40 @@ impl Quiesce {
         gate
     }
 
+    /// The same, until the deadline at most if there is one.
+    fn wait_until<'g>(
+        &self,
+        mut gate: MutexGuard<'g, Gate>,
+        deadline: Option<Instant>,
+    ) -> MutexGuard<'g, Gate> {
+        let Some(deadline) = deadline else { return self.wait(gate) };
+        let left = deadline.saturating_duration_since(Instant::now());
+        gate.waiting += 1;
+        let (mut gate, _) =
+            self.changed.wait_timeout(gate, left).unwrap_or_else(PoisonError::into_inner);
+        gate.waiting -= 1;
+        gate
+    }
+
     /// Stops all other workers; `worker` is the caller, who is running and holds nothing. Takes as
     /// long as the longest command that is being executed. `None` while stillness is refused.
     pub fn stop_others(&self, worker: usize) -> Option<Quiesced<'_>> {
         self.leave(worker);
         let quiesced = self.stop_all(worker, |gate| gate.refusing > 0);
+        if quiesced.is_none() {
+            self.enter(worker);
+        }
+        quiesced
+    }
+
+    /// The same for a request that could also wait: `None` as well if the others have not stopped after `most`,
+    /// since until then whoever has stopped executes nothing.
+    pub fn stop_others_within(&self, worker: usize, most: Duration) -> Option<Quiesced<'_>> {
+        self.leave(worker);
+        let deadline = Instant::now() + most;
+        let is_over = || Instant::now() >= deadline;
+        let quiesced =
+            self.stop_all_until(worker, |gate| gate.refusing > 0 || is_over(), Some(deadline));
         if quiesced.is_none() {
             self.enter(worker);
         }
@@ -187,19 +217,29 @@ impl Quiesce {
 
     /// Stops all workers, for `worker`, which has left; `None` if it is refused.
     fn stop_all(&self, worker: usize, is_refused: impl Fn(&Gate) -> bool) -> Option<Quiesced<'_>> {
+        self.stop_all_until(worker, is_refused, None)
+    }
+
+    /// The same; whether it is refused is looked at again at the deadline.
+    fn stop_all_until(
+        &self,
+        worker: usize,
+        is_refused: impl Fn(&Gate) -> bool,
+        deadline: Option<Instant>,
+    ) -> Option<Quiesced<'_>> {
         let mut gate = lock(&self.gate);
         loop {
             if is_refused(&gate) {
                 return None;
             }
             if gate.taken || gate.amid > 0 {
-                gate = self.wait(gate);
+                gate = self.wait_until(gate, deadline);
                 continue;
             }
             gate.taken = true;
             self.request();
             while !self.all_idle() && !is_refused(&gate) && gate.amid == 0 {
-                gate = self.wait(gate);
+                gate = self.wait_until(gate, deadline);
             }
             if !is_refused(&gate) && gate.amid == 0 {
                 gate.holder = Some(worker);
@@ -344,6 +384,22 @@ mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::AtomicU64;
+
+    #[test]
+    fn who_can_wait_gives_up_when_another_does_not_stop() {
+        let quiesce = Quiesce::new(2);
+        quiesce.enter(0);
+        quiesce.enter(1);
+        assert!(quiesce.stop_others_within(0, Duration::from_millis(1)).is_none());
+        // Nobody is kept by it.
+        quiesce.checkpoint(0);
+        quiesce.checkpoint(1);
+        quiesce.leave(1);
+        let quiesced = quiesce.stop_others_within(0, Duration::from_secs(60));
+        drop(quiesced.expect("the other executes nothing"));
+        quiesce.checkpoint(0);
+        quiesce.leave(0);
+    }
 
     #[test]
     fn who_has_stillness_does_not_wait_for_its_end() {

@@ -28,6 +28,10 @@ pub const PROTECTED_MODE: &str = "-DENIED Brisk is running in protected mode: no
      configuration file, or --protected-mode no at start); do the latter only where nobody you do \
      not trust can reach the server.\r\n";
 
+/// Rounds in which a request does not get its slots before everybody else is stopped for it; a power of two. A round in which
+/// nothing else happens takes some microseconds.
+const SLOT_REFUSALS_MAX: u32 = 64;
+
 /// Why a session executes nothing at the moment. Its unread input stays in the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stall {
@@ -112,6 +116,8 @@ pub struct Session {
     /// Its commands leave access clocks alone (CLIENT NO-TOUCH).
     pub no_touch: bool,
     pub stall: Stall,
+    /// How often its present request was put off because another worker held a slot.
+    pub slot_refusals: u32,
     /// Monitors were told of its next command, a script that waits for its slots.
     pub script_shown: bool,
     /// What it queued since MULTI.
@@ -175,6 +181,7 @@ impl Session {
             reply_mode: ReplyMode::On,
             no_touch: false,
             stall: Stall::None,
+            slot_refusals: 0,
             script_shown: false,
             transaction: None,
             watches: None,
@@ -345,9 +352,18 @@ impl Session {
         self.reply_mode.answers()
     }
 
+    /// Whether its present request was put off so often that it is tried while all other workers are quiesced:
+    /// one that needs several slots that others use all the time might never find them free at once. The
+    /// pauses between tries grow: a script that holds a slot for long cannot be stopped.
+    #[inline]
+    pub fn is_starved(&self) -> bool {
+        self.slot_refusals >= SLOT_REFUSALS_MAX && self.slot_refusals.is_power_of_two()
+    }
+
     /// After each command: one skipped reply is over.
     #[inline]
     pub fn after_command(&mut self) {
+        self.slot_refusals = 0;
         match self.reply_mode {
             ReplyMode::On | ReplyMode::Off => {}
             ReplyMode::SkipNext | ReplyMode::SkipBehindExec => {

@@ -35,6 +35,7 @@ const COUNTS: &[Figure] = &[
     ("batches", |stats| &stats.batches),
     ("batched_requests", |stats| &stats.batched_requests),
     ("slot_conflicts", |stats| &stats.slot_conflicts),
+    ("starved_requests", |stats| &stats.starved_requests),
     ("output_stalls", |stats| &stats.output_stalls),
 ];
 

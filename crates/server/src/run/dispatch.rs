@@ -14,7 +14,7 @@ use crate::run::waiting;
 use crate::script::invoked;
 use crate::transactions::execute;
 use brisk_engine::args::PreparedKey;
-use brisk_engine::command::{Flags, Scope};
+use brisk_engine::command::{Flags, InMulti, Scope};
 use brisk_engine::ctx::Blocking;
 use brisk_engine::effect::Armed;
 use brisk_engine::exec::{self, Invocation};
@@ -100,7 +100,7 @@ pub fn dispatch(
         Err(error) => {
             permission::forget_limits(core);
             replies.truncate(mark);
-            if let Some(stall) = postponed(core, &error) {
+            if let Some(stall) = postponed(core, session, &error) {
                 return Flow::Later(stall);
             }
             write_error(core, session, &error, replies);
@@ -149,11 +149,12 @@ pub(crate) fn note_last(core: &mut Core, session: &Session, row: &Row) {
 
 /// Why a command is to be run again later, if that is what its error says.
 #[cold]
-fn postponed(core: &Core, error: &CommandError) -> Option<Stall> {
+fn postponed(core: &Core, session: &mut Session, error: &CommandError) -> Option<Stall> {
     match error {
         CommandError::SlotFrozen => Some(Stall::Frozen),
         CommandError::SlotBusy => {
             core.stats().slot_conflicts.add(1);
+            session.slot_refusals = session.slot_refusals.saturating_add(1);
             Some(Stall::NextRound)
         }
         _ => None,
@@ -212,6 +213,7 @@ fn run(
             Some(core.stop_others_despite_scripts())
         }
         Scope::Quiescent => core.stop_others()?,
+        _ if session.is_starved() && !begins_unit(row) => core.stop_others_for_starved()?,
         _ => None,
     };
     let outcome = match row.run {
@@ -247,6 +249,11 @@ fn run(
     };
     drop(quiesced);
     Ok(outcome)
+}
+
+/// Whether a command locks the slots of what it runs by itself: EXEC, scripts and functions.
+fn begins_unit(row: &Row) -> bool {
+    row.has(Flags::RUNS_SCRIPT) || row.spec.in_multi == InMulti::Executes
 }
 
 /// Has a command repeated elsewhere that changes something beside the keys, such as FUNCTION LOAD.

@@ -250,8 +250,12 @@ fn begin_script_unit(
     target: &Target<'_>,
 ) -> Result<()> {
     let keyspace = &core.shared.keyspace;
-    if target.roams.load(Ordering::Relaxed) {
-        core.quiesced = core.stop_others().map_err(|error| in_the_way(core, error))?;
+    if target.roams.load(Ordering::Relaxed) || session.is_starved() {
+        let quiesced = match session.is_starved() {
+            true => core.stop_others_for_starved(),
+            false => core.stop_others(),
+        };
+        core.quiesced = quiesced.map_err(|error| in_the_way(core, error))?;
         let first = calls::allow_undeclared_keys(core);
         debug_assert!(first, "who may go beyond its keys runs, or is slow");
         core.unit = Some(Unit::alone(keyspace, &core.env));
