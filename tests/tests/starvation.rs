@@ -27,7 +27,7 @@ fn who_waits_for_a_long_script_is_tried_alone_and_served_in_the_end() {
         wide.info("starved_requests") != "0"
     });
     assert_eq!(holder.reply().text(), TURNS.to_string());
-    assert_reply!(holder, "GET other", "2");
+    assert_reply!(holder, "GET other", "\"2\"");
 }
 
 #[test]
