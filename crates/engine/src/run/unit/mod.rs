@@ -121,14 +121,20 @@ impl<'k> Unit<'k> {
         env.sealed.borrow_mut().push(aftermath.seal(ticket));
         let slots = std::mem::take(&mut aftermath.slots);
         drop(aftermath);
+        let mut others = Vec::new();
         for place in slots {
             match self.held.as_mut().and_then(|locks| locks.at(place)) {
                 Some(guard) => guard.meta_mut().last_write = ticket,
-                None => {
-                    let database = self.keyspace.database(place.0);
-                    lock_patiently(database, place.1).meta_mut().last_write = ticket;
-                }
+                None => others.push(place),
             }
+        }
+        // Who waits for a slot holds none: its holder may be waiting for one of these.
+        self.release();
+        for (db, slot) in others {
+            let mut guard = lock_patiently(self.keyspace.database(db), slot);
+            // Somebody else may have written there since.
+            let last_write = &mut guard.meta_mut().last_write;
+            *last_write = ticket.max(*last_write);
         }
         Some(ticket)
     }

@@ -2,6 +2,7 @@
 
 use crate::base::error::CommandError;
 use crate::command::args::PreparedKey;
+use crate::env::effect::Effect;
 use crate::keyspace::expire::{Sweeper, Swept};
 use crate::keyspace::{DbIndex, Leftovers, Place, Watches};
 use crate::run::exec;
@@ -301,4 +302,37 @@ fn several_sessions_leave_watches_over_and_all_are_taken_out() {
     assert!(leftovers.is_empty());
     db.run("FLUSHALL");
     db.invariants();
+}
+
+#[test]
+fn a_unit_that_ends_waits_for_no_slot_while_it_holds_one() {
+    let db = Db::new();
+    let (keyspace, env) = (db.keyspace(), db.env());
+    let ((own, _), (other, _)) = (place(&db, "a"), place(&db, "b"));
+    let unit = Unit::holding(keyspace, env, [own]).expect("nobody else runs");
+    let effect = Effect { db: DbIndex(0), words: vec![b"FLUSHALL".to_vec()] };
+    env.aftermath.borrow_mut().effects.push(effect);
+    env.aftermath.borrow_mut().slots.extend([own, other]);
+    let slot = |place: Place| keyspace.database(place.0).slot(place.1);
+    let (held, is_held) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let holder = scope.spawn(move || {
+            let guard = slot(other).try_lock().expect("it is free");
+            held.send(()).expect("the test waits for it");
+            // It gives up at some time, so that the test fails instead of lasting for ever.
+            let comes_free = (0..100_000).any(|_| {
+                std::thread::yield_now();
+                slot(own).try_lock().is_some()
+            });
+            drop(guard);
+            comes_free
+        });
+        is_held.recv().expect("the thread lives");
+        assert!(unit.finish(env).is_some());
+        assert!(holder.join().expect("it does not panic"), "the unit gives its slots free first");
+    });
+    for place in [own, other] {
+        let guard = slot(place).try_lock().expect("the unit is over");
+        assert_eq!(guard.meta().last_write, keyspace.last_ticket());
+    }
 }
