@@ -6,6 +6,7 @@ use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, UnixMs, evict};
 use crate::types::dump::entry_of;
 use brisk_persist::LoadError;
 use brisk_persist::rdb::{Entry, Event, Notes, RdbReader, RdbWriter, VERSION, version_of_kind};
+use brisk_structures::reclaim;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
@@ -58,6 +59,10 @@ fn notes(entry: &EntryRef<'_>, env: &Env) -> Notes {
         frequency: policy.is_lfu().then(|| evict::frequency(env, clock) as u8),
     }
 }
+
+/// So many keys are loaded between two boundaries, at which the arrays are freed that the growing
+/// tables have replaced: all of them at the end would be as much as the tables once more.
+const KEYS_PER_BOUNDARY: u64 = 256;
 
 /// What to do with a key that exists already.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,7 +123,8 @@ pub fn load<R: Read>(
     mut reader: RdbReader<R>,
     duplicate: Duplicate,
 ) -> Result<Loaded, LoadFailure> {
-    let armed = env.armed.replace(Armed::empty());
+    let armed = env.armed.replace_own(Armed::empty());
+    let effects = env.aftermath.borrow().effects.len();
     let mut loaded = Loaded::default();
     let result = (|| {
         let mut db = DbIndex::default();
@@ -130,13 +136,18 @@ pub fn load<R: Read>(
                 Event::Entry(entry) => {
                     insert(keyspace, env, db, entry, duplicate)?;
                     loaded.keys += 1;
+                    if loaded.keys.is_multiple_of(KEYS_PER_BOUNDARY) {
+                        reclaim::boundary();
+                    }
                 }
                 _ => {}
             }
         }
         Ok(loaded)
     })();
-    env.armed.set(armed);
+    // Of a key that had expired and was in the way; the thread does not disarm PROPAGATE for all.
+    env.aftermath.borrow_mut().effects.truncate(effects);
+    env.armed.replace_own(armed);
     result
 }
 
@@ -186,4 +197,52 @@ fn insert(
     }
     keys.insert(&key, entry);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Db;
+    use brisk_structures::reclaim::Participant;
+
+    fn saved(db: &Db) -> Vec<u8> {
+        let mut writer = RdbWriter::new(Vec::new(), VERSION);
+        save(db.keyspace(), db.env(), &mut writer);
+        writer.finish().expect("a Vec takes everything")
+    }
+
+    #[test]
+    fn loading_leaves_no_effects_and_disarms_nothing_for_others() {
+        let mut db = Db::new();
+        db.check("SET k 1", "OK").check("SET other 1", "OK");
+        let file = saved(&db);
+        db.check("SET k 2 PX 500", "OK").at(2000);
+        let env = db.env();
+        env.arm(Armed::PROPAGATE | Armed::NOTIFY, true);
+        let reader = RdbReader::new(&file[..]).expect("it was just written");
+        let loaded = load(db.keyspace(), env, reader, Duplicate::Replace);
+        assert_eq!(loaded.expect("it was just written").keys, 2);
+        assert_eq!(env.armed.get(), Armed::PROPAGATE | Armed::NOTIFY);
+        let left = std::mem::take(&mut *env.aftermath.borrow_mut());
+        assert!(left.effects.is_empty() && left.events.is_empty(), "{left:?}");
+        env.arm(Armed::all(), false);
+        db.check("GET k", "\"1\"").invariants();
+    }
+
+    #[test]
+    fn arrays_that_growing_tables_replace_are_freed_while_loading() {
+        const KEYS: u64 = 20_000;
+        let mut db = Db::new();
+        for number in 0..KEYS {
+            db.run(&format!("SET {{slot}}{number} x"));
+        }
+        let file = saved(&db);
+        let db = Db::new();
+        let participant = Participant::register().expect("few threads");
+        let reader = RdbReader::new(&file[..]).expect("it was just written");
+        let loaded = load(db.keyspace(), db.env(), reader, Duplicate::Refuse);
+        assert_eq!(loaded.expect("it was just written").keys, KEYS);
+        // One may have been replaced since the last boundary.
+        assert!(participant.limbo_len() < 2, "{} arrays are kept", participant.limbo_len());
+    }
 }

@@ -50,16 +50,11 @@ impl ArmedCell {
         self.own.get() | Armed::from_bits_retain(self.all.load(Ordering::Relaxed))
     }
 
-    pub fn set(&self, armed: Armed) {
-        self.own.set(armed - Armed::PROPAGATE);
-        self.all.store((armed & Armed::PROPAGATE).bits(), Ordering::Relaxed);
-    }
-
-    /// Sets what is armed, and tells what was.
-    pub fn replace(&self, armed: Armed) -> Armed {
-        let before = self.get();
-        self.set(armed);
-        before
+    /// Sets what the thread has armed for itself, and returns what it had. What is armed for all
+    /// threads stays as it is.
+    pub fn replace_own(&self, armed: Armed) -> Armed {
+        debug_assert!(!armed.contains(Armed::PROPAGATE), "not the thread's own");
+        self.own.replace(armed - Armed::PROPAGATE)
     }
 
     /// Arms or disarms `what`; the rest stays.
@@ -203,5 +198,24 @@ impl Aftermath {
         let effects = std::mem::take(&mut self.effects);
         debug_assert!(!effects.is_empty(), "a ticket for nothing");
         Sealed { ticket, effects }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_replaces_its_own_bits_and_leaves_those_of_all() {
+        let (mut one, mut other, all) =
+            (ArmedCell::default(), ArmedCell::default(), Arc::default());
+        one.share(&all);
+        other.share(&all);
+        one.arm(Armed::PROPAGATE | Armed::NOTIFY, true);
+        assert_eq!(one.replace_own(Armed::empty()), Armed::NOTIFY);
+        assert_eq!((one.get(), other.get()), (Armed::PROPAGATE, Armed::PROPAGATE));
+        one.replace_own(Armed::NOTIFY);
+        assert_eq!(one.get(), Armed::PROPAGATE | Armed::NOTIFY);
+        assert_eq!(other.get(), Armed::PROPAGATE);
     }
 }

@@ -21,6 +21,7 @@
 //!     commands, and who waits for it gives up, but for an operator who changes what no script sees
 //!     ([`Quiesce::stop_others_despite_refusal`]).
 
+use brisk_structures::reclaim;
 #[cfg(loom)]
 use loom::sync::{
     Condvar, Mutex, MutexGuard,
@@ -160,7 +161,9 @@ impl Quiesce {
 
     fn wait<'g>(&self, mut gate: MutexGuard<'g, Gate>) -> MutexGuard<'g, Gate> {
         gate.waiting += 1;
-        let mut gate = self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        // Who has stillness may replace many arrays, and no wait is amid a prefetch pass.
+        let woken = reclaim::offline_while(|| self.changed.wait(gate));
+        let mut gate = woken.unwrap_or_else(PoisonError::into_inner);
         gate.waiting -= 1;
         gate
     }

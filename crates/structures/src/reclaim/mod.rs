@@ -80,6 +80,40 @@ struct Local {
     limbo_bytes: Cell<usize>,
 }
 
+impl Local {
+    #[inline]
+    fn boundary(&self) {
+        EPOCHS.quiescent(self.index);
+        self.collect_if_any();
+    }
+
+    #[inline]
+    fn collect_if_any(&self) {
+        if self.limbo_len.get() | ORPHAN_COUNT.load(Ordering::Relaxed) != 0 {
+            self.collect();
+        }
+    }
+
+    #[cold]
+    fn collect(&self) {
+        let safe = EPOCHS.passed_by_all();
+        let mut limbo = self.limbo.borrow_mut();
+        let freed = free_up_to(&mut limbo, safe);
+        self.limbo_len.set(limbo.len());
+        self.limbo_bytes.set(self.limbo_bytes.get() - freed);
+        if limbo.is_empty() && limbo.capacity() > LIMBO_KEPT {
+            *limbo = VecDeque::new();
+        }
+        drop(limbo);
+        // One thread at a time looks after the orphans; who finds them taken goes on.
+        if ORPHAN_COUNT.load(Ordering::Relaxed) != 0
+            && let Ok(mut orphans) = ORPHANS.try_lock()
+        {
+            collect_orphans(&mut orphans);
+        }
+    }
+}
+
 /// A thread's right to prefetch. Not `Send`: it stands for the thread that registered. Dropping it
 /// hands what it has not freed yet to the other threads.
 pub struct Participant {
@@ -118,7 +152,7 @@ impl Participant {
     pub fn offline(&self) {
         EPOCHS.offline(self.local.index);
         self.local.online.set(false);
-        self.collect_if_any();
+        self.local.collect_if_any();
     }
 
     /// Whether the thread counts as one that may be prefetching.
@@ -132,34 +166,7 @@ impl Participant {
     #[inline]
     pub fn quiescent(&self) {
         debug_assert!(self.is_online());
-        EPOCHS.quiescent(self.local.index);
-        self.collect_if_any();
-    }
-
-    #[inline]
-    fn collect_if_any(&self) {
-        if self.local.limbo_len.get() | ORPHAN_COUNT.load(Ordering::Relaxed) != 0 {
-            self.collect();
-        }
-    }
-
-    #[cold]
-    fn collect(&self) {
-        let safe = EPOCHS.passed_by_all();
-        let mut limbo = self.local.limbo.borrow_mut();
-        let freed = free_up_to(&mut limbo, safe);
-        self.local.limbo_len.set(limbo.len());
-        self.local.limbo_bytes.set(self.local.limbo_bytes.get() - freed);
-        if limbo.is_empty() && limbo.capacity() > LIMBO_KEPT {
-            *limbo = VecDeque::new();
-        }
-        drop(limbo);
-        // One thread at a time looks after the orphans; who finds them taken goes on.
-        if ORPHAN_COUNT.load(Ordering::Relaxed) != 0
-            && let Ok(mut orphans) = ORPHANS.try_lock()
-        {
-            collect_orphans(&mut orphans);
-        }
+        self.local.boundary();
     }
 
     /// Retired and not yet freed allocations of this thread.
@@ -216,6 +223,28 @@ pub fn pending_bytes() -> usize {
     LOCAL.try_with(|slot| slot.borrow().as_ref().map_or(0, of)).unwrap_or(0)
 }
 
+fn local() -> Option<Rc<Local>> {
+    LOCAL.try_with(|slot| slot.borrow().clone()).ok().flatten()
+}
+
+/// A batch boundary of the calling thread, amid a command that retires much. The thread must not be
+/// prefetching at the moment. Does nothing for a thread that is no participant, or offline.
+pub fn boundary() {
+    if let Some(local) = local().filter(|local| local.online.get()) {
+        local.boundary();
+    }
+}
+
+/// Runs `wait`, which waits for other threads, with the calling thread offline: who is waited for
+/// may free what it retires. The thread must not be prefetching at the moment.
+pub fn offline_while<R>(wait: impl FnOnce() -> R) -> R {
+    let Some(local) = local().filter(|local| local.online.get()) else { return wait() };
+    EPOCHS.offline(local.index);
+    let result = wait();
+    EPOCHS.online(local.index);
+    result
+}
+
 fn orphans() -> MutexGuard<'static, VecDeque<Retired>> {
     ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -232,8 +261,7 @@ fn collect_orphans(orphans: &mut VecDeque<Retired>) {
 /// left to this module alone.
 pub(crate) unsafe fn retire(pointer: *mut u8, layout: Layout) {
     let retired = Retired { pointer, layout, stamp: EPOCHS.stamp() };
-    let local = LOCAL.try_with(|slot| slot.borrow().clone()).ok().flatten();
-    if let Some(local) = local {
+    if let Some(local) = local() {
         local.limbo_bytes.set(local.limbo_bytes.get() + layout.size());
         let mut limbo = local.limbo.borrow_mut();
         limbo.push_back(retired);

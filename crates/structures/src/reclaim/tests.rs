@@ -1,7 +1,7 @@
 //! Freed when nobody can read it any more, and not before. The counters are the process's, and
 //! other tests retire arrays meanwhile, so these tests look at their own thread's limbo only.
 
-use super::{FREED_PER_BOUNDARY, Participant, retire};
+use super::{FREED_PER_BOUNDARY, Participant, boundary, offline_while, retire};
 use std::alloc::{Layout, alloc};
 use std::sync::mpsc;
 
@@ -83,4 +83,42 @@ fn what_an_ending_thread_leaves_is_freed_by_others() {
     let participant = Participant::register().expect("few threads");
     retire_one();
     assert_eq!(settle(&participant), 0);
+}
+
+#[test]
+fn a_thread_that_waits_offline_holds_nothing_back() {
+    let (waits, is_waiting) = mpsc::channel();
+    let (go_on, may_go_on) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(move || {
+            let participant = Participant::register().expect("few threads");
+            offline_while(|| {
+                waits.send(()).expect("the test waits");
+                may_go_on.recv().expect("the test lives");
+            });
+            participant.is_online()
+        });
+        is_waiting.recv().expect("the thread lives");
+        let participant = Participant::register().expect("few threads");
+        retire_one();
+        assert_eq!(settle(&participant), 0);
+        go_on.send(()).expect("the thread lives");
+        assert!(waiting.join().expect("it does not panic"), "it is online again");
+    });
+}
+
+#[test]
+fn a_boundary_amid_a_command_frees_what_it_has_retired() {
+    boundary();
+    let participant = Participant::register().expect("few threads");
+    retire_one();
+    assert_eq!(participant.limbo_len(), 1);
+    for _ in 0..10_000 {
+        boundary();
+        std::thread::yield_now();
+    }
+    assert_eq!(participant.limbo_len(), 0);
+    participant.offline();
+    boundary();
+    assert!(!participant.is_online());
 }

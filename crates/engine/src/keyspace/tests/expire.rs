@@ -163,7 +163,7 @@ fn a_slot_rests_after_a_walk_and_readers_still_see_no_expired_key() {
 fn every_key_that_goes_by_itself_is_a_transaction_of_its_own() {
     use crate::env::effect::{Armed, Sealed};
     let world = World::new();
-    world.env.armed.set(Armed::PROPAGATE);
+    world.env.arm(Armed::PROPAGATE, true);
     let take = || -> Vec<Sealed> {
         assert!(world.env.aftermath.borrow().effects.is_empty(), "effects without a ticket");
         std::mem::take(&mut *world.env.sealed.borrow_mut())
