@@ -18,7 +18,7 @@ use crate::command::Spec;
 use crate::command::args::{Args, PreparedKey};
 use crate::command::keyspec;
 use crate::commands;
-use crate::env::effect::{Armed, EventClass};
+use crate::env::effect::{EventClass, Hooks};
 use crate::env::{Env, Settings};
 use crate::keyspace::{Client, DbIndex, KeyHasher, Keys, Keyspace, Leftovers, UnixMs, Watches};
 use crate::reply::{Reply, ReplyBuffer};
@@ -200,7 +200,7 @@ impl Db {
     /// another database than the selected one start with `[db]`.
     #[track_caller]
     pub fn effects(&mut self, line: &str, want: &[&str]) -> &mut Db {
-        self.env.arm(Armed::PROPAGATE, true);
+        self.env.set_hooks(Hooks::PROPAGATE, true);
         let reply = self.run(line);
         self.check_effects(line, &reply, want);
         self
@@ -213,7 +213,7 @@ impl Db {
         let slot = |key: &PreparedKey| (self.selected, key.slot);
         let prepared = words.iter().flat_map(|words| self.prepare(words).unwrap_or_default());
         let places = prepared.map(|key| slot(&key));
-        self.env.arm(Armed::PROPAGATE, true);
+        self.env.set_hooks(Hooks::PROPAGATE, true);
         let mut unit = Unit::holding(&self.keyspace, &self.env, places).expect("nobody else runs");
         let got: Vec<String> = words
             .iter()
@@ -230,7 +230,7 @@ impl Db {
 
     #[track_caller]
     fn check_effects(&self, line: &str, reply: &str, want: &[&str]) {
-        self.env.arm(Armed::all(), false);
+        self.env.set_hooks(Hooks::all(), false);
         let sealed = std::mem::take(&mut *self.env.sealed.borrow_mut());
         assert!(self.env.aftermath.borrow().effects.is_empty(), "{line}: effects without a ticket");
         self.env.aftermath.borrow_mut().clear();
@@ -254,11 +254,11 @@ impl Db {
     /// The same for chosen classes.
     #[track_caller]
     pub fn events_of(&mut self, classes: EventClass, line: &str, want: &[&str]) -> &mut Db {
-        self.env.arm(Armed::NOTIFY, true);
+        self.env.set_hooks(Hooks::NOTIFY, true);
         self.env.settings.events = classes;
         let reply = self.run(line);
         self.env.settings.events = EventClass::empty();
-        self.env.arm(Armed::all(), false);
+        self.env.set_hooks(Hooks::all(), false);
         let events = std::mem::take(&mut self.env.aftermath.borrow_mut().events);
         self.env.aftermath.borrow_mut().clear();
         let shown = |event: &crate::env::effect::Event| {

@@ -4,7 +4,7 @@ use crate::base::error::{CommandError, Result};
 use crate::call::recorded::Recorded;
 use crate::command::args::Args;
 use crate::command::{CommandOf, Spec};
-use crate::keyspace::{Client, Key, Keys, UnixMs, Unserved, Wish};
+use crate::keyspace::{Client, Key, Keys, UnixMs, Unserved, WaitRequest};
 use crate::reply::{Outcome, Reply};
 use crate::types::Kind;
 use std::borrow::Cow;
@@ -80,8 +80,8 @@ impl Ctx<'_, '_> {
         };
         let deadline_ms = (timeout_ms > 0).then(|| self.now().0.saturating_add(timeout_ms));
         let command = Recorded::new(self, words);
-        let wish = Wish { client, command, kind, keys, group, deadline_ms };
-        let waiter = self.keys.wait(wish);
+        let request = WaitRequest { client, command, kind, keys, group, deadline_ms };
+        let waiter = self.keys.wait(request);
         *self.keys.env().waiter.borrow_mut() = Some(waiter);
         Outcome::Waiting
     }

@@ -1,7 +1,7 @@
 //! The whole dataset as an RDB file, out and in. Only while no other thread runs commands.
 
 use crate::env::Env;
-use crate::env::effect::Armed;
+use crate::env::effect::Hooks;
 use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, UnixMs, evict};
 use crate::types::dump::entry_of;
 use brisk_persist::LoadError;
@@ -123,7 +123,7 @@ pub fn load<R: Read>(
     mut reader: RdbReader<R>,
     duplicate: Duplicate,
 ) -> Result<Loaded, LoadFailure> {
-    let armed = env.armed.replace_own(Armed::empty());
+    let hooks = env.hooks.replace_own(Hooks::empty());
     let effects = env.aftermath.borrow().effects.len();
     let mut loaded = Loaded::default();
     let result = (|| {
@@ -145,9 +145,9 @@ pub fn load<R: Read>(
         }
         Ok(loaded)
     })();
-    // Of a key that had expired and was in the way; the thread does not disarm PROPAGATE for all.
+    // Of a key that had expired and was in the way; PROPAGATE is set for all threads.
     env.aftermath.borrow_mut().effects.truncate(effects);
-    env.armed.replace_own(armed);
+    env.hooks.replace_own(hooks);
     result
 }
 
@@ -212,20 +212,20 @@ mod tests {
     }
 
     #[test]
-    fn loading_leaves_no_effects_and_disarms_nothing_for_others() {
+    fn loading_leaves_no_effects_and_leaves_the_hooks_of_others() {
         let mut db = Db::new();
         db.check("SET k 1", "OK").check("SET other 1", "OK");
         let file = saved(&db);
         db.check("SET k 2 PX 500", "OK").at(2000);
         let env = db.env();
-        env.arm(Armed::PROPAGATE | Armed::NOTIFY, true);
+        env.set_hooks(Hooks::PROPAGATE | Hooks::NOTIFY, true);
         let reader = RdbReader::new(&file[..]).expect("it was just written");
         let loaded = load(db.keyspace(), env, reader, Duplicate::Replace);
         assert_eq!(loaded.expect("it was just written").keys, 2);
-        assert_eq!(env.armed.get(), Armed::PROPAGATE | Armed::NOTIFY);
+        assert_eq!(env.hooks.get(), Hooks::PROPAGATE | Hooks::NOTIFY);
         let left = std::mem::take(&mut *env.aftermath.borrow_mut());
         assert!(left.effects.is_empty() && left.events.is_empty(), "{left:?}");
-        env.arm(Armed::all(), false);
+        env.set_hooks(Hooks::all(), false);
         db.check("GET k", "\"1\"").invariants();
     }
 

@@ -1,6 +1,6 @@
 //! What a write leaves behind besides the changed value: effects to propagate, events to publish.
 //!
-//! Both are recorded only while somebody wants them ([`Armed`]); otherwise a write pays one branch.
+//! Both are recorded only while somebody wants them ([`Hooks`]); otherwise a write pays one branch.
 //! An effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that replaying
 //! it later gives the same keyspace.
 
@@ -15,56 +15,56 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub use crate::base::event::EventClass;
 
 bitflags! {
-    /// Who wants to hear of writes.
+    /// What a command does besides its work, as long as somebody needs it.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub struct Armed: u32 {
+    pub struct Hooks: u32 {
         /// Effects are collected, and each write takes a ticket.
         const PROPAGATE = 1;
         /// Keyspace events are collected.
         const NOTIFY = 1 << 1;
         /// The client whose commands run caches what it reads.
         const REMEMBER = 1 << 2;
-        /// Clients are to be told that what they cached is no longer true.
-        const TOLD = 1 << 3;
-        /// Keys were changed of which prefixes are to hear.
+        /// Invalidations wait to be sent to clients that cached the keys.
+        const INVALIDATE = 1 << 3;
+        /// Keys were changed whose names wait to be sent to clients that track prefixes.
         const BROADCAST = 1 << 4;
     }
 }
 
-/// What is armed for a thread. [`Armed::PROPAGATE`] is for all threads alike and changes only while
-/// they stand still, so that no command sees both; the rest is the thread's own.
+/// The hooks of a thread. [`Hooks::PROPAGATE`] is the same for all threads and changes only while they
+/// stand still, so that no command sees both; the rest is the thread's own.
 #[derive(Debug, Default)]
-pub struct ArmedCell {
-    own: Cell<Armed>,
+pub struct HookCell {
+    own: Cell<Hooks>,
     all: Arc<AtomicU32>,
 }
 
-impl ArmedCell {
+impl HookCell {
     /// Shares what is for all threads with the others that were given the same `all`.
     pub fn share(&mut self, all: &Arc<AtomicU32>) {
         self.all = Arc::clone(all);
     }
 
     #[inline(always)]
-    pub fn get(&self) -> Armed {
-        self.own.get() | Armed::from_bits_retain(self.all.load(Ordering::Relaxed))
+    pub fn get(&self) -> Hooks {
+        self.own.get() | Hooks::from_bits_retain(self.all.load(Ordering::Relaxed))
     }
 
-    /// Sets what the thread has armed for itself, and returns what it had. What is armed for all
-    /// threads stays as it is.
-    pub fn replace_own(&self, armed: Armed) -> Armed {
-        debug_assert!(!armed.contains(Armed::PROPAGATE), "not the thread's own");
-        self.own.replace(armed - Armed::PROPAGATE)
+    /// Sets the hooks that are the thread's own, and returns those it had. What all threads share
+    /// stays as it is.
+    pub fn replace_own(&self, hooks: Hooks) -> Hooks {
+        debug_assert!(!hooks.contains(Hooks::PROPAGATE), "not the thread's own");
+        self.own.replace(hooks - Hooks::PROPAGATE)
     }
 
-    /// Arms or disarms `what`; the rest stays.
+    /// Sets or clears `what`; the rest stays.
     #[inline]
-    pub fn arm(&self, what: Armed, on: bool) {
-        if what.contains(Armed::PROPAGATE) {
-            self.all.store(if on { Armed::PROPAGATE.bits() } else { 0 }, Ordering::Relaxed);
+    pub fn set(&self, what: Hooks, on: bool) {
+        if what.contains(Hooks::PROPAGATE) {
+            self.all.store(if on { Hooks::PROPAGATE.bits() } else { 0 }, Ordering::Relaxed);
         }
         let mut own = self.own.get();
-        own.set(what - Armed::PROPAGATE, on);
+        own.set(what - Hooks::PROPAGATE, on);
         self.own.set(own);
     }
 }
@@ -207,15 +207,14 @@ mod tests {
 
     #[test]
     fn a_thread_replaces_its_own_bits_and_leaves_those_of_all() {
-        let (mut one, mut other, all) =
-            (ArmedCell::default(), ArmedCell::default(), Arc::default());
+        let (mut one, mut other, all) = (HookCell::default(), HookCell::default(), Arc::default());
         one.share(&all);
         other.share(&all);
-        one.arm(Armed::PROPAGATE | Armed::NOTIFY, true);
-        assert_eq!(one.replace_own(Armed::empty()), Armed::NOTIFY);
-        assert_eq!((one.get(), other.get()), (Armed::PROPAGATE, Armed::PROPAGATE));
-        one.replace_own(Armed::NOTIFY);
-        assert_eq!(one.get(), Armed::PROPAGATE | Armed::NOTIFY);
-        assert_eq!(other.get(), Armed::PROPAGATE);
+        one.set(Hooks::PROPAGATE | Hooks::NOTIFY, true);
+        assert_eq!(one.replace_own(Hooks::empty()), Hooks::NOTIFY);
+        assert_eq!((one.get(), other.get()), (Hooks::PROPAGATE, Hooks::PROPAGATE));
+        one.replace_own(Hooks::NOTIFY);
+        assert_eq!(one.get(), Hooks::PROPAGATE | Hooks::NOTIFY);
+        assert_eq!(other.get(), Hooks::PROPAGATE);
     }
 }

@@ -13,7 +13,7 @@ pub use settings::{Dialect, EvictionPolicy, Settings};
 use crate::base::place::{DbIndex, UnixMs};
 use crate::base::random::Random;
 use crate::call::long::{Long, Made};
-use crate::env::effect::{Aftermath, Armed, ArmedCell, Reader, Sealed};
+use crate::env::effect::{Aftermath, HookCell, Hooks, Reader, Sealed};
 use crate::env::transfer::{Carrier, carry_nothing};
 use crate::keyspace::{Spread, Tally, Waiter};
 use crate::types::{Entry, Table};
@@ -28,8 +28,9 @@ pub struct Env {
     pub settings: Settings,
     pub tally: Arc<Tally>,
     pub random: RefCell<Random>,
-    /// Who wants to hear of writes; empty in a server without persistence, replicas and listeners.
-    pub armed: ArmedCell,
+    /// What commands do besides their work; empty in a server without replicas, listeners and
+    /// clients that cache.
+    pub hooks: HookCell,
     pub aftermath: RefCell<Aftermath>,
     /// What transactions that are done are to be repeated as. Also in the hands of what this thread
     /// does while it waits: a ticket that is taken must not wait with it.
@@ -51,7 +52,7 @@ pub struct Env {
     pub lookups_denied: Cell<bool>,
     /// The client whose commands run; 0 if none.
     pub client: Cell<u64>,
-    /// The same as a reader, for [`Armed::REMEMBER`].
+    /// The same as a reader, for [`Hooks::REMEMBER`].
     pub reader: Cell<Option<Reader>>,
     /// A script runs the commands.
     pub in_script: Cell<bool>,
@@ -90,14 +91,14 @@ impl Env {
         std::mem::swap(&mut *self.ready.borrow_mut(), &mut aside.ready);
         let now = self.now();
         self.set_now(std::mem::replace(&mut aside.now, now));
-        self.arm_for_contents();
+        self.set_hooks_by_contents();
     }
 
-    /// What waits to be told says by bits of [`Env::armed`] that it is there.
-    fn arm_for_contents(&self) {
+    /// That invalidations or changed keys wait to be sent shows in [`Env::hooks`].
+    fn set_hooks_by_contents(&self) {
         let aftermath = self.aftermath.borrow();
-        self.arm(Armed::TOLD, !aftermath.invalidations.is_empty());
-        self.arm(Armed::BROADCAST, !aftermath.changed.is_empty());
+        self.set_hooks(Hooks::INVALIDATE, !aftermath.invalidations.is_empty());
+        self.set_hooks(Hooks::BROADCAST, !aftermath.changed.is_empty());
     }
 
     /// Puts what was put aside before what is there; its moment is the present one again.
@@ -108,7 +109,7 @@ impl Env {
         *ready = std::mem::take(&mut aside.ready);
         drop(ready);
         self.set_now(aside.now);
-        self.arm_for_contents();
+        self.set_hooks_by_contents();
     }
 
     pub fn new(tally: Arc<Tally>, random: Random) -> Env {
@@ -116,7 +117,7 @@ impl Env {
             settings: Settings::default(),
             tally,
             random: RefCell::new(random),
-            armed: ArmedCell::default(),
+            hooks: HookCell::default(),
             aftermath: RefCell::default(),
             sealed: Rc::default(),
             garbage: RefCell::default(),
@@ -174,10 +175,10 @@ impl Env {
         }
     }
 
-    /// Sets or clears bits of [`Env::armed`].
+    /// Sets or clears bits of [`Env::hooks`].
     #[inline]
-    pub fn arm(&self, bits: Armed, on: bool) {
-        self.armed.arm(bits, on);
+    pub fn set_hooks(&self, bits: Hooks, on: bool) {
+        self.hooks.set(bits, on);
     }
 
     #[inline]

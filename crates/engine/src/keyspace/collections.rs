@@ -102,7 +102,7 @@ impl Keys<'_> {
         if gone {
             let entry = self.detach(key).expect("it was just found");
             discard(env, entry);
-            self.tell(key, EventClass::GENERIC, "del");
+            self.notify_event(key, EventClass::GENERIC, "del");
         }
         Ok(Ok(result))
     }

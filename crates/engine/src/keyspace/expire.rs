@@ -231,7 +231,7 @@ impl Sweeper {
             tally.deadlines_ms.add((deadline as i64).wrapping_neg());
             if marks & CONCERNED != 0 {
                 let key = keyspace.hasher().key(entry.key());
-                keyspace.tell_concerned(env, db, &key, marks, false);
+                keyspace.notify_concerned(env, db, &key, marks, false);
             }
             after_expiry(env, db, entry);
         }

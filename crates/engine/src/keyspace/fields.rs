@@ -11,7 +11,7 @@ use super::keys::{Keys, detach, discard, note_gone, notify};
 use super::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE};
 use super::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
-use crate::env::effect::{Armed, Effect, EventClass};
+use crate::env::effect::{Effect, EventClass, Hooks};
 use crate::types::hash::Hash;
 use crate::types::{Collection, Kind, kind_of};
 use brisk_structures::entry::ValueRef;
@@ -91,13 +91,13 @@ pub(super) fn expire_inside(
     key: &[u8],
     limit: usize,
 ) -> bool {
-    let armed = env.armed.get();
+    let hooks = env.hooks.get();
     let (mut count, mut names) = (0i64, Vec::new());
     let found = guard.table_mut().into_find_mut(key_hash, key).and_then(|mut entry| {
         let hash = Hash::of_value_mut(entry.object_mut()?)?;
         let done = hash.expire(env.now().0, limit, |field| {
             count += 1;
-            if armed.contains(Armed::PROPAGATE) {
+            if hooks.contains(Hooks::PROPAGATE) {
                 names.push(field.to_vec());
             }
         });
@@ -107,11 +107,11 @@ pub(super) fn expire_inside(
     let marks = guard.marks();
     if count > 0 && marks & CONCERNED != 0 {
         let key = keyspace.hasher().key(key);
-        keyspace.tell_concerned(env, db, &key, marks, true);
+        keyspace.notify_concerned(env, db, &key, marks, true);
         super::tracking::nobody_changed(env, key.bytes);
     }
     env.tally.expired_fields.add(count);
-    if count > 0 && !armed.is_empty() {
+    if count > 0 && !hooks.is_empty() {
         notify(env, db, key, EventClass::HASH, "hexpired");
         for fields in names.chunks(PROPAGATED_FIELDS_MAX) {
             let begin = [b"HDEL".to_vec(), key.to_vec()].into_iter();
@@ -122,7 +122,7 @@ pub(super) fn expire_inside(
     if is_empty && let Some(entry) = detach(keyspace, env, db, guard, key_hash, key) {
         note_gone(env, db, &entry);
         discard(env, entry);
-        if !armed.is_empty() {
+        if !hooks.is_empty() {
             notify(env, db, key, EventClass::GENERIC, "del");
         }
     }

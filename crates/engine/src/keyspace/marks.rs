@@ -15,11 +15,11 @@ pub(super) const WATCHED: u8 = 1 << 3;
 pub(super) const FROZEN: u8 = 1 << 4;
 /// The database knows that the slot may hold keys.
 pub(super) const OCCUPIED: u8 = 1 << 5;
-/// Clients cache keys: the table of who may have which is to be asked (see `tracking`).
+/// Clients may cache some of its keys: `tracking` is to be looked up.
 pub(super) const TRACKED: u8 = 1 << 6;
 /// Changes of its keys are counted: something is computed from them (see `observed`).
 pub(super) const OBSERVED: u8 = 1 << 7;
-/// Somebody may want to know that a key changes.
+/// Changes of its keys concern somebody.
 pub(super) const CONCERNED: u8 = WATCHED | TRACKED | OBSERVED;
 
 const _: () = {

@@ -13,7 +13,6 @@
 //! Expired keys: when a slot is locked for a command and its earliest deadline has passed, the keys
 //! of that command are checked and removed first. Handlers therefore never see an expired key.
 
-mod ahead;
 mod collections;
 mod draw;
 pub mod entry;
@@ -27,6 +26,7 @@ mod keys;
 mod marks;
 mod observed;
 mod occupied;
+mod prefetch;
 mod tally;
 mod tracking;
 mod waiting;
@@ -43,7 +43,7 @@ pub(crate) use observed::Observer;
 use tally::{Count, DatabaseTally};
 pub use tally::{Tally, Totals};
 pub use tracking::Tracking;
-pub(crate) use waiting::Wish;
+pub(crate) use waiting::WaitRequest;
 pub use waiting::{Client, Unserved, Waiter};
 pub use watching::{Leftovers, Watcher, Watches};
 

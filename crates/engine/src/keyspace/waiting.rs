@@ -135,8 +135,8 @@ impl Waiter {
     }
 }
 
-/// What a command says of the wait it begins.
-pub(crate) struct Wish<'w> {
+/// The wait that a command begins.
+pub(crate) struct WaitRequest<'w> {
     pub(crate) client: Client,
     pub(crate) command: Recorded,
     pub(crate) kind: Kind,
@@ -307,17 +307,17 @@ impl Keyspace {
 
 impl Keys<'_> {
     /// Lets a client wait for keys, all of which this command holds.
-    pub(crate) fn wait(&mut self, wish: Wish<'_>) -> Arc<Waiter> {
+    pub(crate) fn wait(&mut self, request: WaitRequest<'_>) -> Arc<Waiter> {
         let keyspace = self.keyspace();
-        let mut known = HashSet::with_capacity(wish.keys.len());
-        let new = wish.keys.iter().filter(|key| known.insert(key.bytes));
+        let mut known = HashSet::with_capacity(request.keys.len());
+        let new = request.keys.iter().filter(|key| known.insert(key.bytes));
         let keys = new.map(|key| Awaited { bytes: key.bytes.into(), slot: key.slot }).collect();
         let waiter = Arc::new(Waiter {
-            client: wish.client,
-            deadline_ms: wish.deadline_ms,
-            command: wish.command,
-            kind: wish.kind,
-            group: wish.group.map(Into::into),
+            client: request.client,
+            deadline_ms: request.deadline_ms,
+            command: request.command,
+            kind: request.kind,
+            group: request.group.map(Into::into),
             number: keyspace.waiting.numbers.fetch_add(1, Ordering::Relaxed),
             keys,
             places: OnceLock::new(),

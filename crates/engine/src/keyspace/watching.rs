@@ -52,7 +52,7 @@ impl Watcher {
     }
 
     fn breaks(&self, epoch: u32) {
-        // The slots' locks order what is told with what is asked.
+        // The slots' locks order what is noted with looks at it.
         let (intact, broken) = (epoch | INTACT, epoch | BROKEN);
         let _ = self.0.compare_exchange(intact, broken, Ordering::Relaxed, Ordering::Relaxed);
     }
@@ -289,7 +289,7 @@ impl Keyspace {
     /// Tells who watches, caches or observes a key of a slot with these marks, which is held, that it was
     /// changed; or, if it is not there any more, removed.
     #[cold]
-    pub(super) fn tell_concerned(
+    pub(super) fn notify_concerned(
         &self,
         env: &Env,
         db: DbIndex,
@@ -298,7 +298,7 @@ impl Keyspace {
         exists: bool,
     ) {
         if marks & WATCHED != 0 {
-            self.tell_watchers(db, key.bytes, exists);
+            self.break_watches(db, key.bytes, exists);
         }
         if marks & TRACKED != 0 {
             self.tracking.changed(env, key);
@@ -308,7 +308,7 @@ impl Keyspace {
         }
     }
 
-    fn tell_watchers(&self, db: DbIndex, key: &[u8], exists: bool) {
+    fn break_watches(&self, db: DbIndex, key: &[u8], exists: bool) {
         let slot = SlotId::new(key_slot(key));
         self.watching.with(db, slot, key, |queue| {
             for_each(queue, |watch| {
@@ -324,7 +324,7 @@ impl Keyspace {
     /// Tells who watches keys of a marked slot that it is about to be emptied or, with `after`, to
     /// get another table. Both are held.
     #[cold]
-    pub(super) fn tell_watchers_of_all(
+    pub(super) fn break_watches_of_all(
         &self,
         (db, slot): Place,
         now: UnixMs,

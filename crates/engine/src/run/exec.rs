@@ -59,7 +59,7 @@ pub(crate) fn run_held(
     let Invocation { spec, parent, run, blocking, .. } = *call;
     let result = run(&mut Ctx { keys, reply, spec, parent, run, blocking }, args);
     keys.reveal_expired();
-    let ticket = if keys.env().armed.get().is_empty() {
+    let ticket = if keys.env().hooks.get().is_empty() {
         None
     } else {
         if spec.flags.contains(Flags::READONLY) {

@@ -7,7 +7,7 @@
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Blocking;
 use crate::env::Env;
-use crate::env::effect::Armed;
+use crate::env::effect::Hooks;
 use crate::keyspace::{Keys, Keyspace, Waiter, have_patience, must_give_way};
 use crate::reply::{Outcome, Reply, ReplyBuffer};
 use crate::run::exec::{self, Done};
@@ -93,11 +93,11 @@ fn run_again(keyspace: &Keyspace, env: &Env, waiter: &Waiter, replies: &mut Repl
         let reply = Reply::new(replies, waiter.client.protocol);
         // What it changes its own client did, and not whoever made the key ready.
         let server = env.client.replace(waiter.client.id);
-        let remembers = env.armed.get().contains(Armed::REMEMBER);
-        env.arm(Armed::REMEMBER, false);
+        let remembers = env.hooks.get().contains(Hooks::REMEMBER);
+        env.set_hooks(Hooks::REMEMBER, false);
         let invocation = command.invocation(Blocking::Again);
         let result = exec::run_held(&mut keys, &invocation, args, reply);
-        env.arm(Armed::REMEMBER, remembers);
+        env.set_hooks(Hooks::REMEMBER, remembers);
         env.client.set(server);
         waiter.settle(!matches!(&result, Ok(Done { outcome: Outcome::Waiting, .. })));
         Run::Done(result)

@@ -106,7 +106,7 @@ pub struct Edit<R> {
     pub(crate) result: R,
     pub(crate) happened: bool,
     pub(crate) changes: u64,
-    /// Empty if keyspace events do not tell of it.
+    /// The keyspace event; empty for none.
     pub(crate) event: &'static str,
     /// Only something beside the value proper was changed.
     pub(crate) beside: bool,
@@ -118,12 +118,12 @@ impl<R> Edit<R> {
         Edit { result, happened: changes > 0, changes, event, beside: false }
     }
 
-    /// Something happened that is told as `event` and counts as `changes`, even if those are none.
-    pub fn told(result: R, changes: u64, event: &'static str) -> Edit<R> {
+    /// The keyspace event `event` is published even if `changes` is 0.
+    pub fn with_event(result: R, changes: u64, event: &'static str) -> Edit<R> {
         Edit { result, happened: true, changes, event, beside: false }
     }
 
-    /// `changes` things were changed, of which keyspace events do not tell.
+    /// `changes` things were changed without a keyspace event.
     pub fn silent(result: R, changes: u64) -> Edit<R> {
         Edit::new(result, changes, "")
     }

@@ -29,7 +29,7 @@ use crate::tracking::TrackingSessions;
 use crate::transactions::Transaction;
 use brisk_config::Config;
 use brisk_config::value::ClientClass;
-use brisk_engine::effect::Armed;
+use brisk_engine::effect::Hooks;
 use brisk_engine::env::EvictionPolicy;
 use brisk_engine::keyspace::evict::Evictor;
 use brisk_engine::keyspace::{KeyHasher, Leftovers};
@@ -156,7 +156,7 @@ impl Core {
             shared,
         };
         core.env.carrier = crate::replication::migration::carry;
-        core.env.armed.share(&shared.armed_for_all);
+        core.env.hooks.share(&shared.hooks_for_all);
         core.take_config();
         core
     }
@@ -189,7 +189,7 @@ impl Core {
         self.env.settings.limits.list_plain_min = plain_min;
         let classes = event_classes(config.observe.notify);
         self.env.settings.events = classes;
-        self.env.armed.arm(Armed::NOTIFY, !classes.is_empty());
+        self.env.hooks.set(Hooks::NOTIFY, !classes.is_empty());
         let tracking = self.shared.keyspace.tracking();
         tracking.set_keys_max(usize::try_from(config.clients.tracking_table_max_keys).unwrap_or(0));
         tracking.trim(&self.env, TRACKED_KEYS_TRIMMED);

@@ -61,8 +61,8 @@ pub struct Shared {
     pub mailboxes: Box<[Mailbox]>,
     /// Bits of [`armed`].
     pub armed: AtomicU32,
-    /// What [`brisk_engine::Env::armed`] is for all workers alike.
-    pub armed_for_all: Arc<AtomicU32>,
+    /// What [`brisk_engine::Env::hooks`] is for all workers alike.
+    pub hooks_for_all: Arc<AtomicU32>,
     pub observe: Observe,
     pub monitors: Monitors,
     pub pubsub: Registry,
@@ -133,7 +133,7 @@ impl Shared {
             clients: Clients::new(workers),
             mailboxes: (0..workers).map(|_| Mailbox::default()).collect(),
             armed: AtomicU32::new(0),
-            armed_for_all: Arc::default(),
+            hooks_for_all: Arc::default(),
             observe: Observe::new(workers, table.id_count()),
             monitors: Monitors::new(workers),
             pubsub: Registry::new(workers),

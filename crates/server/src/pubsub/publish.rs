@@ -3,7 +3,7 @@
 use super::inbox::Found;
 use super::{Mail, Space};
 use crate::core::Core;
-use brisk_engine::effect::{Armed, EventClass};
+use brisk_engine::effect::{EventClass, Hooks};
 use std::io::Write;
 
 /// Publishes the events that have collected, in order.
@@ -70,13 +70,13 @@ pub fn has_messages(core: &Core) -> bool {
 /// Whether transactions left something for the stream.
 #[inline]
 fn has_sealed(core: &Core) -> bool {
-    core.env.armed.get().contains(Armed::PROPAGATE) && !core.env.sealed.borrow().is_empty()
+    core.env.hooks.get().contains(Hooks::PROPAGATE) && !core.env.sealed.borrow().is_empty()
 }
 
 /// Whether events or invalidations wait for being sent.
 #[inline]
 pub fn has_news(core: &Core) -> bool {
-    core.env.armed.get().intersects(Armed::NOTIFY | Armed::TOLD) && {
+    core.env.hooks.get().intersects(Hooks::NOTIFY | Hooks::INVALIDATE) && {
         let aftermath = core.env.aftermath.borrow();
         !aftermath.events.is_empty() || !aftermath.invalidations.is_empty()
     }

@@ -10,7 +10,7 @@
 //! of several commands is framed by MULTI and EXEC, and SELECT goes before a command in another
 //! database than the one before.
 //!
-//! Without replicas nothing is collected: [`brisk_engine::effect::Armed::PROPAGATE`] is armed with
+//! Without replicas nothing is collected: [`brisk_engine::effect::Hooks::PROPAGATE`] is armed with
 //! the first, while all workers stand still, and disarmed some time after the last is gone.
 
 use brisk_engine::effect::{Effect, Sealed};

@@ -6,7 +6,7 @@ use crate::clients::flag;
 use crate::core::Core;
 use crate::core::session::Session;
 use crate::persistence::snapshot;
-use brisk_engine::effect::Armed;
+use brisk_engine::effect::Hooks;
 use brisk_engine::{CommandError, Result};
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -56,7 +56,7 @@ pub fn attach_replica(core: &mut Core, session: &mut Session) -> Result<(Arc<Vec
         acked_ms: 0,
     };
     let from = core.shared.replication.feed.attach(member, core.shared.keyspace.last_ticket());
-    core.env.armed.arm(Armed::PROPAGATE, true);
+    core.env.hooks.set(Hooks::PROPAGATE, true);
     core.followers.push(Follower { token, from });
     Ok((Arc::new(bytes), from))
 }
@@ -72,13 +72,13 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
 
 /// Stops collecting effects if nobody wants them any more.
 pub fn disarm_feed(core: &mut Core) {
-    let armed = &core.env.armed;
+    let hooks = &core.env.hooks;
     let is_idle = || core.shared.replication.feed.replica_count() == 0;
-    if armed.get().contains(Armed::PROPAGATE) && is_idle() {
+    if hooks.get().contains(Hooks::PROPAGATE) && is_idle() {
         // While a script takes long it is put off.
         let Ok(quiesced) = core.stop_others() else { return };
         if is_idle() {
-            armed.arm(Armed::PROPAGATE, false);
+            hooks.set(Hooks::PROPAGATE, false);
         }
         drop(quiesced);
     }

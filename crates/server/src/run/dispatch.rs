@@ -16,7 +16,7 @@ use crate::transactions::execute;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, InMulti, Scope};
 use brisk_engine::ctx::Blocking;
-use brisk_engine::effect::Armed;
+use brisk_engine::effect::Hooks;
 use brisk_engine::exec::{self, Invocation};
 use brisk_engine::keyspace::Client;
 use brisk_engine::table::{Row, Run};
@@ -165,7 +165,7 @@ fn postponed(core: &Core, session: &mut Session, error: &CommandError) -> Option
 #[cold]
 fn must_send_invalidations(core: &mut Core) -> bool {
     let sent = std::mem::take(&mut core.invalidations_sent);
-    core.invalidations_sent = !sent && core.env.armed.get().contains(Armed::TOLD);
+    core.invalidations_sent = !sent && core.env.hooks.get().contains(Hooks::INVALIDATE);
     core.invalidations_sent
 }
 

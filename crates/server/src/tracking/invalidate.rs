@@ -4,7 +4,7 @@ use super::notice::{Broadcast, Notice, array};
 use crate::core::Core;
 use crate::pubsub::Mail;
 use crate::pubsub::publish;
-use brisk_engine::effect::Armed;
+use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::{Invalidation, KeyName};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Sends on what the engine noted since the last call, in order.
 #[cold]
 pub fn send_invalidations(core: &mut Core) {
-    core.env.arm(Armed::TOLD, false);
+    core.env.set_hooks(Hooks::INVALIDATE, false);
     let mut told = std::mem::take(&mut core.env.aftermath.borrow_mut().invalidations);
     for invalidation in told.drain(..) {
         match invalidation {
@@ -46,7 +46,7 @@ pub fn send_invalidations(core: &mut Core) {
 /// for each prefix and worker.
 #[cold]
 pub fn send_broadcasts(core: &mut Core) {
-    core.env.arm(Armed::BROADCAST, false);
+    core.env.set_hooks(Hooks::BROADCAST, false);
     let changed = std::mem::take(&mut core.env.aftermath.borrow_mut().changed);
     // Whoever changed a key last counts.
     let changed: BTreeMap<KeyName, u64> = changed.into_iter().collect();

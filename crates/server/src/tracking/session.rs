@@ -3,7 +3,7 @@
 use super::state::Tracker;
 use crate::core::Core;
 use crate::core::session::Session;
-use brisk_engine::effect::Armed;
+use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Reader;
 
 /// The session tracks from now on, or otherwise than before; `prefixes` come to those it has.
@@ -71,24 +71,24 @@ pub fn act_for(core: &Core, session: &Session) {
 pub fn act_again_for(core: &Core, session: &Session, remembers: bool) {
     act_for(core, session);
     core.env.reader.set(Some(Reader::new(core.id, session.id())));
-    core.env.arm(Armed::REMEMBER, remembers);
+    core.env.set_hooks(Hooks::REMEMBER, remembers);
 }
 
 /// Whether what the present session's commands read is remembered.
 pub fn remembers(core: &Core) -> bool {
-    core.env.armed.get().contains(Armed::REMEMBER)
+    core.env.hooks.get().contains(Hooks::REMEMBER)
 }
 
 /// No session's commands run.
 #[inline]
 pub fn act_for_nobody(core: &Core) {
     core.env.client.set(0);
-    core.env.arm(Armed::REMEMBER, false);
+    core.env.set_hooks(Hooks::REMEMBER, false);
 }
 
 /// Has what the session's next command reads remembered, or not.
 pub fn remember_for(core: &Core, session: &Session) {
     let remembers = session.tracker.as_ref().is_some_and(|tracker| tracker.remembers());
     core.env.reader.set(Some(Reader::new(core.id, session.id())));
-    core.env.arm(Armed::REMEMBER, remembers);
+    core.env.set_hooks(Hooks::REMEMBER, remembers);
 }

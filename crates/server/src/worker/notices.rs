@@ -10,7 +10,7 @@ use crate::core::session::{Session, Stall};
 use crate::tracking::invalidate;
 use crate::tracking::{Broadcast, HEAD_RESP2, HEAD_RESP3, Mode, Notice, redirection_broken};
 use brisk_engine::ReplyBuffer;
-use brisk_engine::effect::Armed;
+use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Reader;
 use brisk_reactor::{Close, Control, Token};
 use brisk_resp::Protocol;
@@ -54,7 +54,7 @@ impl Worker {
     /// At the end of what the event loop asked for: tells of changes to who listens to prefixes.
     #[inline]
     pub(super) fn end_of_turns(&mut self, io: &mut Control) {
-        if self.core.env.armed.get().intersects(Armed::BROADCAST | Armed::TOLD) {
+        if self.core.env.hooks.get().intersects(Hooks::BROADCAST | Hooks::INVALIDATE) {
             invalidate::send_broadcasts(&mut self.core);
             self.deliver_messages(io, None);
         }

@@ -92,7 +92,7 @@ impl Index {
         }
     }
 
-    /// Asks for the place of the segment of `hash` where a search for it begins.
+    /// Prefetches the place of the segment of `hash` where a search for it begins.
     #[inline]
     pub(super) fn prefetch(&self, hash: u32) {
         let (segment, depth) = self.segment_of(hash);

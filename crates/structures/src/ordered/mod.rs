@@ -36,9 +36,9 @@
 //!     are sorted by hash, and hold what belongs under their path.
 //!  5. Leaves have at most 64 members, and 4 KiB of them if they could be split.
 
-mod ahead;
 mod index;
 mod leaf;
+mod prefetch;
 mod table;
 mod tree;
 

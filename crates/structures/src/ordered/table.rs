@@ -49,7 +49,7 @@ impl Leaves {
         }
     }
 
-    /// Asks for the leaf, without reading it.
+    /// Prefetches the leaf, without reading it.
     #[inline]
     pub(super) fn prefetch(&self, id: LeafId) {
         let chunk: *const Place = std::ptr::from_ref(&*self.chunks[id as usize / CHUNK_LEN]).cast();

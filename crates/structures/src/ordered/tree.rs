@@ -160,7 +160,7 @@ impl Node {
         self.locate_by(score, prefix, |slot| leaves.get(slot.first).member(0) <= member)
     }
 
-    /// The same, asking `not_after` about slots of which score and prefix are the very same.
+    /// The same, calling `not_after` for slots of which score and prefix are the very same.
     #[inline]
     fn locate_by(&self, score: f64, prefix: Prefix, not_after: impl Fn(&Slot) -> bool) -> usize {
         // Below many members of one score there are nodes with nothing else.
@@ -194,7 +194,7 @@ impl Node {
         }
     }
 
-    /// Asks for what [`Node::near`] reads first.
+    /// Prefetches what [`Node::near`] reads first.
     #[inline]
     pub(super) fn prefetch(&self) {
         prefetch_slice(&self.scores, SCORE_LINES);

@@ -25,10 +25,10 @@
 //! memory 6 to 12 bytes per element besides the bytes of key and value. Keys and values of more
 //! than 512 bytes have an allocation of their own, which clones share.
 
-mod ahead;
 mod codec;
 mod directory;
 mod placed;
+mod prefetch;
 mod sample;
 mod segment;
 #[cfg(test)]

@@ -190,7 +190,7 @@ impl Segment {
         Err(from)
     }
 
-    /// Asks for the word at which a search for this tag begins; reads the segment's head.
+    /// Prefetches the word at which a search for this tag begins; reads the segment's head.
     #[inline]
     pub(super) fn prefetch_word(&self, wanted: u32) {
         if let Some(word) = self.index.get(self.home(wanted)) {
@@ -198,7 +198,7 @@ impl Segment {
         }
     }
 
-    /// Asks for the entry that a search for this tag reads first, or for the end of the arena,
+    /// Prefetches the entry that a search for this tag reads first, or for the end of the arena,
     /// where a new one would lie; reads the index.
     #[inline]
     pub(super) fn prefetch_entry(&self, wanted: u32) {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::base::steps::BYTES_PER_STEP;
-use crate::env::effect::{Armed, EventClass};
+use crate::env::effect::{EventClass, Hooks};
 use crate::testing::Db;
 use brisk_persist::rdb;
 
@@ -40,10 +40,10 @@ fn large() -> Db {
 
 /// What a command answers, and what others hear of it: effects to propagate and keyspace events.
 fn told(db: &mut Db, act: impl FnOnce(&mut Db) -> String) -> (String, Vec<String>) {
-    db.env().arm(Armed::PROPAGATE | Armed::NOTIFY, true);
+    db.env().set_hooks(Hooks::PROPAGATE | Hooks::NOTIFY, true);
     db.settings().events = EventClass::all() - EventClass::KEY_MISS;
     let reply = act(db);
-    db.env().arm(Armed::all(), false);
+    db.env().set_hooks(Hooks::all(), false);
     let sealed = std::mem::take(&mut *db.env().sealed.borrow_mut());
     let events = std::mem::take(&mut db.env().aftermath.borrow_mut().events);
     db.env().aftermath.borrow_mut().clear();
@@ -268,7 +268,7 @@ fn sources_that_are_taken_away_are_noticed() {
 #[test]
 fn a_command_that_stores_is_propagated_once_as_it_was_sent() {
     let mut db = large();
-    db.env().arm(Armed::PROPAGATE, true);
+    db.env().set_hooks(Hooks::PROPAGATE, true);
     let Err(long) = db.begin("SUNIONSTORE d a b") else { panic!("it is long") };
     assert!(db.env().sealed.borrow().is_empty());
     assert!(db.finish(long).is_ok());

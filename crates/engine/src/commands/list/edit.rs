@@ -70,7 +70,7 @@ fn ltrim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let removed = list.len() - count;
         list.keep_range(first, count, limits);
         // It is told even if nothing was to be trimmed.
-        Ok(Edit::told((), removed as u64, "ltrim"))
+        Ok(Edit::with_event((), removed as u64, "ltrim"))
     })?;
     Ok(ctx.reply.ok())
 }

@@ -26,7 +26,7 @@ pub(super) fn transfer(
     let element = if source.bytes == destination.bytes {
         let rotated = ctx.keys.update::<List, _>(source, |list, limits| {
             let element = list.rotate(from, to, limits, text);
-            Ok(Edit::told(element, 0, push_event(to)))
+            Ok(Edit::with_event(element, 0, push_event(to)))
         })?;
         let Some(element) = rotated.flatten() else { return Ok(ctx.reply.null()) };
         ctx.keys.update::<List, _>(source, |_, _| Ok(Edit::new((), 1, pop_event(from))))?;
@@ -38,7 +38,7 @@ pub(super) fn transfer(
         let Some(element) = list.get(index, text) else { return Ok(ctx.reply.null()) };
         ctx.keys.upsert::<List, _>(destination, |list, limits| {
             list.push(to, [&element[..]].into_iter(), limits);
-            Ok(Edit::told((), 0, push_event(to)))
+            Ok(Edit::with_event((), 0, push_event(to)))
         })?;
         ctx.keys.update::<List, _>(source, |list, limits| {
             list.pop(from, limits, |_| ());

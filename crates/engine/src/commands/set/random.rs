@@ -6,7 +6,7 @@ use crate::base::random::Random;
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::env::effect::Armed;
+use crate::env::effect::Hooks;
 use crate::keyspace::Key;
 use crate::reply::Outcome;
 use crate::types::set::{Member, Set};
@@ -37,7 +37,7 @@ fn spop(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 fn pop_one(ctx: &mut Ctx<'_, '_>, key: &Key<'_>) -> Result<Outcome> {
     let env = ctx.keys.env();
     let mut below = |bound| env.random_below(bound);
-    let propagates = env.armed.get().contains(Armed::PROPAGATE);
+    let propagates = env.hooks.get().contains(Hooks::PROPAGATE);
     let reply = &mut ctx.reply;
     let popped = ctx.keys.update::<Set, _>(key, |set, _| {
         let mut popped = None;
@@ -79,7 +79,7 @@ fn pop_all(ctx: &mut Ctx<'_, '_>, key: &Key<'_>) -> Result<Outcome> {
 fn pop_some(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, count: usize) -> Result<Outcome> {
     let env = ctx.keys.env();
     let mut below = |bound| env.random_below(bound);
-    let propagates = env.armed.get().contains(Armed::PROPAGATE);
+    let propagates = env.hooks.get().contains(Hooks::PROPAGATE);
     let mut popped: Vec<Vec<u8>> = Vec::new();
     let reply = &mut ctx.reply;
     reply.set(count);

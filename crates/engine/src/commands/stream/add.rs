@@ -16,14 +16,14 @@ use crate::types::stream::{Stream, StreamId, block_limits};
 /// Longest entry, as in Redis: what a block can hold.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
 
-/// The ID a client asks for.
+/// The ID that a client gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum IdArgument {
     Auto,
     Id(Written),
 }
 
-impl Asked {
+impl IdArgument {
     /// The ID the entry gets.
     fn choose(self, last: StreamId, now: UnixMs) -> Result<StreamId> {
         if last == StreamId::MAX {
@@ -32,13 +32,13 @@ impl Asked {
             return Err(CommandError::text(text));
         }
         let chosen = match self {
-            Asked::Auto if now.0 > last.ms => Some(StreamId { ms: now.0, seq: 0 }),
-            Asked::Auto => last.next(),
-            Asked::Id(Written { ms, seq: Seq::Auto }) if ms == last.ms => {
+            IdArgument::Auto if now.0 > last.ms => Some(StreamId { ms: now.0, seq: 0 }),
+            IdArgument::Auto => last.next(),
+            IdArgument::Id(Written { ms, seq: Seq::Auto }) if ms == last.ms => {
                 last.seq.checked_add(1).map(|seq| StreamId { ms, seq })
             }
-            Asked::Id(Written { ms, seq: Seq::Given(seq) }) => Some(StreamId { ms, seq }),
-            Asked::Id(Written { ms, .. }) => Some(StreamId { ms, seq: 0 }),
+            IdArgument::Id(Written { ms, seq: Seq::Given(seq) }) => Some(StreamId { ms, seq }),
+            IdArgument::Id(Written { ms, .. }) => Some(StreamId { ms, seq: 0 }),
         };
         chosen.filter(|id| *id > last).ok_or_else(|| {
             let text = "ERR The ID specified in XADD is equal or smaller than the target stream \
@@ -52,26 +52,27 @@ fn xadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let mut options = TrimOptions::default();
     let mut make = true;
-    let mut asked = None;
+    let mut id_argument = None;
     let mut id_at = 0;
     while args.remaining() > 0 {
         id_at = args.position();
         if args.take("*") {
-            asked = Some(Asked::Auto);
+            id_argument = Some(IdArgument::Auto);
             break;
         } else if options.take(args)? {
         } else if args.take("NOMKSTREAM") {
             make = false;
         } else {
-            asked = Some(Asked::Id(id::parse_written(args.bytes()?)?));
+            id_argument = Some(IdArgument::Id(id::parse_written(args.bytes()?)?));
             break;
         }
     }
     let trimming = options.finish()?;
-    let asked = asked.filter(|_| args.remaining() >= 2 && args.remaining().is_multiple_of(2));
-    let asked = asked.ok_or_else(|| ctx.wrong_arity())?;
-    if asked == Asked::Id(Written { ms: 0, seq: Seq::Given(0) })
-        || asked == Asked::Id(Written { ms: 0, seq: Seq::Missing })
+    let id_argument =
+        id_argument.filter(|_| args.remaining() >= 2 && args.remaining().is_multiple_of(2));
+    let id_argument = id_argument.ok_or_else(|| ctx.wrong_arity())?;
+    if id_argument == IdArgument::Id(Written { ms: 0, seq: Seq::Given(0) })
+        || id_argument == IdArgument::Id(Written { ms: 0, seq: Seq::Missing })
     {
         return Err(CommandError::text("ERR The ID specified in XADD must be greater than 0-0"));
     }
@@ -84,16 +85,17 @@ fn xadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let now = ctx.now();
     let (id, trimmed, remains) = ctx.keys.upsert::<Stream, _>(&key, |stream, limits| {
-        let id = asked.choose(stream.last_id, now)?;
+        let id = id_argument.choose(stream.last_id, now)?;
         stream.append(id, words, &block_limits(limits));
         let trimmed = trimming.map_or(0, |trimming| trimming.run(stream, limits));
         Ok(Edit::new((id, trimmed, Remains::of(stream)), 1, "xadd"))
     })?;
     if trimmed > 0 {
-        ctx.keys.tell(&key, EventClass::STREAM, "xtrim");
+        ctx.keys.notify_event(&key, EventClass::STREAM, "xtrim");
     }
     let approximate = trimming.filter(|trimming| trimming.approximate);
-    let chosen = matches!(asked, Asked::Auto | Asked::Id(Written { seq: Seq::Auto, .. }));
+    let chosen =
+        matches!(id_argument, IdArgument::Auto | IdArgument::Id(Written { seq: Seq::Auto, .. }));
     if chosen || approximate.is_some() {
         ctx.keys.propagate(|| {
             let mut words: Vec<Vec<u8>> = args.words().map(<[u8]>::to_vec).collect();

@@ -238,7 +238,7 @@ fn read_pending(
 
 /// Tells that a consumer appeared on the way.
 pub(super) fn announce_consumer(keys: &mut Keys<'_>, key: &Key<'_>) {
-    keys.tell(key, EventClass::STREAM, "xgroup-createconsumer");
+    keys.notify_event(key, EventClass::STREAM, "xgroup-createconsumer");
 }
 
 /// How long ago something was delivered.

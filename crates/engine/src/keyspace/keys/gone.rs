@@ -1,6 +1,6 @@
 //! Entries that leave their slot: what is kept in step, and who is told.
 
-use crate::env::effect::{Armed, Effect, Event, EventClass};
+use crate::env::effect::{Effect, Event, EventClass, Hooks};
 use crate::env::{Env, Garbage};
 use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE};
 use crate::keyspace::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, StoredMut};
@@ -21,7 +21,7 @@ pub(in crate::keyspace) fn detach(
     let marks = guard.marks();
     if marks & CONCERNED != 0 {
         let key = Key { bytes: key, slot: SlotId::new(key_slot(key)), hash };
-        keyspace.tell_concerned(env, db, &key, marks, false);
+        keyspace.notify_concerned(env, db, &key, marks, false);
     }
     let tally = env.tally.database(db);
     tally.keys.add(-1);
@@ -46,7 +46,7 @@ pub(in crate::keyspace) fn seal_slot(
     place: Place,
     guard: &mut SlotGuard<'_>,
 ) {
-    if !env.armed.get().contains(Armed::PROPAGATE) {
+    if !env.hooks.get().contains(Hooks::PROPAGATE) {
         return;
     }
     let mut aftermath = env.aftermath.borrow_mut();
@@ -70,7 +70,7 @@ pub(in crate::keyspace) fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
 pub(in crate::keyspace) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
     env.tally.expired.add(1);
     note_gone(env, db, &entry);
-    if !env.armed.get().is_empty() {
+    if !env.hooks.get().is_empty() {
         crate::keyspace::tracking::nobody_changed(env, entry.key());
         notify(env, db, entry.key(), EventClass::EXPIRED, "expired");
         propagate_removal(env, db, entry.key(), env.settings.lazy_expire);
@@ -81,7 +81,7 @@ pub(in crate::keyspace) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
 /// Tells of a key that was removed to make room.
 pub(in crate::keyspace) fn after_eviction(env: &Env, db: DbIndex, entry: &Entry) {
     note_gone(env, db, entry);
-    if !env.armed.get().is_empty() {
+    if !env.hooks.get().is_empty() {
         crate::keyspace::tracking::nobody_changed(env, entry.key());
         notify(env, db, entry.key(), EventClass::EVICTED, "evicted");
         propagate_removal(env, db, entry.key(), env.settings.lazy_eviction);
@@ -89,7 +89,7 @@ pub(in crate::keyspace) fn after_eviction(env: &Env, db: DbIndex, entry: &Entry)
 }
 
 fn propagate_removal(env: &Env, db: DbIndex, key: &[u8], lazy: bool) {
-    if env.armed.get().contains(Armed::PROPAGATE) {
+    if env.hooks.get().contains(Hooks::PROPAGATE) {
         let word: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
         let words = vec![word.to_vec(), key.to_vec()];
         env.aftermath.borrow_mut().effects.push(Effect { db, words });
@@ -103,7 +103,7 @@ pub(in crate::keyspace) fn notify(
     class: EventClass,
     name: &'static str,
 ) {
-    if env.armed.get().contains(Armed::NOTIFY) && env.settings.events.contains(class) {
+    if env.hooks.get().contains(Hooks::NOTIFY) && env.settings.events.contains(class) {
         let event = Event { db, class, name, key: key.to_vec() };
         env.aftermath.borrow_mut().events.push(event);
     }

@@ -9,16 +9,16 @@ use super::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, Stored, Sto
 use crate::base::error::{CommandError, Result};
 use crate::command::args::PreparedKey;
 use crate::env::Env;
-use crate::env::effect::{Armed, EventClass};
+use crate::env::effect::{EventClass, Hooks};
 use crate::types::Type;
 use crate::types::string::{self, Str};
 use std::marker::PhantomData;
 
+mod aftermath;
 mod gone;
 mod held;
 mod locks;
 mod patience;
-mod tell;
 mod walk;
 
 pub(super) use gone::{
@@ -286,15 +286,15 @@ impl<'a> Keys<'a> {
 
     fn missed(&self, key: &Key<'_>) {
         self.env.tally.misses.add(1);
-        if !self.env.armed.get().is_empty() {
+        if !self.env.hooks.get().is_empty() {
             self.notify(key.bytes, EventClass::KEY_MISS, "keymiss");
         }
     }
 
-    /// Whether somebody wants to hear of each key that was read and is not there.
-    pub(crate) fn tells_misses(&self) -> bool {
-        let (armed, events) = (self.env.armed.get(), self.env.settings.events);
-        armed.contains(Armed::NOTIFY) && events.contains(EventClass::KEY_MISS)
+    /// Whether an event is published for each key that was read and is not there.
+    pub(crate) fn notifies_misses(&self) -> bool {
+        let (hooks, events) = (self.env.hooks.get(), self.env.settings.events);
+        hooks.contains(Hooks::NOTIFY) && events.contains(EventClass::KEY_MISS)
     }
 
     /// The value to change, `None` if the key does not exist.
@@ -382,7 +382,7 @@ impl<'a> Keys<'a> {
             self.set_deadline(key, Some(at));
         }
         self.changed(key, EventClass::STRING, event);
-        if matches!(deadline, Overwrite::ExpireAt(_)) && !self.env.armed.get().is_empty() {
+        if matches!(deadline, Overwrite::ExpireAt(_)) && !self.env.hooks.get().is_empty() {
             self.notify(key.bytes, EventClass::GENERIC, "expire");
         }
     }
@@ -452,7 +452,7 @@ impl<'a> Keys<'a> {
         guard.set_marks(marks);
     }
 
-    /// Tells who watches or caches a key that it was changed.
+    /// A key was changed: breaks watches of it, and invalidates it for clients that cache it.
     #[inline]
     fn disturb(&self, key: &Key<'_>) {
         let marks = match &self.held {
@@ -460,14 +460,14 @@ impl<'a> Keys<'a> {
             Held::None | Held::Many(_) => self.guard(key.slot).marks(),
         };
         if marks & CONCERNED != 0 {
-            self.tell_concerned(key, marks);
+            self.notify_concerned(key, marks);
         }
     }
 
     #[cold]
-    fn tell_concerned(&self, key: &Key<'_>, marks: u8) {
+    fn notify_concerned(&self, key: &Key<'_>, marks: u8) {
         let exists = marks & WATCHED != 0 && self.contains(key);
-        self.keyspace.tell_concerned(self.env, self.db, key, marks, exists);
+        self.keyspace.notify_concerned(self.env, self.db, key, marks, exists);
     }
 
     /// Whether somebody waits for a key of this slot.
@@ -476,7 +476,7 @@ impl<'a> Keys<'a> {
     }
 
     pub(super) fn announce_new(&self, key: &Key<'_>) {
-        if !self.env.armed.get().is_empty() {
+        if !self.env.hooks.get().is_empty() {
             self.notify(key.bytes, EventClass::NEW, "new");
         }
     }
@@ -507,7 +507,7 @@ impl<'a> Keys<'a> {
         }
         let entry = self.detach(from).expect("RENAME checked that the key exists");
         self.insert(to, entry.with_key(to.bytes));
-        self.tell(from, EventClass::GENERIC, "rename_from");
+        self.notify_event(from, EventClass::GENERIC, "rename_from");
         self.changed(to, EventClass::GENERIC, "rename_to");
     }
 
@@ -516,7 +516,7 @@ impl<'a> Keys<'a> {
     pub fn move_to(&mut self, key: &Key<'_>, to: DbIndex) {
         let entry = self.detach(key).expect("MOVE checked that the key exists");
         self.in_db(to, |keys| keys.insert(key, entry));
-        self.tell(key, EventClass::GENERIC, "move_from");
+        self.notify_event(key, EventClass::GENERIC, "move_from");
         self.in_db(to, |keys| keys.changed(key, EventClass::GENERIC, "move_to"));
     }
 

@@ -30,18 +30,18 @@ thread_local! {
     static GIVES_WAY: Cell<Option<Rc<dyn Fn() -> bool>>> = const { Cell::new(None) };
 }
 
-/// Has `asks` asked by what this thread does on its own account (serving waiters, finishing what was
-/// computed elsewhere, expiry, eviction) when it has got a slot, since things may have changed while
-/// it waited: if so, it leaves the data as it is, and what it wanted for later.
-pub fn giving_way(asks: impl Fn() -> bool + 'static) {
-    GIVES_WAY.set(Some(Rc::new(asks)));
+/// While `condition` holds, what this thread does on its own account (serving waiters, finishing what
+/// was computed elsewhere, expiry, eviction) leaves the data as it is and is done later. It is
+/// checked with a slot locked, since it may have changed during the wait for the lock.
+pub fn giving_way(condition: impl Fn() -> bool + 'static) {
+    GIVES_WAY.set(Some(Rc::new(condition)));
 }
 
 /// Whether the data is to stay as it is; see [`giving_way`].
 pub(crate) fn must_give_way() -> bool {
-    let Some(asks) = GIVES_WAY.take() else { return false };
-    let answer = asks();
-    GIVES_WAY.set(Some(asks));
+    let Some(condition) = GIVES_WAY.take() else { return false };
+    let answer = condition();
+    GIVES_WAY.set(Some(condition));
     answer
 }
 

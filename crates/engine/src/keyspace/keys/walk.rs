@@ -135,7 +135,7 @@ impl<'a> Keys<'a> {
         for id in database.occupied_from(0) {
             let mut guard = lock_patiently(database, id);
             if guard.marks() & WATCHED != 0 {
-                self.keyspace.tell_watchers_of_all((db, id), self.now(), &guard, None);
+                self.keyspace.break_watches_of_all((db, id), self.now(), &guard, None);
             }
             self.keyspace.note_other_contents((db, id), &guard);
             guard.meta_mut().no_deadlines();
@@ -174,7 +174,7 @@ impl<'a> Keys<'a> {
                 let place = (db, id);
                 self.keyspace.note_other_contents(place, before);
                 if before.marks() & WATCHED != 0 {
-                    self.keyspace.tell_watchers_of_all(place, self.now(), before, Some(after));
+                    self.keyspace.break_watches_of_all(place, self.now(), before, Some(after));
                 }
             }
             std::mem::swap(here.meta_mut(), there.meta_mut());

@@ -161,9 +161,9 @@ fn a_slot_rests_after_a_walk_and_readers_still_see_no_expired_key() {
 
 #[test]
 fn every_key_that_goes_by_itself_is_a_transaction_of_its_own() {
-    use crate::env::effect::{Armed, Sealed};
+    use crate::env::effect::{Hooks, Sealed};
     let world = World::new();
-    world.env.arm(Armed::PROPAGATE, true);
+    world.env.set_hooks(Hooks::PROPAGATE, true);
     let take = || -> Vec<Sealed> {
         assert!(world.env.aftermath.borrow().effects.is_empty(), "effects without a ticket");
         std::mem::take(&mut *world.env.sealed.borrow_mut())

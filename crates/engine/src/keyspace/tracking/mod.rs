@@ -21,7 +21,7 @@ use self::table::{Mark, Table, Tracked};
 use super::marks::TRACKED;
 use super::{Key, Keys, Keyspace, SLOTS, SlotId, lock_patiently};
 use crate::command::args::{Args, PreparedKey};
-use crate::env::effect::{Armed, Invalidation, KeyName, Reader};
+use crate::env::effect::{Hooks, Invalidation, KeyName, Reader};
 use crate::env::{Env, Garbage};
 use brisk_structures::prefetch::prefetch;
 use std::collections::{BTreeMap, HashSet};
@@ -44,7 +44,7 @@ fn part_of(slot: SlotId, hash: u64) -> usize {
 #[derive(Debug, Default)]
 struct Shard {
     table: Mutex<Table>,
-    /// Where the table's index was when it was last looked at, for asking for its lines.
+    /// Where the table's index was when it was last looked at, to prefetch its lines.
     index: AtomicPtr<Mark>,
     mask: AtomicUsize,
 }
@@ -113,13 +113,13 @@ impl Tracking {
         &self.shards[slot.index() % SHARDS]
     }
 
-    /// Asks for the memory that telling of a change of these keys will read.
+    /// Prefetches what invalidating these keys will read.
     pub fn ask_parts(&self, keys: &[PreparedKey]) {
         keys.iter().for_each(|key| prefetch(&raw const self.by_part[part_of(key.slot, key.hash)]));
     }
 
-    /// Asks for the memory that remembering these keys will read: two lines one after the other for
-    /// each, so all first lines are asked for before any second.
+    /// Prefetches what remembering these keys will read: two lines one after the other for
+    /// each, so all first lines are prefetched before any second.
     pub fn ask_ahead(&self, keys: &[PreparedKey]) {
         for key in keys {
             let shard = self.shard(key.slot);
@@ -220,7 +220,7 @@ impl Tracking {
             let shard = &self.shards[(random + step) % SHARDS];
             if let Some(tracked) = self.take(shard, |table| table.remove_any(random / SHARDS)) {
                 // Not even who made the table grow may miss that its key is not tracked any more.
-                self.tell_readers(env, tracked, 0);
+                self.invalidate(env, tracked, 0);
                 return;
             }
         }
@@ -231,12 +231,12 @@ impl Tracking {
         if self.broadcasts.load(Ordering::Relaxed) {
             let changed = (KeyName::from_slice(key.bytes), env.client.get());
             note_changed(&mut env.aftermath.borrow_mut().changed, changed);
-            env.arm(Armed::BROADCAST, true);
+            env.set_hooks(Hooks::BROADCAST, true);
         }
         if self.by_part[part_of(key.slot, key.hash)].load(Ordering::Relaxed) != 0 {
             let remove = |table: &mut Table| table.remove(key.hash, key.bytes);
             if let Some(tracked) = self.take(self.shard(key.slot), remove) {
-                self.tell_readers(env, tracked, env.client.get());
+                self.invalidate(env, tracked, env.client.get());
             }
         }
     }
@@ -257,11 +257,11 @@ impl Tracking {
     }
 
     /// Notes what has left the table for being told.
-    fn tell_readers(&self, env: &Env, tracked: Tracked, by: u64) {
+    fn invalidate(&self, env: &Env, tracked: Tracked, by: u64) {
         let Tracked { name, readers, .. } = tracked;
         let told = Invalidation::Key { name, readers: readers.into_list(), by };
         env.aftermath.borrow_mut().invalidations.push(told);
-        env.arm(Armed::TOLD, true);
+        env.set_hooks(Hooks::INVALIDATE, true);
     }
 
     /// Forgets all keys. Nobody else runs a command on keys meanwhile, but others may [`Tracking::trim`].
@@ -310,7 +310,7 @@ impl Keys<'_> {
     #[inline]
     pub fn remember(&self, key: &Key<'_>) {
         let env = self.env();
-        if env.armed.get().contains(Armed::REMEMBER) {
+        if env.hooks.get().contains(Hooks::REMEMBER) {
             self.keyspace().tracking.remember(env, key);
         }
     }
@@ -318,7 +318,7 @@ impl Keys<'_> {
     /// [`Keys::remember`] of all keys of a command.
     #[inline(never)]
     pub(crate) fn remember_all(&self, args: &Args<'_>) {
-        if self.env().armed.get().contains(Armed::REMEMBER) {
+        if self.env().hooks.get().contains(Hooks::REMEMBER) {
             args.each_key(|key| self.keyspace().tracking.remember(self.env(), &key));
         }
     }
@@ -331,7 +331,7 @@ impl Keys<'_> {
         if tracking.client_count() > 0 {
             let by = env.client.get();
             env.aftermath.borrow_mut().invalidations.push(Invalidation::All { by });
-            env.arm(Armed::TOLD, true);
+            env.set_hooks(Hooks::INVALIDATE, true);
         }
     }
 }
@@ -354,7 +354,7 @@ const CHANGES_MIN: usize = 4096;
 
 /// The change of `key` that was noted last happened without any client's doing.
 pub(super) fn nobody_changed(env: &Env, key: &[u8]) {
-    if env.armed.get().contains(Armed::BROADCAST)
+    if env.hooks.get().contains(Hooks::BROADCAST)
         && let Some((last, by)) = env.aftermath.borrow_mut().changed.last_mut()
         && last.as_slice() == key
     {

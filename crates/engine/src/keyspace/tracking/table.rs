@@ -160,12 +160,12 @@ pub(super) struct Table {
 
 impl Table {
     /// Where the index begins, and the bits of a hash that say where in it a key is looked for: for
-    /// asking for that line without holding the table.
+    /// prefetching that line without holding the table.
     pub(super) fn index(&self) -> (*const Mark, usize) {
         (self.index.as_ptr(), self.index.len().saturating_sub(1))
     }
 
-    /// Asks for the entry that looking a key up will read.
+    /// Prefetches the entry that looking a key up will read.
     #[inline]
     pub(super) fn ask_entry(&self, hash: u64) {
         let Some(mask) = self.index.len().checked_sub(1) else { return };

@@ -118,7 +118,7 @@ fn text<'a>(element: &Element<'a>) -> Text<'a> {
 }
 
 impl Hash {
-    /// Asks for what looking up these fields will read. O(fields).
+    /// Prefetches what looking up these fields will read. O(fields).
     pub(crate) fn prefetch(&self, fields: &[&[u8]]) {
         if let Fields::Table(table) = &self.0 {
             table.prefetch(fields);

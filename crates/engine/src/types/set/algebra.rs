@@ -6,7 +6,7 @@
 //! | union | of the largest set all, of the others what no set before has; with many sets, what a table of those seen does not have | all added to one set, or to a shared copy of the largest |
 //! | difference | members of the first that no other has; or a copy of the first from which all others are removed, if that is less work | the same |
 //!
-//! Listpacks that are asked often are indexed, unless both have their members in the same order
+//! Listpacks with many look-ups are indexed, unless both have their members in the same order
 //! (`probe.rs`). The encoding of a stored result is the one that Redis 7.2 comes to, though its way there may be
 //! shorter: the order in which a union is built, for one, does not matter.
 
@@ -17,7 +17,7 @@ use brisk_structures::segments::{HashStart, Segments};
 use smallvec::SmallVec;
 use std::ops::ControlFlow;
 
-/// Up to so many sets a union asks each of those before whether it has a member.
+/// Up to so many sets a union looks up each member in all sets before its own.
 const PROBED_SETS_MAX: usize = 4;
 
 /// Shows the members that all of `sets` have; puts the smallest first. O(n * sets) with n the
@@ -147,12 +147,12 @@ pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
     all
 }
 
-/// Whether it is less work to ask all others for each member of the first than to remove all
-/// others from a copy of it. Asking finds members early and is favoured twofold, as in Redis.
-fn is_better_asked(first: &Set, others: &[&Set]) -> bool {
-    let asking = first.len() * (others.len() + 1) / 2;
+/// Whether it is less work to look up each member of the first set in all others than to remove
+/// their members from a copy of it. A look-up often ends early and counts half, as in Redis.
+fn is_cheaper_by_lookup(first: &Set, others: &[&Set]) -> bool {
+    let lookups = first.len() * (others.len() + 1) / 2;
     let removing = first.len() + others.iter().map(|set| set.len()).sum::<usize>();
-    asking <= removing
+    lookups <= removing
 }
 
 /// Shows the members of `first` that none of `others` has. Puts the largest of them first.
@@ -165,7 +165,7 @@ pub fn each_only_in<'a>(
     if others.iter().any(|set| std::ptr::eq(*set, first)) {
         return;
     }
-    if is_better_asked(first, others) {
+    if is_cheaper_by_lookup(first, others) {
         each_not_in(first, others, limits, visit);
     } else {
         without(first, others, limits).each(visit);
@@ -207,7 +207,7 @@ pub fn difference<'a>(first: &'a Set, others: &mut [&'a Set], limits: &EncodingL
     if others.iter().any(|set| std::ptr::eq(*set, first)) {
         return rest;
     }
-    if !is_better_asked(first, others) {
+    if !is_cheaper_by_lookup(first, others) {
         return without(first, others, limits);
     }
     each_not_in(first, others, limits, |member| {

@@ -131,7 +131,7 @@ impl Set {
         }
     }
 
-    /// Asks for what looking up these members will read. O(members).
+    /// Prefetches what looking up these members will read. O(members).
     pub(crate) fn prefetch(&self, members: &[&[u8]]) {
         if let Members::Table(table) = &self.0 {
             table.prefetch(members);

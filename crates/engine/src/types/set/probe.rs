@@ -12,9 +12,9 @@ const INDEXED_MIN: usize = 8;
 /// Without an index so many members are looked at behind that of the last question.
 const AHEAD_MAX: usize = 4;
 
-/// A set that is asked for members.
+/// A set in which members are looked up.
 pub(super) enum Probe<'a> {
-    /// A listpack that is asked often enough.
+    /// A listpack with enough look-ups to be worth it.
     Pack(PackProbe<'a>),
     Table(Lookup<'a>),
     Other(&'a Set),
@@ -48,7 +48,7 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// A listpack that is asked often. Sets often have their members in the same order, so what follows
+/// A listpack with many look-ups. Sets often have their members in the same order, so what follows
 /// the member last found is looked at first; the index is made when that fails.
 pub(super) struct PackProbe<'a> {
     pack: &'a ListPack,

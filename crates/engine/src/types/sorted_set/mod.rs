@@ -141,7 +141,7 @@ impl SortedSet {
         self.len() == 0
     }
 
-    /// Asks for what looking up these members will read, and giving them these scores, as words, as
+    /// Prefetches what looking up these members will read, and giving them these scores, as words, as
     /// far as there are any. O(members).
     pub(crate) fn prefetch(&self, members: &[&[u8]], scores: &[&[u8]]) {
         if let SortedSet::SkipList(tree) = self {

@@ -124,7 +124,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
         if flush {
             keys.invalidate_all();
         }
-        keys.close_untold();
+        keys.close_without_effects();
         snapshot::load(core, duplicate).map_err(|failure| failure.to_string())
     });
     drop(quiesced);

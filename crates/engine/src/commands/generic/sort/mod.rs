@@ -120,7 +120,7 @@ fn sort(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             return sort_elsewhere(ctx, args, &key, order, destination);
         }
         // Who wants to hear of each key that is not there hears it from who holds the slots.
-        if !ctx.keys.tells_misses() {
+        if !ctx.keys.notifies_misses() {
             let request = Request {
                 order,
                 by: by.map(<[u8]>::to_vec),

@@ -2,7 +2,7 @@
 
 use crate::base::steps::LONG_STEPS_MIN;
 use crate::env::EvictionPolicy;
-use crate::env::effect::Armed;
+use crate::env::effect::Hooks;
 use crate::keyspace::{DbIndex, giving_way, while_waiting};
 use crate::run::finish::{Finished, finish};
 use crate::testing::Db;
@@ -276,7 +276,7 @@ fn errors_and_odd_requests_are_answered_as_at_once() {
     db.check("EXISTS d", "(integer) 0");
     // It is what the command was sent as that is repeated.
     let mut db = weighted();
-    db.env().arm(Armed::PROPAGATE, true);
+    db.env().set_hooks(Hooks::PROPAGATE, true);
     to_the_end(&mut db, "SORT l BY w:* STORE d");
     let sealed = std::mem::take(&mut *db.env().sealed.borrow_mut());
     assert_eq!((sealed.len(), sealed[0].effects[0].words.len()), (1, 6));

@@ -1,4 +1,4 @@
-//! Looking ahead: of members that are about to be looked up, all lines are asked for at once, step
+//! Prefetching: of members that are about to be looked up, all lines are prefetched at once, step
 //! by step, so that a group of members waits for the memory as often as one does.
 
 use super::Ordered;
@@ -8,7 +8,7 @@ use crate::prefetch::prefetch_value;
 
 /// Members taken together; more would push each other out of the cache.
 const GROUP: usize = 16;
-/// With fewer members what is asked for would mostly be in the cache anyway.
+/// With fewer members what is prefetched would mostly be in the cache anyway.
 const LEN_MIN: usize = if cfg!(test) { 64 } else { 4096 };
 /// Lines of a leaf's marks, of its scores, and of its members' bytes.
 const LEAF_LINES: usize = 8;
@@ -22,7 +22,7 @@ struct Search<'a> {
 }
 
 impl Ordered {
-    /// Asks for what looking up these members will read, and for what giving them new scores will,
+    /// Prefetches what looking up these members will read, and for what giving them new scores will,
     /// which `score_of` tells of the member of each index if there are any. Changes nothing.
     /// O(members).
     pub fn prefetch(&self, members: &[&[u8]], score_of: impl Fn(usize) -> Option<f64>) {
@@ -57,7 +57,7 @@ impl Ordered {
         }
     }
 
-    /// The leaves where the new scores belong, which are asked for.
+    /// The leaves where the new scores belong, which are prefetched.
     fn homes(
         &self,
         members: &[&[u8]],

@@ -1,4 +1,4 @@
-//! Looking ahead into values: what the coming commands of one key will look up in it is asked for
+//! Prefetching inside values: what the coming commands of one key will look up in it is prefetched
 //! together, so that they do not wait for the memory one after the other.
 
 use super::Database;
@@ -7,7 +7,7 @@ use crate::types::Value;
 use brisk_structures::entry::ValueRef;
 
 impl Database {
-    /// Asks for what looking up these elements (fields, members) in the value of a key will read.
+    /// Prefetches what looking up these elements (fields, members) in the value of a key will read.
     /// A hint that changes nothing: somebody who has the slot is not waited for, and the key's
     /// deadline is not looked at. `scores` are those that the elements are to have, if they are to have
     /// any. O(elements).

@@ -1,4 +1,4 @@
-//! Looking ahead: of keys that are about to be looked up, all lines are asked for at once.
+//! Prefetching: of keys that are about to be looked up, all lines are prefetched at once.
 //!
 //! A look-up reads a segment's head, then its index, then its arena, each at an address that only
 //! the one before tells. One after the other, every key waits three times for the memory; taken
@@ -10,11 +10,11 @@ use crate::prefetch::prefetch_value;
 
 /// Keys taken together; more would push each other out of the cache.
 const GROUP: usize = 32;
-/// With fewer elements what is asked for would mostly be in the cache anyway.
+/// With fewer elements what is prefetched would mostly be in the cache anyway.
 const LEN_MIN: usize = if cfg!(test) { 64 } else { 4096 };
 
 impl Segments {
-    /// Asks for what looking up these keys will read. Changes nothing. O(keys).
+    /// Prefetches what looking up these keys will read. Changes nothing. O(keys).
     pub fn prefetch(&self, keys: &[&[u8]]) {
         if self.len < LEN_MIN {
             return;

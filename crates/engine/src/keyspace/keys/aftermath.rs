@@ -1,10 +1,10 @@
-//! What a command leaves behind: changes are counted, told to those who listen, and kept for who
-//! repeats them.
+//! What a command leaves behind: its changes are counted, published as keyspace events, and kept as
+//! effects for replicas.
 
 use super::gone::notify;
 use super::{Held, Keys, lock_patiently};
 use crate::env::Env;
-use crate::env::effect::{Armed, Effect, EventClass};
+use crate::env::effect::{Effect, EventClass, Hooks};
 use crate::keyspace::{DbIndex, Key, Keyspace, SlotGuard, SlotId, Ticket};
 
 impl<'a> Keys<'a> {
@@ -42,13 +42,14 @@ impl<'a> Keys<'a> {
         event: &'static str,
     ) {
         self.dirty += changes;
-        self.tell(key, class, event);
+        self.notify_event(key, class, event);
     }
 
-    /// Tells of one more key that a change concerns, which is counted elsewhere.
+    /// Publishes a keyspace event for one more key that a change concerns; the change is counted
+    /// elsewhere.
     #[inline]
-    pub(crate) fn tell(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
-        if !event.is_empty() && !self.env.armed.get().is_empty() {
+    pub(crate) fn notify_event(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
+        if !event.is_empty() && !self.env.hooks.get().is_empty() {
             self.notify(key.bytes, class, event);
         }
     }
@@ -67,7 +68,7 @@ impl<'a> Keys<'a> {
     /// propagated even if nothing changed here; may be called several times. `words` runs only if
     /// somebody listens.
     pub fn propagate(&mut self, words: impl FnOnce() -> Vec<Vec<u8>>) {
-        if self.env.armed.get().contains(Armed::PROPAGATE) {
+        if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             let mut aftermath = self.env.aftermath.borrow_mut();
             aftermath.replaced = true;
             aftermath.effects.push(Effect { db: self.db, words: words() });
@@ -77,13 +78,13 @@ impl<'a> Keys<'a> {
     /// Says that nothing is to be propagated, whatever changed here, but for what
     /// [`Keys::propagate`] is told.
     pub fn propagate_nothing(&mut self) {
-        if self.env.armed.get().contains(Armed::PROPAGATE) {
+        if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             self.env.aftermath.borrow_mut().replaced = true;
         }
     }
 
-    /// Ends changes that nobody repeats: those who do are told of none of them.
-    pub fn close_untold(mut self) {
+    /// Ends changes without effects: replicas do not see them.
+    pub fn close_without_effects(mut self) {
         self.propagate_nothing();
         let ticket = self.close(std::iter::empty());
         debug_assert!(ticket.is_none(), "nothing is to be propagated");
@@ -93,7 +94,7 @@ impl<'a> Keys<'a> {
     /// otherwise, and takes the transaction's ticket. `None` if nothing is to be propagated.
     #[inline]
     pub(crate) fn close<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) -> Option<Ticket> {
-        if self.env.armed.get().contains(Armed::PROPAGATE) {
+        if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             self.close_and_propagate(words)
         } else {
             None
@@ -137,7 +138,7 @@ impl<'a> Keys<'a> {
 
     /// Has the slot's `last_write` raised when the command ends, as those of held slots are.
     pub(super) fn wrote_slot(&self, db: DbIndex, slot: SlotId) {
-        if self.env.armed.get().contains(Armed::PROPAGATE) {
+        if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             self.env.aftermath.borrow_mut().slots.push((db, slot));
         }
     }
@@ -147,7 +148,7 @@ impl Keyspace {
     /// Propagates a command that changes no key, such as PUBLISH: as part of the transaction that is
     /// running, or as one of its own.
     pub fn propagate_beside(&self, env: &Env, db: DbIndex, words: &[&[u8]]) {
-        if !env.armed.get().contains(Armed::PROPAGATE) {
+        if !env.hooks.get().contains(Hooks::PROPAGATE) {
             return;
         }
         let mut aftermath = env.aftermath.borrow_mut();
