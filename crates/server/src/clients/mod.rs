@@ -67,7 +67,7 @@ pub struct ClientRecord {
     pub last_command: AtomicU32,
     /// Bytes received that are not understood yet.
     pub query_bytes: AtomicU64,
-    /// Bytes of an incomplete request that are.
+    /// Bytes of an incomplete request that are understood.
     pub argument_bytes: AtomicU64,
     pub query_capacity: AtomicU64,
     pub output_bytes: AtomicU64,
@@ -352,7 +352,7 @@ impl Clients {
         }
     }
 
-    /// Marks a client as subscribed to something, or not, which it was not, or was. O(1).
+    /// Notes that a client subscribed to something for the first time, or to nothing any more. O(1).
     pub fn set_subscribed(&self, record: &ClientRecord, on: bool) {
         record.set(flag::PUBSUB, on);
         self.subscribed.fetch_add(if on { 1 } else { -1 }, Ordering::Relaxed);

@@ -26,7 +26,7 @@ struct Counts {
 /// What one worker gave up at a time.
 struct Batch {
     garbage: Vec<Garbage>,
-    /// That are free once it is; 0 if nobody has counted.
+    /// Bytes that are free once the garbage is; 0 if nobody has counted.
     bytes: u64,
 }
 

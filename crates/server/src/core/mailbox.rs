@@ -47,7 +47,7 @@ pub struct Delivery {
     pub replies: ReplyBuffer,
 }
 
-/// What a client hears whose wait was ended from outside.
+/// The reply to a client whose wait was ended from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unblocked {
     Timeout,

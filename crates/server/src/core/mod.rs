@@ -332,8 +332,8 @@ impl Core {
             let evicted = self.evictor.evict_one(&self.shared.keyspace, &self.env);
             let Some(bytes) = evicted else { break };
             self.free_garbage();
-            // What is to be told of the keys that went takes memory too, until it is told: to evict
-            // for that would only make it more.
+            // Events and invalidations of the evicted keys take memory too, until they are sent. To
+            // evict for that would only make it more.
             excess = excess.saturating_sub(bytes);
             fits = excess == 0 || self.fits_in_memory(max);
             if fits {

@@ -18,7 +18,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Whether to hear nothing of it for long means that it is gone.
+    /// Whether its silence for long means that it is gone.
     pub fn is_to_be_heard(&self) -> bool {
         self.follows && self.acknowledges && self.snapshot_left == 0
     }

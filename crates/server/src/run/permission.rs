@@ -67,8 +67,8 @@ impl ClientRecord {
 /// Whether a session may run a command now; what it may not is noted for ACL LOG and INFO.
 ///
 /// `words` are those of the command. O(keys x patterns of the session's user); O(1) if the user
-/// may do everything. Who runs commands on behalf of one that a client sent stores that one's row as
-/// the client's last command before, as EXEC does: the note shows it.
+/// may do everything. The note shows the client's last command. So whoever runs commands on behalf of
+/// one that a client sent, as EXEC does, first stores that one as the last.
 ///
 /// # Errors
 /// What is missing. [`Denied::text`] and [`Denied::text_in_exec`] say it in Redis's words.

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  EVAL, FCALL ── run: a unit of commands ── ScriptRunner (the interpreter's host) ── calls: one command
-//!                  │ slots of its keys, or stillness
-//!                  └ long: slow, then suspended between slices ── worker/script
+//!                  │ slots of its keys, or quiescence
+//!                  └ takes long: suspended between slices, which worker/script gives it
 //! ```
 //!
 //! | file | about |

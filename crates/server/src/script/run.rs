@@ -303,7 +303,7 @@ pub(crate) fn end_unit(core: &mut Core) {
     core.quiesced = None;
 }
 
-/// What the client hears besides the reply.
+/// What the client is sent besides the reply.
 fn verdict(core: &Core, machine: &Machine, ended: Ended, name: &[u8]) -> Result<()> {
     let runner = &machine.runner;
     match ended {

@@ -155,7 +155,7 @@ impl Scripting {
         (sum(&self.eval_bytes), sum(&self.function_bytes))
     }
 
-    /// What who asks hears while a script of another worker is slow.
+    /// The error for whoever asks while a script of another worker is slow.
     pub fn others_refuse(&self, worker: usize) -> Option<String> {
         let slow = self.lock();
         slow.iter().find(|script| script.worker != worker).map(|script| self.busy(script.is_eval))
@@ -197,8 +197,8 @@ impl Scripting {
         script.map_or(0, |script| script.began.elapsed().as_millis() as u64)
     }
 
-    /// What somebody hears who must keep away: `places` is what they ask for, `None` if that cannot
-    /// be said.
+    /// The error for a request that a slow script keeps away. `places` is what it asks for, `None` if that
+    /// cannot be said.
     pub fn refusal(&self, places: Option<&mut dyn Iterator<Item = Place>>) -> Option<String> {
         let slow = self.lock();
         let refuse = |script: &SlowScript| Some(self.busy(script.is_eval));
@@ -217,7 +217,7 @@ impl Scripting {
         None
     }
 
-    /// The error for who must keep away.
+    /// The error for those whom a slow script keeps away.
     pub fn busy(&self, is_eval: bool) -> String {
         let (title, kind) = (self.dialect.title(), if is_eval { "SCRIPT" } else { "FUNCTION" });
         format!(

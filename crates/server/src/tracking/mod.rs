@@ -16,7 +16,7 @@
 //! | `invalidate` | how the engine's invalidations become messages |
 //!
 //! `worker/notices.rs` hands messages to sessions. Which keys clients may have is known to the
-//! engine (`keyspace/tracking.rs`).
+//! engine (`keyspace/tracking/mod.rs`).
 
 pub mod invalidate;
 mod notice;
