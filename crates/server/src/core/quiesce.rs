@@ -17,7 +17,7 @@
 //!     it before being IDLE. To make known what it does ([`Quiesce::stop_others_briefly`]) it touches
 //!     nothing that others hold, so those may be AMID too: any number of these may wait at once.
 //!  5. Who asks between two commands gives way to all who ask amid a unit.
-//!  6. While something refuses stillness (a script that takes long), nobody gets it between two
+//!  6. While something refuses quiescence (a script that takes long), nobody gets it between two
 //!     commands, and who waits for it gives up, but for an operator who changes what no script sees
 //!     ([`Quiesce::stop_others_despite_refusal`]).
 
@@ -60,7 +60,7 @@ struct Gate {
     brief: usize,
     /// One of them wants everything.
     wide: bool,
-    /// How many refuse stillness.
+    /// How many refuse quiescence.
     refusing: usize,
     /// How many wait for a change of all this or of a worker's state. Waking costs a system call
     /// even if nobody waits.
@@ -96,7 +96,7 @@ impl Quiesce {
         }
     }
 
-    /// The worker is about to execute commands. Waits while somebody needs stillness.
+    /// The worker is about to execute commands. Waits while somebody needs quiescence.
     #[inline]
     pub fn enter(&self, worker: usize) {
         if self.is_stopped_after(worker, RUNNING) {
@@ -112,7 +112,7 @@ impl Quiesce {
         }
     }
 
-    /// Sets the worker's state; whether somebody needs stillness then (invariant 2).
+    /// Sets the worker's state; whether somebody needs quiescence then (invariant 2).
     #[inline]
     fn is_stopped_after(&self, worker: usize, state: u8) -> bool {
         self.workers[worker].0.store(state, Ordering::Release);
@@ -120,7 +120,7 @@ impl Quiesce {
         self.requested.load(Ordering::Acquire)
     }
 
-    /// To be called between two commands: one load if nobody needs stillness.
+    /// To be called between two commands: one load if nobody needs quiescence.
     #[inline]
     pub fn checkpoint(&self, worker: usize) {
         if self.requested.load(Ordering::Relaxed) {
@@ -130,7 +130,7 @@ impl Quiesce {
 
     #[cold]
     fn stand_still(&self, worker: usize) {
-        // Who has stillness may wait for a slot that a thread holds which is no worker.
+        // Who has quiescence may wait for a slot that a thread holds which is no worker.
         if lock(&self.gate).holder == Some(worker) {
             return;
         }
@@ -161,7 +161,7 @@ impl Quiesce {
 
     fn wait<'g>(&self, mut gate: MutexGuard<'g, Gate>) -> MutexGuard<'g, Gate> {
         gate.waiting += 1;
-        // Who has stillness may replace many arrays, and no wait is amid a prefetch pass.
+        // Who has quiescence may replace many arrays, and no wait is amid a prefetch pass.
         let woken = reclaim::offline_while(|| self.changed.wait(gate));
         let mut gate = woken.unwrap_or_else(PoisonError::into_inner);
         gate.waiting -= 1;
@@ -184,7 +184,7 @@ impl Quiesce {
     }
 
     /// Stops all other workers; `worker` is the caller, who is running and holds nothing. Takes as
-    /// long as the longest command that is being executed. `None` while stillness is refused.
+    /// long as the longest command that is being executed. `None` while quiescence is refused.
     pub fn stop_others(&self, worker: usize) -> Option<Quiesced<'_>> {
         self.leave(worker);
         let quiesced = self.stop_all(worker, |gate| gate.refusing > 0);
@@ -208,7 +208,7 @@ impl Quiesce {
         quiesced
     }
 
-    /// The same although stillness is refused, for what nobody who refuses it minds.
+    /// The same although quiescence is refused, for what nobody who refuses it minds.
     pub fn stop_others_despite_refusal(&self, worker: usize) -> Quiesced<'_> {
         self.leave(worker);
         loop {
@@ -290,7 +290,7 @@ impl Quiesce {
         }
     }
 
-    /// Whether somebody needs stillness and waits for it amid a unit: to have everything, or briefly.
+    /// Whether somebody needs quiescence and waits for it amid a unit: to have everything, or briefly.
     /// One load if nobody does.
     #[inline]
     pub fn is_wanted_amid(&self) -> Option<Wanted> {
@@ -313,7 +313,7 @@ impl Quiesce {
         state.store(RUNNING, Ordering::Release);
     }
 
-    /// From now on nobody gets stillness.
+    /// From now on nobody gets quiescence.
     pub fn refuse(&self) {
         lock(&self.gate).refusing += 1;
         self.announce();
@@ -330,7 +330,7 @@ impl Quiesce {
         fence(Ordering::SeqCst);
     }
 
-    /// Lets the next have stillness, or everybody go on.
+    /// Lets the next have quiescence, or everybody go on.
     fn give_back(&self, gate: &mut Gate) {
         (gate.taken, gate.holder) = (false, None);
         self.requested.store(gate.amid > 0, Ordering::Release);

@@ -118,7 +118,7 @@ pub struct Session {
     pub stall: Stall,
     /// How often its present request was put off because another worker held a slot.
     pub slot_refusals: u32,
-    /// Monitors were told of its next command, a script that waits for its slots.
+    /// Monitors have been shown its next command, a script that still waits for its slots.
     pub script_shown: bool,
     /// What it queued since MULTI.
     pub transaction: Option<Box<Transaction>>,
@@ -207,8 +207,8 @@ impl Session {
         }
     }
 
-    /// What runs commands of a session while its client's own goes other ways: the same client, user
-    /// and database.
+    /// A second session of the same client, user and database, to run commands while the client's own
+    /// session does something else.
     pub fn standing_for(session: &Session) -> Session {
         Session {
             db: session.db,
