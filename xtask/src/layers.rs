@@ -100,7 +100,8 @@ impl Layers {
         let own = own.trim_end_matches(".rs").trim_end_matches("/mod");
         let found = |line, advice| Finding { path: path.to_owned(), line, advice };
         let Some(own_step) = self.step_of(own) else {
-            let advice = "a file without a place among the layers: give it one in xtask/src/layers.rs";
+            let advice =
+                "a file without a place among the layers: give it one in xtask/src/layers.rs";
             return vec![found(1, advice.to_owned())];
         };
         let mut findings = Vec::new();

@@ -79,7 +79,7 @@ fn say(to: &mut dyn Write, text: &str) {
 /// A panic is a defect of ours. A release build ends at once, so that whoever watches it starts
 /// another, instead of going on without a worker or with a value half changed; unwinding exists for
 /// the interpreter of scripts only.
-fn tell_panics(log: &Arc<Log>) {
+fn log_panics(log: &Arc<Log>) {
     let (log, before) = (Arc::clone(log), std::panic::take_hook());
     std::panic::set_hook(Box::new(move |panic| {
         before(panic);
@@ -128,7 +128,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     let config = store.current();
     alloc::purge_in_background(config.process.jemalloc_bg_thread);
     let workers = config.process.threads.count();
-    tell_panics(log);
+    log_panics(log);
     let shared = share(log, store, workers, service.is_supervised)?;
     create_users(shared, &config)?;
     match TlsSettings::prepare(&config, log) {

@@ -64,12 +64,12 @@ impl Job {
 #[derive(Debug, Default)]
 pub struct LongWork {
     threads: OnceLock<Threads>,
-    errands: Mutex<Errands>,
+    errands: Mutex<TransferQueue>,
 }
 
 /// Work that waits for somebody else, and the threads that do it.
 #[derive(Debug, Default)]
-struct Errands {
+struct TransferQueue {
     threads: usize,
     /// At most [`QUEUE_MAX`].
     waiting: VecDeque<Box<Job>>,
@@ -162,7 +162,7 @@ impl LongWork {
         next
     }
 
-    fn lock_errands(&self) -> MutexGuard<'_, Errands> {
+    fn lock_errands(&self) -> MutexGuard<'_, TransferQueue> {
         self.errands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

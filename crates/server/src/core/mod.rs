@@ -92,7 +92,7 @@ pub struct Core {
     /// Held while all other workers are quiesced for that transaction or script.
     pub quiesced: Option<Quiesced<'static>>,
     /// Watches of sessions of this worker that have ended.
-    pub leftovers: Leftovers,
+    pub ended_watches: Leftovers,
     /// Memory for the next transaction.
     pub spare_transaction: Option<Box<Transaction>>,
     /// Scripts and functions of this worker.
@@ -136,7 +136,7 @@ impl Core {
             unit: None,
             unit_began_us: None,
             quiesced: None,
-            leftovers: Leftovers::default(),
+            ended_watches: Leftovers::default(),
             spare_transaction: None,
             scripts: WorkerScripts::new(shared, id),
             ran: 0,
@@ -245,7 +245,7 @@ impl Core {
 
     /// Whether the data is to stay as it is, but for commands that may write: during CLIENT PAUSE, and
     /// while others keep away from a slow script.
-    pub fn is_paused(&self) -> bool {
+    pub fn data_must_not_change(&self) -> bool {
         self.pause_in_force().is_some()
             || self.shared.armed.load(Ordering::Relaxed) & armed::BUSY != 0
     }
@@ -297,8 +297,8 @@ impl Core {
     /// How many bytes more than `max` are used.
     fn memory_above(&self, max: u64) -> u64 {
         let shared = self.shared;
-        let leftovers = shared.keyspace.leftover_watch_bytes() as u64;
-        let freed = shared.background.pending_bytes().saturating_add(leftovers);
+        let ended_watches = shared.keyspace.leftover_watch_bytes() as u64;
+        let freed = shared.background.pending_bytes().saturating_add(ended_watches);
         let waiting = shared.replication.feed.buffered().saturating_add(freed);
         brisk_observe::memory::above(max.saturating_add(waiting))
     }
@@ -323,7 +323,7 @@ impl Core {
         }
         // The data is to stay as it is: during CLIENT PAUSE that goes before the limit, while a
         // script takes long it does not.
-        if self.is_paused() {
+        if self.data_must_not_change() {
             return self.pause_in_force().is_some();
         }
         let begin = self.clock.ticks();

@@ -135,7 +135,7 @@ pub struct Session {
     /// How it tracks the keys it reads.
     pub tracker: Option<Box<Tracker>>,
     /// It listens or tracks: others may have a message for it at any time.
-    pub hears: bool,
+    pub gets_messages: bool,
     /// The wait its command is in.
     pub waiter: Option<Arc<Waiter>>,
     /// The timer of that wait.
@@ -190,7 +190,7 @@ impl Session {
             subscriptions: Subscriptions::default(),
             listens: false,
             tracker: None,
-            hears: false,
+            gets_messages: false,
             waiter: None,
             wait_timer: None,
             input: Input::default(),
@@ -253,7 +253,7 @@ impl Session {
             + self.record.laddr.heap_bytes()
             + self.record.text_bytes.load(Ordering::Relaxed) as usize;
         let buffers = self.input_memory() + self.held.capacity() + unsent;
-        let extras = self.watches.is_some() || self.hears;
+        let extras = self.watches.is_some() || self.gets_messages;
         let extras = if extras { self.memory_of_extras() } else { 0 };
         (own + texts + buffers + extras) as u64
     }
@@ -324,7 +324,7 @@ impl Session {
     }
 
     /// The same for a session that has killed itself: who has read that reply no longer finds it.
-    pub fn die_after_reply(&mut self) {
+    pub fn close_as_killed(&mut self) {
         self.close_after_reply();
         self.record.killed.store(true, Ordering::Relaxed);
     }
@@ -404,8 +404,8 @@ impl Session {
 
 impl Session {
     /// After it began, or ceased, to listen or to track.
-    pub fn note_hearing(&mut self) {
-        self.hears = self.listens || self.tracker.is_some();
+    pub fn update_gets_messages(&mut self) {
+        self.gets_messages = self.listens || self.tracker.is_some();
     }
 
     /// Publishes what CLIENT LIST shows of its tracking.

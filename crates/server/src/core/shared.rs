@@ -71,7 +71,7 @@ pub struct Shared {
     pub replication: Replication,
     pub scripts: crate::script::cache::Scripts,
     pub libraries: crate::script::libraries::Libraries,
-    pub scripting: crate::script::slow::Scripting,
+    pub running_scripts: crate::script::slow::Scripting,
     pub pause: Pause,
     /// Commands that other threads compute.
     pub long: crate::core::long::LongWork,
@@ -141,7 +141,7 @@ impl Shared {
             replication: Replication::new(workers, replication_id),
             scripts: Default::default(),
             libraries: Default::default(),
-            scripting: crate::script::slow::Scripting::new(workers, dialect),
+            running_scripts: crate::script::slow::Scripting::new(workers, dialect),
             pause: Pause::default(),
             long: Default::default(),
             background: Default::default(),
@@ -249,18 +249,18 @@ impl Shared {
     /// A script has become slow. The caller sees to it that nobody is in the middle of a command that
     /// it concerns.
     pub fn begin_slow(&self, script: SlowScript) {
-        self.scripting.add_slow(script, || self.arm(armed::BUSY, true));
+        self.running_scripts.add_slow(script, || self.arm(armed::BUSY, true));
         self.quiesce.refuse();
     }
 
     /// A slow script may now touch anything. The caller sees to it as for [`Shared::begin_slow`].
-    pub fn widen_slow(&self, worker: usize) {
-        self.scripting.widen_slow(worker);
+    pub fn claim_all_keys(&self, worker: usize) {
+        self.running_scripts.claim_all_keys(worker);
     }
 
     /// A slow script has ended: what it held back may go on.
     pub fn end_slow(&self, worker: usize) {
-        self.scripting.remove_slow(worker, || self.arm(armed::BUSY, false));
+        self.running_scripts.remove_slow(worker, || self.arm(armed::BUSY, false));
         self.quiesce.admit();
         for mailbox in &self.mailboxes {
             mailbox.send(Message::Unpause);

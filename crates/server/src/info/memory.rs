@@ -79,7 +79,7 @@ fn tables(view: &View<'_>) -> u64 {
 
 fn scripting(view: &View<'_>, text: &mut Text) {
     let shared = view.shared;
-    let (eval, functions) = shared.scripting.interpreter_bytes();
+    let (eval, functions) = shared.running_scripts.interpreter_bytes();
     let (scripts, script_bytes, _) = shared.scripts.figures();
     let libraries = shared.libraries.now();
     let function_bytes = libraries.bytes();

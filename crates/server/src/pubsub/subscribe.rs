@@ -59,6 +59,6 @@ fn note_subscriptions(core: &Core, session: &mut Session, space: Space) {
     if *listens != any {
         *listens = any;
         core.shared.clients.set_subscribed(record, any);
-        session.note_hearing();
+        session.update_gets_messages();
     }
 }

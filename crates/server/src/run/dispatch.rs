@@ -63,8 +63,8 @@ pub fn dispatch(
     }
     let armed = shared.armed.load(Ordering::Relaxed);
     if gate::is_armed(armed, session, row) {
-        let asked = asked(core, session, row, batch.keys(request), &args);
-        match gate::check(core, session, row, &asked) {
+        let facts = facts(core, session, row, batch.keys(request), &args);
+        match gate::check(core, session, row, &facts) {
             Verdict::Pass => {}
             Verdict::Refuse(error) => {
                 return reject(core, session, Some(row), error, &args, replies);
@@ -75,7 +75,7 @@ pub fn dispatch(
             return Flow::InvalidationsFirst;
         }
         if session.in_transaction() && row.spec.in_multi.is_queued() {
-            return execute::queue(core, session, row, &asked, replies);
+            return execute::queue(core, session, row, &facts, replies);
         }
         permission::limit_lookups(core, session, row, &args);
     }
@@ -110,7 +110,7 @@ pub fn dispatch(
     if waits {
         note_wait(core, session, row);
     } else {
-        account(core, session, row, failed, &args);
+        count_command(core, session, row, failed, &args);
     }
     if armed & armed::MONITOR != 0 && row.is_monitored() {
         lines::show_to_monitors(core, session, row, &args);
@@ -171,7 +171,7 @@ fn must_send_invalidations(core: &mut Core) -> bool {
 
 /// What the gate has to know of a request.
 #[cold]
-fn asked<'a>(
+fn facts<'a>(
     core: &mut Core,
     session: &Session,
     row: &Row,
@@ -209,7 +209,7 @@ fn run(
     let shared = core.shared;
     let reply = Reply::new(replies, session.protocol);
     let quiesced = match row.spec.scope {
-        Scope::Quiescent if gate::is_oversight(session, row) => {
+        Scope::Quiescent if gate::is_operator_request(session, row) => {
             Some(core.stop_others_despite_scripts())
         }
         Scope::Quiescent => core.stop_others()?,
@@ -326,7 +326,7 @@ pub(crate) fn count_error(core: &Core, error: &CommandError) {
 
 /// Statistics, slow log, latency monitor.
 #[inline]
-pub(crate) fn account(
+pub(crate) fn count_command(
     core: &mut Core,
     session: &Session,
     row: &'static Row,
@@ -342,7 +342,7 @@ pub(crate) fn account(
 }
 
 /// The same for a command that took `ns` and ends outside of its session's batch.
-pub(crate) fn book(
+pub(crate) fn count_late_command(
     core: &mut Core,
     client: &ClientRecord,
     row: &'static Row,

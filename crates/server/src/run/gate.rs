@@ -63,9 +63,9 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
 
 /// Asks all checks in order.
 #[cold]
-pub fn check(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>) -> Verdict {
+pub fn check(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     for (_, check) in CHECKS {
-        match check(core, session, row, asked) {
+        match check(core, session, row, facts) {
             Verdict::Pass => {}
             other => return other,
         }
@@ -76,7 +76,7 @@ pub fn check(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts
 /// Whether an operator asks, by the admin lane, for what has nothing to do with the keys: then whatever
 /// keeps others away from the keys, or makes them wait, is nothing to it. A command that may run
 /// while keys are being loaded keeps off them, and so do all about the connection itself.
-pub fn is_oversight(session: &Session, row: &Row) -> bool {
+pub fn is_operator_request(session: &Session, row: &Row) -> bool {
     let spec = row.spec;
     let reaches_further = Flags::MAY_REPLICATE.union(Flags::PROTECTED).union(Flags::RUNS_SCRIPT);
     session.is_admin()
@@ -136,11 +136,11 @@ fn transaction(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'
     }
 }
 
-fn permission(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>) -> Verdict {
+fn permission(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     if !session.is_restricted() {
         return Verdict::Pass;
     }
-    match permission::permit_client(core, session, row, asked.words) {
+    match permission::permit_client(core, session, row, facts.words) {
         Ok(()) => Verdict::Pass,
         Err(error) => Verdict::Refuse(error),
     }
@@ -148,8 +148,8 @@ fn permission(core: &mut Core, session: &Session, row: &Row, asked: &RequestFact
 
 /// Makes room, and refuses what needs more if there is none: also to queue anything, but to Valkey. Nothing is
 /// evicted during a pause: the data is to stay as it is.
-fn memory(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>) -> Verdict {
-    if is_oversight(session, row) {
+fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
+    if is_operator_request(session, row) {
         return Verdict::Pass;
     }
     let fits = core.config.memory.maxmemory == 0 || core.make_room();
@@ -160,7 +160,7 @@ fn memory(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_
     let grows_queue = session.in_transaction()
         && !matches!(row.spec.in_multi, InMulti::Ends | InMulti::Executes)
         && !core.is_valkey();
-    if fits || !(grows_queue || asked.flags.contains(Flags::DENYOOM)) {
+    if fits || !(grows_queue || facts.flags.contains(Flags::DENYOOM)) {
         Verdict::Pass
     } else {
         Verdict::Refuse(CommandError::OutOfMemory)
@@ -185,12 +185,12 @@ fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_
 }
 
 /// Keeps away from what a slow script works on.
-fn busy(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>) -> Verdict {
+fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let armed = core.shared.armed.load(Ordering::Relaxed);
-    if armed & armed::BUSY == 0 || is_oversight(session, row) {
+    if armed & armed::BUSY == 0 || is_operator_request(session, row) {
         return Verdict::Pass;
     }
-    let scripting = &core.shared.scripting;
+    let scripting = &core.shared.running_scripts;
     let refusal = match &session.transaction {
         Some(transaction) if row.spec.in_multi == InMulti::Executes => {
             let watched = session.watches.iter().flat_map(|watches| watches.places());
@@ -199,9 +199,9 @@ fn busy(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>)
             scripting.refusal(places.as_mut().map(|places| places as _))
         }
         _ if row.has(Flags::ALLOW_BUSY) => None,
-        _ if asked.keys.is_empty() || row.spec.scope != Scope::Keys => scripting.refusal(None),
+        _ if facts.keys.is_empty() || row.spec.scope != Scope::Keys => scripting.refusal(None),
         _ => {
-            let mut places = asked.keys.iter().map(|key| (session.db, key.slot));
+            let mut places = facts.keys.iter().map(|key| (session.db, key.slot));
             scripting.refusal(Some(&mut places))
         }
     };
@@ -210,7 +210,7 @@ fn busy(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>)
 
 /// Whatever runs may publish, if only an event.
 fn congestion(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
-    if core.is_congested() && !is_oversight(session, row) {
+    if core.is_congested() && !is_operator_request(session, row) {
         Verdict::Wait(Stall::NextRound)
     } else {
         Verdict::Pass
@@ -218,8 +218,8 @@ fn congestion(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_
 }
 
 /// Replicas, and sessions that monitor, which are replicas to Redis, may not look at keys.
-fn monitor(_: &mut Core, session: &Session, _: &Row, asked: &RequestFacts<'_>) -> Verdict {
-    let touches_keys = asked.flags.intersects(Flags::WRITE.union(Flags::READONLY));
+fn monitor(_: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
+    let touches_keys = facts.flags.intersects(Flags::WRITE.union(Flags::READONLY));
     if touches_keys && session.record.has(flag::MONITOR | flag::REPLICA) {
         Verdict::Refuse(CommandError::text("ERR Replica can't interact with the keyspace"))
     } else {
@@ -228,12 +228,13 @@ fn monitor(_: &mut Core, session: &Session, _: &Row, asked: &RequestFacts<'_>) -
 }
 
 /// Replicas and sessions that monitor are never paused.
-fn pause(core: &mut Core, session: &Session, row: &Row, asked: &RequestFacts<'_>) -> Verdict {
+fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,
-        Some(Paused::Writes) => asked.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)),
+        Some(Paused::Writes) => facts.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)),
         None => false,
     };
-    let exempt = session.record.has(flag::MONITOR | flag::REPLICA) || is_oversight(session, row);
+    let exempt =
+        session.record.has(flag::MONITOR | flag::REPLICA) || is_operator_request(session, row);
     if waits && !exempt { Verdict::Wait(Stall::Paused) } else { Verdict::Pass }
 }

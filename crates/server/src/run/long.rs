@@ -56,7 +56,14 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
         dispatch::count_error(core, error);
     }
     over.with_args(&shared.keyspace, |args| {
-        dispatch::book(core, &asker.record, asker.row, over.error.is_some(), asker.ns, args);
+        dispatch::count_late_command(
+            core,
+            &asker.record,
+            asker.row,
+            over.error.is_some(),
+            asker.ns,
+            args,
+        );
     });
     if over.thawed {
         shared.mailboxes.iter().for_each(|mailbox| mailbox.send(Message::Thawed));

@@ -190,7 +190,7 @@ pub fn settle_users(core: &mut Core, session: &mut Session, affected: Affected) 
     }
     for record in affected.to_close {
         if record.id == session.id() {
-            session.die_after_reply();
+            session.close_as_killed();
         } else {
             close_client(core, &record);
         }

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 /// Serves who waits for keys that became ready by what this worker just did.
 #[cold]
 pub fn serve_waiters(core: &mut Core) {
-    if core.is_paused() {
+    if core.data_must_not_change() {
         return;
     }
     let shared = core.shared;
@@ -50,6 +50,6 @@ pub fn book_wait(core: &mut Core, waiter: &Waiter, failed: bool, ns: u64) {
     let Some(record) = shared.clients.find(waiter.client.id) else { return };
     let ns = ns + waiter.spent_ns.load(Ordering::Relaxed);
     waiter.with_words(&shared.keyspace, |words| {
-        dispatch::book(core, &record, row, failed, ns, words)
+        dispatch::count_late_command(core, &record, row, failed, ns, words)
     });
 }

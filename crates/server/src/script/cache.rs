@@ -29,7 +29,7 @@ pub struct Script {
     /// Its text shows that it uses no keys but those it declares.
     pub confined: bool,
     /// It has used keys that it did not declare: it begins with everybody else standing still.
-    pub roams: AtomicBool,
+    pub uses_undeclared_keys: AtomicBool,
     /// It has done what others can see.
     pub acts: AtomicBool,
     /// It is kept only as long as there is room.
@@ -97,7 +97,7 @@ impl Scripts {
             flags,
             header_len,
             confined,
-            roams: AtomicBool::new(false),
+            uses_undeclared_keys: AtomicBool::new(false),
             acts: AtomicBool::new(false),
             evictable: AtomicBool::new(true),
             used: AtomicBool::new(false),

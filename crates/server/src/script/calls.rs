@@ -86,8 +86,8 @@ pub(super) fn call_from_script(
     let Some(row) = row else { return Called::Replied };
     let keys = keys_of_script(core, runner, row, words);
     if !covers(core, session.db, &keys, row.spec.scope) {
-        runner.roamed.set(true);
-        match widen(core, runner, session.db, &keys, row.spec.scope) {
+        runner.used_undeclared_keys.set(true);
+        match lock_everything(core, runner, session.db, &keys, row.spec.scope) {
             Widened::Yes => {}
             Widened::NotYet if runner.parkable.get() => return Called::Wait,
             Widened::NotYet | Widened::No => {
@@ -98,7 +98,7 @@ pub(super) fn call_from_script(
     }
     if (row.has(Flags::WRITE) || matches!(row.run, Run::Server(_))) && !may_act(core, runner) {
         if core.scripts.keys_in_use.is_some()
-            && core.shared.scripting.others_refuse(core.id).is_none()
+            && core.shared.running_scripts.others_refuse(core.id).is_none()
         {
             return Called::Wait;
         }
@@ -106,7 +106,7 @@ pub(super) fn call_from_script(
         return Called::Abandoned;
     }
     if row.has(Flags::WRITE) {
-        if !core.shared.scripting.running[core.id].begin_writing() {
+        if !core.shared.running_scripts.running[core.id].begin_writing() {
             runner.killed.set(true);
             return Called::Abandoned;
         }
@@ -134,7 +134,7 @@ fn admit_from_script(
     let refused = row.has(Flags::NOSCRIPT) && !row.has(Flags::BLOCKING);
     // What runs units or listens cannot run within a unit.
     let never = matches!(row.spec.group, Group::Scripting | Group::Transactions | Group::PubSub);
-    let all = core.shared.scripting.all_commands.load(Ordering::Relaxed);
+    let all = core.shared.running_scripts.all_commands.load(Ordering::Relaxed);
     if refused && (never || !all) {
         return Err("This Redis command is not allowed from script".into());
     }
@@ -191,7 +191,7 @@ fn covers(core: &mut Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> b
 #[cold]
 fn is_held_by_others(core: &Core, db: DbIndex, keys: &[PreparedKey], scope: Scope) -> bool {
     let places = keys.iter().map(|key| (db, key.slot));
-    core.shared.scripting.others_hold(core.id, (scope == Scope::Keys).then_some(places))
+    core.shared.running_scripts.others_hold(core.id, (scope == Scope::Keys).then_some(places))
 }
 
 /// Whether the script may do what others can see: then it cannot be run again. It may not if it
@@ -210,14 +210,14 @@ fn may_act(core: &mut Core, runner: &ScriptRunner) -> bool {
 /// Makes the script the only one that may go beyond its keys.
 pub(super) fn allow_undeclared_keys(core: &mut Core) -> bool {
     core.scripts.undeclared_keys_allowed = core.scripts.undeclared_keys_allowed
-        || core.shared.scripting.allow_undeclared_keys(core.id);
+        || core.shared.running_scripts.allow_undeclared_keys(core.id);
     core.scripts.undeclared_keys_allowed
 }
 
 /// Lets the unit that runs touch anything that no slow script keeps, by making everybody else
 /// stand still.
 #[cold]
-fn widen(
+fn lock_everything(
     core: &mut Core,
     runner: &ScriptRunner,
     db: DbIndex,
@@ -229,18 +229,18 @@ fn widen(
         return Widened::NotYet;
     }
     if !allow_undeclared_keys(core) {
-        let waits =
-            core.scripts.keys_in_use.is_some() && shared.scripting.others_refuse(core.id).is_none();
+        let waits = core.scripts.keys_in_use.is_some()
+            && shared.running_scripts.others_refuse(core.id).is_none();
         return if waits { Widened::NotYet } else { Widened::No };
     }
     // As a rule nobody is to stand still while its words are copied.
-    let refused = || shared.scripting.others_refuse(core.id).is_some();
+    let refused = || shared.running_scripts.others_refuse(core.id).is_some();
     let shown = (core.scripts.keys_in_use.is_none() && refused()).then(|| runner.shown());
     let quiesced = shared.quiesce.stop_others_amid(core.id);
     let Some(unit) = &mut core.unit else { return Widened::No };
     unit.release();
     if core.scripts.keys_in_use.is_some() {
-        shared.widen_slow(core.id);
+        shared.claim_all_keys(core.id);
     } else if refused() {
         // Those cannot stand still: the gate keeps it apart from them, and all from it.
         runner.show_slow(shown.unwrap_or_else(|| runner.shown()), None);
@@ -317,7 +317,7 @@ fn run_from_script(
         }
     }
     replies.clear();
-    dispatch::account(core, session, row, result.is_err(), &args);
+    dispatch::count_command(core, session, row, result.is_err(), &args);
     if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
         lines::show_script_to_monitors(core, session, row, &args);
     }

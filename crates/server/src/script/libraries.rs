@@ -30,7 +30,7 @@ pub struct Function {
     pub description: Option<Vec<u8>>,
     pub flags: ScriptFlags,
     /// It has used keys that it did not declare: it begins with everybody else standing still.
-    pub roams: AtomicBool,
+    pub uses_undeclared_keys: AtomicBool,
     /// It has done what others can see.
     pub acts: AtomicBool,
 }
@@ -196,7 +196,7 @@ mod tests {
                 name: name.as_bytes().to_vec(),
                 description: None,
                 flags: ScriptFlags::empty(),
-                roams: AtomicBool::new(false),
+                uses_undeclared_keys: AtomicBool::new(false),
                 acts: AtomicBool::new(false),
             })
         };

@@ -2,7 +2,7 @@
 
 use super::machine::{Machine, error_with};
 use super::runner::{Parked, Request, ScriptRunner, threshold_ms};
-use super::slow::Shown;
+use super::slow::ScriptDescription;
 use crate::core::Core;
 use crate::core::call::Call;
 use crate::core::mailbox::Delivery;
@@ -33,7 +33,7 @@ pub struct Target<'t> {
     pub code: &'t brisk_script::Script,
     pub flags: ScriptFlags,
     /// Where it is remembered that it uses keys that it does not declare.
-    pub roams: &'t AtomicBool,
+    pub uses_undeclared_keys: &'t AtomicBool,
     /// Where it is remembered that it does what others can see.
     pub acts: &'t AtomicBool,
     /// Its text shows that it uses no keys but those it declares.
@@ -46,8 +46,8 @@ pub struct Target<'t> {
 impl Target<'_> {
     /// Keeps what the run that has ended showed, for the next one.
     fn learn(&self, runner: &ScriptRunner, in_exec: bool) {
-        if runner.roamed.get() {
-            self.roams.store(true, Ordering::Relaxed);
+        if runner.used_undeclared_keys.get() {
+            self.uses_undeclared_keys.store(true, Ordering::Relaxed);
         }
         if !in_exec && runner.acted.get() && !self.acts.load(Ordering::Relaxed) {
             self.acts.store(true, Ordering::Relaxed);
@@ -117,14 +117,14 @@ pub fn evaluate(
         runner.last_key.borrow_mut().note(args.word(first.index as usize), first);
     }
     runner.begin();
-    let shown = || Shown {
+    let shown = || ScriptDescription {
         name: target.name.to_vec(),
         command: args.words().map(<[u8]>::to_vec).collect(),
     };
     if core.scripts.keys_in_use.is_some() {
         // An earlier script of the transaction has become slow, and the gate keeps others away still.
         runner.begin_slice();
-        core.shared.scripting.show_next(core.id, target.is_eval, shown());
+        core.shared.running_scripts.show_next(core.id, target.is_eval, shown());
     }
     let (began, db, protocol) = (core.last_ticks, call.session.db, call.session.protocol);
     let out = call.reply.buffer().bytes_mut();
@@ -250,7 +250,7 @@ fn begin_script_unit(
     target: &Target<'_>,
 ) -> Result<()> {
     let keyspace = &core.shared.keyspace;
-    if target.roams.load(Ordering::Relaxed) || session.is_starved() {
+    if target.uses_undeclared_keys.load(Ordering::Relaxed) || session.is_starved() {
         let quiesced = match session.is_starved() {
             true => core.stop_others_for_starved(),
             false => core.stop_others(),
@@ -281,12 +281,12 @@ fn begin_script_unit(
 /// is over soon, as `error` says.
 #[cold]
 fn in_the_way(core: &Core, error: CommandError) -> CommandError {
-    core.shared.scripting.others_refuse(core.id).map_or(error, CommandError::text)
+    core.shared.running_scripts.others_refuse(core.id).map_or(error, CommandError::text)
 }
 
 fn forbid_undeclared_keys(core: &mut Core) {
     if std::mem::take(&mut core.scripts.undeclared_keys_allowed) {
-        core.shared.scripting.forbid_undeclared_keys();
+        core.shared.running_scripts.forbid_undeclared_keys();
     }
 }
 
@@ -373,7 +373,7 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
     if parked.logged {
         return;
     }
-    let ms = core.shared.scripting.slow_ms(core.id);
+    let ms = core.shared.running_scripts.slow_ms(core.id);
     if ms < threshold_ms(core) {
         return;
     }
@@ -411,7 +411,7 @@ pub(crate) fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -
     let ticks = core.clock.ticks();
     parked.ns += core.clock.ns(ticks.wrapping_sub(begin));
     core.last_ticks = ticks;
-    session::act_for_nobody(core);
+    session::clear_acting_session(core);
     if ended == Ended::Suspended {
         core.env.exchange(&mut parked.aside);
         put_aside(core, &mut parked);
@@ -451,7 +451,7 @@ fn conclude(
     ended: Ended,
     replies: &mut ReplyBuffer,
 ) {
-    let busy = |is_eval| core.shared.scripting.busy(is_eval);
+    let busy = |is_eval| core.shared.running_scripts.busy(is_eval);
     let verdict = verdict(core, machine, ended, &parked.name).map_err(|error| match error {
         // It has gone on for too long to be run again without a word.
         CommandError::SlotBusy => CommandError::text(busy(machine.runner.is_eval.get())),
@@ -466,9 +466,9 @@ fn conclude(
         Reply::new(replies, parked.protocol).error(&error);
     }
     let (record, row, ns) = (Arc::clone(&parked.session.record), parked.row, parked.ns);
-    parked
-        .request
-        .with_args(core, |core, args| dispatch::book(core, &record, row, failed, ns, args));
+    parked.request.with_args(core, |core, args| {
+        dispatch::count_late_command(core, &record, row, failed, ns, args)
+    });
 }
 
 /// Runs what follows in the transaction behind a script that took long; the answer of EXEC, unless
@@ -487,7 +487,7 @@ fn go_on_after_script(
     // CLIENT CACHING counts for all of the transaction, and was forgotten when it was put aside.
     session::act_again_for(core, session, parked.remembers);
     let done = execute::go_on_executing(core, session, execution);
-    session::act_for_nobody(core);
+    session::clear_acting_session(core);
     let aside = std::mem::take(&mut parked.aside);
     let Some(mut execution) = done else {
         core.env.join(aside);
@@ -499,7 +499,7 @@ fn go_on_after_script(
     let record = Arc::clone(&parked.session.record);
     let exec = Request::of_words(&[b"EXEC"]);
     exec.with_args(core, |core, args| {
-        dispatch::book(core, &record, execution.row, false, ns, args)
+        dispatch::count_late_command(core, &record, execution.row, false, ns, args)
     });
     core.last_ticks = core.clock.ticks();
     Some(std::mem::take(&mut execution.replies))
@@ -520,7 +520,7 @@ fn whole_text(failure: Failure, name: &[u8]) -> Vec<u8> {
 
 /// What is answered to who wants to run another script meanwhile.
 pub(crate) fn parked_error(core: &Core) -> CommandError {
-    CommandError::text(core.shared.scripting.busy(is_parked_eval(core)))
+    CommandError::text(core.shared.running_scripts.busy(is_parked_eval(core)))
 }
 
 /// Lets the interpreters forget what was flushed.

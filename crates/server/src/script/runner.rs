@@ -1,7 +1,7 @@
 //! The present run of a worker's interpreters: what is true of it, and the host that it acts through.
 
 use super::machine::{Interpreters, Machine};
-use super::slow::{Shown, SlowScript};
+use super::slow::{ScriptDescription, SlowScript};
 use crate::core::Core;
 use crate::core::quiesce::Wanted;
 use crate::core::session::Session;
@@ -102,7 +102,7 @@ pub(super) struct ScriptRunner {
     pub(super) session: Lent<Session>,
     /// What to tell of the script if it becomes slow, which it does before it is suspended. It is lent: the
     /// words would have to be copied for each script.
-    pub(super) shown: LentFn<Shown>,
+    pub(super) shown: LentFn<ScriptDescription>,
     /// What commands answer, before it is read. No command of a script runs another script, so nobody
     /// needs it twice.
     pub(super) replies: RefCell<ReplyBuffer>,
@@ -123,7 +123,7 @@ pub(super) struct ScriptRunner {
     pub(super) abandoned: Cell<bool>,
     pub(super) killed: Cell<bool>,
     /// It used keys that it did not declare.
-    pub(super) roamed: Cell<bool>,
+    pub(super) used_undeclared_keys: Cell<bool>,
     pub(super) loading: Cell<bool>,
     began_ticks: Cell<u64>,
     slice_ends_ns: Cell<u64>,
@@ -148,7 +148,7 @@ impl ScriptRunner {
             parkable: Cell::new(false),
             abandoned: Cell::new(false),
             killed: Cell::new(false),
-            roamed: Cell::new(false),
+            used_undeclared_keys: Cell::new(false),
             loading: Cell::new(false),
             began_ticks: Cell::new(0),
             slice_ends_ns: Cell::new(NO_SLICE),
@@ -157,8 +157,10 @@ impl ScriptRunner {
 
     /// A script begins; what is said about it otherwise has been set.
     pub(super) fn begin(&self) {
-        self.shared.scripting.running[self.worker].begin(self.is_eval.get());
-        for flag in [&self.wrote, &self.abandoned, &self.killed, &self.roamed, &self.loading] {
+        self.shared.running_scripts.running[self.worker].begin(self.is_eval.get());
+        for flag in
+            [&self.wrote, &self.abandoned, &self.killed, &self.used_undeclared_keys, &self.loading]
+        {
             flag.set(false);
         }
         self.began_ticks.set(self.ticks());
@@ -178,7 +180,7 @@ impl ScriptRunner {
 
     /// A script has ended.
     pub(super) fn end(&self) {
-        self.shared.scripting.running[self.worker].end();
+        self.shared.running_scripts.running[self.worker].end();
     }
 
     pub(super) fn ticks(&self) -> u64 {
@@ -244,7 +246,7 @@ impl ScriptRunner {
     }
 
     /// What to tell of the script that runs.
-    pub(super) fn shown(&self) -> Shown {
+    pub(super) fn shown(&self) -> ScriptDescription {
         let shown = self.shown.call();
         debug_assert!(shown.is_some(), "a script runs that nobody has named");
         shown.unwrap_or_default()
@@ -252,7 +254,7 @@ impl ScriptRunner {
 
     /// Puts the script on the list of those that take long. The caller sees to it that nobody is in the
     /// middle of a command on `places`, `None` for everything.
-    pub(super) fn show_slow(&self, shown: Shown, places: Option<Vec<Place>>) {
+    pub(super) fn show_slow(&self, shown: ScriptDescription, places: Option<Vec<Place>>) {
         self.shared.begin_slow(SlowScript {
             worker: self.worker,
             is_eval: self.is_eval.get(),

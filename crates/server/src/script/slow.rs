@@ -83,7 +83,7 @@ pub enum Kill {
 pub struct SlowScript {
     pub worker: usize,
     pub is_eval: bool,
-    pub shown: Shown,
+    pub shown: ScriptDescription,
     pub began: Instant,
     /// What it may touch, in ascending order; `None` for everything.
     pub places: Option<Vec<Place>>,
@@ -91,7 +91,7 @@ pub struct SlowScript {
 
 /// What is told of a script that takes long.
 #[derive(Debug, Default)]
-pub struct Shown {
+pub struct ScriptDescription {
     /// The digest, or the function's name.
     pub name: Vec<u8>,
     /// The words of the command.
@@ -184,7 +184,7 @@ impl Scripting {
     }
 
     /// The next script of a transaction runs, of which an earlier one has become slow.
-    pub fn show_next(&self, worker: usize, is_eval: bool, shown: Shown) {
+    pub fn show_next(&self, worker: usize, is_eval: bool, shown: ScriptDescription) {
         if let Some(script) = self.lock().iter_mut().find(|script| script.worker == worker) {
             (script.is_eval, script.shown, script.began) = (is_eval, shown, Instant::now());
         }
@@ -242,7 +242,7 @@ impl Scripting {
     }
 
     /// The slow script of a worker may touch anything from now on.
-    pub fn widen_slow(&self, worker: usize) {
+    pub fn claim_all_keys(&self, worker: usize) {
         let mut slow = self.lock();
         slow.iter_mut().filter(|script| script.worker == worker).for_each(|s| s.places = None);
     }

@@ -30,7 +30,7 @@ pub fn begin_tracking<'p>(
             core.shared.tracking.add(prefix, core.id, |any| tracking.set_broadcasts(any));
         }
     }
-    session.note_hearing();
+    session.update_gets_messages();
     session.publish_tracking();
     remember_for(core, session);
 }
@@ -51,7 +51,7 @@ pub fn end_tracking(core: &mut Core, session: &mut Session) {
         core.shared.tracking.remove(prefix, core.id, |any| tracking.set_broadcasts(any));
     }
     core.shared.keyspace.tracking().leave(session.id());
-    session.note_hearing();
+    session.update_gets_messages();
     session.publish_tracking();
     remember_for(core, session);
 }
@@ -81,7 +81,7 @@ pub fn remembers(core: &Core) -> bool {
 
 /// No session's commands run.
 #[inline]
-pub fn act_for_nobody(core: &Core) {
+pub fn clear_acting_session(core: &Core) {
     core.env.client.set(0);
     core.env.set_hooks(Hooks::REMEMBER, false);
 }

@@ -40,7 +40,7 @@ pub(crate) fn end_transaction(core: &mut Core, session: &mut Session) {
 /// Forgets what a session watches, and that it was changed. O(1). The caller holds no slots.
 pub(crate) fn unwatch(core: &mut Core, session: &mut Session) {
     if let Some(watches) = &mut session.watches {
-        core.shared.keyspace.unwatch(watches, &mut core.leftovers);
+        core.shared.keyspace.unwatch(watches, &mut core.ended_watches);
         session.record.watched.store(0, Ordering::Relaxed);
     }
 }
@@ -49,8 +49,8 @@ pub(crate) fn unwatch(core: &mut Core, session: &mut Session) {
 /// slots.
 #[inline]
 pub(crate) fn take_leftovers_out(core: &mut Core, most: usize) {
-    if !core.leftovers.is_empty() {
-        core.shared.keyspace.take_leftovers_out(&mut core.leftovers, most);
+    if !core.ended_watches.is_empty() {
+        core.shared.keyspace.take_leftovers_out(&mut core.ended_watches, most);
     }
 }
 
@@ -60,11 +60,11 @@ pub(crate) fn queue(
     core: &mut Core,
     session: &mut Session,
     row: &'static Row,
-    asked: &RequestFacts<'_>,
+    facts: &RequestFacts<'_>,
     replies: &mut ReplyBuffer,
 ) -> Flow {
     if let Some(transaction) = &mut session.transaction {
-        let what = (asked.flags, asked.keys, asked.words);
+        let what = (facts.flags, facts.keys, facts.words);
         transaction.push(row, what, &core.shared.keyspace);
     }
     session.publish_transaction();
@@ -277,7 +277,7 @@ fn run_queued(
         dispatch::write_error(core, session, error, replies);
     }
     replies.finish();
-    dispatch::account(core, session, row, result.is_err(), &args);
+    dispatch::count_command(core, session, row, result.is_err(), &args);
     if shared.armed.load(Ordering::Relaxed) & armed::MONITOR != 0 && row.is_monitored() {
         lines::show_to_monitors(core, session, row, &args);
     }

@@ -167,7 +167,7 @@ impl Cron {
 
     fn expire(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
-        let held_back = core.is_paused() || core.is_congested();
+        let held_back = core.data_must_not_change() || core.is_congested();
         if !core.shared.debug.active_expire.load(Ordering::Relaxed) || held_back {
             self.next_expire = next_multiple(now, EXPIRE_PERIOD_NS);
             return;

@@ -12,7 +12,7 @@ use brisk_reactor::Control;
 impl Worker {
     /// The work for a command of one of this worker's clients, who may be gone, is done.
     pub(super) fn take_computed(&mut self, io: &mut Control, outcome: Box<Outcome>) {
-        if outcome.computed.writes() && self.core.is_paused() {
+        if outcome.computed.writes() && self.core.data_must_not_change() {
             // The data is to stay as it is until the pause is over.
             self.held_back.push(*outcome);
             return;

@@ -163,7 +163,7 @@ impl Worker {
             }
         }
         self.go_on_with_script(io);
-        if !self.core.leftovers.is_empty() {
+        if !self.core.ended_watches.is_empty() {
             self.go_on_with_leftovers();
         }
         self.end_late_waits(io);
@@ -180,7 +180,7 @@ impl Worker {
         let wait = self.next_wait_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
         let idle = self.again.is_empty()
             && self.core.scripts.parked.is_none()
-            && self.core.leftovers.is_empty();
+            && self.core.ended_watches.is_empty();
         if idle { wait } else { Duration::ZERO }
     }
 

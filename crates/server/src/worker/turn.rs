@@ -114,7 +114,7 @@ impl Worker {
     ) -> usize {
         session::act_for(&self.core, session);
         let used = self.execute_on(io, session, data, cut);
-        session::act_for_nobody(&self.core);
+        session::clear_acting_session(&self.core);
         used
     }
 
@@ -210,7 +210,7 @@ impl Worker {
                 }
                 session.renew_user();
             }
-            if session.hears && publish::has_messages(&self.core) {
+            if session.gets_messages && publish::has_messages(&self.core) {
                 // What came before a command stands before its reply, and before UNSUBSCRIBE.
                 self.deliver_messages(io, Some(session));
             }

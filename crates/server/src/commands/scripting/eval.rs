@@ -43,7 +43,7 @@ fn run_once(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let target = Target {
         code: &entry.code,
         flags: script.flags,
-        roams: &script.roams,
+        uses_undeclared_keys: &script.uses_undeclared_keys,
         acts: &script.acts,
         confined: script.confined,
         name: &script.digest,
@@ -80,7 +80,7 @@ fn call_function(call: &mut Call<'_>, args: &Args<'_>) -> Result<Outcome> {
     let target = Target {
         code: &code,
         flags: function.flags,
-        roams: &function.roams,
+        uses_undeclared_keys: &function.uses_undeclared_keys,
         acts: &function.acts,
         confined: false,
         name: &function.name,

@@ -54,7 +54,7 @@ fn make(
             name: function.name.clone(),
             description: function.description.clone(),
             flags: function.flags,
-            roams: AtomicBool::new(false),
+            uses_undeclared_keys: AtomicBool::new(false),
             acts: AtomicBool::new(false),
         })
     });
@@ -238,9 +238,9 @@ pub(super) fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
 pub(super) fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let shared = call.core.shared;
     let reply = &mut call.reply;
-    shared.scripting.with_slowest(|script| {
+    shared.running_scripts.with_slowest(|script| {
         if script.is_some_and(|script| script.is_eval) {
-            return Err(CommandError::text(shared.scripting.busy(true)));
+            return Err(CommandError::text(shared.running_scripts.busy(true)));
         }
         reply.map(2);
         reply.bulk(b"running_script");

@@ -91,7 +91,7 @@ fn pause_cron(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    flip(call, args, |shared| &shared.scripting.all_commands)
+    flip(call, args, |shared| &shared.running_scripts.all_commands)
 }
 
 /// For switches of mechanisms that this server does not have.

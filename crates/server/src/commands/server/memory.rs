@@ -52,7 +52,7 @@ fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     put("cluster.links", 0);
     put("aof.buffer", 0);
     let shared = call.core.shared;
-    let (eval, functions) = shared.scripting.interpreter_bytes();
+    let (eval, functions) = shared.running_scripts.interpreter_bytes();
     put("lua.caches", shared.scripts.figures().1 + eval);
     put("functions.caches", shared.libraries.now().bytes() + functions);
     for (db, table_bytes) in &usage.databases {

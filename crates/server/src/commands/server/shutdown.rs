@@ -49,7 +49,7 @@ fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let shared = &call.core.shared;
     if !options.nosave
-        && let Some(busy) = shared.scripting.refusal(None)
+        && let Some(busy) = shared.running_scripts.refusal(None)
     {
         // What a script has half done is neither saved nor lost unless the client says so.
         return Err(CommandError::text(busy));

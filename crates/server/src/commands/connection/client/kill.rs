@@ -175,7 +175,7 @@ fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
             continue;
         }
         if record.id == caller {
-            call.session.die_after_reply();
+            call.session.close_as_killed();
         } else if !permission::close_client(call.core, &record) {
             continue;
         }
