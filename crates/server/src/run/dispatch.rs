@@ -3,6 +3,7 @@
 use crate::clients::ClientRecord;
 use crate::core::Core;
 use crate::core::call::{Call, ECHO_BYTES_MAX};
+use crate::core::quiesce::Quiesced;
 use crate::core::session::{Session, Stall};
 use crate::core::shared::armed;
 use crate::monitor::lines;
@@ -213,7 +214,7 @@ fn run(
             Some(core.stop_others_despite_scripts())
         }
         Scope::Quiescent => core.stop_others()?,
-        _ if session.is_starved() && !begins_unit(row) => core.stop_others_for_starved()?,
+        _ if session.slot_refusals != 0 => stop_others_if_starved(core, session, row)?,
         _ => None,
     };
     let outcome = match row.run {
@@ -251,9 +252,19 @@ fn run(
     Ok(outcome)
 }
 
-/// Whether a command locks the slots of what it runs by itself: EXEC, scripts and functions.
-fn begins_unit(row: &Row) -> bool {
-    row.has(Flags::RUNS_SCRIPT) || row.spec.in_multi == InMulti::Executes
+/// Stops all other workers for a request that did not get its slots for long. EXEC, scripts and functions,
+/// which lock the slots of what they run by themselves, see to it themselves.
+#[cold]
+fn stop_others_if_starved(
+    core: &Core,
+    session: &Session,
+    row: &Row,
+) -> Result<Option<Quiesced<'static>>> {
+    let begins_unit = row.has(Flags::RUNS_SCRIPT) || row.spec.in_multi == InMulti::Executes;
+    if begins_unit || !session.is_starved() {
+        return Ok(None);
+    }
+    core.stop_others_for_starved()
 }
 
 /// Has a command repeated elsewhere that changes something beside the keys, such as FUNCTION LOAD.
