@@ -49,6 +49,7 @@ const SERVER: Layers = Layers {
         &["clients"],
         &["monitor"],
         &["replication"],
+        &["persistence/state", "persistence/disk", "persistence/replace"],
         &["script"],
         &["transactions"],
         // A worker keeps its interpreters and the script that it has put aside; those act on the worker.

@@ -28,6 +28,8 @@ pub struct Figures {
     pub denied_by_channel: AtomicU64,
     /// Times that a worker had too many published messages before it.
     pub congestions: AtomicU64,
+    /// Times that SAVE was called.
+    pub saves: AtomicU64,
     /// Bytes resident, as last asked from the kernel.
     pub resident_memory: AtomicU64,
     /// Bytes in the allocator's pages, used ones and all, as last asked from it.
@@ -88,7 +90,7 @@ impl Figures {
     }
 
     /// What CONFIG RESETSTAT sets to zero.
-    pub fn resettable(&self) -> [&AtomicU64; 9] {
+    pub fn resettable(&self) -> [&AtomicU64; 10] {
         [
             &self.rejected_connections,
             &self.query_limit_disconnections,
@@ -97,6 +99,7 @@ impl Figures {
             &self.input_total_limit_disconnections,
             &self.unexpected_errors,
             &self.congestions,
+            &self.saves,
             &self.over_limit_ms,
             &self.over_limit_since_ms,
         ]

@@ -18,7 +18,7 @@ pub mod commands;
 pub mod core;
 pub mod info;
 pub mod monitor;
-mod persistence;
+pub mod persistence;
 pub mod pubsub;
 pub mod replication;
 pub mod run;

@@ -7,7 +7,7 @@ use crate::types::dump::entry_of;
 use brisk_persist::LoadError;
 use brisk_persist::rdb::{Entry, Event, Notes, RdbReader, RdbWriter, VERSION, version_of_kind};
 use brisk_structures::reclaim;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 
 /// The version of the file that [`save`] writes: later than usual only if fields of hashes have
@@ -29,7 +29,11 @@ pub fn version(keyspace: &Keyspace, env: &Env) -> u32 {
 }
 
 /// Writes all databases, expired keys that are still there included. O(all data).
-pub fn save<W: Write>(keyspace: &Keyspace, env: &Env, out: &mut RdbWriter<W>) {
+///
+/// # Errors
+/// The first of the writer. What would have followed is not looked at: a full disk is no reason to
+/// walk through everything.
+pub fn save<W: Write>(keyspace: &Keyspace, env: &Env, out: &mut RdbWriter<W>) -> io::Result<()> {
     let totals = keyspace.totals();
     let keys = Keys::unlocked(keyspace, env, DbIndex::default());
     for (number, database) in totals.databases.iter().enumerate() {
@@ -38,15 +42,22 @@ pub fn save<W: Write>(keyspace: &Keyspace, env: &Env, out: &mut RdbWriter<W>) {
         }
         out.select_db(number as u64);
         out.resize_db(database.keys, database.with_deadline);
+        let mut written = Ok(());
         keys.each_slot(DbIndex(number as u32), |_, slot| {
             slot.table().for_each(|stored| {
+                if written.is_err() {
+                    return;
+                }
                 let entry = EntryRef(stored);
                 let value = entry.dumpable();
                 value.write(out.begin_entry(value.kind(), entry.key(), notes(&entry, env)));
+                written = out.check();
             });
-            ControlFlow::Continue(())
+            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
+        written?;
     }
+    out.check()
 }
 
 /// What eviction goes by is kept if the policy counts it.
@@ -96,10 +107,13 @@ pub struct Loaded {
     pub empty: u64,
 }
 
-/// Reads a file to its end without keeping anything: whether [`load`] will find it whole.
-/// O(file).
+/// Reads a file to its end without keeping anything but the sources of its libraries of functions:
+/// whether [`load`] will find it whole. O(file).
+///
+/// # Errors
+/// What is wrong with the file; the reader stands behind it.
 pub fn verify<R: Read>(
-    mut reader: RdbReader<R>,
+    reader: &mut RdbReader<R>,
     databases: u32,
 ) -> Result<Vec<Vec<u8>>, LoadFailure> {
     let mut functions = Vec::new();
@@ -115,13 +129,17 @@ pub fn verify<R: Read>(
     Ok(functions)
 }
 
-/// Loads a file's keys. Nobody is told of them: they are no changes. What was read before a failure
-/// stays. O(file).
+/// Loads a file's keys. Nobody is told of them: they are no changes. What the file holds besides is
+/// given to `other`: notes about it, and libraries of functions. O(file).
+///
+/// # Errors
+/// What is wrong with the file; the reader stands behind it, and what was read before stays.
 pub fn load<R: Read>(
     keyspace: &Keyspace,
     env: &Env,
-    mut reader: RdbReader<R>,
+    reader: &mut RdbReader<R>,
     duplicate: Duplicate,
+    mut other: impl FnMut(Event),
 ) -> Result<Loaded, LoadFailure> {
     let hooks = env.hooks.replace_own(Hooks::empty());
     let effects = env.aftermath.borrow().effects.len();
@@ -140,7 +158,7 @@ pub fn load<R: Read>(
                         reclaim::boundary();
                     }
                 }
-                _ => {}
+                event => other(event),
             }
         }
         Ok(loaded)

@@ -1,6 +1,7 @@
 //! From the command line to running workers, and back down.
 
 pub mod judge;
+mod load;
 pub mod service;
 
 use crate::boot::service::Service;
@@ -9,6 +10,7 @@ use crate::core::Core;
 use crate::core::process::Process;
 use crate::core::settings::Settings;
 use crate::core::shared::{Shared, armed};
+use crate::persistence::{ending, snapshot};
 use crate::worker::Worker;
 use brisk_acl::{self as acl, SetError, User, Vocabulary};
 use brisk_config::args::{self, Invocation};
@@ -154,8 +156,8 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
         .start(workers, &shared.keyspace, &shared.mailboxes)
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, log)?;
-    let threads = start_workers(shared, &config, listeners, log)?;
     log.notice(format_args!("Server initialized"));
+    let threads = start_workers(shared, &config, listeners, log)?;
     log.notice(format_args!("Ready to accept connections"));
     service.ready(log);
     let code = shared.shutdown.wait();
@@ -163,7 +165,8 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     for mailbox in &shared.mailboxes {
         mailbox.wake();
     }
-    for thread in threads {
+    // After a last snapshot the workers stand still.
+    for thread in threads.into_iter().filter(|_| !shared.quiesce.is_for_good()) {
         // A worker that panicked has said so on stderr.
         let _ = thread.join();
     }
@@ -323,7 +326,8 @@ fn start_workers(
     };
     let mut threads = Vec::new();
     let (ready, is_ready) = std::sync::mpsc::channel();
-    // Nobody is served before the memory that the server itself takes was measured.
+    // Nobody is served before the memory that the server itself takes was measured, and the dataset
+    // was loaded.
     let gate = Arc::new(Barrier::new(listeners.len() + 1));
     for (id, own) in listeners.into_iter().enumerate() {
         let (ready, seed) = (ready.clone(), random_u64()?);
@@ -335,8 +339,12 @@ fn start_workers(
         };
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             match set_up(shared, id, own, backend, seed) {
-                Ok((worker, reactor)) => {
+                Ok((mut worker, reactor)) => {
                     let _ = ready.send(Ok(()));
+                    gate.wait();
+                    if id == 0 {
+                        let _ = ready.send(load::load(&mut worker.core));
+                    }
                     gate.wait();
                     work(shared, worker, reactor, &log);
                 }
@@ -351,6 +359,9 @@ fn start_workers(
         is_ready.recv().map_err(|_| "a worker ended at once".to_owned())??;
     }
     shared.observe.figures.startup_memory.store(brisk_observe::memory::used(), Ordering::Relaxed);
+    gate.wait();
+    is_ready.recv().map_err(|_| "the first worker ended while it loaded".to_owned())??;
+    shared.snapshots.note_ready();
     // A client may ask before the timers have their first turn.
     shared.observe.figures.sample_memory();
     gate.wait();
@@ -415,13 +426,28 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
         .name("brisk-signals".to_owned())
         .spawn(move || {
             for signal in signals.forever() {
-                let name = if signal == SIGINT { "SIGINT" } else { "SIGTERM" };
-                if signal == SIGINT && shared.shutdown.is_asked() {
+                let (config, shutdown) = (shared.config(), &shared.shutdown);
+                let is_ending = shutdown.is_asked() || shutdown.scheduled().is_some();
+                if signal == SIGINT && is_ending {
                     log.warning(format_args!("You insist... exiting now."));
+                    snapshot::discard_unfinished(&config);
                     std::process::exit(1);
                 }
+                let (name, how) = if signal == SIGINT {
+                    ("SIGINT", config.process.shutdown_on_sigint)
+                } else {
+                    ("SIGTERM", config.process.shutdown_on_sigterm)
+                };
+                if shared.snapshots.is_loading() {
+                    log.warning(format_args!("Received {name} during loading, exiting now."));
+                    std::process::exit(0);
+                }
                 log.warning(format_args!("Received {name} scheduling shutdown..."));
-                shared.shutdown.ask(0);
+                if ending::saves(&config, how) {
+                    shutdown.schedule(how);
+                } else {
+                    shutdown.ask(0);
+                }
             }
         })
         .map_err(|error| format!("cannot start a thread: {error}"))?;

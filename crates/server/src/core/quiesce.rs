@@ -20,6 +20,8 @@
 //!  6. While something refuses quiescence (a script that takes long), nobody gets it between two
 //!     commands, and who waits for it gives up, but for an operator who changes what no script sees
 //!     ([`Quiesce::stop_others_despite_refusal`]).
+//!  7. Stillness that is kept for good ([`Quiesced::keep_for_good`]) has no holder: whoever comes to a
+//!     checkpoint stands there until the process ends.
 
 use brisk_structures::reclaim;
 #[cfg(loom)]
@@ -62,6 +64,8 @@ struct Gate {
     wide: bool,
     /// How many refuse quiescence.
     refusing: usize,
+    /// It will not end any more (invariant 7).
+    for_good: bool,
     /// How many wait for a change of all this or of a worker's state. Waking costs a system call
     /// even if nobody waits.
     waiting: usize,
@@ -325,6 +329,11 @@ impl Quiesce {
         self.announce();
     }
 
+    /// Whether stillness is kept until the process ends.
+    pub fn is_for_good(&self) -> bool {
+        lock(&self.gate).for_good
+    }
+
     fn request(&self) {
         self.requested.store(true, Ordering::Release);
         fence(Ordering::SeqCst);
@@ -355,6 +364,17 @@ pub enum Wanted {
     Wholly,
     /// That all others execute nothing for a moment.
     Briefly,
+}
+
+impl Quiesced<'_> {
+    /// Nothing is executed any more: by the caller neither, from its next checkpoint on.
+    pub fn keep_for_good(self) {
+        let mut gate = lock(&self.quiesce.gate);
+        (gate.for_good, gate.holder) = (true, None);
+        drop(gate);
+        // What the end of stillness does must not happen.
+        std::mem::forget(self);
+    }
 }
 
 impl Drop for Quiesced<'_> {
@@ -420,6 +440,29 @@ mod tests {
             done.send(()).expect("somebody waits for it");
         });
         is_done.recv_timeout(std::time::Duration::from_secs(60)).expect("it goes on");
+    }
+
+    #[test]
+    fn nobody_executes_after_stillness_that_is_kept_for_good() {
+        let quiesce = Arc::new(Quiesce::new(2));
+        quiesce.enter(0);
+        assert!(!quiesce.is_for_good());
+        quiesce.stop_others(0).expect("nobody refuses").keep_for_good();
+        assert!(quiesce.is_for_good());
+        let (executes, has_executed) = std::sync::mpsc::channel();
+        for worker in 0..2 {
+            let (quiesce, executes) = (Arc::clone(&quiesce), executes.clone());
+            std::thread::spawn(move || {
+                executes.send(false).expect("somebody waits for it");
+                quiesce.enter(worker);
+                executes.send(true).expect("somebody waits for it");
+            });
+        }
+        assert_eq!((has_executed.recv(), has_executed.recv()), (Ok(false), Ok(false)));
+        while lock(&quiesce.gate).waiting < 2 {
+            std::thread::yield_now();
+        }
+        assert!(has_executed.try_recv().is_err());
     }
 
     #[test]

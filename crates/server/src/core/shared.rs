@@ -11,6 +11,7 @@ use crate::clients::accounts::Accounts;
 use crate::core::call::ServerHandler;
 use crate::core::shutdown::Shutdown;
 use crate::monitor::Monitors;
+use crate::persistence::state::Snapshots;
 use crate::pubsub::Registry;
 use crate::replication::Replication;
 use crate::script::slow::SlowScript;
@@ -26,7 +27,7 @@ use brisk_observe::figures::Figures;
 use brisk_observe::latency::Latency;
 use brisk_observe::log::Log;
 use brisk_observe::slowlog::Slowlog;
-use brisk_observe::stats::WorkerStats;
+use brisk_observe::stats::{Count, WorkerStats};
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -69,6 +70,7 @@ pub struct Shared {
     /// Prefixes of keys that clients want to hear of.
     pub tracking: Prefixes,
     pub replication: Replication,
+    pub snapshots: Snapshots,
     pub scripts: crate::script::cache::Scripts,
     pub libraries: crate::script::libraries::Libraries,
     pub running_scripts: crate::script::slow::Scripting,
@@ -105,6 +107,16 @@ impl Observe {
             latency: Latency::default(),
         }
     }
+
+    /// The sum of a counter over all workers.
+    pub fn sum(&self, of: fn(&WorkerStats) -> &Count) -> u64 {
+        self.stats.iter().map(|stats| of(stats).get()).fold(0, u64::wrapping_add)
+    }
+
+    /// How often data was changed since the start.
+    pub fn changes(&self) -> u64 {
+        self.sum(|stats| &stats.changes)
+    }
 }
 
 impl Shared {
@@ -121,6 +133,7 @@ impl Shared {
         let config = settings.current();
         let channels = config.security.acl_pubsub_default;
         let dialect = config.process.dialect;
+        let snapshots = Snapshots::new(process.started_unix_ms / 1000);
         Shared {
             accounts: Accounts::new(Vocabulary { table, channels }),
             log,
@@ -139,6 +152,7 @@ impl Shared {
             pubsub: Registry::new(workers),
             tracking: Prefixes::new(workers),
             replication: Replication::new(workers, replication_id),
+            snapshots,
             scripts: Default::default(),
             libraries: Default::default(),
             running_scripts: crate::script::slow::Scripting::new(workers, dialect),

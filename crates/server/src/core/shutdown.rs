@@ -1,5 +1,8 @@
 //! Ending the server: asked for by a signal or by SHUTDOWN, carried out by boot.
+//!
+//! A signal after which the dataset is to be saved waits for a worker, which alone can do that.
 
+use brisk_config::choice::ShutdownMode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -10,6 +13,8 @@ pub struct Shutdown {
     is_asked: AtomicBool,
     exit_code: Mutex<Option<u8>>,
     asked: Condvar,
+    /// What a signal asked for and a worker is to do first.
+    scheduled: Mutex<Option<ShutdownMode>>,
 }
 
 impl Shutdown {
@@ -18,6 +23,21 @@ impl Shutdown {
         self.exit_code.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(exit_code);
         self.is_asked.store(true, Ordering::SeqCst);
         self.asked.notify_all();
+    }
+
+    /// Leaves the end to the worker that calls [`Shutdown::scheduled`].
+    pub fn schedule(&self, how: ShutdownMode) {
+        *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
+    }
+
+    /// How the server is to end as soon as a worker sees to it.
+    pub fn scheduled(&self) -> Option<ShutdownMode> {
+        *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The server goes on.
+    pub fn unschedule(&self) {
+        *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Whether the end was asked for.

@@ -42,7 +42,7 @@ pub(crate) struct View<'s> {
 impl View<'_> {
     /// The sum of a counter over all workers.
     fn sum(&self, of: fn(&WorkerStats) -> &Count) -> u64 {
-        self.shared.observe.stats.iter().map(|stats| of(stats).get()).fold(0, u64::wrapping_add)
+        self.shared.observe.sum(of)
     }
 
     /// The greatest of all workers.

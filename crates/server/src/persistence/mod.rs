@@ -1,3 +1,18 @@
-//! The dataset in files: snapshots for DEBUG RELOAD and for replicas.
+//! The dataset in files.
+//!
+//! ```text
+//!  SAVE, SHUTDOWN, SIGTERM, DEBUG RELOAD ──► snapshot ──► replace ──► disk
+//!  start, DEBUG RELOAD ─────────────────────► snapshot ─────────────► disk
+//! ```
+//!
+//! - `snapshot`: the dataset as an RDB file, out and in.
+//! - `replace`: a file that is replaced as a whole, or stays what it was.
+//! - `disk`: what both need of a file system, so that tests can have it fail.
+//! - `ending`: the snapshot before the process ends.
+//! - `state`: what INFO and LASTSAVE tell of all that.
 
+pub(crate) mod disk;
+pub(crate) mod ending;
+pub(crate) mod replace;
 pub(crate) mod snapshot;
+pub mod state;

@@ -1,42 +1,56 @@
-//! Snapshots as files in the working directory: the whole dataset of one moment.
-//!
-//! A file appears under its name only when it is whole and on the disk: it is written beside it,
-//! synchronised and then renamed.
+//! The whole dataset of one moment as an RDB file, out and in: `dbfilename` in `dir`.
 
+use super::disk::{Disk, System};
+use super::replace::{Failure, Target, replace};
 use crate::core::Core;
+use brisk_config::Config;
 use brisk_engine::snapshot::{self, Duplicate, LoadFailure, Loaded};
+use brisk_observe::log::Log;
 use brisk_observe::version::REDIS_VERSION;
 use brisk_persist::LoadError;
-use brisk_persist::rdb::{RdbReader, RdbWriter};
-use std::fs::{self, File};
+use brisk_persist::rdb::{Checksum, Event, RdbReader, RdbWriter};
+use brisk_reactor::unix_ms;
+use std::fs::File;
 use std::io::{self, Write};
+use std::path::PathBuf;
 
-/// Writes the dataset to the file `dbfilename`. Only while no other worker runs. O(all data).
-pub(crate) fn save(core: &Core) -> io::Result<()> {
-    let config = &core.config.persistence;
-    let name = config.dbfilename.as_path();
-    let temporary = format!("temp-{}.rdb", std::process::id());
-    let written = write(core, &temporary).and_then(|()| {
-        fs::rename(&temporary, name)?;
-        // The rename itself is kept by the directory.
-        File::open(".")?.sync_all()
-    });
-    match &written {
-        Ok(()) => core.shared.log.notice(format_args!("DB saved on disk")),
-        Err(error) => {
-            core.shared.log.warning(format_args!(
-                "The snapshot was not saved, {} is what it was before: {error}",
-                name.display()
-            ));
-            // Nothing more can be done about a file that cannot be removed either.
-            let _ = fs::remove_file(&temporary);
-        }
-    }
-    written
+/// The name of a snapshot that is not whole yet.
+fn temporary_name() -> String {
+    format!("temp-{}.rdb", std::process::id())
 }
 
-fn write(core: &Core, path: &str) -> io::Result<()> {
-    write_to(core, File::create(path)?)?.sync_all()
+/// Removes a snapshot that is being written, for a process that ends at once.
+pub(crate) fn discard_unfinished(config: &Config) {
+    // Mostly there is none.
+    let _ = System.remove(&config.process.dir.as_path().join(temporary_name()));
+}
+
+/// Writes the dataset to its file, and tells the log how that went. Only while no other worker runs.
+/// O(all data).
+pub(crate) fn save(core: &Core) -> Result<(), Failure> {
+    let shared = core.shared;
+    let saved = save_on(&System, core);
+    match &saved {
+        Ok(()) => {
+            shared.log.notice(format_args!("DB saved on disk"));
+            // Nobody changes anything meanwhile.
+            shared.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
+        }
+        Err(failure) => shared.log.warning(format_args!("{failure}")),
+    }
+    saved
+}
+
+fn save_on<D: Disk>(disk: &D, core: &Core) -> Result<(), Failure> {
+    let config = &core.config;
+    let temporary = temporary_name();
+    let target = Target {
+        dir: config.process.dir.as_path(),
+        name: config.persistence.dbfilename.as_path(),
+        temporary: temporary.as_ref(),
+        by_steps: config.persistence.rdb_save_incremental_fsync,
+    };
+    replace(disk, target, |file| write_to(core, file).map(|_| ()))
 }
 
 /// Writes the dataset. Only while no other worker runs. O(all data).
@@ -52,30 +66,103 @@ pub(crate) fn write_to<W: Write>(core: &Core, sink: W) -> io::Result<W> {
     }
     out.aux("redis-ver", REDIS_VERSION.as_bytes());
     out.aux("redis-bits", b"64");
-    out.aux("ctime", (core.env.now().0 / 1000).to_string().as_bytes());
+    out.aux("ctime", (unix_ms() / 1000).to_string().as_bytes());
     out.aux("used-mem", brisk_observe::memory::used().to_string().as_bytes());
     out.aux("aof-base", b"0");
     for library in core.shared.libraries.now().libraries.values() {
         out.function(&library.code);
     }
-    snapshot::save(keyspace, &core.env, &mut out);
+    snapshot::save(keyspace, &core.env, &mut out)?;
     out.finish()
 }
 
-/// Sees whether the file `dbfilename` is whole; the sources of its libraries of functions. O(file).
-pub(crate) fn verify(core: &Core) -> Result<Vec<Vec<u8>>, LoadFailure> {
-    snapshot::verify(open(core)?, core.shared.keyspace.database_count())
+/// Why a file was not loaded, and where.
+#[derive(Debug, thiserror::Error)]
+#[error("{failure}; {path} was read up to byte {position} of {bytes}", path = path.display())]
+pub(crate) struct Unreadable {
+    pub(crate) failure: LoadFailure,
+    path: PathBuf,
+    /// Bytes read before it failed.
+    position: u64,
+    bytes: u64,
 }
 
-/// Loads the keys of the file `dbfilename`. Only while no other worker runs. O(file).
-pub(crate) fn load(core: &Core, duplicate: Duplicate) -> Result<Loaded, LoadFailure> {
-    let keyspace = &core.shared.keyspace;
-    snapshot::load(keyspace, &core.env, open(core)?, duplicate)
+impl Unreadable {
+    /// There is no such file.
+    pub(crate) fn is_missing(&self) -> bool {
+        let LoadFailure::File(LoadError::Io(error)) = &self.failure else { return false };
+        error.kind() == io::ErrorKind::NotFound
+    }
 }
 
-fn open(core: &Core) -> Result<RdbReader<File>, LoadFailure> {
-    let config = &core.config.persistence;
-    let file = File::open(config.dbfilename.as_path()).map_err(LoadError::from)?;
-    let reader = RdbReader::new(file)?;
-    Ok(if config.rdbchecksum { reader } else { reader.ignore_checksum() })
+/// Sees whether the file is whole; the sources of its libraries of functions. O(file).
+pub(crate) fn verify(core: &Core) -> Result<Vec<Vec<u8>>, Unreadable> {
+    let databases = core.shared.keyspace.database_count();
+    read(core, |reader| snapshot::verify(reader, databases))
+}
+
+/// Loads the keys of the file; the sources of its libraries too. Only while no other worker runs.
+/// O(file).
+pub(crate) fn load(
+    core: &Core,
+    duplicate: Duplicate,
+) -> Result<(Loaded, Vec<Vec<u8>>), Unreadable> {
+    let shared = core.shared;
+    let (log, mut functions) = (&*shared.log, Vec::new());
+    let other = |event| match event {
+        Event::Aux { name, value } => tell_of(&name, &value, log),
+        Event::Function(source) => functions.push(source),
+        Event::End(Checksum::None) => log
+            .notice(format_args!("RDB file was saved with checksum disabled: no check performed.")),
+        _ => {}
+    };
+    let loaded =
+        read(core, |reader| snapshot::load(&shared.keyspace, &core.env, reader, duplicate, other))?;
+    shared.snapshots.note_loaded(loaded.keys, loaded.expired);
+    let Loaded { keys, expired, empty } = loaded;
+    let skipped = if empty > 0 { format!(", empty keys skipped: {empty}") } else { String::new() };
+    log.notice(format_args!(
+        "Done loading RDB, keys loaded: {keys}, keys expired: {expired}{skipped}."
+    ));
+    Ok((loaded, functions))
+}
+
+/// What the server that wrote the file noted about it.
+fn tell_of(name: &[u8], value: &[u8], log: &Log) {
+    let value = String::from_utf8_lossy(value);
+    match name {
+        b"redis-ver" | b"valkey-ver" => {
+            log.notice(format_args!("Loading RDB produced by version {value}"));
+        }
+        b"ctime" => {
+            let age_s = (unix_ms() / 1000).saturating_sub(value.parse().unwrap_or(u64::MAX));
+            log.notice(format_args!("RDB age {age_s} seconds"));
+        }
+        b"used-mem" => {
+            let mib = value.parse::<u64>().unwrap_or(0) as f64 / f64::from(1 << 20);
+            log.notice(format_args!("RDB memory usage when created {mib:.2} Mb"));
+        }
+        _ => {}
+    }
+}
+
+/// Has `read` read the file.
+fn read<T>(
+    core: &Core,
+    read: impl FnOnce(&mut RdbReader<File>) -> Result<T, LoadFailure>,
+) -> Result<T, Unreadable> {
+    let path = core.config.path_in_dir(&core.config.persistence.dbfilename);
+    let unreadable = |failure: LoadFailure, position, bytes| Unreadable {
+        failure,
+        path: path.clone(),
+        position,
+        bytes,
+    };
+    let cannot = |error: io::Error| unreadable(LoadError::from(error).into(), 0, 0);
+    let file = System.open(&path).map_err(cannot)?;
+    let bytes = file.metadata().map_err(cannot)?.len();
+    let reader = RdbReader::new(file).map_err(|error| unreadable(error.into(), 0, bytes))?;
+    let checksum = core.config.persistence.rdbchecksum;
+    let mut reader = if checksum { reader } else { reader.ignore_checksum() };
+    read(&mut reader).map_err(|failure| unreadable(failure, reader.position(), bytes))
 }

@@ -6,9 +6,11 @@
 
 use crate::clients::flag;
 use crate::core::session::Stall;
+use crate::persistence::ending;
 use crate::replication::follow;
 use crate::script::run;
 use crate::worker::Worker;
+use brisk_engine::CommandError;
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
 use brisk_observe::stats::WorkerStats;
@@ -100,6 +102,9 @@ impl Cron {
         let now = clock.ns(begin);
         if worker.has_paused() && worker.pause_left_ns() == 0 {
             worker.resume_paused(io);
+        }
+        if self.samples_server {
+            end_if_scheduled(worker);
         }
         if worker.core.shared.debug.cron_paused.load(Ordering::Relaxed) {
             return Duration::from_nanos(SAMPLE_PERIOD_NS);
@@ -262,6 +267,17 @@ impl Cron {
         let max = worker.core.config.memory.maxmemory;
         figures.sample_limit(max > 0 && used > max, unix_ms());
         figures.sample_process();
+    }
+}
+
+/// Ends the server if a signal asked for it. While a script takes long that waits.
+fn end_if_scheduled(worker: &Worker) {
+    let shutdown = &worker.core.shared.shutdown;
+    let Some(how) = shutdown.scheduled() else { return };
+    match ending::end(&worker.core, how) {
+        Err(CommandError::SlotBusy) => {}
+        // Why the server goes on is in the log.
+        Ok(()) | Err(_) => shutdown.unschedule(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What FUNCTION's subcommands do with libraries: LOAD, DUMP, RESTORE, LIST, STATS, DELETE, FLUSH.
 
+use crate::core::Core;
 use crate::core::call::{Call, Command};
 use crate::core::shared::Shared;
 use crate::script::FunctionInterpreter;
@@ -20,11 +21,11 @@ use std::sync::atomic::AtomicBool;
 pub(super) const COMMANDS: &[Command] = &[];
 
 /// The worker's function interpreter, unless it is in use.
-fn interpreter<'c>(call: &'c mut Call<'_>) -> Result<&'c mut FunctionInterpreter> {
-    if call.core.scripts.parked.is_some() {
-        return Err(run::parked_error(call.core));
+fn interpreter(core: &mut Core) -> Result<&mut FunctionInterpreter> {
+    if core.scripts.parked.is_some() {
+        return Err(run::parked_error(core));
     }
-    call.core.scripts.interpreters.functions()
+    core.scripts.interpreters.functions()
 }
 
 /// The header of a library that can be loaded.
@@ -85,7 +86,7 @@ pub(super) fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> 
             &[&header.name[..], b"' already exists"].concat(),
         ));
     }
-    let interpreter = interpreter(call)?;
+    let interpreter = interpreter(call.core)?;
     let (library, registered) = make(shared, interpreter, header, code)?;
     let (id, name) = (library.id, library.name.clone());
     shared.libraries.load(library, replace).map_err(|text| error_with(b"ERR ", &text))?;
@@ -118,19 +119,19 @@ pub(super) fn restore(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcom
             _ => "ERR failed loading the given functions payload",
         })
     })?;
-    restore_sources(call, sources.iter(), policy)?;
+    restore_sources(call.core, sources.iter(), policy)?;
     call.core.stats().changes.add(1);
     Ok(call.reply.ok())
 }
 
 /// Puts libraries in force that are given by their code.
-pub(in crate::commands) fn restore_sources<'a>(
-    call: &mut Call<'_>,
+pub(crate) fn restore_sources<'a>(
+    core: &mut Core,
     sources: impl Iterator<Item = &'a [u8]>,
     policy: Policy,
 ) -> Result<()> {
-    let shared = call.core.shared;
-    let interpreter = interpreter(call)?;
+    let shared = core.shared;
+    let interpreter = interpreter(core)?;
     let mut libraries: Vec<Arc<Library>> = Vec::new();
     let mut functions = Vec::new();
     for code in sources {
@@ -148,7 +149,7 @@ pub(in crate::commands) fn restore_sources<'a>(
     for (id, registered) in functions {
         interpreter.keep(id, registered);
     }
-    run::forget_flushed(call.core);
+    run::forget_flushed(core);
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 
 mod eval;
 mod function;
-pub(super) mod libraries;
+pub(crate) mod libraries;
 mod script;
 
 use crate::core::call::{Call, Command};

@@ -113,7 +113,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
     let loaded = snapshot::verify(call.core).map_err(|failure| failure.to_string());
     let loaded = loaded.and_then(|functions| {
         let restored =
-            libraries::restore_sources(call, functions.iter().map(Vec::as_slice), policy);
+            libraries::restore_sources(call.core, functions.iter().map(Vec::as_slice), policy);
         restored.map_err(|error| error.to_string())?;
         let core = &*call.core;
         let keyspace = &core.shared.keyspace;

@@ -14,6 +14,7 @@ mod module;
 mod monitor;
 mod reconfigure;
 mod role;
+mod save;
 mod shutdown;
 mod slowlog;
 mod sync;
@@ -31,6 +32,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     module::COMMANDS,
     monitor::COMMANDS,
     role::COMMANDS,
+    save::COMMANDS,
     shutdown::COMMANDS,
     slowlog::COMMANDS,
     sync::COMMANDS,

@@ -1,69 +1,50 @@
 //! SHUTDOWN: ends the server.
 
 use crate::core::call::{Call, Command};
+use crate::persistence::ending;
+use brisk_config::choice::ShutdownMode;
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 
-/// What SHUTDOWN was asked to do.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct ShutdownOptions {
-    save: bool,
-    nosave: bool,
-    now: bool,
-    force: bool,
-    abort: bool,
-}
-
-impl ShutdownOptions {
-    fn parse(args: &mut Args<'_>) -> Result<ShutdownOptions> {
-        let mut options = ShutdownOptions::default();
-        while args.remaining() > 0 {
-            let field = if args.take("NOSAVE") {
-                &mut options.nosave
-            } else if args.take("SAVE") {
-                &mut options.save
-            } else if args.take("NOW") {
-                &mut options.now
-            } else if args.take("FORCE") {
-                &mut options.force
-            } else if args.take("ABORT") {
-                &mut options.abort
-            } else {
-                return Err(CommandError::Syntax);
-            };
-            *field = true;
-        }
-        let anything_else = options.save || options.nosave || options.now || options.force;
-        if (options.save && options.nosave) || (options.abort && anything_else) {
+/// What SHUTDOWN was asked to do: `None` to give up an end that waits for something.
+fn parse(args: &mut Args<'_>) -> Result<Option<ShutdownMode>> {
+    let (mut how, mut abort) = (ShutdownMode::default(), false);
+    while args.remaining() > 0 {
+        let field = if args.take("NOSAVE") {
+            &mut how.nosave
+        } else if args.take("SAVE") {
+            &mut how.save
+        } else if args.take("NOW") {
+            &mut how.now
+        } else if args.take("FORCE") {
+            &mut how.force
+        } else if args.take("ABORT") {
+            &mut abort
+        } else {
             return Err(CommandError::Syntax);
-        }
-        Ok(options)
+        };
+        *field = true;
     }
+    if (how.save && how.nosave) || (abort && how != ShutdownMode::default()) {
+        return Err(CommandError::Syntax);
+    }
+    Ok((!abort).then_some(how))
 }
 
 fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let options = ShutdownOptions::parse(args)?;
-    if options.abort {
+    let Some(how) = parse(args)? else {
         // The end comes at once: there is never a shutdown that waits for something.
         return Err(CommandError::text("ERR No shutdown in progress."));
-    }
+    };
     let shared = &call.core.shared;
-    if !options.nosave
+    if !how.nosave
         && let Some(busy) = shared.running_scripts.refusal(None)
     {
         // What a script has half done is neither saved nor lost unless the client says so.
         return Err(CommandError::text(busy));
     }
     shared.log.notice(format_args!("User requested shutdown..."));
-    if options.save {
-        let why = "the dataset cannot be saved: this server has no persistence";
-        if !options.force {
-            shared.log.warning(format_args!("Not shutting down: {why}."));
-            return Err(CommandError::text("ERR Errors trying to SHUTDOWN. Check logs."));
-        }
-        shared.log.warning(format_args!("Shutting down all the same: {why}."));
-    }
-    shared.shutdown.ask(0);
+    ending::end(call.core, how)?;
     // No reply, and nothing more is executed: the connection ends with the process.
     call.session.close_at_once();
     Ok(Outcome::Replied)

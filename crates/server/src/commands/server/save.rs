@@ -1,0 +1,59 @@
+//! SAVE and LASTSAVE: the dataset on the disk.
+
+use crate::core::call::{Call, Command};
+use crate::persistence::snapshot;
+use brisk_engine::command::{Categories, Flags, Group, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use std::sync::atomic::Ordering;
+
+const SAVE: Command = Command {
+    spec: Spec {
+        name: "save",
+        group: Group::Server,
+        summary: "Saves the dataset to its file while nobody else is served.",
+        since: "1.0.0",
+        complexity: "O(N) with N keys in all databases",
+        arity: 1,
+        flags: Flags::ADMIN
+            .union(Flags::NOSCRIPT)
+            .union(Flags::NO_ASYNC_LOADING)
+            .union(Flags::NO_MULTI),
+        ..Spec::EMPTY
+    },
+    run: save,
+    subcommands: &[],
+};
+
+fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let quiesced = call.core.stop_others()?;
+    call.core.shared.observe.figures.saves.fetch_add(1, Ordering::Relaxed);
+    let saved = snapshot::save(call.core);
+    drop(quiesced);
+    // Why not is in the log.
+    saved.map_err(|_| CommandError::text("ERR"))?;
+    Ok(call.reply.ok())
+}
+
+const LASTSAVE: Command = Command {
+    spec: Spec {
+        name: "lastsave",
+        group: Group::Server,
+        summary: "Tells the Unix time of the last save that succeeded.",
+        since: "1.0.0",
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::LOADING.union(Flags::STALE).union(Flags::FAST),
+        categories: Categories::ADMIN.union(Categories::DANGEROUS),
+        tips: &["nondeterministic_output"],
+        ..Spec::EMPTY
+    },
+    run: lastsave,
+    subcommands: &[],
+};
+
+fn lastsave(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let seconds = call.core.shared.snapshots.last_save_s();
+    Ok(call.reply.integer(seconds.cast_signed()))
+}
+
+pub(super) const COMMANDS: &[Command] = &[SAVE, LASTSAVE];

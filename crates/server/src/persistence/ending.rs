@@ -1,0 +1,44 @@
+//! The end of the server, and the snapshot before it.
+//!
+//! After the snapshot nobody is served any more: what a client would write then, and be answered,
+//! would be lost.
+
+use super::snapshot;
+use crate::core::Core;
+use brisk_config::Config;
+use brisk_config::choice::ShutdownMode;
+use brisk_engine::{CommandError, Result};
+
+/// Whether the dataset is saved before the server ends.
+pub(crate) fn saves(config: &Config, how: ShutdownMode) -> bool {
+    how.save || (!how.nosave && !config.persistence.save.is_empty())
+}
+
+/// Ends the server, after a snapshot if there is to be one. O(all data) then.
+///
+/// # Errors
+/// The server goes on: the snapshot failed, or, with [`CommandError::SlotBusy`], everybody would have
+/// to stand still and a script takes long.
+pub(crate) fn end(core: &Core, how: ShutdownMode) -> Result<()> {
+    let shared = core.shared;
+    if saves(&core.config, how) {
+        let quiesced = core.stop_others()?;
+        shared.log.notice(format_args!("Saving the final RDB snapshot before exiting."));
+        if snapshot::save(core).is_err() {
+            if !how.force {
+                let log = &shared.log;
+                log.warning(format_args!("Error trying to save the DB, can't exit."));
+                log.warning(format_args!(
+                    "Errors trying to shut down the server. Check the logs for more information."
+                ));
+                return Err(CommandError::text("ERR Errors trying to SHUTDOWN. Check logs."));
+            }
+            shared.log.warning(format_args!("Error trying to save the DB. Exit anyway."));
+        }
+        if let Some(quiesced) = quiesced {
+            quiesced.keep_for_good();
+        }
+    }
+    shared.shutdown.ask(0);
+    Ok(())
+}

@@ -1,0 +1,176 @@
+//! A file that is replaced as a whole, or stays what it was.
+//!
+//! ```text
+//!  create temporary ── write ── sync ── rename over the old one ── sync the directory
+//! ```
+//! The new file is beside the old one until it is whole and on the disk. Whatever fails, and whenever
+//! the process ends, there is one whole file of the name; a temporary file that failed is removed.
+
+use super::disk::Disk;
+use brisk_config::os_reason;
+use std::io::{self, Write};
+use std::path::Path;
+use thiserror::Error;
+
+/// Bytes that are written before they are put on the disk, if that is done by steps.
+const STEP_BYTES: usize = 4 << 20;
+
+/// What is replaced, and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'t> {
+    /// The directory of both files.
+    pub(crate) dir: &'t Path,
+    pub(crate) name: &'t Path,
+    pub(crate) temporary: &'t Path,
+    /// Put it on the disk in steps, so that the end does not wait for everything at once.
+    pub(crate) by_steps: bool,
+}
+
+/// Why a file was not replaced, in the words that logs are searched for.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    #[error(
+        "Failed opening the temp RDB file {name} (in server root dir {dir}) for saving: {reason}"
+    )]
+    Create { name: String, dir: String, reason: String },
+    #[error("Write error saving DB on disk({action}): {reason}")]
+    Write { action: &'static str, reason: String },
+    #[error(
+        "Error moving temp DB file {temporary} on the final destination {name} (in server root dir \
+         {dir}): {reason}"
+    )]
+    Rename { temporary: String, name: String, dir: String, reason: String },
+}
+
+/// Replaces a file by what `write` writes. O(what is written).
+pub(crate) fn replace<D: Disk>(
+    disk: &D,
+    target: Target<'_>,
+    write: impl FnOnce(&mut Stepwise<'_, D>) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let (temporary, dir) = (target.dir.join(target.temporary), target.dir.display().to_string());
+    let file = disk.create(&temporary).map_err(|error| Failure::Create {
+        name: target.temporary.display().to_string(),
+        dir: dir.clone(),
+        reason: os_reason(&error),
+    })?;
+    let failed = |action| move |error| Failure::Write { action, reason: os_reason(&error) };
+    let step = if target.by_steps { STEP_BYTES } else { usize::MAX };
+    let replaced = (|| {
+        let mut file = Stepwise { disk, file, step, unsynced: 0 };
+        write(&mut file).map_err(failed("rdbSaveRio"))?;
+        file.flush().map_err(failed("fflush"))?;
+        disk.sync(&file.file).map_err(failed("fsync"))?;
+        drop(file);
+        disk.rename(&temporary, &target.dir.join(target.name)).map_err(|error| {
+            Failure::Rename {
+                temporary: target.temporary.display().to_string(),
+                name: target.name.display().to_string(),
+                dir,
+                reason: os_reason(&error),
+            }
+        })?;
+        // The rename itself is kept by the directory.
+        disk.sync_dir(target.dir).map_err(failed("fsyncFileDir"))
+    })();
+    if replaced.is_err() {
+        // After the rename there is none, and about one that cannot be removed nothing can be done.
+        let _ = disk.remove(&temporary);
+    }
+    replaced
+}
+
+/// A file that is put on the disk whenever so much was written.
+pub(crate) struct Stepwise<'d, D: Disk> {
+    disk: &'d D,
+    file: D::File,
+    step: usize,
+    unsynced: usize,
+}
+
+impl<D: Disk> Write for Stepwise<'_, D> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.unsynced += written;
+        if self.unsynced >= self.step {
+            self.disk.sync(&self.file)?;
+            self.unsynced = 0;
+        }
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::persistence::disk::faulty::Faulty;
+    use brisk_testkit::TempDir;
+    use std::fs;
+
+    const OLD: &[u8] = b"old";
+    const NEW: &[u8] = b"new and longer";
+
+    /// What is left after `disk` was to replace a file: the result, the file, the temporary file.
+    fn attempt(disk: &Faulty, contents: &[u8]) -> (Result<(), Failure>, Vec<u8>, bool) {
+        let dir = TempDir::new();
+        fs::write(dir.path("file"), OLD).unwrap();
+        let root = dir.path("");
+        let (name, temporary) = (Path::new("file"), Path::new("temp"));
+        let target = Target { dir: &root, name, temporary, by_steps: true };
+        let result = replace(disk, target, |file| file.write_all(contents));
+        (result, fs::read(dir.path("file")).unwrap(), dir.path("temp").exists())
+    }
+
+    #[test]
+    fn the_order_is_the_one_that_survives_a_loss_of_power() {
+        let disk = Faulty::failing(usize::MAX);
+        let (result, file, left) = attempt(&disk, NEW);
+        assert!(result.is_ok() && file == NEW && !left, "{result:?}");
+        assert_eq!(disk.calls(), ["create", "write", "sync", "rename", "sync_dir"]);
+    }
+
+    #[test]
+    fn whatever_fails_a_whole_file_is_there_and_no_other() {
+        for (call, said) in [
+            "Failed opening the temp RDB file temp (in server root dir ",
+            "Write error saving DB on disk(rdbSaveRio): other error",
+            "Write error saving DB on disk(fsync): other error",
+            "Error moving temp DB file temp on the final destination file (in server root dir ",
+            "Write error saving DB on disk(fsyncFileDir): other error",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let (result, file, left) = attempt(&Faulty::failing(call), NEW);
+            let text = result.unwrap_err().to_string();
+            assert!(text.starts_with(said), "{call}: {text}");
+            // What was renamed is there, though not for certain after a loss of power.
+            assert_eq!(file, if call < 4 { OLD } else { NEW }, "{call}");
+            assert!(!left, "{call}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_leaves_the_old_file_and_nothing_else() {
+        for room in 0..NEW.len() {
+            let disk = Faulty::with_room(room);
+            let (result, file, left) = attempt(&disk, NEW);
+            let text = result.unwrap_err().to_string();
+            assert_eq!(text, "Write error saving DB on disk(rdbSaveRio): no storage space");
+            assert!(file == OLD && !left, "{room}");
+            assert!(!disk.calls().contains(&"rename"), "{room}");
+        }
+    }
+
+    #[test]
+    fn a_large_file_reaches_the_disk_by_steps() {
+        let disk = Faulty::failing(usize::MAX);
+        let (result, ..) = attempt(&disk, &vec![1; STEP_BYTES * 2]);
+        result.unwrap();
+        assert!(disk.calls().iter().filter(|call| **call == "sync").count() >= 2);
+    }
+}
