@@ -77,6 +77,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
         maxmemory(config.memory.maxmemory),
         without_effect(config),
         unsaved(config),
+        without_log(config),
     ]
     .into_iter()
     .flatten()
@@ -130,12 +131,9 @@ fn maxmemory(bytes: u64) -> Option<String> {
 /// Names the directives that ask for what this server does not do yet.
 fn without_effect(config: &Config) -> Option<String> {
     let defaults = Config::default();
-    // Not to save is what happens.
-    let asks_for_nothing = |name| name == "save" && config.persistence.save.is_empty();
     let mut names: Vec<&str> = directives::all()
         .filter(|row| row.standing == Standing::Planned && !row.is_default(config, &defaults))
         .map(|row| row.name)
-        .filter(|name| !asks_for_nothing(*name))
         .collect();
     if !config.process.modules.is_empty() {
         names.push("loadmodule");
@@ -148,13 +146,21 @@ fn without_effect(config: &Config) -> Option<String> {
     })
 }
 
-/// Nothing is written to disk although somebody asked for it.
+/// Snapshots are made more rarely than `save` says.
 fn unsaved(config: &Config) -> Option<String> {
-    let asked = &config.persistence;
-    let saves = !asked.save.is_empty() && asked.save != Config::default().persistence.save;
-    (saves || asked.appendonly).then(|| {
-        "WARNING: The data is kept in memory only, whatever save and appendonly say: it is gone when this \
-         process ends."
+    (!config.persistence.save.is_empty()).then(|| {
+        "WARNING: Nothing is saved in the background yet, whatever save says: the data is written to disk by \
+         SAVE, and at the end by SHUTDOWN, SIGTERM or SIGINT. What was written since then is lost if this \
+         process or the machine fails."
+            .to_owned()
+    })
+}
+
+/// A log of changes is asked for, and there is none.
+fn without_log(config: &Config) -> Option<String> {
+    config.persistence.appendonly.then(|| {
+        "WARNING: appendonly is set, but there is no append-only file yet: one that exists is not loaded, and \
+         what was written since the last snapshot is lost if this process or the machine fails."
             .to_owned()
     })
 }
@@ -195,17 +201,21 @@ mod tests {
             }
             config
         };
-        for (lines, named, lost) in [
-            (&[][..], None, false),
-            (&[("save", &[""][..]), ("appendonly", &["no"]), ("maxmemory", &["1gb"])], None, false),
-            (&[("daemonize", &["yes"]), ("always-show-logo", &["yes"])], None, false),
-            (&[("save", &["60", "1"])], Some("save"), true),
-            (&[("appendonly", &["yes"])], Some("appendonly"), true),
-            (&[("cluster-enabled", &["yes"])], Some("cluster-enabled"), false),
+        for (lines, named, (saves, logs)) in [
+            (&[][..], None, (true, false)),
+            (
+                &[("save", &[""][..]), ("appendonly", &["no"]), ("maxmemory", &["1gb"])],
+                None,
+                (false, false),
+            ),
+            (&[("daemonize", &["yes"]), ("always-show-logo", &["yes"])], None, (true, false)),
+            (&[("save", &["60", "1"])], None, (true, false)),
+            (&[("save", &[""]), ("appendonly", &["yes"])], Some("appendonly"), (false, true)),
+            (&[("cluster-enabled", &["yes"])], Some("cluster-enabled"), (true, false)),
             (
                 &[("loadmodule", &["x.so"]), ("activedefrag", &["yes"])],
                 Some("activedefrag, loadmodule"),
-                false,
+                (true, false),
             ),
         ] {
             let config = with(lines);
@@ -213,7 +223,8 @@ mod tests {
             let end = named.map(|names| format!(" not there yet: {names}."));
             assert_eq!(told.is_some(), end.is_some(), "{lines:?}: {told:?}");
             assert!(told.zip(end).is_none_or(|(told, end)| told.ends_with(&end)), "{lines:?}");
-            assert_eq!(unsaved(&config).is_some(), lost, "{lines:?}");
+            assert_eq!(unsaved(&config).is_some(), saves, "{lines:?}");
+            assert_eq!(without_log(&config).is_some(), logs, "{lines:?}");
         }
     }
 

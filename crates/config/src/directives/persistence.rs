@@ -55,7 +55,7 @@ pub struct Persistence {
 }
 
 pub(super) const DIRECTIVES: &[Directive] = &[
-    Directive::new("save", "3600 1 300 100 60 10000", Kind::Many(special::SAVE)).planned(),
+    Directive::new("save", "3600 1 300 100 60 10000", Kind::Many(special::SAVE)),
     Directive::checked_text("dbfilename", "dump.rdb", field!(persistence.dbfilename), |name| {
         special::file_name(name, "dbfilename can't be a path, just a filename")
     })
@@ -67,8 +67,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "rdb-save-incremental-fsync",
         "yes",
         field!(persistence.rdb_save_incremental_fsync),
-    )
-    .planned(),
+    ),
     Directive::switch(
         "stop-writes-on-bgsave-error",
         "yes",

@@ -145,10 +145,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(process.busy_reply_threshold_ms),
     )
     .alias("lua-time-limit"),
-    Directive::new("shutdown-on-sigint", "default", Kind::Many(special::SHUTDOWN_ON_SIGINT))
-        .planned(),
-    Directive::new("shutdown-on-sigterm", "default", Kind::Many(special::SHUTDOWN_ON_SIGTERM))
-        .planned(),
+    Directive::new("shutdown-on-sigint", "default", Kind::Many(special::SHUTDOWN_ON_SIGINT)),
+    Directive::new("shutdown-on-sigterm", "default", Kind::Many(special::SHUTDOWN_ON_SIGTERM)),
     Directive::integer("shutdown-timeout", "10", (0, INT_MAX), field!(process.shutdown_timeout_s))
         .planned(),
     Directive::choice("oom-score-adj", "no", choice!(process.oom_score_adj)).planned(),
