@@ -50,9 +50,7 @@ const LATER: &[(&str, &str)] = &[
     ("bgrewriteaof", "files"),
     ("bgsave", "files"),
     ("failover", "replicas"),
-    ("lastsave", "files"),
     ("replicaof", "replicas"),
-    ("save", "files"),
     ("slaveof", "replicas"),
     ("wait", "replicas"),
 ];

@@ -213,17 +213,6 @@ fn shutdown_ends_the_process_without_a_reply() {
     assert!(log.contains("is now ready to exit, bye bye..."), "{log}");
 }
 
-/// Nothing can be saved yet, and a wish that cannot be met is refused rather than passed over.
-#[test]
-fn shutdown_refuses_to_save_without_persistence() {
-    if subject_is_redis() {
-        return;
-    }
-    let (_server, mut conn) = server();
-    assert_reply!(conn, "SHUTDOWN SAVE", "(error) ERR Errors trying to SHUTDOWN. Check logs.");
-    assert_reply!(conn, "PING", "PONG");
-}
-
 #[test]
 fn memory_purge_gives_pages_back_to_the_system_at_once() {
     const KEYS: usize = 1_000;

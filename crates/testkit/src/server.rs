@@ -371,6 +371,13 @@ impl Server {
         }
     }
 
+    /// Ends it at once, as a loss of power would.
+    pub fn kill(mut self) {
+        self.stopped = true;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
     fn stop(&mut self) -> Result<Option<i32>, String> {
         self.stopped = true;
         signal(self.pid(), "TERM");

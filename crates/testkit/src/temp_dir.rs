@@ -17,7 +17,7 @@ impl TempDir {
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("brisk-test-{}-{number}", std::process::id()));
+        let path = std::env::temp_dir().join(format!("brisk-dir-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&path).expect("a test needs its folder");
         Self(std::fs::canonicalize(path).expect("a test needs its folder"))
     }

@@ -222,10 +222,11 @@ mod tests {
     use super::*;
     use crate::testing::Db;
     use brisk_structures::reclaim::Participant;
+    use std::io::ErrorKind;
 
     fn saved(db: &Db) -> Vec<u8> {
         let mut writer = RdbWriter::new(Vec::new(), VERSION);
-        save(db.keyspace(), db.env(), &mut writer);
+        save(db.keyspace(), db.env(), &mut writer).expect("a Vec takes everything");
         writer.finish().expect("a Vec takes everything")
     }
 
@@ -237,8 +238,8 @@ mod tests {
         db.check("SET k 2 PX 500", "OK").at(2000);
         let env = db.env();
         env.set_hooks(Hooks::PROPAGATE | Hooks::NOTIFY, true);
-        let reader = RdbReader::new(&file[..]).expect("it was just written");
-        let loaded = load(db.keyspace(), env, reader, Duplicate::Replace);
+        let mut reader = RdbReader::new(&file[..]).expect("it was just written");
+        let loaded = load(db.keyspace(), env, &mut reader, Duplicate::Replace, |_| {});
         assert_eq!(loaded.expect("it was just written").keys, 2);
         assert_eq!(env.hooks.get(), Hooks::PROPAGATE | Hooks::NOTIFY);
         let left = std::mem::take(&mut *env.aftermath.borrow_mut());
@@ -257,10 +258,41 @@ mod tests {
         let file = saved(&db);
         let db = Db::new();
         let participant = Participant::register().expect("few threads");
-        let reader = RdbReader::new(&file[..]).expect("it was just written");
-        let loaded = load(db.keyspace(), db.env(), reader, Duplicate::Refuse);
+        let mut reader = RdbReader::new(&file[..]).expect("it was just written");
+        let loaded = load(db.keyspace(), db.env(), &mut reader, Duplicate::Refuse, |_| {});
         assert_eq!(loaded.expect("it was just written").keys, KEYS);
         // One may have been replaced since the last boundary.
         assert!(participant.limbo_len() < 2, "{} arrays are kept", participant.limbo_len());
+    }
+
+    /// A disk without room.
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_walk_ends_at_the_first_failed_write() {
+        const KEYS: usize = 2000;
+        let mut db = Db::new();
+        let value = "v".repeat(1000);
+        // In one slot, and in all of them.
+        for tag in ["{t}", ""] {
+            for number in 0..KEYS {
+                db.check(&format!("SET {tag}{number} {value}"), "OK");
+            }
+            let mut out = RdbWriter::new(Full, VERSION).without_compression();
+            let error = save(db.keyspace(), db.env(), &mut out).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::StorageFull);
+            assert!(out.bytes() < (KEYS * value.len() / 10) as u64, "{}", out.bytes());
+            db.check("FLUSHALL", "OK");
+        }
     }
 }

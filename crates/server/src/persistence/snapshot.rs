@@ -159,6 +159,10 @@ fn read<T>(
         bytes,
     };
     let cannot = |error: io::Error| unreadable(LoadError::from(error).into(), 0, 0);
+    if core.config.persistence.dbfilename.is_empty() {
+        // The path would be that of the directory.
+        return Err(cannot(io::ErrorKind::NotFound.into()));
+    }
     let file = System.open(&path).map_err(cannot)?;
     let bytes = file.metadata().map_err(cannot)?.len();
     let reader = RdbReader::new(file).map_err(|error| unreadable(error.into(), 0, bytes))?;

@@ -1,0 +1,447 @@
+//! The dataset on the disk: saved by SAVE and at the end, loaded at the start, by us and by a real
+//! Redis. What single values look like in files is in `dump`.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Barrier;
+
+/// A directory that servers find their data in, one after the other.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Home {
+        Home(TempDir::new())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path(name)
+    }
+
+    fn file(&self) -> PathBuf {
+        self.path("dump.rdb")
+    }
+
+    /// The server under test, which saves at its end.
+    fn launch(&self) -> Launch {
+        self.at_home(Launch::subject())
+    }
+
+    fn at_home(&self, launch: Launch) -> Launch {
+        launch.set("dir", self.path("").to_str().unwrap()).set("save", "3600 1 300 100")
+    }
+
+    fn start(&self) -> (Server, Conn) {
+        let server = self.launch().start();
+        let conn = server.connect();
+        (server, conn)
+    }
+
+    /// Names of the files there.
+    fn files(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.path("")).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+const LIBRARY: &str =
+    "#!lua name=lib\nredis.register_function('answer', function() return 42 end)\n";
+
+/// Every type, deadlines, several databases, libraries of functions.
+fn fill(conn: &mut Conn) {
+    let many = |line: &str, item: &dyn Fn(usize) -> String| {
+        (0..600).fold(line.to_owned(), |line, n| format!("{line} {}", item(n)))
+    };
+    for line in [
+        "SET string hello",
+        "SET number -70000",
+        "SET later v PXAT 33000000000000",
+        "SETRANGE large 100000 end",
+        "PFADD hll a b c",
+        "RPUSH list a b c",
+        &many("RPUSH list:long", &|n| format!("element-{n}")),
+        "SADD ints 1 2 3",
+        "SADD set a b c",
+        &many("SADD set:large", &|n| format!("member-{n}")),
+        "HSET hash f v g w",
+        &many("HSET hash:large", &|n| format!("f{n} {n}")),
+        "ZADD zset 1 a -inf b 2.5 c",
+        &many("ZADD zset:large", &|n| format!("{n}.25 m{n}")),
+        "XADD stream 1-1 a b",
+        "XADD stream 2-1 a b c d",
+        "XGROUP CREATE stream group 0",
+        "XREADGROUP GROUP group me COUNT 1 STREAMS stream >",
+        "SELECT 3",
+        "SET other-database yes",
+        "EXPIRE other-database 100000",
+        "SELECT 15",
+        "RPUSH last-database 1",
+        "SELECT 0",
+    ] {
+        let reply = conn.cmd(line).to_string();
+        assert!(!reply.starts_with("(error)"), "{line}: {reply}");
+    }
+    assert_eq!(conn.call(&["FUNCTION", "LOAD", LIBRARY]).text(), "lib");
+}
+
+/// What tells two datasets apart.
+fn dataset(conn: &mut Conn) -> [String; 4] {
+    ["DEBUG DIGEST", "FUNCTION LIST WITHCODE", "PEXPIRETIME later", "INFO keyspace"]
+        .map(|line| conn.cmd(line).to_string())
+        .map(|text| text.lines().filter(|line| !line.contains("avg_ttl")).collect())
+}
+
+fn ended(mut server: Server) -> String {
+    wait_until("the server has ended", || !server.is_running());
+    let log = server.log();
+    assert_eq!(server.terminate(), Some(0), "{log}");
+    log
+}
+
+#[test]
+fn everything_comes_back_after_an_orderly_end() {
+    let home = Home::new();
+    let (server, mut conn) = home.start();
+    fill(&mut conn);
+    let before = dataset(&mut conn);
+    conn.send("SHUTDOWN");
+    assert_eq!(conn.read_to_end(), b"");
+    let log = ended(server);
+    assert!(log.contains("Saving the final RDB snapshot before exiting."), "{log}");
+    assert!(log.contains("DB saved on disk"), "{log}");
+    assert_eq!(home.files(), ["dump.rdb"]);
+
+    let (server, mut conn) = home.start();
+    assert_eq!(dataset(&mut conn), before);
+    assert_reply!(conn, "FCALL answer 0", "(integer) 42");
+    assert_eq!(conn.info("rdb_last_load_keys_loaded"), "17");
+    assert_eq!(conn.info("rdb_last_load_keys_expired"), "0");
+    assert_eq!(conn.info("rdb_changes_since_last_save"), "0");
+    let log = server.log();
+    for line in [
+        "Loading RDB produced by version",
+        "RDB age ",
+        "RDB memory usage when created ",
+        "Done loading RDB, keys loaded: 17, keys expired: 0.",
+        "DB loaded from disk: ",
+    ] {
+        assert!(log.contains(line), "{line}: {log}");
+    }
+    assert_reply!(conn, "SET one more", "OK");
+    let before = dataset(&mut conn);
+    server.signal("TERM");
+    let log = ended(server);
+    assert!(log.contains("Received SIGTERM scheduling shutdown..."), "{log}");
+    assert!(log.contains("Saving the final RDB snapshot before exiting."), "{log}");
+
+    let (server, mut conn) = home.start();
+    assert_eq!(dataset(&mut conn), before);
+    assert_reply!(conn, "DEL one", "(integer) 1");
+    server.signal("INT");
+    ended(server);
+    let (_server, mut conn) = home.start();
+    assert_reply!(conn, "EXISTS one string", "(integer) 1");
+}
+
+#[test]
+fn what_was_saved_survives_the_loss_of_the_process() {
+    let home = Home::new();
+    let (server, mut conn) = home.start();
+    fill(&mut conn);
+    assert_reply!(conn, "SAVE", "OK");
+    let saved = dataset(&mut conn);
+    assert_reply!(conn, "SET later-than-that lost", "OK");
+    server.kill();
+    let (_server, mut conn) = home.start();
+    assert_eq!(dataset(&mut conn), saved);
+}
+
+#[test]
+fn a_real_server_loads_our_file_and_we_load_its() {
+    let home = Home::new();
+    let (server, mut conn) = home.start();
+    fill(&mut conn);
+    let before = dataset(&mut conn);
+    conn.send("SHUTDOWN");
+    ended(server);
+
+    let theirs = home.at_home(Launch::redis()).start();
+    let mut conn = theirs.connect();
+    assert_eq!(dataset(&mut conn), before);
+    assert_reply!(conn, "RPUSH list theirs", "(integer) 4");
+    assert_reply!(conn, "HSET hash theirs 1", "(integer) 1");
+    let before = dataset(&mut conn);
+    assert_reply!(conn, "SAVE", "OK");
+    theirs.kill();
+
+    let (_server, mut conn) = home.start();
+    assert_eq!(dataset(&mut conn), before);
+}
+
+#[test]
+fn settings_of_the_file_are_in_force() {
+    for (name, value) in
+        [("rdbcompression", "no"), ("rdbchecksum", "no"), ("rdb-save-incremental-fsync", "no")]
+    {
+        let home = Home::new();
+        let launch = || home.launch().set(name, value).set("dbfilename", "other.rdb");
+        let server = launch().start();
+        let mut conn = server.connect();
+        fill(&mut conn);
+        let before = dataset(&mut conn);
+        conn.send("SHUTDOWN");
+        ended(server);
+        assert_eq!(home.files(), ["other.rdb"]);
+        let bytes = fs::read(home.path("other.rdb")).unwrap();
+        assert_eq!(bytes.ends_with(&[0; 8]), name == "rdbchecksum");
+        assert_eq!(bytes.len() > 100_000, name == "rdbcompression");
+        let server = launch().start();
+        assert_eq!(dataset(&mut server.connect()), before, "{name}");
+    }
+}
+
+#[test]
+fn a_changed_directory_is_where_the_file_goes() {
+    let (home, other) = (Home::new(), Home::new());
+    let (server, mut conn) = home.start();
+    assert_reply!(conn, "SET k v", "OK");
+    assert_reply!(conn, &format!("CONFIG SET dir {}", other.path("").display()), "OK");
+    conn.send("SHUTDOWN");
+    ended(server);
+    assert!(home.files().is_empty());
+    assert_eq!(other.files(), ["dump.rdb"]);
+}
+
+#[test]
+fn only_what_is_asked_for_is_saved_at_the_end() {
+    for (save, words, is_saved) in [
+        ("", "", false),
+        ("", "SAVE", true),
+        ("3600 1", "NOSAVE", false),
+        ("3600 1", "NOW", true),
+        ("3600 1", "NOSAVE NOW FORCE", false),
+    ] {
+        let home = Home::new();
+        let server = home.launch().set("save", save).start();
+        let mut conn = server.connect();
+        assert_reply!(conn, "SET k v", "OK");
+        conn.send(&format!("SHUTDOWN {words}"));
+        let log = ended(server);
+        assert_eq!(home.file().exists(), is_saved, "{save:?} {words}");
+        assert_eq!(log.contains("Saving the final RDB snapshot"), is_saved, "{log}");
+    }
+    for (save, how, is_saved) in
+        [("", "default", false), ("", "save", true), ("3600 1", "nosave now", false)]
+    {
+        let home = Home::new();
+        let server = home.launch().set("save", save).set("shutdown-on-sigterm", how).start();
+        assert_reply!(server.connect(), "SET k v", "OK");
+        server.signal("TERM");
+        ended(server);
+        assert_eq!(home.file().exists(), is_saved, "{save:?} {how}");
+    }
+}
+
+/// Whoever is answered before the end finds the write in the file, however busy the server was.
+#[test]
+fn every_write_that_was_answered_is_in_the_last_snapshot() {
+    const CLIENTS: usize = 8;
+    let home = Home::new();
+    let (server, mut conn) = home.start();
+    let address = server.address();
+    let begun = Barrier::new(CLIENTS + 1);
+    let answered: Vec<i64> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let (address, begun) = (&address, &begun);
+                scope.spawn(move || {
+                    let mut conn = Conn::tcp(address);
+                    let line = format!("INCR counter:{client}");
+                    let mut last = conn.cmd(&line).integer();
+                    begun.wait();
+                    while let Ok(reply) = conn.try_cmd(&line) {
+                        last = reply.integer();
+                    }
+                    last
+                })
+            })
+            .collect();
+        begun.wait();
+        conn.send("SHUTDOWN");
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    ended(server);
+    let (_server, mut conn) = home.start();
+    for (client, answered) in answered.into_iter().enumerate() {
+        let kept: i64 = conn.cmd(&format!("GET counter:{client}")).text().parse().unwrap();
+        // The last one may have been executed and not answered.
+        assert!(kept == answered || kept == answered + 1, "{kept} of {answered}");
+    }
+}
+
+#[test]
+fn a_save_that_fails_is_told_and_the_server_goes_on() {
+    let (home, other) = (Home::new(), Home::new());
+    let (mut server, mut conn) = home.start();
+    assert_reply!(conn, "SAVE", "OK");
+    let last_save = conn.cmd("LASTSAVE").integer();
+    fs::remove_dir_all(home.path("")).unwrap();
+    assert_reply!(conn, "SET k v", "OK");
+    assert_reply!(conn, "SAVE", "(error) ERR");
+    assert_eq!(conn.info("rdb_changes_since_last_save"), "1");
+    assert_eq!(conn.info("rdb_last_bgsave_status"), "ok");
+    assert_eq!(conn.cmd("LASTSAVE").integer(), last_save);
+    let refused = "(error) ERR Errors trying to SHUTDOWN. Check logs.";
+    assert_reply!(conn, "SHUTDOWN", refused);
+    assert_reply!(conn, "SHUTDOWN SAVE NOW", refused);
+    let said = "Errors trying to shut down the server. Check the logs for more information.";
+    assert_eq!(server.log().matches(said).count(), 2, "{}", server.log());
+    server.signal("TERM");
+    wait_until("it could not save", || server.log().matches(said).count() == 3);
+    assert!(server.is_running());
+    assert_reply!(conn, "GET k", "\"v\"");
+    let log = server.log();
+    assert!(log.contains("Failed opening the temp RDB file temp-"), "{log}");
+    assert!(log.contains("for saving: No such file or directory"), "{log}");
+    assert!(log.contains("Error trying to save the DB, can't exit."), "{log}");
+
+    // With a place for the file all is well again.
+    assert_reply!(conn, &format!("CONFIG SET dir {}", other.path("").display()), "OK");
+    assert_reply!(conn, "SAVE", "OK");
+    assert_eq!(conn.info("rdb_changes_since_last_save"), "0");
+    assert_eq!(other.files(), ["dump.rdb"]);
+
+    // A directory in the place of the file: all is written and cannot be moved there.
+    fs::remove_file(other.file()).unwrap();
+    fs::create_dir(other.file()).unwrap();
+    assert_reply!(conn, "SAVE", "(error) ERR");
+    let log = server.log();
+    assert!(log.contains("Error moving temp DB file temp-"), "{log}");
+    assert!(log.contains("on the final destination dump.rdb (in server root dir "), "{log}");
+    assert_eq!(other.files(), ["dump.rdb"], "the temporary file is gone");
+    conn.send("SHUTDOWN FORCE");
+    let log = ended(server);
+    assert!(log.contains("Error trying to save the DB. Exit anyway."), "{log}");
+}
+
+#[test]
+fn a_file_that_cannot_be_loaded_stops_the_start_and_is_left_alone() {
+    let home = Home::new();
+    let (server, mut conn) = home.start();
+    fill(&mut conn);
+    conn.send("SHUTDOWN");
+    ended(server);
+    let whole = fs::read(home.file()).unwrap();
+    let flipped = {
+        let mut bytes = whole.clone();
+        let at = bytes.len() - 1;
+        bytes[at] ^= 1;
+        bytes
+    };
+    let duplicate =
+        [&b"REDIS0010"[..], b"\0\x01k\x01v", b"\0\x01k\x01w", b"\xff", &[0; 8]].concat();
+    let half = whole.len() / 2;
+    for (bytes, said) in [
+        (&whole[..half], format!("ends at byte {half}, ")),
+        (b"", "ends at byte 0, ".to_owned()),
+        (&flipped, format!("byte {0} of {0}", whole.len())),
+        (b"REDIS0099\xff\0\0\0\0\0\0\0\0", "RDB version 99 cannot be read".to_owned()),
+        (b"NOTHING LIKE IT", "this is no RDB file".to_owned()),
+        (&duplicate, "the key \"k\" is there already".to_owned()),
+        (b"REDIS0010\xfe\x28\xff\0\0\0\0\0\0\0\0", "database 40 does not exist".to_owned()),
+    ] {
+        fs::write(home.file(), bytes).unwrap();
+        let error = home.launch().try_start().unwrap_err();
+        assert!(error.contains("the server ended with "), "{said}: {error}");
+        // The real one is brought down by a key that is there twice.
+        if !subject_is_redis() {
+            assert!(error.contains("the server ended with exit status: 1:"), "{said}: {error}");
+            assert!(error.contains("Fatal error loading the DB: "), "{error}");
+            assert!(error.contains(&said), "{said}: {error}");
+        }
+        assert!(!error.contains("Ready to accept connections"), "{error}");
+        assert_eq!(fs::read(home.file()).unwrap(), bytes, "{said}");
+    }
+}
+
+#[test]
+fn keys_that_have_expired_are_not_loaded() {
+    let home = Home::new();
+    let (server, mut conn) = home.start();
+    assert_reply!(conn, "DEBUG SET-ACTIVE-EXPIRE 0", "OK");
+    assert_reply!(conn, "MSET a 1 b 2", "OK");
+    assert_reply!(conn, "SET short v PX 1", "OK");
+    // Nobody asks for it, so it is still there.
+    assert_reply!(conn, "DBSIZE", "(integer) 3");
+    conn.send("SHUTDOWN");
+    ended(server);
+    let (server, mut conn) = home.start();
+    assert_reply!(conn, "DBSIZE", "(integer) 2");
+    assert_eq!(conn.info("rdb_last_load_keys_loaded"), "2");
+    assert_eq!(conn.info("rdb_last_load_keys_expired"), "1");
+    let log = server.log();
+    assert!(log.contains("Done loading RDB, keys loaded: 2, keys expired: 1."), "{log}");
+}
+
+#[test]
+fn info_and_lastsave_tell_of_the_last_save() {
+    let home = Home::new();
+    let (_server, mut conn) = home.start();
+    let started = conn.cmd("LASTSAVE").integer();
+    assert_eq!(conn.info("rdb_last_save_time"), started.to_string());
+    assert_reply!(conn, "MSET a 1 b 2", "OK");
+    assert_eq!(conn.info("rdb_changes_since_last_save"), "2");
+    assert_eq!(conn.info("rdb_saves"), "0");
+    assert_reply!(conn, "SAVE", "OK");
+    let saved = conn.cmd("LASTSAVE").integer();
+    assert!(saved >= started);
+    assert_eq!(conn.info("rdb_last_save_time"), saved.to_string());
+    for (field, value) in [
+        ("rdb_changes_since_last_save", "0"),
+        ("rdb_saves", "1"),
+        ("rdb_last_bgsave_status", "ok"),
+        ("rdb_last_load_keys_loaded", "0"),
+    ] {
+        assert_eq!(conn.info(field), value, "{field}");
+    }
+    assert_reply!(conn, "INCR a", "(integer) 2");
+    assert_eq!(conn.info("rdb_changes_since_last_save"), "1");
+    assert_reply!(conn, "DEBUG RELOAD", "OK");
+    for (field, value) in [
+        ("rdb_changes_since_last_save", "0"),
+        ("rdb_saves", "1"),
+        ("rdb_last_load_keys_loaded", "2"),
+    ] {
+        assert_eq!(conn.info(field), value, "{field}");
+    }
+    assert_reply!(conn, "CONFIG RESETSTAT", "OK");
+    assert_eq!(conn.info("rdb_saves"), "0");
+    assert_reply!(conn, "SAVE now", "(error) ERR wrong number of arguments for 'save' command");
+    assert_reply!(conn, "MULTI", "OK");
+    let refused = "(error) ERR Command not allowed inside a transaction";
+    assert_reply!(conn, "SAVE", refused);
+}
+
+/// It has half of its writes in the dataset, and would be cut off there.
+#[test]
+fn a_signal_waits_for_the_end_of_a_script() {
+    let home = Home::new();
+    let server = home.launch().set("busy-reply-threshold", "1").start();
+    let [mut conn, mut other] = server.connections();
+    conn.send("EVAL 'while true do end' 0");
+    wait_until("the script takes long", || {
+        other.cmd("GET k").to_string().starts_with("(error) BUSY")
+    });
+    server.signal("TERM");
+    let said = "Received SIGTERM scheduling shutdown...";
+    wait_until("it is told", || server.log().contains(said));
+    assert_reply!(other, "SCRIPT KILL", "OK");
+    let log = ended(server);
+    assert!(log.contains("DB saved on disk"), "{log}");
+    assert!(home.file().exists());
+}
