@@ -217,8 +217,8 @@ mod tests {
         let by_address = Filter { address: Some(b"127.0.0.1:4711"), ..Filter::ALL };
         assert_eq!(ids(&by_address, &clients), [4711]);
         let nobody = Filter { address: Some(b"127.0.0.1:10001"), ..Filter::ALL };
-        assert_eq!(ids(&nobody, &clients), []);
-        assert_eq!(ids(&Filter { id: Some(CLIENTS + 1), ..Filter::ALL }, &clients), []);
+        assert_eq!(ids(&nobody, &clients), [0_u64; 0]);
+        assert_eq!(ids(&Filter { id: Some(CLIENTS + 1), ..Filter::ALL }, &clients), [0_u64; 0]);
         assert_eq!(ids(&Filter::ALL, &clients).len(), CLIENTS as usize);
     }
 
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(ids(&Filter { user: user.clone(), ..Filter::ALL }, &clients), [3, 5, 8]);
         let both = Filter { id: Some(5), user: user.clone(), ..Filter::ALL };
         assert_eq!(ids(&both, &clients), [5]);
-        assert_eq!(ids(&Filter { id: Some(6), user, ..Filter::ALL }, &clients), []);
+        assert_eq!(ids(&Filter { id: Some(6), user, ..Filter::ALL }, &clients), [0_u64; 0]);
     }
 
     #[test]
@@ -246,9 +246,9 @@ mod tests {
         for id in 1..=CLIENTS {
             clients.remove(&clients.find(id).unwrap());
         }
-        assert_eq!(ids(&Filter::ALL, &clients), []);
+        assert_eq!(ids(&Filter::ALL, &clients), [0_u64; 0]);
         let address = Filter { address: Some(b"127.0.0.1:9"), ..Filter::ALL };
-        assert_eq!(ids(&address, &clients), []);
+        assert_eq!(ids(&address, &clients), [0_u64; 0]);
         clients.add(record(9, 1));
         assert_eq!(ids(&address, &clients), [9]);
     }
