@@ -70,7 +70,7 @@ Output:
 Comparing. A SERVER is an address (host:port, or a path), or a command that starts one, with {port}
 where its port belongs; name=SERVER names it:
    brisk-benchmark compare 'redis=redis-server --port {port} --save \"\"' \\
-      'brisk=brisk-server --port {port}' -t get,set -P 1,16 -r 100000 --fill --pin 0/1
+      'brisk=brisk-server --port {port} --save \"\"' -t get,set -P 1,16 -r 100000 --fill --pin 0/1
  --rounds <n>       Rounds; servers take turns within each (default 5)
  --baseline <name>  The server others are compared with (default: the first)
  --format <f>       table (default), markdown, csv or json
