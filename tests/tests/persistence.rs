@@ -2,10 +2,13 @@
 //! Redis. What single values look like in files is in `dump`.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::matrix::each_backend;
+use brisk_testkit::port::Port;
+use brisk_testkit::server::{brisk_binary, signal, subject_is_redis};
 use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
 use std::fs;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Barrier;
 
 /// A directory that servers find their data in, one after the other.
@@ -250,38 +253,48 @@ fn only_what_is_asked_for_is_saved_at_the_end() {
 /// Whoever is answered before the end finds the write in the file, however busy the server was.
 #[test]
 fn every_write_that_was_answered_is_in_the_last_snapshot() {
-    const CLIENTS: usize = 8;
     let home = Home::new();
-    let (server, mut conn) = home.start();
+    each_backend(
+        || home.launch(),
+        |server| {
+            let answered = write_until_the_end(server);
+            wait_until("the server has ended", || !server.is_running());
+            let (_server, mut conn) = home.start();
+            for (client, answered) in answered.into_iter().enumerate() {
+                let kept = conn.cmd(&format!("GET counter:{client}")).text();
+                let kept: i64 = kept.parse().unwrap();
+                // The last one may have been executed and not answered.
+                assert!(kept == answered || kept == answered + 1, "{kept} of {answered}");
+            }
+        },
+    );
+}
+
+/// What each of some clients was answered last when SHUTDOWN ended the server.
+fn write_until_the_end(server: &Server) -> Vec<i64> {
+    const CLIENTS: usize = 8;
+    let mut conn = server.connect();
     let address = server.address();
     let begun = Barrier::new(CLIENTS + 1);
-    let answered: Vec<i64> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..CLIENTS)
-            .map(|client| {
-                let (address, begun) = (&address, &begun);
-                scope.spawn(move || {
-                    let mut conn = Conn::tcp(address);
-                    let line = format!("INCR counter:{client}");
-                    let mut last = conn.cmd(&line).integer();
-                    begun.wait();
-                    while let Ok(reply) = conn.try_cmd(&line) {
-                        last = reply.integer();
-                    }
-                    last
-                })
+    std::thread::scope(|scope| {
+        let write = |client: usize| {
+            let (address, begun) = (&address, &begun);
+            scope.spawn(move || {
+                let mut conn = Conn::tcp(address);
+                let line = format!("INCR counter:{client}");
+                let mut last = conn.cmd(&line).integer();
+                begun.wait();
+                while let Ok(reply) = conn.try_cmd(&line) {
+                    last = reply.integer();
+                }
+                last
             })
-            .collect();
+        };
+        let threads: Vec<_> = (0..CLIENTS).map(write).collect();
         begun.wait();
         conn.send("SHUTDOWN");
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
-    });
-    ended(server);
-    let (_server, mut conn) = home.start();
-    for (client, answered) in answered.into_iter().enumerate() {
-        let kept: i64 = conn.cmd(&format!("GET counter:{client}")).text().parse().unwrap();
-        // The last one may have been executed and not answered.
-        assert!(kept == answered || kept == answered + 1, "{kept} of {answered}");
-    }
+    })
 }
 
 #[test]
@@ -367,6 +380,31 @@ fn a_file_that_cannot_be_loaded_stops_the_start_and_is_left_alone() {
         assert!(!error.contains("Ready to accept connections"), "{error}");
         assert_eq!(fs::read(home.file()).unwrap(), bytes, "{said}");
     }
+}
+
+#[test]
+fn a_server_that_loads_can_be_stopped() {
+    if subject_is_redis() {
+        return; // it waits for the file
+    }
+    let home = Home::new();
+    // Nobody writes into it, so that it is never read to its end.
+    assert!(Command::new("mkfifo").arg(home.file()).status().unwrap().success());
+    let (port, log) = (Port::claim(), fs::File::create(home.path("log")).unwrap());
+    let mut child = Command::new(brisk_binary().unwrap())
+        .args(["--port", &port.number().to_string(), "--dir"])
+        .arg(home.path(""))
+        .stdin(Stdio::null())
+        .stdout(log)
+        .spawn()
+        .unwrap();
+    let said = || fs::read_to_string(home.path("log")).unwrap();
+    wait_until("it loads", || said().contains("Server initialized"));
+    signal(child.id(), "TERM");
+    wait_until("it has ended", || child.try_wait().unwrap().is_some());
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{}", said());
+    assert!(said().contains("Received SIGTERM during loading, exiting now."), "{}", said());
+    assert_eq!(home.files(), ["dump.rdb", "log"]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn advice(unreadable: &Unreadable) -> &'static str {
         LoadFailure::File(LoadError::UnsupportedModule { .. }) => {
             "Delete the keys of modules where it was written, and save again"
         }
-        LoadFailure::Database(_) => "Raise `databases`",
+        LoadFailure::Database(_) => "It was written by a server with more databases",
         _ => DAMAGED,
     }
 }
