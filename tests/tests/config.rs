@@ -136,9 +136,11 @@ fn what_is_set_and_does_nothing_yet_is_told_at_start() {
     }
     let log = Launch::subject().set("appendonly", "yes").set("cluster-port", "7").start().log();
     let named = "do nothing, as what they steer is not there yet: appendonly, cluster-port.";
-    assert!(log.contains(named) && log.contains("it is gone when this process ends"), "{log}");
+    assert!(log.contains(named) && log.contains("there is no append-only file yet"), "{log}");
+    let log = Launch::subject().set("save", "60 1").start().log();
+    assert!(log.contains("Nothing is saved in the background yet"), "{log}");
     let log = Launch::subject().start().log();
-    assert!(!log.contains("not there yet") && !log.contains("it is gone when"), "{log}");
+    assert!(!log.contains("not there yet") && !log.contains("WARNING: Nothing"), "{log}");
 }
 
 #[test]
