@@ -46,7 +46,7 @@ impl<'a> StrRef<'a> {
     }
 
     /// The bytes in one piece; integers are written into `digits`. Long strings are copied for it: for
-    /// those who cannot do with [`StrRef::pieces`].
+    /// those who cannot do with [`StrRef::piece_of`].
     #[inline]
     pub fn contiguous<'b>(&self, digits: &'b mut Digits) -> Cow<'b, [u8]>
     where
