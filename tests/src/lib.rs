@@ -34,7 +34,7 @@ pub fn with_workers(workers: usize) -> Launch {
 #[track_caller]
 pub fn until_slow(server: &Server, mut run: impl FnMut(u64) -> usize) {
     const TURNS_MAX: u64 = 1 << 34;
-    let slow = || server.log().matches("Slow script detected").count();
+    let slow = || server.log().matches("Slow script detected: still in execution after").count();
     let mut turns = 1 << 20;
     loop {
         let before = slow();

@@ -181,8 +181,8 @@ impl Quiesce {
         let Some(deadline) = deadline else { return self.wait(gate) };
         let left = deadline.saturating_duration_since(Instant::now());
         gate.waiting += 1;
-        let (mut gate, _) =
-            self.changed.wait_timeout(gate, left).unwrap_or_else(PoisonError::into_inner);
+        let woken = reclaim::offline_while(|| self.changed.wait_timeout(gate, left));
+        let (mut gate, _) = woken.unwrap_or_else(PoisonError::into_inner);
         gate.waiting -= 1;
         gate
     }

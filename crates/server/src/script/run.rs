@@ -381,7 +381,7 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
     let what = if is_parked_eval(core) { "SCRIPT KILL" } else { "FUNCTION KILL" };
     let name = String::from_utf8_lossy(&parked.name);
     core.shared.log.warning(format_args!(
-        "Slow script detected: quiesced in execution after {ms} milliseconds. You can try killing \
+        "Slow script detected: still in execution after {ms} milliseconds. You can try killing \
          the script using the {what} command. Script name is: {name}."
     ));
 }

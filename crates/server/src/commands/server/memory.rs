@@ -137,7 +137,7 @@ fn doctor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if peak > PEAK_MAX {
         report(format_args!(
             "At its peak the server used {peak:.1} times what it uses now. The allocator may \
-             quiesced hold the difference; it serves new data first. MEMORY PURGE gives some back."
+             still hold the difference; it serves new data first. MEMORY PURGE gives some back."
         ));
     }
     let fragmentation = share(usage.resident, usage.allocated);
