@@ -291,7 +291,14 @@ impl Conn {
             self.taken = 0;
         }
         let mut chunk = [0; 64 * 1024];
-        match self.stream.read(&mut chunk)? {
+        let read = loop {
+            match self.stream.read(&mut chunk) {
+                // A process that was stopped and continued: reads with a timeout are not begun anew.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                other => break other?,
+            }
+        };
+        match read {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),
             n => {
                 self.input.extend_from_slice(&chunk[..n]);
