@@ -2,7 +2,7 @@
 
 use crate::env::Env;
 use crate::env::effect::Hooks;
-use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, UnixMs, evict};
+use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, UnixMs, evict, notes};
 use crate::types::dump::entry_of;
 use brisk_persist::LoadError;
 use brisk_persist::rdb::{Entry, Event, Notes, RdbReader, RdbWriter, VERSION, version_of_kind};
@@ -58,17 +58,6 @@ pub fn save<W: Write>(keyspace: &Keyspace, env: &Env, out: &mut RdbWriter<W>) ->
         written?;
     }
     out.check()
-}
-
-/// What eviction goes by is kept if the policy counts it.
-fn notes(entry: &EntryRef<'_>, env: &Env) -> Notes {
-    let policy = env.settings.eviction;
-    let clock = entry.clock();
-    Notes {
-        deadline_ms: entry.deadline().map(|at| at.0.cast_signed()),
-        idle_seconds: policy.is_lru().then(|| evict::idle_ms(env, clock) / 1000),
-        frequency: policy.is_lfu().then(|| evict::frequency(env, clock) as u8),
-    }
 }
 
 /// So many keys are loaded between two boundaries, at which the arrays are freed that the growing

@@ -15,7 +15,7 @@ use crate::base::random::Random;
 use crate::call::long::{Long, Made};
 use crate::env::effect::{Aftermath, HookCell, Hooks, Reader, Sealed};
 use crate::env::transfer::{Carrier, carry_nothing};
-use crate::keyspace::{Spread, Tally, Waiter};
+use crate::keyspace::{Output, Spread, Tally, Waiter};
 use crate::types::{Entry, Table};
 use brisk_structures::entry::ValueRef;
 use std::cell::{Cell, RefCell};
@@ -36,6 +36,8 @@ pub struct Env {
     /// does while it waits: a ticket that is taken must not wait with it.
     pub sealed: Rc<RefCell<Vec<Sealed>>>,
     pub garbage: RefCell<Vec<Garbage>>,
+    /// What this thread has encoded for the snapshot that is being taken.
+    pub(crate) snapshot_output: RefCell<Output>,
     /// Keys that appeared or changed while somebody waited for them, in that order.
     pub(crate) ready: RefCell<VecDeque<(DbIndex, Box<[u8]>)>>,
     /// The wait that the command which just ran began.
@@ -121,6 +123,7 @@ impl Env {
             aftermath: RefCell::default(),
             sealed: Rc::default(),
             garbage: RefCell::default(),
+            snapshot_output: RefCell::default(),
             ready: RefCell::default(),
             waiter: RefCell::default(),
             long: RefCell::default(),

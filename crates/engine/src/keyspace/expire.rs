@@ -6,6 +6,7 @@
 //! would cost all the time there is; resting keeps an expired key in memory for less than a second
 //! and the cost at one look per key and second. A walk goes bucket by bucket and may stop anywhere.
 
+use super::cut::Change;
 use super::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
 use super::keys::{after_expiry, lock_patiently, must_give_way, seal_slot};
 use super::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW};
@@ -194,7 +195,9 @@ impl Sweeper {
         let (mut gone, mut due_inside) = (Vec::new(), Vec::new());
         let (mut earliest, mut fields_expire) = (self.earliest, self.fields_expire);
         for _ in 0..BUCKETS_PER_STEP {
-            self.position = guard.table_mut().extract_at(
+            self.position = guard.extract_at(
+                Change { keyspace, env, db },
+                SlotId::new(self.slot as u16),
                 self.position,
                 |entry| {
                     let deadline = entry.deadline().map_or(UnixMs::MAX, UnixMs);

@@ -7,6 +7,7 @@
 //! came since the cycle began its walk over the slot. The cycle takes them back when a whole walk
 //! found nothing.
 
+use super::cut::Change;
 use super::keys::{Keys, detach, discard, note_gone, notify};
 use super::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE};
 use super::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
@@ -93,7 +94,8 @@ pub(super) fn expire_inside(
 ) -> bool {
     let hooks = env.hooks.get();
     let (mut count, mut names) = (0i64, Vec::new());
-    let found = guard.table_mut().into_find_mut(key_hash, key).and_then(|mut entry| {
+    let change = Change { keyspace, env, db };
+    let found = guard.find_mut(change, key_hash, key).and_then(|mut entry| {
         let hash = Hash::of_value_mut(entry.object_mut()?)?;
         let done = hash.expire(env.now().0, limit, |field| {
             count += 1;

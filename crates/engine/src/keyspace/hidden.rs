@@ -40,10 +40,10 @@ impl Keys<'_> {
                 left = (!hash.is_empty()).then_some(copy);
             }
         }
-        let mut table = self.slot_mut(key.slot).table_mut();
+        let slot = self.slot_mut(key.slot);
         let hidden = match left {
-            Some(rest) => table.replace(key.hash, rest),
-            None => table.remove(key.hash, key.bytes),
+            Some(rest) => slot.put_back(key.hash, rest),
+            None => slot.put_aside(key.hash, key.bytes),
         };
         let db = self.db();
         self.env().hidden.borrow_mut().extend(hidden.map(|entry| (db, entry)));
@@ -64,7 +64,7 @@ impl Keys<'_> {
         let env = self.env();
         for (db, entry) in env.hidden.take() {
             let Key { hash, slot, .. } = self.keyspace().hasher().key(entry.key());
-            let rest = self.in_db(db, |keys| keys.slot_mut(slot).table_mut().replace(hash, entry));
+            let rest = self.in_db(db, |keys| keys.slot_mut(slot).put_back(hash, entry));
             rest.into_iter().for_each(|rest| discard(env, rest));
         }
     }

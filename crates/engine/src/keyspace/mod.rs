@@ -14,6 +14,7 @@
 //! of that command are checked and removed first. Handlers therefore never see an expired key.
 
 mod collections;
+mod cut;
 mod draw;
 pub mod entry;
 pub mod evict;
@@ -27,11 +28,14 @@ mod marks;
 mod observed;
 mod occupied;
 mod prefetch;
+mod slot;
 mod tally;
 mod tracking;
 mod waiting;
 mod watching;
 
+pub use cut::{Cut, CutWalker, Walked};
+pub(crate) use cut::{Output, notes};
 pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
 pub(crate) use evict::Touches;
@@ -40,6 +44,7 @@ pub(crate) use keys::{
     Locks, discard, discard_value, have_patience, lock_patiently, must_give_way,
 };
 pub(crate) use observed::Observer;
+pub use slot::{Slot, SlotGuard, SlotMeta};
 use tally::{Count, DatabaseTally};
 pub use tally::{Tally, Totals};
 pub use tracking::Tracking;
@@ -51,63 +56,9 @@ pub use crate::base::place::{DbIndex, Key, KeyHasher, Place, SLOTS, SlotId, Tick
 pub use crate::env::effect::{Invalidation, KeyName, Reader};
 pub use crate::types::{Entry, Stored, StoredMut, Table};
 
-use crate::types::Value;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-/// What a slot knows besides its table.
-#[derive(Debug)]
-pub struct SlotMeta {
-    /// No key of the slot has a deadline before this, and no field of its hashes. A lower bound: removing the key that set it
-    /// leaves it until the next sweep.
-    pub(crate) earliest: UnixMs,
-    /// The same for the deadlines that were set since the expiry cycle began its present walk over
-    /// the slot: some of those keys lie behind it.
-    pub(crate) earliest_since_walk: UnixMs,
-    /// The ticket of the last write.
-    pub(crate) last_write: Ticket,
-    /// How many keys have a deadline.
-    pub(crate) with_deadline: u32,
-    /// The expiry cycle leaves the slot alone until this moment: the low 32 bits of milliseconds.
-    pub(crate) rest_until: u32,
-}
-
-impl Default for SlotMeta {
-    fn default() -> SlotMeta {
-        SlotMeta {
-            earliest: UnixMs::MAX,
-            earliest_since_walk: UnixMs::MAX,
-            last_write: Ticket::default(),
-            with_deadline: 0,
-            rest_until: 0,
-        }
-    }
-}
-
-impl SlotMeta {
-    /// A key of the slot now has this deadline.
-    #[inline]
-    pub(crate) fn note(&mut self, deadline: UnixMs) {
-        self.earliest = self.earliest.min(deadline);
-        self.earliest_since_walk = self.earliest_since_walk.min(deadline);
-    }
-
-    /// No key of the slot has a deadline any more.
-    pub(crate) fn no_deadlines(&mut self) {
-        self.with_deadline = 0;
-        self.earliest = UnixMs::MAX;
-        self.earliest_since_walk = UnixMs::MAX;
-    }
-
-    /// The table is another one: whatever a walk saw of it until now says nothing.
-    pub(crate) fn restart_walk(&mut self) {
-        self.earliest_since_walk = self.earliest;
-    }
-}
-
-/// A slot: its table and what else it knows, behind its lock.
-pub type Slot = brisk_structures::slot::Slot<Value, SlotMeta>;
-pub type SlotGuard<'a> = brisk_structures::slot::SlotGuard<'a, Value, SlotMeta>;
 /// One database.
 pub struct Database {
     slots: Box<[Slot]>,
@@ -120,7 +71,7 @@ impl Database {
     /// An empty one, each of its slots with these marks.
     fn new(marks: u8) -> Database {
         let slot = |_| {
-            let slot = Slot::new(SlotMeta::default());
+            let slot = Slot::new();
             slot.try_lock().expect("nobody else knows of it").set_marks(marks);
             slot
         };
@@ -169,6 +120,7 @@ pub struct Keyspace {
     leftover_watches: AtomicUsize,
     observed: observed::Observed,
     tracking: Tracking,
+    cuts: cut::Cuts,
 }
 
 impl Keyspace {
@@ -186,6 +138,7 @@ impl Keyspace {
             leftover_watches: AtomicUsize::new(0),
             observed: observed::Observed::new(databases),
             tracking: Tracking::new(),
+            cuts: cut::Cuts::default(),
         }
     }
 

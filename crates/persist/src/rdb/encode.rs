@@ -12,6 +12,8 @@
 //! - `STREAM_LISTPACKS_2`: see `stream` here; blocks' ids are strings of 16 bytes.
 
 use super::kind;
+use super::opcode;
+use super::reader::Notes;
 use super::strings::Strings;
 use super::value::{
     Group, HashValue, ListNode, SetValue, SortedSetValue, Stream, StreamId, StringValue, Value,
@@ -65,8 +67,25 @@ impl<S: Sink> Encoder<S> {
         self.sink
     }
 
-    pub(super) fn sink(&mut self) -> &mut S {
+    pub fn sink(&mut self) -> &mut S {
         &mut self.sink
+    }
+
+    /// What stands before a value of type `kind` in a file: the key, and what is noted about it.
+    pub fn begin_entry(&mut self, kind: u8, key: &[u8], notes: Notes) {
+        if let Some(deadline) = notes.deadline_ms {
+            self.kind(opcode::EXPIRE_TIME_MS);
+            self.milliseconds(deadline);
+        }
+        if let Some(seconds) = notes.idle_seconds {
+            self.kind(opcode::IDLE);
+            self.length(seconds);
+        }
+        if let Some(frequency) = notes.frequency {
+            self.sink.put(&[opcode::FREQ, frequency]);
+        }
+        self.kind(kind);
+        self.string(key);
     }
 
     /// A type of [`kind`] or an opcode.

@@ -109,20 +109,13 @@ impl<W: Write> RdbWriter<W> {
 
     /// A key whose value, of type `kind`, is then written to the encoder.
     pub fn begin_entry(&mut self, kind: u8, key: &[u8], notes: Notes) -> &mut Encoder<FileSink<W>> {
-        if let Some(deadline) = notes.deadline_ms {
-            self.encoder.kind(opcode::EXPIRE_TIME_MS);
-            self.encoder.milliseconds(deadline);
-        }
-        if let Some(seconds) = notes.idle_seconds {
-            self.encoder.kind(opcode::IDLE);
-            self.encoder.length(seconds);
-        }
-        if let Some(frequency) = notes.frequency {
-            self.encoder.sink().put(&[opcode::FREQ, frequency]);
-        }
-        self.encoder.kind(kind);
-        self.encoder.string(key);
+        self.encoder.begin_entry(kind, key, notes);
         &mut self.encoder
+    }
+
+    /// Entries that were encoded elsewhere, each begun by [`Encoder::begin_entry`].
+    pub fn encoded(&mut self, entries: &[u8]) {
+        self.encoder.sink().put(entries);
     }
 
     /// Bytes of the file so far.

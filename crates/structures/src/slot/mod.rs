@@ -1,10 +1,10 @@
 //! A slot: a table and its payload behind a one-byte lock, one cache line.
 //!
 //! ```text
-//!  0                        24      25     32                              64
-//! +------------------------+------+-------+-------------------------------+
-//! | table root             | lock | marks | payload M, up to 32 bytes     |
-//! +------------------------+------+-------+-------------------------------+
+//!  0                        24     25      28      32                       64
+//! +------------------------+------+-------+-------+------------------------+
+//! | table root             | lock | marks | stamp | payload M, to 32 bytes |
+//! +------------------------+------+-------+-------+------------------------+
 //! ```
 //!
 //! The lock is a try-lock with a bounded spin: whoever does not get it parks its batch. Prefetching
@@ -13,7 +13,7 @@
 //! Invariants (SAFETY notes cite them)
 //!  1. `lock` is 1 exactly while one `SlotGuard` exists (or was leaked). It is set with acquire and
 //!     cleared with release, so whoever has it sees all that earlier holders did.
-//!  2. Table contents, marks and payload are read and changed only through the guard; outside it only the
+//!  2. Table contents, marks, stamp and payload are read and changed only through the guard; outside it only the
 //!     table's prefetch methods run.
 
 use crate::prefetch::prefetch;
@@ -37,6 +37,8 @@ pub struct Slot<V, M> {
     lock: AtomicU8,
     /// Eight bits of payload where they cost no room.
     marks: UnsafeCell<u8>,
+    /// A word of payload where it costs no room either.
+    stamp: UnsafeCell<u32>,
     meta: UnsafeCell<M>,
 }
 
@@ -57,6 +59,7 @@ impl<V, M> Slot<V, M> {
             table: Root::new(),
             lock: AtomicU8::new(FREE),
             marks: UnsafeCell::new(0),
+            stamp: UnsafeCell::new(0),
             meta: UnsafeCell::new(meta),
         }
     }
@@ -190,6 +193,20 @@ impl<'a, V, M> SlotGuard<'a, V, M> {
     pub fn set_marks(&mut self, marks: u8) {
         // SAFETY: 2: written through the exclusive guard, borrowed exclusively.
         unsafe { *self.slot.marks.get() = marks };
+    }
+
+    /// A word that is the caller's, 0 at first. It stays with the slot, not with its table.
+    #[inline(always)]
+    #[must_use]
+    pub fn stamp(&self) -> u32 {
+        // SAFETY: 2: read through the exclusive guard.
+        unsafe { *self.slot.stamp.get() }
+    }
+
+    #[inline]
+    pub fn set_stamp(&mut self, stamp: u32) {
+        // SAFETY: 2: written through the exclusive guard, borrowed exclusively.
+        unsafe { *self.slot.stamp.get() = stamp };
     }
 
     /// Table and payload at once.

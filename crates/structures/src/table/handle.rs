@@ -26,6 +26,15 @@ impl<V> Clone for EntryRef<'_, V> {
     }
 }
 
+impl<'a, V> From<&'a Entry<V>> for EntryRef<'a, V> {
+    /// An entry that is in no table.
+    #[inline]
+    fn from(entry: &'a Entry<V>) -> Self {
+        // SAFETY: the entry is live and borrowed for 'a.
+        unsafe { Self::new(entry.raw().as_ptr()) }
+    }
+}
+
 impl<'a, V> EntryRef<'a, V> {
     /// # Safety
     /// `address` is that of a live entry, not null, which nobody changes for 'a.

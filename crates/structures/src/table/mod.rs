@@ -54,6 +54,13 @@ use std::sync::atomic::{
 /// Positions end here: a scan cursor is below it, and 0 both starts and ends a scan.
 pub const SCAN_END: u32 = Position::END;
 
+/// Where a scan meets an entry: with the cursor that is not above it, or it has met it before.
+#[inline]
+#[must_use]
+pub fn scan_position(hash: u64) -> u32 {
+    Position::of_hash(hash).0
+}
+
 /// The words of a table, 24 bytes, which a slot embeds.
 pub(crate) struct Root<V> {
     current: AtomicPtr<u8>,

@@ -2,6 +2,7 @@
 
 use crate::env::effect::{Effect, Event, EventClass, Hooks};
 use crate::env::{Env, Garbage};
+use crate::keyspace::cut::Change;
 use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE};
 use crate::keyspace::{DbIndex, Entry, Key, Keyspace, Place, SlotGuard, SlotId, StoredMut};
 use crate::types::{Kind, Value};
@@ -17,7 +18,7 @@ pub(in crate::keyspace) fn detach(
     hash: u64,
     key: &[u8],
 ) -> Option<Entry> {
-    let entry = guard.table_mut().remove(hash, key)?;
+    let entry = guard.remove(Change { keyspace, env, db }, hash, key)?;
     let marks = guard.marks();
     if marks & CONCERNED != 0 {
         let key = Key { bytes: key, slot: SlotId::new(key_slot(key)), hash };

@@ -1,6 +1,7 @@
 //! The one gate to values: what a running command may do with keys, and what it thereby leaves
 //! behind.
 
+use super::cut::Change;
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
 use super::fields;
@@ -213,6 +214,12 @@ impl<'a> Keys<'a> {
         guard.expect("a command touches only the keys of its key spec")
     }
 
+    /// On whose behalf a slot is changed.
+    #[inline(always)]
+    fn change(&self) -> Change<'a> {
+        Change { keyspace: self.keyspace, env: self.env, db: self.db }
+    }
+
     #[inline]
     pub(super) fn find(&self, key: &Key<'_>) -> Option<Stored<'_>> {
         self.guard(key.slot).table().find(key.hash, key.bytes)
@@ -220,7 +227,8 @@ impl<'a> Keys<'a> {
 
     #[inline]
     pub(super) fn find_mut_if_there(&mut self, key: &Key<'_>) -> Option<StoredMut<'_>> {
-        self.guard_mut(key.slot).table_mut().into_find_mut(key.hash, key.bytes)
+        let change = self.change();
+        self.guard_mut(key.slot).find_mut(change, key.hash, key.bytes)
     }
 
     pub(super) fn find_mut(&mut self, key: &Key<'_>) -> StoredMut<'_> {
@@ -354,9 +362,10 @@ impl<'a> Keys<'a> {
         event: &'static str,
     ) {
         let (keyspace, env, db) = (self.keyspace, self.env, self.db);
+        let change = self.change();
         let guard = self.guard_mut(key.slot);
         let has_deadlines = guard.meta().with_deadline != 0;
-        match guard.table_mut().find_mut(key.hash, key.bytes) {
+        match guard.find_mut(change, key.hash, key.bytes) {
             Some(mut entry) => {
                 if matches!(entry.value(), brisk_structures::entry::ValueRef::Object(_)) {
                     free_value(env, db, &mut entry);
@@ -373,7 +382,7 @@ impl<'a> Keys<'a> {
                 if guard.marks() & OCCUPIED == 0 {
                     keyspace.database(db).note_occupied(key.slot, guard);
                 }
-                guard.table_mut().insert(key.hash, entry);
+                guard.insert(change, key.hash, entry);
                 env.tally.database(db).keys.add(1);
                 self.announce_new(key);
             }
@@ -402,6 +411,7 @@ impl<'a> Keys<'a> {
         let deadline = entry.deadline().map(UnixMs);
         let tally = self.env.tally.database(self.db);
         let database = self.keyspace.database(self.db);
+        let change = self.change();
         let guard = self.guard_mut(key.slot);
         if guard.marks() & OCCUPIED == 0 {
             database.note_occupied(key.slot, guard);
@@ -413,7 +423,7 @@ impl<'a> Keys<'a> {
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(deadline.0 as i64);
         }
-        guard.table_mut().insert(key.hash, entry);
+        guard.insert(change, key.hash, entry);
         let awaited = guard.marks() & WAITED_FOR != 0;
         tally.keys.add(1);
         if awaited {
@@ -540,8 +550,9 @@ impl<'a> Keys<'a> {
     /// Sets or removes a deadline; true if there was one. Silent: the caller tells what it means.
     pub(crate) fn set_deadline(&mut self, key: &Key<'_>, deadline: Option<UnixMs>) -> bool {
         let tally = self.env.tally.database(self.db);
+        let change = self.change();
         let guard = self.guard_mut(key.slot);
-        let Some(mut entry) = guard.table_mut().into_find_mut(key.hash, key.bytes) else {
+        let Some(mut entry) = guard.find_mut(change, key.hash, key.bytes) else {
             return false;
         };
         let before = entry.deadline();

@@ -141,11 +141,11 @@ impl<'a> Keys<'a> {
             guard.meta_mut().no_deadlines();
             let marks = guard.marks() & !FIELD_MARKS;
             guard.set_marks(marks);
-            let table = guard.table_mut().take();
+            let table = self.keyspace.hand_over(self.env, (db, id), &mut guard);
             if guard.marks() & WAITED_FOR != 0 {
                 self.signal_all(db, id);
             }
-            self.env.garbage.borrow_mut().push(Garbage::Table(table));
+            self.env.garbage.borrow_mut().extend(table.map(Garbage::Table));
             self.wrote_slot(db, id);
         }
         self.env.tally.database(db).shift(&was, &DatabaseTotals::default());
@@ -182,9 +182,7 @@ impl<'a> Keys<'a> {
             here.meta_mut().restart_walk();
             there.meta_mut().restart_walk();
             fields::swap_marks(&mut here, &mut there);
-            let (table, other) = (here.table_mut().take(), there.table_mut().take());
-            here.table_mut().put(other);
-            there.table_mut().put(table);
+            self.keyspace.exchange(self.env, [a, b], id, [&mut here, &mut there]);
             first.note_occupied(id, &mut here);
             second.note_occupied(id, &mut there);
             self.wrote_slot(a, id);

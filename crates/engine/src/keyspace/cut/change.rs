@@ -1,0 +1,124 @@
+//! The hook before every change.
+
+use super::Cut;
+use super::progress::Progress;
+use crate::env::Env;
+use crate::keyspace::{DbIndex, Entry, EntryRef, Key, Keyspace, Place, SlotGuard, SlotId};
+use crate::types::Value;
+use brisk_structures::crc16::key_slot;
+use brisk_structures::entry::ValueRef;
+
+/// Slots with at most so many keys are emitted at their first touch, if all are small.
+const WHOLE_KEYS_MAX: usize = 64;
+/// Bytes that those take together, at most.
+const WHOLE_BYTES_MAX: usize = 32 << 10;
+
+/// On whose behalf a slot is changed.
+#[derive(Clone, Copy)]
+pub(in crate::keyspace) struct Change<'c> {
+    pub(in crate::keyspace) keyspace: &'c Keyspace,
+    pub(in crate::keyspace) env: &'c Env,
+    pub(in crate::keyspace) db: DbIndex,
+}
+
+impl Change<'_> {
+    /// Before a key's entry is changed, added or removed: emits what it was at the cut.
+    #[inline(always)]
+    pub(in crate::keyspace) fn preserve(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8]) {
+        if guard.stamp() != self.keyspace.cuts.stamp() {
+            self.preserve_owed(guard, hash, key);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn preserve_owed(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8]) {
+        let place = (self.db, SlotId::new(key_slot(key)));
+        let Some((cut, mut progress)) = self.begin_slot(guard, place) else { return };
+        if progress.settle(hash)
+            && let Some(entry) = guard.table().find(hash, key)
+        {
+            self.emit(&mut progress, &EntryRef(entry));
+        }
+        cut.progresses.put(place, progress);
+    }
+
+    /// Before entries are taken out of a slot, of which [`Change::preserve_removed`] is to hear if this
+    /// is true.
+    pub(in crate::keyspace) fn begin_to_preserve(
+        self,
+        guard: &mut SlotGuard<'_>,
+        slot: SlotId,
+    ) -> bool {
+        if guard.stamp() == self.keyspace.cuts.stamp() {
+            return false;
+        }
+        let place = (self.db, slot);
+        let Some((cut, progress)) = self.begin_slot(guard, place) else { return false };
+        cut.progresses.put(place, progress);
+        true
+    }
+
+    /// An entry was taken out of a slot that is still held.
+    pub(in crate::keyspace) fn preserve_removed(self, entry: &Entry) {
+        let Key { hash, slot, .. } = self.keyspace.hasher().key(entry.key());
+        let Some(cut) = self.keyspace.cuts.of(self.env) else { return };
+        let Some(mut progress) = cut.progresses.take((self.db, slot)) else { return };
+        if progress.settle(hash) {
+            self.emit(&mut progress, &EntryRef(entry.into()));
+        }
+        cut.progresses.put((self.db, slot), progress);
+    }
+
+    /// The progress of a slot, which the caller puts back. `None` if nothing is owed any more.
+    fn begin_slot(
+        self,
+        guard: &mut SlotGuard<'_>,
+        place: Place,
+    ) -> Option<(std::sync::Arc<Cut>, Box<Progress>)> {
+        let cuts = &self.keyspace.cuts;
+        let Some(cut) = cuts.of(self.env) else {
+            // The cut was written without this slot, which was empty, or was given up.
+            guard.set_stamp(cuts.stamp());
+            return None;
+        };
+        let mut progress = match cut.progresses.take(place) {
+            Some(progress) => progress,
+            None if guard.table().is_empty() => {
+                guard.set_stamp(cut.stamp);
+                return None;
+            }
+            None => Progress::new(place.0, guard.table().len()),
+        };
+        if progress.emitted == 0 && progress.settled.is_empty() && is_small(guard) {
+            guard.table().for_each(|entry| self.emit(&mut progress, &EntryRef(entry)));
+            guard.set_stamp(cut.stamp);
+            cut.finish(&progress);
+            return None;
+        }
+        Some((cut, progress))
+    }
+
+    fn emit(self, progress: &mut Progress, entry: &EntryRef<'_>) {
+        progress.emitted += 1;
+        self.env.snapshot_output.borrow_mut().add(progress.origin, entry, self.env, false);
+    }
+}
+
+/// Whether emitting the whole slot takes no longer than a short command.
+fn is_small(guard: &SlotGuard<'_>) -> bool {
+    let table = guard.table();
+    if table.len() > WHOLE_KEYS_MAX {
+        return false;
+    }
+    let mut bytes = 0;
+    table.for_each(|entry| {
+        bytes += match entry.value() {
+            ValueRef::Bytes(_) | ValueRef::Int(_) => entry.allocated_bytes(),
+            // What is large is shared with the writer: O(1).
+            ValueRef::Object(value) if !Value::is_light(value) => entry.allocated_bytes(),
+            ValueRef::Object(value) => value.allocated_bytes(),
+        };
+    });
+    bytes <= WHOLE_BYTES_MAX
+}

@@ -1,0 +1,208 @@
+//! From entries to the writer: encoded by whoever holds the slot, or shared if they are large.
+
+use super::{Cut, lock};
+use crate::env::Env;
+use crate::keyspace::{DbIndex, EntryRef, evict};
+use crate::types::Value;
+use crate::types::dump::Dumpable;
+use brisk_persist::rdb::{Encoder, Notes, RdbWriter};
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Values above are shared with the writer rather than encoded while their slot is held.
+const ENCODED_BYTES_MAX: usize = 16 << 10;
+/// Encoded entries are handed to the writer at this size.
+const PIECE_BYTES: usize = 64 << 10;
+/// What a shared value counts in the queue: its parts are the dataset's until a command changes them.
+const SHARED_BYTES: u64 = 64 << 10;
+
+/// What eviction goes by is kept if the policy counts it.
+pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> Notes {
+    let policy = env.settings.eviction;
+    let clock = entry.clock();
+    Notes {
+        deadline_ms: entry.deadline().map(|at| at.0.cast_signed()),
+        idle_seconds: policy.is_lru().then(|| evict::idle_ms(env, clock) / 1000),
+        frequency: policy.is_lfu().then(|| evict::frequency(env, clock) as u8),
+    }
+}
+
+/// What the writer gets: entries of one database.
+pub(super) enum Piece {
+    Encoded { db: DbIndex, keys: u64, bytes: Vec<u8> },
+    Shared { db: DbIndex, key: Box<[u8]>, notes: Notes, value: Value },
+}
+
+impl Piece {
+    pub(super) fn db(&self) -> DbIndex {
+        match self {
+            Piece::Encoded { db, .. } | Piece::Shared { db, .. } => *db,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Piece::Encoded { bytes, .. } => bytes.len() as u64,
+            Piece::Shared { .. } => SHARED_BYTES,
+        }
+    }
+
+    fn keys(&self) -> u64 {
+        match self {
+            Piece::Encoded { keys, .. } => *keys,
+            Piece::Shared { .. } => 1,
+        }
+    }
+
+    /// The number of keys.
+    pub(super) fn write<W: Write>(self, out: &mut RdbWriter<W>) -> u64 {
+        let keys = self.keys();
+        match self {
+            Piece::Encoded { bytes, .. } => out.encoded(&bytes),
+            Piece::Shared { key, notes, value, .. } => {
+                let value = Dumpable::of_value(&value);
+                value.write(out.begin_entry(value.kind(), &key, notes));
+            }
+        }
+        keys
+    }
+}
+
+/// What waits for the writer.
+#[derive(Default)]
+pub(super) struct Queue {
+    pieces: Mutex<Vec<Piece>>,
+    /// There are pieces, or there will be no more.
+    changed: Condvar,
+    /// Of pieces that are not written.
+    bytes: AtomicU64,
+    closed: AtomicBool,
+}
+
+impl Queue {
+    fn put(&self, piece: Piece) {
+        self.bytes.fetch_add(piece.bytes(), Ordering::Relaxed);
+        let mut pieces = lock(&self.pieces);
+        if !self.is_closed() {
+            pieces.push(piece);
+            self.changed.notify_one();
+        }
+    }
+
+    /// All pieces; none after `wait`.
+    pub(super) fn take(&self, wait: Duration) -> Vec<Piece> {
+        let pieces = lock(&self.pieces);
+        let waits = |pieces: &mut Vec<Piece>| pieces.is_empty() && !self.is_closed();
+        let waited = self.changed.wait_timeout_while(pieces, wait, waits);
+        std::mem::take(&mut *waited.unwrap_or_else(PoisonError::into_inner).0)
+    }
+
+    /// The writer is done with so many bytes.
+    pub(super) fn forget(&self, bytes: u64) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        if self.is_closed() { 0 } else { self.bytes.load(Ordering::Relaxed) }
+    }
+
+    /// Nobody writes any more.
+    pub(super) fn close(&self) {
+        let mut pieces = lock(&self.pieces);
+        self.closed.store(true, Ordering::Relaxed);
+        drop(std::mem::take(&mut *pieces));
+        drop(pieces);
+        self.changed.notify_all();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+}
+
+/// What a thread has encoded and not handed to the writer.
+pub(crate) struct Output {
+    cut: Option<Arc<Cut>>,
+    db: DbIndex,
+    keys: u64,
+    encoder: Encoder<Vec<u8>>,
+}
+
+impl Default for Output {
+    fn default() -> Output {
+        let encoder = Encoder::new(Vec::new());
+        Output { cut: None, db: DbIndex::default(), keys: 0, encoder }
+    }
+}
+
+impl Output {
+    pub(super) fn cut(&self) -> Option<&Arc<Cut>> {
+        self.cut.as_ref()
+    }
+
+    /// Emits for another cut, or none; what was encoded for the one before is of no use.
+    pub(super) fn follow(&mut self, cut: Option<Arc<Cut>>) {
+        *self = Output { cut, ..Output::default() };
+    }
+
+    /// Bytes that are encoded.
+    pub(super) fn len(&mut self) -> usize {
+        self.encoder.sink().len()
+    }
+
+    /// Emits an entry of a slot that is held.
+    pub(super) fn add(&mut self, db: DbIndex, entry: &EntryRef<'_>, env: &Env, compresses: bool) {
+        let notes = notes(entry, env);
+        if let Some(value) = entry.object().filter(|value| is_large(value)) {
+            let (key, value) = (Box::from(entry.key()), value.clone());
+            return self.put(Piece::Shared { db, key, notes, value });
+        }
+        if self.db != db {
+            self.hand_in();
+            self.db = db;
+        }
+        if self.keys == 0
+            && let Some(cut) = &self.cut
+        {
+            cut.open_outputs.fetch_add(1, Ordering::SeqCst);
+        }
+        self.keys += 1;
+        let value = entry.dumpable();
+        self.encoder.set_compression(compresses);
+        self.encoder.begin_entry(value.kind(), entry.key(), notes);
+        value.write(&mut self.encoder);
+        if self.len() >= PIECE_BYTES {
+            self.hand_in();
+        }
+    }
+
+    /// Hands what is encoded to the writer.
+    pub(super) fn hand_in(&mut self) {
+        if self.keys == 0 {
+            return;
+        }
+        let keys = std::mem::take(&mut self.keys);
+        let room = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 8);
+        let bytes = std::mem::replace(self.encoder.sink(), room);
+        self.put(Piece::Encoded { db: self.db, keys, bytes });
+        if let Some(cut) = &self.cut {
+            // Behind the piece: who sees nothing open finds it in the queue, or counted.
+            cut.open_outputs.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    fn put(&self, piece: Piece) {
+        let Some(cut) = &self.cut else { return };
+        cut.emitted.fetch_add(piece.keys(), Ordering::SeqCst);
+        cut.queue.put(piece);
+        if cut.queue.bytes() > cut.options.queue_bytes_max {
+            cut.give_up("the disk is too slow: changes filled the memory for entries not written");
+        }
+    }
+}
+
+fn is_large(value: &Value) -> bool {
+    !value.is_light() || value.allocated_bytes() > ENCODED_BYTES_MAX
+}

@@ -1,0 +1,114 @@
+//! What is known of slots that have emitted a part of what they owe.
+
+use super::lock;
+use crate::keyspace::{DbIndex, Place, Table};
+use brisk_structures::table::scan_position;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Locks, of which threads on different slots mostly take different ones.
+const SHARDS: usize = 64;
+/// Bytes that a hash in a set takes, about.
+const BYTES_PER_HASH: u64 = 16;
+
+/// Hashes of keys are spread already.
+#[derive(Default)]
+pub(super) struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        // The positions of a table's keys are the high bits, of which a walk leaves few different.
+        self.0 = hash.rotate_left(32);
+    }
+}
+
+/// A slot, or its table, that has been touched since the cut.
+pub(super) struct Progress {
+    /// The database at the cut.
+    pub(super) origin: DbIndex,
+    /// Keys at the cut, and those that were emitted.
+    pub(super) count: usize,
+    pub(super) emitted: usize,
+    /// Walkers have emitted what stands before, in the order of a scan.
+    pub(super) cursor: u32,
+    /// Keys at or behind the cursor that owe nothing: emitted before a change, or born after the cut.
+    /// By their hashes: two keys of one slot with the same would show as a wrong number at the end.
+    pub(super) settled: HashSet<u64, BuildHasherDefault<AsIs>>,
+}
+
+impl Progress {
+    pub(super) fn new(origin: DbIndex, count: usize) -> Box<Progress> {
+        Box::new(Progress { origin, count, emitted: 0, cursor: 0, settled: HashSet::default() })
+    }
+
+    /// Whether a key owes its entry, if it has one. It does not from now on.
+    pub(super) fn settle(&mut self, hash: u64) -> bool {
+        scan_position(hash) >= self.cursor && self.settled.insert(hash)
+    }
+}
+
+/// A flushed slot's table that still owes entries.
+pub(super) struct Detached {
+    pub(super) progress: Box<Progress>,
+    pub(super) table: Table,
+}
+
+type Shard = HashMap<Place, Box<Progress>>;
+
+/// All of them, by place. Who takes or puts one holds its slot.
+pub(super) struct Progresses {
+    shards: [Mutex<Shard>; SHARDS],
+    /// Hashes in their sets, about.
+    hashes: AtomicU64,
+}
+
+impl Default for Progresses {
+    fn default() -> Progresses {
+        Progresses { shards: std::array::from_fn(|_| Mutex::default()), hashes: AtomicU64::new(0) }
+    }
+}
+
+impl Progresses {
+    fn shard(&self, place: Place) -> &Mutex<Shard> {
+        &self.shards[place.1.index() % SHARDS]
+    }
+
+    /// The progress of a slot that has some.
+    pub(super) fn take(&self, place: Place) -> Option<Box<Progress>> {
+        let progress = lock(self.shard(place)).remove(&place)?;
+        self.hashes.fetch_sub(progress.settled.len() as u64, Ordering::Relaxed);
+        Some(progress)
+    }
+
+    /// The same, or that of a slot with `count` keys that is touched for the first time.
+    pub(super) fn take_or_begin(&self, place: Place, count: usize) -> Box<Progress> {
+        self.take(place).unwrap_or_else(|| Progress::new(place.0, count))
+    }
+
+    pub(super) fn put(&self, place: Place, progress: Box<Progress>) {
+        self.hashes.fetch_add(progress.settled.len() as u64, Ordering::Relaxed);
+        lock(self.shard(place)).insert(place, progress);
+    }
+
+    pub(super) fn clear(&self) {
+        self.shards.iter().for_each(|shard| *lock(shard) = Shard::default());
+        self.hashes.store(0, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory, about.
+    pub(super) fn bytes(&self) -> u64 {
+        self.hashes.load(Ordering::Relaxed) * BYTES_PER_HASH
+    }
+}

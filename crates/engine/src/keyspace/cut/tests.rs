@@ -1,0 +1,269 @@
+//! Snapshots taken while commands go on are loaded again, and must be the dataset of their moment.
+
+use super::{Cut, CutOptions, CutWalker, Walked};
+use crate::base::random::Random;
+use crate::dataset::digest::Digest;
+use crate::dataset::snapshot::{Duplicate, load};
+use crate::keyspace::expire::{Sweeper, Swept};
+use crate::keyspace::{DbIndex, EntryRef, Keys, UnixMs};
+use crate::testing::Db;
+use brisk_persist::rdb::{RdbReader, RdbWriter, VERSION_FIELD_TTL};
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::thread::{JoinHandle, spawn};
+
+const OPTIONS: CutOptions = CutOptions { compresses: true, queue_bytes_max: 1 << 30 };
+
+type Contents = BTreeMap<(u32, Vec<u8>), (Digest, Option<UnixMs>)>;
+
+/// All keys, with digests of their values and with their deadlines.
+fn contents(db: &Db) -> Contents {
+    let mut contents = Contents::new();
+    let keys = Keys::unlocked(db.keyspace(), db.env(), DbIndex::default());
+    for number in 0..db.keyspace().database_count() {
+        keys.each_slot(DbIndex(number), |_, slot| {
+            slot.table().for_each(|entry| {
+                let entry = EntryRef(entry);
+                let value = (Digest::of_value(&entry), entry.deadline());
+                assert!(contents.insert((number, entry.key().to_vec()), value).is_none());
+            });
+            ControlFlow::Continue(())
+        });
+    }
+    contents
+}
+
+/// A snapshot that is being taken, and what it must contain.
+struct Taken {
+    cut: Arc<Cut>,
+    want: Contents,
+    writer: JoinHandle<io::Result<Vec<u8>>>,
+}
+
+impl Taken {
+    fn begin(db: &Db) -> Taken {
+        let want = contents(db);
+        let cut = db.keyspace().begin_cut(OPTIONS).expect("no other is being taken");
+        assert!(db.keyspace().begin_cut(OPTIONS).is_none(), "one at a time");
+        assert_eq!(cut.keys(), want.len() as u64);
+        let own = Arc::clone(&cut);
+        let writer = spawn(move || {
+            let mut out = RdbWriter::new(Vec::new(), VERSION_FIELD_TTL);
+            own.write(&mut out)?;
+            out.finish()
+        });
+        Taken { cut, want, writer }
+    }
+
+    /// Walks until it is written, and compares what is in the file.
+    fn end(self, db: &Db, walker: &mut CutWalker) {
+        while !self.writer.is_finished() {
+            walker.walk(db.keyspace(), db.env(), || true);
+            std::thread::yield_now();
+        }
+        let file = self.writer.join().expect("no panic").expect("a Vec takes everything");
+        db.keyspace().end_cut(&self.cut);
+        assert_eq!(self.cut.bytes(), 0);
+        assert_eq!(walker.walk(db.keyspace(), db.env(), || true), Walked::Nothing);
+        let loaded = Db::new();
+        // Nothing has expired at the beginning of time.
+        loaded.env().set_now(UnixMs(0));
+        let mut reader = RdbReader::new(&file[..]).expect("it was just written");
+        load(loaded.keyspace(), loaded.env(), &mut reader, Duplicate::Refuse, |_| {})
+            .expect("it was just written");
+        let got = contents(&loaded);
+        let differing = self.want.iter().find(|(place, value)| got.get(*place) != Some(*value));
+        assert!(differing.is_none(), "{differing:?}");
+        assert_eq!(got.len(), self.want.len());
+    }
+}
+
+/// Random changes.
+struct Changes {
+    random: Random,
+    now: u64,
+    sweeper: Sweeper,
+}
+
+impl Changes {
+    fn new(seed: u64) -> Changes {
+        Changes { random: Random::seeded(seed), now: 1000, sweeper: Sweeper::new(0, 1) }
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.random.below(bound)
+    }
+
+    /// Most keys are in few slots, which have so many that they are not emitted at once.
+    fn key(&mut self, kind: &str) -> String {
+        let tag = self.below(12);
+        let count = if tag < 3 { 200 } else { 8 };
+        format!("{{{tag}}}{kind}{}", self.below(count))
+    }
+
+    fn line(&mut self) -> String {
+        let (number, other) = (self.below(1000), self.below(50));
+        let size = [1, 40, 3000, 70_000][self.below(100) as usize / 33];
+        let text = "x".repeat(size);
+        let kind = ["s", "l", "h", "e", "z", "t"][self.below(6) as usize];
+        let key = self.key(kind);
+        match (self.below(12), kind) {
+            (0, _) => format!("DEL {key}"),
+            (1, _) => format!("RENAME {key} {}", self.key(kind)),
+            (2, _) => format!("COPY {key} {} REPLACE", self.key(kind)),
+            (3, _) => format!("MOVE {key} {}", self.below(3)),
+            (4, _) => format!("PEXPIRE {key} {}", 1 + self.below(400)),
+            (5, _) => format!("PERSIST {key}"),
+            (6, "s") => format!("APPEND {key} {number}"),
+            (7, "s") => format!("SETRANGE {key} {other} {number}"),
+            (8, "s") => format!("SET {key} {number} PX {}", 1 + self.below(400)),
+            (_, "s") => format!("SET {key} {text}{number}"),
+            (6 | 7, "l") => format!("LPOP {key}"),
+            (8, "l") => format!("LSET {key} 0 {number}"),
+            (_, "l") => format!("RPUSH {key} {text} {number}"),
+            (6 | 7, "h") => format!("HDEL {key} {other}"),
+            (8, "h") => format!("HPEXPIRE {key} {} FIELDS 1 {other}", 1 + self.below(400)),
+            (_, "h") => format!("HSET {key} {other} {text} {number} y"),
+            (6 | 7, "e") => format!("SREM {key} {other}"),
+            (_, "e") => format!("SADD {key} {other} {number}"),
+            (6 | 7, "z") => format!("ZREM {key} {other}"),
+            (_, "z") => format!("ZADD {key} {number} {other} {other} {number}"),
+            (6 | 7, _) => format!("XTRIM {key} MAXLEN 3"),
+            (_, _) => format!("XADD {key} * {other} {number}"),
+        }
+    }
+
+    fn change(&mut self, db: &mut Db, seldom: bool) {
+        let selected = self.below(3) as u32;
+        db.select(selected);
+        match self.below(2000) {
+            0 if seldom => _ = db.run("FLUSHDB"),
+            1 | 2 if seldom => _ = db.run(&format!("SWAPDB {} {}", self.below(3), self.below(3))),
+            3..100 => {
+                self.now += self.below(20);
+                db.at(self.now);
+                let (keyspace, env) = (db.keyspace(), db.env());
+                while self.sweeper.cycle(keyspace, env, || true) == Swept::Part {}
+                env.garbage.borrow_mut().clear();
+            }
+            _ => {
+                let line = self.line();
+                db.run(&line);
+            }
+        }
+    }
+}
+
+#[test]
+fn random_changes_beside_a_walk_leave_the_dataset_of_the_cut_in_the_file() {
+    let rounds = if cfg!(miri) { 1 } else { 60 };
+    for seed in 0..rounds {
+        let (mut db, mut changes) = (Db::new(), Changes::new(seed));
+        let mut walker = CutWalker::default();
+        for _ in 0..1500 {
+            changes.change(&mut db, false);
+        }
+        // The second finds what the first has left in stamps.
+        for _ in 0..2 {
+            let taken = Taken::begin(&db);
+            let steps = changes.below(40);
+            for _ in 0..changes.below(1500) {
+                changes.change(&mut db, true);
+                if changes.below(40) < steps {
+                    let mut left = changes.below(3);
+                    walker.walk(db.keyspace(), db.env(), || {
+                        left = left.wrapping_sub(1);
+                        left < 3
+                    });
+                }
+            }
+            taken.end(&db, &mut walker);
+            db.invariants();
+        }
+    }
+}
+
+#[test]
+fn a_snapshot_that_was_given_up_leaves_nothing_for_the_next() {
+    let (mut db, mut changes) = (Db::new(), Changes::new(1));
+    let mut walker = CutWalker::default();
+    for round in 0..6 {
+        for _ in 0..600 {
+            changes.change(&mut db, false);
+        }
+        let taken = Taken::begin(&db);
+        let mut left = 3;
+        walker.walk(db.keyspace(), db.env(), || {
+            left -= 1;
+            left > 0
+        });
+        for _ in 0..200 {
+            changes.change(&mut db, true);
+        }
+        if round % 2 == 0 {
+            taken.cut.give_up("enough");
+            let error = taken.writer.join().expect("no panic").unwrap_err();
+            assert_eq!(error.to_string(), "enough");
+            // Before it is known everywhere that the cut is over, and after.
+            changes.change(&mut db, true);
+            db.keyspace().end_cut(&taken.cut);
+            assert_eq!(taken.cut.bytes(), 0);
+        } else {
+            taken.end(&db, &mut walker);
+        }
+    }
+}
+
+#[test]
+fn a_flush_hands_its_tables_over_without_walking_through_them() {
+    let (mut db, mut walker) = (Db::new(), CutWalker::default());
+    for number in 0..5000 {
+        db.check(&format!("SET {{{}}}{number} v", number % 7), "OK");
+    }
+    let taken = Taken::begin(&db);
+    db.check("SET {1}1 other", "OK").check("FLUSHALL", "OK").check("SET {1}1 third", "OK");
+    assert!(db.env().garbage.borrow().is_empty(), "the tables are the snapshot's");
+    taken.end(&db, &mut walker);
+    db.check("GET {1}1", "\"third\"").check("DBSIZE", "(integer) 1").invariants();
+}
+
+#[test]
+fn keys_that_were_not_emitted_make_the_snapshot_fail() {
+    let mut db = Db::new();
+    for number in 0..300 {
+        db.check(&format!("SET {{t}}{number} v"), "OK");
+    }
+    let taken = Taken::begin(&db);
+    // What no command can do: an entry leaves its slot around the hook.
+    let key = db.keyspace().hasher().key(b"{t}7");
+    let mut guard = db.keyspace().database(DbIndex(0)).slot(key.slot).try_lock().expect("free");
+    drop(guard.put_aside(key.hash, key.bytes).expect("it was set"));
+    drop(guard);
+    let mut walker = CutWalker::default();
+    while !taken.cut.is_over() {
+        walker.walk(db.keyspace(), db.env(), || true);
+    }
+    let error = taken.writer.join().expect("no panic").unwrap_err();
+    assert!(error.to_string().starts_with("internal error: "), "{error}");
+}
+
+#[test]
+fn a_writer_that_is_too_slow_ends_the_snapshot_and_nothing_else() {
+    let mut db = Db::new();
+    let text = "x".repeat(4000);
+    for number in 0..300 {
+        db.check(&format!("SET {{t}}{number} {text}"), "OK");
+    }
+    let options = CutOptions { queue_bytes_max: 100_000, ..OPTIONS };
+    let cut = db.keyspace().begin_cut(options).expect("no other is being taken");
+    for number in 0..300 {
+        db.check(&format!("APPEND {{t}}{number} y"), "(integer) 4001");
+    }
+    let mut out = RdbWriter::new(Vec::new(), VERSION_FIELD_TTL);
+    let error = cut.write(&mut out).unwrap_err();
+    assert!(error.to_string().starts_with("the disk is too slow"), "{error}");
+    db.keyspace().end_cut(&cut);
+    db.check("DBSIZE", "(integer) 300").invariants();
+}

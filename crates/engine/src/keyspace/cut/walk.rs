@@ -1,0 +1,192 @@
+//! Walkers: what no command touches is emitted by the threads between commands.
+//!
+//! Slots are handed out in order, so that a thread that is idle does more of them. A pass goes over
+//! all slots with keys; tables that commands have moved behind it (SWAPDB) are met by the next pass.
+//! After a pass that met no slot that owes, nothing can be emitted any more: then all keys are in the
+//! writer's queue, or some are missing.
+
+use super::progress::Progress;
+use super::{Cut, QUEUE_BYTES_MAX, lock};
+use crate::env::{Env, Garbage};
+use crate::keyspace::{DbIndex, EntryRef, Keyspace, Place};
+use crate::types::Value;
+use brisk_structures::table::{SCAN_END, TableRef};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// Entries emitted under one lock of their slot, at most, and bytes: some tens of microseconds.
+const BITE_KEYS: usize = 64;
+const BITE_BYTES: usize = 16 << 10;
+
+/// What came of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Walked {
+    /// There is more to do at once.
+    Part,
+    /// Others have to do something first: the writer, or who holds a slot.
+    Waits,
+    /// No snapshot is being taken.
+    Nothing,
+}
+
+/// Which slots are handed out.
+#[derive(Default)]
+pub(super) struct Order {
+    next_db: u32,
+    next_slot: usize,
+    /// Handed out and not given back.
+    out: usize,
+    /// A slot that owes was met in this pass.
+    met_owing: bool,
+    /// A whole pass met none.
+    is_clean: bool,
+}
+
+/// A thread's part in the walk.
+#[derive(Default)]
+pub struct CutWalker {
+    cut: Option<Arc<Cut>>,
+    place: Option<Place>,
+}
+
+impl CutWalker {
+    /// Emits entries while `more` says so; what this thread has emitted before changes is handed on
+    /// too. Only by a thread that holds no slot.
+    pub fn walk(
+        &mut self,
+        keyspace: &Keyspace,
+        env: &Env,
+        mut more: impl FnMut() -> bool,
+    ) -> Walked {
+        let active = keyspace.cuts.of(env);
+        if let Some(cut) =
+            self.cut.take_if(|own| active.as_ref().is_none_or(|cut| !Arc::ptr_eq(own, cut)))
+            && self.place.take().is_some()
+        {
+            lock(&cut.order).out -= 1;
+        }
+        let Some(cut) = active else { return Walked::Nothing };
+        self.cut.get_or_insert_with(|| Arc::clone(&cut));
+        let mut walked = Walked::Part;
+        while walked == Walked::Part && more() {
+            walked = self.step(keyspace, env, &cut);
+        }
+        env.snapshot_output.borrow_mut().hand_in();
+        if walked == Walked::Waits && cut.is_incomplete() {
+            cut.give_up("internal error: keys were not emitted");
+        }
+        walked
+    }
+
+    fn step(&mut self, keyspace: &Keyspace, env: &Env, cut: &Cut) -> Walked {
+        if cut.queue.bytes() > QUEUE_BYTES_MAX.min(cut.options.queue_bytes_max / 2) {
+            return Walked::Waits;
+        }
+        if step_detached(keyspace, env, cut) {
+            return Walked::Part;
+        }
+        let Some(place) = self.place.or_else(|| cut.next_place(keyspace)) else {
+            return Walked::Waits;
+        };
+        self.place = Some(place);
+        let Some(mut guard) = keyspace.database(place.0).slot(place.1).try_lock() else {
+            return Walked::Waits;
+        };
+        let mut met_owing = false;
+        if guard.stamp() != cut.stamp {
+            met_owing = true;
+            let mut progress = cut.progresses.take_or_begin(place, guard.table().len());
+            if bite(keyspace, env, cut, &mut progress, guard.table()) {
+                guard.set_stamp(cut.stamp);
+                cut.finish(&progress);
+            } else {
+                cut.progresses.put(place, progress);
+                return Walked::Part;
+            }
+        }
+        drop(guard);
+        self.place = None;
+        let mut order = lock(&cut.order);
+        order.out -= 1;
+        order.met_owing |= met_owing;
+        Walked::Part
+    }
+}
+
+impl Cut {
+    /// The next slot that is not empty; `None` at the end of a pass.
+    fn next_place(&self, keyspace: &Keyspace) -> Option<Place> {
+        let mut order = lock(&self.order);
+        if order.is_clean {
+            return None;
+        }
+        while order.next_db < keyspace.database_count() {
+            let db = DbIndex(order.next_db);
+            let database = keyspace.database_if_used(db);
+            let from = order.next_slot;
+            if let Some(slot) = database.and_then(|database| database.occupied_from(from).next()) {
+                order.next_slot = slot.index() + 1;
+                order.out += 1;
+                return Some((db, slot));
+            }
+            (order.next_db, order.next_slot) = (order.next_db + 1, 0);
+        }
+        // Who has one in hand may yet find that it owes.
+        if order.out == 0 {
+            order.is_clean = !order.met_owing && lock(&self.detached).is_empty();
+            *order = Order { is_clean: order.is_clean, ..Order::default() };
+        }
+        None
+    }
+
+    /// Nothing can be emitted any more, and still not every key was.
+    fn is_incomplete(&self) -> bool {
+        let is_clean = lock(&self.order).is_clean;
+        // In this order: what is not open any more has been counted.
+        is_clean
+            && self.open_outputs.load(Ordering::SeqCst) == 0
+            && self.emitted.load(Ordering::SeqCst) < self.keys()
+    }
+}
+
+/// Emits a part of a table that was flushed. False if there is none.
+fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Cut) -> bool {
+    let Some(mut detached) = lock(&cut.detached).pop() else { return false };
+    if bite(keyspace, env, cut, &mut detached.progress, detached.table.view()) {
+        cut.finish(&detached.progress);
+        env.garbage.borrow_mut().push(Garbage::Table(detached.table));
+    } else {
+        lock(&cut.detached).push(detached);
+    }
+    true
+}
+
+/// Emits some entries of a table that nobody else is at. True at its end.
+fn bite(
+    keyspace: &Keyspace,
+    env: &Env,
+    cut: &Cut,
+    progress: &mut Progress,
+    table: TableRef<'_, Value>,
+) -> bool {
+    let mut output = env.snapshot_output.borrow_mut();
+    let (mut keys, mut bytes) = (0, 0);
+    while keys < BITE_KEYS && bytes < BITE_BYTES {
+        let before = output.len();
+        let Progress { origin, settled, emitted, .. } = progress;
+        let next = table.scan(progress.cursor, |entry| {
+            keys += 1;
+            if settled.is_empty() || !settled.contains(&keyspace.hasher().hash(entry.key())) {
+                *emitted += 1;
+                output.add(*origin, &EntryRef(entry), env, cut.options.compresses);
+            }
+        });
+        // What was handed in meanwhile was more than a bite.
+        bytes += output.len().checked_sub(before).unwrap_or(BITE_BYTES);
+        progress.cursor = if next == 0 { SCAN_END } else { next };
+        if next == 0 {
+            return true;
+        }
+    }
+    false
+}
