@@ -20,7 +20,7 @@ pub(crate) struct Layers {
 }
 
 /// All crates that are checked.
-pub(crate) const LAYERS: &[Layers] = &[ENGINE, SERVER];
+pub(crate) const LAYERS: &[Layers] = &[ENGINE, NODE, SERVER];
 
 const ENGINE: Layers = Layers {
     sources: "crates/engine/src",
@@ -40,8 +40,8 @@ const ENGINE: Layers = Layers {
     ],
 };
 
-const SERVER: Layers = Layers {
-    sources: "crates/server/src",
+const NODE: Layers = Layers {
+    sources: "crates/node/src",
     order: &[
         // The features' states, which know no worker.
         &["tracking"],
@@ -79,12 +79,13 @@ const SERVER: Layers = Layers {
             "script/run",
             "transactions/execute",
         ],
-        &["info"],
-        &["commands"],
-        &["worker"],
-        &["boot"],
-        &["lib", "main"],
+        &["lib"],
     ],
+};
+
+const SERVER: Layers = Layers {
+    sources: "crates/server/src",
+    order: &[&["info"], &["commands"], &["worker"], &["boot"], &["lib", "main"]],
 };
 
 /// The imports of a file that its layer does not allow.

@@ -35,7 +35,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
 /// The models of slot lock, reclamation and quiescence in every interleaving.
 fn loom() -> Result<bool> {
     let env = [("RUSTFLAGS", "--cfg loom"), ("CARGO_TARGET_DIR", "target/loom")];
-    for (package, filter) in [("brisk-structures", "model"), ("brisk-server", "quiesce")] {
+    for (package, filter) in [("brisk-structures", "model"), ("brisk-node", "quiesce")] {
         if !cargo(&["test", "--release", "--package", package, "--lib", filter], &env)? {
             return Ok(false);
         }

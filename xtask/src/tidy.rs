@@ -96,7 +96,7 @@ const RULES: &[Rule] = &[
         advice: "commands speak in the type's verbs; encodings are matched on in engine/types only",
     },
     Rule {
-        within: &["crates/server", "crates/engine"],
+        within: &["crates/server", "crates/node", "crates/engine"],
         except: &[],
         words: &[
             "spec.name == \"",

@@ -474,7 +474,7 @@ fn field_in<'t>(text: &'t str, end: &str) -> Option<&'t str> {
 fn what_is_in_force_is_read_by_somebody() {
     // They are read within the configuration.
     const EXCEPT: [&str; 2] = ["dir", "enable-protected-configs"];
-    const READERS: [&str; 3] = ["net", "observe", "server"];
+    const READERS: [&str; 4] = ["net", "node", "observe", "server"];
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let rows = sources(&crates.join("config/src"), "tests");
     let readers: String =

@@ -1,11 +1,11 @@
 //! The dataset that was saved, loaded before anybody is served.
 
 use crate::commands::scripting::libraries;
-use crate::core::Core;
-use crate::persistence::snapshot::{self, Unreadable};
-use crate::script::libraries::Policy;
 use brisk_engine::UnixMs;
 use brisk_engine::snapshot::{Duplicate, LoadFailure};
+use brisk_node::core::Core;
+use brisk_node::persistence::snapshot::{self, Unreadable};
+use brisk_node::script::libraries::Policy;
 use brisk_persist::LoadError;
 use brisk_reactor::unix_ms;
 use std::time::Instant;

@@ -6,11 +6,6 @@ pub mod service;
 
 use crate::boot::service::Service;
 use crate::commands;
-use crate::core::Core;
-use crate::core::process::Process;
-use crate::core::settings::Settings;
-use crate::core::shared::{Shared, armed};
-use crate::persistence::{ending, snapshot};
 use crate::worker::Worker;
 use brisk_acl::{self as acl, SetError, User, Vocabulary};
 use brisk_config::args::{self, Invocation};
@@ -21,6 +16,11 @@ use brisk_engine::Keyspace;
 use brisk_engine::keyspace::KeyHasher;
 use brisk_net::listeners::Listeners;
 use brisk_net::tls::TlsSettings;
+use brisk_node::core::Core;
+use brisk_node::core::process::Process;
+use brisk_node::core::settings::Settings;
+use brisk_node::core::shared::{Shared, armed};
+use brisk_node::persistence::{ending, snapshot};
 use brisk_observe::log::{Log, Role};
 use brisk_reactor::unix_ms;
 use brisk_reactor::{BackendChoice, Reactor};
@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
     let launch = match args::parse(&arguments) {
         Invocation::Run(launch) => launch,
         Invocation::Version => {
-            say(&mut std::io::stdout(), &args::version_line(crate::core::memory::ALLOCATOR));
+            say(&mut std::io::stdout(), &args::version_line(brisk_node::core::memory::ALLOCATOR));
             return ExitCode::SUCCESS;
         }
         Invocation::Help => {
@@ -239,7 +239,7 @@ fn share(
     let log = Arc::clone(log);
     let shared =
         Shared::new(log, settings, (table, handlers), keyspace, workers, process, random_id()?);
-    shared.arm(crate::core::shared::armed::MAXMEMORY, maxmemory > 0);
+    shared.arm(brisk_node::core::shared::armed::MAXMEMORY, maxmemory > 0);
     Ok(Box::leak(Box::new(shared)))
 }
 

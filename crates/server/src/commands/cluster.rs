@@ -1,8 +1,8 @@
 //! CLUSTER and what goes with it, as a server answers that is no node of a cluster.
 
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Categories, Deprecated, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 
 fn refuse(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Err(CommandError::text("ERR This instance has cluster support disabled"))

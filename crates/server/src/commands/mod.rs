@@ -7,8 +7,8 @@ pub(crate) mod scripting;
 mod server;
 mod transactions;
 
-use crate::core::call::{Command, ServerHandler};
 use brisk_engine::table::CommandTable;
+use brisk_node::core::call::{Command, ServerHandler};
 
 /// The families, each with the commands of one group of COMMAND DOCS.
 const FAMILIES: &[&[&[Command]]] = &[

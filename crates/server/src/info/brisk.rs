@@ -41,7 +41,7 @@ const COUNTS: &[Figure] = &[
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.word("io_backend", backend(view));
-    text.word("allocator", crate::core::memory::ALLOCATOR);
+    text.word("allocator", brisk_node::core::memory::ALLOCATOR);
     text.number("workers", view.shared.serving_workers() as u64);
     for (name, of) in TIMES {
         text.begin_line("time_us_", name);

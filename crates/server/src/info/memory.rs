@@ -21,7 +21,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let rss = figures.resident_memory.load(Ordering::Relaxed);
     let peak = figures.peak_memory.fetch_max(used, Ordering::Relaxed).max(used);
     let startup = figures.startup_memory.load(Ordering::Relaxed);
-    let clients = crate::core::memory::of_clients(view.shared);
+    let clients = brisk_node::core::memory::of_clients(view.shared);
     let overhead = startup + clients + tables(view);
     let dataset = used.saturating_sub(overhead);
     let beyond_startup = used.saturating_sub(startup).max(1);
@@ -61,7 +61,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("mem_clients_normal", clients);
     text.number("mem_cluster_links", 0);
     text.number("mem_aof_buffer", 0);
-    text.word("mem_allocator", crate::core::memory::ALLOCATOR);
+    text.word("mem_allocator", brisk_node::core::memory::ALLOCATOR);
     text.number("active_defrag_running", 0);
     text.number("lazyfree_pending_objects", view.shared.background.pending());
     text.number("lazyfreed_objects", view.shared.background.freed());

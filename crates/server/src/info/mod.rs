@@ -23,9 +23,9 @@ mod replication;
 mod server;
 mod stats;
 
-use crate::core::shared::Shared;
 use brisk_config::Config;
 use brisk_engine::keyspace::Totals;
+use brisk_node::core::shared::Shared;
 use brisk_observe::stats::{Count, WorkerStats};
 use brisk_observe::text::Text;
 

@@ -1,7 +1,7 @@
 //! INFO stats: what happened since the start or the last CONFIG RESETSTAT.
 
 use super::View;
-use crate::pubsub::Space;
+use brisk_node::pubsub::Space;
 use brisk_observe::text::Text;
 use std::sync::atomic::{AtomicU64, Ordering};
 

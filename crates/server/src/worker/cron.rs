@@ -4,15 +4,15 @@
 //! Expiry goes on between rounds in slices of [`EXPIRE_SLICE_NS`] as long as there is work, and
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
-use crate::clients::flag;
-use crate::core::session::Stall;
-use crate::persistence::ending;
-use crate::replication::follow;
-use crate::script::run;
 use crate::worker::Worker;
 use brisk_engine::CommandError;
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
+use brisk_node::clients::flag;
+use brisk_node::core::session::Stall;
+use brisk_node::persistence::ending;
+use brisk_node::replication::follow;
+use brisk_node::script::run;
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::unix_ms;
 use brisk_reactor::{Close, Control, Counters, Token};
@@ -128,7 +128,7 @@ impl Cron {
             if self.samples_server {
                 self.sample(worker, now);
                 brisk_observe::memory::take_huge_pages_if_worth(
-                    crate::core::long::yield_to_workers,
+                    brisk_node::core::long::yield_to_workers,
                 );
                 self.keep_replicas(worker, now);
             }

@@ -5,12 +5,12 @@
 //! connection.
 
 use super::Worker;
-use crate::core::Core;
-use crate::core::session::Session;
-use crate::pubsub::publish;
-use crate::pubsub::{Mail, Member, Publication, Space, sigil};
-use crate::tracking::invalidate;
 use brisk_engine::ReplyBuffer;
+use brisk_node::core::Core;
+use brisk_node::core::session::Session;
+use brisk_node::pubsub::publish;
+use brisk_node::pubsub::{Mail, Member, Publication, Space, sigil};
+use brisk_node::tracking::invalidate;
 use brisk_reactor::{Close, Control, Output, SHARED_BYTES_MIN, Token};
 use brisk_resp::Protocol;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! A worker's encrypted connections: from the listener for TLS to the input path of all sessions.
 
 use super::Worker;
-use crate::core::session::{PROTECTED_MODE, Session, Stall};
 use brisk_engine::ReplyBuffer;
 use brisk_net::tls::{Received, TlsStream};
+use brisk_node::core::session::{PROTECTED_MODE, Session, Stall};
 use brisk_reactor::{Control, Output, PeerAddr};
 use std::cell::RefCell;
 use std::sync::atomic::Ordering;

@@ -2,16 +2,16 @@
 
 use super::Worker;
 use super::turn::close_flushed;
-use crate::clients::address::Address;
-use crate::clients::{ClientRecord, flag};
-use crate::core::mailbox::Message;
-use crate::core::session::{Session, Stall};
-use crate::pubsub::subscribe;
-use crate::replication::follow;
-use crate::tracking::session;
-use crate::transactions::execute;
 use brisk_engine::env::Garbage;
 use brisk_net::listeners::Purpose;
+use brisk_node::clients::address::Address;
+use brisk_node::clients::{ClientRecord, flag};
+use brisk_node::core::mailbox::Message;
+use brisk_node::core::session::{Session, Stall};
+use brisk_node::pubsub::subscribe;
+use brisk_node::replication::follow;
+use brisk_node::tracking::session;
+use brisk_node::transactions::execute;
 use brisk_reactor::unix_ms;
 use brisk_reactor::{Accept, Close, CloseReason, Control, Handler, Token};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl Handler for Worker {
         if purpose != Purpose::Tls && self.is_stranger(&peer) {
             shared.clients.retract(admin);
             figures.rejected_connections.fetch_add(1, Ordering::Relaxed);
-            return Accept::Refuse(crate::core::session::PROTECTED_MODE.as_bytes().into());
+            return Accept::Refuse(brisk_node::core::session::PROTECTED_MODE.as_bytes().into());
         }
         let mut tls = None;
         if purpose == Purpose::Tls {

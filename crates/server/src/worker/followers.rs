@@ -1,9 +1,9 @@
 //! The stream on its way into the output of this worker's replicas.
 
-use crate::core::session::Session;
-use crate::replication::feed::Part;
 use crate::worker::{Worker, append};
 use brisk_engine::ReplyBuffer;
+use brisk_node::core::session::Session;
+use brisk_node::replication::feed::Part;
 use brisk_reactor::{Close, Control, Token};
 
 impl Worker {

@@ -1,8 +1,8 @@
 //! Listeners that a changed setting replaces: only the loop around a worker can do that.
 
 use super::Worker;
-use crate::core::mailbox::Message;
 use brisk_net::listeners::Replacement;
+use brisk_node::core::mailbox::Message;
 use brisk_observe::log::Log;
 use brisk_reactor::Reactor;
 

@@ -2,11 +2,11 @@
 //! they would write to what it is computed from.
 
 use super::Worker;
-use crate::core::long::Outcome;
-use crate::core::mailbox::Delivery;
-use crate::core::session::Stall;
-use crate::run::long;
 use brisk_engine::env::Garbage;
+use brisk_node::core::long::Outcome;
+use brisk_node::core::mailbox::Delivery;
+use brisk_node::core::session::Stall;
+use brisk_node::run::long;
 use brisk_reactor::Control;
 
 impl Worker {

@@ -35,17 +35,17 @@ mod waiting;
 
 use self::staging::Staged;
 pub use self::turn::append;
-use crate::core::Core;
-use crate::core::long::Outcome;
-use crate::core::mailbox::Message;
-use crate::core::session::{Session, Stall};
-use crate::pubsub::Mail;
-use crate::pubsub::publish;
-use crate::run::batch::Batch;
-use crate::transactions::execute;
 use crate::worker::cron::Cron;
 use brisk_engine::ReplyBuffer;
 use brisk_net::listeners::Purpose;
+use brisk_node::core::Core;
+use brisk_node::core::long::Outcome;
+use brisk_node::core::mailbox::Message;
+use brisk_node::core::session::{Session, Stall};
+use brisk_node::pubsub::Mail;
+use brisk_node::pubsub::publish;
+use brisk_node::run::batch::Batch;
+use brisk_node::transactions::execute;
 use brisk_reactor::unix_ms;
 use brisk_reactor::{Control, Token};
 use brisk_structures::reclaim::Participant;
@@ -169,7 +169,7 @@ impl Worker {
         self.end_late_waits(io);
         if self.core.env.has_ready() {
             // The expiry cycle, or the end of a pause, left some.
-            crate::run::waiting::serve_waiters(&mut self.core);
+            brisk_node::run::waiting::serve_waiters(&mut self.core);
         }
         self.deliver_all(io);
         let wait = self.run_cron(io);

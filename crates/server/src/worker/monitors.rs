@@ -2,7 +2,7 @@
 
 use super::Worker;
 use super::turn::append;
-use crate::clients::flag;
+use brisk_node::clients::flag;
 use brisk_reactor::{Close, Control, Token};
 
 impl Worker {

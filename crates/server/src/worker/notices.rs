@@ -5,13 +5,13 @@
 //! may have read what is no longer true.
 
 use super::Worker;
-use crate::core::Core;
-use crate::core::session::{Session, Stall};
-use crate::tracking::invalidate;
-use crate::tracking::{Broadcast, HEAD_RESP2, HEAD_RESP3, Mode, Notice, redirection_broken};
 use brisk_engine::ReplyBuffer;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Reader;
+use brisk_node::core::Core;
+use brisk_node::core::session::{Session, Stall};
+use brisk_node::tracking::invalidate;
+use brisk_node::tracking::{Broadcast, HEAD_RESP2, HEAD_RESP3, Mode, Notice, redirection_broken};
 use brisk_reactor::{Close, Control, Token};
 use brisk_resp::Protocol;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! A slow script of this worker: between two of its slices the worker turns to its sessions.
 
 use super::Worker;
-use crate::script::run;
+use brisk_node::script::run;
 use brisk_reactor::Control;
 
 impl Worker {

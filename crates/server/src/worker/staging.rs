@@ -12,9 +12,9 @@
 
 use super::Worker;
 use super::turn::{Cut, cut};
-use crate::core::session::Stall;
-use crate::run::batch::Batch;
-use crate::run::gate;
+use brisk_node::core::session::Stall;
+use brisk_node::run::batch::Batch;
+use brisk_node::run::gate;
 use brisk_reactor::{Control, Token};
 use std::ops::Range;
 

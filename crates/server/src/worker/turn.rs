@@ -6,18 +6,18 @@
 //! short in a round that has become long.
 
 use super::{LINGER, Worker, encrypted};
-use crate::clients::flag;
-use crate::core::Core;
-use crate::core::session::{Session, Stall};
-use crate::pubsub::publish;
-use crate::run::batch::{Batch, Look, REQUESTS_MAX, Stop};
-use crate::run::dispatch;
-use crate::run::dispatch::Flow;
-use crate::run::gate;
-use crate::tracking::session;
 use brisk_engine::command::Flags;
 use brisk_engine::env::Garbage;
 use brisk_engine::table::Row;
+use brisk_node::clients::flag;
+use brisk_node::core::Core;
+use brisk_node::core::session::{Session, Stall};
+use brisk_node::pubsub::publish;
+use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Stop};
+use brisk_node::run::dispatch;
+use brisk_node::run::dispatch::Flow;
+use brisk_node::run::gate;
+use brisk_node::tracking::session;
 use brisk_reactor::{Close, Control, Token};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;

@@ -5,15 +5,15 @@
 //! them happens, see `Waiter::end`.
 
 use super::Worker;
-use crate::clients::accounts::Account;
-use crate::core::mailbox::{Delivery, Unblocked};
-use crate::core::session::{Session, Stall};
-use crate::run::dispatch;
-use crate::run::permission;
-use crate::run::waiting;
 use brisk_acl::{Context, Denied};
 use brisk_engine::keyspace::Waiter;
 use brisk_engine::{CommandError, Reply};
+use brisk_node::clients::accounts::Account;
+use brisk_node::core::mailbox::{Delivery, Unblocked};
+use brisk_node::core::session::{Session, Stall};
+use brisk_node::run::dispatch;
+use brisk_node::run::permission;
+use brisk_node::run::waiting;
 use brisk_reactor::{Control, Token};
 use std::sync::Arc;
 

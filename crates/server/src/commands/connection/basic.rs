@@ -1,8 +1,8 @@
 //! PING, ECHO, SELECT, QUIT: the plain things a connection can ask.
 
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 
 const PING: Command = Command {
     spec: Spec {

@@ -1,16 +1,16 @@
 //! HELLO, AUTH, RESET: how a connection begins, and begins anew.
 
-use crate::clients::flag;
-use crate::core::call::{Call, Command};
-use crate::pubsub::subscribe;
-use crate::run::gate;
-use crate::run::permission;
-use crate::tracking::session;
-use crate::transactions::execute;
 use brisk_acl::{Context, DEFAULT_USER, Reason};
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::clients::flag;
+use brisk_node::core::call::{Call, Command};
+use brisk_node::pubsub::subscribe;
+use brisk_node::run::gate;
+use brisk_node::run::permission;
+use brisk_node::tracking::session;
+use brisk_node::transactions::execute;
 use brisk_observe::version::REDIS_VERSION;
 use brisk_resp::Protocol;
 

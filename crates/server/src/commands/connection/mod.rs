@@ -4,6 +4,6 @@ mod basic;
 mod client;
 mod hello;
 
-use crate::core::call::Command;
+use brisk_node::core::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[basic::COMMANDS, client::COMMANDS, hello::COMMANDS];

@@ -1,9 +1,9 @@
 //! PUBSUB: who listens to what.
 
-use crate::core::call::{Call, Command};
-use crate::pubsub::Space;
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::pubsub::Space;
 
 /// What the rows of subcommands start from.
 const ROW: Spec = Spec {

@@ -4,7 +4,7 @@ mod inspect;
 mod publish;
 mod subscribe;
 
-use crate::core::call::Command;
+use brisk_node::core::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] =
     &[inspect::COMMANDS, publish::COMMANDS, subscribe::COMMANDS];

@@ -1,10 +1,10 @@
 //! PUBLISH, SPUBLISH: a message to all who listen to a channel.
 
-use crate::core::call::{Call, Command};
-use crate::pubsub::Space;
-use crate::pubsub::publish;
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Args, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::pubsub::Space;
+use brisk_node::pubsub::publish;
 
 /// What both rows start from.
 const ROW: Spec = Spec {

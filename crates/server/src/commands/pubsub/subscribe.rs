@@ -4,11 +4,11 @@
 //! channels and patterns together, shard channels by themselves. Confirmations are pushes in RESP3,
 //! and in both protocols told also to clients that want no replies.
 
-use crate::core::call::{Call, Command};
-use crate::pubsub::Space;
-use crate::pubsub::subscribe;
 use brisk_engine::command::{Arg, Channels, Flags, Group, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::pubsub::Space;
+use brisk_node::pubsub::subscribe;
 
 /// What the rows start from.
 const ROW: Spec = Spec {

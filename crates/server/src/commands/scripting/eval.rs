@@ -1,16 +1,16 @@
 //! EVAL, EVALSHA, FCALL and their read-only forms.
 
 use super::ROW;
-use crate::core::Core;
-use crate::core::call::{Call, Command};
-use crate::script::CompiledScript;
-use crate::script::cache::{self};
-use crate::script::invoked::{By, WHAT_AT};
-use crate::script::libraries::{Function, Set};
-use crate::script::machine::Machine;
-use crate::script::run::{self, Target, evaluate, key_count};
 use brisk_engine::command::{Arg, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::{Args, CommandError, Dialect, Outcome, Result};
+use brisk_node::core::Core;
+use brisk_node::core::call::{Call, Command};
+use brisk_node::script::CompiledScript;
+use brisk_node::script::cache::{self};
+use brisk_node::script::invoked::{By, WHAT_AT};
+use brisk_node::script::libraries::{Function, Set};
+use brisk_node::script::machine::Machine;
+use brisk_node::script::run::{self, Target, evaluate, key_count};
 use std::rc::Rc;
 
 /// No script has this digest.

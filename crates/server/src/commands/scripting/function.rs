@@ -1,9 +1,9 @@
 //! FUNCTION: the libraries of functions. What the subcommands do is in `libraries`.
 
 use super::{ROW, libraries};
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Categories, Flags, Scope, Spec};
 use brisk_engine::{Args, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[

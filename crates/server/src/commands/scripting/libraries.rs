@@ -1,15 +1,15 @@
 //! What FUNCTION's subcommands do with libraries: LOAD, DUMP, RESTORE, LIST, STATS, DELETE, FLUSH.
 
-use crate::core::Core;
-use crate::core::call::{Call, Command};
-use crate::core::shared::Shared;
-use crate::script::FunctionInterpreter;
-use crate::script::libraries::{Function, Library, Policy};
-use crate::script::machine::error_with;
-use crate::script::run;
-use crate::script::slow::SlowScript;
 use brisk_engine::env::Garbage;
 use brisk_engine::{Args, CommandError, Outcome, Result, glob};
+use brisk_node::core::Core;
+use brisk_node::core::call::{Call, Command};
+use brisk_node::core::shared::Shared;
+use brisk_node::script::FunctionInterpreter;
+use brisk_node::script::libraries::{Function, Library, Policy};
+use brisk_node::script::machine::error_with;
+use brisk_node::script::run;
+use brisk_node::script::slow::SlowScript;
 use brisk_persist::LoadError;
 use brisk_persist::rdb::dump;
 use brisk_script::Registered;

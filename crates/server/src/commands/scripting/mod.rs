@@ -1,15 +1,15 @@
 //! The scripting group: EVAL and its relatives, SCRIPT, FUNCTION, FCALL. How scripts run is in
-//! `crate::script`.
+//! `brisk_node::script`.
 
 mod eval;
 mod function;
 pub(crate) mod libraries;
 mod script;
 
-use crate::core::call::{Call, Command};
-use crate::script::slow::Kill;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::script::slow::Kill;
 
 pub(super) const FAMILY: &[&[Command]] =
     &[eval::COMMANDS, function::COMMANDS, libraries::COMMANDS, script::COMMANDS];

@@ -1,12 +1,12 @@
 //! SCRIPT: the scripts that EVALSHA finds.
 
 use super::ROW;
-use crate::core::call::{Call, Command};
-use crate::script::cache;
-use crate::script::run;
 use brisk_engine::command::{Arg, Flags, Spec};
 use brisk_engine::env::Garbage;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::script::cache;
+use brisk_node::script::run;
 
 fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let source = args.bytes()?;

@@ -1,11 +1,11 @@
 //! CONFIG: reading, changing and saving the settings, and resetting the statistics.
 
 use crate::commands::server::reconfigure::{self, Prepared};
-use crate::core::call::{Call, Command};
-use crate::core::shared::Shared;
 use brisk_config::{Added, Caller, Config, Rejection, Replacement, directives};
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::core::shared::Shared;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 

@@ -3,15 +3,15 @@
 //! One command and not a container, as in the reference: COMMAND shows no subcommands.
 
 use super::{debug_keyspace, debug_protocol};
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
+use brisk_node::core::call::{Call, Command};
 use brisk_reactor::unix_ms;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A subcommand: its word, how many words may follow it, its function.
-type Sub = (&'static str, std::ops::RangeInclusive<usize>, crate::core::call::ServerHandler);
+type Sub = (&'static str, std::ops::RangeInclusive<usize>, brisk_node::core::call::ServerHandler);
 
 const ANY: usize = usize::MAX;
 
@@ -75,7 +75,7 @@ fn switch(word: &[u8]) -> bool {
 fn flip(
     call: &mut Call<'_>,
     args: &mut Args<'_>,
-    which: fn(&crate::core::shared::Shared) -> &AtomicBool,
+    which: fn(&brisk_node::core::shared::Shared) -> &AtomicBool,
 ) -> Result<Outcome> {
     let on = switch(args.bytes()?);
     which(call.core.shared).store(on, Ordering::Relaxed);

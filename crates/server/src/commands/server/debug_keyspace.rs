@@ -1,15 +1,15 @@
 //! Those subcommands of DEBUG that look at keys, or make some.
 
 use crate::commands::scripting::libraries;
-use crate::core::call::Call;
-use crate::persistence::snapshot;
-use crate::script::libraries::Policy;
 use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
 use brisk_engine::number::parse_i64;
 use brisk_engine::snapshot::Duplicate;
 use brisk_engine::types::list::List;
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result, exec};
+use brisk_node::core::call::Call;
+use brisk_node::persistence::snapshot;
+use brisk_node::script::libraries::Policy;
 use brisk_structures::quicklist::{Options, QuickList};
 use std::fmt::Write;
 use std::ops::ControlFlow;

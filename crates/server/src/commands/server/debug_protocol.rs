@@ -1,7 +1,7 @@
 //! DEBUG PROTOCOL: one reply of each type, for the tests of client libraries.
 
-use crate::core::call::Call;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::Call;
 use brisk_resp::Protocol;
 use brisk_resp::reply::encode;
 

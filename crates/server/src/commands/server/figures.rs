@@ -1,8 +1,8 @@
 //! INFO, TIME, LOLWUT: what the server tells of itself.
 
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 use brisk_observe::version::REDIS_VERSION;
 
 const INFO: Command = Command {

@@ -1,10 +1,10 @@
 //! LATENCY: spikes by event, and the distribution of each command's durations.
 
 use super::latency_report;
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 use brisk_observe::stats::CommandStats;
 
 fn latest(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {

@@ -1,9 +1,9 @@
 //! MEMORY: what memory is used for.
 
-use crate::core::call::{Call, Command};
-use crate::core::memory::Usage;
 use brisk_engine::command::{Arg, Flags, Group, KeyFlags, KeySpec, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::core::memory::Usage;
 use std::fmt::Write;
 
 /// The table's share of an entry: its pointer.
@@ -165,7 +165,7 @@ fn malloc_stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     let usage = Usage::measure(call.core);
     let text = format!(
         "allocator: {}\nallocated bytes: {}\npeak of allocated bytes: {}\nresident bytes: {}\n",
-        crate::core::memory::ALLOCATOR,
+        brisk_node::core::memory::ALLOCATOR,
         usage.allocated,
         usage.peak,
         usage.resident

@@ -19,7 +19,7 @@ mod shutdown;
 mod slowlog;
 mod sync;
 
-use crate::core::call::Command;
+use brisk_node::core::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[
     acl::COMMANDS,

@@ -1,8 +1,8 @@
 //! MODULE, as a server answers that has none: it never loads foreign machine code.
 
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 
 fn list(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.array(0))

@@ -1,10 +1,10 @@
 //! MONITOR: this connection gets a line for each command that the server runs.
 
-use crate::clients::flag;
-use crate::core::call::{Call, Command};
-use crate::core::mailbox::Message;
 use brisk_engine::command::{Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::clients::flag;
+use brisk_node::core::call::{Call, Command};
+use brisk_node::core::mailbox::Message;
 
 const MONITOR: Command = Command {
     spec: Spec {

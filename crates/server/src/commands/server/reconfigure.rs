@@ -7,13 +7,13 @@
 //! `prepare` does everything that can fail and keeps the results; `commit` cannot fail. Settings
 //! that workers merely read need neither: they take the new ones before their next batch.
 
-use crate::core::mailbox::Message;
-use crate::core::shared::Shared;
 use brisk_config::directives::clients::Clients;
 use brisk_config::{Config, Rejection, system};
 use brisk_net::listeners::Purpose;
 use brisk_net::listeners::{Reopened, Replacement};
 use brisk_net::tls::TlsSettings;
+use brisk_node::core::mailbox::Message;
+use brisk_node::core::shared::Shared;
 use brisk_structures::alloc;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! ROLE: this server's part in replication.
 
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 
 /// A primary, its place in the stream, and its replicas with theirs.
 fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {

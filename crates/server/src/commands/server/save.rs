@@ -1,9 +1,9 @@
 //! SAVE and LASTSAVE: the dataset on the disk.
 
-use crate::core::call::{Call, Command};
-use crate::persistence::snapshot;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::persistence::snapshot;
 use std::sync::atomic::Ordering;
 
 const SAVE: Command = Command {

@@ -1,10 +1,10 @@
 //! SHUTDOWN: ends the server.
 
-use crate::core::call::{Call, Command};
-use crate::persistence::ending;
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::persistence::ending;
 
 /// What SHUTDOWN was asked to do: `None` to give up an end that waits for something.
 fn parse(args: &mut Args<'_>) -> Result<Option<ShutdownMode>> {

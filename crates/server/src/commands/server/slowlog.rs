@@ -1,9 +1,9 @@
 //! SLOWLOG: the latest commands that took long.
 
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Flags, Group, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 
 /// Entries shown unless a count is given.
 const DEFAULT_COUNT: i64 = 10;

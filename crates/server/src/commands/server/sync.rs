@@ -2,11 +2,11 @@
 //!
 //! Each synchronisation is a full one: the dataset, and from then on every change of it.
 
-use crate::core::call::{Call, Command};
-use crate::replication::follow;
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Scope, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::replication::follow;
 
 /// Longest address a replica may name.
 const ADDRESS_LEN_MAX: usize = 255;

@@ -1,13 +1,13 @@
 //! The transactions group: MULTI, EXEC and DISCARD; WATCH and UNWATCH.
 //!
 //! What becomes of other commands between MULTI and EXEC stands in their rows (`in_multi`); queueing
-//! and execution are in `crate::transactions`.
+//! and execution are in `brisk_node::transactions`.
 
 mod multi;
 mod watch;
 
-use crate::core::call::Command;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
+use brisk_node::core::call::Command;
 
 pub(super) const FAMILY: &[&[Command]] = &[multi::COMMANDS, watch::COMMANDS];
 

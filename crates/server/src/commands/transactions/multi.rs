@@ -1,10 +1,10 @@
 //! MULTI, EXEC, DISCARD: a transaction begins, is run, or is given up.
 
 use super::ROW;
-use crate::core::call::{Call, Command};
-use crate::transactions::execute;
 use brisk_engine::command::{Flags, InMulti, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::transactions::execute;
 
 const MULTI: Command = Command {
     spec: Spec {

@@ -1,11 +1,11 @@
 //! WATCH, UNWATCH: the next EXEC runs only if certain keys stay as they are.
 
 use super::ROW;
-use crate::core::call::{Call, Command};
-use crate::transactions::execute;
 use brisk_engine::command::{Arg, InMulti, KeyFlags, KeySpec, Spec};
 use brisk_engine::keyspace::Watches;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::transactions::execute;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 

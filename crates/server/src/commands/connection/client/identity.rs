@@ -1,9 +1,9 @@
 //! CLIENT ID, GETNAME, SETNAME, SETINFO: what a connection is called.
 
 use super::ROW;
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 
 pub(super) const ID: Command = Command {
     spec: Spec {

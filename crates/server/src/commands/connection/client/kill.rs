@@ -1,14 +1,14 @@
 //! CLIENT KILL: closing connections, one by its address or all that fit some filters.
 
 use super::{ADMIN, Kind, ROW};
-use crate::clients::accounts::Account;
-use crate::clients::address::Address;
-use crate::clients::{ClientRecord, Clients};
-use crate::core::call::{Call, Command};
-use crate::run::permission;
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::clients::accounts::Account;
+use brisk_node::clients::address::Address;
+use brisk_node::clients::{ClientRecord, Clients};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::run::permission;
 use std::sync::Arc;
 
 pub(super) const KILL: Command = Command {
@@ -187,9 +187,9 @@ fn kill_all(call: &mut Call<'_>, filter: &Filter<'_>) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clients::accounts::Accounts;
-    use crate::clients::testing::record;
     use brisk_acl::{User, Vocabulary};
+    use brisk_node::clients::accounts::Accounts;
+    use brisk_node::clients::testing::record;
 
     const CLIENTS: u64 = 10_000;
     const WORKERS: usize = 4;

@@ -1,15 +1,15 @@
 //! CLIENT LIST, CLIENT INFO: connections, a line each.
-//! The lines are written by `core::client_lines`.
+//! The lines are written by `brisk_node::core::client_lines`.
 
 use super::{ADMIN, Kind, ROW};
-use crate::clients::{ClientRecord, Clients};
-use crate::core::Core;
-use crate::core::call::{Call, Command};
-use crate::core::client_lines::Writer;
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::long::Long;
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::clients::{ClientRecord, Clients};
+use brisk_node::core::Core;
+use brisk_node::core::call::{Call, Command};
+use brisk_node::core::client_lines::Writer;
 use std::sync::Arc;
 
 pub(super) const INFO: Command = Command {

@@ -10,11 +10,11 @@ mod mode;
 mod pause;
 mod tracking;
 
-use crate::clients::{ClientRecord, flag};
-use crate::core::Core;
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::clients::{ClientRecord, flag};
+use brisk_node::core::Core;
+use brisk_node::core::call::{Call, Command};
 
 pub(super) use identity::plain_name;
 

@@ -1,11 +1,11 @@
 //! CLIENT REPLY, NO-EVICT, NO-TOUCH: how the caller's own commands work.
 
 use super::{ADMIN, ROW, on_or_off};
-use crate::clients::flag;
-use crate::core::call::{Call, Command};
-use crate::core::session::ReplyMode;
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::clients::flag;
+use brisk_node::core::call::{Call, Command};
+use brisk_node::core::session::ReplyMode;
 
 /// The argument of a switch.
 const ON_OFF: &[Arg] =

@@ -1,12 +1,12 @@
 //! CLIENT PAUSE, UNPAUSE, UNBLOCK: holding commands back, and letting them go.
 
 use super::{ADMIN, ROW};
-use crate::core::call::{Call, Command};
-use crate::core::mailbox::{Message, Unblocked};
-use crate::core::pause::Paused;
 use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::core::mailbox::{Message, Unblocked};
+use brisk_node::core::pause::Paused;
 use brisk_reactor::unix_ms;
 
 pub(super) const PAUSE: Command = Command {

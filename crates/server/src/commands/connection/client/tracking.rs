@@ -1,12 +1,12 @@
 //! CLIENT TRACKING, CACHING, GETREDIR, TRACKINGINFO: client-side caching.
 
 use super::{ROW, on_or_off};
-use crate::core::call::{Call, Command};
-use crate::tracking::session;
-use crate::tracking::{Mode, Tracker};
 use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::tracking::session;
+use brisk_node::tracking::{Mode, Tracker};
 
 pub(super) const TRACKING: Command = Command {
     spec: Spec {

@@ -1,9 +1,9 @@
 //! ACL LOG: who tried what he may not.
 
 use super::{ADMIN, ROW};
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Arg, Spec};
 use brisk_engine::{Args, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 
 pub(super) const LOG: Command = Command {
     spec: Spec {

@@ -1,11 +1,11 @@
 //! ACL CAT, DRYRUN, GENPASS, WHOAMI: questions about users and permissions.
 
 use super::{ADMIN, ROW};
-use crate::core::call::{Call, Command};
 use brisk_acl::check;
 use brisk_engine::command::{Arg, Categories, Spec};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 
 pub(super) const CAT: Command = Command {
     spec: Spec {

@@ -7,9 +7,9 @@ mod journal;
 mod look;
 mod users;
 
-use crate::core::call::{Call, Command};
 use brisk_engine::command::{Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 
 const ACL: Command = Command {
     spec: Spec {

@@ -5,11 +5,11 @@
 //! checked by the rules before, and none is checked by them after the reply.
 
 use super::{ADMIN, ROW};
-use crate::core::call::{Call, Command};
-use crate::run::permission;
 use brisk_acl::{DEFAULT_USER, Selector, SetError, User, has_spaces};
 use brisk_engine::command::{Arg, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Reply, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::run::permission;
 
 pub(super) const SETUSER: Command = Command {
     spec: Spec {

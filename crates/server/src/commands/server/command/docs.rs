@@ -1,9 +1,9 @@
 //! COMMAND DOCS: what people read about commands, and the tree of arguments.
 
-use crate::core::call::Call;
 use brisk_engine::command::{Arg, ArgKind};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, Outcome, Reply, Result};
+use brisk_node::core::call::Call;
 
 /// The named commands, without those that do not exist, or all.
 pub(super) fn docs(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

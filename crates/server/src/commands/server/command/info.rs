@@ -1,9 +1,9 @@
 //! COMMAND and COMMAND INFO: the facts that clients need to route and pipeline commands.
 
-use crate::core::call::Call;
 use brisk_engine::command::{Begin, Categories, Find, Flags, KeyFlags, KeySpec, Spec};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, Outcome, Reply, Result};
+use brisk_node::core::call::Call;
 
 /// All commands.
 pub(super) fn all(call: &mut Call<'_>) -> Result<Outcome> {

@@ -1,12 +1,12 @@
 //! COMMAND GETKEYS and GETKEYSANDFLAGS: the keys in a command that is not run.
 
 use super::info;
-use crate::core::call::Call;
 use brisk_acl::keys_of;
 use brisk_engine::command::{Begin, Flags, KeyFlags, KeySpec};
 use brisk_engine::keyspec::FoundKeys;
 use brisk_engine::table::{CommandTable, Row};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::Call;
 
 pub(super) fn getkeys(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let found = find(call.core.shared.table, args)?;

@@ -4,11 +4,11 @@ mod docs;
 mod info;
 mod keys;
 
-use crate::core::call::{Call, Command};
 use brisk_config::glob;
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::table::Row;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
 
 const FLAGS: Flags = Flags::LOADING.union(Flags::STALE);
 

@@ -61,7 +61,7 @@ impl Own {
 }
 
 /// Writes the lines.
-pub(crate) struct Writer {
+pub struct Writer {
     own: Own,
     now_ms: u64,
     /// Names of commands by row id.
@@ -69,7 +69,7 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    pub(crate) fn new(call: &mut Call<'_>, args: &Args<'_>) -> Writer {
+    pub fn new(call: &mut Call<'_>, args: &Args<'_>) -> Writer {
         let table = call.core.shared.table;
         let mut commands = vec![Cow::Borrowed("NULL"); table.id_count()];
         for row in table.all() {
@@ -87,7 +87,7 @@ impl Writer {
         }
     }
 
-    pub(crate) fn lines(&self, records: &[Arc<ClientRecord>]) -> String {
+    pub fn lines(&self, records: &[Arc<ClientRecord>]) -> String {
         const LINE_BYTES: usize = 384;
         let mut text = String::with_capacity(records.len() * LINE_BYTES);
         for record in records {

@@ -20,14 +20,14 @@ fn temporary_name() -> String {
 }
 
 /// Removes a snapshot that is being written, for a process that ends at once.
-pub(crate) fn discard_unfinished(config: &Config) {
+pub fn discard_unfinished(config: &Config) {
     // Mostly there is none.
     let _ = System.remove(&config.process.dir.as_path().join(temporary_name()));
 }
 
 /// Writes the dataset to its file, and tells the log how that went. Only while no other worker runs.
 /// O(all data).
-pub(crate) fn save(core: &Core) -> Result<(), Failure> {
+pub fn save(core: &Core) -> Result<(), Failure> {
     let shared = core.shared;
     let saved = save_on(&System, core);
     match &saved {
@@ -79,8 +79,8 @@ pub(crate) fn write_to<W: Write>(core: &Core, sink: W) -> io::Result<W> {
 /// Why a file was not loaded, and where.
 #[derive(Debug, thiserror::Error)]
 #[error("{failure}; {path} was read up to byte {position} of {bytes}", path = path.display())]
-pub(crate) struct Unreadable {
-    pub(crate) failure: LoadFailure,
+pub struct Unreadable {
+    pub failure: LoadFailure,
     path: PathBuf,
     /// Bytes read before it failed.
     position: u64,
@@ -89,24 +89,21 @@ pub(crate) struct Unreadable {
 
 impl Unreadable {
     /// There is no such file.
-    pub(crate) fn is_missing(&self) -> bool {
+    pub fn is_missing(&self) -> bool {
         let LoadFailure::File(LoadError::Io(error)) = &self.failure else { return false };
         error.kind() == io::ErrorKind::NotFound
     }
 }
 
 /// Sees whether the file is whole; the sources of its libraries of functions. O(file).
-pub(crate) fn verify(core: &Core) -> Result<Vec<Vec<u8>>, Unreadable> {
+pub fn verify(core: &Core) -> Result<Vec<Vec<u8>>, Unreadable> {
     let databases = core.shared.keyspace.database_count();
     read(core, |reader| snapshot::verify(reader, databases))
 }
 
 /// Loads the keys of the file; the sources of its libraries too. Only while no other worker runs.
 /// O(file).
-pub(crate) fn load(
-    core: &Core,
-    duplicate: Duplicate,
-) -> Result<(Loaded, Vec<Vec<u8>>), Unreadable> {
+pub fn load(core: &Core, duplicate: Duplicate) -> Result<(Loaded, Vec<Vec<u8>>), Unreadable> {
     let shared = core.shared;
     let (log, mut functions) = (&*shared.log, Vec::new());
     let other = |event| match event {

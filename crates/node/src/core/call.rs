@@ -13,7 +13,7 @@ pub(crate) const ECHO_BYTES_MAX: usize = 128;
 /// The function of a command that needs the session or the server.
 pub type ServerHandler = fn(&mut Call<'_>, &mut Args<'_>) -> Result<Outcome>;
 
-/// A command of this crate.
+/// A command that needs the session or the server.
 pub type Command = brisk_engine::command::CommandOf<ServerHandler>;
 
 /// The world of one server command while it runs.

@@ -388,7 +388,7 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
 
 /// Lets the script that is put aside go on for a slice. Its answer, when it has ended. `client`: the
 /// session of its client if that is still there and [`Parked::client`] named it.
-pub(crate) fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
+pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
     let mut parked = core.scripts.parked.take()?;
     let machine = Rc::clone(&parked.machine);
     core.read_clocks();
@@ -519,11 +519,11 @@ fn whole_text(failure: Failure, name: &[u8]) -> Vec<u8> {
 }
 
 /// What is answered to who wants to run another script meanwhile.
-pub(crate) fn parked_error(core: &Core) -> CommandError {
+pub fn parked_error(core: &Core) -> CommandError {
     CommandError::text(core.shared.running_scripts.busy(is_parked_eval(core)))
 }
 
 /// Lets the interpreters forget what was flushed.
-pub(crate) fn forget_flushed(core: &mut Core) {
+pub fn forget_flushed(core: &mut Core) {
     core.scripts.interpreters.forget_flushed();
 }

@@ -330,7 +330,7 @@ pub(crate) fn write_error(
     Reply::new(replies, session.protocol).error(error);
 }
 
-pub(crate) fn count_error(core: &Core, error: &CommandError) {
+pub fn count_error(core: &Core, error: &CommandError) {
     core.stats().error_replies.add(1);
     core.shared.observe.errors.count(&error.to_string());
 }

@@ -104,12 +104,12 @@ pub struct Core {
     /// `maxmemory-clients` in bytes; 0 for no limit.
     client_limit: u64,
     /// Unsent output that no limit for subscribers looks at.
-    pub(crate) pubsub_watch_bytes: usize,
+    pub pubsub_watch_bytes: usize,
     pub(crate) soft_limit: usize,
-    pub(crate) total_limit: u64,
+    pub total_limit: u64,
     /// Bytes of memory that all inputs may take together.
     input_limit: u64,
-    pub(crate) limits: Limits,
+    pub limits: Limits,
 }
 
 impl Core {
@@ -548,7 +548,7 @@ impl Core {
     }
 
     /// Unsent output a client may have before its pipeline stops. (P4)
-    pub(crate) fn soft_limit(&self) -> usize {
+    pub fn soft_limit(&self) -> usize {
         if self.shared.output_bytes() > self.total_limit {
             self.soft_limit.min(TIGHT_SOFT_LIMIT)
         } else {

@@ -12,7 +12,7 @@
 //! - `state`: what INFO and LASTSAVE tell of all that.
 
 pub(crate) mod disk;
-pub(crate) mod ending;
-pub(crate) mod replace;
-pub(crate) mod snapshot;
+pub mod ending;
+pub mod replace;
+pub mod snapshot;
 pub mod state;

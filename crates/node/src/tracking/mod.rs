@@ -15,8 +15,8 @@
 //! | `session` | a session begins to track, and ends it |
 //! | `invalidate` | how the engine's invalidations become messages |
 //!
-//! `worker/notices.rs` hands messages to sessions. Which keys clients may have is known to the
-//! engine (`keyspace/tracking/mod.rs`).
+//! The server's `worker/notices.rs` hands messages to sessions. Which keys clients may have is known
+//! to the engine (`keyspace/tracking/mod.rs`).
 
 pub mod invalidate;
 mod notice;

@@ -427,7 +427,7 @@ impl Clients {
 }
 
 /// Records for tests.
-#[cfg(test)]
+#[doc(hidden)]
 pub mod testing {
     use super::*;
     use brisk_reactor::PeerAddr;

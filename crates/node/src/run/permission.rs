@@ -89,7 +89,7 @@ pub fn permit(
 
 /// Notes that a command was refused.
 #[cold]
-pub(crate) fn note_denied(
+pub fn note_denied(
     core: &mut Core,
     session: &Session,
     row: &Row,
@@ -151,7 +151,7 @@ pub fn forget_limits(core: &mut Core) {
 /// Notes that something was refused.
 #[cold]
 #[expect(clippy::too_many_arguments, reason = "each is a field of the entry")]
-pub(crate) fn note_denial(
+pub fn note_denial(
     core: &mut Core,
     session: &Session,
     row: &Row,

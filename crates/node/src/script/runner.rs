@@ -303,7 +303,7 @@ pub struct Parked {
 
 impl Parked {
     /// The client whose own session is needed when the script has ended, because more commands follow.
-    pub(crate) fn client(&self) -> Option<Token> {
+    pub fn client(&self) -> Option<Token> {
         self.in_exec.then_some(self.session.record.token)
     }
 }

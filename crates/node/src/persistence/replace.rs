@@ -28,7 +28,7 @@ pub(crate) struct Target<'t> {
 
 /// Why a file was not replaced, in the words that logs are searched for.
 #[derive(Debug, Error)]
-pub(crate) enum Failure {
+pub enum Failure {
     #[error(
         "Failed opening the temp RDB file {name} (in server root dir {dir}) for saving: {reason}"
     )]

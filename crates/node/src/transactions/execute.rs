@@ -24,21 +24,21 @@ use brisk_engine::{Args, CommandError, Outcome, Reply, ReplyBuffer, Result};
 use std::sync::atomic::Ordering;
 
 /// MULTI: what follows is queued.
-pub(crate) fn begin_transaction(core: &mut Core, session: &mut Session) {
+pub fn begin_transaction(core: &mut Core, session: &mut Session) {
     let mut transaction = std::mem::take(&mut core.spare_transaction).unwrap_or_default();
     transaction.db = session.db;
     session.transaction = Some(transaction);
 }
 
 /// Forgets what a session has queued and watched. O(1). The caller holds no slots.
-pub(crate) fn end_transaction(core: &mut Core, session: &mut Session) {
+pub fn end_transaction(core: &mut Core, session: &mut Session) {
     session.transaction = None;
     unwatch(core, session);
     session.publish_transaction();
 }
 
 /// Forgets what a session watches, and that it was changed. O(1). The caller holds no slots.
-pub(crate) fn unwatch(core: &mut Core, session: &mut Session) {
+pub fn unwatch(core: &mut Core, session: &mut Session) {
     if let Some(watches) = &mut session.watches {
         core.shared.keyspace.unwatch(watches, &mut core.ended_watches);
         session.record.watched.store(0, Ordering::Relaxed);
@@ -48,7 +48,7 @@ pub(crate) fn unwatch(core: &mut Core, session: &mut Session) {
 /// Takes up to `most` watches that have ended out of the queues of their keys. The caller holds no
 /// slots.
 #[inline]
-pub(crate) fn take_leftovers_out(core: &mut Core, most: usize) {
+pub fn take_leftovers_out(core: &mut Core, most: usize) {
     if !core.ended_watches.is_empty() {
         core.shared.keyspace.take_leftovers_out(&mut core.ended_watches, most);
     }
@@ -107,7 +107,7 @@ pub(crate) fn refuse_in_transaction(
 
 /// Runs the session's transaction, which ends it. [`CommandError::SlotBusy`]: nothing was run,
 /// and the transaction goes on.
-pub(crate) fn execute_transaction(
+pub fn execute_transaction(
     core: &mut Core,
     session: &mut Session,
     row: &'static Row,

@@ -10,7 +10,7 @@ use brisk_config::choice::ShutdownMode;
 use brisk_engine::{CommandError, Result};
 
 /// Whether the dataset is saved before the server ends.
-pub(crate) fn saves(config: &Config, how: ShutdownMode) -> bool {
+pub fn saves(config: &Config, how: ShutdownMode) -> bool {
     how.save || (!how.nosave && !config.persistence.save.is_empty())
 }
 
@@ -19,7 +19,7 @@ pub(crate) fn saves(config: &Config, how: ShutdownMode) -> bool {
 /// # Errors
 /// The server goes on: the snapshot failed, or, with [`CommandError::SlotBusy`], everybody would have
 /// to stand still and a script takes long.
-pub(crate) fn end(core: &Core, how: ShutdownMode) -> Result<()> {
+pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
     let shared = core.shared;
     if saves(&core.config, how) {
         let quiesced = core.stop_others()?;

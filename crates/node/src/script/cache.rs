@@ -219,11 +219,13 @@ fn key_args(table: &Table, name: &[u8]) -> KeyArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::call::Command;
     use std::sync::LazyLock;
 
     fn keep(scripts: &Scripts, source: &str, loaded: bool) -> Arc<Script> {
         let digest = digest_of(source.as_bytes());
-        static TABLE: LazyLock<Table> = LazyLock::new(|| crate::commands::table(&[]).unwrap().0);
+        static TABLE: LazyLock<Table> =
+            LazyLock::new(|| Table::build(std::iter::empty::<&Command>(), &[]).unwrap().0);
         scripts.keep(Scripts::read(source.as_bytes(), digest, &TABLE).unwrap(), loaded)
     }
 
