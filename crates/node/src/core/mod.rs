@@ -264,12 +264,24 @@ impl Core {
         quiesced.map(Some).ok_or(CommandError::SlotBusy)
     }
 
+    /// Stops all other workers for a transaction or script of this session that cannot run beside them,
+    /// which may have waited for its slots for long.
+    ///
+    /// # Errors
+    /// [`CommandError::SlotBusy`] as of [`Core::stop_others`] and [`Core::stop_others_for_starved`].
+    pub(crate) fn stop_others_for(&self, session: &Session) -> Result<Option<Quiesced<'static>>> {
+        match session.is_starved() {
+            true => self.stop_others_for_starved(),
+            false => self.stop_others(),
+        }
+    }
+
     /// Stops all other workers for a request that did not get its slots for long.
     ///
     /// # Errors
     /// [`CommandError::SlotBusy`] if they do not stop within [`STARVED_WAIT_MAX`].
     #[cold]
-    pub fn stop_others_for_starved(&self) -> Result<Option<Quiesced<'static>>> {
+    pub(crate) fn stop_others_for_starved(&self) -> Result<Option<Quiesced<'static>>> {
         self.stats().starved_requests.add(1);
         self.hand_in_sealed();
         let quiesced = self.shared.quiesce.stop_others_within(self.id, STARVED_WAIT_MAX);

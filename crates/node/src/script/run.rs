@@ -251,10 +251,7 @@ fn begin_script_unit(
 ) -> Result<()> {
     let keyspace = &core.shared.keyspace;
     if target.uses_undeclared_keys.load(Ordering::Relaxed) || session.is_starved() {
-        let quiesced = match session.is_starved() {
-            true => core.stop_others_for_starved(),
-            false => core.stop_others(),
-        };
+        let quiesced = core.stop_others_for(session);
         core.quiesced = quiesced.map_err(|error| in_the_way(core, error))?;
         let first = calls::allow_undeclared_keys(core);
         debug_assert!(first, "who may go beyond its keys runs, or is slow");

@@ -131,16 +131,10 @@ pub fn execute_transaction(
     let watched = session.watches.iter().flat_map(|watches| watches.places());
     let places = is_certain.then(|| transaction.places(watched)).flatten();
     let unit = match places.filter(|_| !session.is_starved()) {
-        None => {
-            let quiesced = match session.is_starved() {
-                true => core.stop_others_for_starved(),
-                false => core.stop_others(),
-            };
-            quiesced.map(|quiesced| {
-                core.quiesced = quiesced;
-                Unit::alone(&shared.keyspace, &core.env)
-            })
-        }
+        None => core.stop_others_for(session).map(|quiesced| {
+            core.quiesced = quiesced;
+            Unit::alone(&shared.keyspace, &core.env)
+        }),
         Some(places) => Unit::holding(&shared.keyspace, &core.env, places),
     };
     let mut unit = match unit {
