@@ -83,6 +83,13 @@ const RULES: &[Rule] = &[
     },
     Rule {
         within: &[],
+        except: &["crates/structures/src/poison.rs"],
+        words: &[concat!("PoisonError::", "into_inner")],
+        tests_exempt: true,
+        advice: "what becomes of poisoned locks stands once: brisk_structures::poison",
+    },
+    Rule {
+        within: &[],
         except: &[],
         words: &["#[ignore"],
         tests_exempt: false,

@@ -1,7 +1,8 @@
 //! Error replies by their code words, as INFO errorstats shows them.
 
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Code words that are counted apart, at most; scripts make up their own.
 const WORDS_MAX: usize = 128;
@@ -64,7 +65,7 @@ impl ErrorCounts {
 
     /// The counts.
     pub fn lock(&self) -> MutexGuard<'_, HashMap<String, u64>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().even_poisoned()
     }
 }
 

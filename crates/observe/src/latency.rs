@@ -1,8 +1,9 @@
 //! The latency monitor: for each kind of event, its latest spikes and the worst one.
 
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Spikes kept for an event.
 pub const SAMPLES_MAX: usize = 160;
@@ -50,6 +51,6 @@ impl Latency {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<&'static str, Series>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().even_poisoned()
     }
 }

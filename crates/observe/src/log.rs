@@ -13,13 +13,14 @@
 //!
 //! The time zone is the system's (`TZ`, `/etc/localtime`), read once, by `jiff`, which needs no libc call.
 
+use brisk_structures::poison::EvenPoisoned;
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -125,7 +126,7 @@ impl Log {
         }
         let line = self.line(Timestamp::now(), level, message);
         // A thread that panicked while writing leaves at worst half a line behind.
-        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sink = self.sink.lock().even_poisoned();
         if sink.write(line.as_bytes()).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }

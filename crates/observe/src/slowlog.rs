@@ -1,8 +1,9 @@
 //! The slow log: the latest commands that took long.
 
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// Words kept of a command; the last tells how many were left out.
 const WORDS_MAX: usize = 32;
@@ -30,14 +31,14 @@ pub struct Slowlog {
 impl Slowlog {
     /// Adds an entry and drops the oldest above `len_max`. The id is given here.
     pub fn add(&self, mut entry: Entry, len_max: usize) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = self.entries.lock().even_poisoned();
         entry.id = self.next_id.fetch_add(1, Ordering::Relaxed);
         entries.push_front(entry);
         entries.truncate(len_max);
     }
 
     pub fn len(&self) -> usize {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.entries.lock().even_poisoned().len()
     }
 
     pub fn is_empty(&self) -> bool {
@@ -45,12 +46,12 @@ impl Slowlog {
     }
 
     pub fn clear(&self) {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.entries.lock().even_poisoned().clear();
     }
 
     /// The latest `count` entries.
     pub fn latest(&self, count: usize) -> Vec<Entry> {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock().even_poisoned();
         entries.iter().take(count).cloned().collect()
     }
 }

@@ -20,6 +20,7 @@
 //! | [`ordered`] | members in the order of their scores: B+tree with ranks and a hashed index |
 //! | [`stream`] | blocks of entries by ID, and the groups that read them |
 //! | [`places`] | an index that lives as long as one command |
+//! | [`poison`] | locks whose holder has panicked |
 //! | [`fiber`], [`lent`] | work on a stack of its own; a place where a value is lent for a while |
 //! | [`wheel`], [`slab`], [`list`] | timers, generational ids, index lists; all safe code |
 //!
@@ -47,6 +48,7 @@ pub mod lzf;
 mod malformed;
 pub mod ordered;
 pub mod places;
+pub mod poison;
 pub mod prefetch;
 pub mod quicklist;
 pub mod reclaim;

@@ -10,8 +10,9 @@
 //! locks are held for single steps, after the slot's.
 
 use super::{DbIndex, SlotId};
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 const SHARDS: usize = 64;
 
@@ -30,7 +31,7 @@ impl<Q: Default> Interests<Q> {
     }
 
     fn shard(&self, slot: SlotId) -> MutexGuard<'_, Shard<Q>> {
-        self.shards[slot.index() % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[slot.index() % SHARDS].lock().even_poisoned()
     }
 
     /// Lets `join` put somebody into a key's queue. O(1).
@@ -95,7 +96,7 @@ impl<Q: Default> Interests<Q> {
     /// How many keys have queues. O(slots with queues).
     pub(super) fn key_count(&self) -> usize {
         let count = |shard: &Mutex<Shard<Q>>| -> usize {
-            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            let shard = shard.lock().even_poisoned();
             shard.values().map(HashMap::len).sum()
         };
         self.shards.iter().map(count).sum()

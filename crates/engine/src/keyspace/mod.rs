@@ -34,7 +34,8 @@ mod tracking;
 mod waiting;
 mod watching;
 
-pub use cut::{Cut, CutWalker, Walked};
+use brisk_structures::poison::EvenPoisoned;
+pub use cut::{Cut, CutOptions, CutWalker, Walked};
 pub(crate) use cut::{Output, notes};
 pub(crate) use draw::Spread;
 pub use entry::{EntryMut, EntryRef};
@@ -57,7 +58,7 @@ pub use crate::env::effect::{Invalidation, KeyName, Reader};
 pub use crate::types::{Entry, Stored, StoredMut, Table};
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// One database.
 pub struct Database {
@@ -180,32 +181,32 @@ impl Keyspace {
     /// A new tally for a thread that will change the keyspace. It is summed for ever after.
     pub fn tally(&self) -> Arc<Tally> {
         let tally = Arc::new(Tally::new(self.databases.len()));
-        self.tallies.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&tally));
+        self.tallies.lock().even_poisoned().push(Arc::clone(&tally));
         tally
     }
 
     /// The sums over all threads' tallies. O(threads x databases).
     pub fn totals(&self) -> Totals {
-        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let tallies = self.tallies.lock().even_poisoned();
         Totals::sum(self.databases.len(), &tallies)
     }
 
     /// The sums for one database. O(threads).
     fn totals_of(&self, db: DbIndex) -> tally::DatabaseTotals {
-        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let tallies = self.tallies.lock().even_poisoned();
         tally::DatabaseTotals::sum(db, &tallies)
     }
 
     /// Counts hits, misses, expired and evicted keys from zero again; figures of what the keyspace
     /// holds stay. Only while no thread with a tally runs commands. O(threads).
     pub fn reset_statistics(&self) {
-        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let tallies = self.tallies.lock().even_poisoned();
         tallies.iter().for_each(|tally| tally.reset_statistics());
     }
 
     /// Number of keys in a database, expired ones that were not yet removed included. O(threads).
     pub fn key_count(&self, db: DbIndex) -> u64 {
-        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let tallies = self.tallies.lock().even_poisoned();
         let sum: i64 = tallies.iter().map(|tally| tally.database(db).keys.get()).sum();
         sum.max(0) as u64
     }
@@ -216,7 +217,7 @@ impl Keyspace {
         of: fn(&DatabaseTally) -> &Count,
         found: &mut Vec<DbIndex>,
     ) {
-        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let tallies = self.tallies.lock().even_poisoned();
         let sum = |db| tallies.iter().map(|tally| of(tally.database(db)).get()).sum::<i64>();
         found.clear();
         found.extend((0..self.database_count()).map(DbIndex).filter(|db| sum(*db) > 0));

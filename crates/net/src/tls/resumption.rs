@@ -5,8 +5,9 @@
 //!     serial is gone are leftovers of taken or replaced sessions.
 //!  2. `order` ascends by time, and has at most twice as many entries as may be kept, plus one.
 
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Kept at most when `tls-session-cache-size` is 0, which is "no limit". A session takes about 1 KiB.
@@ -40,7 +41,7 @@ impl Resumption {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.kept.lock().even_poisoned()
     }
 
     fn put_at(&self, key: Vec<u8>, secret: Vec<u8>, now: Instant) {

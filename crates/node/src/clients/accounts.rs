@@ -9,12 +9,13 @@ use arc_swap::ArcSwap;
 use brisk_acl::file::{self, FILE_BYTES_MAX, Users};
 use brisk_acl::{DEFAULT_USER, Journal, User, Vocabulary};
 use brisk_config::{os_reason, replace_file};
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A user by its name, and who acts as it.
 #[derive(Debug)]
@@ -252,5 +253,5 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().even_poisoned()
 }

@@ -12,12 +12,13 @@ use crate::clients::weights::{Weight, Weights};
 use crate::pubsub::Space;
 use brisk_engine::keyspace::{Waiter, Watcher};
 use brisk_reactor::Token;
+use brisk_structures::poison::EvenPoisoned;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::BuildHasherDefault;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// Flags of a client, as the letters of CLIENT LIST's `flags`.
 pub mod flag {
@@ -185,16 +186,16 @@ impl ClientRecord {
     }
 
     pub fn texts(&self) -> ClientTexts {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.texts.lock().even_poisoned().clone()
     }
 
     /// Whether it acts as the default user.
     pub fn is_default_user(&self) -> bool {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner).user.is_empty()
+        self.texts.lock().even_poisoned().user.is_empty()
     }
 
     pub fn edit_texts(&self, edit: impl FnOnce(&mut ClientTexts)) {
-        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut texts = self.texts.lock().even_poisoned();
         edit(&mut texts);
         let ClientTexts { name, lib_name, lib_version, user } = &*texts;
         let bytes: usize = [name, lib_name, lib_version, user].map(String::capacity).iter().sum();
@@ -203,20 +204,20 @@ impl ClientRecord {
 
     /// The wait its command is in.
     pub fn waiter(&self) -> MutexGuard<'_, Option<Arc<Waiter>>> {
-        self.waiter.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiter.lock().even_poisoned()
     }
 
     /// It begins to listen to `name`.
     pub fn note_topic(&self, space: Space, name: &Arc<[u8]>) {
         let topics = self.topics.get_or_init(Box::default);
-        let mut topics = topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut topics = topics.lock().even_poisoned();
         topics[space.index()].push(Arc::clone(name));
     }
 
     /// It no longer listens to its topic number `at`; the last takes that number.
     pub fn forget_topic(&self, space: Space, at: usize) {
         if let Some(topics) = self.topics.get() {
-            let mut topics = topics.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut topics = topics.lock().even_poisoned();
             topics[space.index()].swap_remove(at);
         }
     }
@@ -224,7 +225,7 @@ impl ClientRecord {
     /// Whether `fits` is true of all that it listens to.
     pub fn listens_only_to(&self, fits: impl Fn(Space, &[u8]) -> bool) -> bool {
         let Some(topics) = self.topics.get() else { return true };
-        let topics = topics.lock().unwrap_or_else(PoisonError::into_inner);
+        let topics = topics.lock().even_poisoned();
         Space::ALL.iter().all(|space| topics[space.index()].iter().all(|name| fits(*space, name)))
     }
 
@@ -422,7 +423,7 @@ impl Clients {
     }
 
     fn map(&self, worker: usize) -> MutexGuard<'_, Records> {
-        self.workers[worker].lock().unwrap_or_else(PoisonError::into_inner)
+        self.workers[worker].lock().even_poisoned()
     }
 }
 

@@ -12,8 +12,9 @@
 //! twice on its way out.
 
 use crate::clients::{ClientRecord, flag};
+use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Clients below 2^15 bytes are all alike.
 const SMALLEST_LOG: u32 = 15;
@@ -75,7 +76,7 @@ struct Scale {
 
 impl Scale {
     fn lock(&self) -> MutexGuard<'_, Classes> {
-        self.classes.lock().unwrap_or_else(PoisonError::into_inner)
+        self.classes.lock().even_poisoned()
     }
 
     fn put(&self, classes: &mut Classes, of: WeightOf, record: &Arc<ClientRecord>, class: u8) {

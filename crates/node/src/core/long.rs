@@ -9,8 +9,9 @@ use brisk_engine::Keyspace;
 use brisk_engine::long::{Computed, Long};
 use brisk_engine::table::Row;
 use brisk_reactor::Clock;
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, mpsc};
 
 /// Commands that wait for a thread, at most; beyond it workers do the work themselves, so that
 /// clients that come and go cannot leave more behind than is done.
@@ -113,7 +114,7 @@ impl LongWork {
                 yield_to_workers();
                 let clock = brisk_reactor::clock();
                 loop {
-                    let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let next = receiver.lock().even_poisoned().recv();
                     // The sender lives as long as the process.
                     let Ok(job) = next else { return };
                     run_and_tell(*job, keyspace, mailboxes, clock);
@@ -163,7 +164,7 @@ impl LongWork {
     }
 
     fn lock_errands(&self) -> MutexGuard<'_, TransferQueue> {
-        self.errands.lock().unwrap_or_else(PoisonError::into_inner)
+        self.errands.lock().even_poisoned()
     }
 
     /// Has the work done by one of the threads; gives it back if they have too much to do.

@@ -4,9 +4,10 @@ use brisk_acl::Denied;
 use brisk_engine::ReplyBuffer;
 use brisk_net::listeners::Replacement;
 use brisk_reactor::{Token, Waker};
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Lines for monitors that a worker has not read yet, at most; beyond it they are dropped with
 /// their monitors, since nobody who reads that slowly can be served.
@@ -82,7 +83,7 @@ impl Mailbox {
     /// Sends a message. A line for monitors is dropped if there are too many, see
     /// [`Mailbox::take_overflow`].
     pub fn send(&self, message: Message) {
-        let mut queue = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.messages.lock().even_poisoned();
         if let Message::MonitorLine(line) = &message {
             if queue.lines >= LINES_MAX || queue.line_bytes >= LINE_BYTES_MAX {
                 self.overflow.store(true, Ordering::Relaxed);
@@ -109,7 +110,7 @@ impl Mailbox {
 
     /// All messages so far.
     pub fn take(&self) -> VecDeque<Message> {
-        let mut queue = self.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queue = self.messages.lock().even_poisoned();
         std::mem::take(&mut *queue).messages
     }
 }

@@ -1,6 +1,7 @@
 //! CLIENT PAUSE: for a while, commands (or only writing ones) wait.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use brisk_structures::poison::EvenPoisoned;
+use std::sync::{Mutex, MutexGuard};
 
 /// Which commands wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +49,7 @@ impl Pause {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<(Paused, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().even_poisoned()
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is known of this process since its start.
 
-use std::sync::{Mutex, PoisonError};
+use brisk_structures::poison::EvenPoisoned;
+use std::sync::Mutex;
 use std::time::Instant;
 
 /// Facts that boot found, and INFO shows.
@@ -39,11 +40,11 @@ impl Process {
 
     /// `epoll` or `io_uring`: what the event loops wait by.
     pub fn backend(&self) -> &'static str {
-        *self.backend.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.backend.lock().even_poisoned()
     }
 
     /// Notes what the event loops wait by.
     pub fn set_backend(&self, name: &'static str) {
-        *self.backend.lock().unwrap_or_else(PoisonError::into_inner) = name;
+        *self.backend.lock().even_poisoned() = name;
     }
 }

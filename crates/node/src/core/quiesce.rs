@@ -23,13 +23,13 @@
 //!  7. Stillness that is kept for good ([`Quiesced::keep_for_good`]) has no holder: whoever comes to a
 //!     checkpoint stands there until the process ends.
 
+use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::reclaim;
 #[cfg(loom)]
 use loom::sync::{
     Condvar, Mutex, MutexGuard,
     atomic::{AtomicBool, AtomicU8, Ordering, fence},
 };
-use std::sync::PoisonError;
 #[cfg(not(loom))]
 use std::sync::{
     Condvar, Mutex, MutexGuard,
@@ -167,7 +167,7 @@ impl Quiesce {
         gate.waiting += 1;
         // Who has quiescence may replace many arrays, and no wait is amid a prefetch pass.
         let woken = reclaim::offline_while(|| self.changed.wait(gate));
-        let mut gate = woken.unwrap_or_else(PoisonError::into_inner);
+        let mut gate = woken.even_poisoned();
         gate.waiting -= 1;
         gate
     }
@@ -182,7 +182,7 @@ impl Quiesce {
         let left = deadline.saturating_duration_since(Instant::now());
         gate.waiting += 1;
         let woken = reclaim::offline_while(|| self.changed.wait_timeout(gate, left));
-        let (mut gate, _) = woken.unwrap_or_else(PoisonError::into_inner);
+        let (mut gate, _) = woken.even_poisoned();
         gate.waiting -= 1;
         gate
     }
@@ -399,7 +399,7 @@ impl Drop for Quiesced<'_> {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().even_poisoned()
 }
 
 #[cfg(all(test, not(loom)))]

@@ -2,8 +2,9 @@
 
 use arc_swap::ArcSwap;
 use brisk_config::{Config, Store};
+use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A worker keeps a reference to the settings and renews it when [`Settings::generation`] has grown.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl Settings {
 
     /// Where CONFIG works; whoever only reads takes [`Settings::current`].
     pub fn store(&self) -> MutexGuard<'_, Store> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+        self.store.lock().even_poisoned()
     }
 
     /// Puts new ones in force. Workers see them once they look, which [`Settings::announce`] asks for.

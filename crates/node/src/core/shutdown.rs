@@ -3,8 +3,9 @@
 //! A signal after which the dataset is to be saved waits for a worker, which alone can do that.
 
 use brisk_config::choice::ShutdownMode;
+use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex};
 
 /// Whether and how the server is to end.
 #[derive(Debug, Default)]
@@ -20,24 +21,24 @@ pub struct Shutdown {
 impl Shutdown {
     /// Asks for the end. The first request counts.
     pub fn ask(&self, exit_code: u8) {
-        self.exit_code.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(exit_code);
+        self.exit_code.lock().even_poisoned().get_or_insert(exit_code);
         self.is_asked.store(true, Ordering::SeqCst);
         self.asked.notify_all();
     }
 
     /// Leaves the end to the worker that calls [`Shutdown::scheduled`].
     pub fn schedule(&self, how: ShutdownMode) {
-        *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
+        *self.scheduled.lock().even_poisoned() = Some(how);
     }
 
     /// How the server is to end as soon as a worker sees to it.
     pub fn scheduled(&self) -> Option<ShutdownMode> {
-        *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.scheduled.lock().even_poisoned()
     }
 
     /// The server goes on.
     pub fn unschedule(&self) {
-        *self.scheduled.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.scheduled.lock().even_poisoned() = None;
     }
 
     /// Whether the end was asked for.
@@ -47,12 +48,12 @@ impl Shutdown {
 
     /// Waits until the end is asked for; the exit code.
     pub fn wait(&self) -> u8 {
-        let mut code = self.exit_code.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut code = self.exit_code.lock().even_poisoned();
         loop {
             if let Some(code) = *code {
                 return code;
             }
-            code = self.asked.wait(code).unwrap_or_else(PoisonError::into_inner);
+            code = self.asked.wait(code).even_poisoned();
         }
     }
 }

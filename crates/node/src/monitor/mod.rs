@@ -2,8 +2,9 @@
 
 pub mod lines;
 
+use brisk_structures::poison::EvenPoisoned;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 /// How many sessions monitor.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ impl Monitors {
 
     /// One more, with this worker; `arm` is called if it is the first.
     pub fn add(&self, worker: usize, arm: impl FnOnce()) {
-        let mut total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut total = self.total.lock().even_poisoned();
         self.by_worker[worker].fetch_add(1, Ordering::SeqCst);
         *total += 1;
         if *total == 1 {
@@ -34,7 +35,7 @@ impl Monitors {
 
     /// One less, with this worker; `disarm` is called if it was the last.
     pub fn remove(&self, worker: usize, disarm: impl FnOnce()) {
-        let mut total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut total = self.total.lock().even_poisoned();
         self.by_worker[worker].fetch_sub(1, Ordering::SeqCst);
         *total -= 1;
         if *total == 0 {

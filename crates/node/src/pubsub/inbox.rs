@@ -6,9 +6,10 @@
 
 use super::Publication;
 use crate::tracking::Notice;
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Deliveries (messages, each as often as it has subscribers here) from which on all workers hold
 /// commands back until the inbox is emptied: some ten milliseconds of work. What one command
@@ -107,7 +108,7 @@ impl Inbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock().even_poisoned()
     }
 }
 

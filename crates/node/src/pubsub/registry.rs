@@ -8,11 +8,12 @@
 use super::inbox::Found;
 use super::{Inbox, Mail, Publication, Space};
 use brisk_engine::glob::{self, Case};
+use brisk_structures::poison::EvenPoisoned;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 /// Channels are spread over so many locks.
 const SHARDS: usize = 64;
@@ -102,8 +103,7 @@ impl Registry {
         if !patterned && self.size(space) == 0 {
             return published;
         }
-        let patterns =
-            patterned.then(|| self.patterns.read().unwrap_or_else(PoisonError::into_inner));
+        let patterns = patterned.then(|| self.patterns.read().even_poisoned());
         let names = self.shard(space, channel);
         let direct = names.get(channel);
         let mut matched = SmallVec::<[Arc<[u8]>; 2]>::new();
@@ -148,7 +148,7 @@ impl Registry {
 
     /// Counts full inboxes; calls `change` when there is a first, and when there is none any more.
     pub fn note_full(&self, filled: usize, emptied: usize, change: impl FnOnce(bool)) {
-        let mut full = self.full.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut full = self.full.lock().even_poisoned();
         let before = *full > 0;
         *full += filled as isize - emptied as isize;
         let now = *full > 0;
@@ -187,7 +187,7 @@ impl Registry {
 
     fn with_names<R>(&self, space: Space, name: &[u8], act: impl FnOnce(&mut Names) -> R) -> R {
         if space == Space::Pattern {
-            act(&mut self.patterns.write().unwrap_or_else(PoisonError::into_inner))
+            act(&mut self.patterns.write().even_poisoned())
         } else {
             act(&mut self.shard(space, name))
         }
@@ -195,7 +195,7 @@ impl Registry {
 }
 
 fn lock(names: &Mutex<Names>) -> MutexGuard<'_, Names> {
-    names.lock().unwrap_or_else(PoisonError::into_inner)
+    names.lock().even_poisoned()
 }
 
 #[cfg(test)]

@@ -17,10 +17,11 @@ use brisk_engine::effect::{Effect, Sealed};
 use brisk_engine::keyspace::{DbIndex, Ticket};
 use brisk_reactor::Token;
 use brisk_resp::request;
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// Bytes of the stream that a worker has not fetched yet, at most; beyond it its replicas are
 /// dropped, since they could not be served.
@@ -245,7 +246,7 @@ impl Feed {
 const BUFFER_KEPT_MAX: usize = 64 * 1024;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().even_poisoned()
 }
 
 /// One transaction as requests.

@@ -7,10 +7,11 @@ use brisk_engine::command::{Begin, Find, InMulti, KeySpec, Scope};
 use brisk_engine::table::CommandTable as Table;
 use brisk_script::confined::{KeyArgs, is_confined};
 use brisk_script::header::{self, ScriptFlags};
+use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::sha1::sha1;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Scripts that are kept though nobody loaded them, at most.
 pub const EVALUATED_MAX: usize = 500;
@@ -75,7 +76,7 @@ struct Known {
 
 impl Scripts {
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().even_poisoned()
     }
 
     /// The script of this digest.

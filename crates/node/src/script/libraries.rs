@@ -6,9 +6,10 @@
 
 use arc_swap::ArcSwap;
 use brisk_script::header::ScriptFlags;
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A library.
 #[derive(Debug)]
@@ -176,8 +177,7 @@ impl Libraries {
     }
 
     fn change(&self, change: impl FnOnce(&mut Set) -> Result<(), Vec<u8>>) -> Result<(), Vec<u8>> {
-        let _guard: MutexGuard<'_, ()> =
-            self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard: MutexGuard<'_, ()> = self.changing.lock().even_poisoned();
         let mut set = self.set.load().copy();
         change(&mut set)?;
         self.set.store(Arc::new(set));

@@ -8,8 +8,9 @@
 
 use brisk_engine::Dialect;
 use brisk_engine::keyspace::Place;
+use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 const RUNNING: u8 = 1;
@@ -129,7 +130,7 @@ impl Scripting {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<SlowScript>> {
-        self.slow.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slow.lock().even_poisoned()
     }
 
     /// Makes the script of a worker the one that may go beyond its keys; false if there is another.

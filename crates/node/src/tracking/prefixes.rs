@@ -1,7 +1,8 @@
 //! Who listens to which prefixes of keys, counted by worker.
 
+use brisk_structures::poison::EvenPoisoned;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 
 /// Sessions that listen to one prefix, by worker. Never all zero.
 type Counts = Box<[u32]>;
@@ -29,7 +30,7 @@ impl Prefixes {
 
     /// Different prefixes. O(different lengths).
     pub fn len(&self) -> usize {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.read().even_poisoned();
         table.values().map(HashMap::len).sum()
     }
 
@@ -39,7 +40,7 @@ impl Prefixes {
 
     /// A session of `worker` listens from now on; `change` is called with true.
     pub fn add(&self, prefix: &[u8], worker: usize, change: impl FnOnce(bool)) {
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.write().even_poisoned();
         let none = || vec![0; self.workers].into();
         let names = table.entry(prefix.len()).or_default();
         names.entry(prefix.into()).or_insert_with(none)[worker] += 1;
@@ -48,7 +49,7 @@ impl Prefixes {
 
     /// A session of `worker` does not listen any more; `change` is called with whether anybody does.
     pub fn remove(&self, prefix: &[u8], worker: usize, change: impl FnOnce(bool)) {
-        let mut table = self.table.write().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.table.write().even_poisoned();
         if let Some(names) = table.get_mut(&prefix.len())
             && let Some(counts) = names.get_mut(prefix)
         {
@@ -70,7 +71,7 @@ impl Prefixes {
         keys: &BTreeMap<impl AsRef<[u8]> + Ord, V>,
         mut show: impl FnMut(&[u8], &[(&[u8], V)], &[u32]),
     ) {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        let table = self.table.read().even_poisoned();
         let mut matched: BTreeMap<&[u8], Matched<'_, V>> = BTreeMap::new();
         for (key, value) in keys {
             let key = key.as_ref();

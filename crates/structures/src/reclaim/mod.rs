@@ -22,6 +22,7 @@ mod epochs;
 #[cfg(all(test, loom))]
 mod model;
 
+use crate::poison::EvenPoisoned;
 use epochs::{Epochs, FIRST, OFFLINE, Word};
 use std::alloc::{Layout, dealloc};
 use std::cell::{Cell, RefCell};
@@ -29,7 +30,7 @@ use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::rc::Rc;
 use std::sync::atomic::{self, AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// How many threads may be registered at a time.
 pub const PARTICIPANTS_MAX: usize = 256;
@@ -246,7 +247,7 @@ pub fn offline_while<R>(wait: impl FnOnce() -> R) -> R {
 }
 
 fn orphans() -> MutexGuard<'static, VecDeque<Retired>> {
-    ORPHANS.lock().unwrap_or_else(PoisonError::into_inner)
+    ORPHANS.lock().even_poisoned()
 }
 
 fn collect_orphans(orphans: &mut VecDeque<Retired>) {

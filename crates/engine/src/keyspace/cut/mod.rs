@@ -38,9 +38,10 @@ pub use walk::{CutWalker, Walked};
 use super::{DbIndex, Keyspace, SlotGuard};
 use crate::env::Env;
 use brisk_persist::rdb::RdbWriter;
+use brisk_structures::poison::EvenPoisoned;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Walkers wait while so many bytes are encoded and not written.
@@ -72,7 +73,7 @@ impl Cuts {
     fn of(&self, env: &Env) -> Option<Arc<Cut>> {
         let mut output = env.snapshot_output.borrow_mut();
         if output.cut().is_none_or(|cut| cut.stamp != self.stamp() || cut.is_over()) {
-            output.follow(lock(&self.active).clone());
+            output.follow(self.active.lock().even_poisoned().clone());
         }
         output.cut().filter(|cut| !cut.is_over()).cloned()
     }
@@ -112,7 +113,7 @@ impl Keyspace {
     /// Begins to emit the dataset as it is now. `None` if that is going on already. Only while all
     /// other threads with an [`Env`] stand still. O(databases x threads).
     pub fn begin_cut(&self, options: CutOptions) -> Option<Arc<Cut>> {
-        let mut active = lock(&self.cuts.active);
+        let mut active = self.cuts.active.lock().even_poisoned();
         if active.is_some() {
             return None;
         }
@@ -138,15 +139,15 @@ impl Keyspace {
 
     /// The cut that is being emitted.
     pub fn cut(&self) -> Option<Arc<Cut>> {
-        lock(&self.cuts.active).clone()
+        self.cuts.active.lock().even_poisoned().clone()
     }
 
     /// Nobody emits anything for the cut any more: it was written, or given up.
     pub fn end_cut(&self, cut: &Cut) {
-        lock(&self.cuts.active).take_if(|active| active.stamp == cut.stamp);
+        self.cuts.active.lock().even_poisoned().take_if(|active| active.stamp == cut.stamp);
         cut.queue.close();
         // Their memory goes now, whoever holds the cut.
-        lock(&cut.detached).clear();
+        cut.detached.lock().even_poisoned().clear();
         cut.progresses.clear();
     }
 
@@ -164,7 +165,7 @@ impl Keyspace {
             if let Some(cut) = self.cuts.of(env) {
                 let progress = cut.progresses.take_or_begin(place, guard.table().len());
                 let table = guard.take_table();
-                lock(&cut.detached).push(Detached { progress, table });
+                cut.detached.lock().even_poisoned().push(Detached { progress, table });
                 return None;
             }
         }
@@ -219,7 +220,7 @@ impl Cut {
 
     /// Gives it up; the first reason counts.
     pub fn give_up(&self, reason: &str) {
-        lock(&self.failure).get_or_insert_with(|| reason.to_owned());
+        self.failure.lock().even_poisoned().get_or_insert_with(|| reason.to_owned());
         self.queue.close();
     }
 
@@ -274,7 +275,7 @@ impl Cut {
     }
 
     fn check(&self) -> io::Result<()> {
-        match lock(&self.failure).as_ref() {
+        match self.failure.lock().even_poisoned().as_ref() {
             Some(reason) => Err(io::Error::other(reason.clone())),
             None => Ok(()),
         }
@@ -286,10 +287,6 @@ impl Cut {
             self.give_up("internal error: a slot has not emitted what it held");
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

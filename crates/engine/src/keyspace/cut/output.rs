@@ -1,14 +1,15 @@
 //! From entries to the writer: encoded by whoever holds the slot, or shared if they are large.
 
-use super::{Cut, lock};
+use super::Cut;
 use crate::env::Env;
 use crate::keyspace::{DbIndex, EntryRef, evict};
 use crate::types::Value;
 use crate::types::dump::Dumpable;
 use brisk_persist::rdb::{Encoder, Notes, RdbWriter};
+use brisk_structures::poison::EvenPoisoned;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 /// Values above are shared with the writer rather than encoded while their slot is held.
@@ -84,7 +85,7 @@ pub(super) struct Queue {
 impl Queue {
     fn put(&self, piece: Piece) {
         self.bytes.fetch_add(piece.bytes(), Ordering::Relaxed);
-        let mut pieces = lock(&self.pieces);
+        let mut pieces = self.pieces.lock().even_poisoned();
         if !self.is_closed() {
             pieces.push(piece);
             self.changed.notify_one();
@@ -93,10 +94,10 @@ impl Queue {
 
     /// All pieces; none after `wait`.
     pub(super) fn take(&self, wait: Duration) -> Vec<Piece> {
-        let pieces = lock(&self.pieces);
+        let pieces = self.pieces.lock().even_poisoned();
         let waits = |pieces: &mut Vec<Piece>| pieces.is_empty() && !self.is_closed();
         let waited = self.changed.wait_timeout_while(pieces, wait, waits);
-        std::mem::take(&mut *waited.unwrap_or_else(PoisonError::into_inner).0)
+        std::mem::take(&mut *waited.even_poisoned().0)
     }
 
     /// The writer is done with so many bytes.
@@ -110,7 +111,7 @@ impl Queue {
 
     /// Nobody writes any more.
     pub(super) fn close(&self) {
-        let mut pieces = lock(&self.pieces);
+        let mut pieces = self.pieces.lock().even_poisoned();
         self.closed.store(true, Ordering::Relaxed);
         drop(std::mem::take(&mut *pieces));
         drop(pieces);

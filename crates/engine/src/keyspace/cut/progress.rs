@@ -1,7 +1,7 @@
 //! What is known of slots that have emitted a part of what they owe.
 
-use super::lock;
 use crate::keyspace::{DbIndex, Place, Table};
+use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::table::scan_position;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -87,7 +87,7 @@ impl Progresses {
 
     /// The progress of a slot that has some.
     pub(super) fn take(&self, place: Place) -> Option<Box<Progress>> {
-        let progress = lock(self.shard(place)).remove(&place)?;
+        let progress = self.shard(place).lock().even_poisoned().remove(&place)?;
         self.hashes.fetch_sub(progress.settled.len() as u64, Ordering::Relaxed);
         Some(progress)
     }
@@ -99,11 +99,11 @@ impl Progresses {
 
     pub(super) fn put(&self, place: Place, progress: Box<Progress>) {
         self.hashes.fetch_add(progress.settled.len() as u64, Ordering::Relaxed);
-        lock(self.shard(place)).insert(place, progress);
+        self.shard(place).lock().even_poisoned().insert(place, progress);
     }
 
     pub(super) fn clear(&self) {
-        self.shards.iter().for_each(|shard| *lock(shard) = Shard::default());
+        self.shards.iter().for_each(|shard| *shard.lock().even_poisoned() = Shard::default());
         self.hashes.store(0, Ordering::Relaxed);
     }
 

@@ -6,10 +6,11 @@
 //! writer's queue, or some are missing.
 
 use super::progress::Progress;
-use super::{Cut, QUEUE_BYTES_MAX, lock};
+use super::{Cut, QUEUE_BYTES_MAX};
 use crate::env::{Env, Garbage};
 use crate::keyspace::{DbIndex, EntryRef, Keyspace, Place};
 use crate::types::Value;
+use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::table::{SCAN_END, TableRef};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -63,7 +64,7 @@ impl CutWalker {
             self.cut.take_if(|own| active.as_ref().is_none_or(|cut| !Arc::ptr_eq(own, cut)))
             && self.place.take().is_some()
         {
-            lock(&cut.order).out -= 1;
+            cut.order.lock().even_poisoned().out -= 1;
         }
         let Some(cut) = active else { return Walked::Nothing };
         self.cut.get_or_insert_with(|| Arc::clone(&cut));
@@ -106,7 +107,7 @@ impl CutWalker {
         }
         drop(guard);
         self.place = None;
-        let mut order = lock(&cut.order);
+        let mut order = cut.order.lock().even_poisoned();
         order.out -= 1;
         order.met_owing |= met_owing;
         Walked::Part
@@ -116,7 +117,7 @@ impl CutWalker {
 impl Cut {
     /// The next slot that is not empty; `None` at the end of a pass.
     fn next_place(&self, keyspace: &Keyspace) -> Option<Place> {
-        let mut order = lock(&self.order);
+        let mut order = self.order.lock().even_poisoned();
         if order.is_clean {
             return None;
         }
@@ -133,7 +134,7 @@ impl Cut {
         }
         // Who has one in hand may yet find that it owes.
         if order.out == 0 {
-            order.is_clean = !order.met_owing && lock(&self.detached).is_empty();
+            order.is_clean = !order.met_owing && self.detached.lock().even_poisoned().is_empty();
             *order = Order { is_clean: order.is_clean, ..Order::default() };
         }
         None
@@ -141,7 +142,7 @@ impl Cut {
 
     /// Nothing can be emitted any more, and still not every key was.
     fn is_incomplete(&self) -> bool {
-        let is_clean = lock(&self.order).is_clean;
+        let is_clean = self.order.lock().even_poisoned().is_clean;
         // In this order: what is not open any more has been counted.
         is_clean
             && self.open_outputs.load(Ordering::SeqCst) == 0
@@ -151,12 +152,12 @@ impl Cut {
 
 /// Emits a part of a table that was flushed. False if there is none.
 fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Cut) -> bool {
-    let Some(mut detached) = lock(&cut.detached).pop() else { return false };
+    let Some(mut detached) = cut.detached.lock().even_poisoned().pop() else { return false };
     if bite(keyspace, env, cut, &mut detached.progress, detached.table.view()) {
         cut.finish(&detached.progress);
         env.garbage.borrow_mut().push(Garbage::Table(detached.table));
     } else {
-        lock(&cut.detached).push(detached);
+        cut.detached.lock().even_poisoned().push(detached);
     }
     true
 }

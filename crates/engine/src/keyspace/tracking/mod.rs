@@ -23,10 +23,11 @@ use super::{Key, Keys, Keyspace, SLOTS, SlotId, lock_patiently};
 use crate::command::args::{Args, PreparedKey};
 use crate::env::effect::{Hooks, Invalidation, KeyName, Reader};
 use crate::env::{Env, Garbage};
+use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::prefetch::prefetch;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, RwLock};
 
 const SHARDS: usize = 256;
 /// Parts of a slot whose tracked keys are counted apart.
@@ -133,7 +134,7 @@ impl Tracking {
 
     /// Clients that track. O(1).
     pub fn client_count(&self) -> usize {
-        self.clients.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.clients.read().even_poisoned().len()
     }
 
     /// Keys that somebody may have cached. O(1).
@@ -159,11 +160,11 @@ impl Tracking {
 
     /// A client does not track any more. What is remembered of it stays until it is met. O(1).
     pub fn leave(&self, client: u64) {
-        self.clients.write().unwrap_or_else(PoisonError::into_inner).remove(&client);
+        self.clients.write().even_poisoned().remove(&client);
     }
 
     fn is_gone(&self, reader: Reader) -> bool {
-        let clients = self.clients.read().unwrap_or_else(PoisonError::into_inner);
+        let clients = self.clients.read().even_poisoned();
         !clients.contains(&reader.client())
     }
 
@@ -284,7 +285,7 @@ impl Keyspace {
     /// A client tracks from now on. The first time O(slots): the caller holds no slot.
     pub fn begin_tracking(&self, client: u64) {
         let tracking = &self.tracking;
-        tracking.clients.write().unwrap_or_else(PoisonError::into_inner).insert(client);
+        tracking.clients.write().even_poisoned().insert(client);
         let mut all_marked = lock(&tracking.all_marked);
         if std::mem::replace(&mut *all_marked, true) {
             return;
@@ -363,7 +364,7 @@ pub(super) fn nobody_changed(env: &Env, key: &[u8]) {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock().even_poisoned()
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ mod encode;
 
 use super::call::{Args, Failure, Library, Outcome, one, string};
 use super::number::{PRECISION, c_string};
+use brisk_structures::poison::EvenPoisoned;
 use mlua::{Lua, MultiValue, Table, Value};
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// What becomes of infinities and of what is no number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +64,7 @@ struct Shared(Arc<Mutex<Config>>);
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Config> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().even_poisoned()
     }
 }
 
