@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub enum Outcome {
     /// The reply is in the buffer.
     Replied,
-    /// What is in the buffer is no reply but told to every client, also one that wants no replies.
+    /// What is in the buffer is no reply but is sent to every client, also one that wants no replies.
     Pushed,
     /// There is none yet: the client waits ([`crate::env::Env::take_waiter`] says for what).
     Waiting,
@@ -226,7 +226,7 @@ impl<'a> Reply<'a> {
         self.buffer.len()
     }
 
-    /// Ends a large reply: `write` appends about as many bytes as it is told whenever the client has
+    /// Ends a large reply: `write` appends about as many bytes as it is asked for whenever the client has
     /// taken the last ones, and returns false when nothing is left. It sees the value as it was when
     /// the command ran, so it must own a view of it. Nothing may be written behind it.
     pub fn stream(

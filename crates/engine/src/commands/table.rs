@@ -255,7 +255,7 @@ impl Row {
         self.spec.flags.contains(flags)
     }
 
-    /// Monitors are not told of administration.
+    /// Monitors are not shown administration.
     pub fn is_monitored(&self) -> bool {
         !self.has(Flags::SKIP_MONITOR) && !self.has(Flags::ADMIN)
     }

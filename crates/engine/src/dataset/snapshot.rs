@@ -118,7 +118,7 @@ pub fn verify<R: Read>(
     Ok(functions)
 }
 
-/// Loads a file's keys. Nobody is told of them: they are no changes. What the file holds besides is
+/// Loads a file's keys. Nobody hears of them: they are no changes. What the file holds besides is
 /// given to `other`: notes about it, and libraries of functions. O(file).
 ///
 /// # Errors

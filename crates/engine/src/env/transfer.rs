@@ -1,8 +1,8 @@
 //! Handing values over to another server: what MIGRATE asks of whoever has sockets.
 //!
 //! This crate sees no sockets. It says where to and what ([`Destination`], [`Parcel`]), and the
-//! [`Carrier`] of the thread's [`crate::env::Env`] does it, waiting for the other server as long as it is
-//! told to.
+//! [`Carrier`] of the thread's [`crate::env::Env`] does it, waiting for the other server as long as
+//! the destination's timeout allows.
 
 use crate::base::error::CommandError;
 
@@ -41,7 +41,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What the client is told.
+    /// What the client is answered.
     pub fn error(&self) -> CommandError {
         match self {
             Failure::Connecting => {

@@ -349,8 +349,8 @@ fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> Option<u64> 
     after_eviction(env, candidate.db, &entry);
     seal_slot(keyspace, env, (candidate.db, candidate.slot), &mut guard);
     drop(guard);
-    // Who makes room must see the memory come back, else he goes on evicting; unless told not to
-    // wait for it.
+    // Who makes room must see the memory come back, else he goes on evicting; unless the
+    // settings say not to wait for it.
     if env.settings.lazy_eviction {
         discard(env, entry);
     }

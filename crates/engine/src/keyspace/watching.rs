@@ -8,8 +8,8 @@
 //! A key that was past its deadline when the watch began is *stale*: that it is then removed changes
 //! nothing, and only what comes after does.
 //!
-//! All watches of a session end at once: the epoch of its watcher moves on, and what is told to those
-//! of an earlier epoch is not heard. Those that still stand in queues are *leftovers*. A few are taken
+//! All watches of a session end at once: the epoch of its watcher moves on, and changes reported to
+//! those of an earlier epoch are not heard. Those that still stand in queues are *leftovers*. A few are taken
 //! out at that moment, many a slice at a time.
 
 use super::interest::Interests;

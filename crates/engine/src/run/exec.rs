@@ -40,8 +40,8 @@ pub fn run(
     }
     keys.choose_fate_of_expired(call.spec.flags);
     if !keys.remove_expired(args.keys(), call.blocking != Blocking::Never) {
-        // What is gone is told now; the rest comes with the next attempts, between which others
-        // have their turn.
+        // What is gone is reported now; the rest comes with the next attempts, between which
+        // others have their turn.
         keys.close(args.words());
         return Err(CommandError::SlotBusy);
     }

@@ -76,7 +76,7 @@ impl Value {
     }
 
     /// Whether two values are one value that nobody has changed. What is large is known by the parts
-    /// that it shares with its clone, so equal values may be told apart. O(1) but for compact ones
+    /// that it shares with its clone, so equal values may count as different. O(1) but for compact ones
     /// and some thousand parts. Hashes and streams are never the same.
     pub(crate) fn is_same(&self, other: &Value) -> bool {
         match (self, other) {

@@ -5,7 +5,7 @@
 //! that sums and their decimal form agree to the last digit on every machine.
 //!
 //! A number is `significand * 2^exponent`. Reading accepts what C's `strtold` accepts (decimal,
-//! hexadecimal, infinity), except blanks, NaN and what is too large or too small to be told from
+//! hexadecimal, infinity), except blanks, NaN and what is so large or small that it would be
 //! infinity or zero. Writing is `%.17Lf` without the zeros at the end.
 
 use std::cmp::Ordering;

@@ -39,7 +39,7 @@ fn large() -> Db {
 }
 
 /// What a command answers, and what others hear of it: effects to propagate and keyspace events.
-fn told(db: &mut Db, act: impl FnOnce(&mut Db) -> String) -> (String, Vec<String>) {
+fn heard(db: &mut Db, act: impl FnOnce(&mut Db) -> String) -> (String, Vec<String>) {
     db.env().set_hooks(Hooks::PROPAGATE | Hooks::NOTIFY, true);
     db.settings().events = EventClass::all() - EventClass::KEY_MISS;
     let reply = act(db);
@@ -178,8 +178,8 @@ fn what_is_stored_elsewhere_is_what_would_be_at_once() {
     ] {
         let (mut here, mut elsewhere) = (large(), large());
         let line = &with_payload(&mut dumped, line);
-        let want = told(&mut here, |db| db.run(line));
-        assert!(told(&mut elsewhere, |db| to_the_end(db, line)) == want, "{line}");
+        let want = heard(&mut here, |db| db.run(line));
+        assert!(heard(&mut elsewhere, |db| to_the_end(db, line)) == want, "{line}");
         for key in ["a", "d", "g", "za"] {
             let dump = |db: &mut Db| db.run(&format!("DUMP {key}"));
             assert!(dump(&mut elsewhere) == dump(&mut here), "{line}: another {key}");
@@ -393,8 +393,8 @@ fn a_payload_that_is_bad_changes_nothing() {
     ] {
         for key in ["small", "d"] {
             let line = format!("RESTORE {key} 0 {payload} REPLACE");
-            let told = told(&mut db, |db| to_the_end(db, &line));
-            assert_eq!(told, (want.to_owned(), Vec::new()));
+            let heard = heard(&mut db, |db| to_the_end(db, &line));
+            assert_eq!(heard, (want.to_owned(), Vec::new()));
             assert_eq!(db.run(&line), want);
         }
         db.check("GET small", "\"abc\"");

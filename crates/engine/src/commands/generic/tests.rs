@@ -255,8 +255,8 @@ fn renamenx_leaves_a_key_that_exists() {
 #[test]
 fn rename_is_one_change_with_two_events() {
     let mut db = with_keys(&["a", "b"]);
-    let told = ["new b", "rename_from a", "rename_to b"];
-    db.events_of(all_events(), "RENAME a b", &told);
+    let events = ["new b", "rename_from a", "rename_to b"];
+    db.events_of(all_events(), "RENAME a b", &events);
     assert_eq!(dirty(&mut db, "RENAME b c"), 1);
     assert_eq!(dirty(&mut db, "RENAME c c"), 0);
     db.effects("rename c d", &["rename c d"]);

@@ -49,7 +49,7 @@ struct Wanted<'a> {
     store: Option<Key<'a>>,
 }
 
-/// What is looked for, and what is told or kept of it.
+/// What is looked for, and what is answered or kept of it.
 #[derive(Debug, Clone, Copy)]
 struct Search {
     /// `None` if it was to be a member of a key that does not exist.

@@ -163,7 +163,7 @@ pub(super) struct FieldEffect<'a> {
 }
 
 impl FieldEffect<'_> {
-    /// The change as it is counted and told: a removal hides other changes.
+    /// The change as it is counted, with its event: a removal hides other changes.
     pub(super) fn edit(&self, event: &'static str) -> Edit<()> {
         let count = (self.changed.len() + self.removed.len()) as u64;
         Edit::new((), count, if self.removed.is_empty() { event } else { "hdel" })

@@ -69,7 +69,7 @@ fn ltrim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         let (first, count) = list.span(start, stop);
         let removed = list.len() - count;
         list.keep_range(first, count, limits);
-        // It is told even if nothing was to be trimmed.
+        // There is an event even if nothing was to be trimmed.
         Ok(Edit::with_event((), removed as u64, "ltrim"))
     })?;
     Ok(ctx.reply.ok())

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 /// An element on its way; short ones need no allocation.
 type Element = SmallVec<[u8; 64]>;
 
-/// The push is told before the pop, as in Redis, and both count as one change.
+/// The event of the push comes before that of the pop, as in Redis, and both count as one change.
 pub(super) fn transfer(
     ctx: &mut Ctx<'_, '_>,
     source: &Key<'_>,

@@ -248,7 +248,7 @@ fn xautoclaim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let now_ms = ctx.now().0 as i64;
     let mut next = StreamId::MIN;
     ctx.reply.array(3);
-    // Where to go on is known only afterwards, but told first: so the walk is done first.
+    // Where to go on is known only afterwards, but answered first: so the walk is done first.
     let mut ids = Vec::new();
     {
         let (stream, group) = stream_with_group(ctx.keys, &key, name)?;

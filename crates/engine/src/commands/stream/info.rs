@@ -1,4 +1,4 @@
-//! XINFO: streams, groups and consumers told in figures. The long form is in `info_full.rs`.
+//! XINFO: streams, groups and consumers in figures. The long form is in `info_full.rs`.
 
 use super::entries::{reply_entry, reply_id};
 use super::info_full::full;

@@ -7,7 +7,7 @@ use crate::command::args::Args;
 use crate::reply::{Outcome, Reply};
 use crate::types::stream::{Group, Stream, StreamId};
 
-/// How many entries and pending entries are shown unless told otherwise.
+/// How many entries and pending entries are shown unless COUNT says otherwise.
 const COUNT: i64 = 10;
 
 pub(super) fn full(reply: &mut Reply<'_>, stream: &Stream, args: &mut Args<'_>) -> Result<Outcome> {

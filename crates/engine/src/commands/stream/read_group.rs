@@ -81,7 +81,7 @@ fn plan(
         let news = stream.last_id > group.last_id && has_behind(stream, group.last_id);
         return Ok((From::New, news));
     }
-    // One's own history is told even if there is none.
+    // One's own history is answered even if there is none.
     Ok((From::Behind(id), true))
 }
 

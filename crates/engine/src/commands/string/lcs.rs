@@ -1,5 +1,5 @@
 //! LCS: the longest subsequence that two strings share, its length, or where it lies.
-//! How it is found is told in `subsequence.rs`.
+//! How it is found is in `subsequence.rs`.
 
 use super::subsequence::{Match, common_len, common_matches};
 use crate::base::error::{CommandError, Result};

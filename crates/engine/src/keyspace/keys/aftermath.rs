@@ -76,7 +76,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Says that nothing is to be propagated, whatever changed here, but for what
-    /// [`Keys::propagate`] is told.
+    /// [`Keys::propagate`] is given.
     pub fn propagate_nothing(&mut self) {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             self.env.aftermath.borrow_mut().replaced = true;

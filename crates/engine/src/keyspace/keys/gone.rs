@@ -1,4 +1,4 @@
-//! Entries that leave their slot: what is kept in step, and who is told.
+//! Entries that leave their slot: what is kept in step, and who hears of it.
 
 use crate::env::effect::{Effect, Event, EventClass, Hooks};
 use crate::env::{Env, Garbage};

@@ -1,15 +1,15 @@
-//! Client-side caching: which clients may hold which keys, and who is to be told of changes.
+//! Client-side caching: which clients may hold which keys, and who is sent invalidations.
 //!
 //! ```text
 //!  read ──> remember ──> shard of the key's slot ──> key ──> readers
 //!  write ─> changed ───> its part has no such keys? done: key and its readers leave the table and are
-//!                        noted in the aftermath, from where the server tells them
+//!                        noted in the aftermath, from where the server sends it to them
 //! ```
 //!
 //! Keys are remembered by name, whatever database they were read in, as Redis does. A key is
 //! remembered while its slot is held that it was read in, so no change goes by unnoticed. Readers
-//! are told once and then forgotten, until they read the key again. A reader that goes away leaves
-//! its number behind; whoever is to be told then is not found.
+//! are sent one invalidation and then forgotten, until they read the key again. A reader that goes
+//! away leaves its number behind; when its invalidation is to be sent, it is not found.
 //!
 //! Until a client tracks for the first time slots have no mark and writes pay nothing. From then on
 //! all slots of all databases are marked for good, and a write to a part of a slot without tracked keys
@@ -204,7 +204,7 @@ impl Tracking {
         let _ = self.by_part[part].fetch_update(order, order, not_full);
     }
 
-    /// Forgets random keys, at most `most`, while there are too many, and has their readers told.
+    /// Forgets random keys, at most `most`, while there are too many; their readers are sent invalidations.
     /// False if there still are. O(`most` x shards that are empty).
     #[inline]
     pub fn trim(&self, env: &Env, most: usize) -> bool {
@@ -227,7 +227,7 @@ impl Tracking {
         }
     }
 
-    /// A key was changed whose slot is held and marked: who may have it is to be told.
+    /// A key was changed whose slot is held and marked: who may have it is sent an invalidation.
     pub(super) fn changed(&self, env: &Env, key: &Key<'_>) {
         if self.broadcasts.load(Ordering::Relaxed) {
             let changed = (KeyName::from_slice(key.bytes), env.client.get());
@@ -257,11 +257,11 @@ impl Tracking {
         Some(tracked)
     }
 
-    /// Notes what has left the table for being told.
+    /// Notes what has left the table, so that its readers are sent an invalidation.
     fn invalidate(&self, env: &Env, tracked: Tracked, by: u64) {
         let Tracked { name, readers, .. } = tracked;
-        let told = Invalidation::Key { name, readers: readers.into_list(), by };
-        env.aftermath.borrow_mut().invalidations.push(told);
+        let invalidation = Invalidation::Key { name, readers: readers.into_list(), by };
+        env.aftermath.borrow_mut().invalidations.push(invalidation);
         env.set_hooks(Hooks::INVALIDATE, true);
     }
 
@@ -337,8 +337,8 @@ impl Keys<'_> {
     }
 }
 
-/// Notes a changed key. Of one that was changed often, before its listeners are told, one note is
-/// enough: they are thinned out instead of growing beyond [`CHANGES_MIN`]. O(log changes) on average.
+/// Notes a changed key. Of one that was changed often, before messages go to its listeners, one note
+/// is enough: they are thinned out instead of growing beyond [`CHANGES_MIN`]. O(log changes) on average.
 fn note_changed(all: &mut Vec<(KeyName, u64)>, changed: (KeyName, u64)) {
     if all.len() >= CHANGES_MIN && all.len() == all.capacity() {
         // Whoever changed a key last counts.
