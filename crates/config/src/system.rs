@@ -76,7 +76,6 @@ pub fn warnings(config: &Config) -> Vec<String> {
         huge_pages(read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref()),
         maxmemory(config.memory.maxmemory),
         without_effect(config),
-        unsaved(config),
         without_log(config),
     ]
     .into_iter()
@@ -146,16 +145,6 @@ fn without_effect(config: &Config) -> Option<String> {
     })
 }
 
-/// Snapshots are made more rarely than `save` says.
-fn unsaved(config: &Config) -> Option<String> {
-    (!config.persistence.save.is_empty()).then(|| {
-        "WARNING: Nothing is saved in the background yet, whatever save says: the data is written to disk by \
-         SAVE, and at the end by SHUTDOWN, SIGTERM or SIGINT. What was written since then is lost if this \
-         process or the machine fails."
-            .to_owned()
-    })
-}
-
 /// A log of changes is asked for, and there is none.
 fn without_log(config: &Config) -> Option<String> {
     config.persistence.appendonly.then(|| {
@@ -201,21 +190,17 @@ mod tests {
             }
             config
         };
-        for (lines, named, (saves, logs)) in [
-            (&[][..], None, (true, false)),
-            (
-                &[("save", &[""][..]), ("appendonly", &["no"]), ("maxmemory", &["1gb"])],
-                None,
-                (false, false),
-            ),
-            (&[("daemonize", &["yes"]), ("always-show-logo", &["yes"])], None, (true, false)),
-            (&[("save", &["60", "1"])], None, (true, false)),
-            (&[("save", &[""]), ("appendonly", &["yes"])], Some("appendonly"), (false, true)),
-            (&[("cluster-enabled", &["yes"])], Some("cluster-enabled"), (true, false)),
+        for (lines, named, logs) in [
+            (&[][..], None, false),
+            (&[("save", &[""][..]), ("appendonly", &["no"]), ("maxmemory", &["1gb"])], None, false),
+            (&[("daemonize", &["yes"]), ("always-show-logo", &["yes"])], None, false),
+            (&[("save", &["60", "1"])], None, false),
+            (&[("save", &[""]), ("appendonly", &["yes"])], Some("appendonly"), true),
+            (&[("cluster-enabled", &["yes"])], Some("cluster-enabled"), false),
             (
                 &[("loadmodule", &["x.so"]), ("activedefrag", &["yes"])],
                 Some("activedefrag, loadmodule"),
-                (true, false),
+                false,
             ),
         ] {
             let config = with(lines);
@@ -223,7 +208,6 @@ mod tests {
             let end = named.map(|names| format!(" not there yet: {names}."));
             assert_eq!(told.is_some(), end.is_some(), "{lines:?}: {told:?}");
             assert!(told.zip(end).is_none_or(|(told, end)| told.ends_with(&end)), "{lines:?}");
-            assert_eq!(unsaved(&config).is_some(), saves, "{lines:?}");
             assert_eq!(without_log(&config).is_some(), logs, "{lines:?}");
         }
     }

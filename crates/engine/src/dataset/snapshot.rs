@@ -5,7 +5,9 @@ use crate::env::effect::Hooks;
 use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, UnixMs, evict, notes};
 use crate::types::dump::entry_of;
 use brisk_persist::LoadError;
-use brisk_persist::rdb::{Entry, Event, Notes, RdbReader, RdbWriter, VERSION, version_of_kind};
+use brisk_persist::rdb::{
+    Entry, Event, Notes, RdbReader, RdbWriter, VERSION, VERSION_FIELD_TTL, version_of_kind,
+};
 use brisk_structures::reclaim;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
@@ -24,6 +26,19 @@ pub fn version(keyspace: &Keyspace, env: &Env) -> u32 {
                 latest = latest.max(version_of_kind(kind));
             });
         });
+    }
+    latest
+}
+
+/// The version of a file for a snapshot of this moment without a look at the keys: a later one if fields
+/// of hashes may have deadlines. O(databases) if none ever had, else O(slots with keys).
+#[must_use]
+pub fn version_at_least(keyspace: &Keyspace, env: &Env) -> u32 {
+    let keys = Keys::unlocked(keyspace, env, DbIndex::default());
+    let mut latest = VERSION;
+    let databases = (0..keyspace.database_count()).map(DbIndex);
+    for db in databases.filter(|db| keyspace.field_deadlines(*db)) {
+        keys.each_slot_of_field_deadlines(db, |_| latest = VERSION_FIELD_TTL);
     }
     latest
 }

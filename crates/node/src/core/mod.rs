@@ -300,8 +300,8 @@ impl Core {
         self.shared.armed.load(Ordering::Relaxed) & armed::CONGESTION != 0
     }
 
-    /// Whether no more than `max` bytes are used. What waits for replicas does not count: eviction
-    /// would only make it more. Nor does what is about to be freed.
+    /// Whether no more than `max` bytes are used. What waits for replicas, or to be written to a
+    /// snapshot, does not count: eviction would only make it more. Nor does what is about to be freed.
     pub fn fits_in_memory(&self, max: u64) -> bool {
         self.memory_above(max) == 0
     }
@@ -311,7 +311,9 @@ impl Core {
         let shared = self.shared;
         let ended_watches = shared.keyspace.leftover_watch_bytes() as u64;
         let freed = shared.background.pending_bytes().saturating_add(ended_watches);
+        let snapshot = shared.snapshots.underway().map_or(0, |now| now.bytes);
         let waiting = shared.replication.feed.buffered().saturating_add(freed);
+        let waiting = waiting.saturating_add(snapshot);
         brisk_observe::memory::above(max.saturating_add(waiting))
     }
 

@@ -44,6 +44,10 @@ pub mod armed {
     pub const CONGESTION: u32 = 1 << 8;
     /// A script takes long.
     pub const BUSY: u32 = 1 << 12;
+    /// The last snapshot failed.
+    pub const DISK_ERROR: u32 = 1 << 13;
+    /// All that a command meets at the gate.
+    pub const AT_THE_GATE: u32 = MAXMEMORY | PAUSE | MONITOR | CONGESTION | BUSY | DISK_ERROR;
 }
 
 /// The server, as all of its threads see it.

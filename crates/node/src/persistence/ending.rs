@@ -21,6 +21,10 @@ pub fn saves(config: &Config, how: ShutdownMode) -> bool {
 /// to stand still and a script takes long.
 pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
     let shared = core.shared;
+    if shared.snapshots.is_running() {
+        shared.log.warning(format_args!("There is a child saving an .rdb. Killing it!"));
+        shared.snapshots.give_up();
+    }
     if saves(&core.config, how) {
         let quiesced = core.stop_others()?;
         shared.log.notice(format_args!("Saving the final RDB snapshot before exiting."));

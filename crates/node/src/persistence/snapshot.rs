@@ -3,7 +3,10 @@
 use super::disk::{Disk, System};
 use super::replace::{Failure, Target, replace};
 use crate::core::Core;
+use crate::core::shared::armed;
+use crate::script::libraries::Set;
 use brisk_config::Config;
+use brisk_engine::keyspace::Cut;
 use brisk_engine::snapshot::{self, Duplicate, LoadFailure, Loaded};
 use brisk_observe::log::Log;
 use brisk_observe::version::REDIS_VERSION;
@@ -13,25 +16,32 @@ use brisk_reactor::unix_ms;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
-/// The name of a snapshot that is not whole yet.
-fn temporary_name() -> String {
-    format!("temp-{}.rdb", std::process::id())
+/// The names of snapshots that are not whole yet: of one while everybody waits, and of one beside.
+fn temporary_names() -> [String; 2] {
+    let pid = std::process::id();
+    [format!("temp-{pid}.rdb"), format!("temp-bg-{pid}.rdb")]
 }
 
-/// Removes a snapshot that is being written, for a process that ends at once.
+/// Removes snapshots that are being written, for a process that ends at once.
 pub fn discard_unfinished(config: &Config) {
-    // Mostly there is none.
-    let _ = System.remove(&config.process.dir.as_path().join(temporary_name()));
+    for name in temporary_names() {
+        // Mostly there is none.
+        let _ = System.remove(&config.process.dir.as_path().join(name));
+    }
 }
 
 /// Writes the dataset to its file, and tells the log how that went. Only while no other worker runs.
 /// O(all data).
 pub fn save(core: &Core) -> Result<(), Failure> {
     let shared = core.shared;
+    // One that is being taken is older, and would take this one's place.
+    shared.snapshots.give_up();
     let saved = save_on(&System, core);
     match &saved {
         Ok(()) => {
+            shared.arm(armed::DISK_ERROR, false);
             shared.log.notice(format_args!("DB saved on disk"));
             // Nobody changes anything meanwhile.
             shared.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
@@ -42,38 +52,83 @@ pub fn save(core: &Core) -> Result<(), Failure> {
 }
 
 fn save_on<D: Disk>(disk: &D, core: &Core) -> Result<(), Failure> {
-    let config = &core.config;
-    let temporary = temporary_name();
-    let target = Target {
+    let [temporary, _] = temporary_names();
+    replace(disk, target(&core.config, &temporary), |file| write_to(core, file).map(|_| ()))
+}
+
+/// Writes the cut to the file, on a thread of its own. `wrote` hears of each few keys.
+pub(super) fn write_cut<D: Disk>(
+    disk: &D,
+    config: &Config,
+    head: &Head,
+    cut: &Cut,
+    wrote: impl FnMut(u64),
+) -> Result<(), Failure> {
+    let [_, temporary] = temporary_names();
+    replace(disk, target(config, &temporary), |file| {
+        let mut out = head.begin(file);
+        cut.write(&mut out, wrote)?;
+        out.finish().map(|_| ())
+    })
+}
+
+fn target<'t>(config: &'t Config, temporary: &'t str) -> Target<'t> {
+    Target {
         dir: config.process.dir.as_path(),
         name: config.persistence.dbfilename.as_path(),
         temporary: temporary.as_ref(),
         by_steps: config.persistence.rdb_save_incremental_fsync,
-    };
-    replace(disk, target, |file| write_to(core, file).map(|_| ()))
+    }
 }
 
 /// Writes the dataset. Only while no other worker runs. O(all data).
 pub(crate) fn write_to<W: Write>(core: &Core, sink: W) -> io::Result<W> {
-    let config = &core.config.persistence;
     let keyspace = &core.shared.keyspace;
-    let mut out = RdbWriter::new(sink, snapshot::version(keyspace, &core.env));
-    if !config.rdbcompression {
-        out = out.without_compression();
-    }
-    if !config.rdbchecksum {
-        out = out.without_checksum();
-    }
-    out.aux("redis-ver", REDIS_VERSION.as_bytes());
-    out.aux("redis-bits", b"64");
-    out.aux("ctime", (unix_ms() / 1000).to_string().as_bytes());
-    out.aux("used-mem", brisk_observe::memory::used().to_string().as_bytes());
-    out.aux("aof-base", b"0");
-    for library in core.shared.libraries.now().libraries.values() {
-        out.function(&library.code);
-    }
+    let mut out = Head::now(core, snapshot::version(keyspace, &core.env)).begin(sink);
     snapshot::save(keyspace, &core.env, &mut out)?;
     out.finish()
+}
+
+/// What a file begins with: as of a moment, for one that is written later.
+pub(super) struct Head {
+    version: u32,
+    is_compressed: bool,
+    has_checksum: bool,
+    unix_s: u64,
+    used_memory: u64,
+    libraries: Arc<Set>,
+}
+
+impl Head {
+    pub(super) fn now(core: &Core, version: u32) -> Head {
+        Head {
+            version,
+            is_compressed: core.config.persistence.rdbcompression,
+            has_checksum: core.config.persistence.rdbchecksum,
+            unix_s: unix_ms() / 1000,
+            used_memory: brisk_observe::memory::used(),
+            libraries: core.shared.libraries.now(),
+        }
+    }
+
+    fn begin<W: Write>(&self, sink: W) -> RdbWriter<W> {
+        let mut out = RdbWriter::new(sink, self.version);
+        if !self.is_compressed {
+            out = out.without_compression();
+        }
+        if !self.has_checksum {
+            out = out.without_checksum();
+        }
+        out.aux("redis-ver", REDIS_VERSION.as_bytes());
+        out.aux("redis-bits", b"64");
+        out.aux("ctime", self.unix_s.to_string().as_bytes());
+        out.aux("used-mem", self.used_memory.to_string().as_bytes());
+        out.aux("aof-base", b"0");
+        for library in self.libraries.libraries.values() {
+            out.function(&library.code);
+        }
+        out
+    }
 }
 
 /// Why a file was not loaded, and where.

@@ -1,10 +1,51 @@
 //! What is known of the snapshots that were saved and loaded.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use super::bgsave::Ended;
+use brisk_engine::keyspace::Cut;
+use brisk_reactor::unix_ms;
+use brisk_structures::poison::EvenPoisoned;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-/// Written while all workers but one stand still, read at any time.
-#[derive(Debug)]
+/// The snapshot that is being taken beside commands.
+pub struct Running {
+    pub cut: Arc<Cut>,
+    pub began: Instant,
+    pub thread: JoinHandle<()>,
+}
+
+/// What INFO shows of the snapshot that is being taken.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Underway {
+    pub seconds: u64,
+    pub keys: u64,
+    pub keys_written: u64,
+    /// Bytes of memory that it takes besides the dataset.
+    pub bytes: u64,
+}
+
+/// Written while all workers but one stand still, or by the thread that writes a snapshot; read at any
+/// time.
 pub struct Snapshots {
+    running: Mutex<Option<Running>>,
+    /// For those who look in every round.
+    is_running: AtomicBool,
+    /// The one that is running is to end without a file.
+    is_unwanted: AtomicBool,
+    is_scheduled: AtomicBool,
+    /// The last one beside commands failed.
+    has_failed: AtomicBool,
+    last_try_s: AtomicU64,
+    /// How long the last one took; -1 before.
+    last_seconds: AtomicI64,
+    /// How long everybody stood still for the last one.
+    last_cut_us: AtomicU64,
+    /// The most memory that the last one was seen to take.
+    last_peak_bytes: AtomicU64,
+
     /// Unix time of the last that was saved.
     last_save_s: AtomicU64,
     /// How often data had been changed by then.
@@ -20,6 +61,15 @@ impl Snapshots {
     /// Of a server that starts at `now_s`, which counts as a save.
     pub fn new(now_s: u64) -> Snapshots {
         Snapshots {
+            running: Mutex::default(),
+            is_running: AtomicBool::new(false),
+            is_unwanted: AtomicBool::new(false),
+            is_scheduled: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
+            last_try_s: AtomicU64::new(0),
+            last_seconds: AtomicI64::new(-1),
+            last_cut_us: AtomicU64::new(0),
+            last_peak_bytes: AtomicU64::new(0),
             last_save_s: AtomicU64::new(now_s),
             changes_saved: AtomicU64::new(0),
             loaded: AtomicU64::new(0),
@@ -30,8 +80,117 @@ impl Snapshots {
 
     /// Everything is on the disk, up to the change of number `changes`.
     pub fn note_saved(&self, now_s: u64, changes: u64) {
+        self.has_failed.store(false, Ordering::SeqCst);
         self.last_save_s.store(now_s, Ordering::Relaxed);
         self.changes_saved.store(changes, Ordering::Relaxed);
+    }
+
+    /// A snapshot is being taken beside commands; everybody stood still for it for `cut_us`. `start`
+    /// starts the thread that writes it.
+    pub fn begin(
+        &self,
+        cut_us: u64,
+        start: impl FnOnce() -> io::Result<Running>,
+    ) -> io::Result<()> {
+        // The thread may come to its end at once, which is after this.
+        let mut place = self.running.lock().even_poisoned();
+        *place = Some(start()?);
+        self.last_try_s.store(unix_ms() / 1000, Ordering::Relaxed);
+        self.last_cut_us.store(cut_us, Ordering::Relaxed);
+        self.last_peak_bytes.store(0, Ordering::Relaxed);
+        self.is_scheduled.store(false, Ordering::Relaxed);
+        self.is_unwanted.store(false, Ordering::Relaxed);
+        self.is_running.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// It has ended; the file has the dataset up to the change of number `changes`.
+    pub fn note_ended(&self, how: Ended, changes: u64, took: Duration) {
+        let mut running = self.running.lock().even_poisoned();
+        *running = None;
+        let now_s = unix_ms() / 1000;
+        if how == Ended::Saved {
+            self.note_saved(now_s, changes);
+        }
+        if how != Ended::GivenUp {
+            self.has_failed.store(how == Ended::Failed, Ordering::SeqCst);
+        }
+        self.last_try_s.store(now_s, Ordering::Relaxed);
+        self.last_seconds.store(took.as_secs().cast_signed(), Ordering::Relaxed);
+        self.is_running.store(false, Ordering::SeqCst);
+    }
+
+    /// Has the one that is being taken end without a file, and waits for that.
+    pub fn give_up(&self) {
+        let running = self.running.lock().even_poisoned().take();
+        if let Some(running) = running {
+            self.is_unwanted.store(true, Ordering::SeqCst);
+            running.cut.give_up("it is not wanted any more");
+            // A thread that panicked has ended as well.
+            let _ = running.thread.join();
+        }
+    }
+
+    /// The timers begin one as soon as they can.
+    pub fn schedule(&self) {
+        self.is_scheduled.store(true, Ordering::SeqCst);
+    }
+
+    pub fn is_scheduled(&self) -> bool {
+        self.is_scheduled.load(Ordering::SeqCst)
+    }
+
+    /// Whether one is being taken beside commands.
+    #[inline]
+    pub fn is_running(&self) -> bool {
+        self.is_running.load(Ordering::Relaxed)
+    }
+
+    /// Whether the one that has ended was to end without a file.
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.is_unwanted.load(Ordering::SeqCst)
+    }
+
+    /// Whether the last one beside commands has not failed.
+    pub fn is_ok(&self) -> bool {
+        !self.has_failed.load(Ordering::SeqCst)
+    }
+
+    /// When the last one was begun, or ended, in Unix seconds.
+    pub fn last_try_s(&self) -> u64 {
+        self.last_try_s.load(Ordering::Relaxed)
+    }
+
+    /// How many seconds the last one took; -1 before the first.
+    pub fn last_seconds(&self) -> i64 {
+        self.last_seconds.load(Ordering::Relaxed)
+    }
+
+    /// How many microseconds everybody stood still for the last one.
+    pub fn last_cut_us(&self) -> u64 {
+        self.last_cut_us.load(Ordering::Relaxed)
+    }
+
+    /// The most bytes that the last one was seen to take besides the dataset.
+    pub fn last_peak_bytes(&self) -> u64 {
+        self.last_peak_bytes.load(Ordering::Relaxed)
+    }
+
+    /// What there is to say of the one that is being taken.
+    pub fn underway(&self) -> Option<Underway> {
+        if !self.is_running() {
+            return None;
+        }
+        let running = self.running.lock().even_poisoned();
+        let Running { cut, began, .. } = running.as_ref()?;
+        let bytes = cut.bytes();
+        self.last_peak_bytes.fetch_max(bytes, Ordering::Relaxed);
+        Some(Underway {
+            seconds: began.elapsed().as_secs(),
+            keys: cut.keys(),
+            keys_written: cut.keys_written(),
+            bytes,
+        })
     }
 
     /// A file was loaded to its end.

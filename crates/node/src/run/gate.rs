@@ -7,6 +7,7 @@ use crate::core::Core;
 use crate::core::pause::Paused;
 use crate::core::session::{Session, Stall};
 use crate::core::shared::armed;
+use crate::persistence::bgsave;
 use crate::run::permission;
 use brisk_config::choice::Protection;
 use brisk_engine::args::PreparedKey;
@@ -42,6 +43,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("transaction", transaction),
     ("permission", permission),
     ("memory", memory),
+    ("disk", disk),
     ("subscribed", subscribed),
     ("busy", busy),
     ("monitor", monitor),
@@ -52,8 +54,7 @@ pub const CHECKS: &[(&str, Check)] = &[
 /// Whether any check may have something to say.
 #[inline]
 pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
-    armed & (armed::MAXMEMORY | armed::PAUSE | armed::MONITOR | armed::CONGESTION | armed::BUSY)
-        != 0
+    armed & armed::AT_THE_GATE != 0
         || session.is_restricted()
         || session.in_transaction()
         || session.listens
@@ -165,6 +166,16 @@ fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_
     } else {
         Verdict::Refuse(CommandError::OutOfMemory)
     }
+}
+
+/// Refuses what would be lost: the dataset cannot be saved. PING too, so that whoever looks after the
+/// server finds out.
+fn disk(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
+    let concerns = facts.flags.contains(Flags::WRITE) || row.spec.name == "ping";
+    if !concerns || core.shared.armed.load(Ordering::Relaxed) & armed::DISK_ERROR == 0 {
+        return Verdict::Pass;
+    }
+    bgsave::refusal(core).map_or(Verdict::Pass, Verdict::Refuse)
 }
 
 fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {

@@ -7,6 +7,7 @@ use crate::core::call::Call;
 use crate::core::session::Session;
 use crate::core::shared::armed;
 use crate::monitor::lines;
+use crate::persistence::bgsave;
 use crate::pubsub::publish;
 use crate::run::dispatch;
 use crate::run::permission;
@@ -146,6 +147,11 @@ fn admit_from_script(
     if runner.read_only.get() && row.spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE))
     {
         return Err("Write commands are not allowed from read-only scripts.".into());
+    }
+    if row.has(Flags::WRITE)
+        && let Some(refusal) = bgsave::refusal(core)
+    {
+        return Err(format!("-{refusal}"));
     }
     if runner.lacks_memory.get() && !runner.wrote.get() && row.has(Flags::DENYOOM) {
         return Err(format!("-{}", CommandError::OutOfMemory));

@@ -7,10 +7,11 @@
 use crate::worker::Worker;
 use brisk_engine::CommandError;
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
+use brisk_engine::keyspace::{CutWalker, Walked};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
 use brisk_node::clients::flag;
 use brisk_node::core::session::Stall;
-use brisk_node::persistence::ending;
+use brisk_node::persistence::{bgsave, ending};
 use brisk_node::replication::follow;
 use brisk_node::script::run;
 use brisk_observe::stats::WorkerStats;
@@ -25,13 +26,19 @@ const EXPIRE_SLICE_NS: u64 = 400_000;
 const EXPIRE_PAUSE_NS: u64 = 1_200_000;
 /// A cycle over all slots begins this often.
 const EXPIRE_PERIOD_NS: u64 = 100_000_000;
+/// One slice of a snapshot's walk.
+const WALK_SLICE_NS: u64 = 200_000;
+/// Pause between two slices of a worker that has commands to execute. Without, it goes on at once.
+const WALK_PAUSE_NS: u64 = 1_200_000;
+/// Until the next look if others have to do something first.
+const WALK_WAIT_NS: u64 = 5_000_000;
 /// Samples that a rate is averaged over.
 const RATE_SAMPLES: usize = 16;
 /// Time between two samples.
 const SAMPLE_PERIOD_NS: u64 = 100_000_000;
 
 /// A worker's timers.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Cron {
     /// Worker 0 samples for the whole server.
     samples_server: bool,
@@ -40,6 +47,11 @@ pub struct Cron {
     next_sample: u64,
     next_ping: u64,
     sweeper: Option<Sweeper>,
+    /// When the walk of the snapshot that is being taken goes on; `None` without one.
+    next_walk: Option<u64>,
+    walker: CutWalker,
+    /// Commands executed before the last slice of it.
+    commands_walked: u64,
     /// Tracked keys to forget with the next tick if there are too many.
     trim_step: usize,
     /// Where the walk over sessions stands.
@@ -90,9 +102,17 @@ impl Cron {
 
     /// How long nothing will be due, if nothing is at this moment.
     #[inline]
-    pub fn nothing_due(&self, now: u64) -> Option<Duration> {
-        let wait = self.next_tick.min(self.next_expire).min(self.next_sample).checked_sub(now)?;
+    pub fn nothing_due(&self, now: u64, snapshot: bool) -> Option<Duration> {
+        if snapshot && self.next_walk.is_none() {
+            return None;
+        }
+        let wait = self.next().checked_sub(now)?;
         (wait > 0).then(|| Duration::from_nanos(wait))
+    }
+
+    fn next(&self) -> u64 {
+        let timers = self.next_tick.min(self.next_expire).min(self.next_sample);
+        timers.min(self.next_walk.unwrap_or(u64::MAX))
     }
 
     /// Does what is due; how long nothing will be.
@@ -108,6 +128,12 @@ impl Cron {
         }
         if worker.core.shared.debug.cron_paused.load(Ordering::Relaxed) {
             return Duration::from_nanos(SAMPLE_PERIOD_NS);
+        }
+        if worker.core.shared.snapshots.is_running() && self.next_walk.is_none() {
+            self.next_walk = Some(now);
+        }
+        if self.next_walk.is_some_and(|at| now >= at) {
+            self.walk(worker, now);
         }
         if now >= self.next_expire {
             self.expire(worker, now);
@@ -126,6 +152,7 @@ impl Cron {
             publish_loop_figures(worker, io, &mut self.published);
             run::forget_flushed(&mut worker.core);
             if self.samples_server {
+                bgsave::begin_if_due(&worker.core);
                 self.sample(worker, now);
                 brisk_observe::memory::take_huge_pages_if_worth(
                     brisk_node::core::long::yield_to_workers,
@@ -135,7 +162,7 @@ impl Cron {
         }
         let end = clock.ns(clock.ticks());
         worker.core.stats().background_ns.add(end - now);
-        let mut wait = self.next_tick.min(self.next_expire).min(self.next_sample);
+        let mut wait = self.next();
         if worker.has_paused() {
             wait = wait.min(end.saturating_add(worker.pause_left_ns()));
         }
@@ -193,6 +220,27 @@ impl Cron {
         self.next_expire = match swept {
             Swept::All => next_multiple(now, EXPIRE_PERIOD_NS),
             Swept::Part => now + ns + EXPIRE_PAUSE_NS / effort,
+        };
+    }
+
+    /// Emits a part of the snapshot that is being taken.
+    fn walk(&mut self, worker: &mut Worker, now: u64) {
+        let core = &worker.core;
+        let clock = core.clock;
+        let begin = clock.ticks();
+        // The admin lane hands in what its own commands have emitted.
+        let slice_ns = if self.sweeper.is_some() { WALK_SLICE_NS } else { 0 };
+        let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < slice_ns;
+        let walked = self.walker.walk(&core.shared.keyspace, &core.env, more);
+        core.free_garbage();
+        let commands = core.stats().commands_processed.get();
+        let is_busy = commands != std::mem::replace(&mut self.commands_walked, commands);
+        let end = now + clock.ns(clock.ticks().wrapping_sub(begin));
+        self.next_walk = match walked {
+            Walked::Part if !is_busy => Some(end),
+            Walked::Part => Some(end + WALK_PAUSE_NS),
+            Walked::Waits => Some(end + WALK_WAIT_NS),
+            Walked::Nothing => None,
         };
     }
 

@@ -196,7 +196,10 @@ impl Worker {
 
     fn run_cron(&mut self, io: &mut Control) -> Duration {
         if !self.has_paused()
-            && let Some(wait) = self.cron.nothing_due(self.core.clock.ns(self.core.last_ticks))
+            && let Some(wait) = self.cron.nothing_due(
+                self.core.clock.ns(self.core.last_ticks),
+                self.core.shared.snapshots.is_running(),
+            )
         {
             return wait;
         }

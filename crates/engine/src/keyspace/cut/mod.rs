@@ -230,11 +230,15 @@ impl Cut {
     }
 
     /// Writes the entries, as they are emitted, until all are written: on a thread that no walker
-    /// waits for. O(all data).
+    /// waits for. `wrote` hears of each few keys. O(all data).
     ///
     /// # Errors
     /// That of the writer, or why the cut was given up. The caller then ends the cut.
-    pub fn write<W: Write>(&self, out: &mut RdbWriter<W>) -> io::Result<()> {
+    pub fn write<W: Write>(
+        &self,
+        out: &mut RdbWriter<W>,
+        mut wrote: impl FnMut(u64),
+    ) -> io::Result<()> {
         let mut db = None;
         for (number, (keys, with_deadline)) in self.sizes.iter().enumerate() {
             if *keys > 0 {
@@ -250,6 +254,7 @@ impl Cut {
                 self.queue.forget(bytes);
                 self.written.fetch_add(written, Ordering::Relaxed);
                 out.check()?;
+                wrote(written);
                 self.check()?;
             }
             self.check()?;

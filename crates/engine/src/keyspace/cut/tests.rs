@@ -51,7 +51,7 @@ impl Taken {
         let own = Arc::clone(&cut);
         let writer = spawn(move || {
             let mut out = RdbWriter::new(Vec::new(), VERSION_FIELD_TTL);
-            own.write(&mut out)?;
+            own.write(&mut out, |_| ())?;
             out.finish()
         });
         Taken { cut, want, writer }
@@ -262,7 +262,7 @@ fn a_writer_that_is_too_slow_ends_the_snapshot_and_nothing_else() {
         db.check(&format!("APPEND {{t}}{number} y"), "(integer) 4001");
     }
     let mut out = RdbWriter::new(Vec::new(), VERSION_FIELD_TTL);
-    let error = cut.write(&mut out).unwrap_err();
+    let error = cut.write(&mut out, |_| ()).unwrap_err();
     assert!(error.to_string().starts_with("the disk is too slow"), "{error}");
     db.keyspace().end_cut(&cut);
     db.check("DBSIZE", "(integer) 300").invariants();

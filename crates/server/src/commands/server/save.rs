@@ -1,8 +1,9 @@
-//! SAVE and LASTSAVE: the dataset on the disk.
+//! SAVE, BGSAVE and LASTSAVE: the dataset on the disk.
 
-use brisk_engine::command::{Categories, Flags, Group, Spec};
+use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
+use brisk_node::persistence::bgsave::{self, Asked};
 use brisk_node::persistence::snapshot;
 use std::sync::atomic::Ordering;
 
@@ -25,6 +26,9 @@ const SAVE: Command = Command {
 };
 
 fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    if call.core.shared.snapshots.is_running() {
+        return Err(bgsave::in_progress());
+    }
     let quiesced = call.core.stop_others()?;
     call.core.shared.observe.figures.saves.fetch_add(1, Ordering::Relaxed);
     let saved = snapshot::save(call.core);
@@ -32,6 +36,33 @@ fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     // Why not is in the log.
     saved.map_err(|_| CommandError::text("ERR"))?;
     Ok(call.reply.ok())
+}
+
+const BGSAVE: Command = Command {
+    spec: Spec {
+        name: "bgsave",
+        group: Group::Server,
+        summary: "Saves the dataset as of now to its file while commands go on.",
+        since: "1.0.0",
+        complexity: "O(1), and O(N) for N keys in all databases beside the commands that follow",
+        arity: -1,
+        flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING),
+        args: &[Arg::token("schedule", "SCHEDULE").since("3.2.2").optional()],
+        history: &[("3.2.2", "The word `SCHEDULE` can be given.")],
+        ..Spec::EMPTY
+    },
+    run: bgsave,
+    subcommands: &[],
+};
+
+fn bgsave(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if args.remaining() > 0 && !(args.remaining() == 1 && args.take("SCHEDULE")) {
+        return Err(CommandError::Syntax);
+    }
+    Ok(call.reply.simple(match bgsave::ask(call.core)? {
+        Asked::Started => "Background saving started",
+        Asked::Scheduled => "Background saving scheduled",
+    }))
 }
 
 const LASTSAVE: Command = Command {
@@ -56,4 +87,4 @@ fn lastsave(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.integer(seconds.cast_signed()))
 }
 
-pub(super) const COMMANDS: &[Command] = &[SAVE, LASTSAVE];
+pub(super) const COMMANDS: &[Command] = &[SAVE, BGSAVE, LASTSAVE];

@@ -1,0 +1,185 @@
+//! Snapshots that are taken while commands go on: BGSAVE, and the times that `save` names.
+//!
+//! The cut is made while all workers stand still, which takes as long as the longest command under
+//! way and some microseconds. From then on workers emit what they change before they change it,
+//! and the rest a few entries at a time between their commands; a thread of its own writes it.
+
+use super::disk::System;
+use super::snapshot::{self, Head};
+use super::state::Running;
+use crate::core::Core;
+use crate::core::shared::{Shared, armed};
+use brisk_config::Config;
+use brisk_engine::keyspace::{Cut, CutOptions};
+use brisk_engine::{CommandError, Result};
+use brisk_reactor::unix_ms;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Memory for entries that were emitted and are not written, at most: what changes add to what
+/// walkers have put there.
+const QUEUE_BYTES_MAX: u64 = 1 << 30;
+/// The same as a share of `maxmemory`.
+const QUEUE_SHARE: u64 = 10;
+/// Less would end a snapshot over a handful of large values.
+const QUEUE_BYTES_MIN: u64 = 32 << 20;
+/// After a snapshot that failed, the next is not begun by itself before so many seconds have passed.
+const RETRY_S: u64 = 5;
+
+/// What BGSAVE comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    Started,
+    Scheduled,
+}
+
+/// BGSAVE: begins a snapshot, or leaves it to the timers if that is not possible now and `later` says
+/// so.
+///
+/// # Errors
+/// One is being taken; or [`CommandError::SlotBusy`] while a script takes long.
+pub fn ask(core: &Core) -> Result<Asked> {
+    let snapshots = &core.shared.snapshots;
+    if snapshots.is_running() {
+        return Err(in_progress());
+    }
+    if core.unit.is_some() {
+        // Within EXEC: its changes are to be whole.
+        snapshots.schedule();
+        return Ok(Asked::Scheduled);
+    }
+    begin(core)?;
+    Ok(Asked::Started)
+}
+
+/// A snapshot is being taken.
+pub fn in_progress() -> CommandError {
+    CommandError::text("ERR Background save already in progress")
+}
+
+/// Begins a snapshot if `save` or BGSAVE SCHEDULE wants one now. For the timers of one worker.
+pub fn begin_if_due(core: &Core) {
+    let shared = core.shared;
+    let snapshots = &shared.snapshots;
+    if snapshots.is_running() || snapshots.is_loading() || shared.shutdown.is_asked() {
+        return;
+    }
+    let now_s = unix_ms() / 1000;
+    let may_try = snapshots.is_ok() || now_s.saturating_sub(snapshots.last_try_s()) > RETRY_S;
+    let rules = &core.config.persistence.save;
+    if !may_try || (rules.is_empty() && !snapshots.is_scheduled()) {
+        return;
+    }
+    let changes = snapshots.changes_since(shared.observe.changes());
+    let elapsed_s = now_s.saturating_sub(snapshots.last_save_s());
+    let is_due = |seconds: i64, count: i64| {
+        changes >= count.unsigned_abs() && elapsed_s > seconds.unsigned_abs()
+    };
+    let due = rules.iter().find(|rule| is_due(rule.seconds, rule.changes));
+    if let Some(rule) = due {
+        let (changes, seconds) = (rule.changes, rule.seconds);
+        shared.log.notice(format_args!("{changes} changes in {seconds} seconds. Saving..."));
+    }
+    if due.is_some() || snapshots.is_scheduled() {
+        // A script that takes long is in the way: at one of the next turns then.
+        let _ = begin(core);
+    }
+}
+
+/// Begins a snapshot. The caller knows that none is being taken.
+fn begin(core: &Core) -> Result<()> {
+    let shared = core.shared;
+    let config = Arc::clone(&core.config);
+    let quiesced = core.stop_others()?;
+    let began = Instant::now();
+    let version = brisk_engine::snapshot::version_at_least(&shared.keyspace, &core.env);
+    let head = Head::now(core, version);
+    let changes = shared.observe.changes();
+    let Some(cut) = shared.keyspace.begin_cut(options(&config)) else { return Err(in_progress()) };
+    drop(quiesced);
+    let cut_us = began.elapsed().as_micros() as u64;
+    let own = Arc::clone(&cut);
+    let ended = move |how| {
+        shared.snapshots.note_ended(how, changes, began.elapsed());
+        shared.arm(armed::DISK_ERROR, !shared.snapshots.is_ok());
+    };
+    let pid = std::process::id();
+    shared.log.notice(format_args!("Background saving started by pid {pid}"));
+    let started = shared.snapshots.begin(cut_us, || {
+        let own = Arc::clone(&cut);
+        let thread =
+            std::thread::Builder::new().name("brisk-save".to_owned()).spawn(move || {
+                let how = write(shared, &config, &head, &own);
+                shared.keyspace.end_cut(&own);
+                ended(how);
+            })?;
+        Ok(Running { cut, began, thread })
+    });
+    started.map_err(|error| {
+        shared.keyspace.end_cut(&own);
+        shared.log.warning(format_args!("Can't save in background: {error}"));
+        ended(Ended::Failed);
+        CommandError::text("ERR")
+    })
+}
+
+/// Why commands that write are refused: the last snapshot failed, and the settings say that this is
+/// the consequence.
+pub fn refusal(core: &Core) -> Option<CommandError> {
+    let config = &core.config.persistence;
+    let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty();
+    (refuses && !core.shared.snapshots.is_ok()).then(|| {
+        CommandError::text(
+            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist \
+             to disk. Commands that may modify the data set are disabled, because this instance is \
+             configured to report errors during writes if RDB snapshotting fails \
+             (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the \
+             RDB error.",
+        )
+    })
+}
+
+/// How a snapshot ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Saved,
+    Failed,
+    /// Somebody did not want it any more, which is no failure.
+    GivenUp,
+}
+
+/// Writes the file, and tells the log.
+fn write(shared: &Shared, config: &Config, head: &Head, cut: &Cut) -> Ended {
+    let delay_us = config.persistence.rdb_key_save_delay.max(0).cast_unsigned();
+    let wrote = |keys: u64| {
+        // For tests, which want it to take long.
+        let until = Instant::now() + Duration::from_micros(delay_us.saturating_mul(keys));
+        while delay_us > 0 && !cut.is_over() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    };
+    match snapshot::write_cut(&System, config, head, cut, wrote) {
+        Ok(()) => {
+            shared.log.notice(format_args!("DB saved on disk"));
+            shared.log.notice(format_args!("Background saving terminated with success"));
+            Ended::Saved
+        }
+        Err(_) if shared.snapshots.is_unwanted() => {
+            shared.log.warning(format_args!("Background saving was given up"));
+            Ended::GivenUp
+        }
+        Err(failure) => {
+            shared.log.warning(format_args!("{failure}"));
+            shared.log.warning(format_args!("Background saving error"));
+            Ended::Failed
+        }
+    }
+}
+
+fn options(config: &Config) -> CutOptions {
+    let max = match config.memory.maxmemory {
+        0 => QUEUE_BYTES_MAX,
+        limit => (limit / QUEUE_SHARE).clamp(QUEUE_BYTES_MIN, QUEUE_BYTES_MAX),
+    };
+    CutOptions { compresses: config.persistence.rdbcompression, queue_bytes_max: max }
+}
