@@ -26,8 +26,8 @@ pub fn with_workers(workers: usize) -> Launch {
     if subject_is_redis() { launch } else { launch.set("threads", &workers.to_string()) }
 }
 
-/// Does something with scripts of so many turns of a loop, and again with more of them until the server
-/// has called as many scripts slow as it says. `busy-reply-threshold` is to be low.
+/// Does something with scripts of so many turns of a loop, and again with more of them until the
+/// server has called as many scripts slow as it says. `busy-reply-threshold` is to be low.
 ///
 /// # Panics
 /// If the server takes nothing for slow.

@@ -29,8 +29,8 @@ fn start(launch: Launch) -> Laned {
     Laned { server, port }
 }
 
-/// Waits until so many ordinary clients are connected: one found out that the server answers, and may
-/// be a moment in going.
+/// Waits until so many ordinary clients are connected: one found out that the server answers, and
+/// may be a moment in going.
 fn wait_for_clients(admin: &mut Conn, count: &str) {
     wait_until("the clients are connected", || admin.info("connected_clients") == count);
 }

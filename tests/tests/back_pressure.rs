@@ -111,7 +111,8 @@ fn many_clients_that_never_read_stay_below_the_limit_of_all_together() {
                     && figure(&mut other, "output_stalls") >= CLIENTS as u64
                     && figure(&mut other, "instantaneous_ops_per_sec") < 500
             });
-            // Besides the limit: 16 KiB and the rest of a receive for each, and what the allocator keeps.
+            // Besides the limit: 16 KiB and the rest of a receive for each,
+            // and what the allocator keeps.
             let grown = server.rss().saturating_sub(before);
             assert!(grown < 32 * MIB, "grew by {grown} bytes");
             drop(deaf);

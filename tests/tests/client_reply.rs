@@ -1,8 +1,9 @@
-//! CLIENT REPLY: which replies are left out, byte by byte, and what it does as part of a transaction.
+//! CLIENT REPLY: which replies are left out, byte by byte, and what it does as
+//! part of a transaction.
 //!
-//! There a real Redis sends the head of EXEC's array and then fewer elements than it announces, which
-//! no client can read. Brisk answers EXEC whole or not at all, and leaves out of what follows the same as
-//! Redis does.
+//! There a real Redis sends the head of EXEC's array and then fewer elements than it announces,
+//! which no client can read. Brisk answers EXEC whole or not at all, and leaves out of what follows
+//! the same as Redis does.
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, each_config};
@@ -78,8 +79,8 @@ fn a_script_may_not_choose_which_replies_are_sent() {
     });
 }
 
-/// What is sent for commands queued between MULTI and EXEC, two ECHOs behind EXEC, and CLIENT REPLY ON:
-/// the whole of it, as Brisk and as a real Redis have it.
+/// What is sent for commands queued between MULTI and EXEC, two ECHOs behind EXEC, and CLIENT REPLY
+/// ON: the whole of it, as Brisk and as a real Redis have it.
 struct Case {
     queued: &'static [&'static str],
     brisk: &'static str,

@@ -1,9 +1,10 @@
-//! Strings of megabytes: what is done to them is what a real server does, and costs the part that is
-//! touched, whatever the length. (M8)
+//! Strings of megabytes: what is done to them is what a real server does, and costs the part that
+//! is touched, whatever the length. (M8)
 
 use brisk_testkit::{Conn, Launch, Server, assert_reply, each_backend, each_config};
 
-/// The size of the chunks that long strings lie in; what happens at their ends is what may go wrong.
+/// The size of the chunks that long strings lie in; what happens at their ends is
+/// what may go wrong.
 const CHUNK: u64 = 65_536;
 const MIB: u64 = 1 << 20;
 

@@ -1,5 +1,5 @@
-//! Many keys with one deadline, in a program of their own: nothing else runs beside it. (How soon they
-//! are gone: `cargo xtask bench expiry`.)
+//! Many keys with one deadline, in a program of their own: nothing else runs beside it. (How soon
+//! they are gone: `cargo xtask bench expiry`.)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;

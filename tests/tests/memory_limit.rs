@@ -22,7 +22,8 @@ fn push_numbers(conn: &mut Conn, first: &str, numbers: std::ops::Range<usize>) {
     }
 }
 
-/// Others have no keys evicted for what a long command takes while it is under way, and are not refused.
+/// Others have no keys evicted for what a long command takes while it is under way,
+/// and are not refused.
 #[test]
 fn nobody_makes_room_for_what_a_long_command_takes_for_itself() {
     const NUMBERS: usize = 200_000;

@@ -145,8 +145,8 @@ fn monitor_shows_scripts_before_what_they_do_and_also_if_they_are_refused() {
     });
 }
 
-/// The second script is begun again and again while the first one, which could go beyond the keys that
-/// it declares, is at work.
+/// The second script is begun again and again while the first one, which could go beyond the keys
+/// that it declares, is at work.
 #[test]
 fn monitor_shows_a_script_once_however_often_it_is_begun() {
     const TURNS_MAX: u64 = 1 << 34;

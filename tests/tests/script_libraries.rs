@@ -1,5 +1,5 @@
-//! `cjson`, `cmsgpack`, `struct` and `bit` beside those of a real Redis: the same expressions in our
-//! interpreter and by EVAL there, results and error texts compared.
+//! `cjson`, `cmsgpack`, `struct` and `bit` beside those of a real Redis: the same expressions in
+//! our interpreter and by EVAL there, results and error texts compared.
 //!
 //! Objects and maps with several keys are compared after reading them back, since their order is
 //! not the same.

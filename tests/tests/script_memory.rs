@@ -1,5 +1,5 @@
-//! The memory of scripts and that of libraries: two interpreters for each worker, each with its own bound, and
-//! who fills one gets the error.
+//! The memory of scripts and that of libraries: two interpreters for each worker, each with its own
+//! bound, and who fills one gets the error.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;

@@ -221,8 +221,8 @@ fn scripts_are_atomic_whatever_they_declare() {
     assert_reply!(conn, "MGET a b", format!("1) \"{total}\"\n2) \"{total}\""));
 }
 
-/// Scripts go beyond their keys after a write, each for the first time, while others do the same and
-/// hold what they need.
+/// Scripts go beyond their keys after a write, each for the first time, while others do the same
+/// and hold what they need.
 #[test]
 fn scripts_that_surprise_each_other_all_end_well() {
     const ROUNDS: usize = 60;
@@ -314,7 +314,8 @@ fn a_script_that_wrote_waits_for_keys_of_a_slow_one() {
     assert_reply!(conn, "MGET own free mine", "1) \"1\"\n2) \"1\"\n3) \"1\"");
 }
 
-/// One that waits for a key of a script that cannot be killed takes no step, and is killed all the same.
+/// One that waits for a key of a script that cannot be killed takes no step,
+/// and is killed all the same.
 #[test]
 fn a_script_that_waits_for_another_is_killed() {
     if subject_is_redis() {
@@ -587,8 +588,8 @@ fn a_client_that_leaves_does_not_stop_its_script() {
     wait_until("the script has ended", || conn.cmd("GET n").to_string() == "\"100000\"");
 }
 
-/// FLUSHALL in a script that takes long: for a client that wants no reply, beside a monitor, and for a
-/// client that is gone.
+/// FLUSHALL in a script that takes long: for a client that wants no reply, beside a monitor, and
+/// for a client that is gone.
 #[test]
 fn a_slow_script_that_flushes_is_seen_once_and_answers_as_it_was_asked_to() {
     for workers in [1, 2] {

@@ -208,8 +208,8 @@ fn an_evicted_key_is_told_of_before_the_reply_of_what_evicted_it() {
     cacher.read("GET volatile");
     let used: u64 = other.info("used_memory").parse().unwrap_or(0);
     other.cmd(&format!("CONFIG SET maxmemory {}", used + 200_000));
-    // By a command that needs no memory itself, so that the next one finds too much. Zeros of a long string
-    // take none: they are turned into ones.
+    // By a command that needs no memory itself, so that the next one finds too much. Zeros of a
+    // long string take none: they are turned into ones.
     other.cmd("SETBIT zeros 8000000 1");
     other.cmd("BITOP NOT ones zeros");
     other.cmd("EXISTS ones");

@@ -59,7 +59,8 @@ fn memory_follows_the_bytes_that_arrived() {
                 }
                 let sent = (CLIENTS * (beginning(4).len() + bytes / 10_000 * 10_000)) as u64;
                 wait_until("all has arrived", || held(&mut control) >= sent);
-                // Buffers that became too small are free; the allocator keeps their pages for a while.
+                // Buffers that became too small are free; the allocator keeps their
+                // pages for a while.
                 assert_reply!(control, "MEMORY PURGE", "OK");
                 let grown = server.rss().saturating_sub(before);
                 let bound =

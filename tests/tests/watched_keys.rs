@@ -1,5 +1,5 @@
-//! Sessions that watch many keys: their watches end at once, and leave the queues of the keys in slices
-//! between which others are served.
+//! Sessions that watch many keys: their watches end at once, and leave the queues of the keys in
+//! slices between which others are served.
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Server, assert_reply, each_backend, wait_until};
@@ -56,7 +56,8 @@ fn watches_that_have_ended_leave_in_slices_between_requests_of_others() {
         assert_reply!(other, "PING", "PONG");
         let left = replies[1..].iter().map(|reply| figure(&reply.text(), "leftover_watches"));
         let left: Vec<usize> = left.collect();
-        // UNWATCH has taken out none, and between any two requests that run without a break none go.
+        // UNWATCH has taken out none, and between any two requests that run without
+        // a break none go.
         assert_eq!(left[0], 50_000);
         let steps: Vec<usize> =
             left.windows(2).map(|pair| pair[0] - pair[1]).filter(|step| *step > 0).collect();

@@ -2,8 +2,8 @@
 //! disturbs.
 //!
 //! The server runs under callgrind with one worker, one client sends a fixed sequence of requests,
-//! and the instructions counted meanwhile, over the operations, are compared with those on record in
-//! `instructions.tsv`. What has become dearer by more than [`TOLERANCE`] fails; what has become
+//! and the instructions counted meanwhile, over the operations, are compared with those on record
+//! in `instructions.tsv`. What has become dearer by more than [`TOLERANCE`] fails; what has become
 //! cheaper is to be put on record, so that it stays so. `--update` writes the record: that change
 //! stands in the same commit as its cause.
 //!

@@ -5,7 +5,8 @@
 //! row, such as a name that the root of the crate exports for others.
 //!
 //! Looked at are paths that begin with `crate::` in code that is no test. Methods of a type that a
-//! higher file adds are not seen, nor are paths that begin with `super::`: those stay in the folder.
+//! higher file adds are not seen, nor are paths that begin with `super::`:
+//! those stay in the folder.
 
 use crate::tidy::{Finding, first_test_line};
 
@@ -52,7 +53,8 @@ const NODE: Layers = Layers {
         &["persistence/state", "persistence/disk", "persistence/replace"],
         &["script"],
         &["transactions"],
-        // A worker keeps its interpreters and the script that it has put aside; those act on the worker.
+        // A worker keeps its interpreters and the script that it has put aside;
+        // those act on the worker.
         &[
             "core",
             "script/runner",

@@ -62,7 +62,8 @@ const RULES: &[Rule] = &[
     Rule {
         within: &[],
         // DEBUG SLEEP is asked to; requests gather while the loop sleeps; the allocator tells
-        // nobody when it has purged, nor the kernel when a thread that was waited for is off its list.
+        // nobody when it has purged, nor the kernel when a thread that was waited for
+        // is off its list.
         except: &[
             "crates/testkit/src/wait.rs",
             "crates/server/src/commands/server/debug.rs",

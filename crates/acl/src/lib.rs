@@ -15,8 +15,8 @@
 //! | `file` | the text of an aclfile to users and back |
 //! | `journal` | what ACL LOG shows |
 //!
-//! Nothing here knows sessions. The server keeps the accounts, and who acts as each; **whoever runs a command for a
-//! session there asks its one function `permit`**, which also notes a refusal.
+//! Nothing here knows sessions. The server keeps the accounts, and who acts as each; **whoever runs
+//! a command for a session there asks its one function `permit`**, which also notes a refusal.
 #![forbid(unsafe_code)]
 
 mod check;

@@ -73,8 +73,8 @@ impl Address {
     }
 }
 
-/// Whether this machine has the address, or would connect to itself by it, as by 0.0.0.0: only then can
-/// a socket be bound to it.
+/// Whether this machine has the address, or would connect to itself by it, as by 0.0.0.0: only then
+/// can a socket be bound to it.
 fn is_of_this_machine(mut address: SocketAddr) -> bool {
     address.set_port(0);
     UdpSocket::bind(address).is_ok()
@@ -113,7 +113,8 @@ mod tests {
     fn a_machine_knows_its_own_addresses() {
         let is_local = |text: &str| Address::parse(text).unwrap().is_local();
         assert!(is_local("127.0.0.1:1") && is_local("127.1.2.3:1") && is_local("0.0.0.0:1"));
-        // Reserved for documentation; 192.0.2.0/24 is, too, but machines that imitate others have it.
+        // Reserved for documentation; 192.0.2.0/24 is, too,
+        // but machines that imitate others have it.
         assert!(!is_local("203.0.113.77:1"));
         // Where this machine would send from; nothing is sent. It may have no such address.
         let from = UdpSocket::bind("0.0.0.0:0").unwrap();

@@ -1,5 +1,5 @@
-//! A proxy that delays every byte by a given time in each direction: a network far away, on a machine
-//! without `netem`.
+//! A proxy that delays every byte by a given time in each direction: a network far away, on a
+//! machine without `netem`.
 //!
 //! ```text
 //!  client ── read, stamp ──> queue (bounded) ── wait until due ──> write ── server
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! One thread serves all connections. Bytes never overtake each other, whatever the jitter. A queue
-//! that is full is not read into, so that the sender's kernel holds it back as it would on a network
-//! with so many bytes under way. The end of a stream is delayed like a byte; a reset is passed on at
-//! once. Connecting is not delayed.
+//! that is full is not read into, so that the sender's kernel holds it back as it would on a
+//! network with so many bytes under way. The end of a stream is delayed like a byte; a reset is
+//! passed on at once. Connecting is not delayed.
 
 use crate::clock::{now_ns, timespec};
 use crate::error::RunError;
@@ -267,7 +267,8 @@ impl Proxy {
         self.pump(token ^ 1);
     }
 
-    /// Moves what can be moved in one direction; ends the link when both have ended, or on an error.
+    /// Moves what can be moved in one direction; ends the link when both have ended,
+    /// or on an error.
     fn pump(&mut self, token: u64) {
         let (id, from) = (token / 2, side(token));
         let Some(link) = self.links.get_mut(&id) else { return };

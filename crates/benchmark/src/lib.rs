@@ -2,8 +2,9 @@
 //!
 //! A [`Workload`] says what is sent, a [`Plan`] to whom, by how many clients and at which pace;
 //! [`run`] carries it out and gives an [`Outcome`]. A [`Subject`] is a server that is measured,
-//! started here or elsewhere, with its resources; [`compare`](compare::compare) lets several of them
-//! take turns and gives a [`Comparison`](compare::Comparison), which is plain data for reports.
+//! started here or elsewhere, with its resources; [`compare`](compare::compare) lets several of
+//! them take turns and gives a [`Comparison`](compare::Comparison),
+//! which is plain data for reports.
 //!
 //! | module | about |
 //! |---|---|
@@ -12,7 +13,7 @@
 //! | [`engine`] | the threads that send and measure |
 //! | [`outcome`] | what a run gave |
 //! | [`options`], [`report`] | redis-benchmark's command line and output |
-//! | [`subject`], [`resources`], [`noise`] | servers, what they use, what the machine does besides |
+//! | [`subject`], [`resources`], [`noise`] | servers, what they use, what else the machine does |
 //! | [`compare`] | several servers in turns |
 //! | [`experiments`] | what the articles measured |
 //! | [`html`] | the report as a page |

@@ -219,8 +219,8 @@ fn experiment(options: &ExperimentOptions) -> Result<(), String> {
     }
 }
 
-/// Finds out before a long measurement whether its results can be written to these files. What was there
-/// before stays as it was: files with what they hold, and links, even those that led nowhere.
+/// Finds out before a long measurement whether its results can be written to these files. What was
+/// there before stays as it was: files with what they hold, and links, even those that led nowhere.
 fn check_writable<'a>(paths: impl Iterator<Item = &'a PathBuf>) -> Result<(), String> {
     for path in paths {
         let is_new = !path.exists();

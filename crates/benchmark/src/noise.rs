@@ -1,4 +1,5 @@
-//! What the machine did besides a measurement: other processes, and other machines of the same host.
+//! What the machine did besides a measurement: other processes,
+//! and other machines of the same host.
 
 use crate::clock::process_cpu_ns;
 use crate::resources::{TICK_NS, Usage};
@@ -6,8 +7,8 @@ use serde::Serialize;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Shorter measurements are not judged: a few ticks of the kernel would decide. In half a second five
-/// of them are the limit, and sampling alone can be wrong by half of that.
+/// Shorter measurements are not judged: a few ticks of the kernel would decide. In half a second
+/// five of them are the limit, and sampling alone can be wrong by half of that.
 const JUDGED_FROM: Duration = Duration::from_secs(1);
 
 /// How much of the machine went elsewhere during a measurement.

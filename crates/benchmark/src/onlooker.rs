@@ -1,5 +1,5 @@
-//! Who looks on at the run of a single server: the progress line, a server that has fallen silent, and
-//! what else the machine does.
+//! Who looks on at the run of a single server: the progress line, a server that has fallen silent,
+//! and what else the machine does.
 
 use brisk_benchmark::engine::Progress;
 use brisk_benchmark::engine::plan::Target;
@@ -9,8 +9,8 @@ use brisk_benchmark::{Watch, report};
 use std::io::{IsTerminal, Write, stdout};
 use std::time::{Duration, Instant};
 
-/// A server that was asked and has answered nothing for so long may have stopped; a command that waits on purpose may
-/// take longer.
+/// A server that was asked and has answered nothing for so long may have stopped; a command that
+/// waits on purpose may take longer.
 const SILENCE_TOLD: Duration = Duration::from_secs(10);
 
 /// Looks on at one run.

@@ -142,8 +142,8 @@ fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
             else {
                 continue;
             };
-            // Those that listen come first. To be told of the others costs a tenth of a second, were
-            // there only a few: the kernel goes through a table of some 100,000 places.
+            // Those that listen come first. To be told of the others costs a tenth of a second,
+            // were there only a few: the kernel goes through a table of some 100,000 places.
             if *state != LISTEN {
                 break;
             }
@@ -157,7 +157,8 @@ fn listening_inodes(ip: IpAddr, port: u16) -> Vec<u64> {
     inodes
 }
 
-/// Whether the kernel's spelling (words of 32 bits in the order of this machine) means this address.
+/// Whether the kernel's spelling (words of 32 bits in the order of this machine)
+/// means this address.
 fn is_address(hex: &str, ip: IpAddr) -> bool {
     let spelled = |bytes: &[u8]| -> String {
         let words = bytes.as_chunks::<4>().0.iter();

@@ -1,8 +1,8 @@
 //! Counting replies in received bytes without decoding them.
 //!
 //! A generator has to know where replies end and which are errors, nothing more. The scanner keeps
-//! how many values the current reply still lacks: a scalar is one value less, an aggregate of `n` is
-//! one less and `n` more. Nothing is copied but a line cut by the end of the bytes.
+//! how many values the current reply still lacks: a scalar is one value less, an aggregate of `n`
+//! is one less and `n` more. Nothing is copied but a line cut by the end of the bytes.
 //!
 //! ```text
 //!  *3\r\n :1\r\n *2\r\n $1\r\nx\r\n $1\r\ny\r\n $1\r\nz\r\n          lacking: 1

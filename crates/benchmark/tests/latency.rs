@@ -1,5 +1,5 @@
-//! Latencies are true: a known delay is measured as such, and a stall that a closed loop hides shows
-//! in an open loop.
+//! Latencies are true: a known delay is measured as such, and a stall that a closed loop hides
+//! shows in an open loop.
 //!
 //! The servers here answer PING and nothing else. They stall by the count of requests, not by the
 //! clock, so that how many requests meet a stall does not depend on the machine. Bounds are lower

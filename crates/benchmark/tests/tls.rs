@@ -79,7 +79,8 @@ fn requests_go_through_tls() {
         let site = Site::new("works");
         let server = site.start(launch);
         let authority = site.path("ca.crt");
-        // Values longer than a record, batches longer than the session's buffers, short connections.
+        // Values longer than a record, batches longer than the session's buffers,
+        // short connections.
         for more in [
             &["-P", "16", "-t", "set,get", "-d", "5000", "--verify"][..],
             &["-k", "0", "-t", "set", "--threads", "2"],

@@ -1,11 +1,12 @@
 //! The command line of the server: `brisk-server [file] [--name value …]… [-]`.
 //!
-//! Options become lines of configuration text appended to the file, exactly as Redis does it, so that their
-//! errors show the same lines. The rules, as observed:
-//!  - A first argument that does not begin with `-` is the file; a first or last argument `-` is standard input.
+//! Options become lines of configuration text appended to the file, exactly as Redis does it, so
+//! that their errors show the same lines. The rules, as observed:
+//!  - A first argument that does not begin with `-` is the file;
+//!    a first or last argument `-` is standard input.
 //!  - `--name` begins a line; every other argument is a quoted word of the current line.
-//!  - Right after `--name` even an argument beginning with `--` is its value, except after `--save`, which then
-//!    means `--save ""`.
+//!  - Right after `--name` even an argument beginning with `--` is its value, except after
+//!    `--save`, which then means `--save ""`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

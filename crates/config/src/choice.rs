@@ -1,6 +1,7 @@
 //! Settings whose value is one word of a list, and the one that is several (`shutdown-on-sig…`).
 //!
-//! `#[default]` marks only where a blank `Config` starts; the real default stands in the directive's row.
+//! `#[default]` marks only where a blank `Config` starts; the real default stands in the
+//! directive's row.
 
 use brisk_engine::Dialect;
 
@@ -320,7 +321,8 @@ impl Choice for IoBackend {
         &[("auto", Self::Auto), ("epoll", Self::Epoll), ("io_uring", Self::IoUring)];
 }
 
-/// `shutdown-on-sigint` and `shutdown-on-sigterm`: how a signal ends the server. All false is `default`.
+/// `shutdown-on-sigint` and `shutdown-on-sigterm`: how a signal ends the server.
+/// All false is `default`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShutdownMode {
     /// Snapshot even without save rules.

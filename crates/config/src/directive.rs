@@ -1,5 +1,5 @@
-//! One directive: its name, type, default and flags, and how a value is read, shown and written back.
-//! The rows themselves stand in `directives/`, beside the fields they fill.
+//! One directive: its name, type, default and flags, and how a value is read, shown and written
+//! back. The rows themselves stand in `directives/`, beside the fields they fill.
 
 use super::Config;
 use super::choice::Choice;
@@ -15,7 +15,8 @@ pub struct Field<T: 'static> {
     pub get_mut: fn(&mut Config) -> &mut T,
 }
 
-/// The `Field` of a path such as `network.port`. A macro because a closure pair must name the path twice.
+/// The `Field` of a path such as `network.port`. A macro because a closure pair must
+/// name the path twice.
 macro_rules! field {
     ($($path:ident).+) => {
         $crate::directive::Field { get: |c| &c.$($path).+, get_mut: |c| &mut c.$($path).+ }
@@ -51,7 +52,8 @@ pub(super) fn not_one_of(list: &str) -> Refusal {
     format!("argument(s) must be one of the following: {list}").into()
 }
 
-/// Whether a value replaces the old one or, for a directive that may stand on several lines, adds to it.
+/// Whether a value replaces the old one or, for a directive that may stand on several lines,
+/// adds to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
     /// CONFIG SET, or the first line of this name in a load.
@@ -65,8 +67,8 @@ pub type SetWords = fn(&mut Config, &[Vec<u8>], Write) -> Result<(), Refusal>;
 /// Takes the words of a line that stands in files only.
 pub type SetLine = fn(&mut Config, &[Vec<u8>], &dyn LineJudge) -> Result<(), Refusal>;
 
-/// What the settings alone cannot say about lines that stand in files only: which commands there are, and what
-/// rules about users mean.
+/// What the settings alone cannot say about lines that stand in files only: which commands there
+/// are, and what rules about users mean.
 pub trait LineJudge {
     /// Whether these commands can be renamed so, each from the first name to the second.
     ///
@@ -143,9 +145,9 @@ pub struct Directive {
     pub kind: Kind,
     /// Can only be set at start.
     pub immutable: bool,
-    /// The same, but to set it to what CONFIG GET shows is no error and changes nothing: for programs that
-    /// set all that they have read, and leave out what they know to be immutable in Redis. By its alias,
-    /// which is Redis's, it is refused.
+    /// The same, but to set it to what CONFIG GET shows is no error and changes nothing: for
+    /// programs that set all that they have read, and leave out what they know to be immutable in
+    /// Redis. By its alias, which is Redis's, it is refused.
     pub fixed: bool,
     /// Left out of CONFIG GET unless asked for by its exact name.
     pub hidden: bool,

@@ -10,8 +10,8 @@ const UNKNOWN: &str = "ERR Unknown option or number of arguments for CONFIG SET 
 /// The message of a line whose quotes do not close.
 pub(super) const UNBALANCED: &str = "Unbalanced quotes in configuration line";
 
-/// Why a configuration file or command line could not be loaded. The process ends with exit code 1; `Display` is
-/// what goes to standard error.
+/// Why a configuration file or command line could not be loaded. The process ends with exit code 1;
+/// `Display` is what goes to standard error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
     /// A line that cannot be taken. Command-line options count as lines after those of the file.
@@ -64,8 +64,8 @@ pub enum FileError {
     },
 }
 
-/// Why CONFIG SET changed nothing. `Display` is the error reply without its leading `-`; names come from the
-/// client and may hold line ends, which the reply writer must replace.
+/// Why CONFIG SET changed nothing. `Display` is the error reply without its leading `-`; names come
+/// from the client and may hold line ends, which the reply writer must replace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// No directive of this name.
@@ -77,7 +77,8 @@ pub enum ConfigError {
     /// A directive that does not take this value, or not now.
     #[error("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")]
     Refused {
-        /// As the client wrote it if the directive cannot be set at all or twice, else in its own spelling.
+        /// As the client wrote it if the directive cannot be set at all or twice,
+        /// else in its own spelling.
         name: String,
         /// Why.
         reason: Refusal,
@@ -104,7 +105,8 @@ pub struct Rejection {
     pub reason: Refusal,
 }
 
-/// Why CONFIG REWRITE failed; the old file is as it was. `Display` is the error reply without its leading `-`.
+/// Why CONFIG REWRITE failed; the old file is as it was. `Display` is the error reply without its
+/// leading `-`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RewriteError {
     /// Started from the command line or standard input only.

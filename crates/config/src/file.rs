@@ -1,4 +1,5 @@
-//! Loading: a configuration file, its includes, standard input and command-line options, as one text.
+//! Loading: a configuration file, its includes, standard input and command-line options,
+//! as one text.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -19,8 +20,8 @@ pub const DEPTH_MAX: usize = 16;
 /// How many files one start reads at most.
 pub const FILES_MAX: usize = 1_000;
 
-/// Builds the configuration the command line asks for. Reads `stdin` only if it does; `judge` is asked about lines
-/// that name commands or users.
+/// Builds the configuration the command line asks for. Reads `stdin` only if it does; `judge` is
+/// asked about lines that name commands or users.
 ///
 /// # Errors
 /// The first line, file or combination that cannot be taken.
@@ -32,14 +33,16 @@ pub fn load(
     let mut text = Vec::new();
     let mut path = None;
     if let Some(file) = &launch.file {
-        // Kept absolute: `dir` may move relative names later, and REWRITE and INFO need the file itself.
+        // Kept absolute: `dir` may move relative names later,
+        // and REWRITE and INFO need the file itself.
         let absolute = std::path::absolute(file).unwrap_or_else(|_| file.clone());
         text = read_file(&absolute)?;
         path = Some(absolute);
     }
     if launch.stdin {
         if text.last().is_some_and(|last| *last != b'\n') {
-            text.push(b'\n'); // else the file's last line would run into the first of standard input
+            // Else the file's last line would run into the first of standard input.
+            text.push(b'\n');
         }
         read_bounded(stdin, Path::new("-"), &mut text)?;
     }

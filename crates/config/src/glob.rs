@@ -1,4 +1,5 @@
-//! Patterns in the configuration: CONFIG GET, `include`, COMMAND LIST. The matching is the engine's.
+//! Patterns in the configuration: CONFIG GET, `include`, COMMAND LIST.
+//! The matching is the engine's.
 
 use brisk_engine::glob::{self, Case};
 

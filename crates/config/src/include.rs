@@ -8,8 +8,8 @@ use super::glob;
 
 /// The files `pattern` names, in the order of their names; at most `max`.
 ///
-/// A path without pattern characters is itself, whether it exists or not. A pattern may fit nothing. Names that
-/// begin with a dot fit only patterns that do.
+/// A path without pattern characters is itself, whether it exists or not. A pattern may fit
+/// nothing. Names that begin with a dot fit only patterns that do.
 pub(super) fn expand(base: &Path, pattern: &[u8], max: usize) -> Vec<PathBuf> {
     let joined = base.join(OsStr::from_bytes(pattern));
     if !glob::is_pattern(pattern) {

@@ -1,4 +1,5 @@
-//! Configuration: the directives, the settings they fill, files, command line, CONFIG GET, SET and REWRITE.
+//! Configuration: the directives, the settings they fill, files, command line, CONFIG GET,
+//! SET and REWRITE.
 //!
 //! ```text
 //!  command line ── args ──┐
@@ -8,14 +9,15 @@
 //!  CONFIG REWRITE <── Directive::lines
 //! ```
 //!
-//! A directive is a row in `directives/<theme>.rs`, next to the struct whose field it fills; everything else is
-//! derived from the row. Invariants:
-//!  1. A `Config` others can see has passed every row's checks: it is built by `Config::default` and changed only on
-//!     a copy that replaces the old one after all values were taken.
+//! A directive is a row in `directives/<theme>.rs`, next to the struct whose field it fills;
+//! everything else is derived from the row. Invariants:
+//!  1. A `Config` others can see has passed every row's checks: it is built by `Config::default`
+//!     and changed only on a copy that replaces the old one after all values were taken.
 //!  2. What `Directive::lines` writes, `Directive::set` reads back to the same value.
 //!
-//! No sockets and no threads here. What a change needs elsewhere (rebinding a port, raising a limit) is done by the
-//! hook given to `Store::set`; start-up checks of the machine are in `system`.
+//! No sockets and no threads here. What a change needs elsewhere (rebinding a port, raising a
+//! limit) is done by the hook given to `Store::set`; start-up checks of the
+//! machine are in `system`.
 #![forbid(unsafe_code)]
 
 pub mod args;
@@ -81,13 +83,15 @@ pub struct Config {
     pub tls: Tls,
 }
 
-/// Fewest and most background rounds per second; values of `hz` outside are moved inside, as in Redis.
+/// Fewest and most background rounds per second; values of `hz` outside are moved inside,
+/// as in Redis.
 pub const HZ_RANGE: (i64, i64) = (1, 500);
 /// Smallest replication backlog; smaller values are raised, as in Redis.
 pub const REPL_BACKLOG_BYTES_MIN: u64 = 16 * 1024;
 
 impl Default for Config {
-    /// Every directive at its default; `dir` is the working directory, `threads` is left to the machine.
+    /// Every directive at its default; `dir` is the working directory,
+    /// `threads` is left to the machine.
     fn default() -> Self {
         let mut config = Self {
             network: Network::default(),
@@ -103,7 +107,8 @@ impl Default for Config {
             tls: Tls::default(),
         };
         for row in directives::all().filter(|row| row.is_setting() && has_default(row)) {
-            // A default that its own row refuses would leave the blank value; a test rules that out.
+            // A default that its own row refuses would leave the blank value;
+            // a test rules that out.
             let taken = row.set(&mut config, &[row.default.into()], Write::Replace);
             debug_assert!(taken.is_ok() || row.name == "dir", "{}: {taken:?}", row.name);
         }
@@ -166,8 +171,8 @@ pub mod fuzzing {
         }
     }
 
-    /// Loads `data` as a configuration file, without touching other files, and checks that what was taken
-    /// survives being written and read again.
+    /// Loads `data` as a configuration file, without touching other files, and checks that what was
+    /// taken survives being written and read again.
     pub fn config_file(data: &[u8]) {
         if let Ok(config) = super::file::parse_alone(data, &Lenient) {
             let text = super::rewrite::merge(&[], &config, &[], super::Added::Changed);

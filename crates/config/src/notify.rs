@@ -1,4 +1,5 @@
-//! `notify-keyspace-events`: which keyspace events are published, and how the letters are read and shown.
+//! `notify-keyspace-events`: which keyspace events are published,
+//! and how the letters are read and shown.
 
 use super::directive::Special;
 use super::value::Refusal;
@@ -7,7 +8,8 @@ use super::value::Refusal;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NotifyClasses(u16);
 
-/// Every letter with its bit, in the order CONFIG GET shows them. The first ten are what `A` stands for.
+/// Every letter with its bit, in the order CONFIG GET shows them.
+/// The first ten are what `A` stands for.
 const LETTERS: [(u8, NotifyClasses); 14] = [
     (b'g', NotifyClasses::GENERIC),
     (b'$', NotifyClasses::STRING),

@@ -1,8 +1,8 @@
 //! CONFIG REWRITE: merging the configuration in force into the text of its file.
 //!
-//! Comments, blank lines and lines whose words are not settings stay where they are. The lines of a directive are
-//! replaced in place, under its present name; surplus ones are removed, further ones are put behind the last. A
-//! directive without a line is appended if it is not at its default.
+//! Comments, blank lines and lines whose words are not settings stay where they are. The lines of a
+//! directive are replaced in place, under its present name; surplus ones are removed, further ones
+//! are put behind the last. A directive without a line is appended if it is not at its default.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -144,7 +144,8 @@ fn wanted(config: &Config, replacements: &[Replacement]) -> Vec<Wanted> {
         lines: row.lines(config),
         places: 0,
         used: 0,
-        // The default of `dir` is where the process was started: always written, or it would depend on that.
+        // The default of `dir` is where the process was started: always written,
+        // or it would depend on that.
         is_default: row.name != "dir" && row.is_default(config, &defaults),
     });
     let replaced = replacements.iter().map(|replacement| Wanted {

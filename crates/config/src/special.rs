@@ -1,4 +1,5 @@
-//! Settings with a syntax of their own. Each is a `Special`: how it is shown, read and written to a file.
+//! Settings with a syntax of their own. Each is a `Special`: how it is shown,
+//! read and written to a file.
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -52,7 +53,8 @@ pub fn plain_or_quoted(word: &[u8]) -> String {
     if !word.is_empty() && word.iter().all(plain) { text(word) } else { words::quote(word) }
 }
 
-/// `save`: pairs of seconds and changes; further lines of a file add rules, an empty value removes all.
+/// `save`: pairs of seconds and changes; further lines of a file add rules,
+/// an empty value removes all.
 pub(super) const SAVE: Special = Special {
     get: |c| save_lines(c).join(" "),
     set: |c, words, write| {
@@ -88,7 +90,8 @@ fn save_lines(c: &Config) -> Vec<String> {
     c.persistence.save.iter().map(|rule| format!("{} {}", rule.seconds, rule.changes)).collect()
 }
 
-/// The words of the client classes; `slave` is what CONFIG GET shows, `replica` what files should say.
+/// The words of the client classes; `slave` is what CONFIG GET shows,
+/// `replica` what files should say.
 const CLASSES: [(&str, ClientClass); 4] = [
     ("normal", ClientClass::Normal),
     ("slave", ClientClass::Replica),
@@ -96,7 +99,8 @@ const CLASSES: [(&str, ClientClass); 4] = [
     ("replica", ClientClass::Replica),
 ];
 
-/// `client-output-buffer-limit`: class, hard limit, soft limit, soft seconds; classes not named stay.
+/// `client-output-buffer-limit`: class, hard limit, soft limit, soft seconds;
+/// classes not named stay.
 pub(super) const OUTPUT_LIMITS: Special = Special {
     get: |c| {
         let shown = CLASSES[..3].iter().map(|(name, class)| {
@@ -272,8 +276,8 @@ pub(super) const DIR: Special = Special {
     lines: |c| vec![words::quote(c.process.dir.as_bytes())],
 };
 
-/// `threads`: CONFIG GET shows how many there are, files keep what was asked for. It is fixed, so that
-/// CONFIG SET does not make the one of the other.
+/// `threads`: CONFIG GET shows how many there are, files keep what was asked for. It is fixed, so
+/// that CONFIG SET does not make the one of the other.
 pub(super) const THREADS: Special = Special {
     get: |c| c.process.threads.count().to_string(),
     set: |c, words, _| {
@@ -290,8 +294,8 @@ pub(super) const THREADS: Special = Special {
     lines: |c| vec![c.process.threads.asked.to_string()],
 };
 
-/// What the system said, without what Rust puts around it: "(os error N)", and what was tried when a name
-/// could not be looked up.
+/// What the system said, without what Rust puts around it: "(os error N)", and what was tried when
+/// a name could not be looked up.
 pub fn os_reason(error: &io::Error) -> String {
     let full = error.to_string();
     let said = full.rfind(" (os error ").map_or(full.as_str(), |at| &full[..at]);

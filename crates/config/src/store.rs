@@ -40,8 +40,8 @@ impl Store {
         self.file.as_deref()
     }
 
-    /// Changes settings from inside the server (REPLICAOF, a lowered `maxclients`), unchecked: the caller keeps
-    /// to what the rows allow.
+    /// Changes settings from inside the server (REPLICAOF, a lowered `maxclients`), unchecked: the
+    /// caller keeps to what the rows allow.
     pub fn adopt(&mut self, change: impl FnOnce(&mut Config)) {
         let config = Arc::make_mut(&mut self.current);
         change(config);
@@ -50,8 +50,8 @@ impl Store {
 
     /// CONFIG GET: names and values of all settings that fit one of `patterns`, each name once.
     ///
-    /// A name without pattern characters fits in any case of letters, hidden directives included, and is answered
-    /// as it was written. O(patterns × directives).
+    /// A name without pattern characters fits in any case of letters, hidden directives included,
+    /// and is answered as it was written. O(patterns × directives).
     pub fn get(&self, patterns: &[&[u8]]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut found: BTreeMap<&'static str, (Vec<u8>, &Directive)> = BTreeMap::new();
         for pattern in patterns {
@@ -73,8 +73,9 @@ impl Store {
 
     /// CONFIG SET: takes all of `pairs` or none; the names of the directives that changed.
     ///
-    /// First every name is looked up and judged, then every value is taken into a copy, then `apply` puts the copy
-    /// in force with (old, new). If `apply` refuses it must leave the server as with the old one.
+    /// First every name is looked up and judged, then every value is taken into a copy, then
+    /// `apply` puts the copy in force with (old, new). If `apply` refuses it must leave the server
+    /// as with the old one.
     ///
     /// # Errors
     /// The first pair that cannot be taken, in Redis's words.
@@ -90,7 +91,8 @@ impl Store {
                 .filter(|row| row.is_setting())
                 .ok_or_else(|| ConfigError::Unknown { name: name.to_vec() })?;
             self.may_set(row, name, caller).map_err(|reason| refused(name, reason))?;
-            // By the name as written: a directive may appear beside its alias, the last one wins, as in Redis.
+            // By the name as written: a directive may appear beside its alias, the last one wins,
+            // as in Redis.
             if pairs[..index].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
                 return Err(refused(name, "duplicate parameter"));
             }
@@ -108,7 +110,8 @@ impl Store {
                 if row.show(&asked) != row.show(&self.current) {
                     return Err(refused(name, IMMUTABLE));
                 }
-                // What is shown may say less than what is kept: `threads 0` shows how many there are.
+                // What is shown may say less than what is kept:
+                // `threads 0` shows how many there are.
                 continue;
             }
             take(&mut new)?;
@@ -148,10 +151,11 @@ impl Store {
         Ok(())
     }
 
-    /// CONFIG REWRITE: brings the file up to date, keeping comments and the order of lines. `replacements` are
-    /// lines whose owner is not the configuration (`user`).
+    /// CONFIG REWRITE: brings the file up to date, keeping comments and the order of lines.
+    /// `replacements` are lines whose owner is not the configuration (`user`).
     ///
-    /// The new text is written beside the file, flushed, and renamed over it: a crash leaves one of the two whole.
+    /// The new text is written beside the file, flushed, and renamed over it:
+    /// a crash leaves one of the two whole.
     ///
     /// # Errors
     /// No file, or the file system's reason; the old file is then as it was.

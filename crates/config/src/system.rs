@@ -1,4 +1,5 @@
-//! Start-up checks: what the machine does not give, what to do about it, and the limit of open files.
+//! Start-up checks: what the machine does not give, what to do about it,
+//! and the limit of open files.
 //!
 //! Each check returns what to log; nothing here logs or ends the process.
 
@@ -22,8 +23,8 @@ pub struct OpenFiles {
     pub raised: bool,
 }
 
-/// Raises the soft limit of open files to `maxclients` + `reserved`, or lowers `maxclients` to what the limit
-/// allows, as Redis does at start and on CONFIG SET maxclients.
+/// Raises the soft limit of open files to `maxclients` + `reserved`, or lowers `maxclients` to what
+/// the limit allows, as Redis does at start and on CONFIG SET maxclients.
 pub fn reserve_open_files(maxclients: i64, reserved: u64) -> OpenFiles {
     let limit = getrlimit(Resource::Nofile);
     let (soft, hard) = (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX));

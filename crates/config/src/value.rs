@@ -1,16 +1,17 @@
-//! Types of settings that are more than a number or a switch, and the reading and writing of numbers.
-//! The word lists (enumerations) are in `choice.rs`.
+//! Types of settings that are more than a number or a switch, and the reading and writing of
+//! numbers. The word lists (enumerations) are in `choice.rs`.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Why a value is not acceptable: the text after the dash in CONFIG SET's error, or the last line of a file
-/// error.
+/// Why a value is not acceptable: the text after the dash in CONFIG SET's error, or the last line
+/// of a file error.
 pub type Refusal = Cow<'static, str>;
 
-/// A text setting. Redis takes any bytes here, passwords and paths included, so these are bytes too.
+/// A text setting. Redis takes any bytes here, passwords and paths included,
+/// so these are bytes too.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Text(Box<[u8]>);
 
@@ -74,7 +75,8 @@ impl MemoryShare {
     pub fn limit(self, maxmemory: u64) -> Option<u64> {
         let bytes = match self {
             Self::Bytes(bytes) => bytes,
-            // Divides first, so that no product can overflow; the lost remainder is below one percent of 100 bytes.
+            // Divides first, so that no product can overflow;
+            // the lost remainder is below one percent of 100 bytes.
             Self::Percent(percent) => maxmemory / 100 * u64::from(percent),
         };
         (bytes > 0).then_some(bytes)
@@ -166,8 +168,8 @@ const MEMORY_DIGITS_MAX: usize = 127;
 
 /// Reads an amount of memory: digits and an optional unit (`k` = 1,000, `kb` = 1,024, and so on).
 ///
-/// As in Redis, no digits at all mean 0, a number above 64 bits counts as the greatest, a product wraps around,
-/// and only a number of absurd length is refused.
+/// As in Redis, no digits at all mean 0, a number above 64 bits counts as the greatest, a product
+/// wraps around, and only a number of absurd length is refused.
 pub fn memory(bytes: &[u8]) -> Option<u64> {
     let digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (number, unit) = bytes.split_at(digits);
@@ -192,7 +194,8 @@ pub fn memory(bytes: &[u8]) -> Option<u64> {
     Some(number.wrapping_mul(factor))
 }
 
-/// What comes before the first NUL byte. Redis reads most kinds of values as C strings, which end there.
+/// What comes before the first NUL byte. Redis reads most kinds of values as C strings,
+/// which end there.
 pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or(bytes)
 }

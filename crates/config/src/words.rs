@@ -3,8 +3,8 @@
 //! Inline requests are split by `resp` with other needs: it resumes in the middle of a line, counts
 //! against limits, and gives slices of the input where a word has no escapes.
 
-/// Splits a line at blanks. `"…"` knows `\n \r \t \b \a \xHH` and `\` before any other byte; `'…'` knows only
-/// `\'`. A closing quote must be followed by a blank or the end.
+/// Splits a line at blanks. `"…"` knows `\n \r \t \b \a \xHH` and `\` before any other byte; `'…'`
+/// knows only `\'`. A closing quote must be followed by a blank or the end.
 ///
 /// `None` when quotes do not close or text follows a closing quote. O(line).
 pub fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {

@@ -19,7 +19,8 @@ use std::sync::Arc;
 pub enum Outcome {
     /// The reply is in the buffer.
     Replied,
-    /// What is in the buffer is no reply but is sent to every client, also one that wants no replies.
+    /// What is in the buffer is no reply but is sent to every client,
+    /// also one that wants no replies.
     Pushed,
     /// There is none yet: the client waits ([`crate::env::Env::take_waiter`] says for what).
     Waiting,
@@ -226,9 +227,9 @@ impl<'a> Reply<'a> {
         self.buffer.len()
     }
 
-    /// Ends a large reply: `write` appends about as many bytes as it is asked for whenever the client has
-    /// taken the last ones, and returns false when nothing is left. It sees the value as it was when
-    /// the command ran, so it must own a view of it. Nothing may be written behind it.
+    /// Ends a large reply: `write` appends about as many bytes as it is asked for whenever the
+    /// client has taken the last ones, and returns false when nothing is left. It sees the value as
+    /// it was when the command ran, so it must own a view of it. Nothing may be written behind it.
     pub fn stream(
         &mut self,
         write: impl FnMut(&mut Reply<'_>, usize) -> bool + Send + 'static,
@@ -298,7 +299,8 @@ impl<'a> Reply<'a> {
         Outcome::Replied
     }
 
-    /// An integer in the form of a bulk string. Not inlined: loops over elements stay small enough to be.
+    /// An integer in the form of a bulk string. Not inlined:
+    /// loops over elements stay small enough to be.
     #[inline(never)]
     pub fn bulk_integer(&mut self, number: i64) -> Outcome {
         self.bulk(Digits::new().format(number))
@@ -314,8 +316,8 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The head of a bulk string and its bytes, sent from where they lie, without an end: a snapshot
-    /// for a replica.
+    /// The head of a bulk string and its bytes, sent from where they lie, without an end: a
+    /// snapshot for a replica.
     pub fn payload(&mut self, data: Arc<Vec<u8>>) -> Outcome {
         let outcome = self.bulk_shared(data);
         let end = self.buffer.bytes.len() - b"\r\n".len();

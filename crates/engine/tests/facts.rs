@@ -8,8 +8,8 @@ use brisk_engine::command::{Arg, ArgKind, Begin, Find, Flags, KeyFlags, KeySpec,
 use brisk_engine::{Command, commands, keyspec};
 use serde_json::{Map, Value, json};
 
-/// Differences that are meant: command and field. The reference has whole sentences for a complexity
-/// where rows have a formula and words of our own.
+/// Differences that are meant: command and field. The reference has whole sentences for a
+/// complexity where rows have a formula and words of our own.
 const INTENDED: &[(&str, &str)] = &[("migrate", "complexity")];
 
 fn reference() -> Map<String, Value> {

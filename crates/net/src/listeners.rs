@@ -152,8 +152,8 @@ pub fn reopen(
     Ok(all)
 }
 
-/// Listens on addresses as `bind` names them, for each worker; no listeners for port 0. With `probe`
-/// a foreign listener is noticed.
+/// Listens on addresses as `bind` names them, for each worker; no listeners for port 0. With
+/// `probe` a foreign listener is noticed.
 ///
 /// # Errors
 /// One cannot be had, and Redis would not go on without it either.

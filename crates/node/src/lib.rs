@@ -1,8 +1,8 @@
 //! A node: what its workers and their sessions share, and what any of them does with a request.
 //!
-//! Each feature stands here with its state. What lies above is `brisk-server`: it accepts and closes
-//! connections, runs the loops of the workers, and brings the table of commands. Those commands reach
-//! this crate as rows and functions, so it does not know which there are.
+//! Each feature stands here with its state. What lies above is `brisk-server`: it accepts and
+//! closes connections, runs the loops of the workers, and brings the table of commands. Those
+//! commands reach this crate as rows and functions, so it does not know which there are.
 //!
 //! | folder | what it is for |
 //! |---|---|

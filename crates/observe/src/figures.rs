@@ -61,8 +61,8 @@ impl CpuFigures {
 }
 
 impl Figures {
-    /// Asks the kernel and the allocator what the process uses: a few system calls, which INFO must not
-    /// pay. By worker 0.
+    /// Asks the kernel and the allocator what the process uses: a few system calls, which INFO must
+    /// not pay. By worker 0.
     pub fn sample_process(&self) {
         self.sample_memory();
         self.cpu_process.sample(CpuOf::Process);

@@ -5,13 +5,14 @@
 //! pid : role  local date and time  level message
 //! ```
 //!
-//! The file stays open, so that a line can be written when no descriptor is left. Before each line its path is
-//! looked up: once the file was moved or removed (logrotate) a new one is opened; if that fails, lines go on to
-//! the old one. A line that cannot be written (full disk) is counted and dropped; logging never fails or
-//! panics. Control characters in messages are escaped: clients' bytes cannot forge lines.
-//! `syslog-enabled` has no effect.
+//! The file stays open, so that a line can be written when no descriptor is left. Before each line
+//! its path is looked up: once the file was moved or removed (logrotate) a new one is opened; if
+//! that fails, lines go on to the old one. A line that cannot be written (full disk) is counted and
+//! dropped; logging never fails or panics. Control characters in messages are escaped: clients'
+//! bytes cannot forge lines. `syslog-enabled` has no effect.
 //!
-//! The time zone is the system's (`TZ`, `/etc/localtime`), read once, by `jiff`, which needs no libc call.
+//! The time zone is the system's (`TZ`, `/etc/localtime`), read once, by `jiff`,
+//! which needs no libc call.
 
 use brisk_structures::poison::EvenPoisoned;
 use std::fmt::{self, Write as _};

@@ -11,8 +11,8 @@ pub fn used() -> u64 {
 }
 
 /// How many bytes more than `max` are used. What this thread has given up and is about to free does
-/// not count: who makes room would else go on evicting for what is free already. Nor does what is set
-/// aside by long commands, whose clients Redis would make others wait for. O(threads).
+/// not count: who makes room would else go on evicting for what is free already. Nor does what is
+/// set aside by long commands, whose clients Redis would make others wait for. O(threads).
 #[inline]
 pub fn above(max: u64) -> u64 {
     let used = used();
@@ -44,8 +44,8 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// Asks the allocator, beside what is known; one that does not tell holds what the process holds.
-    /// O(arenas).
+    /// Asks the allocator, beside what is known; one that does not tell holds what the process
+    /// holds. O(arenas).
     pub fn ask(allocated: u64, resident: u64) -> Holding {
         let pages = alloc::held();
         let or_all = |bytes: Option<u64>| bytes.unwrap_or(resident);

@@ -148,7 +148,8 @@ pub struct WorkerStats {
     pub batch_max: Count,
     /// Commands put off because another worker held a slot.
     pub slot_conflicts: Count,
-    /// Requests for which everybody else was stopped, because they did not get their slots for long.
+    /// Requests for which everybody else was stopped, because they did not get
+    /// their slots for long.
     pub starved_requests: Count,
     /// Connections put off because their client did not read.
     pub output_stalls: Count,

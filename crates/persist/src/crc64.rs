@@ -1,8 +1,8 @@
 //! CRC-64 with the Jones polynomial, bits reflected, starting and ending without inversion: the
 //! checksum of RDB files and DUMP payloads.
 //!
-//! Sixteen bytes at a time by as many tables ("slicing by 16"), made at compile time: 32 KiB. By eight it
-//! takes 1.8 times as long, of which a small DUMP is a twentieth.
+//! Sixteen bytes at a time by as many tables ("slicing by 16"), made at compile time: 32 KiB. By
+//! eight it takes 1.8 times as long, of which a small DUMP is a twentieth.
 
 /// The polynomial ad93d23594c935a9, bits reversed.
 const POLYNOMIAL: u64 = 0x95ac_9329_ac4b_c9b5;

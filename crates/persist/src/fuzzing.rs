@@ -1,4 +1,5 @@
-//! The bodies of the fuzz targets, and of tests that feed mutated bytes. They panic on a difference.
+//! The bodies of the fuzz targets, and of tests that feed mutated bytes.
+//! They panic on a difference.
 
 use crate::rdb::{Event, RdbReader, Value, dump};
 

@@ -1,9 +1,9 @@
-//! The bare fan-out: one `write` per subscriber and request, and nothing else. What a server's PUBLISH
-//! costs above this is the server's own; below it comes only who needs fewer system calls.
+//! The bare fan-out: one `write` per subscriber and request, and nothing else. What a server's
+//! PUBLISH costs above this is the server's own; below it comes only who needs fewer system calls.
 //!
-//! `fan_out [--port N]`. Connections are taken one after the other: those that begin with SUBSCRIBE are
-//! told of the channel and kept; the first that begins otherwise is the publisher and is served to its
-//! end, at which everything ends.
+//! `fan_out [--port N]`. Connections are taken one after the other: those that begin with SUBSCRIBE
+//! are told of the channel and kept; the first that begins otherwise is the publisher and is served
+//! to its end, at which everything ends.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -72,7 +72,8 @@ fn publish(
             taken += len;
         }
         buffer.drain(..taken);
-        // A request that is not whole yet belongs to those that follow: they are sent with one write.
+        // A request that is not whole yet belongs to those that follow:
+        // they are sent with one write.
         if buffer.is_empty() {
             for subscriber in &mut *subscribers {
                 subscriber.write_all(&messages)?;

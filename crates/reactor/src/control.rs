@@ -175,8 +175,8 @@ impl Control {
         self.pace.set_limit(at_most);
     }
 
-    /// How long requests shall gather before a wait that began to be prepared at `since` and may last as
-    /// long as `timeout`; none if it is not worth it.
+    /// How long requests shall gather before a wait that began to be prepared at `since` and may
+    /// last as long as `timeout`; none if it is not worth it.
     #[inline]
     pub(crate) fn gathering(&mut self, since: u64, timeout: Option<Duration>) -> Option<Duration> {
         if timeout == Some(Duration::ZERO) {

@@ -10,11 +10,12 @@
 //!  IN | RDHUP | PRI  RDHUP   nothing            +    OUT   (errors and hang-ups are always told)
 //! ```
 //!
-//! TCP connections are watched edge-triggered: the kernel tells of each change once, and need not look
-//! at every connection it told of a second time in the next wait. So whoever does not use up what he
-//! was told of asks for it again ([`ask_again`]), and then the kernel tells what is there by now:
-//!  - a receive that filled the buffer, or that the peer's end (RDHUP) or the mark of urgent data (PRI),
-//!    at which a receive stops, may stand behind;
+//! TCP connections are watched edge-triggered: the kernel tells of each change once, and need not
+//! look at every connection it told of a second time in the next wait. So whoever does not use up
+//! what he was told of asks for it again ([`ask_again`]), and then the kernel tells what is there
+//! by now:
+//!  - a receive that filled the buffer, or that the peer's end (RDHUP) or the mark of urgent data
+//!    (PRI), at which a receive stops, may stand behind;
 //!  - readiness told while reading was paused;
 //!  - a send that was cut short, which may be for another reason than a full socket.
 //!

@@ -162,8 +162,8 @@ impl Output {
         }
     }
 
-    /// Makes segments of all copied bytes and begins with an empty buffer. O(segments shared since the
-    /// last time)
+    /// Makes segments of all copied bytes and begins with an empty buffer. O(segments shared since
+    /// the last time)
     fn begin_chunk(&mut self, room: usize) {
         let fresh = Vec::with_capacity(room.max(CHUNK_BYTES));
         let chunk = Arc::new(std::mem::replace(&mut self.bytes, fresh));

@@ -1,16 +1,17 @@
 //! When to let requests gather before the next wait for events.
 //!
-//! Many clients that each send one request and wait for its reply wake a loop that is a little faster
-//! than they are for every one or two requests, and a wake costs about as much as executing several.
-//! If so many are at it that others are sure to follow within microseconds, the loop sleeps for that
-//! long first and finds them together: what network cards call interrupt coalescing. It takes
-//! sixteen connections that take turns exactly, some twenty that nearly do, and some fifty that come at
-//! random. They may be one caller's who waits for each reply; then sleeps find
-//! nothing more than a wait would have, and are tried ever less often, down to once in 1024 rounds.
+//! Many clients that each send one request and wait for its reply wake a loop that is a little
+//! faster than they are for every one or two requests, and a wake costs about as much as executing
+//! several. If so many are at it that others are sure to follow within microseconds, the loop
+//! sleeps for that long first and finds them together: what network cards call interrupt
+//! coalescing. It takes sixteen connections that take turns exactly, some twenty that nearly do,
+//! and some fifty that come at random. They may be one caller's who waits for each reply; then
+//! sleeps find nothing more than a wait would have, and are tried ever less often,
+//! down to once in 1024 rounds.
 //!
 //! Clients that connect for each request come at a rate of their own making, a third of what kept
-//! connections send, and their round trips are several times as long: the loop sleeps twice as long for
-//! them.
+//! connections send, and their round trips are several times as long: the loop sleeps twice as long
+//! for them.
 
 use crate::sys;
 use std::time::Duration;
@@ -23,9 +24,11 @@ const NEWS_BUSY: u64 = 16;
 const NEWS_EXPECTED_MIN: u64 = 2;
 /// From one connection in so much news on, clients connect for each request.
 const CONNECTED_SHARE: u64 = 4;
-/// A sleep that found less was in vain: one caller who connects for each request makes two at a time.
+/// A sleep that found less was in vain: one caller who connects for each request makes
+/// two at a time.
 const NEWS_GATHERED_MIN: u64 = 3;
-/// After so many sleeps in vain one after the other, the next is tried after 2 to this power of rounds.
+/// After so many sleeps in vain one after the other, the next is tried after 2 to
+/// this power of rounds.
 const MISSES_MAX: u32 = 10;
 /// Weight of the newest receive in the mean closeness: 1 in 2 to this power.
 const MEAN_SHIFT: u32 = 6;
@@ -33,9 +36,9 @@ const MEAN_SHIFT: u32 = 6;
 /// from one to the next, down to 64 of them.
 const CLOSE: u64 = 1 << 10;
 const APART_LOG_MAX: u32 = 6;
-/// Mean closeness up to which connections count as many. (16 to 31 in turn have 64, more if they are
-/// not quite in turn, 15 have 128; one that comes every second time has 512, and 264 with others in
-/// between. Fifty that come at random are now below and now above.)
+/// Mean closeness up to which connections count as many. (16 to 31 in turn have 64, more if they
+/// are not quite in turn, 15 have 128; one that comes every second time has 512, and 264 with
+/// others in between. Fifty that come at random are now below and now above.)
 const CLOSENESS_MAX: u64 = 110;
 /// How exactly the kernel wakes the thread, instead of 50 µs.
 const TIMER_SLACK_NS: u32 = 1_000;
@@ -62,7 +65,8 @@ pub(crate) struct Pace {
     rounds: usize,
     /// How much news there had been before the sleep of this round, if it slept.
     slept: Option<u64>,
-    /// Sleeps in vain, one after the other, and rounds without a sleep that are still to come for them.
+    /// Sleeps in vain, one after the other, and rounds without a sleep that are still
+    /// to come for them.
     misses: u32,
     skips: u32,
     slack_is_set: bool,
@@ -84,8 +88,9 @@ impl Pace {
         self.closeness = self.closeness - (self.closeness >> MEAN_SHIFT) + close;
     }
 
-    /// How long to sleep before a wait that begins at `now_ns` and may last, if it is worth it; there was
-    /// so much `news` by now: receives and connections, of which so many `connected`. O(1)
+    /// How long to sleep before a wait that begins at `now_ns` and may last, if it is worth it;
+    /// there was so much `news` by now: receives and connections, of which so many `connected`.
+    /// O(1)
     #[inline]
     pub(crate) fn before_wait(
         &mut self,
@@ -124,8 +129,8 @@ impl Pace {
         Some(Duration::from_nanos(sleep_ns))
     }
 
-    /// A sleep found so much. Many connections may all be one caller's, who does nothing until he is
-    /// answered: only that shows it.
+    /// A sleep found so much. Many connections may all be one caller's, who does nothing until he
+    /// is answered: only that shows it.
     fn learn(&mut self, gathered: u64) {
         if gathered >= NEWS_GATHERED_MIN {
             self.misses = 0;
@@ -151,8 +156,9 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_micros(50);
 
-    /// In how many of a thousand rounds the loop sleeps. A round finds the next `found` of `senders`
-    /// (numbers of connections, in turn), one behind a sleep the next `gathered`; it takes `round_ns`.
+    /// In how many of a thousand rounds the loop sleeps. A round finds the next `found` of
+    /// `senders` (numbers of connections, in turn), one behind a sleep the next `gathered`;
+    /// it takes `round_ns`.
     fn sleeps(
         senders: &[usize],
         (found, gathered): (usize, usize),

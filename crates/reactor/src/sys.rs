@@ -114,7 +114,8 @@ pub fn page_bytes() -> u64 {
     u64::try_from(bytes).unwrap_or(4096)
 }
 
-/// Has the kernel wake this thread from sleeps so exactly. If it will not, sleeps are longer, no more.
+/// Has the kernel wake this thread from sleeps so exactly. If it will not, sleeps are longer,
+/// no more.
 pub(crate) fn set_timer_slack(ns: u32) {
     // SAFETY: this request takes a number and no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, libc::c_ulong::from(ns)) };

@@ -2,8 +2,8 @@
 
 /// Why a request cannot be read.
 ///
-/// `Display` is the text after `-ERR Protocol error: `, as Redis 7.0 words it; [`encode`](Self::encode)
-/// writes the whole error reply.
+/// `Display` is the text after `-ERR Protocol error: `, as Redis 7.0 words it;
+/// [`encode`](Self::encode) writes the whole error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// The count after `*` is not a canonical integer, or above the limit.

@@ -9,7 +9,8 @@ use crate::request::{Limits, RequestDecoder, Spans, Step};
 type Requests = (Vec<Vec<Vec<u8>>>, Option<ProtocolError>);
 type Replies = (Vec<Value>, Option<ReplyError>);
 
-/// Requests are the same in one piece, in pieces whose sizes the input's end tells, and byte by byte.
+/// Requests are the same in one piece, in pieces whose sizes the input's end tells,
+/// and byte by byte.
 pub fn request(data: &[u8]) {
     let limits = Limits {
         inline_bytes_max: 300,
@@ -21,8 +22,8 @@ pub fn request(data: &[u8]) {
     assert_eq!(requests(data, 1..data.len(), &limits), whole);
 }
 
-/// Replies are the same in one piece, in pieces whose sizes the input's end tells, and byte by byte;
-/// and every reply can be shown.
+/// Replies are the same in one piece, in pieces whose sizes the input's end tells, and byte by
+/// byte; and every reply can be shown.
 pub fn reply(data: &[u8]) {
     let whole = replies(data, [].into_iter());
     assert_eq!(replies(data, cuts(data)), whole);

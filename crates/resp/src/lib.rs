@@ -1,7 +1,8 @@
-//! The Redis protocol without I/O: RESP2, RESP3 and inline requests as pure functions over byte slices.
+//! The Redis protocol without I/O: RESP2, RESP3 and inline requests as pure
+//! functions over byte slices.
 //!
-//! - [`request`]: cuts a connection's bytes into requests (server side), resumable, without copying;
-//!   writes requests (clients, replication).
+//! - [`request`]: cuts a connection's bytes into requests (server side), resumable, without
+//!   copying; writes requests (clients, replication).
 //! - [`reply`]: writes replies (server side) and reads them (clients, tests).
 //! - [`error`]: what can be wrong with those bytes, in the words clients know.
 //!

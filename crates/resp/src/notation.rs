@@ -1,4 +1,5 @@
-//! The notation of the reference files in tests: `\r \n \t \\ \xHH`, and `{c*n}` for n times the byte c.
+//! The notation of the reference files in tests: `\r \n \t \\ \xHH`,
+//! and `{c*n}` for n times the byte c.
 
 /// The bytes a noted text stands for.
 pub(crate) fn plain(noted: &str) -> Vec<u8> {

@@ -293,8 +293,8 @@ fn setresp(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     Ok((Value::Nil, None))
 }
 
-/// Every effect is propagated whatever the script asks for: what it could leave out would be missing
-/// elsewhere. The argument is judged as in Redis.
+/// Every effect is propagated whatever the script asks for: what it could leave out would be
+/// missing elsewhere. The argument is judged as in Redis.
 fn set_repl(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     const REPL_ALL: i64 = 3;
     if args.len() != 1 {
@@ -354,7 +354,8 @@ fn random(lua: &Lua, state: &State, args: &MultiValue) -> Result<(f64, Option<St
     Ok(((fraction * f64::from(width)).floor() + f64::from(low), None))
 }
 
-/// A number as the C library's `int`, by the casts of x86: 0 if it is none or too large for 64 bits.
+/// A number as the C library's `int`, by the casts of x86: 0 if it is none or too
+/// large for 64 bits.
 fn int_of(number: f64) -> i32 {
     libraries::truncated(number) as i32
 }

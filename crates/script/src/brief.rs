@@ -1,13 +1,15 @@
 //! Whether a script's text shows that it ends within a few steps.
 //!
-//! Such a script ends long before it would be told to suspend or to stop, so it need not be watched. The answer
-//! must not be yes for any other: whatever is not listed here makes it no. Without loops, functions of
-//! its own and ways to hand functions to what calls them often, a text has as many steps as calls.
+//! Such a script ends long before it would be told to suspend or to stop, so it need not be
+//! watched. The answer must not be yes for any other: whatever is not listed here makes it no.
+//! Without loops, functions of its own and ways to hand functions to what calls them often, a text
+//! has as many steps as calls.
 
 use crate::confined::{Token, tokens};
 use Token::{Mark, Name, Number, Text};
 
-/// Calls in a text, at most. Each makes a few steps; a `pcall` of a command that fails, some twenty.
+/// Calls in a text, at most. Each makes a few steps; a `pcall` of a command that fails,
+/// some twenty.
 const CALLS_MAX: usize = 12;
 
 const WORDS: &[&[u8]] = &[
@@ -23,8 +25,8 @@ const FUNCTIONS: &[&[u8]] =
 const TABLES: &[&[u8]] = &[b"ARGV", b"KEYS"];
 const LIBRARIES: &[&[u8]] = &[b"redis", b"server"];
 
-/// Whether a run of this text takes less than about three hundred steps. `is_global` tells what names mean
-/// where the text declares nothing.
+/// Whether a run of this text takes less than about three hundred steps. `is_global` tells what
+/// names mean where the text declares nothing.
 pub(crate) fn is_brief(source: &[u8], is_global: impl Fn(&[u8]) -> bool) -> bool {
     // Comments could end elsewhere than they seem to.
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n');

@@ -1,10 +1,10 @@
 //! Whether a script's text shows that it uses no keys but those it declares.
 //!
-//! It does if every command is called as `redis.call('name', …)` or `redis.pcall`, where all arguments
-//! that are keys of that command are elements of KEYS, or locals that are never anything else. Whatever
-//! is not understood makes the answer no. The answer may be wrong for a text that was made to be
-//! misread, so nothing that must hold follows from it but that the script is not the only one that may
-//! be in the way of another; see docs/design/scripts.md.
+//! It does if every command is called as `redis.call('name', …)` or `redis.pcall`, where all
+//! arguments that are keys of that command are elements of KEYS, or locals that are never anything
+//! else. Whatever is not understood makes the answer no. The answer may be wrong for a text that
+//! was made to be misread, so nothing that must hold follows from it but that the script is not the
+//! only one that may be in the way of another; see docs/design/scripts.md.
 
 use std::collections::HashMap;
 

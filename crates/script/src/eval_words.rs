@@ -1,8 +1,8 @@
 //! KEYS and ARGV of EVAL.
 //!
 //! Scripts have no place where they could keep these tables, so each run finds the same two, filled
-//! anew. What a script may have done to them is undone; what it may have made them take goes with them
-//! after some runs.
+//! anew. What a script may have done to them is undone; what it may have made them take goes with
+//! them after some runs.
 
 use mlua::{BString, Either, Function, Lua, Result, Table};
 
@@ -24,9 +24,9 @@ pub(crate) fn table_of<'a>(lua: &Lua, words: impl Iterator<Item = &'a [u8]>) -> 
     lua.create_sequence_from(words.map(handed))
 }
 
-/// Whether a script's text may assign to KEYS or ARGV by these names, which is an error in Redis, where
-/// they are globals. It may be wrong for a text that hides it behind a comment: such a script finds two
-/// tables that it may assign to. O(source)
+/// Whether a script's text may assign to KEYS or ARGV by these names, which is an error in Redis,
+/// where they are globals. It may be wrong for a text that hides it behind a comment: such a script
+/// finds two tables that it may assign to. O(source)
 pub(crate) fn may_assign(source: &[u8]) -> bool {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
     let mut at = 0;
@@ -84,8 +84,8 @@ impl EvalWords {
         Ok(EvalWords { renew, keys, argv, runs: 0 })
     }
 
-    /// Makes them hold these words and nothing else. O(words + the room that the runs since the last
-    /// renewal have made them take).
+    /// Makes them hold these words and nothing else. O(words + the room that the runs since the
+    /// last renewal have made them take).
     pub(crate) fn fill<'a>(
         &mut self,
         keys: impl Iterator<Item = &'a [u8]>,

@@ -8,8 +8,8 @@
 //!
 //! An [`Interpreter`] belongs to one thread. It compiles scripts, runs them and loads libraries of
 //! functions; what a script does to the world goes through its [`Host`], of which it knows nothing
-//! else: no keyspace, no sessions, no clock. A script that takes long is suspended between two steps
-//! when the host says so, and goes on later.
+//! else: no keyspace, no sessions, no clock. A script that takes long is suspended between two
+//! steps when the host says so, and goes on later.
 //!
 //! | file | about |
 //! |---|---|

@@ -3,8 +3,8 @@
 use mlua::{Function, Lua, Result, Table, Value};
 use std::vec;
 
-/// How many pairs of all tables that are open together are collected. The interpreter cannot give out
-/// more than about a million references, and each pair takes two.
+/// How many pairs of all tables that are open together are collected. The interpreter cannot give
+/// out more than about a million references, and each pair takes two.
 pub(crate) const COLLECTED_MAX: usize = 10_000;
 
 /// Where `next` is kept, as it was before any script ran.
@@ -25,8 +25,8 @@ impl Pairs {
         Pairs { collected: collected.into_iter(), after }
     }
 
-    /// The next pair, if there is one; `next` is Lua's own function of that name, and `collected` counts
-    /// what all tables have collected.
+    /// The next pair, if there is one; `next` is Lua's own function of that name, and `collected`
+    /// counts what all tables have collected.
     pub(crate) fn following(
         &mut self,
         next: &Function,

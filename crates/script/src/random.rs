@@ -1,5 +1,5 @@
-//! The random numbers of scripts: the generator of 48 bits that POSIX calls `lrand48`, from the state
-//! in which it begins. As in Redis 7 it goes on from script to script.
+//! The random numbers of scripts: the generator of 48 bits that POSIX calls `lrand48`, from the
+//! state in which it begins. As in Redis 7 it goes on from script to script.
 
 const MULTIPLIER: u64 = 0x5_DEEC_E66D;
 const INCREMENT: u64 = 0xB;

@@ -2,15 +2,15 @@
 //!
 //! While the bound is set, `mlua` makes each string and table in a protected call of its own, since
 //! the allocator may refuse. That is right while a script runs, which can ask for any amount in one
-//! step. It is not needed while Rust hands over words and replies, which are there already: then the
-//! bound is lifted, and set again before the machine runs on.
+//! step. It is not needed while Rust hands over words and replies, which are there already: then
+//! the bound is lifted, and set again before the machine runs on.
 //!
-//! So an interpreter takes [`MEMORY_BYTES_MAX`] at most, and what is handed over at that moment: the
-//! words of a request, or one element of a reply ([`check`] is asked behind each).
+//! So an interpreter takes [`MEMORY_BYTES_MAX`] at most, and what is handed over at that moment:
+//! the words of a request, or one element of a reply ([`check`] is asked behind each).
 //!
-//! The machine's own collector lets memory grow to twice of what was in use, whatever the bound is, and
-//! the allocator cannot collect. So with more in use than half of the bound, [`Collector`] collects
-//! between two steps of a script.
+//! The machine's own collector lets memory grow to twice of what was in use, whatever the bound is,
+//! and the allocator cannot collect. So with more in use than half of the bound, [`Collector`]
+//! collects between two steps of a script.
 
 use mlua::{IntoLua, Lua, Result, Value};
 use std::cell::Cell;
@@ -18,11 +18,11 @@ use std::cell::Cell;
 /// Memory that one interpreter may take, in bytes. What needs more ends with an error.
 pub const MEMORY_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Below this the machine's own collector is left to itself; above, garbage is collected behind a script
-/// when what is in use has doubled.
+/// Below this the machine's own collector is left to itself; above, garbage is collected behind a
+/// script when what is in use has doubled.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
-/// So much more is in use when garbage is collected again, at least. Else each step would collect when
-/// hardly anything is left.
+/// So much more is in use when garbage is collected again, at least. Else each step would collect
+/// when hardly anything is left.
 const GROWN_BYTES_MIN: usize = MEMORY_BYTES_MAX / 64;
 
 /// When garbage is collected.
@@ -46,7 +46,8 @@ impl Collector {
         self.from.set(0);
     }
 
-    /// Within a script, which waits for it: only where the machine's collector could begin too late.
+    /// Within a script, which waits for it: only where the machine's collector
+    /// could begin too late.
     pub(crate) fn make_room(&self, lua: &Lua) {
         if lua.used_memory() >= self.from.get().max(MEMORY_BYTES_MAX / 2) {
             self.collect(lua);
@@ -55,7 +56,8 @@ impl Collector {
 
     /// Frees what nothing refers to any more. O(memory)
     pub(crate) fn collect(&self, lua: &Lua) {
-        // A value that was handed over may have exceeded the bound: collecting takes a little memory too.
+        // A value that was handed over may have exceeded the bound:
+        // collecting takes a little memory too.
         let unbounded = Unbounded::begin(lua);
         let _ = lua.gc_collect();
         drop(unbounded);

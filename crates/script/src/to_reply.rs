@@ -8,9 +8,9 @@ use brisk_resp::reply::encode::{self, Aggregate};
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use std::cell::Cell;
 
-/// How many slots of the stack of Lua 5.1 a value may have below it; what is deeper becomes an error within
-/// the reply. A list has one there for the element that is being written, what has keys has three or four
-/// for its pair, and six more are taken beside them.
+/// How many slots of the stack of Lua 5.1 a value may have below it; what is deeper becomes an
+/// error within the reply. A list has one there for the element that is being written, what has
+/// keys has three or four for its pair, and six more are taken beside them.
 const SLOTS_MAX: usize = STACK_SLOTS_MAX - 6;
 /// Slots of what is nested in a list; in a value or a member; and in the key of a pair.
 const ELEMENT_SLOTS: usize = 1;
@@ -19,8 +19,9 @@ const KEY_SLOTS: usize = 4;
 /// How deep what is written at once may be nested.
 const DEPTH_AT_ONCE: usize = 64;
 
-/// The longest reply, but for its last element: the longest string and as much beside it. A table may
-/// contain another many times, and that yet another, so a small one may have a reply without end.
+/// The longest reply, but for its last element: the longest string and as much beside it. A table
+/// may contain another many times, and that yet another, so a small one may have
+/// a reply without end.
 const REPLY_BYTES_MAX: usize = 2 * RESULT_BYTES_MAX;
 
 /// How values look on the wire, and how many may be written.
@@ -147,17 +148,17 @@ struct Open {
 }
 
 enum Items {
-    /// Elements from `next` on, up to the first that is nil if their number is not known. What is written
-    /// at once, from `begin` on, learns their number last, and moves what it wrote; where much is nested
-    /// that would take the square of it, so that there they are counted first.
+    /// Elements from `next` on, up to the first that is nil if their number is not known. What is
+    /// written at once, from `begin` on, learns their number last, and moves what it wrote; where
+    /// much is nested that would take the square of it, so that there they are counted first.
     List { table: Table, next: usize, len: Option<usize>, begin: usize },
     /// Keys, or keys and values; `value` is that of the key before.
     Pairs { pairs: Pairs, has_values: bool, value: Option<Value> },
 }
 
 impl Encoder<'_> {
-    /// Writes the next items up to a table, which is begun, or the end of the innermost open one; false
-    /// when none is open.
+    /// Writes the next items up to a table, which is begun, or the end of the innermost open one;
+    /// false when none is open.
     fn step(&mut self) -> Result<bool> {
         let Some(open) = self.open.last_mut() else { return Ok(false) };
         loop {

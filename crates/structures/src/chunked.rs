@@ -8,27 +8,28 @@
 //! +--------------------+    +---+---+---+---+---+
 //! ```
 //!
-//! Byte `n` lies in chunk `n / CHUNK_BYTES`, so finding it takes two steps whatever the length. A clone
-//! costs one counter. A change of a part that a clone has too copies the root (8 bytes per 8 MiB of
-//! content), a branch (1 KiB) and the chunks it touches, and nothing else. Chunks that were never
-//! written, because the string was made longer than its content, are one chunk of zeros that all
-//! strings of the process share.
+//! Byte `n` lies in chunk `n / CHUNK_BYTES`, so finding it takes two steps whatever the length. A
+//! clone costs one counter. A change of a part that a clone has too copies the root (8 bytes per 8
+//! MiB of content), a branch (1 KiB) and the chunks it touches, and nothing else. Chunks that were
+//! never written, because the string was made longer than its content, are one chunk of zeros that
+//! all strings of the process share.
 //!
 //! Invariants (`check` verifies each)
-//!  1. All chunks but the last have `CHUNK_BYTES` bytes; the last has at least one and at most so many.
+//!  1. All chunks but the last have `CHUNK_BYTES` bytes; the last has at least one and
+//!     at most so many.
 //!  2. All branches but the last have `BRANCH_CHUNKS` chunks; the last has at least one.
 //!  3. `len` is the sum of the chunks' lengths.
 //!
-//! Memory beyond the content: 40 bytes a chunk, and the spare room of the last one, which is at most
-//! as large as what that holds.
+//! Memory beyond the content: 40 bytes a chunk, and the spare room of the last one, which is at
+//! most as large as what that holds.
 
 use crate::shared::Shared;
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-/// Bytes of a chunk: what a change copies at most per clone, about 5 µs, and what one piece of a send
-/// refers to. An allocator's size class, so nothing is lost to rounding. Small in tests, so that they
-/// see many chunks.
+/// Bytes of a chunk: what a change copies at most per clone, about 5 µs, and what one piece of a
+/// send refers to. An allocator's size class, so nothing is lost to rounding. Small in tests, so
+/// that they see many chunks.
 pub const CHUNK_BYTES: usize = if cfg!(test) { 16 } else { 64 * 1024 };
 
 /// Chunks of a branch, at most.
@@ -59,8 +60,8 @@ impl ChunkedBytes {
         ChunkedBytes::default()
     }
 
-    /// A string of `len` bytes, written chunk by chunk: `write` appends the bytes of the given range,
-    /// which is that of one chunk. O(len).
+    /// A string of `len` bytes, written chunk by chunk: `write` appends the bytes of the given
+    /// range, which is that of one chunk. O(len).
     ///
     /// # Panics
     /// If `write` appends more or fewer bytes than asked for.
@@ -96,7 +97,8 @@ impl ChunkedBytes {
         Shared::ptr_eq(&self.0, &other.0)
     }
 
-    /// The chunk that byte `at` lies in, and the place of its first byte. `None` behind the end. O(1).
+    /// The chunk that byte `at` lies in, and the place of its first byte. `None` behind the end.
+    /// O(1).
     #[inline]
     #[must_use]
     pub fn chunk_of(&self, at: usize) -> Option<(&Chunk, usize)> {
@@ -112,8 +114,8 @@ impl ChunkedBytes {
         self.chunk_of(at).map(|(chunk, start)| chunk[at - start])
     }
 
-    /// The chunks that hold the bytes of `range`, and which bytes of each. What lies behind the end is
-    /// left out. O(1) per chunk.
+    /// The chunks that hold the bytes of `range`, and which bytes of each. What lies behind the end
+    /// is left out. O(1) per chunk.
     pub fn parts(
         &self,
         range: Range<usize>,
@@ -166,8 +168,8 @@ impl ChunkedBytes {
         }
     }
 
-    /// Makes the string at least `len` bytes long, by zeros. O(chunks), without memory for the chunks
-    /// that become zeros as a whole.
+    /// Makes the string at least `len` bytes long, by zeros. O(chunks), without memory for the
+    /// chunks that become zeros as a whole.
     pub fn extend_to(&mut self, len: usize) {
         if len <= self.len() {
             return;

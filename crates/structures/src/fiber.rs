@@ -1,5 +1,5 @@
-//! Work on a stack of its own, which can be left in the middle and gone on with later, whoever called
-//! whom on the way there.
+//! Work on a stack of its own, which can be left in the middle and gone on with later, whoever
+//! called whom on the way there.
 //!
 //! ```text
 //!  owner: run(input) ──> body ──> … ──> pause()        owner: go_on() ──> returns from pause() …
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Invariants
-//!  1. `pause` leaves the stack that it is called on: it does so only while the innermost fiber that runs
-//!     on this thread is its own, of which there is one.
+//!  1. `pause` leaves the stack that it is called on: it does so only while the innermost fiber
+//!     that runs on this thread is its own, of which there is one.
 //!  2. What lies on a stack that was left in the middle is never dropped but by going on.
 
 use crate::lent::LentFn;
@@ -45,7 +45,8 @@ pub struct Fiber<I: 'static, O: 'static> {
 }
 
 impl Pauser {
-    /// Returns when the fiber goes on. False at once where this is not called by what the fiber runs.
+    /// Returns when the fiber goes on. False at once where this is not called by
+    /// what the fiber runs.
     pub fn pause(&self) -> bool {
         // 1.
         if !std::ptr::eq(CURRENT.get(), self) {
@@ -56,8 +57,8 @@ impl Pauser {
 }
 
 impl<I: 'static, O: 'static> Fiber<I, O> {
-    /// A fiber with a stack of so many bytes, of which the system gives those that are touched. `make`
-    /// makes the body, which it may give the means to pause.
+    /// A fiber with a stack of so many bytes, of which the system gives those that are touched.
+    /// `make` makes the body, which it may give the means to pause.
     ///
     /// # Errors
     /// If the system has no memory for the stack.

@@ -1,17 +1,17 @@
 //! Geohash: places on Earth as 52-bit numbers whose order keeps neighbours together.
 //!
 //! Longitude and latitude are halved in turn; bit pairs from the top say in which quarter the place
-//! lies. A *cell* of step n is what 2n bits leave open: half the Earth wide at step 1, about 0.6 m at
-//! step 26. All places of a cell have consecutive numbers, so a cell is a range of scores.
+//! lies. A *cell* of step n is what 2n bits leave open: half the Earth wide at step 1, about 0.6 m
+//! at step 26. All places of a cell have consecutive numbers, so a cell is a range of scores.
 //!
 //! ```text
 //!  longitude  -180 ... 180    lon bits   1   0   1        odd positions
 //!  latitude    -85 ...  85    lat bits     0   1   1      even positions   ->  cell 100111, step 3
 //! ```
 //!
-//! A search is answered by the cell of its centre and its eight neighbours, at the finest step whose
-//! cells are large enough. The formulas, their order of evaluation included, are those that GEO
-//! commands of Redis use, since their results are compared with == by users.
+//! A search is answered by the cell of its centre and its eight neighbours, at the finest step
+//! whose cells are large enough. The formulas, their order of evaluation included, are those that
+//! GEO commands of Redis use, since their results are compared with == by users.
 
 use std::cmp::Ordering;
 use std::f64::consts::PI;

@@ -1,14 +1,15 @@
 //! Long byte strings that grow without being copied: their memory is mapped of its own, and when it
-//! has to lie elsewhere the kernel moves the pages, not the bytes. More is mapped than is filled, but
-//! the machine backs with memory what was written, page by page.
+//! has to lie elsewhere the kernel moves the pages, not the bytes. More is mapped than is filled,
+//! but the machine backs with memory what was written, page by page.
 //!
 //! Where there is no such system call (other systems than Linux, Miri) none can be made, and the
 //! caller keeps its bytes in a `Vec`.
 //!
 //! Invariants (SAFETY notes cite them)
-//!  1. `start` is the beginning of a private anonymous mapping of `mapped` bytes, readable and writable,
-//!     which belongs to this value alone and lasts as long as it does.
-//!  2. `len <= mapped`; all of the mapping is initialised, as the kernel fills new pages with zeros.
+//!  1. `start` is the beginning of a private anonymous mapping of `mapped` bytes, readable and
+//!     writable, which belongs to this value alone and lasts as long as it does.
+//!  2. `len <= mapped`; all of the mapping is initialised, as the kernel fills
+//!     new pages with zeros.
 
 use crate::alloc::count_outside;
 use std::ops::Deref;
@@ -38,8 +39,8 @@ impl GrowingBytes {
         Some(new)
     }
 
-    /// Adds bytes at the end. False, with nothing added, if the system refuses the memory. O(bytes);
-    /// where it has to move, O(length / page size) besides.
+    /// Adds bytes at the end. False, with nothing added, if the system refuses the memory.
+    /// O(bytes); where it has to move, O(length / page size) besides.
     #[must_use]
     pub fn append(&mut self, bytes: &[u8]) -> bool {
         let Some(len) = self.len.checked_add(bytes.len()) else { return false };
@@ -70,8 +71,8 @@ impl GrowingBytes {
     fn fill(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.mapped - self.len, "room was made");
         let before = self.memory();
-        // SAFETY: 1, and the assertion: the target lies in the mapping, which `bytes` cannot do while
-        // this value is borrowed exclusively.
+        // SAFETY: 1, and the assertion: the target lies in the mapping, which `bytes` cannot do
+        // while this value is borrowed exclusively.
         unsafe {
             let end = self.start.as_ptr().add(self.len);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), end, bytes.len());

@@ -1,5 +1,5 @@
-//! SipHash-1-3 over one byte slice: the hash of every table key. And a quick hash for small tables that
-//! one command makes for itself.
+//! SipHash-1-3 over one byte slice: the hash of every table key. And a quick hash for small tables
+//! that one command makes for itself.
 //!
 //! Keyed with 128 bits drawn at start, so that a client cannot choose keys that collide. It agrees
 //! with `std`'s `SipHasher13` fed by a single `write(bytes)`; specialised here because the

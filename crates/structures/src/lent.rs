@@ -6,12 +6,13 @@
 //! ```
 //!
 //! Invariants
-//!  1. The pointer is present only while [`Lent::lend`] runs, which holds the exclusive borrow that it
-//!     was made from and does not use it.
+//!  1. The pointer is present only while [`Lent::lend`] runs, which holds the exclusive borrow that
+//!     it was made from and does not use it.
 //!  2. It is absent while [`Lent::with`] has made a reference of it, so there is one at a time.
-//!  3. `Cell` and `NonNull` keep the place on one thread, where 1 and 2 follow from the order of calls.
-//!  4. What a function borrows outlives the call of [`LentFn::lend`] that has its reference, and only while
-//!     that runs the pointer is present.
+//!  3. `Cell` and `NonNull` keep the place on one thread, where 1 and 2 follow from
+//!     the order of calls.
+//!  4. What a function borrows outlives the call of [`LentFn::lend`] that has its reference, and
+//!     only while that runs the pointer is present.
 
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -58,8 +59,8 @@ impl<R> LentFn<R> {
     #[inline]
     pub fn lend<D>(&self, function: &(dyn Fn() -> R + '_), during: impl FnOnce() -> D) -> D {
         let pointer: NonNull<dyn Fn() -> R + '_> = NonNull::from(function);
-        // SAFETY: 4: the types differ in the lifetime of what is borrowed only, and none is promised to
-        // whoever calls the function.
+        // SAFETY: 4: the types differ in the lifetime of what is borrowed only, and none is
+        // promised to whoever calls the function.
         let pointer: NonNull<dyn Fn() -> R> = unsafe { std::mem::transmute(pointer) };
         let before = self.0.replace(Some(pointer));
         let _back = PutBack { place: &self.0, pointer: before };

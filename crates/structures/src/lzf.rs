@@ -35,8 +35,8 @@ pub fn compress(input: &[u8], len_max: usize, out: &mut Vec<u8>) -> Option<usize
     }
 }
 
-/// `places` remembers where three bytes were seen last, by their hash of `LOG` bits: the low bits of
-/// the place. What is found there is looked at, so it may be anything.
+/// `places` remembers where three bytes were seen last, by their hash of `LOG` bits: the low bits
+/// of the place. What is found there is looked at, so it may be anything.
 fn compress_with<const LOG: u32>(
     places: &mut [u16],
     input: &[u8],

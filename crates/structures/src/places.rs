@@ -1,9 +1,10 @@
-//! An index over a list of elements, for as long as one command runs: from the hash of an element to
-//! its place in the list.
+//! An index over a list of elements, for as long as one command runs: from the hash of an element
+//! to its place in the list.
 //!
 //! Open addressing with linear probing, at most half full. A word has the upper half of a hash and,
 //! below it, a place and one; where to begin is decided by the lowest bits of that half, so that
-//! growing needs no hashes. The list itself is the caller's, who says which element is the wanted one.
+//! growing needs no hashes. The list itself is the caller's,
+//! who says which element is the wanted one.
 
 use crate::hash::HashKey;
 use crate::listpack::Item;
@@ -11,8 +12,8 @@ use crate::listpack::Item;
 /// Bits of a word for a place and one.
 const PLACE_BITS: u32 = 32;
 
-/// Up to so many elements are known by their quick hashes: whoever finds out how to make those collide
-/// gains little among so few.
+/// Up to so many elements are known by their quick hashes: whoever finds out how to make those
+/// collide gains little among so few.
 const QUICK_MAX: usize = 512;
 
 /// Places by hash. Nothing is ever taken out.

@@ -1,7 +1,7 @@
 //! Asks the processor for cache lines, without reading them.
 //!
-//! What is public asks for what other crates keep, by address: that needs neither a lock nor anything
-//! there.
+//! What is public asks for what other crates keep, by address: that needs neither a lock nor
+//! anything there.
 
 /// Hints that the line at `address` will be read soon. Any address is allowed, mapped or not:
 /// the instruction never faults and reads nothing the program could observe.
@@ -10,7 +10,8 @@ pub fn prefetch<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: SSE is part of x86-64, and a prefetch has no architectural effect whatever the address.
+        // SAFETY: SSE is part of x86-64, and a prefetch has no architectural
+        // effect whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
     }
     #[cfg(all(target_arch = "aarch64", not(miri)))]

@@ -5,7 +5,8 @@
 //! else's value. (A place must be reused 2^32 times before an old id is mistaken.)
 //!
 //! Invariants (`check` verifies each)
-//!  1. `live` lists the indices of occupied places, each once; an occupied place knows its rank there.
+//!  1. `live` lists the indices of occupied places, each once;
+//!     an occupied place knows its rank there.
 //!  2. `free` lists all other places, each once.
 
 /// Names a value in a [`Slab`]; 64 bits, as event loops like to carry them.

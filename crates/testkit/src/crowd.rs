@@ -1,5 +1,5 @@
-//! A crowd of clients that wait for items, and producers that bring them: who gets what, and whether
-//! each item came once and in order.
+//! A crowd of clients that wait for items, and producers that bring them: who gets what, and
+//! whether each item came once and in order.
 //!
 //! A producer sends numbered items. A consumer waits for one after the other, on one of a few
 //! threads that read many connections in turn.

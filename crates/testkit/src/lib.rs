@@ -9,7 +9,8 @@
 //!
 //! A manual clock is not here: time is an argument of every call into `brisk-engine`, so a test of
 //! the engine simply passes the instant it wants, and the next instant to the next call. A test of
-//! a process sees real time; choose deadlines so far away or so long past that time does not matter.
+//! a process sees real time; choose deadlines so far away or so long past that
+//! time does not matter.
 //!
 //! Everything here fails by panicking at the caller's line, as assertions do: a test kit has no
 //! caller who could handle an error. The exception is [`diff`], whose findings are values.

@@ -57,7 +57,8 @@ impl Reply {
         }
     }
 
-    /// The bytes of a string-like reply (without `txt:` where verbatim), decimal digits of an integer, else nothing.
+    /// The bytes of a string-like reply (without `txt:` where verbatim), decimal digits of an
+    /// integer, else nothing.
     pub fn text(&self) -> String {
         match self {
             Reply::Status(b)

@@ -1,5 +1,5 @@
-//! The checker of races proves itself: histories by hand, right and wrong ones, and servers that are
-//! faulty on purpose.
+//! The checker of races proves itself: histories by hand, right and wrong ones, and servers that
+//! are faulty on purpose.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::race::linear::{Event, EventOf, Verdict, check};

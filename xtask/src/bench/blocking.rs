@@ -1,5 +1,5 @@
-//! Many clients that wait: how fast items are handed out to them, and what it costs when all of them
-//! vanish at once.
+//! Many clients that wait: how fast items are handed out to them, and what it costs when all of
+//! them vanish at once.
 
 use super::Setup;
 use super::report::{Limit, Report, Row};

@@ -106,8 +106,8 @@ fn measure(server: &Server, count: u64) -> Result<Found> {
     })
 }
 
-/// A million keys with one deadline. What one run gives is spoiled by whatever else the machine does,
-/// so the least of several is shown: what expiry itself takes, it takes each time.
+/// A million keys with one deadline. What one run gives is spoiled by whatever else the machine
+/// does, so the least of several is shown: what expiry itself takes, it takes each time.
 pub(crate) fn expiry(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(KEYS);
     let sides = Sides::start(setup)?;

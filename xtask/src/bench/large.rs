@@ -1,8 +1,8 @@
 //! What commands cost on values of 10,000 elements, beside the peer.
 //!
 //! `every` measures all commands on values of 100. Here are those whose cost may depend on how much
-//! there is, each in a form that leaves the value as it is. No bound is promised but that of `every`: to
-//! cost no more than in the peer.
+//! there is, each in a form that leaves the value as it is. No bound is promised but that of
+//! `every`: to cost no more than in the peer.
 
 use super::Setup;
 use super::load::{Run, benchmark, tell};

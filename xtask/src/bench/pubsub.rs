@@ -73,8 +73,8 @@ impl Audience {
 /// One of the two figures of a round: CPU and time per message, in µs.
 type Figure = fn(&(f64, f64)) -> f64;
 
-/// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones. Beside them what the
-/// writes alone cost, below which no server comes that writes to each subscriber.
+/// A message to 1,000 subscribers: small ones alone and pipelined, and larger ones. Beside them
+/// what the writes alone cost, below which no server comes that writes to each subscriber.
 pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     let sides = Sides::start_each_backend(setup)?;

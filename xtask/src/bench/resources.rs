@@ -157,7 +157,8 @@ pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()>
     fill(server, 0, 1, 1024)?;
     let before = server.rss();
     let batch = encode(&["GET", "key:000000000000"]).repeat(2_000); // 2 MB of replies each
-    // There before them, as those are who must not wait: new clients queue behind ten thousand others.
+    // There before them, as those are who must not wait: new clients queue
+    // behind ten thousand others.
     let mut working = Peer::connect(&server.address())?;
     let begun = Instant::now();
     let mut deaf = Vec::with_capacity(clients);

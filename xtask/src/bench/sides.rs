@@ -81,15 +81,15 @@ impl Sides {
     }
 }
 
-/// Moves the calling thread to the CPU of the load, as redis-benchmark is: beside the server it would take
-/// time from it, the more the less the server itself needs.
+/// Moves the calling thread to the CPU of the load, as redis-benchmark is: beside the server it
+/// would take time from it, the more the less the server itself needs.
 pub(crate) fn load_from_here() -> Result<()> {
     let cpu = LOAD_CPU.to_string();
     change_thread("taskset", &["-c", "-p", &cpu])
 }
 
-/// Lets the other threads of the load go first: what this one does with its replies is nothing that they
-/// should wait for.
+/// Lets the other threads of the load go first: what this one does with its replies is nothing that
+/// they should wait for.
 pub(crate) fn stand_back() -> Result<()> {
     change_thread("renice", &["-n", "19", "-p"])
 }

@@ -226,7 +226,8 @@ pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Starts a server under a policy of the kernel's that wakes it without taking the CPU from who runs there.
+/// Starts a server under a policy of the kernel's that wakes it without taking the CPU from who
+/// runs there.
 const GIVING_WAY: [&str; 3] = ["chrt", "--batch", "0"];
 
 /// The directive that says for how long requests gather before the loop waits for them.
@@ -234,11 +235,12 @@ const COALESCING: &str = "wake-coalescing-us";
 
 /// Our server with two workers beside our server with one.
 ///
-/// Two workers and the load share two CPUs here, so that a worker that is woken takes the CPU from the very
-/// generator that feeds it and finds one request where it could have found ten. The second pair of rows shows
-/// what is left when it does not ([`GIVING_WAY`]), which is nearer to clients on a machine of their own. The
-/// third has one and two workers that sleep for no more requests to come: one worker gains more by that than
-/// each of two, which sees half of the clients, so that it is no cost of sharing.
+/// Two workers and the load share two CPUs here, so that a worker that is woken takes the CPU from
+/// the very generator that feeds it and finds one request where it could have found ten. The second
+/// pair of rows shows what is left when it does not ([`GIVING_WAY`]), which is nearer to clients on
+/// a machine of their own. The third has one and two workers that sleep for no more requests to
+/// come: one worker gains more by that than each of two, which sees half of the clients, so that it
+/// is no cost of sharing.
 pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let lcs: &[&str] = &["LCS", "{__rand_int__}a", "{__rand_int__}a"];
     let start = |launch: Launch| -> Result<Server> {

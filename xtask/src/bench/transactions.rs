@@ -29,7 +29,8 @@ impl<'s> Load<'s> {
         Ok(Load { server, peers })
     }
 
-    /// Runs `transactions`, each client `at_once` before it reads. CPU time of the server for each, µs.
+    /// Runs `transactions`, each client `at_once` before it reads. CPU time of the server for each,
+    /// µs.
     fn run(&mut self, requests: &Lines, at_once: usize, transactions: usize) -> Result<f64> {
         let mut reply = b"+OK\r\n".to_vec();
         reply.extend(b"+QUEUED\r\n".repeat(SETS));

@@ -240,8 +240,8 @@ const ELEMENTS: &[Kept] = &[
     },
 ];
 
-/// Elements of a collection that is there before memory is measured: what a server maps and allocates
-/// with its first commands is not the elements'.
+/// Elements of a collection that is there before memory is measured: what a server maps and
+/// allocates with its first commands is not the elements'.
 const WARM_UP_ELEMENTS: u64 = 1_000;
 
 /// RSS per element of many collections.

@@ -231,8 +231,8 @@ impl Look {
     }
 }
 
-/// A round for each server in which its system calls are counted; counting slows it, so these rounds
-/// give nothing else.
+/// A round for each server in which its system calls are counted; counting slows it, so these
+/// rounds give nothing else.
 fn syscall_rounds(
     options: &Options,
     case: &Case,

@@ -81,8 +81,8 @@ pub struct Unwatched;
 
 impl Watch for Unwatched {}
 
-/// Carries out a plan: connects, warms up, measures until the end, waits for the last reply. An idle
-/// plan never returns unless it fails.
+/// Carries out a plan: connects, warms up, measures until the end, waits for the last reply. An
+/// idle plan never returns unless it fails.
 ///
 /// # Errors
 /// See [`RunError`]; the first that happened.

@@ -1,24 +1,25 @@
 //! Whose turn it is to send, where every request has a connection of its own.
 //!
-//! A server accepts connections when it comes to it, and until then they stand in its listen queue, 511
-//! of them by default. What does not fit is dropped by the kernel and tried again after one second,
-//! then two, four and so on, while others overtake it: thousands of clients that connect as soon as
-//! they have their reply measure that. So
+//! A server accepts connections when it comes to it, and until then they stand in its listen queue,
+//! 511 of them by default. What does not fit is dropped by the kernel and tried again after one
+//! second, then two, four and so on, while others overtake it: thousands of clients that connect as
+//! soon as they have their reply measure that. So
 //!
 //! - at most [`ASKING_MAX`] clients wait for a reply at a time;
-//! - if there are more clients, those whose turn is over connect at once and hold their connection until
-//!   their next turn, so that the server has all of them;
-//! - at most [`UNSEEN_MAX`] connections are made that the server is not known to have accepted. A reply
-//!   tells that it has accepted its connection, and those before it, since the queue is one. So that
-//!   such a reply comes, the newest connection has a turn now and then; all others are the oldest's.
+//! - if there are more clients, those whose turn is over connect at once and hold their connection
+//!   until their next turn, so that the server has all of them;
+//! - at most [`UNSEEN_MAX`] connections are made that the server is not known to have accepted. A
+//!   reply tells that it has accepted its connection, and those before it, since the queue is one.
+//!   So that such a reply comes, the newest connection has a turn now and then;
+//!   all others are the oldest's.
 //!
-//! With several listeners there are several queues, and what a reply tells is only likely; then there is
-//! more room, too.
+//! With several listeners there are several queues, and what a reply tells is only likely; then
+//! there is more room, too.
 
 use std::collections::VecDeque;
 
-/// Clients that wait for a reply at a time, of all threads; together with [`UNSEEN_MAX`] they fit in
-/// a listen queue of 511.
+/// Clients that wait for a reply at a time, of all threads; together with [`UNSEEN_MAX`] they fit
+/// in a listen queue of 511.
 pub(super) const ASKING_MAX: usize = 240;
 /// Connections that the server may not have accepted yet, likewise.
 const UNSEEN_MAX: usize = 240;
@@ -103,7 +104,8 @@ mod tests {
 
     const LISTEN_QUEUE: usize = 511;
 
-    /// A server that accepts so many per round, then answers what was asked on what it has accepted.
+    /// A server that accepts so many per round, then answers what was asked on
+    /// what it has accepted.
     struct Server {
         accepts: usize,
         queue: VecDeque<u32>,

@@ -338,7 +338,8 @@ impl<'a> Worker<'a> {
         if self.turns.connect_ahead() {
             self.lanes[i].held = true;
             self.connect(i)?;
-            // What precedes requests leaves already; and the turn comes when the socket is connected.
+            // What precedes requests leaves already; and the turn comes when
+            // the socket is connected.
             return self.flush(i);
         }
         #[expect(clippy::cast_possible_truncation, reason = "at most CLIENTS_MAX")]

@@ -13,8 +13,8 @@ const DESCRIPTORS_BESIDE: usize = 64;
 /// How long the server may take until it has seen all clients.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long to warm up beside a crowd that has just come: what accepting it leaves to be done is no cost
-/// of the requests that are measured.
+/// How long to warm up beside a crowd that has just come: what accepting it leaves to be done is no
+/// cost of the requests that are measured.
 pub(super) const SETTLING: Duration = Duration::from_millis(300);
 
 /// Connections that say nothing.

@@ -1,5 +1,5 @@
-//! The figures that Brisk promises beside Redis: server CPU per request of many commands and loads, and
-//! memory per element (`kept`).
+//! The figures that Brisk promises beside Redis: server CPU per request of many commands and loads,
+//! and memory per element (`kept`).
 
 use super::crowd::{Crowd, SETTLING};
 use super::finding::Figure;

@@ -97,12 +97,12 @@ pub const EXPERIMENTS: &[Experiment] = &[
     figures::EXPERIMENT,
 ];
 
-/// Carries out the experiments that the options name, or all. `tell` gets a line of progress now and
-/// then; `found` each finding when it is there.
+/// Carries out the experiments that the options name, or all. `tell` gets a line of progress now
+/// and then; `found` each finding when it is there.
 ///
 /// # Errors
-/// An unknown name, or no server. An experiment that fails says so in its finding, so that the others
-/// are not lost.
+/// An unknown name, or no server. An experiment that fails says so in its finding, so that the
+/// others are not lost.
 pub fn experiments(
     options: &ExperimentOptions,
     tell: &mut dyn FnMut(&str),

@@ -187,8 +187,8 @@ impl Sweep {
     }
 }
 
-/// What the formula says for all depths: R from the first and the last depth on loopback, L from the
-/// first depth here.
+/// What the formula says for all depths: R from the first and the last depth on loopback, L from
+/// the first depth here.
 fn predicted(rows: &[Row], near: &[Row], server: usize) -> Option<Vec<(f64, f64)>> {
     // Time of a batch, in ms.
     let batch_ms = |rows: &[Row], i: usize| -> Option<f64> {

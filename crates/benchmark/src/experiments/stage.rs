@@ -155,7 +155,8 @@ pub(super) fn start(spec: &SubjectSpec, cpus: &[usize]) -> Result<Subject, Strin
 /// A server during an experiment. One that was there before gets its settings back and is emptied.
 struct Guest {
     subject: Subject,
-    /// Settings to be restored; none before the server was found empty, as until then it is not ours.
+    /// Settings to be restored; none before the server was found empty,
+    /// as until then it is not ours.
     before: Option<Vec<(String, String)>>,
 }
 

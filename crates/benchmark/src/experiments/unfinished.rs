@@ -1,4 +1,5 @@
-//! Requests of which only the beginning arrives, and the memory that they take. (as P4 asks for outputs)
+//! Requests of which only the beginning arrives, and the memory that they take.
+//! (as P4 asks for outputs)
 
 use super::finding::Figure;
 use super::stage::{Stage, ask, connect, info};

@@ -219,8 +219,8 @@ impl Frame {
     }
 }
 
-/// Round values within a range: of a logarithmic one powers of ten, with 2 and 5 between them if these
-/// are few; of a linear one four to eight multiples of 1, 2 or 5.
+/// Round values within a range: of a logarithmic one powers of ten, with 2 and 5 between them if
+/// these are few; of a linear one four to eight multiples of 1, 2 or 5.
 fn ticks(low: f64, high: f64, logarithmic: bool) -> Vec<f64> {
     const FEW_DECADES: f64 = 3.3;
     if logarithmic {

@@ -1,8 +1,8 @@
 //! The requests of one connection: written once, then patched in place where that is possible.
 //!
 //! A workload of one command whose values have one size is the same bytes for ever but for digits,
-//! so a batch of it is written once and only patched. Otherwise each batch is put together anew from
-//! compiled commands.
+//! so a batch of it is written once and only patched. Otherwise each batch is put together anew
+//! from compiled commands.
 
 use super::Workload;
 use super::keys::KeySource;

@@ -146,8 +146,8 @@ impl Test {
     }
 }
 
-/// The tests of a comma-separated list of names, each once, in the suite's order; and the names that
-/// no test has. All tests if there is no list.
+/// The tests of a comma-separated list of names, each once, in the suite's order; and the names
+/// that no test has. All tests if there is no list.
 #[must_use]
 pub fn selected(list: Option<&str>) -> (Vec<&'static Test>, Vec<String>) {
     let Some(list) = list else { return (SUITE.iter().collect(), Vec::new()) };

@@ -1,8 +1,8 @@
 //! The command line: redis-benchmark's options with the same meaning, and ours.
 //!
 //! Options come first; the first word that is none begins a command of the user's, and everything
-//! after belongs to it. With `compare` in front, words that are no options are servers. `experiments`
-//! and `delay-proxy` have options of their own.
+//! after belongs to it. With `compare` in front, words that are no options are servers.
+//! `experiments` and `delay-proxy` have options of their own.
 
 mod build;
 pub mod experiments;

@@ -15,13 +15,14 @@ pub struct Clients {
     pub timeout: i64,
     /// `client-output-buffer-limit`: limits of unsent output by `ClientClass`.
     pub output_limits: [OutputLimit; 3],
-    /// `output-soft-limit`: bytes of unsent output at which a client's pipeline pauses until it drains.
+    /// `output-soft-limit`: bytes of unsent output at which a client's pipeline
+    /// pauses until it drains.
     pub output_soft_limit: u64,
     /// `output-total-limit`: bytes of all clients' unsent output together; 0 for a quarter of
     /// the machine's memory.
     pub output_total_limit: u64,
-    /// `input-total-limit`: bytes of memory of all clients' unexecuted requests together; 0 for a quarter
-    /// of the machine's.
+    /// `input-total-limit`: bytes of memory of all clients' unexecuted requests together; 0 for a
+    /// quarter of the machine's.
     pub input_total_limit: u64,
     /// `client-query-buffer-limit`: bytes of one unfinished request.
     pub client_query_buffer_limit: u64,

@@ -30,7 +30,8 @@ pub struct Cluster {
     pub cluster_announce_bus_port: i64,
     /// `cluster-preferred-endpoint-type`: how nodes are named to clients.
     pub cluster_preferred_endpoint_type: EndpointType,
-    /// `cluster-replica-validity-factor`: node timeouts a replica may lag and still be promoted; 0 always.
+    /// `cluster-replica-validity-factor`: node timeouts a replica may lag and still be promoted;
+    /// 0 always.
     pub cluster_replica_validity_factor: i64,
     /// `cluster-replica-no-failover`: never promote this replica.
     pub cluster_replica_no_failover: bool,

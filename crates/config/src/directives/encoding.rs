@@ -9,7 +9,8 @@ pub struct Encoding {
     pub hash_max_listpack_entries: i64,
     /// `hash-max-listpack-value`: bytes of a field or value in a compact hash.
     pub hash_max_listpack_value: u64,
-    /// `list-max-listpack-size`: size of a list node: entries if positive, -1 to -5 for 4 to 64 KiB.
+    /// `list-max-listpack-size`: size of a list node: entries if positive, -1 to -5 for
+    /// 4 to 64 KiB.
     pub list_max_listpack_size: i64,
     /// `list-compress-depth`: list nodes at each end that stay uncompressed; 0 compresses none.
     pub list_compress_depth: i64,

@@ -1,5 +1,5 @@
-//! The table of directives, by theme. A theme's file holds the struct of its settings and the rows that name,
-//! type and default them: a new setting is one field and one row, in one file.
+//! The table of directives, by theme. A theme's file holds the struct of its settings and the rows
+//! that name, type and default them: a new setting is one field and one row, in one file.
 
 pub mod clients;
 pub mod cluster;

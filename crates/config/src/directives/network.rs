@@ -8,7 +8,8 @@ use crate::value::Text;
 /// Where the server listens and how it treats sockets.
 #[derive(Clone, Default, PartialEq)]
 pub struct Network {
-    /// `bind`: addresses to listen on; `*` and `::*` are all, a leading `-` allows the address to be missing.
+    /// `bind`: addresses to listen on; `*` and `::*` are all,
+    /// a leading `-` allows the address to be missing.
     pub bind: Vec<String>,
     /// `port`: TCP port; 0 does not listen on TCP.
     pub port: i64,
@@ -41,7 +42,8 @@ pub struct Network {
     pub wake_coalescing_us: i64,
     /// `max-new-connections-per-cycle`: connections accepted per event-loop round and worker.
     pub max_new_connections_per_cycle: i64,
-    /// `max-new-tls-connections-per-cycle`: TLS connections accepted per event-loop round and worker.
+    /// `max-new-tls-connections-per-cycle`: TLS connections accepted per
+    /// event-loop round and worker.
     pub max_new_tls_connections_per_cycle: i64,
 }
 
@@ -53,7 +55,8 @@ impl Network {
 }
 
 pub(super) const DIRECTIVES: &[Directive] = &[
-    // Redis listens everywhere and lets protected mode refuse; here the network is opened on purpose.
+    // Redis listens everywhere and lets protected mode refuse;
+    // here the network is opened on purpose.
     Directive::new("bind", "127.0.0.1 -::1", Kind::Many(special::BIND)),
     Directive::integer("port", "6379", (0, 65535), field!(network.port)),
     Directive::text("unixsocket", "", field!(network.unixsocket)).immutable(),

@@ -60,8 +60,8 @@ pub struct Process {
     pub ignore_warnings: Text,
     /// `hz`: background rounds per second, kept within 1 to 500.
     pub hz: i64,
-    /// `dynamic-hz`: kept for old files; each worker does its share in `hz` rounds, however many clients
-    /// there are.
+    /// `dynamic-hz`: kept for old files; each worker does its share in `hz` rounds, however many
+    /// clients there are.
     pub dynamic_hz: bool,
     /// `busy-reply-threshold`: milliseconds after which a script answers others with BUSY; 0 never.
     pub busy_reply_threshold_ms: i64,

@@ -28,7 +28,8 @@ pub struct Replication {
     pub repl_diskless_sync: bool,
     /// `repl-diskless-sync-delay`: seconds to wait for more replicas before a full copy.
     pub repl_diskless_sync_delay_s: i64,
-    /// `repl-diskless-sync-max-replicas`: replicas for which a full copy no longer waits; 0 always waits.
+    /// `repl-diskless-sync-max-replicas`: replicas for which a full copy no longer waits;
+    /// 0 always waits.
     pub repl_diskless_sync_max_replicas: i64,
     /// `repl-diskless-load`: how a replica takes a full copy.
     pub repl_diskless_load: DisklessLoad,
@@ -48,7 +49,8 @@ pub struct Replication {
     pub replica_ignore_maxmemory: bool,
     /// `replica-lazy-flush`: free old data in the background before a full copy.
     pub replica_lazy_flush: bool,
-    /// `replica-ignore-disk-write-errors`: go on when the primary's commands cannot be written to disk.
+    /// `replica-ignore-disk-write-errors`: go on when the primary's commands cannot
+    /// be written to disk.
     pub replica_ignore_disk_write_errors: bool,
     /// `min-replicas-to-write`: good replicas below which writes are refused; 0 for none.
     pub min_replicas_to_write: i64,

@@ -1,5 +1,5 @@
-//! The configuration as a whole: against the reference values, against a running redis-server, and read back
-//! after being written.
+//! The configuration as a whole: against the reference values, against a running redis-server, and
+//! read back after being written.
 
 use crate::fuzzing::Lenient;
 use std::ffi::OsString;
@@ -405,7 +405,8 @@ fn a_refused_change_leaves_everything_as_it_was() {
     assert_eq!(changed, Ok(vec!["timeout"]));
 }
 
-/// The number of workers that the machine chose is not written to the file as if it had been asked for.
+/// The number of workers that the machine chose is not written to the file as if it
+/// had been asked for.
 #[test]
 fn to_set_what_is_fixed_to_what_is_shown_changes_nothing() {
     let dir = TempDir::new();
@@ -469,7 +470,8 @@ fn field_in<'t>(text: &'t str, end: &str) -> Option<&'t str> {
     text[at..].split(|c| !is_of_name(c)).next()
 }
 
-/// A row that nobody reads is planned, or ignored. Rows without a field of their own are not looked at.
+/// A row that nobody reads is planned, or ignored. Rows without a field of their own
+/// are not looked at.
 #[test]
 fn what_is_in_force_is_read_by_somebody() {
     // They are read within the configuration.

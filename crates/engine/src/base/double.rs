@@ -34,8 +34,8 @@ fn parse_other(text: &[u8]) -> Option<f64> {
     exact_end.then_some(value)
 }
 
-/// Reads the bound of a range as Redis does: text ends at a NUL, blanks may stand before it, nothing
-/// at all is 0, and what is too large is infinite. `None` for anything else and for NaN.
+/// Reads the bound of a range as Redis does: text ends at a NUL, blanks may stand before it,
+/// nothing at all is 0, and what is too large is infinite. `None` for anything else and for NaN.
 #[must_use]
 pub fn parse_bound(text: &[u8]) -> Option<f64> {
     let end = memchr::memchr(0, text).unwrap_or(text.len());

@@ -1,5 +1,6 @@
-//! What the rest is made of and what knows nothing of it: numbers as text, patterns, randomness, the
-//! errors of commands, places and moments, and by what it is judged whether something takes long.
+//! What the rest is made of and what knows nothing of it: numbers as text, patterns, randomness,
+//! the errors of commands, places and moments, and by what it is judged
+//! whether something takes long.
 
 pub mod double;
 pub mod error;

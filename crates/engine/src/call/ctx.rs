@@ -48,9 +48,9 @@ impl Ctx<'_, '_> {
         }
     }
 
-    /// Lets the client wait for a value of type `kind` under one of `keys`, all of which the command
-    /// has looked at in vain. The command, as `words`, is run again when there is one. `timeout_ms`
-    /// 0 is for ever.
+    /// Lets the client wait for a value of type `kind` under one of `keys`, all of which the
+    /// command has looked at in vain. The command, as `words`, is run again when there is one.
+    /// `timeout_ms` 0 is for ever.
     pub fn wait<W: AsRef<[u8]>>(
         &mut self,
         words: &[W],

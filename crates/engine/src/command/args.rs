@@ -111,8 +111,8 @@ impl<'a> Args<'a> {
         parse_i64(self.bytes()?).ok_or(CommandError::NotAnInteger)
     }
 
-    /// Takes the next word as the timeout of a blocking command: seconds with a fraction. The result
-    /// is in milliseconds, 0 for ever.
+    /// Takes the next word as the timeout of a blocking command: seconds with a fraction. The
+    /// result is in milliseconds, 0 for ever.
     pub fn timeout_ms(&mut self, now: UnixMs) -> Result<u64> {
         let not_a_number = "ERR timeout is not a float or out of range";
         let word = self.bytes()?;

@@ -15,8 +15,8 @@ use std::ops::Range;
 
 /// One command: its facts, its function, and its subcommands if it is a container.
 ///
-/// `R` is the kind of function: data commands of this crate use [`crate::call::ctx::Handler`], commands that
-/// need a session or the server bring their own.
+/// `R` is the kind of function: data commands of this crate use [`crate::call::ctx::Handler`],
+/// commands that need a session or the server bring their own.
 #[derive(Debug)]
 pub struct CommandOf<R: 'static> {
     pub spec: Spec,

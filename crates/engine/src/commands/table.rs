@@ -1,7 +1,8 @@
 //! The command table: the facts of all commands, found by name.
 //!
-//! The commands of this crate bring their functions. Those that need a session or the server belong to whoever
-//! builds the table: a row has the number of such a function, and the builder keeps the functions.
+//! The commands of this crate bring their functions. Those that need a session or the server belong
+//! to whoever builds the table: a row has the number of such a function,
+//! and the builder keeps the functions.
 
 use crate::call::ctx::{self, Handler};
 use crate::command::{Begin, CommandOf, Find, Flags, KeyFlags, KeySpec, Spec};
@@ -62,9 +63,9 @@ pub struct CommandTable {
 }
 
 impl CommandTable {
-    /// The table of this crate's commands and of `server`, which need the session or the server, with `renamed`
-    /// names (`rename-command`): a new name, or an empty one that removes the command. With it come the
-    /// functions of `server`, in the places that [`Run::Server`] names.
+    /// The table of this crate's commands and of `server`, which need the session or the server,
+    /// with `renamed` names (`rename-command`): a new name, or an empty one that removes the
+    /// command. With it come the functions of `server`, in the places that [`Run::Server`] names.
     ///
     /// # Errors
     /// What is wrong with a name, in Redis's words.
@@ -181,13 +182,14 @@ impl CommandTable {
         }
     }
 
-    /// All commands by the names they had before `rename-command`, also those it removed, in no order.
+    /// All commands by the names they had before `rename-command`, also those it removed,
+    /// in no order.
     pub fn original(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().chain(&self.removed)
     }
 
-    /// The command or subcommand of a full name such as `client|list`, whatever `rename-command` made
-    /// of it. O(commands).
+    /// The command or subcommand of a full name such as `client|list`, whatever `rename-command`
+    /// made of it. O(commands).
     pub fn find_original(&self, name: &[u8]) -> Option<&Row> {
         let mut words = name.split(|&byte| byte == b'|');
         let first = words.next()?;

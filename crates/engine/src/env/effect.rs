@@ -31,8 +31,8 @@ bitflags! {
     }
 }
 
-/// The hooks of a thread. [`Hooks::PROPAGATE`] is the same for all threads and changes only while they
-/// stand still, so that no command sees both; the rest is the thread's own.
+/// The hooks of a thread. [`Hooks::PROPAGATE`] is the same for all threads and changes only while
+/// they stand still, so that no command sees both; the rest is the thread's own.
 #[derive(Debug, Default)]
 pub struct HookCell {
     own: Cell<Hooks>,
@@ -146,8 +146,8 @@ pub struct Aftermath {
     pub changed: Vec<(KeyName, u64)>,
     /// The running command said itself what to propagate.
     pub(crate) replaced: bool,
-    /// Slots that it changed without holding them to its end: as parts of whole databases, or as one
-    /// of several commands that are a unit.
+    /// Slots that it changed without holding them to its end: as parts of whole databases, or as
+    /// one of several commands that are a unit.
     pub(crate) slots: Vec<(DbIndex, SlotId)>,
     /// Several commands run as one unit.
     unit: bool,

@@ -157,8 +157,8 @@ impl Keys<'_> {
         self.changed(key, EventClass::GENERIC, "restore");
     }
 
-    /// Puts a string under `key` as it is, whatever that held, without a deadline. An empty one deletes
-    /// the key.
+    /// Puts a string under `key` as it is, whatever that held, without a deadline. An empty one
+    /// deletes the key.
     pub fn put_raw(&mut self, key: &Key<'_>, string: RawString, event: &'static str) {
         if string.is_empty() {
             self.delete(key);

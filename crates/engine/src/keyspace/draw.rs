@@ -82,8 +82,9 @@ pub(super) fn draw_slot(database: &Database, env: &Env, db: DbIndex, total: u64)
 
 impl Keys<'_> {
     /// A key chosen at random among those that are not expired, every key with nearly the same
-    /// chance; `None` if there is none. Expired keys it meets are removed, unless they are to stay. O(1) on average when
-    /// keys are spread over slots and few are expired, else O(slots) or O(keys).
+    /// chance; `None` if there is none. Expired keys it meets are removed, unless they are to stay.
+    /// O(1) on average when keys are spread over slots and few are expired, else O(slots)
+    /// or O(keys).
     pub fn random_key(&mut self) -> Option<Vec<u8>> {
         self.assert_holds_nothing();
         let database = self.keyspace().database_if_used(self.db())?;

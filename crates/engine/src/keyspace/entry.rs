@@ -38,9 +38,9 @@ impl<'k> EntryRef<'k> {
     }
     /// How many keys have this value, in Redis's way: one, or more than are counted (`i32::MAX`).
     ///
-    /// A shared value could have no access clock of its own, so policies that need one forbid sharing
-    /// where there is a limit of memory. (Redis answers 1 for an integer that came by COPY; we do not
-    /// remember how it came.)
+    /// A shared value could have no access clock of its own, so policies that need one forbid
+    /// sharing where there is a limit of memory. (Redis answers 1 for an integer that came by COPY;
+    /// we do not remember how it came.)
     pub fn reference_count(&self, settings: &Settings) -> i64 {
         let small = matches!(self.string(), Some(StrRef::Int(n)) if SHARED_INTEGERS.contains(&n));
         let policy = settings.eviction;

@@ -188,8 +188,8 @@ pub struct Evictor {
 }
 
 impl Evictor {
-    /// Removes one key by the policy: the bytes of memory that it took. `None` if there is none that
-    /// may go.
+    /// Removes one key by the policy: the bytes of memory that it took. `None` if there is none
+    /// that may go.
     pub fn evict_one(&mut self, keyspace: &Keyspace, env: &Env) -> Option<u64> {
         let policy = env.settings.eviction;
         if policy == EvictionPolicy::NoEviction {
@@ -259,7 +259,8 @@ impl Evictor {
         }
     }
 
-    /// Offers up to `wanted` keys of a slot, looking at no more than `looks`; how many were offered.
+    /// Offers up to `wanted` keys of a slot, looking at no more than `looks`;
+    /// how many were offered.
     fn sample_slot(
         &mut self,
         env: &Env,

@@ -182,8 +182,8 @@ impl Sweeper {
         Walked::ToTheEnd
     }
 
-    /// Walks over some buckets: removes the keys that are due, and returns the others with something
-    /// due inside.
+    /// Walks over some buckets: removes the keys that are due, and returns the others with
+    /// something due inside.
     fn extract_step(
         &mut self,
         keyspace: &Keyspace,

@@ -72,7 +72,8 @@ impl Keys<'_> {
     }
 }
 
-/// Exchanges the marks with the tables. A walk over one of them goes on in the other, which is anew.
+/// Exchanges the marks with the tables. A walk over one of them goes on in the other,
+/// which is anew.
 pub(super) fn swap_marks<'g>(here: &mut SlotGuard<'g>, there: &mut SlotGuard<'g>) {
     let (mine, theirs) = (here.marks(), there.marks());
     for (guard, kept, other) in [(here, mine, theirs), (there, theirs, mine)] {

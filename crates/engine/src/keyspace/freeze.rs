@@ -1,7 +1,7 @@
 //! Frozen slots: commands that write wait while something is computed from values there.
 //!
-//! A slot is frozen by a mark. Whoever finishes the computation takes the mark back, for all who set
-//! it: that others are kept from writing only helps (see [`crate::call::long`]).
+//! A slot is frozen by a mark. Whoever finishes the computation takes the mark back, for all who
+//! set it: that others are kept from writing only helps (see [`crate::call::long`]).
 
 use super::keys::Keys;
 use super::marks::FROZEN;

@@ -3,8 +3,8 @@
 //! No handler sees an expired key, so none asks whether a key is expired. Usually that is because
 //! expired keys are removed before the handler runs. Here they are put aside instead, and put back
 //! behind it, all under the locks that the command holds: no count changes, no event arises,
-//! and nobody else can see a difference. Commands that write remove them for good: one that creates the
-//! key anew could not be repeated elsewhere otherwise.
+//! and nobody else can see a difference. Commands that write remove them for good: one that creates
+//! the key anew could not be repeated elsewhere otherwise.
 //!
 //! [`Env::keeps_expired`]: crate::env::Env::keeps_expired
 

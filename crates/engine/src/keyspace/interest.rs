@@ -19,7 +19,8 @@ const SHARDS: usize = 64;
 type Queues<Q> = HashMap<Box<[u8]>, Q>;
 type Shard<Q> = HashMap<(DbIndex, SlotId), Queues<Q>>;
 
-/// All queues of one kind of interest; a queue is there while it is not empty, a slot while it has one.
+/// All queues of one kind of interest; a queue is there while it is not empty,
+/// a slot while it has one.
 #[derive(Debug)]
 pub(super) struct Interests<Q> {
     shards: Box<[Mutex<Shard<Q>>]>,

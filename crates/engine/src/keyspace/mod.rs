@@ -1,14 +1,15 @@
 //! The keyspace: databases of 16,384 slots, each a small table behind a lock of its own.
 //!
 //! ```text
-//! Keyspace ── Database 0 ── slot 0 … slot 16383      a slot: lock · table · deadlines · last ticket
-//!          ── Database 1 ── …                        (one cache line while the table is looked up)
+//! Keyspace ── Database 0 ── slot 0 … slot 16383  a slot: lock · table · deadlines · last ticket
+//!          ── Database 1 ── …                    (one cache line while the table is looked up)
 //! ```
 //!
 //! Who may touch what: a table is read and written only through a slot's guard, and the only places
 //! that take guards are [`Keys`] (for commands), [`expire`] and [`evict`]. Prefetching reads bucket
 //! words without a lock and follows nothing. A guard is never held across a wait, and every lock is
-//! a try-lock: a command that does not get all of its slots gives all of them back and is run again.
+//! a try-lock: a command that does not get all of its slots gives all of them back
+//! and is run again.
 //!
 //! Expired keys: when a slot is locked for a command and its earliest deadline has passed, the keys
 //! of that command are checked and removed first. Handlers therefore never see an expired key.
@@ -211,7 +212,8 @@ impl Keyspace {
         sum.max(0) as u64
     }
 
-    /// Puts the databases in which a counter stands above zero into `found`. O(threads x databases).
+    /// Puts the databases in which a counter stands above zero into `found`.
+    /// O(threads x databases).
     pub(crate) fn databases_with(
         &self,
         of: fn(&DatabaseTally) -> &Count,

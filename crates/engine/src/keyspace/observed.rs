@@ -1,8 +1,8 @@
 //! Slots whose changes are counted while something is computed from their keys by a thread that
 //! does not hold them.
 //!
-//! Who reads a key marks its slot with [`OBSERVED`] and notes the slot's count, both while the slot is
-//! locked. As long as the count is the same, each key of the slot is as it was. Only changes in
+//! Who reads a key marks its slot with [`OBSERVED`] and notes the slot's count, both while the slot
+//! is locked. As long as the count is the same, each key of the slot is as it was. Only changes in
 //! marked slots cost anything. The marks are taken back when nobody observes anything any more.
 
 use super::keys::lock_patiently;

@@ -1,10 +1,10 @@
 //! Which slots of a database may hold keys, so that walks over small databases pass by the others.
 //!
-//! A bit per slot. It is set, and taken back, by who holds the slot; the slot's mark [`OCCUPIED`] says
-//! whether it is, so that adding a key costs one test of a line that is at hand. A slot that became
-//! empty keeps its bit until a walk comes by: keys come and go more often than walks. A second array
-//! says which words of the first have bits; those bits are taken back only while everything stands
-//! still, since nobody holds all slots of a word.
+//! A bit per slot. It is set, and taken back, by who holds the slot; the slot's mark [`OCCUPIED`]
+//! says whether it is, so that adding a key costs one test of a line that is at hand. A slot that
+//! became empty keeps its bit until a walk comes by: keys come and go more often than walks. A
+//! second array says which words of the first have bits; those bits are taken back only while
+//! everything stands still, since nobody holds all slots of a word.
 
 use super::marks::OCCUPIED;
 use super::{Database, SLOTS, SlotGuard, SlotId};

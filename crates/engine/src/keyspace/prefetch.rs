@@ -9,8 +9,8 @@ use brisk_structures::entry::ValueRef;
 impl Database {
     /// Prefetches what looking up these elements (fields, members) in the value of a key will read.
     /// A hint that changes nothing: somebody who has the slot is not waited for, and the key's
-    /// deadline is not looked at. `scores` are those that the elements are to have, if they are to have
-    /// any. O(elements).
+    /// deadline is not looked at. `scores` are those that the elements are to have, if they are to
+    /// have any. O(elements).
     pub fn prefetch_elements(
         &self,
         name: &[u8],

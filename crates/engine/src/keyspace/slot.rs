@@ -1,4 +1,5 @@
-//! Slots: the engine's view of them, in which a table is changed only behind the hook of a snapshot.
+//! Slots: the engine's view of them, in which a table is changed only behind the
+//! hook of a snapshot.
 
 use super::cut::Change;
 use super::{SlotId, Stored, Table, Ticket, UnixMs};
@@ -9,8 +10,8 @@ use brisk_structures::table::TableRef;
 /// What a slot knows besides its table.
 #[derive(Debug)]
 pub struct SlotMeta {
-    /// No key of the slot has a deadline before this, and no field of its hashes. A lower bound: removing the key that set it
-    /// leaves it until the next sweep.
+    /// No key of the slot has a deadline before this, and no field of its hashes. A lower bound:
+    /// removing the key that set it leaves it until the next sweep.
     pub(crate) earliest: UnixMs,
     /// The same for the deadlines that were set since the expiry cycle began its present walk over
     /// the slot: some of those keys lie behind it.
@@ -111,8 +112,8 @@ impl Slot {
 /// A slot's lock, and the only way to what it protects.
 ///
 /// Whatever changes the table passes [`Change::preserve`] first, so that a snapshot that is being
-/// taken has the value of its moment: there is no way to a `&mut` of an entry, nor into or out of the
-/// table, around it. The two exceptions are named for what they are ([`SlotGuard::put_aside`]).
+/// taken has the value of its moment: there is no way to a `&mut` of an entry, nor into or out of
+/// the table, around it. The two exceptions are named for what they are ([`SlotGuard::put_aside`]).
 pub struct SlotGuard<'a>(RawGuard<'a, Value, SlotMeta>);
 
 impl<'a> SlotGuard<'a> {
@@ -208,8 +209,8 @@ impl<'a> SlotGuard<'a> {
         self.0.table_mut().remove(hash, key)
     }
 
-    /// Puts an entry where it was, or one in its place that leaves again within the same hold of the
-    /// lock; what was there.
+    /// Puts an entry where it was, or one in its place that leaves again within the same hold of
+    /// the lock; what was there.
     pub(super) fn put_back(&mut self, hash: u64, entry: Entry) -> Option<Entry> {
         self.0.table_mut().replace(hash, entry)
     }

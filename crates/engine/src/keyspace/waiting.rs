@@ -2,7 +2,8 @@
 //!
 //! A waiter joins the queues of its keys while the command that found nothing still holds their
 //! slots, so nothing can happen in between. Whoever makes a key appear in a marked slot notes it as
-//! ready ([`Env::ready`]); [`crate::run::serve`] then runs the waiters' commands again, oldest first.
+//! ready ([`Env::ready`]); [`crate::run::serve`] then runs the waiters' commands again,
+//! oldest first.
 //!
 //! Who ends a wait: the one that moves the waiter's state to [`ENDED`]. He removes it from all its
 //! queues (see `interest`), O(1) each.
@@ -239,9 +240,9 @@ impl Waiting {
         self.queues.with(db, slot, key, |_| ()).is_some()
     }
 
-    /// The oldest waiter that came after number `after` and that is concerned by a key of this kind,
-    /// or by its end. O(1) if nobody is, else O(waiters passed over). `in_vain`: groups for which
-    /// there is nothing.
+    /// The oldest waiter that came after number `after` and that is concerned by a key of this
+    /// kind, or by its end. O(1) if nobody is, else O(waiters passed over). `in_vain`: groups for
+    /// which there is nothing.
     fn oldest(
         &self,
         db: DbIndex,

@@ -1,16 +1,16 @@
 //! Sessions that watch keys: WATCH, and what makes the EXEC behind it answer null.
 //!
-//! A session's watch of a key stands in the key's queue (see `interest`) as long as it lasts. Whoever
-//! changes a key in a slot marked [`WATCHED`] tells the key's watchers while the slot is still
-//! locked; an EXEC that holds the slots of what it watches therefore knows of every change that came
-//! before it, and none comes while it runs.
+//! A session's watch of a key stands in the key's queue (see `interest`) as long as it lasts.
+//! Whoever changes a key in a slot marked [`WATCHED`] tells the key's watchers while the slot is
+//! still locked; an EXEC that holds the slots of what it watches therefore knows of every change
+//! that came before it, and none comes while it runs.
 //!
-//! A key that was past its deadline when the watch began is *stale*: that it is then removed changes
-//! nothing, and only what comes after does.
+//! A key that was past its deadline when the watch began is *stale*: that it is then removed
+//! changes nothing, and only what comes after does.
 //!
 //! All watches of a session end at once: the epoch of its watcher moves on, and changes reported to
-//! those of an earlier epoch are not heard. Those that still stand in queues are *leftovers*. A few are taken
-//! out at that moment, many a slice at a time.
+//! those of an earlier epoch are not heard. Those that still stand in queues are *leftovers*. A few
+//! are taken out at that moment, many a slice at a time.
 
 use super::interest::Interests;
 use super::keys::lock_patiently;
@@ -57,8 +57,8 @@ impl Watcher {
         let _ = self.0.compare_exchange(intact, broken, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// From now on what watches tell that have begun before is not heard. An epoch comes again after
-    /// 2^30 others; each had a watch at least, whose beginning took a leftover away.
+    /// From now on what watches tell that have begun before is not heard. An epoch comes again
+    /// after 2^30 others; each had a watch at least, whose beginning took a leftover away.
     fn begin_epoch(&self) {
         let next = self.epoch().wrapping_add(STATE + 1);
         self.0.store(next | INTACT, Ordering::Relaxed);
@@ -97,8 +97,8 @@ pub struct Watches {
     name_bytes: usize,
 }
 
-/// Watches that have ended and still stand in the queues of their keys. There are never more than were
-/// in force at the same time, if whoever watches keys has as many taken away.
+/// Watches that have ended and still stand in the queues of their keys. There are never more than
+/// were in force at the same time, if whoever watches keys has as many taken away.
 #[derive(Debug, Default)]
 pub struct Leftovers {
     /// Of one session each, in the order in which they ended.
@@ -187,8 +187,8 @@ impl Keys<'_> {
         }
     }
 
-    /// Ends watches of keys of the selected database, all of which are held; whether none of them was
-    /// changed. O(watched keys).
+    /// Ends watches of keys of the selected database, all of which are held; whether none of them
+    /// was changed. O(watched keys).
     pub(crate) fn unwatch_held(&mut self, mut watches: Watches) -> bool {
         let keyspace = self.keyspace();
         keyspace.uncount(&watches);
@@ -203,8 +203,8 @@ impl Keys<'_> {
 }
 
 impl Keyspace {
-    /// Ends all watches of a session. The caller holds no slots. O(1): of many keys, the watches are
-    /// left over.
+    /// Ends all watches of a session. The caller holds no slots. O(1): of many keys, the watches
+    /// are left over.
     pub fn unwatch(&self, watches: &mut Watches, leftovers: &mut Leftovers) {
         self.uncount(watches);
         let slots = std::mem::take(&mut watches.slots);
@@ -218,7 +218,8 @@ impl Keyspace {
         watches.watcher.begin_epoch();
     }
 
-    /// Takes up to `most` of the leftovers out of their queues. The caller holds no slots. O(`most`).
+    /// Takes up to `most` of the leftovers out of their queues. The caller holds no slots.
+    /// O(`most`).
     pub fn take_leftovers_out(&self, leftovers: &mut Leftovers, most: usize) {
         for _ in 0..most {
             let Some((place, key, id)) = leftovers.pop() else { break };
@@ -244,8 +245,8 @@ impl Keyspace {
         }
     }
 
-    /// How many keys are watched. O(1) while nobody watches, else O(slots with watched keys). Too many
-    /// while there are leftovers and some keys are watched by several sessions.
+    /// How many keys are watched. O(1) while nobody watches, else O(slots with watched keys). Too
+    /// many while there are leftovers and some keys are watched by several sessions.
     pub fn watched_keys(&self) -> usize {
         match self.watches.load(Ordering::Relaxed) {
             0 => 0,
@@ -263,8 +264,8 @@ impl Keyspace {
         self.leftover_watches() * KEY_BYTES
     }
 
-    /// Whether one of the watched keys has passed its deadline since the watch began. `look` shows a
-    /// slot that is held. O(slots of watched keys), and keys of those in which some key is due.
+    /// Whether one of the watched keys has passed its deadline since the watch began. `look` shows
+    /// a slot that is held. O(slots of watched keys), and keys of those in which some key is due.
     pub(crate) fn any_expired(
         &self,
         watches: &Watches,
@@ -286,8 +287,8 @@ impl Keyspace {
         self.watching.with(db, slot, key, stale).unwrap_or(false)
     }
 
-    /// Tells who watches, caches or observes a key of a slot with these marks, which is held, that it was
-    /// changed; or, if it is not there any more, removed.
+    /// Tells who watches, caches or observes a key of a slot with these marks, which is held, that
+    /// it was changed; or, if it is not there any more, removed.
     #[cold]
     pub(super) fn notify_concerned(
         &self,

@@ -1,5 +1,5 @@
-//! Ending calls whose work was done elsewhere: what only reads is answered, what stores is run again
-//! with what was computed for it. See [`crate::call::long`].
+//! Ending calls whose work was done elsewhere: what only reads is answered, what stores is run
+//! again with what was computed for it. See [`crate::call::long`].
 
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Blocking;

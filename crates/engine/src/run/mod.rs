@@ -1,4 +1,5 @@
-//! Calls that are run: one, several as a unit, those of clients that waited, and those whose work was done elsewhere.
+//! Calls that are run: one, several as a unit, those of clients that waited,
+//! and those whose work was done elsewhere.
 
 pub mod exec;
 pub mod finish;

@@ -74,8 +74,8 @@ enum Run {
     Done(Result<Done>),
 }
 
-/// Runs the waiter's command, with all its slots held from before it is claimed until it is settled:
-/// a second thread that comes to serve it, or who is behind it, waits for the slots.
+/// Runs the waiter's command, with all its slots held from before it is claimed until it is
+/// settled: a second thread that comes to serve it, or who is behind it, waits for the slots.
 fn run_again(keyspace: &Keyspace, env: &Env, waiter: &Waiter, replies: &mut ReplyBuffer) -> Run {
     let command = &waiter.command;
     command.with_args(keyspace, |args, prepared| {

@@ -72,8 +72,8 @@ pub trait Collection: Clone + 'static {
     fn is_empty(&self) -> bool;
     fn encoding(&self) -> Encoding;
 
-    /// What clients that wait for the value to change look at; they are served if it is another after
-    /// a change. Values that serve them as they appear have nothing.
+    /// What clients that wait for the value to change look at; they are served if it is another
+    /// after a change. Values that serve them as they appear have nothing.
     #[inline]
     fn awaited(&self) -> (u128, usize) {
         (0, 0)

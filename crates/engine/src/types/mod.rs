@@ -24,8 +24,8 @@ use set::Set;
 /// until one side changes them.
 #[derive(Debug, Clone)]
 pub enum Value {
-    /// A string of at least [`string::SHARED_MIN`] bytes (a view may hold a shorter one); its chunks are
-    /// shared with replies that are being sent.
+    /// A string of at least [`string::SHARED_MIN`] bytes (a view may hold a shorter one); its
+    /// chunks are shared with replies that are being sent.
     Str(ChunkedBytes),
     List(list::List),
     Hash(Hash),
@@ -50,7 +50,8 @@ impl Value {
         }
     }
 
-    /// About how many steps it takes to go through the value; see [`crate::base::steps::LONG_STEPS_MIN`].
+    /// About how many steps it takes to go through the value; see
+    /// [`crate::base::steps::LONG_STEPS_MIN`].
     pub(crate) fn steps(&self) -> usize {
         match self {
             Value::Str(data) => data.len() / BYTES_PER_STEP,
@@ -75,9 +76,9 @@ impl Value {
         }
     }
 
-    /// Whether two values are one value that nobody has changed. What is large is known by the parts
-    /// that it shares with its clone, so equal values may count as different. O(1) but for compact ones
-    /// and some thousand parts. Hashes and streams are never the same.
+    /// Whether two values are one value that nobody has changed. What is large is known by the
+    /// parts that it shares with its clone, so equal values may count as different. O(1) but for
+    /// compact ones and some thousand parts. Hashes and streams are never the same.
     pub(crate) fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Str(a), Value::Str(b)) => {

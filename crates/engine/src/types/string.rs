@@ -12,8 +12,8 @@ use brisk_structures::entry::ValueRef;
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// From this length on a string lies in chunks that replies share instead of copying: above 64 KiB a
-/// copy costs more than a second segment in the send.
+/// From this length on a string lies in chunks that replies share instead of copying: above 64 KiB
+/// a copy costs more than a second segment in the send.
 pub const SHARED_MIN: usize = CHUNK_BYTES;
 
 /// Longest string that Redis embeds in its object.
@@ -45,8 +45,8 @@ impl<'a> StrRef<'a> {
         self.len() == 0
     }
 
-    /// The bytes in one piece; integers are written into `digits`. Long strings are copied for it: for
-    /// those who cannot do with [`StrRef::piece_of`].
+    /// The bytes in one piece; integers are written into `digits`. Long strings are copied for it:
+    /// for those who cannot do with [`StrRef::piece_of`].
     #[inline]
     pub fn contiguous<'b>(&self, digits: &'b mut Digits) -> Cow<'b, [u8]>
     where
@@ -59,8 +59,8 @@ impl<'a> StrRef<'a> {
         }
     }
 
-    /// The piece that byte `at` lies in, and the place of its first byte: the whole of a short string,
-    /// a chunk of a long one. Empty behind the end.
+    /// The piece that byte `at` lies in, and the place of its first byte: the whole of a short
+    /// string, a chunk of a long one. Empty behind the end.
     #[inline]
     pub fn piece_of<'b>(&self, at: usize, digits: &'b mut Digits) -> (&'b [u8], usize)
     where
@@ -85,7 +85,8 @@ impl<'a> StrRef<'a> {
         bits::bit(piece, offset - start as u64 * 8)
     }
 
-    /// The `width` bits (1 to 64) from `offset` on as an integer; what lies behind the end is clear.
+    /// The `width` bits (1 to 64) from `offset` on as an integer;
+    /// what lies behind the end is clear.
     pub fn read_bits(&self, offset: u64, width: u32) -> u64 {
         match *self {
             StrRef::Bytes(bytes) => bits::read_bits(bytes, offset, width),
@@ -97,8 +98,9 @@ impl<'a> StrRef<'a> {
         }
     }
 
-    /// Shows the bits `first..=last`, which must be there, piece by piece: a piece, which of its bits are
-    /// meant, first and last, and the place of its bit 0 in the string. Until one of them gives a result.
+    /// Shows the bits `first..=last`, which must be there, piece by piece: a piece, which of its
+    /// bits are meant, first and last, and the place of its bit 0 in the string.
+    /// Until one of them gives a result.
     pub fn find_in_bits<R>(
         &self,
         first: u64,
@@ -173,8 +175,8 @@ pub enum StrMut<'a> {
 }
 
 impl StrMut<'_> {
-    /// The piece that byte `at` lies in, which must be there, and the place of its first byte. A chunk
-    /// that somebody else has too is copied.
+    /// The piece that byte `at` lies in, which must be there, and the place of its first byte. A
+    /// chunk that somebody else has too is copied.
     #[inline]
     pub fn piece_of(&mut self, at: usize) -> (&mut [u8], usize) {
         match self {
@@ -294,8 +296,8 @@ pub(crate) fn store_integer(entry: &mut StoredMut<'_>, number: i64) {
     entry.set_kind(kind_byte(Kind::String, Encoding::Int));
 }
 
-/// Gives `change` the bytes as they would be after resizing to `len` (new bytes are zero, and none are
-/// taken away) and leaves the entry `raw`. O(1) besides growth: amortised O(new bytes).
+/// Gives `change` the bytes as they would be after resizing to `len` (new bytes are zero, and none
+/// are taken away) and leaves the entry `raw`. O(1) besides growth: amortised O(new bytes).
 pub(crate) fn modify(entry: &mut StoredMut<'_>, len: usize, change: impl FnOnce(StrMut<'_>)) {
     let kind = kind_byte(Kind::String, Encoding::Raw);
     if let ValueRef::Int(number) = entry.value() {

@@ -10,7 +10,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Kept at most when `tls-session-cache-size` is 0, which is "no limit". A session takes about 1 KiB.
+/// Kept at most when `tls-session-cache-size` is 0, which is "no limit".
+/// A session takes about 1 KiB.
 const UNLIMITED: usize = 1 << 20;
 
 /// A store of sessions.

@@ -183,8 +183,8 @@ fn authorities(config: &Config) -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-/// The files of a directory that OpenSSL would look at: named by `openssl rehash`, eight hexadecimal
-/// digits, a dot and a number. Others are not trusted.
+/// The files of a directory that OpenSSL would look at: named by `openssl rehash`, eight
+/// hexadecimal digits, a dot and a number. Others are not trusted.
 fn hashed_files(directive: &'static str, dir: &Path) -> Result<Vec<PathBuf>, TlsError> {
     let unreadable = |cause| TlsError::Unreadable { directive, path: dir.to_owned(), cause };
     let mut files = Vec::new();

@@ -64,8 +64,8 @@ impl Account {
         }
     }
 
-    /// The sessions that act as this user and are not being killed, in order of id. O(their number);
-    /// for the default user O(clients).
+    /// The sessions that act as this user and are not being killed, in order of id. O(their
+    /// number); for the default user O(clients).
     pub fn clients(&self, all: &Clients) -> Vec<Arc<ClientRecord>> {
         if self.is_default() {
             let mut clients = all.list();
@@ -78,8 +78,8 @@ impl Account {
         clients
     }
 
-    /// Puts a new version in force. To be closed are the sessions that may not go on listening to what they
-    /// do.
+    /// Puts a new version in force. To be closed are the sessions that may not go on listening to
+    /// what they do.
     fn put(self: &Arc<Account>, user: User, all: &Clients) -> Affected {
         let before = self.user.swap(Arc::new(user));
         let user = self.user();
@@ -162,8 +162,8 @@ impl Accounts {
         lock(&self.journal)
     }
 
-    /// Creates a user or replaces what it may do. The other workers stand still, as for all that changes
-    /// users, and the caller settles what it returns (`permission::settle_users`).
+    /// Creates a user or replaces what it may do. The other workers stand still, as for all that
+    /// changes users, and the caller settles what it returns (`permission::settle_users`).
     pub fn set(&self, name: &[u8], user: User, all: &Clients) -> Affected {
         let known = self.find(name);
         let affected = match known {
@@ -184,8 +184,8 @@ impl Accounts {
         Some(Affected { clients: Vec::new(), to_close: account.clients(all) })
     }
 
-    /// Puts what an aclfile says in the place of all users, or nothing if anything is wrong with it.
-    /// `name` is the file's as configured.
+    /// Puts what an aclfile says in the place of all users, or nothing if anything is wrong with
+    /// it. `name` is the file's as configured.
     pub fn load(
         &self,
         name: &[u8],

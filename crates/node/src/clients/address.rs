@@ -5,8 +5,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 
-/// One end of a connection. Put into words only when somebody wants to read it: most clients come and
-/// go without.
+/// One end of a connection. Put into words only when somebody wants to read it: most clients come
+/// and go without.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
     Socket(PeerAddr),

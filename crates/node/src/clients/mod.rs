@@ -249,8 +249,8 @@ type TopicNames = [Vec<Arc<[u8]>>; 3];
 #[derive(Debug, Default)]
 struct Records {
     by_id: HashMap<u64, Arc<ClientRecord>, BuildHasherDefault<IdHasher>>,
-    /// Ids of those that came by TCP, by address: one each, unless somebody connects from one port to
-    /// several. On a Unix socket all have the same.
+    /// Ids of those that came by TCP, by address: one each, unless somebody connects from one port
+    /// to several. On a Unix socket all have the same.
     by_addr: HashMap<AddressKey, SmallVec<[u64; 1]>>,
 }
 
@@ -311,8 +311,8 @@ impl Clients {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a connection if fewer than `max` of its kind are connected; those of the admin lane are
-    /// one kind, all others the other.
+    /// Counts a connection if fewer than `max` of its kind are connected; those of the admin lane
+    /// are one kind, all others the other.
     pub fn admit(&self, admin: bool, max: u64) -> bool {
         let before = self.counter(admin).fetch_add(1, Ordering::Relaxed);
         let fits = before < max as i64;
@@ -353,7 +353,8 @@ impl Clients {
         }
     }
 
-    /// Notes that a client subscribed to something for the first time, or to nothing any more. O(1).
+    /// Notes that a client subscribed to something for the first time, or to nothing any more.
+    /// O(1).
     pub fn set_subscribed(&self, record: &ClientRecord, on: bool) {
         record.set(flag::PUBSUB, on);
         self.subscribed.fetch_add(if on { 1 } else { -1 }, Ordering::Relaxed);
@@ -386,8 +387,8 @@ impl Clients {
         found.filter(|record| !record.killed.load(Ordering::Relaxed))
     }
 
-    /// The clients at this address that are not being killed. O(workers + matches); O(clients) for the
-    /// path of a Unix socket.
+    /// The clients at this address that are not being killed. O(workers + matches); O(clients) for
+    /// the path of a Unix socket.
     pub fn at_address(&self, addr: &str) -> Vec<Arc<ClientRecord>> {
         let Ok(address) = addr.parse() else {
             let mut all = self.all();

@@ -1,15 +1,15 @@
-//! What clients take: the memory of each, kept by size, so that the largest is found in O(1) when all
-//! together take more than a limit: `maxmemory-clients` for all they have, `input-total-limit` for
-//! their inputs.
+//! What clients take: the memory of each, kept by size, so that the largest is found in O(1) when
+//! all together take more than a limit: `maxmemory-clients` for all they have, `input-total-limit`
+//! for their inputs.
 //!
 //! ```text
 //!  class 0: below 32 KiB   class 1: below 64 KiB   …   class 18: 4 GiB and more
 //! ```
 //!
-//! A worker weighs its own sessions when their turn is over and something has changed. Whoever finds
-//! the sum too large takes clients out of the highest class of all workers; within a class any may
-//! be taken, as in Redis. A client that was taken is not weighed any more, so no memory is counted
-//! twice on its way out.
+//! A worker weighs its own sessions when their turn is over and something has changed. Whoever
+//! finds the sum too large takes clients out of the highest class of all workers; within a class
+//! any may be taken, as in Redis. A client that was taken is not weighed any more, so no memory is
+//! counted twice on its way out.
 
 use crate::clients::{ClientRecord, flag};
 use brisk_structures::poison::EvenPoisoned;
@@ -128,8 +128,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// For `workers` workers, by all memory that a client has. As in Redis, only ordinary clients and
-    /// subscribers are evicted.
+    /// For `workers` workers, by all memory that a client has. As in Redis, only ordinary clients
+    /// and subscribers are evicted.
     pub fn of_memory(workers: usize) -> Weights {
         let spared = flag::NO_EVICT | flag::REPLICA | flag::ADMIN;
         Weights::new(workers, |record| &record.weight, spared)
@@ -172,8 +172,8 @@ impl Weights {
         self.workers[record.worker].weigh(self.of, record, 0, false);
     }
 
-    /// Takes one of the largest clients out of those that may be evicted, to be killed, and its bytes.
-    /// O(workers x classes).
+    /// Takes one of the largest clients out of those that may be evicted, to be killed, and its
+    /// bytes. O(workers x classes).
     pub fn take_largest(&self) -> Option<(Arc<ClientRecord>, u64)> {
         let highest = |own: &Scale| own.lock().iter().rposition(|list| !list.is_empty());
         let own = self.workers.iter().max_by_key(|own| highest(own))?;

@@ -56,8 +56,8 @@ impl Background {
         Ok(())
     }
 
-    /// Frees `garbage` elsewhere if possible. With `bytes_counted` its bytes are found out, which takes
-    /// a while if there are many, for [`Background::pending_bytes`].
+    /// Frees `garbage` elsewhere if possible. With `bytes_counted` its bytes are found out, which
+    /// takes a while if there are many, for [`Background::pending_bytes`].
     pub fn free(&self, garbage: Vec<Garbage>, bytes_counted: bool) {
         let things = weight(&garbage);
         let sizes = garbage.iter().filter(|_| bytes_counted).map(Garbage::allocated_bytes);

@@ -28,8 +28,8 @@ struct Own {
     traffic: Traffic,
 }
 
-/// One client as CLIENT LIST shows it, without the line's end: `session`, which sent `args`. `command`
-/// is what it runs, if that is not its last command already.
+/// One client as CLIENT LIST shows it, without the line's end: `session`, which sent `args`.
+/// `command` is what it runs, if that is not its last command already.
 pub(crate) fn describe(
     core: &Core,
     session: &Session,
@@ -179,8 +179,8 @@ fn flags(record: &ClientRecord) -> String {
     if set.is_empty() { "N".to_owned() } else { set }
 }
 
-/// What the connection waits for: `r` something to read, `w` room for output. As in Redis the first is
-/// shown of every client, also while its next command waits for something else.
+/// What the connection waits for: `r` something to read, `w` room for output. As in Redis the first
+/// is shown of every client, also while its next command waits for something else.
 fn events(output: u64) -> &'static str {
     if output > 0 { "rw" } else { "r" }
 }

@@ -1,9 +1,10 @@
-//! The input of a session: bytes that arrived and are not executed yet, from the start of a request.
+//! The input of a session: bytes that arrived and are not executed yet,
+//! from the start of a request.
 //!
 //! Its memory follows the bytes that arrived, never those a client announced: a header costs its
-//! sender nothing. A short input lies in a buffer that takes at most a quarter more than it holds, or
-//! a page; a long one in memory of its own, of which the machine backs the pages that were written, and
-//! which grows without copying. So a value of n bytes costs O(n) however it arrives.
+//! sender nothing. A short input lies in a buffer that takes at most a quarter more than it holds,
+//! or a page; a long one in memory of its own, of which the machine backs the pages that were
+//! written, and which grows without copying. So a value of n bytes costs O(n) however it arrives.
 
 use brisk_structures::entry::size_class;
 use brisk_structures::growing::GrowingBytes;
@@ -175,8 +176,8 @@ fn reserve(bytes: &mut Vec<u8>, len: usize, missing: usize) {
     }
 }
 
-/// The memory for a short input that holds `len` bytes and lacks `missing`: for all of it, if that is
-/// not much more than what arrived, else for what arrived.
+/// The memory for a short input that holds `len` bytes and lacks `missing`: for all of it, if that
+/// is not much more than what arrived, else for what arrived.
 fn capacity_for(len: usize, missing: usize) -> usize {
     let most = (len + len / 4).max(PAGE_BYTES);
     let whole = size_class(len.saturating_add(missing).min(most));
@@ -187,8 +188,8 @@ fn capacity_for(len: usize, missing: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// What arrives in pieces of `piece` bytes; the most memory over the bytes held, less a page, and
-    /// the bytes that were copied.
+    /// What arrives in pieces of `piece` bytes; the most memory over the bytes held, less a page,
+    /// and the bytes that were copied.
     fn arriving(total: usize, piece: usize, announced: usize) -> (f64, usize) {
         let mut input = Input::default();
         let (mut worst, mut copied) = (0.0, 0);

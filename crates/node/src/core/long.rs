@@ -126,8 +126,8 @@ impl LongWork {
         Ok(())
     }
 
-    /// Gives an errand to a thread of its own kind, since it would keep one of the others for as long as
-    /// some other server takes. Gives it back if there are too many, or no thread for it.
+    /// Gives an errand to a thread of its own kind, since it would keep one of the others for as
+    /// long as some other server takes. Gives it back if there are too many, or no thread for it.
     fn send_apart(&'static self, job: Box<Job>, threads: &'static Threads) -> Result<(), Box<Job>> {
         let mut errands = self.lock_errands();
         if errands.waiting.len() >= QUEUE_MAX {

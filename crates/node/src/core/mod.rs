@@ -53,7 +53,8 @@ const TIGHT_SOFT_LIMIT: usize = 16 * 1024;
 /// How long a reading of the wall clock, in milliseconds, is good for batches that begin after it.
 const WALL_CLOCK_KEPT_NS: u64 = 50_000;
 
-/// How long everybody waits for the last worker to stop for a request that did not get its slots for long.
+/// How long everybody waits for the last worker to stop for a request that did not get its slots
+/// for long.
 const STARVED_WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// A worker's belongings besides its sessions: what commands may use.
@@ -243,8 +244,8 @@ impl Core {
         paused
     }
 
-    /// Whether the data is to stay as it is, but for commands that may write: during CLIENT PAUSE, and
-    /// while others keep away from a slow script.
+    /// Whether the data is to stay as it is, but for commands that may write: during CLIENT PAUSE,
+    /// and while others keep away from a slow script.
     pub fn data_must_not_change(&self) -> bool {
         self.pause_in_force().is_some()
             || self.shared.armed.load(Ordering::Relaxed) & armed::BUSY != 0
@@ -264,11 +265,12 @@ impl Core {
         quiesced.map(Some).ok_or(CommandError::SlotBusy)
     }
 
-    /// Stops all other workers for a transaction or script of this session that cannot run beside them,
-    /// which may have waited for its slots for long.
+    /// Stops all other workers for a transaction or script of this session that cannot run beside
+    /// them, which may have waited for its slots for long.
     ///
     /// # Errors
-    /// [`CommandError::SlotBusy`] as of [`Core::stop_others`] and [`Core::stop_others_for_starved`].
+    /// [`CommandError::SlotBusy`] as of [`Core::stop_others`] and
+    /// [`Core::stop_others_for_starved`].
     pub(crate) fn stop_others_for(&self, session: &Session) -> Result<Option<Quiesced<'static>>> {
         match session.is_starved() {
             true => self.stop_others_for_starved(),
@@ -524,8 +526,8 @@ impl Core {
         }
     }
 
-    /// Closes those who hold the largest inputs while all together take more than `input-total-limit`:
-    /// a request that waits for its rest cannot be held back any further.
+    /// Closes those who hold the largest inputs while all together take more than
+    /// `input-total-limit`: a request that waits for its rest cannot be held back any further.
     fn bound_inputs(&self) {
         let shared = self.shared;
         while shared.clients.input_weights.evictable() > self.input_limit {
@@ -591,17 +593,19 @@ fn class_of(session: &Session) -> ClientClass {
     }
 }
 
-/// Output that no limit is about, whatever it says: as much as a reply buffer of fixed size holds in
-/// Redis, where that does not count.
+/// Output that no limit is about, whatever it says: as much as a reply buffer of fixed size holds
+/// in Redis, where that does not count.
 const UNCOUNTED_OUTPUT_BYTES: u64 = 16 * 1024;
 
 /// Unsent output of a subscriber from which on it is looked at with each message, at most.
 const PUBSUB_WATCH_BYTES: u64 = 16 * 1024;
 
-/// Keys that are forgotten at once when `tracking-table-max-keys` is lowered; the rest goes bit by bit.
+/// Keys that are forgotten at once when `tracking-table-max-keys` is lowered;
+/// the rest goes bit by bit.
 const TRACKED_KEYS_TRIMMED: usize = 128;
 
-/// Large values evicted and not yet freed, at most, before eviction waits for the thread that frees them.
+/// Large values evicted and not yet freed, at most, before eviction waits for the
+/// thread that frees them.
 const LAZY_EVICTIONS_AHEAD_MAX: u64 = 8;
 
 /// Time one eviction may take by `maxmemory-eviction-tenacity`: 0-10 linear up to 500 us, above

@@ -9,19 +9,20 @@
 //!  2. A worker that changes its state looks at `requested` afterwards, a quiescer sets `requested`
 //!     before it looks at states, both with a sequentially consistent fence in between: one of them
 //!     sees the other.
-//!  3. Whoever waits for a stop to end, or for the right to stop others between two commands, is IDLE,
-//!     so two of them cannot wait for each other.
+//!  3. Whoever waits for a stop to end, or for the right to stop others between two commands, is
+//!     IDLE, so two of them cannot wait for each other.
 //!  4. Who asks amid a unit is AMID meanwhile: it executes nothing and keeps its slots. To have
-//!     *everything* ([`Quiesce::stop_others_amid`]) it waits until all others are IDLE. The caller sees
-//!     to it that there is one such at a time, and that nobody else who is AMID or RUNNING waits for
-//!     it before being IDLE. To make known what it does ([`Quiesce::stop_others_briefly`]) it touches
-//!     nothing that others hold, so those may be AMID too: any number of these may wait at once.
+//!     *everything* ([`Quiesce::stop_others_amid`]) it waits until all others are IDLE. The caller
+//!     sees to it that there is one such at a time, and that nobody else who is AMID or RUNNING
+//!     waits for it before being IDLE. To make known what it does
+//!     ([`Quiesce::stop_others_briefly`]) it touches nothing that others hold, so those may be AMID
+//!     too: any number of these may wait at once.
 //!  5. Who asks between two commands gives way to all who ask amid a unit.
 //!  6. While something refuses quiescence (a script that takes long), nobody gets it between two
 //!     commands, and who waits for it gives up, but for an operator who changes what no script sees
 //!     ([`Quiesce::stop_others_despite_refusal`]).
-//!  7. Stillness that is kept for good ([`Quiesced::keep_for_good`]) has no holder: whoever comes to a
-//!     checkpoint stands there until the process ends.
+//!  7. Stillness that is kept for good ([`Quiesced::keep_for_good`]) has no holder: whoever comes
+//!     to a checkpoint stands there until the process ends.
 
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::reclaim;
@@ -198,8 +199,8 @@ impl Quiesce {
         quiesced
     }
 
-    /// The same for a request that could also wait: `None` as well if the others have not stopped after `most`,
-    /// since until then whoever has stopped executes nothing.
+    /// The same for a request that could also wait: `None` as well if the others have not stopped
+    /// after `most`, since until then whoever has stopped executes nothing.
     pub fn stop_others_within(&self, worker: usize, most: Duration) -> Option<Quiesced<'_>> {
         self.leave(worker);
         let deadline = Instant::now() + most;
@@ -294,8 +295,8 @@ impl Quiesce {
         }
     }
 
-    /// Whether somebody needs quiescence and waits for it amid a unit: to have everything, or briefly.
-    /// One load if nobody does.
+    /// Whether somebody needs quiescence and waits for it amid a unit: to have everything, or
+    /// briefly. One load if nobody does.
     #[inline]
     pub fn is_wanted_amid(&self) -> Option<Wanted> {
         if !self.requested.load(Ordering::Relaxed) {

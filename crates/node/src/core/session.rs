@@ -28,8 +28,8 @@ pub const PROTECTED_MODE: &str = "-DENIED Brisk is running in protected mode: no
      configuration file, or --protected-mode no at start); do the latter only where nobody you do \
      not trust can reach the server.\r\n";
 
-/// Rounds in which a request does not get its slots before everybody else is stopped for it; a power of two. A round in which
-/// nothing else happens takes some microseconds.
+/// Rounds in which a request does not get its slots before everybody else is stopped for it; a
+/// power of two. A round in which nothing else happens takes some microseconds.
 const SLOT_REFUSALS_MAX: u32 = 64;
 
 /// Why a session executes nothing at the moment. Its unread input stays in the kernel.
@@ -52,9 +52,9 @@ pub enum Stall {
 }
 
 impl Stall {
-    /// Whether what a session has not executed is given up when its client leaves, as in Redis during
-    /// a pause or a wait; else it is executed first. A client that only ends its stream may still read
-    /// the replies.
+    /// Whether what a session has not executed is given up when its client leaves, as in Redis
+    /// during a pause or a wait; else it is executed first. A client that only ends its stream may
+    /// still read the replies.
     pub fn ends_with_the_client(self) -> bool {
         matches!(self, Stall::Paused | Stall::Waiting)
     }
@@ -81,8 +81,8 @@ impl ReplyMode {
         matches!(self, ReplyMode::On | ReplyMode::SkipBehindExec | ReplyMode::OffBehindExec)
     }
 
-    /// After CLIENT REPLY OFF. The reply to EXEC is sent whole or not at all: clients count on as many
-    /// elements as its head announces.
+    /// After CLIENT REPLY OFF. The reply to EXEC is sent whole or not at all: clients count on as
+    /// many elements as its head announces.
     #[must_use]
     pub fn turned_off(self, in_exec: bool) -> ReplyMode {
         if in_exec && self.answers() { ReplyMode::OffBehindExec } else { ReplyMode::Off }
@@ -207,8 +207,8 @@ impl Session {
         }
     }
 
-    /// A second session of the same client, user and database, to run commands while the client's own
-    /// session does something else.
+    /// A second session of the same client, user and database, to run commands while the client's
+    /// own session does something else.
     pub fn standing_for(session: &Session) -> Session {
         Session {
             db: session.db,
@@ -236,8 +236,8 @@ impl Session {
         (self.input.len() + queued) as u64
     }
 
-    /// Bytes of memory that requests take which are not executed yet, those queued since MULTI among
-    /// them. O(1).
+    /// Bytes of memory that requests take which are not executed yet, those queued since MULTI
+    /// among them. O(1).
     #[inline]
     pub fn input_memory(&self) -> usize {
         let queued = self.transaction.as_ref().map_or(0, |transaction| transaction.memory());
@@ -352,9 +352,10 @@ impl Session {
         self.reply_mode.answers()
     }
 
-    /// Whether its present request was put off so often that it is tried while all other workers are quiesced:
-    /// one that needs several slots that others use all the time might never find them free at once. The
-    /// pauses between tries grow: a script that holds a slot for long cannot be stopped.
+    /// Whether its present request was put off so often that it is tried while all other workers
+    /// are quiesced: one that needs several slots that others use all the time might never find
+    /// them free at once. The pauses between tries grow: a script that holds a slot for long cannot
+    /// be stopped.
     #[inline]
     pub fn is_starved(&self) -> bool {
         self.slot_refusals >= SLOT_REFUSALS_MAX && self.slot_refusals.is_power_of_two()

@@ -6,7 +6,8 @@ use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A worker keeps a reference to the settings and renews it when [`Settings::generation`] has grown.
+/// A worker keeps a reference to the settings and renews it
+/// when [`Settings::generation`] has grown.
 #[derive(Debug)]
 pub struct Settings {
     in_force: ArcSwap<Config>,
@@ -40,7 +41,8 @@ impl Settings {
         self.store.lock().even_poisoned()
     }
 
-    /// Puts new ones in force. Workers see them once they look, which [`Settings::announce`] asks for.
+    /// Puts new ones in force. Workers see them once they look,
+    /// which [`Settings::announce`] asks for.
     pub fn replace(&self, config: Config) {
         self.in_force.store(Arc::new(config));
     }

@@ -264,8 +264,8 @@ impl Shared {
         &self.accounts
     }
 
-    /// A script has become slow. The caller sees to it that nobody is in the middle of a command that
-    /// it concerns.
+    /// A script has become slow. The caller sees to it that nobody is in the middle of a command
+    /// that it concerns.
     pub fn begin_slow(&self, script: SlowScript) {
         self.running_scripts.add_slow(script, || self.arm(armed::BUSY, true));
         self.quiesce.refuse();
@@ -285,8 +285,9 @@ impl Shared {
         }
     }
 
-    /// Hands what transactions of a worker left to the stream. A worker that has to wait amid its work
-    /// does it before: others may follow with later tickets, or make a snapshot, while it stands still.
+    /// Hands what transactions of a worker left to the stream. A worker that has to wait amid its
+    /// work does it before: others may follow with later tickets, or make a snapshot,
+    /// while it stands still.
     pub fn hand_in(&self, id: usize, sealed: &RefCell<Vec<Sealed>>) {
         let mut sealed = sealed.borrow_mut();
         if sealed.is_empty() {

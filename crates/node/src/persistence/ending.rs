@@ -17,8 +17,8 @@ pub fn saves(config: &Config, how: ShutdownMode) -> bool {
 /// Ends the server, after a snapshot if there is to be one. O(all data) then.
 ///
 /// # Errors
-/// The server goes on: the snapshot failed, or, with [`CommandError::SlotBusy`], everybody would have
-/// to stand still and a script takes long.
+/// The server goes on: the snapshot failed, or, with [`CommandError::SlotBusy`], everybody would
+/// have to stand still and a script takes long.
 pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
     let shared = core.shared;
     if shared.snapshots.is_running() {

@@ -3,8 +3,9 @@
 //! ```text
 //!  create temporary ── write ── sync ── rename over the old one ── sync the directory
 //! ```
-//! The new file is beside the old one until it is whole and on the disk. Whatever fails, and whenever
-//! the process ends, there is one whole file of the name; a temporary file that failed is removed.
+//! The new file is beside the old one until it is whole and on the disk. Whatever fails, and
+//! whenever the process ends, there is one whole file of the name;
+//! a temporary file that failed is removed.
 
 use super::disk::Disk;
 use brisk_config::os_reason;

@@ -32,8 +32,8 @@ pub fn discard_unfinished(config: &Config) {
     }
 }
 
-/// Writes the dataset to its file, and tells the log how that went. Only while no other worker runs.
-/// O(all data).
+/// Writes the dataset to its file, and tells the log how that went. Only while no other worker
+/// runs. O(all data).
 pub fn save(core: &Core) -> Result<(), Failure> {
     let shared = core.shared;
     // One that is being taken is older, and would take this one's place.

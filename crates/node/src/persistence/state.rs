@@ -214,8 +214,8 @@ impl Snapshots {
         self.last_save_s.load(Ordering::Relaxed)
     }
 
-    /// How many of `changes` are not on the disk. The sum may have been taken before a save that has
-    /// ended meanwhile.
+    /// How many of `changes` are not on the disk. The sum may have been taken before a save that
+    /// has ended meanwhile.
     pub fn changes_since(&self, changes: u64) -> u64 {
         changes.saturating_sub(self.changes_saved.load(Ordering::Relaxed))
     }

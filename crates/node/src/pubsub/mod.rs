@@ -1,8 +1,8 @@
 //! Publish and subscribe, across all workers.
 //!
 //! ```text
-//!  PUBLISH ── Registry: who listens, on which workers? ──┬── Inbox of worker 0 ── its Topics ── outputs
-//!            (one message, encoded once)                 └── Inbox of worker 1 ── its Topics ── outputs
+//!  PUBLISH ─ Registry: who listens, on which workers? ─┬─ Inbox of worker 0 ─ its Topics ─ outputs
+//!           (one message, encoded once)                └─ Inbox of worker 1 ─ its Topics ─ outputs
 //! ```
 //!
 //! | file | about |

@@ -111,8 +111,8 @@ impl Topics {
         id
     }
 
-    /// Takes a subscription away; if it was there, its name and its number among those of the session,
-    /// which the last one has now.
+    /// Takes a subscription away; if it was there, its name and its number among those of the
+    /// session, which the last one has now.
     pub fn remove(
         &mut self,
         token: Token,
@@ -124,7 +124,8 @@ impl Topics {
         self.cut(token, own, space, id)
     }
 
-    /// Takes the session's last subscription of this kind away; its name and number, if there was one.
+    /// Takes the session's last subscription of this kind away; its name and number,
+    /// if there was one.
     pub fn pop(
         &mut self,
         token: Token,

@@ -252,8 +252,8 @@ fn run(
     Ok(outcome)
 }
 
-/// Stops all other workers for a request that did not get its slots for long. EXEC, scripts and functions,
-/// which lock the slots of what they run by themselves, see to it themselves.
+/// Stops all other workers for a request that did not get its slots for long. EXEC, scripts and
+/// functions, which lock the slots of what they run by themselves, see to it themselves.
 #[cold]
 fn stop_others_if_starved(
     core: &Core,

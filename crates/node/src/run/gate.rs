@@ -74,9 +74,9 @@ pub fn check(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts
     Verdict::Pass
 }
 
-/// Whether an operator asks, by the admin lane, for what has nothing to do with the keys: then whatever
-/// keeps others away from the keys, or makes them wait, is nothing to it. A command that may run
-/// while keys are being loaded keeps off them, and so do all about the connection itself.
+/// Whether an operator asks, by the admin lane, for what has nothing to do with the keys: then
+/// whatever keeps others away from the keys, or makes them wait, is nothing to it. A command that
+/// may run while keys are being loaded keeps off them, and so do all about the connection itself.
 pub fn is_operator_request(session: &Session, row: &Row) -> bool {
     let spec = row.spec;
     let reaches_further = Flags::MAY_REPLICATE.union(Flags::PROTECTED).union(Flags::RUNS_SCRIPT);
@@ -127,7 +127,8 @@ fn authentication(core: &mut Core, session: &Session, row: &Row, _: &RequestFact
     }
 }
 
-/// To Valkey MULTI and WATCH are mistakes that abort the transaction, as others that may not be queued.
+/// To Valkey MULTI and WATCH are mistakes that abort the transaction,
+/// as others that may not be queued.
 fn transaction(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     let aborts = || row.spec.in_multi == InMulti::Refuses && core.is_valkey();
     if session.in_transaction() && (row.has(Flags::NO_MULTI) || aborts()) {
@@ -147,8 +148,8 @@ fn permission(core: &mut Core, session: &Session, row: &Row, facts: &RequestFact
     }
 }
 
-/// Makes room, and refuses what needs more if there is none: also to queue anything, but to Valkey. Nothing is
-/// evicted during a pause: the data is to stay as it is.
+/// Makes room, and refuses what needs more if there is none: also to queue anything, but to Valkey.
+/// Nothing is evicted during a pause: the data is to stay as it is.
 fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     if is_operator_request(session, row) {
         return Verdict::Pass;

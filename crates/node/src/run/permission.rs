@@ -1,8 +1,8 @@
 //! Who a session is, and whether it may run a command: the one place below all handlers.
 //!
 //! [`permit`] is asked by the gate for what a client sends, by EXEC for each queued command
-//! once more; scripts ask for each command they call (`script::calls`). It notes what it refuses. A session whose
-//! user may do everything is not asked about: see [`Session::is_restricted`].
+//! once more; scripts ask for each command they call (`script::calls`). It notes what it refuses. A
+//! session whose user may do everything is not asked about: see [`Session::is_restricted`].
 
 use crate::clients::accounts::{Account, Affected};
 use crate::clients::{ClientRecord, flag};
@@ -67,8 +67,8 @@ impl ClientRecord {
 /// Whether a session may run a command now; what it may not is noted for ACL LOG and INFO.
 ///
 /// `words` are those of the command. O(keys x patterns of the session's user); O(1) if the user
-/// may do everything. The note shows the client's last command. So whoever runs commands on behalf of
-/// one that a client sent, as EXEC does, first stores that one as the last.
+/// may do everything. The note shows the client's last command. So whoever runs commands on behalf
+/// of one that a client sent, as EXEC does, first stores that one as the last.
 ///
 /// # Errors
 /// What is missing. [`Denied::text`] and [`Denied::text_in_exec`] say it in Redis's words.
@@ -135,7 +135,8 @@ pub(crate) fn permit_queued(
     })
 }
 
-/// Tells a command that looks up keys made of values, about to be run, whether it may. Whoever runs it calls [`forget_limits`] afterwards.
+/// Tells a command that looks up keys made of values, about to be run, whether it may. Whoever runs
+/// it calls [`forget_limits`] afterwards.
 pub fn limit_lookups(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
     if row.looks_up_keys && session.is_restricted() {
         let may = reads_every_key(&session.user, row, words.argc(), &|at| words.word(at));

@@ -84,8 +84,8 @@ impl Scripts {
         self.lock().by_digest.get(digest).cloned()
     }
 
-    /// A script by its text, if its header is one; it is not kept. `table`: the commands that it may
-    /// call.
+    /// A script by its text, if its header is one; it is not kept. `table`: the commands that it
+    /// may call.
     ///
     /// # Errors
     /// What is wrong with the header.

@@ -22,8 +22,8 @@ pub struct EvalInterpreter {
     generation: u64,
 }
 
-/// Digests are hashes already: some of their digits will do. Only texts with digests that agree there
-/// could make searching slow.
+/// Digests are hashes already: some of their digits will do. Only texts with digests that agree
+/// there could make searching slow.
 #[derive(Default)]
 struct DigestHasher(u64);
 
@@ -52,7 +52,8 @@ impl EvalInterpreter {
         EvalInterpreter { machine, shared, scripts: HashMap::default(), sweep_at: 0, generation }
     }
 
-    /// Forgets what was flushed meanwhile, and what takes too much. Two loads if nothing was or does.
+    /// Forgets what was flushed meanwhile, and what takes too much.
+    /// Two loads if nothing was or does.
     #[inline]
     pub(super) fn refresh(&mut self) {
         let now = self.shared.scripts.generation();

@@ -1,7 +1,7 @@
 //! A worker's function interpreter, and the libraries that it has loaded.
 //!
-//! Libraries share its memory. What a library keeps is held by its functions only, so it is garbage when
-//! these are forgotten.
+//! Libraries share its memory. What a library keeps is held by its functions only, so it is garbage
+//! when these are forgotten.
 
 use super::libraries::Library;
 use super::machine::{Machine, error_with};
@@ -30,8 +30,8 @@ impl FunctionInterpreter {
         FunctionInterpreter { machine, shared, libraries: HashMap::new(), generation }
     }
 
-    /// Forgets the libraries that are gone; false if there are none any more. One load if nothing has
-    /// changed.
+    /// Forgets the libraries that are gone; false if there are none any more. One load if nothing
+    /// has changed.
     #[inline]
     pub(super) fn refresh(&mut self) -> bool {
         let now = self.shared.libraries.generation();

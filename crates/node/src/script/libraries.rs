@@ -1,8 +1,8 @@
 //! The libraries of functions.
 //!
-//! All workers see one set of libraries, which is replaced as a whole: so a library is there with all
-//! its functions, or not at all. A worker runs a library's code in its own interpreter when it first
-//! needs one of its functions; which functions there are was found out when it was loaded.
+//! All workers see one set of libraries, which is replaced as a whole: so a library is there with
+//! all its functions, or not at all. A worker runs a library's code in its own interpreter when it
+//! first needs one of its functions; which functions there are was found out when it was loaded.
 
 use arc_swap::ArcSwap;
 use brisk_script::header::ScriptFlags;

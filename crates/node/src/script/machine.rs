@@ -1,7 +1,7 @@
 //! A worker's interpreters: one for scripts, one for functions.
 //!
-//! Each has a memory of its own, so libraries, which keep what they like, take nothing from scripts. Both
-//! act through one runner: a worker runs one script or function at a time.
+//! Each has a memory of its own, so libraries, which keep what they like, take nothing from
+//! scripts. Both act through one runner: a worker runs one script or function at a time.
 
 use super::eval_interpreter::EvalInterpreter;
 use super::function_interpreter::FunctionInterpreter;

@@ -1,9 +1,9 @@
 //! Scripts and functions on the server's side.
 //!
 //! ```text
-//!  EVAL, FCALL ── run: a unit of commands ── ScriptRunner (the interpreter's host) ── calls: one command
-//!                  │ slots of its keys, or quiescence
-//!                  └ takes long: suspended between slices, which worker/script gives it
+//!  EVAL, FCALL ─ run: a unit of commands ─ ScriptRunner (interpreter's host) ─ calls: one command
+//!                 │ slots of its keys, or quiescence
+//!                 └ takes long: suspended between slices, which worker/script gives it
 //! ```
 //!
 //! | file | about |

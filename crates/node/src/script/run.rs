@@ -122,7 +122,8 @@ pub fn evaluate(
         command: args.words().map(<[u8]>::to_vec).collect(),
     };
     if core.scripts.keys_in_use.is_some() {
-        // An earlier script of the transaction has become slow, and the gate keeps others away still.
+        // An earlier script of the transaction has become slow,
+        // and the gate keeps others away still.
         runner.begin_slice();
         core.shared.running_scripts.show_next(core.id, target.is_eval, shown());
     }
@@ -383,8 +384,8 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
     ));
 }
 
-/// Lets the script that is put aside go on for a slice. Its answer, when it has ended. `client`: the
-/// session of its client if that is still there and [`Parked::client`] named it.
+/// Lets the script that is put aside go on for a slice. Its answer, when it has ended. `client`:
+/// the session of its client if that is still there and [`Parked::client`] named it.
 pub fn go_on_with_script(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
     let mut parked = core.scripts.parked.take()?;
     let machine = Rc::clone(&parked.machine);

@@ -1,4 +1,5 @@
-//! The present run of a worker's interpreters: what is true of it, and the host that it acts through.
+//! The present run of a worker's interpreters: what is true of it,
+//! and the host that it acts through.
 
 use super::machine::{Interpreters, Machine};
 use super::slow::{ScriptDescription, SlowScript};
@@ -100,11 +101,11 @@ pub(super) struct ScriptRunner {
     /// Present while the interpreter runs.
     pub(super) core: Lent<Core>,
     pub(super) session: Lent<Session>,
-    /// What to tell of the script if it becomes slow, which it does before it is suspended. It is lent: the
-    /// words would have to be copied for each script.
+    /// What to tell of the script if it becomes slow, which it does before it is suspended. It is
+    /// lent: the words would have to be copied for each script.
     pub(super) shown: LentFn<ScriptDescription>,
-    /// What commands answer, before it is read. No command of a script runs another script, so nobody
-    /// needs it twice.
+    /// What commands answer, before it is read. No command of a script runs another script, so
+    /// nobody needs it twice.
     pub(super) replies: RefCell<ReplyBuffer>,
     pub(super) last_key: RefCell<LastKey>,
     pub(super) is_eval: Cell<bool>,
@@ -252,8 +253,8 @@ impl ScriptRunner {
         shown.unwrap_or_default()
     }
 
-    /// Puts the script on the list of those that take long. The caller sees to it that nobody is in the
-    /// middle of a command on `places`, `None` for everything.
+    /// Puts the script on the list of those that take long. The caller sees to it that nobody is in
+    /// the middle of a command on `places`, `None` for everything.
     pub(super) fn show_slow(&self, shown: ScriptDescription, places: Option<Vec<Place>>) {
         self.shared.begin_slow(SlowScript {
             worker: self.worker,
@@ -302,7 +303,8 @@ pub struct Parked {
 }
 
 impl Parked {
-    /// The client whose own session is needed when the script has ended, because more commands follow.
+    /// The client whose own session is needed when the script has ended,
+    /// because more commands follow.
     pub fn client(&self) -> Option<Token> {
         self.in_exec.then_some(self.session.record.token)
     }

@@ -1,10 +1,11 @@
 //! Scripts that run, and those that take long.
 //!
-//! A script that has run for `busy-reply-threshold` is *slow*. Until then it kept others away by the
-//! slots it held, or by everybody standing still. Both would keep whole workers waiting, so when it
-//! becomes slow it is put on a list here, a bit is armed, and its locks are given back: from then on
-//! the gate keeps others away. Who asks for one of its keys, or for anything that does not name keys,
-//! hears BUSY; commands on other keys are served, and so are the few that the row says are allowed.
+//! A script that has run for `busy-reply-threshold` is *slow*. Until then it kept others away by
+//! the slots it held, or by everybody standing still. Both would keep whole workers waiting, so
+//! when it becomes slow it is put on a list here, a bit is armed, and its locks are given back:
+//! from then on the gate keeps others away. Who asks for one of its keys, or for anything that does
+//! not name keys, hears BUSY; commands on other keys are served,
+//! and so are the few that the row says are allowed.
 
 use brisk_engine::Dialect;
 use brisk_engine::keyspace::Place;
@@ -103,8 +104,8 @@ pub struct ScriptDescription {
 #[derive(Debug)]
 pub struct Scripting {
     pub running: Box<[Running]>,
-    /// The worker whose script may go beyond the keys it declared, or may yet after it has acted, plus
-    /// one; 0 if there is none. Nobody waits for it while holding anything.
+    /// The worker whose script may go beyond the keys it declared, or may yet after it has acted,
+    /// plus one; 0 if there is none. Nobody waits for it while holding anything.
     undeclared_keys_allowed: AtomicUsize,
     slow: Mutex<Vec<SlowScript>>,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call any command.
@@ -198,8 +199,8 @@ impl Scripting {
         script.map_or(0, |script| script.began.elapsed().as_millis() as u64)
     }
 
-    /// The error for a request that a slow script keeps away. `places` is what it asks for, `None` if that
-    /// cannot be said.
+    /// The error for a request that a slow script keeps away. `places` is what it asks for, `None`
+    /// if that cannot be said.
     pub fn refusal(&self, places: Option<&mut dyn Iterator<Item = Place>>) -> Option<String> {
         let slow = self.lock();
         let refuse = |script: &SlowScript| Some(self.busy(script.is_eval));

@@ -3,8 +3,8 @@
 //! ```text
 //!  engine: a remembered key changes ──> Invalidation ──┐
 //!  engine: a key changes ──> Prefixes: who listens? ───┼──> Inbox of the tracker's worker
-//!                                                      │       ├─ its own connection
-//!                                                      │       └─ Inbox of the worker it redirects to
+//!                                                      │      ├─ its own connection
+//!                                                      │      └─ Inbox of the worker redirected to
 //! ```
 //!
 //! | file | about |
@@ -15,8 +15,8 @@
 //! | `session` | a session begins to track, and ends it |
 //! | `invalidate` | how the engine's invalidations become messages |
 //!
-//! The server's `worker/notices.rs` hands messages to sessions. Which keys clients may have is known
-//! to the engine (`keyspace/tracking/mod.rs`).
+//! The server's `worker/notices.rs` hands messages to sessions. Which keys clients may have is
+//! known to the engine (`keyspace/tracking/mod.rs`).
 
 pub mod invalidate;
 mod notice;

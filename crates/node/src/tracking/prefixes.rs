@@ -47,7 +47,8 @@ impl Prefixes {
         change(true);
     }
 
-    /// A session of `worker` does not listen any more; `change` is called with whether anybody does.
+    /// A session of `worker` does not listen any more; `change` is called
+    /// with whether anybody does.
     pub fn remove(&self, prefix: &[u8], worker: usize, change: impl FnOnce(bool)) {
         let mut table = self.table.write().even_poisoned();
         if let Some(names) = table.get_mut(&prefix.len())

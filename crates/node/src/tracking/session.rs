@@ -1,4 +1,5 @@
-//! A session begins to track, and ends it; whose commands run, and whether what they read is remembered.
+//! A session begins to track, and ends it; whose commands run,
+//! and whether what they read is remembered.
 
 use super::state::Tracker;
 use crate::core::Core;

@@ -1,7 +1,7 @@
 //! MULTI to EXEC: how a transaction is queued, refused and run.
 //!
-//! EXEC takes the slots of all commands and of all watched keys at once, or stands everybody else still if it
-//! cannot know them beforehand; see [`brisk_engine::unit`].
+//! EXEC takes the slots of all commands and of all watched keys at once, or stands everybody else
+//! still if it cannot know them beforehand; see [`brisk_engine::unit`].
 
 use super::queue::{Execution, Queued, Transaction};
 use crate::clients::flag;

@@ -280,7 +280,8 @@ impl<S: Sink> Encoder<S> {
         }
     }
 
-    /// A `HASH_METADATA`: `len` fields with value and deadline, the earliest of which is `earliest`.
+    /// A `HASH_METADATA`: `len` fields with value and deadline,
+    /// the earliest of which is `earliest`.
     pub fn fields_deadlines<'a>(
         &mut self,
         len: u64,

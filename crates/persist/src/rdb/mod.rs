@@ -6,8 +6,8 @@
 //!  dump:  type: u8   value         version: u16 LE   checksum: u64 LE of all before it
 //! ```
 //! Files have a checksum since version 5; zero means that none was made. An opcode is a byte of 243
-//! or more ([`opcode`]) with arguments of its own; expiry time, idle time and frequency stand before
-//! the entry they belong to.
+//! or more ([`opcode`]) with arguments of its own; expiry time, idle time and frequency stand
+//! before the entry they belong to.
 //!
 //! Lengths and strings
 //! ```text

@@ -1,7 +1,8 @@
 //! Whether the strings of a sequence differ from each other.
 //!
 //! An open-addressed table of where they begin, hashed with a random key, so that nobody can choose
-//! strings that collide. Places have five bytes: for short strings the table must not outweigh them.
+//! strings that collide. Places have five bytes: for short strings the table
+//! must not outweigh them.
 
 use super::strings::Strings;
 use brisk_structures::hash::HashKey;

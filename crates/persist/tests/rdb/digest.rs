@@ -1,4 +1,5 @@
-//! DEBUG DIGEST-VALUE of the values this crate reads: what a real server computes for the same data.
+//! DEBUG DIGEST-VALUE of the values this crate reads: what a real server computes
+//! for the same data.
 
 use brisk_persist::rdb::Value;
 use brisk_persist::rdb::value::{

@@ -1,8 +1,8 @@
 //! Writing replies: free functions that append to an output buffer.
 //!
-//! Where the two protocol versions differ, the function takes the [`Protocol`] and is right in both, so
-//! callers say what they mean (a map, a null) and never ask which version it is. Aggregates are a header
-//! followed by that many elements, written by the caller.
+//! Where the two protocol versions differ, the function takes the [`Protocol`] and is right in
+//! both, so callers say what they mean (a map, a null) and never ask which version it is.
+//! Aggregates are a header followed by that many elements, written by the caller.
 
 use memchr::memchr2;
 
@@ -98,9 +98,9 @@ const HEADERS: [[u8; 8]; SHORT_MAX + 1] = {
     headers
 };
 
-/// Most strings are so short that looking for room and finding out how long a copy is, for each part
-/// anew, costs more than the bytes. So the room is made once, and the text goes there in two copies of
-/// known length, of which the second covers part of the first.
+/// Most strings are so short that looking for room and finding out how long a copy is, for each
+/// part anew, costs more than the bytes. So the room is made once, and the text goes there in two
+/// copies of known length, of which the second covers part of the first.
 fn short_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     let (start, len) = (out.len(), bytes.len());
     out.extend_from_slice(&[0; SHORT_ROOM]);
@@ -187,8 +187,9 @@ pub fn aggregate(out: &mut Vec<u8>, protocol: Protocol, kind: Aggregate, count: 
     }
 }
 
-/// Puts an aggregate's header before the elements that were written from `at` on, for when their number
-/// is known only afterwards. O(bytes written since). An `at` beyond the end counts as the end.
+/// Puts an aggregate's header before the elements that were written from `at` on, for when their
+/// number is known only afterwards. O(bytes written since).
+/// An `at` beyond the end counts as the end.
 pub fn insert_aggregate(
     out: &mut Vec<u8>,
     at: usize,
@@ -202,8 +203,8 @@ pub fn insert_aggregate(
     out[at.min(end)..].rotate_right(header);
 }
 
-/// Header of attributes, `pairs` of which follow, then the reply they belong to. RESP2 has none: nothing
-/// is written, and `false` tells the caller to leave out the pairs.
+/// Header of attributes, `pairs` of which follow, then the reply they belong to. RESP2 has none:
+/// nothing is written, and `false` tells the caller to leave out the pairs.
 #[must_use]
 pub fn attribute(out: &mut Vec<u8>, protocol: Protocol, pairs: usize) -> bool {
     let known = protocol == Protocol::Resp3;
@@ -270,8 +271,8 @@ pub fn verbatim(out: &mut Vec<u8>, protocol: Protocol, format: [u8; 3], text: &[
     out.extend_from_slice(b"\r\n");
 }
 
-/// `<kind>value\r\n`. Lengths and counts are nearly always short, so up to three digits are written as
-/// arrays of known size, which compile to one or two stores.
+/// `<kind>value\r\n`. Lengths and counts are nearly always short, so up to three digits are written
+/// as arrays of known size, which compile to one or two stores.
 #[inline]
 fn number(out: &mut Vec<u8>, kind: u8, value: u64) {
     let digit = |unit: u64| b'0' + (value / unit % 10) as u8;

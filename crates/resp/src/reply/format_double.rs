@@ -9,7 +9,8 @@ const PLAIN_INTEGER_BOUND: f64 = 1e17;
 /// Significant digits.
 const DIGITS: usize = 17;
 
-/// Appends `value` with 17 significant digits, trailing zeros dropped; `inf`, `-inf`, `nan`, `-nan`.
+/// Appends `value` with 17 significant digits, trailing zeros dropped; `inf`, `-inf`, `nan`,
+/// `-nan`.
 pub(super) fn append(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         return out.extend_from_slice(if value.is_sign_negative() { b"-nan" } else { b"nan" });

@@ -2,10 +2,10 @@
 //!
 //! - `"…"` knows `\n \r \t \b \a \xHH`; any other escaped byte stands for itself.
 //! - `'…'` knows `\'` only.
-//! - Quotes may start inside a word (`a"b c"` is `ab c`), but a closing quote ends it: a blank or the end
-//!   of the line must follow.
-//! - Blanks before a word are space and `\t \n \v \f \r`; a word without quotes ends only at space, `\t`,
-//!   `\n` or `\r`. That Redis knows two sets of blanks is an accident clients can see.
+//! - Quotes may start inside a word (`a"b c"` is `ab c`), but a closing quote ends it: a blank or
+//!   the end of the line must follow.
+//! - Blanks before a word are space and `\t \n \v \f \r`; a word without quotes ends only at space,
+//!   `\t`, `\n` or `\r`. That Redis knows two sets of blanks is an accident clients can see.
 
 use super::{Span, Spans, UNESCAPED};
 use crate::error::ProtocolError;
@@ -39,8 +39,8 @@ pub(super) fn split(line: &[u8], args: &mut Spans) -> Result<usize, ProtocolErro
     Ok(args.list.len() - marks.0)
 }
 
-/// Appends the quoted text that starts at `text[0]`; gives its length with both quotes, or `None` if it
-/// is not closed or the close is followed by something.
+/// Appends the quoted text that starts at `text[0]`; gives its length with both quotes, or `None`
+/// if it is not closed or the close is followed by something.
 fn unquote(text: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let quote = *text.first()?;
     let mut at = 1;

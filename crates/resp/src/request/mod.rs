@@ -2,9 +2,9 @@
 //! writes them, as clients and replication streams do.
 //!
 //! The caller holds a connection's unread bytes in one slice whose first byte is a request's first
-//! byte, and calls [`RequestDecoder::decode`] until it says [`Step::Incomplete`]. Arguments come out as
-//! [`Span`]s of that slice; nothing is copied, except inline arguments with quotes, whose unescaped
-//! form is kept in [`Spans`] beside the list.
+//! byte, and calls [`RequestDecoder::decode`] until it says [`Step::Incomplete`]. Arguments come
+//! out as [`Span`]s of that slice; nothing is copied, except inline arguments with quotes, whose
+//! unescaped form is kept in [`Spans`] beside the list.
 //!
 //! ```text
 //!  *2\r\n $3\r\nGET\r\n $3\r\nkey\r\n  *1\r\n $4\r\nPI
@@ -14,20 +14,21 @@
 //! ```
 //!
 //! Rules, as a Redis server applies them
-//!  1. Lengths are canonical integers: no plus, no leading zero, no spaces. `*0` and `*-n` are empty requests.
+//!  1. Lengths are canonical integers: no plus, no leading zero, no spaces.
+//!     `*0` and `*-n` are empty requests.
 //!  2. The byte after a header's `\r` and the two after an argument are skipped, whatever they are.
-//!  3. A header's end is the first `\r`, a line's the first `\n`; a NUL byte hides everything after it, so
-//!     such a line never ends and runs into limit 4.
-//!  4. The end must stand among the first `inline_bytes_max + 1` bytes. Redis applies this per network read, so
-//!     whether a longer line that arrives at once passes depends on timing there; here the answer is
-//!     always the one given when bytes arrive singly.
+//!  3. A header's end is the first `\r`, a line's the first `\n`; a NUL byte hides everything after
+//!     it, so such a line never ends and runs into limit 4.
+//!  4. The end must stand among the first `inline_bytes_max + 1` bytes. Redis applies this per
+//!     network read, so whether a longer line that arrives at once passes depends on timing there;
+//!     here the answer is always the one given when bytes arrive singly.
 //!
-//! The answer never depends on how the bytes were cut into reads. An incomplete request is not parsed
-//! again from its start: its place and spans are kept in the decoder (a small one is parsed again, see
-//! `REPARSE_BYTES_MAX`), so the whole is O(bytes) however it arrives.
+//! The answer never depends on how the bytes were cut into reads. An incomplete request is not
+//! parsed again from its start: its place and spans are kept in the decoder (a small one is parsed
+//! again, see `REPARSE_BYTES_MAX`), so the whole is O(bytes) however it arrives.
 //!
-//! Memory: spans are recorded only for arguments whose bytes are there, 16 bytes for at least 6 bytes of
-//! input; hence what bounds the caller's input buffer bounds this too.
+//! Memory: spans are recorded only for arguments whose bytes are there, 16 bytes for at least 6
+//! bytes of input; hence what bounds the caller's input buffer bounds this too.
 
 mod encode;
 mod inline;
@@ -71,7 +72,8 @@ pub struct Limits {
     pub multibulk_max: i64,
     /// Longest inline request and longest header, in bytes; at least 16. Redis: 64 KiB.
     pub inline_bytes_max: usize,
-    /// False while the connection still has to authenticate: at most 10 arguments of at most 16 KiB.
+    /// False while the connection still has to authenticate:
+    /// at most 10 arguments of at most 16 KiB.
     pub authenticated: bool,
 }
 
@@ -128,8 +130,8 @@ impl Span {
         self.len
     }
 
-    /// Offset from the request's first byte; `None` if the argument was unescaped and is no slice of
-    /// the input.
+    /// Offset from the request's first byte; `None` if the argument was unescaped and is no slice
+    /// of the input.
     #[inline]
     #[must_use]
     pub fn offset(self) -> Option<usize> {
@@ -137,7 +139,8 @@ impl Span {
     }
 }
 
-/// Arguments of the requests decoded since the last [`clear`](Self::clear), one request after the other.
+/// Arguments of the requests decoded since the last [`clear`](Self::clear),
+/// one request after the other.
 #[derive(Debug, Default)]
 pub struct Spans {
     list: Vec<Span>,
@@ -159,8 +162,8 @@ impl Spans {
         self.unescaped.clear();
     }
 
-    /// Gives back memory beyond `arguments_max` arguments (and as many unescaped bytes), so that one
-    /// huge request does not stay paid for.
+    /// Gives back memory beyond `arguments_max` arguments (and as many unescaped bytes), so that
+    /// one huge request does not stay paid for.
     #[inline]
     pub fn shrink(&mut self, arguments_max: usize) {
         if self.list.capacity() > arguments_max || self.unescaped.capacity() > arguments_max {
@@ -197,7 +200,8 @@ impl Spans {
     }
 
     /// The bytes of an argument. `input` starts where it started in the `decode` call that gave the
-    /// span; a span that does not belong to it gives an empty or a wrong slice, never a panic. O(1).
+    /// span; a span that does not belong to it gives an empty or a wrong slice, never a panic.
+    /// O(1).
     #[inline]
     #[must_use]
     pub fn bytes<'a>(&'a self, input: &'a [u8], span: Span) -> &'a [u8] {
@@ -213,15 +217,16 @@ impl Spans {
 /// What one call of [`RequestDecoder::decode`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A whole request: its `argc` spans (at least one) were appended, and it took `consumed` bytes.
+    /// A whole request: its `argc` spans (at least one) were appended,
+    /// and it took `consumed` bytes.
     Request {
         /// Bytes of the request.
         consumed: usize,
         /// Number of arguments, the command's name included.
         argc: usize,
     },
-    /// The request does not end here; nothing was appended and nothing is consumed. Call again with the
-    /// same bytes and more behind them.
+    /// The request does not end here; nothing was appended and nothing is consumed. Call again with
+    /// the same bytes and more behind them.
     Incomplete {
         /// At least this many bytes are missing. A client can claim as much as the limits allow: a
         /// hint for reserving, to be capped.
@@ -284,13 +289,13 @@ impl RequestDecoder {
 
     /// Reads the request that starts at `input[0]` and appends its arguments to `args`.
     ///
-    /// While it answers `Incomplete`, each call must give the same bytes again, with or without more
-    /// behind them. O(new bytes) amortised; a complete request with plain headers costs a few
+    /// While it answers `Incomplete`, each call must give the same bytes again, with or without
+    /// more behind them. O(new bytes) amortised; a complete request with plain headers costs a few
     /// comparisons per argument.
     ///
     /// # Errors
-    /// The bytes are no request or exceed `limits`; there is no way to find the next request, so the
-    /// connection has to be closed. `args` is as before, the decoder as new.
+    /// The bytes are no request or exceed `limits`; there is no way to find the next request, so
+    /// the connection has to be closed. `args` is as before, the decoder as new.
     // Always, since a call costs a short request a few percent of all that is done for it.
     #[inline(always)]
     pub fn decode(
@@ -365,7 +370,8 @@ impl RequestDecoder {
         args: &mut Spans,
     ) -> Result<Step, ProtocolError> {
         if input.len() < self.at + self.searched {
-            // Not the same bytes as before: the contract is broken, so start over rather than panic.
+            // Not the same bytes as before: the contract is broken,
+            // so start over rather than panic.
             self.reset();
         }
         let step = match input.first() {
@@ -419,7 +425,8 @@ impl RequestDecoder {
                 return Ok(Step::Incomplete { need_hint: missing });
             }
             if self.found.len() == self.found.capacity() {
-                // A quarter more, not twice as much: who sends the rest of it late holds this memory.
+                // A quarter more, not twice as much: who sends the rest of it
+                // late holds this memory.
                 self.found.reserve_exact((self.found.len() / 4).max(FOUND_MIN));
             }
             self.found.push(Span { start: self.at, len });

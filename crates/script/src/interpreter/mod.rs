@@ -1,11 +1,11 @@
 //! Compiling, running, suspending and stopping scripts.
 //!
-//! All scripts of an interpreter run in one coroutine, whose body is `runner` of the prelude: it waits
-//! for a script, is resumed with one, and yields when the script has ended. A script that was stopped
-//! takes the coroutine with it; the next gets another.
+//! All scripts of an interpreter run in one coroutine, whose body is `runner` of the prelude: it
+//! waits for a script, is resumed with one, and yields when the script has ended. A script that was
+//! stopped takes the coroutine with it; the next gets another.
 //!
-//! Coroutine and machine run on a stack of their own, which an interrupt leaves to suspend the script:
-//! so that is possible wherever the script is, also in what `table.sort` calls.
+//! Coroutine and machine run on a stack of their own, which an interrupt leaves to suspend the
+//! script: so that is possible wherever the script is, also in what `table.sort` calls.
 
 use crate::api;
 use crate::brief;
@@ -41,8 +41,8 @@ const ERROR_BYTES_MAX: usize = 4096;
 
 /// What stands before each script of EVAL.
 const PARAMETERS: &[u8] = b"local KEYS,ARGV=... ";
-/// The same for scripts that may assign to them. The compiler learns that they are not constant: else
-/// it would look them up once and for all.
+/// The same for scripts that may assign to them. The compiler learns that they are not constant:
+/// else it would look them up once and for all.
 const GLOBALS: &[u8] = b"if false then KEYS,ARGV=nil end ";
 /// The chunks that are not the script's: the prelude's, and what libraries bring along.
 pub(crate) const OWN_CHUNKS: [&str; 2] = ["brisk", "libraries"];
@@ -104,7 +104,8 @@ impl State {
     /// Where the script is that was stopped.
     #[cold]
     pub(crate) fn note_place(&self, lua: &Lua) {
-        /// Functions of ours between a script and the host: as deep as calls of these can be nested.
+        /// Functions of ours between a script and the host:
+        /// as deep as calls of these can be nested.
         const OWN_MAX: usize = 200;
         let mut place = self.stopped_at.borrow_mut();
         for level in 0..OWN_MAX {
@@ -133,15 +134,15 @@ impl State {
         }
     }
 
-    /// Suspends the script; false if none runs, but a library is being loaded. An error if it is not to
-    /// go on.
+    /// Suspends the script; false if none runs, but a library is being loaded. An error if it is
+    /// not to go on.
     fn pause(&self) -> Result<bool> {
         let paused = self.pauser.pause();
         if self.stop.get() { Err(stopped()) } else { Ok(paused) }
     }
 
-    /// Suspends the script before it asks for something again. It may have been killed meanwhile, and
-    /// takes no step that would tell.
+    /// Suspends the script before it asks for something again. It may have been killed meanwhile,
+    /// and takes no step that would tell.
     pub(crate) fn wait(&self) -> Result<bool> {
         let paused = self.pause()?;
         self.ask()?;
@@ -164,7 +165,8 @@ impl Watch {
         Watch { lua: lua.clone(), state, asked_at: Cell::new(0) }
     }
 
-    /// Called at every step, with how much will be written behind it. An error if there is to be no other.
+    /// Called at every step, with how much will be written behind it.
+    /// An error if there is to be no other.
     #[inline]
     pub(crate) fn step(&self, written: usize) -> Result<()> {
         let Some(state) = &self.state else { return Ok(()) };
@@ -181,8 +183,8 @@ pub(crate) fn stopped() -> mlua::Error {
     mlua::Error::runtime("script stopped")
 }
 
-/// What the prelude's `serve` yields at the end of a script: one of the numbers below, the text that
-/// the script returned, or else the value.
+/// What the prelude's `serve` yields at the end of a script: one of the numbers below, the text
+/// that the script returned, or else the value.
 type Yielded = (i32, Option<BString>, Value);
 
 /// What is done on the stack of scripts.
@@ -354,8 +356,8 @@ impl Interpreter {
     }
 
     /// Compiles a script whose header of `header_len` bytes is left out. KEYS and ARGV are its
-    /// parameters, which costs less than looking them up; they are globals as well, and nothing else
-    /// for a text that may assign to them.
+    /// parameters, which costs less than looking them up; they are globals as well, and nothing
+    /// else for a text that may assign to them.
     ///
     /// # Errors
     /// The text of the compiler, with the line.
@@ -648,9 +650,9 @@ impl Interpreter {
         self.state.collector.collect(&self.lua);
     }
 
-    /// Whether so much is left behind a script that compiled ones are to be forgotten: a closure that a
-    /// script makes may be kept with its code, and with it what the closure uses. It is collected when
-    /// the next script is compiled.
+    /// Whether so much is left behind a script that compiled ones are to be forgotten: a closure
+    /// that a script makes may be kept with its code, and with it what the closure uses. It is
+    /// collected when the next script is compiled.
     pub fn is_full(&self) -> bool {
         self.full
     }

@@ -492,7 +492,8 @@ fn maps_and_sets_that_fill_the_memory_are_written() {
     assert_eq!(reply.matches("\r\n").count(), 4 * (2 * 9000 + 1) - 3, "{}", &reply[..40]);
 }
 
-/// What few steps can make of little, also behind commands, whose answers lift the bound for a moment.
+/// What few steps can make of little, also behind commands,
+/// whose answers lift the bound for a moment.
 #[test]
 fn memory_is_bounded_whatever_makes_it() {
     let mut bench = bench();

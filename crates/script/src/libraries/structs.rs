@@ -6,7 +6,7 @@
 //! | `i I`, `i<n> I<n>` | integers of 4 or n bytes, n up to 32 |
 //! | `f d` | floats of 4 and 8 bytes |
 //! | `s` | a string and a NUL |
-//! | `c<n>` | n bytes; 0 when packing: the whole string, when unpacking: as many as the number before says |
+//! | `c<n>` | n bytes; 0 packs the whole string, and unpacks as many as the number before says |
 //! | `x` | a byte of padding |
 //! | `< >`, `!<n>` | the byte order, and the largest alignment, of what follows |
 

@@ -1,5 +1,5 @@
-//! What only the whole program can say about lines of a configuration file: which commands there are, and what
-//! rules about users mean.
+//! What only the whole program can say about lines of a configuration file: which commands there
+//! are, and what rules about users mean.
 
 use crate::commands;
 use brisk_acl::{RuleError, SetError, User, Vocabulary};

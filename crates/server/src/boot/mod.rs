@@ -196,7 +196,8 @@ fn reserve_files(store: &mut Store, log: &Log) -> bool {
     files.maxclients > 0
 }
 
-/// Refuses `replicaof`: users who believe that this is a replica would find that it took writes of its own.
+/// Refuses `replicaof`: users who believe that this is a replica would find that it took writes of
+/// its own.
 fn refuse_to_be_replica(config: &Config) -> Result<(), String> {
     let Some(primary) = &config.replication.replicaof else { return Ok(()) };
     Err(format!(

@@ -181,8 +181,8 @@ impl Systemd {
     }
 }
 
-/// Goes on as a copy without a terminal. The log goes on to a file, if one is named; what is told on
-/// the standard streams from now on is lost.
+/// Goes on as a copy without a terminal. The log goes on to a file, if one is named; what is told
+/// on the standard streams from now on is lost.
 fn go_to_background() -> io::Result<Forked> {
     // The allocator's thread; it comes back when the settings are put in force.
     alloc::purge_in_background(false);

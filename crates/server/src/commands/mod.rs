@@ -25,7 +25,8 @@ pub fn all() -> impl Iterator<Item = &'static Command> {
     FAMILIES.iter().copied().flatten().copied().flatten()
 }
 
-/// The table of all commands, with the names that `rename-command` gives them, and the functions of this crate's.
+/// The table of all commands, with the names that `rename-command` gives them,
+/// and the functions of this crate's.
 ///
 /// # Errors
 /// What is wrong with a name.

@@ -45,8 +45,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     listeners(&view.config.network, view.config.tls.port, text);
 }
 
-/// Where clients come in, as configured, each kind under the number that Redis 7.2 gives it. The admin
-/// lane is not for clients.
+/// Where clients come in, as configured, each kind under the number that Redis 7.2 gives it. The
+/// admin lane is not for clients.
 fn listeners(network: &Network, tls_port: i64, text: &mut Text) {
     let addresses = network.bind.iter().map(String::as_str);
     if network.port > 0 {

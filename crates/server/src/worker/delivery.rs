@@ -1,8 +1,8 @@
 //! Published messages on their way into the output of this worker's subscribers.
 //!
 //! A message goes behind what the session was sent last, and never into the middle of a reply: one
-//! that is still being written holds messages back. Messages of a round leave with one send for each
-//! connection.
+//! that is still being written holds messages back. Messages of a round leave with one send for
+//! each connection.
 
 use super::Worker;
 use brisk_engine::ReplyBuffer;
@@ -79,9 +79,9 @@ impl<'p> Framed<'p> {
 }
 
 impl Worker {
-    /// Publishes the events and effects that have collected, hands all messages of the inbox to their
-    /// subscribers, and the stream to the replicas. `current` is the session whose turn it is: what
-    /// it gets follows its replies.
+    /// Publishes the events and effects that have collected, hands all messages of the inbox to
+    /// their subscribers, and the stream to the replicas. `current` is the session whose turn it
+    /// is: what it gets follows its replies.
     #[cold]
     pub(super) fn deliver_messages(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
         if publish::has_news(&self.core) {

@@ -126,8 +126,8 @@ impl Worker {
         }
     }
 
-    /// Gives the loop its settings, and the listeners their bounds on accepts: at the start, when there
-    /// are new ones, and when the configuration changes.
+    /// Gives the loop its settings, and the listeners their bounds on accepts: at the start, when
+    /// there are new ones, and when the configuration changes.
     #[cold]
     pub fn configure_loop(&mut self, io: &mut Control) {
         self.loop_generation = Some(self.core.config_generation());
@@ -153,8 +153,8 @@ impl Worker {
         }
         self.core.read_clocks();
         self.round_began = self.core.last_ticks;
-        // Those that are not reached keep their place in front; a round with thousands of them would
-        // else make everybody wait for all.
+        // Those that are not reached keep their place in front; a round with thousands of them
+        // would else make everybody wait for all.
         for _ in 0..self.again.len() {
             let Some(token) = self.again.pop_front() else { break };
             self.go_on(io, token, Stall::NextRound);

@@ -1,8 +1,8 @@
 //! Messages of client-side caching on their way into the output of sessions.
 //!
-//! They take the places of published messages: behind the reply of the command that runs, never into
-//! a reply, and behind the answer of a command that another thread computes or has served, since it
-//! may have read what is no longer true.
+//! They take the places of published messages: behind the reply of the command that runs, never
+//! into a reply, and behind the answer of a command that another thread computes or has served,
+//! since it may have read what is no longer true.
 
 use super::Worker;
 use brisk_engine::ReplyBuffer;

@@ -2,8 +2,8 @@
 //! the replies are handed to its connection.
 //!
 //! A session that may not go on is stalled (see [`Stall`]) and its socket is not read meanwhile.
-//! Fairness: a session that took longer than [`TURN_NS_MAX`] waits for the next round, and turns are
-//! short in a round that has become long.
+//! Fairness: a session that took longer than [`TURN_NS_MAX`] waits for the next round, and turns
+//! are short in a round that has become long.
 
 use super::{LINGER, Worker, encrypted};
 use brisk_engine::command::Flags;
@@ -306,8 +306,8 @@ impl Worker {
         self.deliver_messages(io, Some(session));
     }
 
-    /// Writes on at a large reply until it is done (true) or its client has enough to read: then the
-    /// session is stalled.
+    /// Writes on at a large reply until it is done (true) or its client has enough to read: then
+    /// the session is stalled.
     #[cold]
     pub(super) fn write_on(&mut self, io: &mut Control, session: &mut Session) -> bool {
         let Some(mut stream) = session.stream.take() else { return true };
@@ -431,8 +431,8 @@ impl Worker {
         self.publish(unsent, session);
     }
 
-    /// The timers look at a session: its input buffer is trimmed, and published again is how much of
-    /// its output the kernel has not taken.
+    /// The timers look at a session: its input buffer is trimmed, and published again is how much
+    /// of its output the kernel has not taken.
     pub fn look_at(&mut self, io: &mut Control, index: usize, now_ms: u64) {
         let Some(session) = self.sessions.get_mut(index).and_then(Option::as_deref_mut) else {
             return;
@@ -470,7 +470,8 @@ impl Worker {
     }
 }
 
-/// Cuts a batch out of `data`. The time it takes is for [`Worker::note_parsing`], after this or several.
+/// Cuts a batch out of `data`. The time it takes is for [`Worker::note_parsing`],
+/// after this or several.
 #[inline]
 pub(super) fn cut(
     core: &Core,
@@ -494,16 +495,16 @@ pub(super) fn cut(
     Cut { len, stop }
 }
 
-/// Whether a stalled session is read on all the same: the end of an encrypted stream is a message like
-/// any other, which the kernel does not tell of.
+/// Whether a stalled session is read on all the same: the end of an encrypted stream is a message
+/// like any other, which the kernel does not tell of.
 fn listens_for_the_end(session: &Session) -> bool {
     session.tls.is_some()
         && session.stall.ends_with_the_client()
         && session.input.len() < LISTENING_INPUT_MAX
 }
 
-/// Adds a session to a list of those that wait. Sessions closed meanwhile left their tokens: at most
-/// one for each that is open.
+/// Adds a session to a list of those that wait. Sessions closed meanwhile left their tokens: at
+/// most one for each that is open.
 fn hold(list: &mut Vec<Token>, token: Token, sessions: &[Option<Box<Session>>]) {
     if list.len() > 2 * sessions.len() {
         list.retain(|token| {

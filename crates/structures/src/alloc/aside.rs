@@ -1,8 +1,9 @@
 //! Memory that is set aside: taken by work that is under way and given back at its end, so that who
 //! makes room for the limit of memory does not count it.
 //!
-//! A thread that begins such work notes where its counter stands ([`AsideMeter::begin`]); what it has
-//! allocated since is set aside. At the end that is a number ([`SetAside`]), which goes with what was made.
+//! A thread that begins such work notes where its counter stands ([`AsideMeter::begin`]); what it
+//! has allocated since is set aside. At the end that is a number ([`SetAside`]),
+//! which goes with what was made.
 
 use super::{COUNTERS, THREADS, THREADS_MAX, index};
 use std::marker::PhantomData;

@@ -7,10 +7,10 @@ use std::ptr::without_provenance_mut;
 const HUGE: usize = 2 << 20;
 
 /// Has the kernel make huge pages at once of memory that the allocator wants in such, as far as it
-/// can (Linux 6.1 and later); else it does so by and by. `mappings` is what `/proc/self/smaps` tells.
-/// Where less than half of a huge page would be used, it is not made: it would take what the
-/// allocator has just given back. Takes about a millisecond per huge page, in which accesses to that
-/// one wait.
+/// can (Linux 6.1 and later); else it does so by and by. `mappings` is what `/proc/self/smaps`
+/// tells. Where less than half of a huge page would be used, it is not made: it would take what the
+/// allocator has just given back. Takes about a millisecond per huge page, in which accesses to
+/// that one wait.
 pub fn make_huge_pages(mappings: &str) {
     for start in places_worth_it(mappings) {
         let start = without_provenance_mut(start);
@@ -89,8 +89,8 @@ mod tests {
             unsafe { libc::mmap(std::ptr::null_mut(), length, access, kind, -1, 0) }.cast::<u8>();
         let skipped = mapping.align_offset(HUGE);
         assert!(skipped < HUGE, "not mapped");
-        // SAFETY: two huge pages' places from the first boundary on are within the four mapped. They
-        // are written first at one byte of the one and at each page of the other.
+        // SAFETY: two huge pages' places from the first boundary on are within the four mapped.
+        // They are written first at one byte of the one and at each page of the other.
         let (little, much) = unsafe {
             let little = mapping.add(skipped);
             libc::madvise(mapping.cast(), length, libc::MADV_NOHUGEPAGE);

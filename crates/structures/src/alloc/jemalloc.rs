@@ -47,8 +47,8 @@ pub fn purge() -> bool {
     true
 }
 
-/// Whether the allocator gives memory back in a thread of its own (see [`JEMALLOC_SETTINGS`]). False
-/// if the allocator is another.
+/// Whether the allocator gives memory back in a thread of its own (see [`JEMALLOC_SETTINGS`]).
+/// False if the allocator is another.
 pub fn purge_in_background(on: bool) -> bool {
     write_control(c"background_thread", Some(on))
 }

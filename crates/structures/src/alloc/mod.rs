@@ -8,8 +8,8 @@
 //! Invariants (SAFETY notes cite them)
 //!  1. Every call is passed on to the inner allocator unchanged; counting touches no memory of the
 //!     allocation and never allocates.
-//!  2. Counter `i` below [`THREADS_MAX`] is written by the one thread that drew `i`; the last one is
-//!     shared by all threads that came later or are going, and updated atomically.
+//!  2. Counter `i` below [`THREADS_MAX`] is written by the one thread that drew `i`; the last one
+//!     is shared by all threads that came later or are going, and updated atomically.
 
 mod aside;
 #[cfg(all(target_os = "linux", not(miri)))]
@@ -97,8 +97,8 @@ pub(crate) fn count_outside(bytes: u64) {
     count(bytes, 0);
 }
 
-/// Above this jemalloc 5.3.1 hands out whole pages instead of four sizes to each doubling. (Where it takes
-/// pages for larger, a little less is counted than is taken.)
+/// Above this jemalloc 5.3.1 hands out whole pages instead of four sizes to each doubling. (Where
+/// it takes pages for larger, a little less is counted than is taken.)
 const CLASSES_MAX: usize = 16 * 1024;
 const PAGE: usize = 4096;
 

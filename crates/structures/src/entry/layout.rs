@@ -13,9 +13,9 @@ pub(super) const OBJECT_LEN: usize = 3 * WORD;
 /// Where a key begins at most, unless it is a long one.
 pub(crate) const KEY_AT_MAX: usize = HEADER + WORD + OBJECT_LEN;
 
-/// Flags of the header: whether there is a deadline, one word, and above it the value's form, as the
-/// number of words that it takes before the key. So the flags say where the key is without a branch;
-/// it is why all objects have the same room.
+/// Flags of the header: whether there is a deadline, one word, and above it the value's form, as
+/// the number of words that it takes before the key. So the flags say where the key is without a
+/// branch; it is why all objects have the same room.
 pub(super) const DEADLINE: u8 = 1;
 pub(super) const INT: u8 = 1 << 1;
 pub(super) const OBJECT: u8 = ((OBJECT_LEN / WORD) as u8) << 1;

@@ -18,15 +18,16 @@
 //! change in place whenever the class stays the same. Objects move with their entry.
 //!
 //! Invariants (`check` verifies 1-4; SAFETY notes cite them by number)
-//!  1. `pointer` is the start of a live allocation of `size_class(geometry.total)` bytes, aligned to
-//!     8, owned by this `Entry` alone; all `geometry.total` bytes of it are initialised, but for
+//!  1. `pointer` is the start of a live allocation of `size_class(geometry.total)` bytes, aligned
+//!     to 8, owned by this `Entry` alone; all `geometry.total` bytes of it are initialised, but for
 //!     those that V leaves free of the room for objects.
 //!  2. The header's `shape` and the long key length describe that allocation; they change only
 //!     through `&mut self` or in the constructor.
 //!  3. The form is one of: inline bytes; an integer (INT); a live V that this entry owns (OBJECT),
 //!     of at most `OBJECT_LEN` bytes and an alignment of at most `ALIGN`. The inline length is
 //!     the value's for inline bytes, else 0.
-//!  4. The key is at most `KEY_LEN_MAX` long; `key_len` is 255 exactly for keys of 255 bytes and more.
+//!  4. The key is at most `KEY_LEN_MAX` long; `key_len` is 255 exactly for keys of
+//!     255 bytes and more.
 //!  5. The first four bytes are accessed as one relaxed atomic through `&self` (only the clock
 //!     bits change); all others are written through `&mut self` only.
 
@@ -94,7 +95,8 @@ fn inline_len(len: usize) -> u16 {
 }
 
 impl<V> Entry<V> {
-    /// An entry whose value is `value`, at most [`INLINE_LEN_MAX`] bytes (panics above). O(lengths).
+    /// An entry whose value is `value`, at most [`INLINE_LEN_MAX`] bytes (panics above).
+    /// O(lengths).
     #[inline]
     #[must_use]
     pub fn new_bytes(key: &[u8], kind: u8, value: &[u8]) -> Self {
@@ -351,8 +353,8 @@ impl<V> Entry<V> {
         Some(unsafe { self.pointer.as_ptr().add(HEADER).cast::<u64>().read() })
     }
 
-    /// Sets or removes the deadline, moving key and value by 8 bytes if its presence changes. O(key +
-    /// inline value) then.
+    /// Sets or removes the deadline, moving key and value by 8 bytes if its presence changes.
+    /// O(key + inline value) then.
     pub fn set_deadline(&mut self, deadline: Option<u64>) {
         let shape = self.shape();
         let flag = if deadline.is_some() { DEADLINE } else { 0 };

@@ -1,5 +1,5 @@
-//! The bytes of a listpack: as a vector has them, but with room before them as well, so that neither end
-//! has to move the others to grow or to shrink.
+//! The bytes of a listpack: as a vector has them, but with room before them as well, so that
+//! neither end has to move the others to grow or to shrink.
 //!
 //! ```text
 //!  |<------------- one allocation -------------->|
@@ -9,16 +9,17 @@
 //!              ^ start                           ^ start + room
 //! ```
 //!
-//! Room is found at one end only once it is needed there: the bytes move then, and most of what is free
-//! comes to lie at that end. So adding and removing at one end is amortised O(length of that), whatever end
-//! it is; but at most [`FRONT_MAX`] bytes are free at the front, so that one move pays for no more.
+//! Room is found at one end only once it is needed there: the bytes move then, and most of what is
+//! free comes to lie at that end. So adding and removing at one end is amortised O(length of that),
+//! whatever end it is; but at most [`FRONT_MAX`] bytes are free at the front,
+//! so that one move pays for no more.
 //!
-//! Sixteen bytes with room for an enum around it: every short list, hash and sorted set has one in its
-//! entry. So the capacity is kept as the number of its size class.
+//! Sixteen bytes with room for an enum around it: every short list, hash and sorted set has one in
+//! its entry. So the capacity is kept as the number of its size class.
 //!
 //! Invariants
-//!  1. `start - front` begins an allocation of `class.capacity()` bytes, laid out as that of a vector of
-//!     bytes, which is this buffer's own; a capacity of 0 has none.
+//!  1. `start - front` begins an allocation of `class.capacity()` bytes, laid out as that of a
+//!     vector of bytes, which is this buffer's own; a capacity of 0 has none.
 //!  2. `front + len <= class.capacity()`, and the first `len` bytes behind `start` are initialised.
 
 use std::alloc::{Layout, handle_alloc_error, realloc};
@@ -33,8 +34,8 @@ const FRONT_MAX: usize = u16::MAX as usize;
 /// The largest size class whose sizes fit in 32 bits.
 const MOST: usize = 7 << 29;
 
-/// The number of a size at which common allocators hand out memory: 0, multiples of 16 up to 128, then
-/// four per doubling.
+/// The number of a size at which common allocators hand out memory: 0, multiples of 16 up to 128,
+/// then four per doubling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Class(u8);
 
@@ -64,7 +65,8 @@ impl Class {
     }
 }
 
-/// The size at which common allocators hand out memory for so many bytes, which are less than 4 GiB.
+/// The size at which common allocators hand out memory for so many bytes,
+/// which are less than 4 GiB.
 #[inline]
 pub(super) fn size_class(bytes: usize) -> usize {
     Class::of(bytes).capacity()
@@ -92,8 +94,8 @@ unsafe impl Send for Buffer {}
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Takes a vector over. O(length) if its capacity is no size class. Panics above [`MOST`], which is
-    /// far beyond what listpacks may have.
+    /// Takes a vector over. O(length) if its capacity is no size class. Panics above [`MOST`],
+    /// which is far beyond what listpacks may have.
     pub(super) fn of(mut vector: Vec<u8>) -> Buffer {
         if vector.capacity() > MOST {
             vector.shrink_to_fit();
@@ -107,8 +109,8 @@ impl Buffer {
         let capacity = class.capacity();
         if capacity != had {
             let layout = |bytes| Layout::array::<u8>(bytes).expect("at most MOST bytes");
-            // SAFETY: the vector's allocation, with the layout that it promises; it is not empty, since
-            // an empty one's capacity is a class. The vector is not dropped.
+            // SAFETY: the vector's allocation, with the layout that it promises; it is not empty,
+            // since an empty one's capacity is a class. The vector is not dropped.
             let moved = unsafe { realloc(start.as_ptr(), layout(had), capacity) };
             start = NonNull::new(moved).unwrap_or_else(|| handle_alloc_error(layout(capacity)));
         }
@@ -121,11 +123,12 @@ impl Buffer {
         let own = ManuallyDrop::new(self);
         let begin = own.begin();
         if own.front > 0 {
-            // SAFETY: by 1 and 2 both ranges lie in the allocation, and what is read is initialised.
+            // SAFETY: by 1 and 2 both ranges lie in the allocation,
+            // and what is read is initialised.
             unsafe { std::ptr::copy(own.start.as_ptr(), begin, own.len()) };
         }
-        // SAFETY: by 1 the allocation is that of a vector of this capacity, and nobody frees it again,
-        // since `own` is not dropped; its first bytes are initialised.
+        // SAFETY: by 1 the allocation is that of a vector of this capacity, and nobody frees it
+        // again, since `own` is not dropped; its first bytes are initialised.
         unsafe { Vec::from_raw_parts(begin, own.len(), own.capacity()) }
     }
 
@@ -166,8 +169,8 @@ impl Buffer {
         }
     }
 
-    /// Moves the bytes within their allocation, or into a larger one, so that `added` more fit at an
-    /// end.
+    /// Moves the bytes within their allocation, or into a larger one, so that `added` more fit at
+    /// an end.
     #[cold]
     #[inline(never)]
     fn make_room(&mut self, added: usize, at_front: bool) {
@@ -218,9 +221,9 @@ impl Buffer {
             return;
         }
         self.reserve_front(added);
-        // SAFETY: there are `added` bytes of the allocation before `start` now, hence also before what
-        // was there behind the head; head and parts together fill the gap and the head's old place,
-        // so 2 holds. The parts lie elsewhere, as `self` is borrowed for a change.
+        // SAFETY: there are `added` bytes of the allocation before `start` now, hence also before
+        // what was there behind the head; head and parts together fill the gap and the head's old
+        // place, so 2 holds. The parts lie elsewhere, as `self` is borrowed for a change.
         unsafe {
             let start = self.start.as_ptr().sub(added);
             std::ptr::copy(self.start.as_ptr(), start, head);
@@ -250,8 +253,8 @@ impl Buffer {
         }
     }
 
-    /// Takes the `count` bytes behind the first `head` out; these move, the others stay, unless more
-    /// would be free at the front than ever is.
+    /// Takes the `count` bytes behind the first `head` out; these move, the others stay, unless
+    /// more would be free at the front than ever is.
     #[inline]
     pub(super) fn remove_behind(&mut self, head: usize, count: usize) {
         assert!(head <= self.len() && count <= self.len() - head);
@@ -346,7 +349,8 @@ impl Clone for Buffer {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // SAFETY: by 1 the allocation is that of a vector of this capacity; nobody uses it any more.
+        // SAFETY: by 1 the allocation is that of a vector of this capacity;
+        // nobody uses it any more.
         drop(unsafe { Vec::from_raw_parts(self.begin(), 0, self.capacity()) });
     }
 }

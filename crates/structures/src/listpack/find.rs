@@ -1,11 +1,11 @@
 //! Finding an element by its text.
 //!
 //! A walk from entry to entry waits for one byte of each, the one that says how long the entry is.
-//! What is compared besides must not add to that: of a text as long as the wanted one its last eight
-//! bytes are read, since texts that begin alike are met more often than such that end alike. And where
-//! several entries in a row are of one length, the next is taken to be so too: then the processor goes
-//! on there before it has read whether that is true. With lengths that vary such guesses would cost more
-//! than waiting, so they begin only after some that would have been right.
+//! What is compared besides must not add to that: of a text as long as the wanted one its last
+//! eight bytes are read, since texts that begin alike are met more often than such that end alike.
+//! And where several entries in a row are of one length, the next is taken to be so too: then the
+//! processor goes on there before it has read whether that is true. With lengths that vary such
+//! guesses would cost more than waiting, so they begin only after some that would have been right.
 
 use super::codec::{END, SHORT, SHORT_MAX};
 use super::{Item, ListPack, Pos, offset, pos};

@@ -1,14 +1,14 @@
 //! Listpack: many small strings and integers in one allocation, read in both directions.
 //!
-//! Used by small lists, hashes, sets and sorted sets, by list nodes and stream blocks. The bytes are
-//! Redis's own format, since RDB files and DUMP payloads contain them as they are.
+//! Used by small lists, hashes, sets and sorted sets, by list nodes and stream blocks. The bytes
+//! are Redis's own format, since RDB files and DUMP payloads contain them as they are.
 //!
 //! ```text
 //!  total: u32 LE   count: u16 LE      entry 0                    entry 1        end
 //! +--------------+--------------+---------------------------+---------------+------+
 //! | whole length | 65535 = many | encoding+data |  back len |      ...      | 0xFF |
 //! +--------------+--------------+---------------------------+---------------+------+
-//!                                 \_ n bytes __/ \_ value n: 7 bits per byte, read from its right end
+//!                                 \_ n bytes __/ \_ value n: 7 bits per byte, read from the right
 //! ```
 //! The encodings are drawn in `listpack/codec.rs`.
 //!
@@ -17,12 +17,13 @@
 //!  2. Walking forward by encoded lengths and backward by back lengths visits the same boundaries.
 //!  3. `count` is exact, or 65535, which means "walk to know".
 //!
-//! Integers and lengths are written in their shortest encoding. Bytes from elsewhere need not be so,
-//! hence equality compares elements, never bytes.
+//! Integers and lengths are written in their shortest encoding. Bytes from elsewhere need not be
+//! so, hence equality compares elements, never bytes.
 //!
-//! Costs: get by index and find O(n); push at either end amortised O(1), delete there O(1); insert and
-//! delete else O(bytes behind). Memory grows by the allocator's size classes, so that no more is unused than the
-//! allocator would waste anyway. Callers keep a listpack small, and always below [`BYTES_MAX`].
+//! Costs: get by index and find O(n); push at either end amortised O(1), delete there O(1); insert
+//! and delete else O(bytes behind). Memory grows by the allocator's size classes, so that no more
+//! is unused than the allocator would waste anyway. Callers keep a listpack small,
+//! and always below [`BYTES_MAX`].
 //!
 //! Bytes from outside enter only through [`ListPack::from_bytes`], which checks 1 to 3.
 

@@ -3,7 +3,7 @@
 //! ```text
 //!  root: slots (first score and bytes, members, leaf) ------ index: trie over the member's hash
 //!        |            |                                          |
-//!      inner        inner      ... (up to 64 slots each)      segments of (hash 32, leaf number 32)
+//!      inner        inner      ... (up to 64 slots each)      segments of (hash 32, leaf 32)
 //!      |   |        |    |                                       |
 //!  leaves, by number in a table of chunks: <------------------- leaf number
 //!  +------------+-------------------+----------------------+

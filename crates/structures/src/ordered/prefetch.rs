@@ -22,8 +22,8 @@ struct Search<'a> {
 }
 
 impl Ordered {
-    /// Prefetches what looking up these members will read, and for what giving them new scores will,
-    /// which `score_of` tells of the member of each index if there are any. Changes nothing.
+    /// Prefetches what looking up these members will read, and for what giving them new scores
+    /// will, which `score_of` tells of the member of each index if there are any. Changes nothing.
     /// O(members).
     pub fn prefetch(&self, members: &[&[u8]], score_of: impl Fn(usize) -> Option<f64>) {
         if self.len < LEN_MIN {

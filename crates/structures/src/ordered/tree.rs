@@ -62,8 +62,8 @@ struct Slot {
     first: LeafId,
 }
 
-/// One slot for each child, in order. Scores stand apart because searches read them first, and mostly
-/// nothing else.
+/// One slot for each child, in order. Scores stand apart because searches read them first, and
+/// mostly nothing else.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Node {
     /// The score of the first member below each slot.
@@ -335,8 +335,8 @@ impl Node {
         (home, grown.filter(|_| full).map(|at| self.split(at)))
     }
 
-    /// The leaf where the new member is, the leaf that now stands behind that of slot `i`, and where
-    /// the member would stand if the leaf had not been split.
+    /// The leaf where the new member is, the leaf that now stands behind that of slot `i`, and
+    /// where the member would stand if the leaf had not been split.
     fn insert_into_leaf(
         &mut self,
         i: usize,

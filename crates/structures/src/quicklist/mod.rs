@@ -63,7 +63,8 @@ impl Options {
         }
     }
 
-    /// As [`Options::node_limits`], with the limit on the bytes of a node whose elements are counted.
+    /// As [`Options::node_limits`], with the limit on the bytes of a node
+    /// whose elements are counted.
     #[inline]
     fn limits(&self) -> (usize, usize) {
         match self.node_limits() {

@@ -211,8 +211,8 @@ fn free_up_to(limbo: &mut VecDeque<Retired>, safe: u64) -> usize {
     bytes
 }
 
-/// Bytes that the calling thread has retired and not freed yet, with those of the list they stand in:
-/// as good as free, since nothing but batch boundaries are missing. 0 for a thread without a
+/// Bytes that the calling thread has retired and not freed yet, with those of the list they stand
+/// in: as good as free, since nothing but batch boundaries are missing. 0 for a thread without a
 /// participant, whose arrays are freed by others.
 #[must_use]
 pub fn pending_bytes() -> usize {

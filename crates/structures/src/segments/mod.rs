@@ -374,8 +374,8 @@ impl Segments {
     }
 
     /// Removes elements whose deadline is at most `now`, showing each to `visit` before; stops
-    /// after the segment with which `limit` are reached. True if none is left that is due; without having
-    /// reached `limit` it always is. Looks
+    /// after the segment with which `limit` are reached. True if none is left that is due; without
+    /// having reached `limit` it always is. Looks
     /// only at segments that have some due: O(pages + slots of pages with some + elements there).
     pub fn expire(&mut self, now: u64, limit: usize, mut visit: impl FnMut(Element<'_>)) -> bool {
         let before = self.len;

@@ -1,6 +1,6 @@
-//! Looking up the elements of one map in another: where an element stands tells the first bits of its
-//! key's hash, and those are mostly all that the other map needs to know. Elements come in the order of
-//! their hashes, so the segment of one is mostly that of the next as well.
+//! Looking up the elements of one map in another: where an element stands tells the first bits of
+//! its key's hash, and those are mostly all that the other map needs to know. Elements come in the
+//! order of their hashes, so the segment of one is mostly that of the next as well.
 
 use super::segment::{Segment, TAG_BITS};
 use super::{Element, Segments, after, tag_of};

@@ -55,7 +55,8 @@ impl Segments {
         Some(self.nth(below(self.len() as u64)))
     }
 
-    /// The element of this rank in the order of `iter`, which must be below the length. O(segments).
+    /// The element of this rank in the order of `iter`, which must be below the length.
+    /// O(segments).
     fn nth(&self, rank: u64) -> Element<'_> {
         let mut found = None;
         self.each_rank(&[rank], |element| found = Some(element));

@@ -30,8 +30,8 @@ pub(super) const TAG_BITS: u32 = 12;
 const OFFSET_BITS: u32 = 32 - TAG_BITS;
 const OFFSET_MASK: u32 = (1 << OFFSET_BITS) - 1;
 const EMPTY: u32 = u32::MAX;
-/// Larger indexes are made for a multiple of so many words, so that a growing segment places its words
-/// anew but once or twice before it is split.
+/// Larger indexes are made for a multiple of so many words, so that a growing segment places its
+/// words anew but once or twice before it is split.
 const INDEX_STEP: usize = if cfg!(test) { 8 } else { 128 };
 /// Holes below this size are not worth a compaction.
 const HOLES_MIN: usize = 64;

@@ -13,8 +13,8 @@
 //! Invariants (SAFETY notes cite them)
 //!  1. `lock` is 1 exactly while one `SlotGuard` exists (or was leaked). It is set with acquire and
 //!     cleared with release, so whoever has it sees all that earlier holders did.
-//!  2. Table contents, marks, stamp and payload are read and changed only through the guard; outside it only the
-//!     table's prefetch methods run.
+//!  2. Table contents, marks, stamp and payload are read and changed only through the guard;
+//!     outside it only the table's prefetch methods run.
 
 use crate::prefetch::prefetch;
 use crate::reclaim::Participant;
@@ -67,7 +67,8 @@ impl<V, M> Slot<V, M> {
     /// The lock, if it is free now.
     #[inline(always)]
     pub fn try_lock(&self) -> Option<SlotGuard<'_, V, M>> {
-        // No look beforehand: in the usual case the lock is free. A refused exchange writes nothing.
+        // No look beforehand: in the usual case the lock is free.
+        // A refused exchange writes nothing.
         let taken = self.lock.compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed);
         taken.is_ok().then(|| SlotGuard { slot: self, not_send: PhantomData })
     }

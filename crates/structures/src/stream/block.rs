@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  master entry:  live  deleted  n  field 1 … field n  0
-//!  entry, fields as in the master:    flags  ms  seq            value 1 … value n               count
-//!  entry, other fields:               flags  ms  seq  n  field 1  value 1 … field n  value n    count
+//!  entry, fields as in the master: flags  ms  seq            value 1 … value n               count
+//!  entry, other fields:            flags  ms  seq  n  field 1  value 1 … field n  value n    count
 //! ```
 //! `ms` and `seq` are relative to the block's first ID; `count` is the number of elements of the
 //! entry before it, for walking backwards. Deleted entries stay, marked in their flags.
@@ -37,8 +37,8 @@ pub(super) struct Block {
     deleted: usize,
     /// Of the last entry, deleted or not.
     last_id: StreamId,
-    /// No live entry stands before this one; `None` if that has not been looked at. A stream that is
-    /// kept short by every XADD would otherwise walk over all that it has deleted.
+    /// No live entry stands before this one; `None` if that has not been looked at. A stream that
+    /// is kept short by every XADD would otherwise walk over all that it has deleted.
     front: Option<Pos>,
     pack: ListPack,
 }

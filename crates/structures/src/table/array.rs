@@ -28,7 +28,8 @@ const RELEASED_CHUNKS_MIN: u64 = 4;
 /// Tells the system that the pages inside the chunk at `start` are no longer needed.
 #[cfg(all(target_os = "linux", not(miri)))]
 fn release_pages(start: *mut u8) {
-    // Pages of 64 KiB at most; what the rounding leaves at the edges stays until the array is freed.
+    // Pages of 64 KiB at most; what the rounding leaves at the edges stays until
+    // the array is freed.
     const PAGE_MAX: usize = 64 << 10;
     let skipped = start.align_offset(PAGE_MAX);
     let length = (RELEASED_CHUNK_BYTES - skipped) / PAGE_MAX * PAGE_MAX;

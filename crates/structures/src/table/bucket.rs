@@ -164,13 +164,15 @@ impl Bucket {
         let meta = self.meta.load(Relaxed);
         let found = candidates(meta, position);
         let i = if found != 0 { found.trailing_zeros() as usize / 8 } else { LINK_WORD };
-        // A wrong guess costs a useless hint: the word may even be null or of another bucket's time.
+        // A wrong guess costs a useless hint: the word may even be null or
+        // of another bucket's time.
         if found != 0 || meta & LINK != 0 {
             // SAFETY: `candidates` sets bits of bytes 0 to 6 only, so i < WORDS.
             let word = unsafe { self.words.get_unchecked(i) };
             let entry = entry_of(word.load(Relaxed));
             prefetch(entry);
-            // The key may stand on the next line: behind an object, in every other entry of 48 bytes.
+            // The key may stand on the next line: behind an object,
+            // in every other entry of 48 bytes.
             prefetch(entry.wrapping_add(KEY_AT_MAX));
         }
     }

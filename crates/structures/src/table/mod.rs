@@ -125,8 +125,8 @@ impl<V> Root<V> {
         let position = Position::of_hash(hash);
         let array = self.array_of(position);
         if !array.is_null() {
-            // SAFETY: 1, and 4 or the proof of a TableRef: the array is live; the index is below its
-            // count.
+            // SAFETY: 1, and 4 or the proof of a TableRef: the array is live; the index is below
+            // its count.
             unsafe { array.bucket(array.index(position)) }.prefetch_entry(position);
         }
     }

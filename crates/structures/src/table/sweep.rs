@@ -9,9 +9,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 impl<V> TableMut<'_, V> {
     /// Takes the wanted entries out of the bucket that holds position `cursor`, hands them to
-    /// `sink`, and returns the next cursor; 0 starts, and 0 is returned at the end. Every entry that
-    /// is in the table during a whole walk is offered at least once. O(entries of the bucket), plus
-    /// a bounded part of a resize.
+    /// `sink`, and returns the next cursor; 0 starts, and 0 is returned at the end. Every entry
+    /// that is in the table during a whole walk is offered at least once. O(entries of the bucket),
+    /// plus a bounded part of a resize.
     pub fn extract_at(
         &mut self,
         cursor: u32,

@@ -263,7 +263,8 @@ impl<V> TableMut<'_, V> {
         self.extract_if(|entry| !keep(entry), drop);
     }
 
-    /// Removes everything. O(len); `take` is O(1) and leaves the dropping to another time or thread.
+    /// Removes everything. O(len); `take` is O(1) and leaves the dropping to
+    /// another time or thread.
     pub fn clear(&mut self) {
         let removed: Table<V> = self.take();
         drop(removed);

@@ -1,12 +1,12 @@
 //! Who hears of changed keys while a stream runs: what they hear must be the same on both servers.
 //!
-//! One session hears of every change (CLIENT TRACKING with BCAST). The stream's first session tracks
-//! what it reads, in a [`Mode`] of the episode's; the messages go to another session, or come between
-//! its own replies. After each batch all are asked what they have heard. How changes are put together
-//! into messages is the server's choice, so keys are compared: as a set where each is told once for
-//! some time, and each with its number where it is told for each time it was read. Keys that have
-//! expired on one of the servers are left out from then on: which command meets them first, even one
-//! that then fails, is the server's choice too.
+//! One session hears of every change (CLIENT TRACKING with BCAST). The stream's first session
+//! tracks what it reads, in a [`Mode`] of the episode's; the messages go to another session, or
+//! come between its own replies. After each batch all are asked what they have heard. How changes
+//! are put together into messages is the server's choice, so keys are compared: as a set where each
+//! is told once for some time, and each with its number where it is told for each time it was read.
+//! Keys that have expired on one of the servers are left out from then on: which command meets them
+//! first, even one that then fails, is the server's choice too.
 
 use super::Difference;
 use super::peer::Peer;
@@ -38,8 +38,8 @@ pub struct Mode {
     /// Messages go to another session.
     redirects: bool,
     all: &'static [&'static str],
-    /// Scripts call several commands. Redis 7.0 then takes all declared keys for read as soon as one
-    /// of the commands reads, later versions those that were read: what is told of reads is not
+    /// Scripts call several commands. Redis 7.0 then takes all declared keys for read as soon as
+    /// one of the commands reads, later versions those that were read: what is told of reads is not
     /// compared.
     pub scripts: bool,
 }
@@ -52,9 +52,9 @@ impl Mode {
         Mode { options, redirects, all, scripts: random.percent(50) }
     }
 
-    /// Whether scripts may run at all. With BCAST and NOLOOP Redis tells a client of what its script
-    /// changed, for a script has a client of its own there, unless the client itself changed the key
-    /// before in the same turn of the event loop. Here NOLOOP is about scripts as well.
+    /// Whether scripts may run at all. With BCAST and NOLOOP Redis tells a client of what its
+    /// script changed, for a script has a client of its own there, unless the client itself changed
+    /// the key before in the same turn of the event loop. Here NOLOOP is about scripts as well.
     pub fn may_run_scripts(self) -> bool {
         !(self.is_broadcast() && self.options.contains(&"NOLOOP"))
     }
@@ -146,8 +146,8 @@ impl Audience {
         Ok(())
     }
 
-    /// The session has ended its tracking. What Redis would have broadcast at the end of the same turn of
-    /// its event loop is lost then, so in that mode the present batch is not compared.
+    /// The session has ended its tracking. What Redis would have broadcast at the end of the same
+    /// turn of its event loop is lost then, so in that mode the present batch is not compared.
     pub fn end(&mut self) {
         self.ended = true;
     }

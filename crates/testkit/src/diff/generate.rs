@@ -182,8 +182,8 @@ impl<'t> Generator<'t> {
         unit
     }
 
-    /// One session watches a key, another one runs a command that names it, and the transaction that
-    /// follows tells whether that was a change.
+    /// One session watches a key, another one runs a command that names it, and the transaction
+    /// that follows tells whether that was a change.
     fn watched_transaction(&mut self) -> Unit {
         let found = (0..WATCHED_TRIES_MAX).find_map(|_| {
             let call = self.call();

@@ -1,8 +1,8 @@
 //! A session that listens to channels while a stream runs: what it hears must be the same on both
 //! servers.
 //!
-//! Its calls are a part of the stream. How many replies they get depends on what is published, so it
-//! sends a mark behind them and takes all that comes before it.
+//! Its calls are a part of the stream. How many replies they get depends on what is published, so
+//! it sends a mark behind them and takes all that comes before it.
 
 use super::peer::Peer;
 use crate::random::Random;

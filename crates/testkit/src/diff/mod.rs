@@ -1,22 +1,23 @@
 //! The differential runner: one stream of commands to two servers, replies compared byte for byte.
 //!
 //! - [`table`]: the commands to draw from, flattened out of the command table.
-//! - [`generate`] and [`values`]: valid and nearly valid calls out of argument trees. `scripts`: text
-//!   that calls them.
+//! - [`generate`] and [`values`]: valid and nearly valid calls out of argument trees. `scripts`:
+//!   text that calls them.
 //! - [`rules`]: every legitimate difference as a row with its reason; nothing is excused elsewhere.
 //! - [`settings`]: the directives a stream may change.
 //! - [`access`]: what users may do, compared by ACL DRYRUN.
 //! - [`audience`]: who hears of changed keys, and what. [`listener`]: who hears what is published.
 //! - [`compare`]: two replies under a rule. [`state`]: two whole keyspaces.
-//! - [`mod@reference`]: rows out of a real server's table. [`peer`]: one pipelined connection. [`shrink`]: from a failing stream to a short transcript.
+//! - [`mod@reference`]: rows out of a real server's table. [`peer`]: one pipelined
+//!   connection. [`shrink`]: from a failing stream to a short transcript.
 //!
 //! A run is cut into *episodes* of some thousand commands. Each starts from FLUSHALL on fresh
 //! connections and has random numbers of its own, so that an episode can be repeated by (seed,
 //! episode) without what came before, and a transcript to be shrunk is never long. At its end the
 //! keyspaces are compared whole.
 //!
-//! **Time.** The two servers execute a command at slightly different instants. Nothing may depend on
-//! that, so every deadline in a stream lies either in the past or over a day ahead (rows of
+//! **Time.** The two servers execute a command at slightly different instants. Nothing may depend
+//! on that, so every deadline in a stream lies either in the past or over a day ahead (rows of
 //! [`rules::GUARDS`] see to it after mutations too), and replies that tell a time may differ by the
 //! tolerance of their rule. What happens *at* a deadline is the matter of tests with real waiting.
 //! Blocking commands get timeouts of a millisecond: there is nobody to wake them.
@@ -257,8 +258,8 @@ impl Arena<'_> {
                 for (index, call) in batch.iter().enumerate() {
                     let mut is_refused = false;
                     if let Some(difference) = self.one(call, mine, other, &mut is_refused) {
-                        // What was sent is executed before anything else is asked: a server of several
-                        // threads may serve the next connection first.
+                        // What was sent is executed before anything else is asked: a server of
+                        // several threads may serve the next connection first.
                         drain(mine);
                         drain(other);
                         return Ok(Some((done + index, difference)));

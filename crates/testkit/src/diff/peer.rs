@@ -32,7 +32,8 @@ impl Peer {
         Ok(Peer { stream, input: vec![0; 64 * 1024], filled: 0, taken: 0, pushes: None })
     }
 
-    /// Connects, empties the server, gives the settings their initial values and switches to `resp`.
+    /// Connects, empties the server, gives the settings their initial values
+    /// and switches to `resp`.
     pub fn fresh(address: &str, resp: u8, thresholds: Thresholds) -> Result<Peer> {
         let mut peer = Peer::connect(address)?;
         let reset = settings::reset(thresholds);

@@ -390,8 +390,8 @@ pub fn newer(since: &str) -> bool {
 /// Keys that both servers delete after this call, unseen, since they now differ for good and by
 /// right: members removed at random, ranges of texts, a sorted set that SORT read (Redis gives it
 /// the encoding of large ones for that, and it stays so), what SORT … STORE wrote, or did not,
-/// streams read together by a consumer that may be new to some, and streams that one of them refuses
-/// to give an identifier.
+/// streams read together by a consumer that may be new to some, and streams that one of them
+/// refuses to give an identifier.
 pub fn resynced<'w>(name: &str, words: &'w [Vec<u8>]) -> Vec<&'w [u8]> {
     let key = words.get(1).map(Vec::as_slice);
     match name {
@@ -656,8 +656,8 @@ pub fn tells_otherwise(name: &str) -> bool {
     TOLD_OTHERWISE.iter().any(|(command, _)| *command == name)
 }
 
-/// Whether a reply says that the words of a call are wrong. Which keys Redis then finds in them, and
-/// takes for read, differs from command to command.
+/// Whether a reply says that the words of a call are wrong. Which keys Redis then finds in them,
+/// and takes for read, differs from command to command.
 pub fn refuses_words(reply: &[u8]) -> bool {
     reply.starts_with(b"-") && !reply.starts_with(b"-WRONGTYPE")
 }

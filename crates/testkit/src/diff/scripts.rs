@@ -1,11 +1,11 @@
 //! Scripts and functions: text that calls random commands, whose keys it declares.
 //!
-//! A body calls some commands of the stream, by `redis.call` or `redis.pcall`, their words as KEYS, as
-//! ARGV, or written into the text, and returns what they returned in one form or another. It is run
-//! as a script, by its text or its digest, or as a function of a library.
+//! A body calls some commands of the stream, by `redis.call` or `redis.pcall`, their words as KEYS,
+//! as ARGV, or written into the text, and returns what they returned in one form or another. It is
+//! run as a script, by its text or its digest, or as a function of a library.
 //!
-//! What is avoided is what Lua 5.1 and Luau are known to do differently: texts of large numbers, and
-//! the order of `pairs`, in which maps and sets of RESP3 come back from a script.
+//! What is avoided is what Lua 5.1 and Luau are known to do differently: texts of large numbers,
+//! and the order of `pairs`, in which maps and sets of RESP3 come back from a script.
 
 use super::generate::{Call, Generator, Unit};
 use super::rules::{self, How};
@@ -17,14 +17,14 @@ use brisk_engine::keyspec::find_keys;
 const TRIES_MAX: usize = 100;
 /// Commands in one body.
 const CALLS_MAX: usize = 4;
-/// Words of a command in a script: with some hundred both interpreters run out of registers, and say
-/// so in words of their own.
+/// Words of a command in a script: with some hundred both interpreters run out of registers, and
+/// say so in words of their own.
 const WORDS_MAX: usize = 60;
 /// Libraries that take turns: each is replaced by a newer one of its name.
 const LIBRARIES: usize = 4;
 
-/// Scripts that run the command in ARGV. The order of maps differs between interpreters, so in RESP3
-/// only the kinds of replies are compared.
+/// Scripts that run the command in ARGV. The order of maps differs between interpreters, so in
+/// RESP3 only the kinds of replies are compared.
 const FIXED: &[&str] = &[
     "return redis.call(unpack(ARGV))",
     "return redis.pcall(unpack(ARGV))",

@@ -7,8 +7,8 @@
 //!  keeper     |                        push  | look   what all keys hold: the next round's start
 //! ```
 //!
-//! The look at the end is a part of the round's history. It leaves one state only in which the round
-//! can have ended, so rounds are judged one by one and together they are the whole history.
+//! The look at the end is a part of the round's history. It leaves one state only in which the
+//! round can have ended, so rounds are judged one by one and together they are the whole history.
 
 use super::linear::{Event, EventOf, Verdict, check};
 use super::model::{End, Key, LISTS, Op, State, TEXTS};

@@ -3,13 +3,13 @@
 //!
 //! The search is that of Wing and Gong with Lowe's memory of what was tried. At each step the next
 //! operation of every client is a candidate unless another one that is not placed yet had returned
-//! before it was invoked. What was reached is told by how far each client has come and by the state,
-//! so a pair that was met before is not entered again.
+//! before it was invoked. What was reached is told by how far each client has come and by the
+//! state, so a pair that was met before is not entered again.
 //!
-//! One reduction keeps the search short: a candidate that changes nothing in whatever state allows its
-//! answer may always be placed at once. Wherever else it stands in an order that works, moving it to
-//! here changes nothing for the others, and no time forbids it. (That it changes nothing in the present
-//! state would not be enough: at its other place it might have.)
+//! One reduction keeps the search short: a candidate that changes nothing in whatever state allows
+//! its answer may always be placed at once. Wherever else it stands in an order that works, moving
+//! it to here changes nothing for the others, and no time forbids it. (That it changes nothing in
+//! the present state would not be enough: at its other place it might have.)
 
 use std::collections::HashSet;
 use std::hash::Hash;

@@ -120,8 +120,8 @@ impl fmt::Display for Found {
     }
 }
 
-/// Runs clients against the server at `address`, which must be nobody else's; what was done, and the
-/// first finding.
+/// Runs clients against the server at `address`, which must be nobody else's; what was done, and
+/// the first finding.
 ///
 /// # Errors
 /// A connection fails, or an operation is never answered.

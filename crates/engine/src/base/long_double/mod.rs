@@ -85,8 +85,8 @@ impl LongDouble {
         }
     }
 
-    /// A thousand times the number (rounded as a product of long doubles), rounded up to an integer:
-    /// seconds as milliseconds. `None` beyond 64 bits.
+    /// A thousand times the number (rounded as a product of long doubles), rounded up to an
+    /// integer: seconds as milliseconds. `None` beyond 64 bits.
     pub fn thousandfold_ceil(self) -> Option<i64> {
         let LongDouble::Finite { negative, significand, exponent } = self else { return None };
         if significand == 0 {

@@ -11,13 +11,13 @@
 //! ```
 //!
 //! A command that only reads is over with that: its answer is that of the moment of its views. One
-//! that stores is run again with what was computed ([`crate::run::finish`]); it stores it if its sources are
-//! what they were, and else begins anew. From the second attempt on their slots are *frozen*:
-//! commands that write wait for it, so that the attempt does not fail again. Nothing relies on
-//! that, since what the sources are is looked at in any case.
+//! that stores is run again with what was computed ([`crate::run::finish`]); it stores it if its
+//! sources are what they were, and else begins anew. From the second attempt on their slots
+//! are *frozen*: commands that write wait for it, so that the attempt does not fail again. Nothing
+//! relies on that, since what the sources are is looked at in any case.
 //!
-//! What such a command takes for itself until it is over is set aside ([`SetAside`]): others do not evict
-//! keys for it, and are not refused.
+//! What such a command takes for itself until it is over is set aside ([`SetAside`]): others do not
+//! evict keys for it, and are not refused.
 
 use crate::base::error::Result;
 use crate::base::steps::LONG_STEPS_MIN;
@@ -165,15 +165,15 @@ pub(crate) fn discard_views(env: &Env, views: Vec<View>) {
 }
 
 impl Ctx<'_, '_> {
-    /// Whether a command with so many steps to do is to be computed elsewhere. Never where it must be
-    /// over at once: in transactions and scripts.
+    /// Whether a command with so many steps to do is to be computed elsewhere. Never where it must
+    /// be over at once: in transactions and scripts.
     #[inline]
     pub fn is_long(&self, steps: usize) -> bool {
         steps >= LONG_STEPS_MIN && self.can_wait()
     }
 
-    /// How many members of the smallest of `sets` sets are looked at before a count of those in all is
-    /// left to be done elsewhere: of many, too, `limit` common ones are often found soon.
+    /// How many members of the smallest of `sets` sets are looked at before a count of those in all
+    /// is left to be done elsewhere: of many, too, `limit` common ones are often found soon.
     pub(crate) fn counted_at_once(&self, steps: usize, limit: usize, sets: usize) -> usize {
         match self.is_long(steps) {
             false => usize::MAX,
@@ -188,8 +188,8 @@ impl Ctx<'_, '_> {
         matches!(self.blocking, Blocking::Client(_))
     }
 
-    /// Lets `answer` write the reply elsewhere, from what it owns. Only if [`Ctx::can_wait`], and for
-    /// commands that change nothing from then on.
+    /// Lets `answer` write the reply elsewhere, from what it owns. Only if [`Ctx::can_wait`], and
+    /// for commands that change nothing from then on.
     pub fn answer_elsewhere(
         &mut self,
         args: &Args<'_>,
@@ -198,9 +198,9 @@ impl Ctx<'_, '_> {
         self.leave(args, Work::Answer(Box::new(answer)), 0, false)
     }
 
-    /// What `make` makes of the values of `keys`, if it has been computed from them as they are now;
-    /// else it is going to be, elsewhere, and the command ends with [`Outcome::Elsewhere`], having
-    /// changed nothing. Only if [`Ctx::is_long`].
+    /// What `make` makes of the values of `keys`, if it has been computed from them as they are
+    /// now; else it is going to be, elsewhere, and the command ends with [`Outcome::Elsewhere`],
+    /// having changed nothing. Only if [`Ctx::is_long`].
     pub fn result_elsewhere<R: Send + 'static>(
         &mut self,
         args: &Args<'_>,
@@ -241,8 +241,8 @@ impl Ctx<'_, '_> {
         (made.attempt, Some(*result.expect("the same command makes the same of the same")))
     }
 
-    /// Lets `make` make something of `views` elsewhere, with which the command is run again: it then
-    /// holds the slots that the product names as well. Only if [`Ctx::can_wait`].
+    /// Lets `make` make something of `views` elsewhere, with which the command is run again: it
+    /// then holds the slots that the product names as well. Only if [`Ctx::can_wait`].
     pub(crate) fn make_elsewhere(
         &mut self,
         args: &Args<'_>,
@@ -254,8 +254,8 @@ impl Ctx<'_, '_> {
     }
 
     /// Has `errand` run elsewhere, which may wait for other servers. Then the command is run again
-    /// and finds in [`Ctx::errand_result`] what came of it. The slots that it has frozen are free by
-    /// then. Only for a client that can wait.
+    /// and finds in [`Ctx::errand_result`] what came of it. The slots that it has frozen are free
+    /// by then. Only for a client that can wait.
     pub(crate) fn errand<R: Send + 'static>(
         &mut self,
         args: &Args<'_>,

@@ -1,5 +1,5 @@
-//! HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST: when fields expire, and that they do not. As in
-//! Redis 7.4.
+//! HTTL, HPTTL, HEXPIRETIME, HPEXPIRETIME, HPERSIST: when fields expire, and that they do not. As
+//! in Redis 7.4.
 
 use super::deadline::{Counting, FieldList, NO_FIELD, exists};
 use crate::base::error::Result;

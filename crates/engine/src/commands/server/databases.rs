@@ -25,9 +25,9 @@ fn flushall(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     flush(ctx, args, all)
 }
 
-/// Both modes only unlink the tables; another thread frees them. Without ASYNC the answer waits until
-/// the memory is back, and nobody else does; what is small is freed at once. Transactions and scripts
-/// do not wait: what follows in them would wait too, and with it whoever needs their slots.
+/// Both modes only unlink the tables; another thread frees them. Without ASYNC the answer waits
+/// until the memory is back, and nobody else does; what is small is freed at once. Transactions and
+/// scripts do not wait: what follows in them would wait too, and with it whoever needs their slots.
 fn flush(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,

@@ -206,8 +206,8 @@ fn sintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     }))
 }
 
-/// How many members all sets have, up to `count_max`; `None` if `members_max` of the smallest do not
-/// tell.
+/// How many members all sets have, up to `count_max`; `None` if `members_max` of the smallest do
+/// not tell.
 fn count_common(
     sets: Sets<'_>,
     limits: &EncodingLimits,

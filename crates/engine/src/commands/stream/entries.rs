@@ -53,8 +53,8 @@ pub(super) fn reply_range(reply: &mut Reply<'_>, entries: &Entries, wanted: &Wan
     reply_ranges(reply, vec![(Vec::new(), entries.clone(), *wanted)], |_, _| ())
 }
 
-/// Replies with ranges of several streams, one behind the other, each after what `open` writes of its
-/// key.
+/// Replies with ranges of several streams, one behind the other, each after what `open` writes of
+/// its key.
 pub(super) fn reply_ranges(
     reply: &mut Reply<'_>,
     ranges: Vec<(Vec<u8>, Entries, Wanted)>,

@@ -67,8 +67,8 @@ fn getrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     })
 }
 
-/// The range from `start` to `end`, both included, of `len` bytes; negative ones count from the end, -1
-/// is the last byte, and what lies outside is cut off.
+/// The range from `start` to `end`, both included, of `len` bytes; negative ones count from the
+/// end, -1 is the last byte, and what lies outside is cut off.
 fn clip(len: usize, start: i64, end: i64) -> Range<usize> {
     if start < 0 && end < 0 && start > end {
         return 0..0;

@@ -1,8 +1,9 @@
 //! The longest common subsequence of two byte strings, 64 positions at a time.
 //!
 //! `L(i, j)` is the length for the first `i` bytes of `a` and the first `j` of `b`. In a row `i` it
-//! grows by 0 or 1 from each `j` to the next, so a row is a string of bits: here a 0 where it grows.
-//! All bits of a row follow from the row before with an addition, whose carry runs along the row:
+//! grows by 0 or 1 from each `j` to the next, so a row is a string of bits: here a 0 where it
+//! grows. All bits of a row follow from the row before with an addition,
+//! whose carry runs along the row:
 //!
 //! ```text
 //! hit  = row & mask           mask: bit j is set where b[j] is the byte a[i]

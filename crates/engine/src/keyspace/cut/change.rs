@@ -43,8 +43,8 @@ impl Change<'_> {
         cut.progresses.put(place, progress);
     }
 
-    /// Before entries are taken out of a slot, of which [`Change::preserve_removed`] is to hear if this
-    /// is true.
+    /// Before entries are taken out of a slot, of which [`Change::preserve_removed`] is to hear if
+    /// this is true.
     pub(in crate::keyspace) fn begin_to_preserve(
         self,
         guard: &mut SlotGuard<'_>,

@@ -10,18 +10,19 @@
 //!                                              Cut::write, on a thread of its own
 //! ```
 //!
-//! *Owed* is an entry that existed at the cut and was not emitted yet. Who emits one holds its slot,
-//! so each is emitted once, with the value that it had when nobody had changed it since the cut:
-//! every change passes [`Change::preserve`] first (see `slot.rs`).
+//! *Owed* is an entry that existed at the cut and was not emitted yet. Who emits one holds its
+//! slot, so each is emitted once, with the value that it had when nobody had changed it since the
+//! cut: every change passes [`Change::preserve`] first (see `slot.rs`).
 //!
-//! A slot whose stamp is that of the keyspace owes nothing, which is the one comparison that changes
-//! pay for while no snapshot is taken. The first touch of a slot that owes counts its entries; from
-//! then on its [`Progress`] says how far a walker has come in the order of hashes, and which keys
-//! behind that were touched before. Slots with few small entries are emitted whole at the first touch.
+//! A slot whose stamp is that of the keyspace owes nothing, which is the one comparison that
+//! changes pay for while no snapshot is taken. The first touch of a slot that owes counts its
+//! entries; from then on its [`Progress`] says how far a walker has come in the order of hashes,
+//! and which keys behind that were touched before. Slots with few small entries are emitted whole
+//! at the first touch.
 //!
-//! At the end the numbers must agree: for each slot what was emitted with what was there at the cut,
-//! and the sum with the sum of the keys. If not, the snapshot fails: a file with a key twice stops a
-//! server that loads it, one with a key less is worse.
+//! At the end the numbers must agree: for each slot what was emitted with what was there at the
+//! cut, and the sum with the sum of the keys. If not, the snapshot fails: a file with a key twice
+//! stops a server that loads it, one with a key less is worse.
 
 mod change;
 mod output;
@@ -212,8 +213,8 @@ impl Cut {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory that it takes besides the dataset: what is encoded and not written, and what is
-    /// known of slots that are half emitted.
+    /// Bytes of memory that it takes besides the dataset: what is encoded and not written, and what
+    /// is known of slots that are half emitted.
     pub fn bytes(&self) -> u64 {
         self.queue.bytes() + self.progresses.bytes()
     }

@@ -16,7 +16,8 @@ use std::time::Duration;
 const ENCODED_BYTES_MAX: usize = 16 << 10;
 /// Encoded entries are handed to the writer at this size.
 const PIECE_BYTES: usize = 64 << 10;
-/// What a shared value counts in the queue: its parts are the dataset's until a command changes them.
+/// What a shared value counts in the queue: its parts are the dataset's until
+/// a command changes them.
 const SHARED_BYTES: u64 = 64 << 10;
 
 /// What eviction goes by is kept if the policy counts it.

@@ -43,8 +43,9 @@ pub(super) struct Progress {
     pub(super) emitted: usize,
     /// Walkers have emitted what stands before, in the order of a scan.
     pub(super) cursor: u32,
-    /// Keys at or behind the cursor that owe nothing: emitted before a change, or born after the cut.
-    /// By their hashes: two keys of one slot with the same would show as a wrong number at the end.
+    /// Keys at or behind the cursor that owe nothing: emitted before a change, or born after the
+    /// cut. By their hashes: two keys of one slot with the same would show as a wrong
+    /// number at the end.
     pub(super) settled: HashSet<u64, BuildHasherDefault<AsIs>>,
 }
 

@@ -1,9 +1,9 @@
 //! Walkers: what no command touches is emitted by the threads between commands.
 //!
 //! Slots are handed out in order, so that a thread that is idle does more of them. A pass goes over
-//! all slots with keys; tables that commands have moved behind it (SWAPDB) are met by the next pass.
-//! After a pass that met no slot that owes, nothing can be emitted any more: then all keys are in the
-//! writer's queue, or some are missing.
+//! all slots with keys; tables that commands have moved behind it (SWAPDB) are met by the next
+//! pass. After a pass that met no slot that owes, nothing can be emitted any more: then all keys
+//! are in the writer's queue, or some are missing.
 
 use super::progress::Progress;
 use super::{Cut, QUEUE_BYTES_MAX};

@@ -145,8 +145,8 @@ impl<'a> Keys<'a> {
 }
 
 impl Keyspace {
-    /// Propagates a command that changes no key, such as PUBLISH: as part of the transaction that is
-    /// running, or as one of its own.
+    /// Propagates a command that changes no key, such as PUBLISH: as part of the transaction that
+    /// is running, or as one of its own.
     pub fn propagate_beside(&self, env: &Env, db: DbIndex, words: &[&[u8]]) {
         if !env.hooks.get().contains(Hooks::PROPAGATE) {
             return;

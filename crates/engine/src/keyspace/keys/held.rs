@@ -21,8 +21,8 @@ pub(super) type GuardList<'a> = SmallVec<[(Place, SlotGuard<'a>); 4]>;
 pub(super) struct Guards<'a> {
     /// In ascending order, unless there is an index.
     list: GuardList<'a>,
-    /// Where in the list each slot stands, if all are of one database. What it says of a slot that is
-    /// not in the list means nothing.
+    /// Where in the list each slot stands, if all are of one database. What it says of a slot that
+    /// is not in the list means nothing.
     index: Option<Box<[u16; SLOTS]>>,
 }
 
@@ -138,8 +138,8 @@ mod tests {
         held.add(place, guard.expect("nobody holds it"));
     }
 
-    /// In whatever order they come, and through whichever ways of keeping them: one, a few, many, many
-    /// of two databases.
+    /// In whatever order they come, and through whichever ways of keeping them: one, a few, many,
+    /// many of two databases.
     #[test]
     fn each_slot_is_found_however_many_are_held() {
         let keyspace = Keyspace::new(2, KeyHasher::seeded(1, 2));

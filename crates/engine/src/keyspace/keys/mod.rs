@@ -351,8 +351,8 @@ impl<'a> Keys<'a> {
         self.find(key).is_some()
     }
 
-    /// Stores `bytes` as SET does, whatever the key held before. A new deadline is the event `expire`
-    /// behind `event`, but both are one change.
+    /// Stores `bytes` as SET does, whatever the key held before. A new deadline is the event
+    /// `expire` behind `event`, but both are one change.
     #[inline]
     pub fn set_string(
         &mut self,

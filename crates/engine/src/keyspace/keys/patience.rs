@@ -20,8 +20,8 @@ thread_local! {
     static WHILE_WAITING: Cell<Option<Rc<dyn Fn()>>> = const { Cell::new(None) };
 }
 
-/// Has `action` called again and again whenever this thread waits for a slot, which it does while it
-/// holds none: it may stand still then.
+/// Has `action` called again and again whenever this thread waits for a slot, which it does while
+/// it holds none: it may stand still then.
 pub fn while_waiting(action: impl Fn() + 'static) {
     WHILE_WAITING.set(Some(Rc::new(action)));
 }
@@ -30,8 +30,8 @@ thread_local! {
     static GIVES_WAY: Cell<Option<Rc<dyn Fn() -> bool>>> = const { Cell::new(None) };
 }
 
-/// While `condition` holds, what this thread does on its own account (serving waiters, finishing what
-/// was computed elsewhere, expiry, eviction) leaves the data as it is and is done later. It is
+/// While `condition` holds, what this thread does on its own account (serving waiters, finishing
+/// what was computed elsewhere, expiry, eviction) leaves the data as it is and is done later. It is
 /// checked with a slot locked, since it may have changed during the wait for the lock.
 pub fn giving_way(condition: impl Fn() -> bool + 'static) {
     GIVES_WAY.set(Some(Rc::new(condition)));

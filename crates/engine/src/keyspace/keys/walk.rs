@@ -126,8 +126,8 @@ impl<'a> Keys<'a> {
         (0, removed)
     }
 
-    /// Takes all keys out of a database; their number. Only under quiescence. O(slots with keys); the memory
-    /// is freed elsewhere.
+    /// Takes all keys out of a database; their number. Only under quiescence. O(slots with keys);
+    /// the memory is freed elsewhere.
     pub fn flush(&mut self, db: DbIndex) -> u64 {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return 0 };

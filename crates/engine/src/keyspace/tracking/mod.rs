@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  read ──> remember ──> shard of the key's slot ──> key ──> readers
-//!  write ─> changed ───> its part has no such keys? done: key and its readers leave the table and are
-//!                        noted in the aftermath, from where the server sends it to them
+//!  write ─> changed ───> its part has no such keys? done: key and its readers leave the table and
+//!                        are noted in the aftermath, from where the server sends invalidations
 //! ```
 //!
 //! Keys are remembered by name, whatever database they were read in, as Redis does. A key is
@@ -12,8 +12,8 @@
 //! away leaves its number behind; when its invalidation is to be sent, it is not found.
 //!
 //! Until a client tracks for the first time slots have no mark and writes pay nothing. From then on
-//! all slots of all databases are marked for good, and a write to a part of a slot without tracked keys
-//! looks at one counter.
+//! all slots of all databases are marked for good, and a write to a part of a slot without tracked
+//! keys looks at one counter.
 
 mod table;
 
@@ -65,10 +65,11 @@ impl Shard {
 #[derive(Debug)]
 pub struct Tracking {
     shards: Box<[Shard]>,
-    /// Tracked keys by slot and [`part_of`] their hash: most keys that nobody tracks need no look into a
-    /// shard. In one byte each, so that all stay near; what has reached [`PART_FULL`] stays there until
-    /// a flush. This and the two below are changed under the lock of the shard that has changed, except by
-    /// [`Tracking::clear`], which nobody who takes a key out outlasts: it has had every lock.
+    /// Tracked keys by slot and [`part_of`] their hash: most keys that nobody tracks need no look
+    /// into a shard. In one byte each, so that all stay near; what has reached [`PART_FULL`] stays
+    /// there until a flush. This and the two below are changed under the lock of the shard that has
+    /// changed, except by [`Tracking::clear`], which nobody who takes a key out outlasts:
+    /// it has had every lock.
     by_part: Box<[AtomicU8]>,
     keys: AtomicUsize,
     items: AtomicUsize,
@@ -204,8 +205,8 @@ impl Tracking {
         let _ = self.by_part[part].fetch_update(order, order, not_full);
     }
 
-    /// Forgets random keys, at most `most`, while there are too many; their readers are sent invalidations.
-    /// False if there still are. O(`most` x shards that are empty).
+    /// Forgets random keys, at most `most`, while there are too many; their readers are sent
+    /// invalidations. False if there still are. O(`most` x shards that are empty).
     #[inline]
     pub fn trim(&self, env: &Env, most: usize) -> bool {
         let max = self.keys_max.load(Ordering::Relaxed);
@@ -265,7 +266,8 @@ impl Tracking {
         env.set_hooks(Hooks::INVALIDATE, true);
     }
 
-    /// Forgets all keys. Nobody else runs a command on keys meanwhile, but others may [`Tracking::trim`].
+    /// Forgets all keys. Nobody else runs a command on keys meanwhile,
+    /// but others may [`Tracking::trim`].
     fn clear(&self, env: &Env) {
         if self.key_count() > 0 {
             let tables: Vec<Table> =
@@ -337,8 +339,9 @@ impl Keys<'_> {
     }
 }
 
-/// Notes a changed key. Of one that was changed often, before messages go to its listeners, one note
-/// is enough: they are thinned out instead of growing beyond [`CHANGES_MIN`]. O(log changes) on average.
+/// Notes a changed key. Of one that was changed often, before messages go to its listeners, one
+/// note is enough: they are thinned out instead of growing beyond [`CHANGES_MIN`]. O(log changes)
+/// on average.
 fn note_changed(all: &mut Vec<(KeyName, u64)>, changed: (KeyName, u64)) {
     if all.len() >= CHANGES_MIN && all.len() == all.capacity() {
         // Whoever changed a key last counts.

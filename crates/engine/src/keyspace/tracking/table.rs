@@ -36,7 +36,8 @@ impl Readers {
         Readers::Few([Some(reader), None])
     }
 
-    /// Adds a reader. O([`LISTED_MAX`]), amortised. Who is gone, as `is_gone` says, may be left out.
+    /// Adds a reader. O([`LISTED_MAX`]), amortised. Who is gone, as `is_gone` says,
+    /// may be left out.
     fn add(&mut self, reader: Reader, is_gone: impl Fn(Reader) -> bool) -> Change {
         match self {
             _ if self.has(reader) => Change { added: 0, dropped: 0 },
@@ -126,9 +127,9 @@ pub(super) struct Change {
     pub(super) dropped: usize,
 }
 
-/// A key that readers may have: one line of memory, unless it is long or many have it. The name comes
-/// first, because names are compared with loads of 32 bytes, and one that reached over the end of the
-/// line would wait for the next (80 ns).
+/// A key that readers may have: one line of memory, unless it is long or many have it. The name
+/// comes first, because names are compared with loads of 32 bytes, and one that reached over the
+/// end of the line would wait for the next (80 ns).
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(super) struct Tracked {

@@ -1,8 +1,8 @@
 //! A unit: several commands run one after the other as if they were one.
 //!
-//! Nobody else sees what the keys hold between two of its commands: either the slots of all commands
-//! are held from the first to the last, or all other threads stand still. The commands are otherwise
-//! run as any; what they leave behind for persistence and replicas takes one ticket.
+//! Nobody else sees what the keys hold between two of its commands: either the slots of all
+//! commands are held from the first to the last, or all other threads stand still. The commands are
+//! otherwise run as any; what they leave behind for persistence and replicas takes one ticket.
 
 use crate::base::error::Result;
 use crate::command::args::{Args, PreparedKey};

@@ -4,8 +4,8 @@ use super::{Fields, Hash, Text, text};
 use std::collections::BTreeSet;
 
 impl Hash {
-    /// Shows one field with its value, each as likely as the others; `below(n)` gives a random number
-    /// below `n`. Shows nothing if there is none. O(1) expected; compact encodings O(n).
+    /// Shows one field with its value, each as likely as the others; `below(n)` gives a random
+    /// number below `n`. Shows nothing if there is none. O(1) expected; compact encodings O(n).
     pub fn random(
         &self,
         mut below: impl FnMut(u64) -> u64,

@@ -2,7 +2,7 @@
 //!
 //! | encoding | when |
 //! |---|---|
-//! | `listpack` | up to `hash-max-listpack-entries` fields; fields and values of up to `hash-max-listpack-value` bytes |
+//! | `listpack` | within `hash-max-listpack-entries`; each word within `hash-max-listpack-value` |
 //! | `listpackex` | the same, once a field was given a deadline |
 //! | `hashtable` | else |
 //!
@@ -191,9 +191,9 @@ impl Hash {
         }
     }
 
-    /// Shows some fields from `cursor` on, about `count`, and returns the next cursor; 0 both starts
-    /// and ends. Fields that stay from start to end are shown at least once, whatever changes
-    /// meanwhile; without changes exactly once. Compact encodings are shown whole.
+    /// Shows some fields from `cursor` on, about `count`, and returns the next cursor; 0 both
+    /// starts and ends. Fields that stay from start to end are shown at least once, whatever
+    /// changes meanwhile; without changes exactly once. Compact encodings are shown whole.
     pub fn scan(
         &self,
         mut cursor: u64,
@@ -295,8 +295,8 @@ impl Hash {
         }
     }
 
-    /// Removes fields whose deadline is at most `now`, showing each to `visit` before, about `limit`
-    /// at the most. True if none is left that is due.
+    /// Removes fields whose deadline is at most `now`, showing each to `visit` before, about
+    /// `limit` at the most. True if none is left that is due.
     pub fn expire(&mut self, now: u64, limit: usize, mut visit: impl FnMut(Text<'_>)) -> bool {
         match &mut self.0 {
             Fields::Pack(_) => true,

@@ -135,8 +135,8 @@ impl List {
         }
     }
 
-    /// The index that `index` stands for, negative ones counting from the end; `None` if there is no
-    /// such element.
+    /// The index that `index` stands for, negative ones counting from the end; `None` if there is
+    /// no such element.
     #[inline]
     pub fn index(&self, index: i64) -> Option<usize> {
         let distance = usize::try_from(index.unsigned_abs()).ok()?;

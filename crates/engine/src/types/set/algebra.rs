@@ -1,14 +1,15 @@
 //! Intersections, unions and differences of sets: shown member by member, or as a new set.
 //!
-//! | | shown | stored |
-//! |---|---|---|
-//! | intersection | members of the smallest set that the others have | the same |
-//! | union | of the largest set all, of the others what no set before has; with many sets, what a table of those seen does not have | all added to one set, or to a shared copy of the largest |
-//! | difference | members of the first that no other has; or a copy of the first from which all others are removed, if that is less work | the same |
+//! - Intersection: members of the smallest set that the others have.
+//! - Union, shown: of the largest set all, of the others what no set before has; with many sets,
+//!   what a table of those seen does not have. Stored: all are added to one set, or to a shared
+//!   copy of the largest.
+//! - Difference: members of the first that no other has; or a copy of the first from which all
+//!   others are removed, if that is less work.
 //!
 //! Listpacks with many look-ups are indexed, unless both have their members in the same order
-//! (`probe.rs`). The encoding of a stored result is the one that Redis 7.2 comes to, though its way there may be
-//! shorter: the order in which a union is built, for one, does not matter.
+//! (`probe.rs`). The encoding of a stored result is the one that Redis 7.2 comes to, though its way
+//! there may be shorter: the order in which a union is built, for one, does not matter.
 
 use super::probe::Probe;
 use super::{Member, Members, Set};

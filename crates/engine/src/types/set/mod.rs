@@ -3,7 +3,7 @@
 //! | encoding | when |
 //! |---|---|
 //! | `intset` | integers only, up to `set-max-intset-entries` |
-//! | `listpack` | up to `set-max-listpack-entries` members of up to `set-max-listpack-value` bytes |
+//! | `listpack` | `set-max-listpack-entries` members of `set-max-listpack-value` bytes at most |
 //! | `hashtable` | else |
 //!
 //! A set starts with the encoding that suits its first member and how many come with it, changes

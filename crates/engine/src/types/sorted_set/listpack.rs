@@ -1,5 +1,5 @@
-//! Sorted sets as listpacks: member, score, member, score … in order. Scores are integers where that
-//! is exact, else text with 17 digits, as Redis writes them.
+//! Sorted sets as listpacks: member, score, member, score … in order. Scores are integers where
+//! that is exact, else text with 17 digits, as Redis writes them.
 
 use super::LexRange;
 use brisk_resp::reply::encode;

@@ -141,8 +141,8 @@ impl SortedSet {
         self.len() == 0
     }
 
-    /// Prefetches what looking up these members will read, and giving them these scores, as words, as
-    /// far as there are any. O(members).
+    /// Prefetches what looking up these members will read, and giving them these scores, as words,
+    /// as far as there are any. O(members).
     pub(crate) fn prefetch(&self, members: &[&[u8]], scores: &[&[u8]]) {
         if let SortedSet::SkipList(tree) = self {
             tree.prefetch(members, |index| scores.get(index).and_then(|word| parse_f64(word)));

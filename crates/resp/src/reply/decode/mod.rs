@@ -1,18 +1,18 @@
 //! Reading replies: a resumable decoder for clients and tests.
 //!
-//! The caller holds the unread bytes in one slice and drops what each call has consumed, also when the reply
-//! is not complete: nested values are kept in the decoder, only the token at the cut (a line, or a bulk
-//! string with its end) stays in the caller's buffer. So every byte is looked at once, in however many
-//! pieces it comes.
+//! The caller holds the unread bytes in one slice and drops what each call has consumed, also when
+//! the reply is not complete: nested values are kept in the decoder, only the token at the cut (a
+//! line, or a bulk string with its end) stays in the caller's buffer. So every byte is looked at
+//! once, in however many pieces it comes.
 //!
 //! ```text
 //!  *3\r\n :1\r\n *2\r\n $1\r\nx\r\n $5\r\nab           stack: Array, 2 to come, [1]
 //!  \_ consumed, kept as values ___/ \_ stays (body = 5)        Array, 1 to come, ["x"]
 //! ```
 //!
-//! Nothing is allocated by a claimed length: lists grow as elements arrive, a string is copied when all of
-//! it is there. Depth, line length, bulk length and count are limited, since the peer may be anybody.
-//! Streamed RESP3 types (`$?`, `*?`) are refused; no server sends them.
+//! Nothing is allocated by a claimed length: lists grow as elements arrive, a string is copied when
+//! all of it is there. Depth, line length, bulk length and count are limited, since the peer may be
+//! anybody. Streamed RESP3 types (`$?`, `*?`) are refused; no server sends them.
 
 #[cfg(test)]
 mod tests;
@@ -25,8 +25,8 @@ use crate::number::canonical_i64;
 /// What a reply may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyLimits {
-    /// Deepest nesting of aggregates; attributes count. A value is shown and dropped recursively, so keep
-    /// it in the hundreds.
+    /// Deepest nesting of aggregates; attributes count. A value is shown and dropped recursively,
+    /// so keep it in the hundreds.
     pub depth_max: usize,
     /// Longest line (simple strings, errors, numbers, headers) in bytes.
     pub line_bytes_max: usize,
@@ -149,7 +149,8 @@ impl ReplyDecoder {
     /// Reads on. `input` begins where the last call stopped consuming. O(bytes consumed).
     ///
     /// # Errors
-    /// The bytes are no reply or exceed the limits; the decoder is as new, the connection of no use.
+    /// The bytes are no reply or exceed the limits; the decoder is as new,
+    /// the connection of no use.
     pub fn decode(&mut self, input: &[u8]) -> Result<ReplyStep, ReplyError> {
         let step = self.read(input);
         if step.is_err() {

@@ -1,9 +1,10 @@
 //! Replies as `redis-cli` shows them on a terminal, without the last line end.
 //!
-//! Lists number their entries, aligned to the widest number, and a nested list is indented by what its
-//! own number takes: `)` after the number for arrays and pushes, `~` for sets, `#` for maps. A map's value
-//! moves to a line of its own if it has several entries. `redis-cli` 7.0 cannot show big numbers and
-//! attributes; here the first look like doubles, and of the second only the value is shown.
+//! Lists number their entries, aligned to the widest number, and a nested list is indented by what
+//! its own number takes: `)` after the number for arrays and pushes, `~` for sets, `#` for maps. A
+//! map's value moves to a line of its own if it has several entries. `redis-cli` 7.0 cannot show
+//! big numbers and attributes; here the first look like doubles,
+//! and of the second only the value is shown.
 
 use std::fmt::{Display, Formatter, Result, Write};
 

@@ -53,7 +53,8 @@ const HELLO: Command = Command {
     subcommands: &[],
 };
 
-/// All options are read first, as in Redis 7.2: with a wrong one, or a wrong password, nothing is done.
+/// All options are read first, as in Redis 7.2: with a wrong one, or a wrong password,
+/// nothing is done.
 fn hello(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let protocol = protocol_wanted(args)?;
     let (mut login, mut name) = (None, None);

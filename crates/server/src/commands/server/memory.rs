@@ -110,7 +110,8 @@ fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// Below this, on top of what a server without clients and keys takes, there is nothing to diagnose.
+/// Below this, on top of what a server without clients and keys takes,
+/// there is nothing to diagnose.
 const DOCTOR_BYTES_MIN: u64 = 5 * 1024 * 1024;
 /// Resident memory above this multiple of the used memory, and by so many bytes above it, is
 /// fragmented.

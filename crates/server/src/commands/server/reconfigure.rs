@@ -25,8 +25,8 @@ pub(super) struct Prepared {
     tls: Option<Arc<rustls::ServerConfig>>,
 }
 
-/// Does what may fail on the way from `old` to `new`. With `tls_named` certificates and keys are read
-/// again even if the directives say the same: the files may be new.
+/// Does what may fail on the way from `old` to `new`. With `tls_named` certificates and keys are
+/// read again even if the directives say the same: the files may be new.
 ///
 /// # Errors
 /// The directive that is to blame; nothing was changed.

@@ -1,7 +1,7 @@
 //! The transactions group: MULTI, EXEC and DISCARD; WATCH and UNWATCH.
 //!
-//! What becomes of other commands between MULTI and EXEC stands in their rows (`in_multi`); queueing
-//! and execution are in `brisk_node::transactions`.
+//! What becomes of other commands between MULTI and EXEC stands in their rows (`in_multi`);
+//! queueing and execution are in `brisk_node::transactions`.
 
 mod multi;
 mod watch;

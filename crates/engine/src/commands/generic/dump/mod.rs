@@ -105,8 +105,8 @@ fn made_elsewhere(
     key: &Key<'_>,
     payload: &[u8],
 ) -> Option<Result<Option<Entry>>> {
-    // Asked for first, so that the payload is not copied once more. It is made of no other keys, and
-    // so is good whatever has happened to these.
+    // Asked for first, so that the payload is not copied once more. It is made of no other keys,
+    // and so is good whatever has happened to these.
     if let (_, Some(made)) = ctx.made_of(&[]) {
         return Some(made);
     }

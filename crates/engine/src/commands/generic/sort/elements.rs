@@ -235,7 +235,8 @@ impl<'k> Elements<'k> {
 }
 
 impl Order {
-    /// The indexes of the elements wanted, in the order of their numbers; of equals, of their texts.
+    /// The indexes of the elements wanted, in the order of their numbers; of equals,
+    /// of their texts.
     fn by_number(
         &self,
         texts: &Texts,

@@ -56,7 +56,8 @@ impl<'a> Pattern<'a> {
     }
 
     /// Gives `visit` what goes with `element`, `None` if there is nothing. Locks the key's slot and
-    /// keeps it, so that the command sees all keys at one moment. `name` is room for the key's name.
+    /// keeps it, so that the command sees all keys at one moment.
+    /// `name` is room for the key's name.
     pub(super) fn look_up<R>(
         &self,
         keys: &mut Keys<'_>,

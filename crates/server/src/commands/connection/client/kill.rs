@@ -130,8 +130,8 @@ impl<'a> Filter<'a> {
         Ok(filter)
     }
 
-    /// The clients among which those to be closed are: as few as one part tells. All that are looked
-    /// at for an id, an address of TCP, or a user other than the default one fit that part.
+    /// The clients among which those to be closed are: as few as one part tells. All that are
+    /// looked at for an id, an address of TCP, or a user other than the default one fit that part.
     fn candidates(&self, clients: &Clients) -> Vec<Arc<ClientRecord>> {
         let mut candidates = match (self.id, self.address, &self.user) {
             (Some(id), ..) => clients.find(id).into_iter().collect(),

@@ -1,9 +1,9 @@
 //! SORT of many elements with keys of BY or GET: computed elsewhere, while nobody waits for it.
 //!
 //! ```text
-//!  what the keys say ──> arranged ──> slots that have changed: do their keys say the same? ──> result
-//!  (slot after slot)        ^                            no │
-//!                           └──────────────────────────────┘
+//!  what the keys say ─> arranged ─> slots that have changed: do their keys say the same? ─> result
+//!  (slot after slot)       ^                           no │
+//!                          └──────────────────────────────┘
 //! ```
 //!
 //! Then the command is run again, which holds all these slots: the few that have changed since are
