@@ -122,6 +122,16 @@ fn rdb_files_survive() {
 }
 
 #[test]
+fn files_of_commands_survive() {
+    smoke("aof_file", brisk_persist::fuzzing::fuzz_aof);
+}
+
+#[test]
+fn manifests_survive() {
+    smoke("aof_manifest", brisk_persist::fuzzing::fuzz_manifest);
+}
+
+#[test]
 fn script_libraries_survive() {
     smoke("script_libraries", brisk_script::fuzzing::fuzz_libraries);
 }

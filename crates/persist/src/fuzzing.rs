@@ -1,7 +1,9 @@
 //! The bodies of the fuzz targets, and of tests that feed mutated bytes.
 //! They panic on a difference.
 
+use crate::aof::{AofError, AofReader, EventKind, Manifest, writer};
 use crate::rdb::{Event, RdbReader, Value, dump};
+use std::io::Cursor;
 
 /// A value from bytes without a footer: what is read must be written so that it reads the same.
 /// O(input and content of its LZF blocks).
@@ -33,4 +35,79 @@ pub fn fuzz_file(data: &[u8]) {
 
 fn check_writable(value: &Value) {
     assert!(dump::read(&dump::write(value)).is_ok(), "what was written can be read");
+}
+
+/// A file of commands: what is before its fault is a whole file with the same commands, and those
+/// read back as they were when they are written as batches. O(file).
+pub fn fuzz_aof(data: &[u8]) {
+    let (commands, outcome) = read_aof(data);
+    let whole = match outcome {
+        Ok(()) => data.len() as u64,
+        Err(error) => error.whole_until().expect("a slice can be read"),
+    };
+    let (kept, outcome) = read_aof(&data[..whole as usize]);
+    assert!(outcome.is_ok(), "what is whole has no fault: {outcome:?}");
+    assert!(commands.starts_with(&kept));
+
+    let mut file = Vec::new();
+    for (ticket, some) in kept.chunks(3).enumerate() {
+        let mut batch = Vec::new();
+        for words in some.iter().filter(|words| !is_transaction(words)) {
+            writer::command(&mut batch, words);
+        }
+        writer::timestamp(&mut file, ticket as i64);
+        writer::batch_line(&mut file, ticket as u64, &batch);
+        file.extend_from_slice(&batch);
+    }
+    let (again, outcome) = read_aof(&file);
+    assert!(outcome.is_ok(), "what was written can be read: {outcome:?}");
+    assert!(kept.iter().filter(|words| !is_transaction(words)).eq(&again));
+}
+
+type Words = Vec<Vec<u8>>;
+
+fn read_aof(data: &[u8]) -> (Vec<Words>, Result<(), AofError>) {
+    let mut reader = AofReader::new(Cursor::new(data), 0).expect("a slice can be read");
+    let (mut commands, mut position) = (Vec::new(), 0);
+    loop {
+        match reader.next_event() {
+            Ok(None) => return (commands, Ok(())),
+            Err(error) => return (commands, Err(error)),
+            Ok(Some(event)) => {
+                assert_eq!(event.start, position, "events follow one another");
+                position = event.end;
+                if let EventKind::Command(command) = event.kind {
+                    commands.push(command.words().map(<[u8]>::to_vec).collect());
+                }
+            }
+        }
+    }
+}
+
+fn is_transaction(words: &Words) -> bool {
+    words[0].eq_ignore_ascii_case(b"multi") || words[0].eq_ignore_ascii_case(b"exec")
+}
+
+/// A manifest: what is read is written so that it reads the same, and stays so when files are
+/// replaced. O(text).
+pub fn fuzz_manifest(data: &[u8]) {
+    let Ok(mut manifest) = Manifest::parse(data) else {
+        return;
+    };
+    check_manifest(&manifest);
+    manifest.new_increment(b"a file");
+    manifest.replace_base(b"a file", crate::aof::BaseFormat::Rdb);
+    manifest.retire_increments(1);
+    check_manifest(&manifest);
+    for old in manifest.take_history() {
+        assert!(manifest.files_to_load().all(|used| used.name != old.name));
+    }
+}
+
+fn check_manifest(manifest: &Manifest) {
+    let text = manifest.format();
+    // A long name takes up to four times its bytes, which no line may have.
+    if text.split(|byte| *byte == b'\n').all(|line| line.len() < 1024) && !text.is_empty() {
+        assert_eq!(Manifest::parse(&text).as_ref(), Ok(manifest), "what was written can be read");
+    }
 }

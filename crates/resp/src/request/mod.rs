@@ -63,6 +63,15 @@ const ARGUMENT_BYTES_MIN: usize = 6;
 
 const _: () = assert!(SHORT_DIGITS_MAX + 1 < INLINE_BYTES_MAX_LEAST && SHORT_DIGITS_MAX <= 9);
 
+/// The words of a line that is written as inline requests are, with the same quotes; `None` if
+/// quotes do not close or text follows a closing quote. O(line).
+#[must_use]
+pub fn split_words(line: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let mut spans = Spans::new();
+    inline::split(line, &mut spans).ok()?;
+    Some(spans.as_slice().iter().map(|span| spans.bytes(line, *span).to_vec()).collect())
+}
+
 /// What a connection may send at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {

@@ -1,0 +1,343 @@
+//! How files end: well, torn, within a transaction, damaged.
+
+use super::*;
+use crate::aof::writer;
+use std::io::Cursor;
+
+/// What a test looks at of an event.
+#[derive(Debug, PartialEq, Eq, Clone)]
+enum Seen {
+    Command(String),
+    Timestamp(i64),
+    Batch(u64),
+    Annotation(String),
+}
+
+/// Gives `step` bytes at a time.
+struct Slow<R>(R, usize);
+
+impl<R: Read> Read for Slow<R> {
+    fn read(&mut self, out: &mut [u8]) -> IoResult<usize> {
+        let len = out.len().min(self.1);
+        self.0.read(&mut out[..len])
+    }
+}
+
+impl<R: Seek> Seek for Slow<R> {
+    fn seek(&mut self, to: SeekFrom) -> IoResult<u64> {
+        self.0.seek(to)
+    }
+}
+
+fn read_all<R: Read + Seek>(mut reader: AofReader<R>) -> (Vec<Seen>, Result<(), AofError>) {
+    let mut seen = Vec::new();
+    loop {
+        let position = reader.position();
+        match reader.next_event() {
+            Ok(None) => return (seen, Ok(())),
+            Err(error) => return (seen, Err(error)),
+            Ok(Some(event)) => {
+                assert_eq!(event.start, position);
+                let end = event.end;
+                seen.push(match event.kind {
+                    EventKind::Command(command) => {
+                        let words: Vec<_> =
+                            command.words().map(|word| word.escape_ascii().to_string()).collect();
+                        Seen::Command(words.join(" "))
+                    }
+                    EventKind::Timestamp(seconds) => Seen::Timestamp(seconds),
+                    EventKind::Batch { ticket, .. } => Seen::Batch(ticket),
+                    EventKind::Annotation(line) => {
+                        Seen::Annotation(line.escape_ascii().to_string())
+                    }
+                });
+                assert_eq!(reader.position(), end);
+            }
+        }
+    }
+}
+
+/// Reads a file at once, in small pieces, and with batches read twice: all must agree.
+fn read(file: &[u8]) -> (Vec<Seen>, Result<(), AofError>) {
+    let (seen, outcome) = read_all(AofReader::new(Cursor::new(file), 0).unwrap());
+    let slow = AofReader::new(Slow(Cursor::new(file), 7), 0).unwrap();
+    let mut twice = AofReader::new(Slow(Cursor::new(file), 5), 0).unwrap();
+    twice.batch_buffered_max = 0;
+    for (other, ends) in [read_all(slow), read_all(twice)] {
+        assert_eq!(other, seen);
+        assert_eq!(format!("{ends:?}"), format!("{outcome:?}"));
+    }
+    (seen, outcome)
+}
+
+fn commands(lines: &[&str]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for line in lines {
+        writer::command(&mut out, &line.split(' ').collect::<Vec<_>>());
+    }
+    out
+}
+
+fn batch(ticket: u64, lines: &[&str]) -> Vec<u8> {
+    let (mut out, batch) = (Vec::new(), commands(lines));
+    writer::batch_line(&mut out, ticket, &batch);
+    [out, batch].concat()
+}
+
+fn command(line: &str) -> Seen {
+    Seen::Command(line.to_owned())
+}
+
+fn torn_at(file: &[u8]) -> Option<u64> {
+    match read(file).1 {
+        Err(AofError::Torn { at, .. }) => Some(at),
+        _ => None,
+    }
+}
+
+/// Up to where a damaged file is whole, and where something whole follows.
+fn damaged(file: &[u8]) -> Option<(u64, Option<u64>)> {
+    match read(file).1 {
+        Err(AofError::Damaged { at, behind, .. }) => Some((at, behind)),
+        _ => None,
+    }
+}
+
+#[test]
+fn everything_that_may_stand_in_a_file_is_read() {
+    let file = [
+        &b"#TS:1628217470\r\n# a remark\r\n"[..],
+        &commands(&["SELECT 0", "MULTI", "SET k v", "EXEC"]),
+        &batch(7, &["SET a 1", "multi", "SET b 2", "exec"]),
+        &batch(9, &[]),
+        b"#X:1:2\n",
+        &commands(&["DEL a"]),
+    ]
+    .concat();
+    let (seen, outcome) = read(&file);
+    outcome.unwrap();
+    assert_eq!(
+        seen,
+        [
+            Seen::Timestamp(1_628_217_470),
+            Seen::Annotation("# a remark\\r\\n".into()),
+            command("SELECT 0"),
+            command("MULTI"),
+            command("SET k v"),
+            command("EXEC"),
+            Seen::Batch(7),
+            command("SET a 1"),
+            command("multi"),
+            command("SET b 2"),
+            command("exec"),
+            Seen::Batch(9),
+            Seen::Annotation("#X:1:2\\n".into()),
+            command("DEL a"),
+        ]
+    );
+    assert_eq!(read(b"").0, []);
+}
+
+#[test]
+fn a_file_cut_anywhere_is_whole_up_to_its_last_whole_command() {
+    let file = commands(&["SET k v", "DEL k", "PING"]);
+    let ends: Vec<u64> = ["SET k v", "DEL k", "PING"]
+        .iter()
+        .scan(0, |end, line| {
+            *end += commands(&[line]).len() as u64;
+            Some(*end)
+        })
+        .collect();
+    for len in 0..=file.len() {
+        let whole = ends.iter().copied().filter(|end| *end <= len as u64).max().unwrap_or(0);
+        let expected = (whole < len as u64).then_some(whole);
+        assert_eq!(torn_at(&file[..len]), expected, "{len}");
+    }
+}
+
+#[test]
+fn a_file_cut_in_a_batch_or_its_line_is_whole_up_to_that_line() {
+    let first = batch(1, &["SET k v", "SET l w"]);
+    let file =
+        [first.clone(), b"#TS:1628217470\r\n".to_vec(), batch(2, &["DEL k", "DEL l"])].concat();
+    let line = first.len() + "#TS:1628217470\r\n".len();
+    for len in 1..file.len() {
+        let expected = match len {
+            _ if len == first.len() || len == line => None,
+            _ if len < first.len() => Some(0),
+            _ if len < line => Some(first.len() as u64),
+            _ => Some(line as u64),
+        };
+        assert_eq!(torn_at(&file[..len]), expected, "{len}");
+    }
+}
+
+#[test]
+fn what_a_crash_leaves_of_the_last_batch_is_torn() {
+    let first = batch(1, &["SET k v"]);
+    let last = batch(2, &["SET k 1", "SET k 2", "SET k 3"]);
+    let at = Some(first.len() as u64);
+    for hole in 0..last.len() {
+        let mut file = [&first[..], &last].concat();
+        file[first.len() + hole..].fill(0);
+        assert_eq!(torn_at(&file), at, "a tail of zeros from {hole}");
+        if hole >= "#B:2:81:xxxxxxxx\r\n".len() {
+            let mut file = [&first[..], &last].concat();
+            file[first.len() + hole] ^= 1;
+            assert_eq!(torn_at(&file), at, "a bit at {hole}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_is_not_as_written_before_a_whole_one_is_damage() {
+    let first = batch(1, &["SET k v", "SET l w"]);
+    let line = "#B:1:54:xxxxxxxx\r\n".len();
+    let file = [&first[..], &batch(2, &["DEL k"])].concat();
+    // Letters and ticket of the line are covered by nothing.
+    for at in (5..line).chain(line..first.len()) {
+        let mut file = file.clone();
+        file[at] ^= 0x04;
+        let found = damaged(&file).unwrap_or_else(|| panic!("a bit at {at}"));
+        // In a line with another length, commands of the batch itself may be what follows.
+        let (whole, behind) = found;
+        let behind = behind.filter(|behind| *behind <= first.len() as u64);
+        assert!(whole == 0 && behind.is_some(), "a bit at {at}: {found:?}");
+        if at >= line {
+            assert_eq!(behind, Some(first.len() as u64), "a bit at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_bad_batch_before_one_that_is_bad_as_well_is_torn() {
+    let mut file = [batch(1, &["SET k v"]), batch(2, &["DEL k"])].concat();
+    let (bad, also) = (25, file.len() - 3);
+    file[bad] ^= 1;
+    file[also] ^= 1;
+    assert_eq!(torn_at(&file), Some(0));
+}
+
+#[test]
+fn commands_of_another_server_behind_a_bad_batch_are_not_lost() {
+    let mut file = batch(1, &["SET k v"]);
+    file[25] ^= 1;
+    let behind = file.len() as u64;
+    file.extend(commands(&["SELECT 0", "SET k v"]));
+    assert_eq!(damaged(&file), Some((0, Some(behind))));
+}
+
+#[test]
+fn commands_outside_of_batches_follow_redis() {
+    // Zeros at the end are damage there, not a torn tail.
+    let file = [commands(&["SET k v"]), vec![0; 10]].concat();
+    assert_eq!(damaged(&file), Some((file.len() as u64 - 10, None)));
+    for (bad, at) in [
+        (&b"PING\r\n"[..], 0),
+        (b"*0\r\n", 0),
+        (b"*1\r\n$4\r\nPINGxx", 0),
+        (b"*1\r\n:4\r\n", 0),
+        (b"*1\r\n$4\r\nEXEC\r\n", 0),
+        (b"*1\r\n$5\r\nMULTI\r\n*1\r\n$5\r\nMULTI\r\n", 0),
+        (b"*1\r\n$4\r\nPING\r\n$", 14),
+    ] {
+        assert_eq!(damaged(bad), Some((at, None)), "{}", bad.escape_ascii());
+    }
+    let long = [&b"#"[..], &[b'x'; 1022], b"\r\n"].concat();
+    assert_eq!(damaged(&long), Some((0, None)));
+    assert!(read(&[&long[..1021], b"\r\n"].concat()).1.is_ok());
+}
+
+#[test]
+fn a_transaction_without_its_end_is_told_by_its_beginning() {
+    let before = commands(&["SET a 1"]);
+    let at = before.len() as u64;
+    let file = [before, commands(&["MULTI", "SET b 2"])].concat();
+    assert!(matches!(read(&file).1, Err(AofError::OpenMulti { at: found }) if found == at));
+    for cut in 1..5 {
+        assert_eq!(torn_at(&file[..file.len() - cut]), Some(at));
+    }
+    let error = read(&file).1.unwrap_err();
+    assert_eq!((error.truncate_at(), error.whole_until()), (Some(at), Some(at)));
+}
+
+#[test]
+fn the_rules_for_batches_are_demanded() {
+    let in_batch = |content: &[u8]| {
+        let mut out = Vec::new();
+        writer::batch_line(&mut out, 1, content);
+        [out, content.to_vec()].concat()
+    };
+    let kind = |file: &[u8]| match read(file).1 {
+        Err(AofError::Damaged { fault, .. }) => Some(fault.kind),
+        _ => None,
+    };
+    let open = in_batch(&commands(&["MULTI", "SET k v"]));
+    assert_eq!(kind(&open), Some(FaultKind::BatchInTransaction));
+    assert_eq!(
+        kind(&[commands(&["MULTI"]), batch(1, &["SET k v"])].concat()),
+        Some(FaultKind::BatchInTransaction)
+    );
+    assert_eq!(kind(&in_batch(b"#TS:1\r\n")), Some(FaultKind::AnnotationInBatch));
+    assert_eq!(kind(&in_batch(&batch(2, &["PING"]))), Some(FaultKind::AnnotationInBatch));
+    let half = commands(&["PING"]);
+    let (left, right) = half.split_at(6);
+    let split = [in_batch(left), right.to_vec()].concat();
+    assert_eq!(kind(&split), Some(FaultKind::BeyondBatch));
+    assert_eq!(kind(&in_batch(left)), Some(FaultKind::BeyondBatch));
+}
+
+#[test]
+fn commands_and_batches_larger_than_any_buffer_are_read() {
+    let value = "v".repeat(3 << 20);
+    let line = format!("SET k {value}");
+    let file = [commands(&["PING", &line]), batch(1, &[&line, "PING", &line]), commands(&["PING"])]
+        .concat();
+    let (seen, outcome) = read_all(AofReader::new(Cursor::new(&file), 0).unwrap());
+    outcome.unwrap();
+    let lens: Vec<usize> = seen
+        .iter()
+        .map(|seen| match seen {
+            Seen::Command(line) => line.len(),
+            _ => 0,
+        })
+        .collect();
+    assert_eq!(lens, [4, line.len(), 0, line.len(), 4, line.len(), 4]);
+    let mut twice = AofReader::new(Cursor::new(&file), 0).unwrap();
+    twice.batch_buffered_max = 1 << 20;
+    assert_eq!(read_all(twice).0, seen);
+}
+
+#[test]
+fn a_length_that_was_announced_takes_no_memory() {
+    for file in [
+        &b"*1\r\n$500000000000\r\nabc"[..],
+        b"*2000000000\r\n$0\r\n\r\n",
+        b"#B:1:18446744073709551615:00000000\r\n*1\r\n",
+        b"#B:1:60000000:00000000\r\n*1\r\n",
+    ] {
+        let mut reader = AofReader::new(Cursor::new(file), 0).unwrap();
+        assert!(matches!(reader.next_event(), Err(AofError::Torn { at: 0, .. })));
+        assert!(reader.buffer.len() <= 2 * BUFFER_BYTES, "{}", file.escape_ascii());
+    }
+}
+
+#[test]
+fn lines_that_claim_one_another_do_not_take_long() {
+    let line = b"#B:1:99999999:00000000\r\n";
+    let file = line.repeat(100_000);
+    // Nobody knows, so nothing is cut.
+    let outcome = read_all(AofReader::new(Cursor::new(&file), 0).unwrap()).1;
+    assert!(matches!(outcome, Err(AofError::Damaged { at: 0, behind: Some(_), .. })));
+}
+
+#[test]
+fn commands_begin_where_the_caller_says() {
+    let file = [&b"REDIS0010 and so on"[..], &commands(&["PING"])].concat();
+    let mut source = Cursor::new(&file);
+    assert!(has_preamble(&mut source).unwrap());
+    let reader = AofReader::new(source, 19).unwrap();
+    assert_eq!(read_all(reader).0, [command("PING")]);
+    assert!(!has_preamble(&mut Cursor::new(b"REDI")).unwrap());
+    assert!(!has_preamble(&mut Cursor::new(b"*1\r\n$4\r\nREDIS")).unwrap());
+}
