@@ -44,7 +44,7 @@ mod ziplist;
 mod zipmap;
 
 pub use encode::{Encoder, Sink, kind_of, version_of, version_of_kind};
-pub use reader::{Checksum, Entry, Event, Notes, RdbReader};
+pub use reader::{Checksum, Entry, Event, Notes, Part, Place, RdbReader};
 pub use strings::Strings;
 pub use value::Value;
 pub use writer::{FileSink, RdbWriter};

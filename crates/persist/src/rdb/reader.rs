@@ -78,12 +78,42 @@ pub enum Checksum {
     None,
 }
 
+/// What a reader was at, for a report of what it could not read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'a> {
+    pub part: Part,
+    /// The type of the entry, if it is one that was read.
+    pub kind: Option<u8>,
+    /// The key of the value that could not be read.
+    pub key: Option<&'a [u8]>,
+}
+
+/// The parts of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// A type or opcode.
+    Kind,
+    Deadline,
+    /// A database's number or sizes.
+    Database,
+    Aux,
+    ModuleAux,
+    Function,
+    Key,
+    Value,
+    Checksum,
+}
+
 /// Reads a file from any reader; it has a buffer of its own.
 pub struct RdbReader<R> {
     decoder: Decoder<StreamInput<R>>,
     skips_modules: bool,
     ignores_checksum: bool,
     ended: bool,
+    /// What [`RdbReader::place`] tells.
+    part: Part,
+    kind: Option<u8>,
+    unread_key: Option<Vec<u8>>,
 }
 
 impl<R: Read> RdbReader<R> {
@@ -104,7 +134,15 @@ impl<R: Read> RdbReader<R> {
             return Err(LoadError::UnsupportedVersion(version));
         }
         let decoder = Decoder::new(input, version);
-        Ok(RdbReader { decoder, skips_modules: false, ignores_checksum: false, ended: false })
+        Ok(RdbReader {
+            decoder,
+            skips_modules: false,
+            ignores_checksum: false,
+            ended: false,
+            part: Part::Kind,
+            kind: None,
+            unread_key: None,
+        })
     }
 
     /// Passes over what modules left instead of failing with its name.
@@ -133,6 +171,12 @@ impl<R: Read> RdbReader<R> {
         self.decoder.input.position()
     }
 
+    /// What was being read when an error came.
+    #[must_use]
+    pub fn place(&self) -> Place<'_> {
+        Place { part: self.part, kind: self.kind, key: self.unread_key.as_deref() }
+    }
+
     /// What was read beyond the end of the file, and the reader, which goes on behind that.
     #[must_use]
     pub fn into_rest(self) -> (Vec<u8>, R) {
@@ -148,15 +192,19 @@ impl<R: Read> RdbReader<R> {
             return Ok(None);
         }
         let mut notes = Notes::default();
+        self.kind = None;
         loop {
+            self.part = Part::Kind;
             let decoder = &mut self.decoder;
             let event = match decoder.input.byte()? {
                 opcode::EXPIRE_TIME => {
+                    self.part = Part::Deadline;
                     let seconds = i32::from_le_bytes(decoder.input.array()?);
                     notes.deadline_ms = Some(i64::from(seconds) * 1000);
                     continue;
                 }
                 opcode::EXPIRE_TIME_MS => {
+                    self.part = Part::Deadline;
                     notes.deadline_ms = Some(decoder.milliseconds()?);
                     continue;
                 }
@@ -180,6 +228,13 @@ impl<R: Read> RdbReader<R> {
 
     /// What an opcode that belongs to no key stands for.
     fn section(&mut self, code: u8) -> Result<Option<Event>, LoadError> {
+        self.part = match code {
+            opcode::AUX => Part::Aux,
+            opcode::FUNCTION_2 | opcode::FUNCTION_PRE_GA => Part::Function,
+            opcode::MODULE_AUX => Part::ModuleAux,
+            opcode::EOF => Part::Checksum,
+            _ => Part::Database,
+        };
         let decoder = &mut self.decoder;
         Ok(Some(match code {
             opcode::AUX => Event::Aux { name: decoder.string()?, value: decoder.string()? },
@@ -221,14 +276,19 @@ impl<R: Read> RdbReader<R> {
             let offset = self.position() - 1;
             return Err(LoadError::UnknownType { offset, code: kind });
         }
+        (self.part, self.kind) = (Part::Key, Some(kind));
         let key = self.decoder.string()?;
+        self.part = Part::Value;
         match self.decoder.value(kind) {
             Ok(value) => Ok(Event::Entry(Entry { key, value, notes })),
             Err(LoadError::Empty) => Ok(Event::EmptyValue { key }),
             Err(LoadError::UnsupportedModule { module, .. }) if self.skips_modules => {
                 Ok(Event::ModuleValue { key, module })
             }
-            Err(error) => Err(error),
+            Err(error) => {
+                self.unread_key = Some(key);
+                Err(error)
+            }
         }
     }
 

@@ -1,0 +1,67 @@
+//! The command line of `brisk-check-aof`.
+
+use super::Repair;
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Args {
+    pub(super) path: PathBuf,
+    pub(super) repair: Repair,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    Usage,
+    /// The time to cut at is no number.
+    Timestamp,
+}
+
+pub(super) fn parse(args: &[OsString]) -> Result<Args, Refusal> {
+    match args {
+        [path] => Ok(Args { path: path.into(), repair: Repair::default() }),
+        [option, path] if option == "--fix" => {
+            Ok(Args { path: path.into(), repair: Repair { fix: true, until: None } })
+        }
+        [option, seconds, path] if option == "--truncate-to-timestamp" => {
+            let seconds = number(seconds).ok_or(Refusal::Timestamp)?;
+            // Zero is the tool's way of saying that there is no such time.
+            let until = Some(seconds).filter(|seconds| *seconds != 0);
+            Ok(Args { path: path.into(), repair: Repair { fix: false, until } })
+        }
+        _ => Err(Refusal::Usage),
+    }
+}
+
+/// A number as C's `strtol` reads a whole text; nothing at all counts as zero.
+fn number(text: &OsStr) -> Option<i64> {
+    match text.to_str()?.trim_start() {
+        "" => text.is_empty().then_some(0),
+        text => text.parse().ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<Args, Refusal> {
+        parse(&words.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn arguments_stand_where_redis_has_them() {
+        let args = |fix, until| Ok(Args { path: "a".into(), repair: Repair { fix, until } });
+        assert_eq!(parsed(&["a"]), args(false, None));
+        assert_eq!(parsed(&["--fix", "a"]), args(true, None));
+        assert_eq!(parsed(&["--truncate-to-timestamp", "-7", "a"]), args(false, Some(-7)));
+        assert_eq!(parsed(&["--truncate-to-timestamp", "0", "a"]), args(false, None));
+        for words in [&[][..], &["a", "--fix"], &["--fix", "1", "a"], &["a", "b", "c", "d"]] {
+            assert_eq!(parsed(words), Err(Refusal::Usage));
+        }
+        for seconds in ["x", "1x", "99999999999999999999", " "] {
+            let words = ["--truncate-to-timestamp", seconds, "a"];
+            assert_eq!(parsed(&words), Err(Refusal::Timestamp));
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Whether append-only files can be loaded, and cutting them where they stop being whole.
+//!
+//! - [`run`]: the tool: what kind of file it is given, and the files that a manifest lists.
+//! - [`single`]: one file of commands.
+//! - [`args`]: the command line.
+
+mod args;
+mod single;
+
+use crate::report::{Stop, reason};
+use args::Args;
+use brisk_persist::aof::{Manifest, ManifestError, ManifestFile};
+use single::{Single, Verdict};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Result as IoResult, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Bytes of a manifest's line.
+const MANIFEST_LINE_BYTES_MAX: u64 = 1024;
+
+/// Where to write, whom to ask, and the time by which keys have expired.
+pub struct Terminal<'a> {
+    pub out: &'a mut dyn Write,
+    pub answers: &'a mut dyn BufRead,
+    /// Unix time in ms.
+    pub now_ms: i64,
+}
+
+/// What to do with what is not whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Repair {
+    /// Cut it off, if whoever is asked agrees.
+    fix: bool,
+    /// Cut off all that was executed later (Unix time in seconds).
+    until: Option<i64>,
+}
+
+/// What a path leads to.
+enum Content {
+    Manifest,
+    Commands,
+    /// An RDB file, which commands may follow.
+    Preamble,
+}
+
+/// Runs the tool with the arguments behind its name, `program`.
+///
+/// # Errors
+/// A file is not sound and was not made so, or something else was told.
+pub fn run(program: &str, args: &[OsString], terminal: &mut Terminal<'_>) -> Result<(), Stop> {
+    let Args { path, repair } = match args::parse(args) {
+        Ok(args) => args,
+        Err(args::Refusal::Timestamp) => {
+            writeln!(terminal.out, "Invalid timestamp, aborting...")?;
+            return Err(Stop::Told);
+        }
+        Err(args::Refusal::Usage) => {
+            writeln!(
+                terminal.out,
+                "Usage: {program} [--fix|--truncate-to-timestamp $timestamp] \
+                 <file.manifest|file.aof>"
+            )?;
+            return Err(Stop::Told);
+        }
+    };
+    match content(&path, terminal)? {
+        Content::Manifest => check_listed(&path, repair, terminal),
+        Content::Commands => check_old_style(&path, repair, false, terminal),
+        Content::Preamble => check_old_style(&path, repair, true, terminal),
+    }
+}
+
+fn content(path: &Path, terminal: &mut Terminal<'_>) -> Result<Content, Stop> {
+    let name = path.display();
+    let mut file = match File::open(path) {
+        Ok(file) => BufReader::new(file),
+        Err(error) => {
+            writeln!(terminal.out, "Cannot open file {name}: {}", reason(&error))?;
+            return Err(Stop::Told);
+        }
+    };
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match file.by_ref().take(MANIFEST_LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+            // What is no comment decides. A value that looks like a manifest is none.
+            Ok(0) => return Ok(Content::Commands),
+            Ok(_) if line.starts_with(b"#") => {}
+            Ok(_) if line.starts_with(b"file") => return Ok(Content::Manifest),
+            Ok(_) if begins_with_rdb(path) => return Ok(Content::Preamble),
+            Ok(_) => return Ok(Content::Commands),
+            Err(error) => {
+                writeln!(terminal.out, "Cannot read file: {name}: {}", reason(&error))?;
+                return Err(Stop::Told);
+            }
+        }
+    }
+}
+
+/// Whether an RDB file stands first, long enough to have a version.
+fn begins_with_rdb(path: &Path) -> bool {
+    let long_enough = fs::metadata(path).is_ok_and(|metadata| metadata.len() >= 8);
+    long_enough
+        && File::open(path)
+            .and_then(|mut file| brisk_persist::aof::has_preamble(&mut file))
+            .unwrap_or(false)
+}
+
+fn check_old_style(
+    path: &Path,
+    repair: Repair,
+    preamble: bool,
+    terminal: &mut Terminal<'_>,
+) -> Result<(), Stop> {
+    writeln!(terminal.out, "Start checking Old-Style AOF")?;
+    let name = path.as_os_str();
+    let single = Single { name, path, is_last: true, preamble, repair };
+    let verdict = single.check(terminal)?;
+    Ok(say_verdict("AOF", name, verdict, terminal.out)?)
+}
+
+fn say_verdict(what: &str, name: &OsStr, verdict: Verdict, out: &mut dyn Write) -> IoResult<()> {
+    let name = name.display();
+    match verdict {
+        Verdict::Whole => writeln!(out, "{what} {name} is valid"),
+        Verdict::Empty => writeln!(out, "{what} {name} is empty"),
+        Verdict::Cut => writeln!(out, "Successfully truncated AOF {name}"),
+        Verdict::CutBehind(seconds) => {
+            writeln!(out, "Successfully truncated AOF {name} to timestamp {seconds}")
+        }
+    }
+}
+
+/// Checks the files that a manifest lists, in the order in which they are loaded.
+fn check_listed(path: &Path, repair: Repair, terminal: &mut Terminal<'_>) -> Result<(), Stop> {
+    writeln!(terminal.out, "Start checking Multi Part AOF")?;
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) => {
+            let what = "Fatal error: can't open the AOF manifest file";
+            writeln!(terminal.out, "{what} {}: {}", path.display(), reason(&error))?;
+            return Err(Stop::Told);
+        }
+    };
+    let manifest = match Manifest::parse(&text) {
+        Ok(manifest) => manifest,
+        Err(error) => {
+            say_manifest_error(&error, terminal.out)?;
+            return Err(Stop::Told);
+        }
+    };
+    let directory = path.parent().unwrap_or(Path::new(""));
+    let files = manifest.files_to_load().count();
+    if let Some(base) = manifest.base() {
+        let preamble = begins_with_rdb(&base.path_in(directory));
+        let format = if preamble { "RDB" } else { "RESP" };
+        writeln!(terminal.out, "Start to check BASE AOF ({format} format).")?;
+        check_part("BASE AOF", base, directory, (files == 1, preamble), repair, terminal)?;
+    }
+    if let Some((last, before)) = manifest.increments().split_last() {
+        writeln!(terminal.out, "Start to check INCR files.")?;
+        for file in before {
+            check_part("INCR AOF", file, directory, (false, false), repair, terminal)?;
+        }
+        check_part("INCR AOF", last, directory, (true, false), repair, terminal)?;
+    }
+    Ok(writeln!(terminal.out, "All AOF files and manifest are valid")?)
+}
+
+fn check_part(
+    what: &str,
+    file: &ManifestFile,
+    directory: &Path,
+    (is_last, preamble): (bool, bool),
+    repair: Repair,
+    terminal: &mut Terminal<'_>,
+) -> Result<(), Stop> {
+    let name = OsStr::from_bytes(&file.name);
+    let path = file.path_in(directory);
+    let verdict = Single { name, path: &path, is_last, preamble, repair }.check(terminal)?;
+    Ok(say_verdict(what, name, verdict, terminal.out)?)
+}
+
+fn say_manifest_error(error: &ManifestError, out: &mut dyn Write) -> IoResult<()> {
+    writeln!(out, "\n*** FATAL AOF MANIFEST FILE ERROR ***")?;
+    if let Some((number, line)) = &error.line {
+        writeln!(out, "Reading the manifest file, at line {number}")?;
+        out.write_all(b">>> '")?;
+        out.write_all(line)?;
+        out.write_all(b"'\n")?;
+    }
+    writeln!(out, "{error}")
+}
+
+/// Whether the answer to a question is yes. No answer is none.
+fn agrees(terminal: &mut Terminal<'_>) -> IoResult<bool> {
+    terminal.out.flush()?;
+    let mut answer = [0];
+    loop {
+        match terminal.answers.read(&mut answer) {
+            Ok(read) => return Ok(read == 1 && answer[0].eq_ignore_ascii_case(&b'y')),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! One file of commands: read to its end or its fault, and cut there if that is wanted.
+
+use super::{Repair, Terminal, agrees};
+use crate::rdb;
+use crate::report::{Stop, reason, shown};
+use brisk_persist::aof::{AofError, AofReader, Command, Event, EventKind, Fault, FaultKind};
+use std::ffi::OsStr;
+use std::fs::{File, OpenOptions};
+use std::io::{Result as IoResult, Seek, Write};
+use std::path::Path;
+
+/// A file to be checked.
+pub(super) struct Single<'a> {
+    /// How it is called in what is said about it.
+    pub(super) name: &'a OsStr,
+    pub(super) path: &'a Path,
+    /// No other file follows it: what is behind its fault may be cut off.
+    pub(super) is_last: bool,
+    /// An RDB file stands first.
+    pub(super) preamble: bool,
+    pub(super) repair: Repair,
+}
+
+/// How a file is now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Whole,
+    Empty,
+    Cut,
+    /// What was executed after this second is gone.
+    CutBehind(i64),
+}
+
+/// What has been read of a file.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Lines and strings, from 1, as redis-check-aof counts them.
+    line: u64,
+    commands: u64,
+    /// Up to where all is whole, and how many commands are before it.
+    whole_until: u64,
+    whole_commands: u64,
+    timestamp: Option<i64>,
+    /// Name and first argument of the last command.
+    last: (Vec<u8>, Vec<u8>),
+}
+
+impl Progress {
+    fn note(&mut self, command: Command<'_>) {
+        self.line += 1 + 2 * command.len() as u64;
+        self.commands += 1;
+        for (word, last) in [(0, &mut self.last.0), (1, &mut self.last.1)] {
+            last.clear();
+            last.extend_from_slice(command.word(word).unwrap_or_default());
+        }
+    }
+}
+
+/// How reading ended.
+enum End {
+    Fault(Option<AofError>),
+    /// Here begins what was executed after the time to cut at.
+    Later(u64),
+}
+
+impl Single<'_> {
+    /// Checks the file, cuts it if that is wanted and possible.
+    ///
+    /// # Errors
+    /// It is not whole and stays so, or cannot be read.
+    pub(super) fn check(&self, terminal: &mut Terminal<'_>) -> Result<Verdict, Stop> {
+        let name = self.name.display();
+        let writes = self.repair != Repair::default();
+        let opened = OpenOptions::new().read(true).write(writes).open(self.path);
+        let metadata = opened.and_then(|file| Ok((file.metadata()?.len(), file)));
+        let (size, mut file) = match metadata {
+            Ok(opened) => opened,
+            Err(error) => {
+                let (path, reason) = (self.path.display(), reason(&error));
+                writeln!(terminal.out, "Cannot open file {path}: {reason}, aborting...")?;
+                return Err(Stop::Told);
+            }
+        };
+        if size == 0 {
+            return Ok(Verdict::Empty);
+        }
+        let start = if self.preamble { self.check_preamble(&mut file, terminal)? } else { 0 };
+        let mut progress = Progress { line: 1, whole_until: start, ..Progress::default() };
+        let end = match AofReader::new(&file, start) {
+            Ok(reader) => self.read(reader, &mut progress, terminal.out)?,
+            Err(error) => End::Fault(Some(error.into())),
+        };
+        let fault = match end {
+            End::Later(at) => return self.cut_behind(&file, at, terminal.out),
+            End::Fault(fault) => fault,
+        };
+        if let Some(AofError::Io(error)) = &fault {
+            let reason = reason(error);
+            writeln!(terminal.out, "Failed to read from AOF {name}, aborting: {reason}")?;
+            return Err(Stop::Told);
+        }
+        if let Some(error) = &fault {
+            self.say_fault(error, &mut progress, terminal.out)?;
+        }
+        let (whole, line) = (progress.whole_until, progress.line);
+        let diff = size.saturating_sub(whole);
+        if let (0, Some(seconds)) = (diff, self.repair.until) {
+            writeln!(terminal.out, "Truncate nothing in AOF {name} to timestamp {seconds}")?;
+            return Ok(Verdict::Whole);
+        }
+        writeln!(
+            terminal.out,
+            "AOF analyzed: filename={name}, size={size}, ok_up_to={whole}, \
+             ok_up_to_line={line}, diff={diff}"
+        )?;
+        if diff == 0 {
+            return Ok(Verdict::Whole);
+        }
+        if !self.repair.fix {
+            let hint = "Use the --fix option to try fixing it.";
+            writeln!(terminal.out, "AOF {name} is not valid. {hint}")?;
+            return Err(Stop::Told);
+        }
+        self.fix(&file, size, whole, terminal)
+    }
+
+    /// Reads the RDB file that stands first; gives its length.
+    fn check_preamble(&self, file: &mut File, terminal: &mut Terminal<'_>) -> Result<u64, Stop> {
+        file.rewind()?;
+        let mut context = rdb::Context { out: terminal.out, now_ms: terminal.now_ms };
+        let Some(len) = rdb::check(self.name, file, &mut context)? else {
+            writeln!(terminal.out, "RDB preamble of AOF file is not sane, aborting.")?;
+            return Err(Stop::Told);
+        };
+        writeln!(terminal.out, "RDB preamble is OK, proceeding with AOF tail...")?;
+        Ok(len)
+    }
+
+    fn read(
+        &self,
+        mut reader: AofReader<&File>,
+        progress: &mut Progress,
+        out: &mut dyn Write,
+    ) -> Result<End, Stop> {
+        loop {
+            match reader.next_event() {
+                Ok(None) => break,
+                Err(error) => {
+                    progress.whole_until = error.whole_until().unwrap_or(progress.whole_until);
+                    return Ok(End::Fault(Some(error)));
+                }
+                Ok(Some(Event { kind, .. })) => match (kind, self.repair.until) {
+                    (EventKind::Command(command), _) => progress.note(command),
+                    (EventKind::Timestamp(seconds), until) => {
+                        if until.is_some_and(|until| seconds > until) {
+                            // A transaction that is open has to go as a whole.
+                            return Ok(End::Later(progress.whole_until));
+                        }
+                        progress.timestamp = Some(seconds);
+                    }
+                    (EventKind::Annotation(line), Some(_)) if line.starts_with(b"#TS:") => {
+                        writeln!(out, "Invalid timestamp annotation")?;
+                        return Err(Stop::Told);
+                    }
+                    (EventKind::Annotation(_) | EventKind::Batch { .. }, _) => {}
+                },
+            }
+            if reader.whole_until() == reader.position() {
+                progress.whole_until = reader.position();
+                progress.whole_commands = progress.commands;
+            }
+        }
+        progress.whole_until = reader.position();
+        Ok(End::Fault(None))
+    }
+
+    fn say_fault(
+        &self,
+        error: &AofError,
+        progress: &mut Progress,
+        out: &mut dyn Write,
+    ) -> IoResult<()> {
+        match error {
+            AofError::OpenMulti { at } => {
+                writeln!(out, "0x{at:16x}: Reached EOF before reading EXEC for MULTI")?;
+            }
+            AofError::Torn { fault, .. } | AofError::Damaged { fault, .. } => {
+                progress.line += fault.lines;
+                self.say_place(fault, out)?;
+            }
+            _ => {}
+        }
+        let (commands, whole) = (progress.whole_commands, progress.whole_until);
+        write!(out, "[info] {commands} commands before byte {whole} can be saved")?;
+        if let Some(seconds) = progress.timestamp {
+            write!(out, ", the last timestamp is {seconds}")?;
+        }
+        writeln!(out)?;
+        if progress.commands > 0 {
+            let (name, key) = (shown(&progress.last.0), shown(&progress.last.1));
+            writeln!(out, "[info] The last command that could be read: {name} {key}")?;
+        }
+        if let AofError::Damaged { behind: Some(behind), .. } = error {
+            let line = "this is damage, not a lost end, and cutting loses what is whole there.";
+            writeln!(out, "[info] A whole batch or command follows at byte {behind}: {line}")?;
+        }
+        Ok(())
+    }
+
+    /// What is wrong, in the words of redis-check-aof where it knows it.
+    fn say_place(&self, fault: &Fault, out: &mut dyn Write) -> IoResult<()> {
+        let offset = fault.offset;
+        match fault.kind {
+            FaultKind::NotACommand(_) => {
+                writeln!(out, "AOF {} format error", self.name.display())
+            }
+            FaultKind::NoLine => Ok(()),
+            FaultKind::UnfinishedLine => {
+                writeln!(out, "0x{offset:16x}: Expected \\r\\n, got: 0000")
+            }
+            FaultKind::NoNewline([first, second]) => {
+                writeln!(out, "0x{offset:16x}: Expected \\r\\n, got: {first:02x}{second:02x}")
+            }
+            FaultKind::ShortString { wanted, got } => {
+                writeln!(out, "0x{offset:16x}: Expected to read {wanted} bytes, got {got} bytes")
+            }
+            FaultKind::Prefix { expected, got } => {
+                let (expected, got) = (char::from(expected), got.escape_ascii());
+                writeln!(out, "0x{offset:16x}: Expected prefix '{expected}', got: '{got}'")
+            }
+            FaultKind::NestedMulti => {
+                writeln!(out, "0x{offset:16x}: Unexpected MULTI in AOF {}", self.path.display())
+            }
+            FaultKind::LoneExec => {
+                writeln!(out, "0x{offset:16x}: Unexpected EXEC in AOF {}", self.path.display())
+            }
+            other => writeln!(out, "0x{offset:16x}: {other}"),
+        }
+    }
+
+    /// Cuts off what was executed after the time that was given.
+    fn cut_behind(&self, file: &File, at: u64, out: &mut dyn Write) -> Result<Verdict, Stop> {
+        let (name, seconds) = (self.name.display(), self.repair.until.unwrap_or_default());
+        let path = self.path.display();
+        if at == 0 {
+            writeln!(out, "AOF {path} has nothing before timestamp {seconds}, aborting...")?;
+            return Err(Stop::Told);
+        }
+        if !self.is_last {
+            writeln!(
+                out,
+                "Failed to truncate AOF {path} to timestamp {seconds} to offset {at} because it \
+                 is not the last file.\nTo do so, remove all files behind it, and their lines in \
+                 the manifest, by hand. Then run this tool again."
+            )?;
+            return Err(Stop::Told);
+        }
+        if let Err(error) = file.set_len(at).and_then(|()| file.sync_all()) {
+            let reason = reason(&error);
+            writeln!(out, "Failed to truncate AOF {name} to timestamp {seconds}: {reason}")?;
+            return Err(Stop::Told);
+        }
+        Ok(Verdict::CutBehind(seconds))
+    }
+
+    /// Cuts off what is behind `whole`, if whoever is asked agrees.
+    fn fix(
+        &self,
+        file: &File,
+        size: u64,
+        whole: u64,
+        terminal: &mut Terminal<'_>,
+    ) -> Result<Verdict, Stop> {
+        let (name, diff) = (self.name.display(), size - whole);
+        if !self.is_last {
+            let why = "because it is not the last file";
+            writeln!(terminal.out, "Failed to truncate AOF {name} {why}")?;
+            return Err(Stop::Told);
+        }
+        writeln!(
+            terminal.out,
+            "This will shrink the AOF {name} from {size} bytes, with {diff} bytes, to {whole} bytes"
+        )?;
+        write!(terminal.out, "Continue? [y/N]: ")?;
+        if !agrees(terminal)? {
+            writeln!(terminal.out, "Aborting...")?;
+            return Err(Stop::Told);
+        }
+        if let Err(error) = file.set_len(whole).and_then(|()| file.sync_all()) {
+            writeln!(terminal.out, "Failed to truncate AOF {name}: {}", reason(&error))?;
+            return Err(Stop::Told);
+        }
+        Ok(Verdict::Cut)
+    }
+}

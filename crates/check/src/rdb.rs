@@ -1,0 +1,240 @@
+//! Whether an RDB file can be loaded, and if not, up to where.
+
+use crate::report::{Stop, reason, shown};
+use brisk_persist::LoadError;
+use brisk_persist::rdb::{Checksum, Event, Part, RdbReader};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Read, Result as IoResult, Write};
+use std::os::unix::ffi::OsStrExt;
+
+/// Where to write, and the time by which keys have expired.
+pub struct Context<'a> {
+    pub out: &'a mut dyn Write,
+    /// Unix time in ms.
+    pub now_ms: i64,
+}
+
+/// What was found in a file so far.
+#[derive(Default)]
+struct Found {
+    keys: u64,
+    expires: u64,
+    expired: u64,
+}
+
+/// Runs the tool with the arguments behind its name, `program`.
+///
+/// # Errors
+/// The file is not sound, or something else was told.
+pub fn run(program: &str, args: &[OsString], context: &mut Context<'_>) -> Result<(), Stop> {
+    let [name] = args else {
+        eprintln!("Usage: {program} <rdb-file-name>");
+        return Err(Stop::Told);
+    };
+    if name == "-v" || name == "--version" {
+        writeln!(context.out, "brisk-check-rdb {}", env!("CARGO_PKG_VERSION"))?;
+        return Ok(());
+    }
+    say_checking(name, context.out)?;
+    let file = File::open(name).map_err(|error| {
+        eprintln!("Cannot open file {}: {}", name.display(), reason(&error));
+        Stop::Told
+    })?;
+    check_content(file, context)?.map_or(Err(Stop::Told), |_| Ok(()))
+}
+
+/// Checks the RDB file that `source` begins with; gives its length if it is sound.
+///
+/// # Errors
+/// Those of the output.
+pub fn check(name: &OsStr, source: impl Read, context: &mut Context<'_>) -> IoResult<Option<u64>> {
+    say_checking(name, context.out)?;
+    check_content(source, context)
+}
+
+fn say_checking(name: &OsStr, out: &mut dyn Write) -> IoResult<()> {
+    out.write_all(b"[offset 0] Checking RDB file ")?;
+    out.write_all(name.as_bytes())?;
+    out.write_all(b"\n")
+}
+
+fn check_content(source: impl Read, context: &mut Context<'_>) -> IoResult<Option<u64>> {
+    let mut found = Found::default();
+    let mut reader = match RdbReader::new(source) {
+        Ok(reader) => reader.skip_modules(),
+        Err(error) => {
+            say_error(context.out, 0, &error)?;
+            writeln!(context.out, "[additional info] While doing: start")?;
+            found.say(context.out)?;
+            return Ok(None);
+        }
+    };
+    loop {
+        let whole_until = reader.position();
+        match reader.next_event() {
+            Ok(Some(Event::EmptyValue { key })) => {
+                say_error(context.out, reader.position(), &LoadError::Empty)?;
+                writeln!(context.out, "[additional info] Reading key {}", shown(&key))?;
+                writeln!(context.out, "[additional info] Servers leave such a key out.")?;
+                found.keys += 1;
+                found.say(context.out)?;
+                return Ok(None);
+            }
+            Ok(Some(event)) => found.note(event, reader.position(), context)?,
+            Ok(None) => break,
+            Err(error) => {
+                say_error(context.out, reader.position(), &error)?;
+                found.say_place(&reader, whole_until, &error, context.out)?;
+                return Ok(None);
+            }
+        }
+    }
+    let position = reader.position();
+    writeln!(context.out, "[offset {position}] \\o/ RDB looks OK! \\o/")?;
+    found.say(context.out)?;
+    Ok(Some(position))
+}
+
+fn say_error(out: &mut dyn Write, offset: u64, error: &LoadError) -> IoResult<()> {
+    writeln!(out, "--- RDB ERROR DETECTED ---")?;
+    match error {
+        LoadError::Truncated { offset } => {
+            writeln!(out, "[offset {offset}] Unexpected EOF reading RDB file")
+        }
+        LoadError::Checksum { stored, computed } => writeln!(
+            out,
+            "[offset {offset}] RDB CRC error: the file says {stored:016x}, its bytes give {computed:016x}"
+        ),
+        LoadError::NotRdb => {
+            writeln!(out, "[offset {offset}] Wrong signature trying to load DB from file")
+        }
+        LoadError::UnsupportedVersion(version) => {
+            writeln!(out, "[offset {offset}] Can't handle RDB format version {version}")
+        }
+        LoadError::UnknownType { code, .. } => {
+            writeln!(out, "[offset {offset}] Invalid object type: {code}")
+        }
+        other => writeln!(out, "[offset {offset}] {other}"),
+    }
+}
+
+impl Found {
+    fn note(&mut self, event: Event, offset: u64, context: &mut Context<'_>) -> IoResult<()> {
+        let out = &mut *context.out;
+        match event {
+            Event::Aux { name, value } => {
+                write!(out, "[offset {offset}] AUX FIELD ")?;
+                out.write_all(&name)?;
+                out.write_all(b" = '")?;
+                out.write_all(&value)?;
+                out.write_all(b"'\n")?;
+            }
+            Event::SelectDb(db) => writeln!(out, "[offset {offset}] Selecting DB ID {db}")?,
+            Event::ModuleAux { module } => {
+                writeln!(out, "[offset {offset}] MODULE AUX for: {module}")?;
+            }
+            Event::Entry(entry) => {
+                self.keys += 1;
+                if let Some(deadline) = entry.notes.deadline_ms {
+                    self.expires += 1;
+                    self.expired += u64::from(deadline < context.now_ms);
+                }
+            }
+            Event::ModuleValue { .. } => self.keys += 1,
+            Event::End(Checksum::None) => writeln!(
+                out,
+                "[offset {offset}] RDB file was saved with checksum disabled: no check performed."
+            )?,
+            Event::End(_) => writeln!(out, "[offset {offset}] Checksum OK")?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// What was being read, and what is before it.
+    fn say_place<R: Read>(
+        &mut self,
+        reader: &RdbReader<R>,
+        whole_until: u64,
+        error: &LoadError,
+        out: &mut dyn Write,
+    ) -> IoResult<()> {
+        let place = reader.place();
+        writeln!(out, "[additional info] While doing: {}", part_name(place.part))?;
+        if let Some(key) = place.key {
+            writeln!(out, "[additional info] Reading key {}", shown(key))?;
+        }
+        if let Some(kind) = place.kind {
+            writeln!(out, "[additional info] Reading type {kind} ({})", kind_name(kind))?;
+        }
+        if matches!(error, LoadError::Checksum { .. }) {
+            let line = "All keys can be read, but some byte is not what was written: \
+                        their values cannot be trusted.";
+            writeln!(out, "[additional info] {line}")?;
+        } else {
+            let keys = self.keys;
+            writeln!(
+                out,
+                "[additional info] What cannot be read begins at byte {whole_until}; \
+                 the {keys} keys before it can be saved."
+            )?;
+        }
+        // A key counts as read when its name was.
+        self.keys += u64::from(place.key.is_some());
+        self.say(out)
+    }
+
+    fn say(&self, out: &mut dyn Write) -> IoResult<()> {
+        writeln!(out, "[info] {} keys read", self.keys)?;
+        writeln!(out, "[info] {} expires", self.expires)?;
+        writeln!(out, "[info] {} already expired", self.expired)
+    }
+}
+
+fn part_name(part: Part) -> &'static str {
+    match part {
+        Part::Kind => "read-type",
+        Part::Deadline => "read-expire",
+        Part::Database => "read-len",
+        Part::Aux => "read-aux",
+        Part::ModuleAux => "read-module-aux",
+        Part::Function => "read-functions",
+        Part::Key => "read-key",
+        Part::Value => "read-object-value",
+        Part::Checksum => "check-sum",
+    }
+}
+
+/// A value type by its layout, in Redis's words.
+fn kind_name(kind: u8) -> &'static str {
+    const NAMES: [&str; 26] = [
+        "string",
+        "list-linked",
+        "set-hashtable",
+        "zset-v1",
+        "hash-hashtable",
+        "zset-v2",
+        "module-pre-release",
+        "module-value",
+        "",
+        "hash-zipmap",
+        "list-ziplist",
+        "set-intset",
+        "zset-ziplist",
+        "hash-ziplist",
+        "quicklist",
+        "stream",
+        "hash-listpack",
+        "zset-listpack",
+        "quicklist-v2",
+        "stream-v2",
+        "set-listpack",
+        "stream-v3",
+        "hash-v2",
+        "hash-listpack-pre-release",
+        "hash-with-deadlines",
+        "hash-listpack-with-deadlines",
+    ];
+    NAMES.get(usize::from(kind)).filter(|name| !name.is_empty()).unwrap_or(&"unknown")
+}
