@@ -81,6 +81,8 @@ fn check_content(source: impl Read, context: &mut Context<'_>) -> IoResult<Optio
                 found.say(context.out)?;
                 return Ok(None);
             }
+            // Before version 5 no file had a checksum.
+            Ok(Some(Event::End(_))) if reader.version() < 5 => {}
             Ok(Some(event)) => found.note(event, reader.position(), context)?,
             Ok(None) => break,
             Err(error) => {

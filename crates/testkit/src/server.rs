@@ -177,6 +177,13 @@ pub fn redis_binary() -> PathBuf {
     std::env::var_os(REDIS_BIN).unwrap_or_else(|| "redis-server".into()).into()
 }
 
+/// A program that comes with the real Redis, such as `redis-check-aof`.
+pub fn redis_tool(name: &str) -> PathBuf {
+    let server = redis_binary();
+    // Beside a server that is named by its path, in `PATH` otherwise.
+    if server.components().count() > 1 { server.with_file_name(name) } else { name.into() }
+}
+
 /// Our server's binary: from [`SERVER_BIN`], else built by cargo (once per process; nothing to do
 /// when it is fresh) in the profile of the running test.
 pub fn brisk_binary() -> Result<&'static Path, String> {

@@ -9,7 +9,7 @@ mod single;
 
 use crate::report::{Stop, reason};
 use args::Args;
-use brisk_persist::aof::{Manifest, ManifestError, ManifestFile};
+use brisk_persist::aof::{Manifest, ManifestError, ManifestFile, has_preamble};
 use single::{Single, Verdict};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -89,8 +89,10 @@ fn content(path: &Path, terminal: &mut Terminal<'_>) -> Result<Content, Stop> {
             Ok(0) => return Ok(Content::Commands),
             Ok(_) if line.starts_with(b"#") => {}
             Ok(_) if line.starts_with(b"file") => return Ok(Content::Manifest),
-            Ok(_) if begins_with_rdb(path) => return Ok(Content::Preamble),
-            Ok(_) => return Ok(Content::Commands),
+            Ok(_) => {
+                let preamble = begins_with_rdb(path).unwrap_or(false);
+                return Ok(if preamble { Content::Preamble } else { Content::Commands });
+            }
             Err(error) => {
                 writeln!(terminal.out, "Cannot read file: {name}: {}", reason(&error))?;
                 return Err(Stop::Told);
@@ -100,12 +102,9 @@ fn content(path: &Path, terminal: &mut Terminal<'_>) -> Result<Content, Stop> {
 }
 
 /// Whether an RDB file stands first, long enough to have a version.
-fn begins_with_rdb(path: &Path) -> bool {
-    let long_enough = fs::metadata(path).is_ok_and(|metadata| metadata.len() >= 8);
-    long_enough
-        && File::open(path)
-            .and_then(|mut file| brisk_persist::aof::has_preamble(&mut file))
-            .unwrap_or(false)
+fn begins_with_rdb(path: &Path) -> IoResult<bool> {
+    let mut file = File::open(path)?;
+    Ok(file.metadata()?.len() >= 8 && has_preamble(&mut file)?)
 }
 
 fn check_old_style(
@@ -154,7 +153,15 @@ fn check_listed(path: &Path, repair: Repair, terminal: &mut Terminal<'_>) -> Res
     let directory = path.parent().unwrap_or(Path::new(""));
     let files = manifest.files_to_load().count();
     if let Some(base) = manifest.base() {
-        let preamble = begins_with_rdb(&base.path_in(directory));
+        let path = base.path_in(directory);
+        let preamble = match begins_with_rdb(&path) {
+            Ok(preamble) => preamble,
+            Err(error) => {
+                let (path, reason) = (path.display(), reason(&error));
+                writeln!(terminal.out, "Cannot open file {path}: {reason}")?;
+                return Err(Stop::Told);
+            }
+        };
         let format = if preamble { "RDB" } else { "RESP" };
         writeln!(terminal.out, "Start to check BASE AOF ({format} format).")?;
         check_part("BASE AOF", base, directory, (files == 1, preamble), repair, terminal)?;

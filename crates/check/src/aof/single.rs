@@ -9,6 +9,8 @@ use std::fs::{File, OpenOptions};
 use std::io::{Result as IoResult, Seek, Write};
 use std::path::Path;
 
+const NO_EXEC: &str = "Reached EOF before reading EXEC for MULTI";
+
 /// A file to be checked.
 pub(super) struct Single<'a> {
     /// How it is called in what is said about it.
@@ -37,6 +39,8 @@ struct Progress {
     /// Lines and strings, from 1, as redis-check-aof counts them.
     line: u64,
     commands: u64,
+    /// Behind the last command.
+    read_until: u64,
     /// Up to where all is whole, and how many commands are before it.
     whole_until: u64,
     whole_commands: u64,
@@ -85,7 +89,8 @@ impl Single<'_> {
             return Ok(Verdict::Empty);
         }
         let start = if self.preamble { self.check_preamble(&mut file, terminal)? } else { 0 };
-        let mut progress = Progress { line: 1, whole_until: start, ..Progress::default() };
+        let mut progress =
+            Progress { line: 1, read_until: start, whole_until: start, ..Progress::default() };
         let end = match AofReader::new(&file, start) {
             Ok(reader) => self.read(reader, &mut progress, terminal.out)?,
             Err(error) => End::Fault(Some(error.into())),
@@ -165,6 +170,7 @@ impl Single<'_> {
                     (EventKind::Annotation(_) | EventKind::Batch { .. }, _) => {}
                 },
             }
+            progress.read_until = reader.position();
             if reader.whole_until() == reader.position() {
                 progress.whole_until = reader.position();
                 progress.whole_commands = progress.commands;
@@ -182,10 +188,14 @@ impl Single<'_> {
     ) -> IoResult<()> {
         match error {
             AofError::OpenMulti { at } => {
-                writeln!(out, "0x{at:16x}: Reached EOF before reading EXEC for MULTI")?;
+                writeln!(out, "0x{at:16x}: {NO_EXEC}")?;
             }
             AofError::Torn { fault, .. } | AofError::Damaged { fault, .. } => {
                 progress.line += fault.lines;
+                if fault.kind == FaultKind::NoLine && progress.whole_until < progress.read_until {
+                    let offset = fault.offset;
+                    writeln!(out, "0x{offset:16x}: {NO_EXEC}")?;
+                }
                 self.say_place(fault, out)?;
             }
             _ => {}

@@ -150,6 +150,11 @@ impl Cutter {
         }
     }
 
+    /// Where the name of a whole command begins, from the command's first byte.
+    pub(super) fn name_start(&self) -> usize {
+        self.words.first().map_or(0, |name| name.start)
+    }
+
     /// The command that is whole.
     pub(super) fn command<'a>(&'a self, bytes: &'a [u8]) -> Command<'a> {
         Command { bytes, words: &self.words }

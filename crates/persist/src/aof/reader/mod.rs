@@ -191,11 +191,11 @@ impl<R: Read + Seek> AofReader<R> {
         let name = self.cutter.command(bytes).name();
         if name.eq_ignore_ascii_case(b"multi") {
             if self.multi.is_some() {
-                return Err(self.damaged(FaultKind::NestedMulti));
+                return Err(self.misplaced(FaultKind::NestedMulti));
             }
             self.multi = Some(start);
         } else if name.eq_ignore_ascii_case(b"exec") && self.multi.take().is_none() {
-            return Err(self.damaged(FaultKind::LoneExec));
+            return Err(self.misplaced(FaultKind::LoneExec));
         }
         self.at += len;
         self.behind_batch = false;
@@ -303,6 +303,13 @@ impl<R: Read + Seek> AofReader<R> {
 
     fn damaged(&self, kind: FaultKind) -> AofError {
         AofError::Damaged { at: self.whole_until(), fault: self.fault(kind), behind: None }
+    }
+
+    /// A command whose name must not stand there: its first line and the name's two are read.
+    fn misplaced(&self, kind: FaultKind) -> AofError {
+        let offset = self.position() + self.cutter.name_start() as u64;
+        let fault = Fault { offset, lines: 3, kind };
+        AofError::Damaged { at: self.whole_until(), fault, behind: None }
     }
 
     fn fault(&self, kind: FaultKind) -> Fault {
