@@ -403,7 +403,7 @@ fn fixtures() -> Vec<PathBuf> {
 
 /// Versions that the real tool knows.
 fn known_to_redis_7_0(file: &[u8]) -> bool {
-    file.starts_with(b"REDIS00") && &file[7..9] <= b"10"
+    file.starts_with(b"REDIS00") && (&b"01"[..]..=b"10").contains(&&file[7..9])
 }
 
 #[test]
@@ -441,7 +441,10 @@ fn snapshots_cut_or_changed_anywhere_get_the_same_verdict() {
             } else {
                 file[at] ^= 1 << random.below(8);
             }
-            if file.len() >= 9 && !known_to_redis_7_0(&file) {
+            // In a version, the real tool passes over what is no digit.
+            let digits =
+                file.get(5..9).is_none_or(|version| version.iter().all(u8::is_ascii_digit));
+            if !digits || (file.len() >= 9 && !known_to_redis_7_0(&file)) {
                 continue;
             }
             fs::write(&copy, &file).unwrap();

@@ -279,7 +279,9 @@ impl<R: Read + Seek> AofReader<R> {
             // The second pass begins at the line again.
             self.source.seek(SeekFrom::Start(position))?;
             (self.base, self.at, self.end) = (position, 0, 0);
-            self.fill(len)?;
+            if !self.fill(len)? {
+                return Ok(Some(FaultKind::ShortBatch { wanted, got: 0 }));
+            }
             summed
         };
         Ok(if got < wanted {

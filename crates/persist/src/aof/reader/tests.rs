@@ -309,6 +309,27 @@ fn commands_and_batches_larger_than_any_buffer_are_read() {
 }
 
 #[test]
+fn what_follows_a_bad_batch_is_found_however_far_away_it_is() {
+    let line = format!("SET k {}", "v".repeat(3 << 20));
+    let mut bad = batch(1, &[&line, "PING", &line]);
+    bad[1000] ^= 1;
+    let behind = bad.len() as u64;
+    let outcome = |file: &[u8]| {
+        let error = read_all(AofReader::new(Cursor::new(file), 0).unwrap()).1.unwrap_err();
+        (
+            error.truncate_at(),
+            error.whole_until(),
+            matches!(error, AofError::Damaged { behind: Some(at), .. } if at == behind),
+        )
+    };
+    assert_eq!(outcome(&bad), (Some(0), Some(0), false));
+    let with_batch = [&bad[..], &batch(2, &["PING"])].concat();
+    assert_eq!(outcome(&with_batch), (None, Some(0), true));
+    let with_command = [&bad[..], &commands(&["PING"])].concat();
+    assert_eq!(outcome(&with_command), (None, Some(0), true));
+}
+
+#[test]
 fn a_length_that_was_announced_takes_no_memory() {
     for file in [
         &b"*1\r\n$500000000000\r\nabc"[..],
