@@ -24,7 +24,7 @@ pub fn batch_line(out: &mut Vec<u8>, last_ticket: u64, bytes: &[u8]) {
     batch_line_of(out, last_ticket, bytes.len() as u64, crc32c(0, bytes));
 }
 
-/// Appends the line before a batch of which length and [`crc32c`] are known: it lies in several
+/// Appends the line before a batch of which length and [checksum](crc32c()) are known: it lies in several
 /// pieces. O(1).
 pub fn batch_line_of(out: &mut Vec<u8>, last_ticket: u64, bytes: u64, crc: u32) {
     annotation::put_batch(out, BatchLine { ticket: last_ticket, bytes, crc });
