@@ -30,7 +30,7 @@ const ENGINE: Layers = Layers {
         &["types"],
         &["command"],
         &["reply"],
-        &["env/settings", "env/effect", "env/garbage", "env/transfer"],
+        &["env/settings", "env/effect", "env/garbage", "env/journal", "env/transfer"],
         // A client that waits is kept with its call, which works on the keyspace for a thread.
         &["env", "keyspace", "call"],
         &["run"],
@@ -49,8 +49,16 @@ const NODE: Layers = Layers {
         &["pubsub"],
         &["clients"],
         &["monitor"],
+        &[
+            "persistence/state",
+            "persistence/disk",
+            "persistence/replace",
+            "persistence/aof/state",
+            "persistence/aof/file",
+            "persistence/aof/home",
+            "persistence/aof/unlogged",
+        ],
         &["replication"],
-        &["persistence/state", "persistence/disk", "persistence/replace"],
         &["script"],
         &["transactions"],
         // A worker keeps its interpreters and the script that it has put aside;

@@ -77,7 +77,6 @@ pub fn warnings(config: &Config) -> Vec<String> {
         huge_pages(read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref()),
         maxmemory(config.memory.maxmemory),
         without_effect(config),
-        without_log(config),
     ]
     .into_iter()
     .flatten()
@@ -146,15 +145,6 @@ fn without_effect(config: &Config) -> Option<String> {
     })
 }
 
-/// A log of changes is asked for, and there is none.
-fn without_log(config: &Config) -> Option<String> {
-    config.persistence.appendonly.then(|| {
-        "WARNING: appendonly is set, but there is no append-only file yet: one that exists is not loaded, and \
-         what was written since the last snapshot is lost if this process or the machine fails."
-            .to_owned()
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -191,17 +181,16 @@ mod tests {
             }
             config
         };
-        for (lines, named, logs) in [
-            (&[][..], None, false),
-            (&[("save", &[""][..]), ("appendonly", &["no"]), ("maxmemory", &["1gb"])], None, false),
-            (&[("daemonize", &["yes"]), ("always-show-logo", &["yes"])], None, false),
-            (&[("save", &["60", "1"])], None, false),
-            (&[("save", &[""]), ("appendonly", &["yes"])], Some("appendonly"), true),
-            (&[("cluster-enabled", &["yes"])], Some("cluster-enabled"), false),
+        for (lines, named) in [
+            (&[][..], None),
+            (&[("save", &[""][..]), ("appendonly", &["no"]), ("maxmemory", &["1gb"])], None),
+            (&[("daemonize", &["yes"]), ("always-show-logo", &["yes"])], None),
+            (&[("save", &["60", "1"])], None),
+            (&[("save", &[""]), ("appendonly", &["yes"])], None),
+            (&[("cluster-enabled", &["yes"])], Some("cluster-enabled")),
             (
                 &[("loadmodule", &["x.so"]), ("activedefrag", &["yes"])],
                 Some("activedefrag, loadmodule"),
-                false,
             ),
         ] {
             let config = with(lines);
@@ -209,7 +198,6 @@ mod tests {
             let end = named.map(|names| format!(" not there yet: {names}."));
             assert_eq!(told.is_some(), end.is_some(), "{lines:?}: {told:?}");
             assert!(told.zip(end).is_none_or(|(told, end)| told.ends_with(&end)), "{lines:?}");
-            assert_eq!(without_log(&config).is_some(), logs, "{lines:?}");
         }
     }
 

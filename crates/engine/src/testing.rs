@@ -222,8 +222,7 @@ impl Db {
         let ticket = unit.finish(&self.env);
         assert_eq!(ticket.is_some(), !effects.is_empty(), "a ticket if anything is propagated");
         assert_eq!(got, replies, "{lines:?}");
-        let sealed = self.env.sealed.borrow().len();
-        assert_eq!(sealed, usize::from(ticket.is_some()), "{lines:?}: one transaction");
+        assert_eq!(self.keyspace.journal().has_news(), ticket.is_some(), "{lines:?}");
         self.check_effects(&lines.join("; "), &got.join("; "), effects);
         self
     }
@@ -231,15 +230,15 @@ impl Db {
     #[track_caller]
     fn check_effects(&self, line: &str, reply: &str, want: &[&str]) {
         self.env.set_hooks(Hooks::all(), false);
-        let sealed = std::mem::take(&mut *self.env.sealed.borrow_mut());
+        let transactions = take_transactions(&self.keyspace);
+        assert!(transactions.len() <= 1, "{line}: one transaction");
         assert!(self.env.aftermath.borrow().effects.is_empty(), "{line}: effects without a ticket");
         self.env.aftermath.borrow_mut().clear();
-        let shown = |effect: &crate::env::effect::Effect| {
-            let words: Vec<String> = effect.words.iter().map(|word| bare(word)).collect();
-            let place = self.place(effect.db);
-            format!("{place}{}", words.join(" "))
+        let shown = |(db, words): &(DbIndex, Vec<Vec<u8>>)| {
+            let words: Vec<String> = words.iter().map(|word| bare(word)).collect();
+            format!("{}{}", self.place(*db), words.join(" "))
         };
-        let got: Vec<String> = sealed.iter().flat_map(|one| &one.effects).map(shown).collect();
+        let got: Vec<String> = transactions.iter().flatten().map(shown).collect();
         assert!(got == want, "{line}\n got: {got:?}\nwant: {want:?}\nreply: {reply}");
     }
 
@@ -370,6 +369,40 @@ impl Db {
         self.keyspace.unwatch(watches, &mut Leftovers::default());
         intact
     }
+}
+
+/// The commands of a transaction in the stream, each with its database.
+pub type Transaction = Vec<(DbIndex, Vec<Vec<u8>>)>;
+
+/// Takes what transactions have left in the stream.
+pub fn take_transactions(keyspace: &Keyspace) -> Vec<Transaction> {
+    let mut bytes = Vec::new();
+    keyspace.journal().take(&mut bytes);
+    keyspace.journal().name_database();
+    let (mut transactions, mut framed, mut db) = (Vec::new(), None, DbIndex::default());
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        let mut spans = Spans::new();
+        let step = RequestDecoder::new().decode(rest, &Limits::default(), &mut spans);
+        let Ok(Step::Request { consumed, .. }) = step else { panic!("not a stream: {step:?}") };
+        let words: Vec<Vec<u8>> =
+            spans.as_slice().iter().map(|span| spans.bytes(rest, *span).to_vec()).collect();
+        rest = &rest[consumed..];
+        match &words[0][..] {
+            b"SELECT" => db = DbIndex(text_number(&words[1])),
+            b"MULTI" => framed = Some(Transaction::new()),
+            b"EXEC" => transactions.extend(framed.take()),
+            _ => match &mut framed {
+                Some(commands) => commands.push((db, words)),
+                None => transactions.push(vec![(db, words)]),
+            },
+        }
+    }
+    transactions
+}
+
+fn text_number(text: &[u8]) -> u32 {
+    String::from_utf8_lossy(text).parse().expect("SELECT names a number")
 }
 
 /// The command a request names, and its container.

@@ -72,16 +72,14 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "stop-writes-on-bgsave-error",
         "yes",
         field!(persistence.stop_writes_on_bgsave_error),
-    )
-    .planned(),
+    ),
     Directive::integer(
         "rdb-key-save-delay",
         "0",
         (i32::MIN as i64, INT_MAX),
         field!(persistence.rdb_key_save_delay),
     )
-    .hidden()
-    .planned(),
+    .hidden(),
     Directive::integer(
         "key-load-delay",
         "0",
@@ -98,7 +96,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     )
     .hidden()
     .planned(),
-    Directive::switch("appendonly", "no", field!(persistence.appendonly)).planned(),
+    Directive::switch("appendonly", "no", field!(persistence.appendonly)),
     Directive::checked_text(
         "appendfilename",
         "appendonly.aof",
@@ -108,8 +106,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
             special::file_name(name, "appendfilename can't be a path, just a filename")
         },
     )
-    .immutable()
-    .planned(),
+    .immutable(),
     Directive::checked_text(
         "appenddirname",
         "appendonlydir",
@@ -119,9 +116,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
             special::file_name(name, "appenddirname can't be a path, just a dirname")
         },
     )
-    .immutable()
-    .planned(),
-    Directive::choice("appendfsync", "everysec", choice!(persistence.appendfsync)).planned(),
+    .immutable(),
+    Directive::choice("appendfsync", "everysec", choice!(persistence.appendfsync)),
     Directive::switch(
         "no-appendfsync-on-rewrite",
         "no",
@@ -133,29 +129,23 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "100",
         (0, INT_MAX),
         field!(persistence.auto_aof_rewrite_percentage),
-    )
-    .planned(),
+    ),
     Directive::memory(
         "auto-aof-rewrite-min-size",
         "64mb",
         (0, SIZE_MAX),
         field!(persistence.auto_aof_rewrite_min_size),
-    )
-    .planned(),
+    ),
     Directive::switch(
         "aof-rewrite-incremental-fsync",
         "yes",
         field!(persistence.aof_rewrite_incremental_fsync),
-    )
-    .planned(),
-    Directive::switch("aof-load-truncated", "yes", field!(persistence.aof_load_truncated))
-        .planned(),
+    ),
+    Directive::switch("aof-load-truncated", "yes", field!(persistence.aof_load_truncated)),
     Directive::switch("aof-use-rdb-preamble", "yes", field!(persistence.aof_use_rdb_preamble))
         .planned(),
-    Directive::switch("aof-timestamp-enabled", "no", field!(persistence.aof_timestamp_enabled))
-        .planned(),
-    Directive::switch("aof-disable-auto-gc", "no", field!(persistence.aof_disable_auto_gc))
-        .planned(),
+    Directive::switch("aof-timestamp-enabled", "no", field!(persistence.aof_timestamp_enabled)),
+    Directive::switch("aof-disable-auto-gc", "no", field!(persistence.aof_disable_auto_gc)),
 ];
 
 fn not_empty(name: &[u8], message: &'static str) -> Result<(), Refusal> {

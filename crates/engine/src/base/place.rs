@@ -44,7 +44,8 @@ impl SlotId {
 /// A slot of one of the databases.
 pub type Place = (DbIndex, SlotId);
 
-/// The order of write transactions; 0 is "before any".
+/// The order of write transactions: the place in the stream of changes behind one, in bytes; 0 is
+/// "before any".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Ticket(pub u64);
 

@@ -280,6 +280,8 @@ bitflags! {
         const MAY_REPLICATE = 1 << 25;
         /// What it does depends on the script that it runs.
         const RUNS_SCRIPT = 1 << 26;
+        /// Who asks wants to know whether the server is well: refused as writes are.
+        const HEALTH_CHECK = 1 << 29;
     }
 }
 

@@ -5,7 +5,10 @@
 //! it later gives the same keyspace.
 
 use crate::base::place::{DbIndex, SlotId, Ticket};
+use crate::env::journal::Journal;
 use bitflags::bitflags;
+use brisk_resp::reply::encode;
+use brisk_resp::request;
 use smallvec::SmallVec;
 use std::cell::Cell;
 use std::num::NonZeroU64;
@@ -69,11 +72,64 @@ impl HookCell {
     }
 }
 
-/// A command, whole and canonical, that repeats a change elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Effect {
-    pub db: DbIndex,
-    pub words: Vec<Vec<u8>>,
+/// Commands, whole and canonical, that repeat changes elsewhere: as requests, one behind the other.
+#[derive(Debug, Default)]
+pub struct Effects {
+    bytes: Vec<u8>,
+    /// Where each ends, and its database.
+    ends: SmallVec<[(DbIndex, usize); 4]>,
+}
+
+impl Effects {
+    /// A buffer for more is given back.
+    const KEPT_BYTES_MAX: usize = 64 << 10;
+
+    /// Adds a command. O(its bytes).
+    pub fn push<'w>(&mut self, db: DbIndex, words: impl ExactSizeIterator<Item = &'w [u8]>) {
+        encode::array(&mut self.bytes, words.len());
+        words.for_each(|word| encode::bulk(&mut self.bytes, word));
+        self.ends.push((db, self.bytes.len()));
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// How many commands there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Keeps the first `len`.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.ends.truncate(len);
+        self.bytes.truncate(self.ends.last().map_or(0, |(_, end)| *end));
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.truncate(0);
+        self.bytes.shrink_to(Self::KEPT_BYTES_MAX);
+    }
+
+    /// Appends them as one transaction: framed if there are several, and with SELECT before a
+    /// command in another database than `db`, which is then that of the last.
+    pub(crate) fn write(&self, out: &mut Vec<u8>, db: &mut Option<DbIndex>) {
+        let is_framed = self.ends.len() > 1;
+        if is_framed {
+            request::encode(out, &["MULTI"]);
+        }
+        let mut begin = 0;
+        for (own, end) in &self.ends {
+            if db.replace(*own) != Some(*own) {
+                request::encode(out, &["SELECT", itoa::Buffer::new().format(own.0)]);
+            }
+            out.extend_from_slice(&self.bytes[begin..*end]);
+            begin = *end;
+        }
+        if is_framed {
+            request::encode(out, &["EXEC"]);
+        }
+    }
 }
 
 /// Something happened to a key.
@@ -125,19 +181,11 @@ pub enum Invalidation {
     All { by: u64 },
 }
 
-/// What one transaction left to be repeated elsewhere: all of it or nothing.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Sealed {
-    /// Its place in the order of all transactions. Tickets are dense: none is taken for nothing.
-    pub ticket: Ticket,
-    pub effects: Vec<Effect>,
-}
-
 /// What transactions leave behind until it is fetched.
 #[derive(Debug, Default)]
 pub struct Aftermath {
     /// The effects of the transaction that is running.
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Effects,
     pub events: Vec<Event>,
     /// What clients may not trust any more that cached it.
     pub invalidations: Vec<Invalidation>,
@@ -194,10 +242,11 @@ impl Aftermath {
 
     /// The transaction is done; its slots are still held.
     #[must_use]
-    pub(crate) fn seal(&mut self, ticket: Ticket) -> Sealed {
-        let effects = std::mem::take(&mut self.effects);
-        debug_assert!(!effects.is_empty(), "a ticket for nothing");
-        Sealed { ticket, effects }
+    pub(crate) fn seal(&mut self, journal: &Journal) -> Ticket {
+        debug_assert!(!self.effects.is_empty(), "a ticket for nothing");
+        let ticket = journal.append(&self.effects);
+        self.effects.clear();
+        ticket
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod effect;
 mod garbage;
+pub mod journal;
 mod settings;
 pub mod transfer;
 
@@ -10,17 +11,16 @@ pub use garbage::Garbage;
 pub(crate) use garbage::table_bytes;
 pub use settings::{Dialect, EvictionPolicy, Settings};
 
-use crate::base::place::{DbIndex, UnixMs};
+use crate::base::place::{DbIndex, Ticket, UnixMs};
 use crate::base::random::Random;
 use crate::call::long::{Long, Made};
-use crate::env::effect::{Aftermath, HookCell, Hooks, Reader, Sealed};
+use crate::env::effect::{Aftermath, HookCell, Hooks, Reader};
 use crate::env::transfer::{Carrier, carry_nothing};
 use crate::keyspace::{Output, Spread, Tally, Waiter};
 use crate::types::{Entry, Table};
 use brisk_structures::entry::ValueRef;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::Arc;
 
 /// One thread's belongings. Not shared: the cells are for code that holds parts of it.
@@ -32,9 +32,6 @@ pub struct Env {
     /// clients that cache.
     pub hooks: HookCell,
     pub aftermath: RefCell<Aftermath>,
-    /// What transactions that are done are to be repeated as. Also in the hands of what this thread
-    /// does while it waits: a ticket that is taken must not wait with it.
-    pub sealed: Rc<RefCell<Vec<Sealed>>>,
     pub garbage: RefCell<Vec<Garbage>>,
     /// What this thread has encoded for the snapshot that is being taken.
     pub(crate) snapshot_output: RefCell<Output>,
@@ -48,6 +45,8 @@ pub struct Env {
     pub(crate) made: RefCell<Option<Made>>,
     /// Who hands values over to other servers.
     pub carrier: Carrier,
+    /// Up to where in the stream of changes the replies since it was taken show the dataset.
+    shown: Cell<Ticket>,
     /// Whether reads leave a trace in access clocks (CLIENT NO-TOUCH).
     pub touch: Cell<bool>,
     /// Keys that are made of values (SORT BY and GET) must not be looked up.
@@ -121,7 +120,6 @@ impl Env {
             random: RefCell::new(random),
             hooks: HookCell::default(),
             aftermath: RefCell::default(),
-            sealed: Rc::default(),
             garbage: RefCell::default(),
             snapshot_output: RefCell::default(),
             ready: RefCell::default(),
@@ -129,6 +127,7 @@ impl Env {
             long: RefCell::default(),
             made: RefCell::default(),
             carrier: carry_nothing,
+            shown: Cell::default(),
             touch: Cell::new(true),
             lookups_denied: Cell::new(false),
             client: Cell::new(0),
@@ -176,6 +175,23 @@ impl Env {
         if self.now.replace(now) != now {
             self.recency.set(crate::keyspace::evict::recency_clock(now));
         }
+    }
+
+    /// The same for commands of a file that were executed long ago: access clocks go by the present.
+    pub fn set_now_for_replay(&self, now: UnixMs) {
+        self.now.set(now);
+    }
+
+    /// A reply shows what the transaction with this ticket left, and all before.
+    #[inline]
+    pub fn note_shown(&self, ticket: Ticket) {
+        self.shown.set(self.shown.get().max(ticket));
+    }
+
+    /// What replies have shown since the last call.
+    #[inline]
+    pub fn take_shown(&self) -> Ticket {
+        self.shown.take()
     }
 
     /// Sets or clears bits of [`Env::hooks`].

@@ -12,7 +12,7 @@ use super::keys::{Keys, detach, discard, note_gone, notify};
 use super::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE};
 use super::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::env::Env;
-use crate::env::effect::{Effect, EventClass, Hooks};
+use crate::env::effect::{EventClass, Hooks};
 use crate::types::hash::Hash;
 use crate::types::{Collection, Kind, kind_of};
 use brisk_structures::entry::ValueRef;
@@ -117,9 +117,9 @@ pub(super) fn expire_inside(
     if count > 0 && !hooks.is_empty() {
         notify(env, db, key, EventClass::HASH, "hexpired");
         for fields in names.chunks(PROPAGATED_FIELDS_MAX) {
-            let begin = [b"HDEL".to_vec(), key.to_vec()].into_iter();
-            let words = begin.chain(fields.iter().cloned()).collect();
-            env.aftermath.borrow_mut().effects.push(Effect { db, words });
+            let mut words: Vec<&[u8]> = vec![b"HDEL", key];
+            words.extend(fields.iter().map(Vec::as_slice));
+            env.aftermath.borrow_mut().effects.push(db, words.into_iter());
         }
     }
     if is_empty && let Some(entry) = detach(keyspace, env, db, guard, key_hash, key) {

@@ -56,9 +56,10 @@ pub use watching::{Leftovers, Watcher, Watches};
 
 pub use crate::base::place::{DbIndex, Key, KeyHasher, Place, SLOTS, SlotId, Ticket, UnixMs};
 pub use crate::env::effect::{Invalidation, KeyName, Reader};
+pub use crate::env::journal::Journal;
 pub use crate::types::{Entry, Stored, StoredMut, Table};
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// One database.
@@ -112,7 +113,7 @@ pub struct Keyspace {
     databases: Box<[OnceLock<Database>]>,
     hasher: KeyHasher,
     tallies: Mutex<Vec<Arc<Tally>>>,
-    tickets: AtomicU64,
+    journal: Journal,
     waiting: waiting::Waiting,
     watching: watching::Watching,
     /// Sessions that watch keys, and their watches.
@@ -132,7 +133,7 @@ impl Keyspace {
             databases: (0..databases).map(|_| OnceLock::new()).collect(),
             hasher,
             tallies: Mutex::default(),
-            tickets: AtomicU64::new(0),
+            journal: Journal::default(),
             waiting: waiting::Waiting::new(),
             watching: watching::Watching::new(),
             watching_clients: AtomicUsize::new(0),
@@ -230,19 +231,14 @@ impl Keyspace {
         &self.tracking
     }
 
-    /// The ticket of the latest transaction with effects.
-    pub fn last_ticket(&self) -> Ticket {
-        Ticket(self.tickets.load(Ordering::Relaxed))
+    /// The stream of what transactions leave to be repeated elsewhere.
+    pub fn journal(&self) -> &Journal {
+        &self.journal
     }
 
     /// How many sessions watch keys. O(1).
     pub fn watching_clients(&self) -> usize {
         self.watching_clients.load(Ordering::Relaxed)
-    }
-
-    /// The next write transaction's ticket.
-    pub(crate) fn next_ticket(&self) -> Ticket {
-        Ticket(self.tickets.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// Verifies every slot: tables, deadlines, counters. O(keys); only while nothing else runs.

@@ -65,7 +65,9 @@ pub(crate) fn run_held(
         if spec.flags.contains(Flags::READONLY) {
             keys.remember_all(args);
         }
-        keys.close(args.words())
+        let ticket = keys.close(args.words());
+        keys.note_shown();
+        ticket
     };
     let dirty = keys.dirty();
     result.map(|outcome| Done { outcome, dirty, ticket })

@@ -41,6 +41,7 @@ use brisk_engine::{Args, CommandError, Dialect, Env, Result, Settings, UnixMs};
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Clock, Token, unix_ms};
 use brisk_resp::Limits;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -94,6 +95,8 @@ pub struct Core {
     pub quiesced: Option<Quiesced<'static>>,
     /// Watches of sessions of this worker that have ended.
     pub ended_watches: Leftovers,
+    /// Sessions of this worker with output that waits for the append-only file.
+    pub unlogged: RefCell<Vec<Token>>,
     /// Memory for the next transaction.
     pub spare_transaction: Option<Box<Transaction>>,
     /// Scripts and functions of this worker.
@@ -138,6 +141,7 @@ impl Core {
             unit_began_us: None,
             quiesced: None,
             ended_watches: Leftovers::default(),
+            unlogged: RefCell::default(),
             spare_transaction: None,
             scripts: WorkerScripts::new(shared, id),
             ran: 0,
@@ -259,8 +263,6 @@ impl Core {
         if self.unit.is_some() {
             return Ok(None);
         }
-        // Who stops everybody before this worker may is to find the stream complete.
-        self.hand_in_sealed();
         let quiesced = self.shared.quiesce.stop_others(self.id);
         quiesced.map(Some).ok_or(CommandError::SlotBusy)
     }
@@ -285,7 +287,6 @@ impl Core {
     #[cold]
     pub(crate) fn stop_others_for_starved(&self) -> Result<Option<Quiesced<'static>>> {
         self.stats().starved_requests.add(1);
-        self.hand_in_sealed();
         let quiesced = self.shared.quiesce.stop_others_within(self.id, STARVED_WAIT_MAX);
         quiesced.map(Some).ok_or(CommandError::SlotBusy)
     }
@@ -293,7 +294,6 @@ impl Core {
     /// Stops all other workers although a script may take long, between two of its slices. Only for
     /// what has nothing to do with the keys.
     pub fn stop_others_despite_scripts(&self) -> Quiesced<'static> {
-        self.hand_in_sealed();
         self.shared.quiesce.stop_others_despite_refusal(self.id)
     }
 
@@ -570,12 +570,6 @@ impl Core {
         } else {
             self.soft_limit
         }
-    }
-
-    /// Hands what transactions left to the stream.
-    #[cold]
-    pub fn hand_in_sealed(&self) {
-        self.shared.hand_in(self.id, &self.env.sealed);
     }
 }
 

@@ -3,6 +3,8 @@
 use crate::clients::accounts::Account;
 use crate::clients::{ClientRecord, Traffic, flag};
 use crate::core::input::Input;
+use crate::persistence::aof::state::Level;
+use crate::persistence::aof::unlogged::Unlogged;
 use crate::pubsub::{Space, Subscriptions};
 use crate::replication::replica::Replica;
 use crate::tracking::{Mode, Tracker};
@@ -128,6 +130,12 @@ pub struct Session {
     pub stream: Option<ReplyStream>,
     /// Messages that arrived within that reply and follow it.
     pub held: Vec<u8>,
+    /// Output that waits until what it shows is in the append-only file.
+    pub unlogged: Unlogged,
+    /// It stands for an append-only file: its commands wait for nothing.
+    pub is_replay: bool,
+    /// What it asked its replies to wait for, if not for what the settings say.
+    pub durability: Option<Level>,
     /// What it listens to.
     pub subscriptions: Subscriptions,
     /// It listens to something.
@@ -187,6 +195,9 @@ impl Session {
             watches: None,
             stream: None,
             held: Vec::new(),
+            unlogged: Unlogged::default(),
+            durability: None,
+            is_replay: false,
             subscriptions: Subscriptions::default(),
             listens: false,
             tracker: None,
@@ -252,7 +263,7 @@ impl Session {
         let texts = self.record.addr.heap_bytes()
             + self.record.laddr.heap_bytes()
             + self.record.text_bytes.load(Ordering::Relaxed) as usize;
-        let buffers = self.input_memory() + self.held.capacity() + unsent;
+        let buffers = self.input_memory() + self.held.capacity() + self.unlogged.len() + unsent;
         let extras = self.watches.is_some() || self.gets_messages;
         let extras = if extras { self.memory_of_extras() } else { 0 };
         (own + texts + buffers + extras) as u64
@@ -314,6 +325,7 @@ impl Session {
             self.reply_mode = ReplyMode::On;
         }
         self.no_touch = false;
+        self.durability = None;
         self.record.set(flag::MONITOR | flag::NO_EVICT | flag::NO_TOUCH, false);
         self.record.edit_texts(|texts| texts.name.clear());
     }

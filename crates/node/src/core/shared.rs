@@ -11,6 +11,7 @@ use crate::clients::accounts::Accounts;
 use crate::core::call::ServerHandler;
 use crate::core::shutdown::Shutdown;
 use crate::monitor::Monitors;
+use crate::persistence::aof::state::Aof;
 use crate::persistence::state::Snapshots;
 use crate::pubsub::Registry;
 use crate::replication::Replication;
@@ -19,7 +20,6 @@ use crate::tracking::Prefixes;
 use brisk_acl::Vocabulary;
 use brisk_config::Config;
 use brisk_engine::Keyspace;
-use brisk_engine::effect::Sealed;
 use brisk_engine::table::CommandTable;
 use brisk_net::tls::TlsSettings;
 use brisk_observe::errors::ErrorCounts;
@@ -28,7 +28,6 @@ use brisk_observe::latency::Latency;
 use brisk_observe::log::Log;
 use brisk_observe::slowlog::Slowlog;
 use brisk_observe::stats::{Count, WorkerStats};
-use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -75,6 +74,8 @@ pub struct Shared {
     pub tracking: Prefixes,
     pub replication: Replication,
     pub snapshots: Snapshots,
+    /// The append-only file.
+    pub aof: Aof,
     pub scripts: crate::script::cache::Scripts,
     pub libraries: crate::script::libraries::Libraries,
     pub running_scripts: crate::script::slow::Scripting,
@@ -157,6 +158,7 @@ impl Shared {
             tracking: Prefixes::new(workers),
             replication: Replication::new(workers, replication_id),
             snapshots,
+            aof: Aof::new(workers),
             scripts: Default::default(),
             libraries: Default::default(),
             running_scripts: crate::script::slow::Scripting::new(workers, dialect),
@@ -285,20 +287,19 @@ impl Shared {
         }
     }
 
-    /// Hands what transactions of a worker left to the stream. A worker that has to wait amid its
-    /// work does it before: others may follow with later tickets, or make a snapshot,
-    /// while it stands still.
-    pub fn hand_in(&self, id: usize, sealed: &RefCell<Vec<Sealed>>) {
-        let mut sealed = sealed.borrow_mut();
-        if sealed.is_empty() {
+    /// Hands what transactions of all workers have left in the journal to the append-only file and the
+    /// replicas. `worker` is who calls.
+    pub fn pump(&self, worker: usize) {
+        let journal = self.keyspace.journal();
+        if !journal.has_news() {
             return;
         }
-        // Its own outbox the worker looks at right after its command.
-        let wake = |worker: usize| {
-            if worker != id {
-                self.mailboxes[worker].wake();
+        // Its own outbox the worker looks at right after.
+        let wake = |other: usize| {
+            if other != worker {
+                self.mailboxes[other].wake();
             }
         };
-        self.replication.feed.submit(sealed.drain(..), wake);
+        self.replication.feed.pump(journal, &self.aof, wake);
     }
 }

@@ -38,10 +38,20 @@ pub enum Asked {
 ///
 /// # Errors
 /// One is being taken; or [`CommandError::SlotBusy`] while a script takes long.
-pub fn ask(core: &Core) -> Result<Asked> {
+pub fn ask(core: &Core, later: bool) -> Result<Asked> {
     let snapshots = &core.shared.snapshots;
     if snapshots.is_running() {
         return Err(in_progress());
+    }
+    if core.shared.keyspace.is_emitting() && core.unit.is_none() {
+        if later {
+            snapshots.schedule();
+            return Ok(Asked::Scheduled);
+        }
+        return Err(CommandError::text(
+            "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE \
+             in order to schedule a BGSAVE whenever possible.",
+        ));
     }
     if core.unit.is_some() {
         // Within EXEC: its changes are to be whole.
@@ -61,7 +71,7 @@ pub fn in_progress() -> CommandError {
 pub fn begin_if_due(core: &Core) {
     let shared = core.shared;
     let snapshots = &shared.snapshots;
-    if snapshots.is_running() || snapshots.is_loading() || shared.shutdown.is_asked() {
+    if shared.keyspace.is_emitting() || snapshots.is_loading() || shared.shutdown.is_asked() {
         return;
     }
     let now_s = unix_ms() / 1000;
@@ -123,9 +133,13 @@ fn begin(core: &Core) -> Result<()> {
     })
 }
 
-/// Why commands that write are refused: the last snapshot failed, and the settings say that this is
-/// the consequence.
+/// Why commands that write are refused: the append-only file cannot be written, or the last snapshot
+/// failed and the settings say that this is the consequence.
 pub fn refusal(core: &Core) -> Option<CommandError> {
+    if let Some(reason) = core.shared.aof.failure() {
+        let text = format!("MISCONF Errors writing to the AOF file: {reason}");
+        return Some(CommandError::text(text));
+    }
     let config = &core.config.persistence;
     let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty();
     (refuses && !core.shared.snapshots.is_ok()).then(|| {
@@ -155,7 +169,7 @@ fn write(shared: &Shared, config: &Config, head: &Head, cut: &Cut) -> Ended {
         // For tests, which want it to take long.
         let until = Instant::now() + Duration::from_micros(delay_us.saturating_mul(keys));
         while delay_us > 0 && !cut.is_over() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::park_timeout(Duration::from_millis(1));
         }
     };
     match snapshot::write_cut(&System, config, head, cut, wrote) {
@@ -176,7 +190,7 @@ fn write(shared: &Shared, config: &Config, head: &Head, cut: &Cut) -> Ended {
     }
 }
 
-fn options(config: &Config) -> CutOptions {
+pub(super) fn options(config: &Config) -> CutOptions {
     let max = match config.memory.maxmemory {
         0 => QUEUE_BYTES_MAX,
         limit => (limit / QUEUE_SHARE).clamp(QUEUE_BYTES_MIN, QUEUE_BYTES_MAX),

@@ -19,6 +19,8 @@ pub(crate) trait Disk {
     /// The same as [`Disk::sync`] for the names in a directory.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
     fn remove(&self, path: &Path) -> io::Result<()>;
+    /// A directory, if there is none of this name.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
 }
 
 /// That of the system.
@@ -50,6 +52,13 @@ impl Disk for System {
 
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        match fs::create_dir(path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+            other => other,
+        }
     }
 }
 
@@ -145,6 +154,11 @@ pub(crate) mod faulty {
         fn remove(&self, path: &Path) -> io::Result<()> {
             self.call("remove")?;
             System.remove(path)
+        }
+
+        fn create_dir(&self, path: &Path) -> io::Result<()> {
+            self.call("create_dir")?;
+            System.create_dir(path)
         }
     }
 

@@ -1,10 +1,11 @@
-//! The end of the server, and the snapshot before it.
+//! The end of the server, and what is brought to the disk before it.
 //!
 //! After the snapshot nobody is served any more: what a client would write then, and be answered,
 //! would be lost.
 
 use super::snapshot;
 use crate::core::Core;
+use crate::core::shared::Shared;
 use brisk_config::Config;
 use brisk_config::choice::ShutdownMode;
 use brisk_engine::{CommandError, Result};
@@ -12,6 +13,11 @@ use brisk_engine::{CommandError, Result};
 /// Whether the dataset is saved before the server ends.
 pub fn saves(config: &Config, how: ShutdownMode) -> bool {
     how.save || (!how.nosave && !config.persistence.save.is_empty())
+}
+
+/// Whether a worker has something to do before the server ends.
+pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
+    shared.aof.is_on() || saves(&shared.config(), how)
 }
 
 /// Ends the server, after a snapshot if there is to be one. O(all data) then.
@@ -25,10 +31,21 @@ pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
         shared.log.warning(format_args!("There is a child saving an .rdb. Killing it!"));
         shared.snapshots.give_up();
     }
-    if saves(&core.config, how) {
+    if concerns_workers(shared, how) {
         let quiesced = core.stop_others()?;
-        shared.log.notice(format_args!("Saving the final RDB snapshot before exiting."));
-        if snapshot::save(core).is_err() {
+        if shared.aof.is_on() {
+            shared.log.notice(format_args!("Calling fsync() on the AOF file."));
+            shared.pump(core.id);
+            if let Err(error) = shared.aof.flush(shared) {
+                let log = &shared.log;
+                log.warning(format_args!("The AOF file could not be written: {error}"));
+            }
+        }
+        let saves = saves(&core.config, how);
+        if saves {
+            shared.log.notice(format_args!("Saving the final RDB snapshot before exiting."));
+        }
+        if saves && snapshot::save(core).is_err() {
             if !how.force {
                 let log = &shared.log;
                 log.warning(format_args!("Error trying to save the DB, can't exit."));

@@ -13,6 +13,7 @@
 //! - `ending`: the snapshot before the process ends.
 //! - `state`: what INFO and LASTSAVE tell of all that.
 
+pub mod aof;
 pub mod bgsave;
 pub(crate) mod disk;
 pub mod ending;

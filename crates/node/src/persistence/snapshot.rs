@@ -11,11 +11,11 @@ use brisk_engine::snapshot::{self, Duplicate, LoadFailure, Loaded};
 use brisk_observe::log::Log;
 use brisk_observe::version::REDIS_VERSION;
 use brisk_persist::LoadError;
-use brisk_persist::rdb::{Checksum, Event, RdbReader, RdbWriter};
+use brisk_persist::rdb::{Checksum, Event, RdbReader, RdbWriter, VERSION};
 use brisk_reactor::unix_ms;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The names of snapshots that are not whole yet: of one while everybody waits, and of one beside.
@@ -72,6 +72,35 @@ pub(super) fn write_cut<D: Disk>(
     })
 }
 
+/// Writes the cut as the base of an append-only file.
+pub(super) fn write_base<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    [temporary, path]: [&Path; 2],
+    by_steps: bool,
+    head: &Head,
+    cut: &Cut,
+) -> Result<(), Failure> {
+    replace(disk, Target { dir, name: path, temporary, by_steps }, |file| {
+        let mut out = head.begin(file);
+        cut.write(&mut out, |_| ())?;
+        out.finish().map(|_| ())
+    })
+}
+
+/// Writes the base of an append-only file that begins now.
+pub(super) fn write_empty_base<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    core: &Core,
+    [temporary, path]: [&Path; 2],
+) -> Result<(), Failure> {
+    let head = Head::now(core, VERSION).of_base();
+    replace(disk, Target { dir, name: path, temporary, by_steps: false }, |file| {
+        head.begin(file).finish().map(|_| ())
+    })
+}
+
 fn target<'t>(config: &'t Config, temporary: &'t str) -> Target<'t> {
     Target {
         dir: config.process.dir.as_path(),
@@ -97,6 +126,7 @@ pub(super) struct Head {
     unix_s: u64,
     used_memory: u64,
     libraries: Arc<Set>,
+    is_base: bool,
 }
 
 impl Head {
@@ -108,7 +138,13 @@ impl Head {
             unix_s: unix_ms() / 1000,
             used_memory: brisk_observe::memory::used(),
             libraries: core.shared.libraries.now(),
+            is_base: false,
         }
+    }
+
+    /// Of the base of an append-only file.
+    pub(super) fn of_base(self) -> Head {
+        Head { is_base: true, ..self }
     }
 
     fn begin<W: Write>(&self, sink: W) -> RdbWriter<W> {
@@ -123,7 +159,7 @@ impl Head {
         out.aux("redis-bits", b"64");
         out.aux("ctime", self.unix_s.to_string().as_bytes());
         out.aux("used-mem", self.used_memory.to_string().as_bytes());
-        out.aux("aof-base", b"0");
+        out.aux("aof-base", if self.is_base { b"1" } else { b"0" });
         for library in self.libraries.libraries.values() {
             out.function(&library.code);
         }

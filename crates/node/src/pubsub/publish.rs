@@ -57,20 +57,13 @@ pub fn send_mail(core: &Core, worker: usize, mail: Mail, deliveries: usize) {
     }
 }
 
-/// Whether messages or a part of the stream wait for this worker, or events, invalidations and
-/// effects for being sent.
+/// Whether messages or a part of the stream wait for this worker, or events and invalidations for
+/// being sent.
 #[inline(always)]
 pub fn has_messages(core: &Core) -> bool {
     has_news(core)
         || core.shared.pubsub.inbox(core.id).is_filled()
         || core.shared.replication.feed.is_waiting(core.id)
-        || has_sealed(core)
-}
-
-/// Whether transactions left something for the stream.
-#[inline]
-fn has_sealed(core: &Core) -> bool {
-    core.env.hooks.get().contains(Hooks::PROPAGATE) && !core.env.sealed.borrow().is_empty()
 }
 
 /// Whether events or invalidations wait for being sent.

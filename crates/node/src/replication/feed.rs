@@ -1,24 +1,20 @@
-//! The stream: transactions come from workers in any order and leave in the order of their tickets.
+//! The stream on its way out: from the journal to who reads it.
 //!
 //! ```text
-//!  worker 0 ─ sealed 7, 9 ─┐                                  ┌─ outbox of worker 0 ─ its replicas
-//!  worker 1 ─ sealed 8 ────┴─ by ticket: 7 8 9 ─ as requests ─┴─ outbox of worker 1 ─ its replicas
+//!  transactions of all workers ── journal ── pump ─┬─ append-only file
+//!                                                  ├─ outbox of worker 0 ─ its replicas
+//!                                                  └─ outbox of worker 1 ─ its replicas
 //! ```
 //!
-//! Tickets are dense and taken while the slots are held, so a gap is a transaction whose worker is
-//! between giving its slots free and its next look here: what follows waits for it. A transaction
-//! of several commands is framed by MULTI and EXEC, and SELECT goes before a command in another
-//! database than the one before.
-//!
-//! Without replicas nothing is collected: [`brisk_engine::effect::Hooks::PROPAGATE`] is armed with
-//! the first, while all workers stand still, and disarmed some time after the last is gone.
+//! The journal is in order and has no gaps, so whoever pumps takes what all have appended. A worker does
+//! it after its commands. Nothing is appended while nobody reads:
+//! [`brisk_engine::effect::Hooks::PROPAGATE`] is armed with the first reader, while all workers stand
+//! still, and disarmed some time after the last is gone.
 
-use brisk_engine::effect::{Effect, Sealed};
-use brisk_engine::keyspace::{DbIndex, Ticket};
+use crate::persistence::aof::state::Aof;
+use brisk_engine::keyspace::Journal;
 use brisk_reactor::Token;
-use brisk_resp::request;
 use brisk_structures::poison::EvenPoisoned;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -44,8 +40,6 @@ pub struct Member {
 pub struct Feed {
     state: Mutex<State>,
     outboxes: Box<[Outbox]>,
-    /// Bytes of the stream so far.
-    offset: AtomicU64,
     replicas: AtomicUsize,
     /// How often a replica was sent a snapshot.
     synchronisations: AtomicU64,
@@ -55,13 +49,6 @@ pub struct Feed {
 
 #[derive(Default)]
 struct State {
-    /// The ticket that comes next.
-    next: u64,
-    /// Transactions whose turn has not come. At most what workers seal between two looks, since who
-    /// waits hands in before.
-    early: BTreeMap<u64, Vec<Effect>>,
-    /// The database of the last command.
-    db: Option<DbIndex>,
     members: Vec<Member>,
     /// Emptied; what is about to leave.
     bytes: Vec<u8>,
@@ -98,16 +85,15 @@ impl Feed {
         Feed {
             state: Mutex::default(),
             outboxes: (0..workers).map(|_| Outbox::default()).collect(),
-            offset: AtomicU64::new(0),
             replicas: AtomicUsize::new(0),
             synchronisations: AtomicU64::new(0),
             snapshots: AtomicI64::new(0),
         }
     }
 
-    /// How many bytes have left so far.
-    pub fn offset(&self) -> u64 {
-        self.offset.load(Ordering::Relaxed)
+    /// The place in the stream that replicas go by; 0 before the first.
+    pub fn offset(&self, journal: &Journal) -> u64 {
+        if self.synchronisations() == 0 { 0 } else { journal.end().0 }
     }
 
     /// How many sessions follow.
@@ -131,21 +117,16 @@ impl Feed {
         self.snapshots.load(Ordering::Relaxed).max(0).cast_unsigned() + waiting.sum::<u64>()
     }
 
-    /// A session follows from here on; the stream's offset. Only while all other workers stand
-    /// still, with what they sealed handed in; `last` is the latest ticket.
-    pub fn attach(&self, member: Member, last: Ticket) -> u64 {
-        let mut state = lock(&self.state);
-        if state.members.is_empty() {
-            state.early.clear();
-            state.next = last.0 + 1;
-        }
-        debug_assert!(state.early.is_empty() && state.next == last.0 + 1, "a ticket not handed in");
-        // Whoever comes now does not know the database.
-        state.db = None;
+    /// A session follows from here on; the place in the stream. Only while all other workers stand
+    /// still, and behind [`Feed::pump`].
+    pub fn attach(&self, member: Member, journal: &Journal) -> u64 {
+        let mut state = self.state.lock().even_poisoned();
+        debug_assert!(!journal.has_news(), "what was before is not for it");
+        journal.name_database();
         state.members.push(member);
         self.synchronisations.fetch_add(1, Ordering::Relaxed);
         self.replicas.store(state.members.len(), Ordering::Relaxed);
-        self.offset()
+        journal.end().0
     }
 
     /// A session is gone.
@@ -153,9 +134,6 @@ impl Feed {
         let mut state = lock(&self.state);
         state.members.retain(|member| (member.token, member.worker) != (token, worker));
         self.replicas.store(state.members.len(), Ordering::Relaxed);
-        if state.members.is_empty() {
-            *state = State::default();
-        }
     }
 
     /// A session tells how far it has come.
@@ -172,58 +150,35 @@ impl Feed {
         lock(&self.state).members.clone()
     }
 
-    /// Takes transactions over; `wake` is called for each worker with something to fetch.
-    pub fn submit(&self, sealed: impl Iterator<Item = Sealed>, wake: impl FnMut(usize)) {
-        let mut state = lock(&self.state);
-        for Sealed { ticket, effects } in sealed {
-            // Those of the time before the first replica are of no use.
-            if !state.members.is_empty() && ticket.0 >= state.next {
-                state.early.insert(ticket.0, effects);
-            }
-        }
-        let State { next, early, db, bytes, .. } = &mut *state;
-        while let Some(effects) = early.remove(next) {
-            write_transaction(bytes, db, &effects);
-            *next += 1;
-        }
-        self.send(&mut state, wake);
-    }
-
-    /// Puts a PING into the stream, so that replicas know that it lives.
-    pub fn ping(&self, wake: impl FnMut(usize)) {
-        let mut state = lock(&self.state);
-        if !state.members.is_empty() {
-            request::encode(&mut state.bytes, &["PING"]);
-            self.send(&mut state, wake);
-        }
-    }
-
-    /// Puts what has collected into the outboxes.
-    fn send(&self, state: &mut State, mut wake: impl FnMut(usize)) {
-        if state.bytes.is_empty() {
+    /// Hands what is new in the journal to who reads the stream; `wake` is called for each worker with
+    /// something to fetch.
+    pub fn pump(&self, journal: &Journal, aof: &Aof, mut wake: impl FnMut(usize)) {
+        let mut state = self.state.lock().even_poisoned();
+        let State { members, bytes } = &mut *state;
+        let from = journal.take(bytes).0;
+        if bytes.is_empty() {
             return;
         }
-        let from = self.offset();
-        self.offset.store(from + state.bytes.len() as u64, Ordering::Relaxed);
+        aof.push(bytes);
         for (worker, outbox) in self.outboxes.iter().enumerate() {
-            if state.members.iter().all(|member| member.worker != worker) {
+            if members.iter().all(|member| member.worker != worker) {
                 continue;
             }
-            let mut pending = lock(&outbox.pending);
+            let mut pending = outbox.pending.lock().even_poisoned();
             if pending.bytes.is_empty() {
                 pending.from = from;
             }
-            if pending.bytes.len() + state.bytes.len() > OUTBOX_BYTES_MAX {
+            if pending.bytes.len() + bytes.len() > OUTBOX_BYTES_MAX {
                 pending.overflow = true;
             } else {
-                pending.bytes.extend_from_slice(&state.bytes);
+                pending.bytes.extend_from_slice(bytes);
             }
             if outbox.len.swap(pending.bytes.len().max(1), Ordering::Release) == 0 {
                 wake(worker);
             }
         }
-        state.bytes.clear();
-        state.bytes.shrink_to(BUFFER_KEPT_MAX);
+        bytes.clear();
+        bytes.shrink_to(BUFFER_KEPT_MAX);
     }
 
     /// Whether a worker has something to fetch.
@@ -249,97 +204,32 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().even_poisoned()
 }
 
-/// One transaction as requests.
-fn write_transaction(out: &mut Vec<u8>, db: &mut Option<DbIndex>, effects: &[Effect]) {
-    let framed = effects.len() > 1;
-    if framed {
-        request::encode(out, &["MULTI"]);
-    }
-    for effect in effects {
-        if db.replace(effect.db) != Some(effect.db) {
-            request::encode(out, &["SELECT", &effect.db.0.to_string()]);
-        }
-        request::encode(out, &effect.words);
-    }
-    if framed {
-        request::encode(out, &["EXEC"]);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn sealed(ticket: u64, commands: &[(u32, &str)]) -> Sealed {
-        let effect = |(db, line): &(u32, &str)| Effect {
-            db: DbIndex(*db),
-            words: line.split(' ').map(|word| word.as_bytes().to_vec()).collect(),
-        };
-        Sealed { ticket: Ticket(ticket), effects: commands.iter().map(effect).collect() }
-    }
 
     fn member(worker: usize) -> Member {
         let token = Token::from_u64(worker as u64);
         Member { worker, token, ip: None, port: 0, acked: 0, acked_ms: 0 }
     }
 
-    /// The stream's requests, one in a line.
-    fn lines(part: &Part) -> Vec<String> {
-        let text = String::from_utf8_lossy(&part.bytes).into_owned();
-        let requests = text.split('*').skip(1);
-        requests
-            .map(|request| {
-                let words: Vec<&str> = request.split("\r\n").skip(2).step_by(2).collect();
-                words.join(" ").trim_end().to_owned()
-            })
-            .collect()
-    }
-
     #[test]
-    fn transactions_leave_in_the_order_of_their_tickets() {
-        let feed = Feed::new(2);
-        assert_eq!(feed.attach(member(1), Ticket(6)), 0);
-        let mut woken = Vec::new();
-        feed.submit([sealed(8, &[(0, "SET b 2")])].into_iter(), |worker| woken.push(worker));
-        assert!(!feed.is_waiting(1) && woken.is_empty());
-        // One from before the replica came is not its business.
-        let late = [sealed(6, &[(0, "SET z 0")]), sealed(7, &[(3, "DEL a"), (0, "DEL b")])];
-        feed.submit(late.into_iter(), |worker| woken.push(worker));
-        assert_eq!(woken, [1]);
+    fn what_is_in_the_journal_goes_to_the_workers_with_replicas() {
+        let (feed, journal, aof) = (Feed::new(2), Journal::default(), Aof::new(2));
+        let pump = |text: &str| -> Vec<usize> {
+            let mut woken = Vec::new();
+            journal.append_request(text.as_bytes());
+            feed.pump(&journal, &aof, |worker| woken.push(worker));
+            woken
+        };
+        assert!(pump("nobody follows").is_empty());
+        assert_eq!(feed.attach(member(1), &journal), 14);
+        assert_eq!(pump("one"), [1]);
+        assert!(pump("two").is_empty());
         let part = feed.fetch(1);
-        assert_eq!(
-            lines(&part),
-            ["MULTI", "SELECT 3", "DEL a", "SELECT 0", "DEL b", "EXEC", "SET b 2"]
-        );
-        assert_eq!((part.from, feed.offset()), (0, part.bytes.len() as u64));
+        assert_eq!((part.from, &part.bytes[..], part.overflow), (14, &b"onetwo"[..], false));
         assert!(!feed.is_waiting(1) && !feed.is_waiting(0));
-    }
-
-    #[test]
-    fn a_new_replica_is_told_the_database() {
-        let feed = Feed::new(1);
-        feed.attach(member(0), Ticket(0));
-        feed.submit([sealed(1, &[(2, "SET a 1")])].into_iter(), |_| {});
-        let seen = feed.fetch(0).bytes.len() as u64;
-        let second = Member { token: Token::from_u64(9), ..member(0) };
-        assert_eq!(feed.attach(second, Ticket(1)), seen);
-        feed.submit([sealed(2, &[(2, "SET a 2")])].into_iter(), |_| {});
-        feed.ping(|_| {});
-        let part = feed.fetch(0);
-        assert_eq!(
-            (part.from, lines(&part)),
-            (seen, vec!["SELECT 2".to_owned(), "SET a 2".to_owned(), "PING".to_owned()])
-        );
-    }
-
-    #[test]
-    fn without_replicas_nothing_is_kept() {
-        let feed = Feed::new(1);
-        feed.submit([sealed(5, &[(0, "SET a 1")])].into_iter(), |_| panic!("nobody follows"));
-        feed.attach(member(0), Ticket(5));
-        feed.detach(Token::from_u64(0), 0);
-        feed.submit([sealed(6, &[(0, "SET a 1")])].into_iter(), |_| panic!("nobody follows"));
-        feed.ping(|_| panic!("nobody follows"));
-        assert_eq!((feed.offset(), feed.replica_count()), (0, 0));
+        feed.detach(Token::from_u64(1), 1);
+        assert!(pump("gone").is_empty() && feed.replica_count() == 0);
     }
 }

@@ -34,7 +34,7 @@ impl Write for Bounded {
 /// Makes a session a replica: the dataset as it is now, and the offset of the stream from which
 /// it gets what follows. Only while all other workers stand still. O(all data).
 pub fn attach_replica(core: &mut Core, session: &mut Session) -> Result<(Arc<Vec<u8>>, u64)> {
-    core.hand_in_sealed();
+    core.shared.pump(core.id);
     let Bounded(bytes) = snapshot::write_to(core, Bounded(Vec::new())).map_err(|error| {
         core.shared.log.warning(format_args!("No snapshot for a replica: {error}"));
         CommandError::text("ERR Unable to perform background save")
@@ -55,7 +55,7 @@ pub fn attach_replica(core: &mut Core, session: &mut Session) -> Result<(Arc<Vec
         acked: 0,
         acked_ms: 0,
     };
-    let from = core.shared.replication.feed.attach(member, core.shared.keyspace.last_ticket());
+    let from = core.shared.replication.feed.attach(member, core.shared.keyspace.journal());
     core.env.hooks.set(Hooks::PROPAGATE, true);
     core.followers.push(Follower { token, from });
     Ok((Arc::new(bytes), from))
@@ -73,7 +73,7 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
 /// Stops collecting effects if nobody wants them any more.
 pub fn disarm_feed(core: &mut Core) {
     let hooks = &core.env.hooks;
-    let is_idle = || core.shared.replication.feed.replica_count() == 0;
+    let is_idle = || core.shared.replication.feed.replica_count() == 0 && !core.shared.aof.is_on();
     if hooks.get().contains(Hooks::PROPAGATE) && is_idle() {
         // While a script takes long it is put off.
         let Ok(quiesced) = core.stop_others() else { return };

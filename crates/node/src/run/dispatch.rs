@@ -15,7 +15,7 @@ use crate::run::waiting;
 use crate::script::invoked;
 use crate::transactions::execute;
 use brisk_engine::args::PreparedKey;
-use brisk_engine::command::{Flags, InMulti, Scope};
+use brisk_engine::command::{Flags, Group, InMulti, Scope};
 use brisk_engine::ctx::Blocking;
 use brisk_engine::effect::Hooks;
 use brisk_engine::exec::{self, Invocation};
@@ -230,7 +230,11 @@ fn run(
                 parent: row.parent,
                 run,
                 db: session.db,
-                blocking: Blocking::Client(client),
+                blocking: if session.is_replay {
+                    Blocking::Never
+                } else {
+                    Blocking::Client(client)
+                },
             };
             let done = exec::run(&shared.keyspace, &core.env, &call, prepared, args, reply)?;
             core.stats().changes.add(done.dirty);
@@ -245,6 +249,9 @@ fn run(
             }
             let outcome = run(&mut Call { core, session, reply, row, prepared }, args)?;
             propagate_server(core, row, session.db, args);
+            if row.spec.group != Group::Connection {
+                core.env.note_shown(shared.keyspace.journal().end());
+            }
             outcome
         }
     };

@@ -172,7 +172,7 @@ fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_
 /// Refuses what would be lost: the dataset cannot be saved. PING too, so that whoever looks after the
 /// server finds out.
 fn disk(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
-    let concerns = facts.flags.contains(Flags::WRITE) || row.spec.name == "ping";
+    let concerns = facts.flags.contains(Flags::WRITE) || row.has(Flags::HEALTH_CHECK);
     if !concerns || core.shared.armed.load(Ordering::Relaxed) & armed::DISK_ERROR == 0 {
         return Verdict::Pass;
     }

@@ -1,7 +1,9 @@
 //! From the command line to running workers, and back down.
 
+mod aof;
 pub mod judge;
 mod load;
+mod replay;
 pub mod service;
 
 use crate::boot::service::Service;
@@ -29,7 +31,6 @@ use brisk_structures::reclaim::Participant;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
-use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 
@@ -344,7 +345,12 @@ fn start_workers(
                     let _ = ready.send(Ok(()));
                     gate.wait();
                     if id == 0 {
-                        let _ = ready.send(load::load(&mut worker.core));
+                        let loaded = if worker.core.config.persistence.appendonly {
+                            aof::load(&mut worker.core, &worker.participant)
+                        } else {
+                            load::load(&mut worker.core)
+                        };
+                        let _ = ready.send(loaded);
                     }
                     gate.wait();
                     work(shared, worker, reactor, &log);
@@ -382,9 +388,7 @@ fn set_up(
     shared.mailboxes[id].connect(reactor.waker());
     let participant = Participant::register().ok_or("too many threads")?;
     let core = Core::new(shared, id, seed);
-    let sealed = Rc::clone(&core.env.sealed);
     brisk_engine::keyspace::while_waiting(move || {
-        shared.hand_in(id, &sealed);
         shared.quiesce.checkpoint(id);
     });
     brisk_engine::keyspace::giving_way(|| shared.armed.load(Ordering::Relaxed) & armed::BUSY != 0);
@@ -444,7 +448,7 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
                     std::process::exit(0);
                 }
                 log.warning(format_args!("Received {name} scheduling shutdown..."));
-                if ending::saves(&config, how) {
+                if ending::concerns_workers(shared, how) {
                     shutdown.schedule(how);
                 } else {
                     shutdown.ask(0);

@@ -1,8 +1,10 @@
-//! INFO persistence: what was saved and loaded. There is no AOF yet.
+//! INFO persistence: what was saved and loaded, and the append-only file.
 
 use super::View;
+use brisk_node::persistence::aof::state::Mode;
 use brisk_observe::text::Text;
-use std::sync::atomic::Ordering;
+use brisk_structures::poison::EvenPoisoned;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let shared = view.shared;
@@ -32,16 +34,46 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let (loaded, expired) = saved.last_load();
     text.number("rdb_last_load_keys_expired", expired);
     text.number("rdb_last_load_keys_loaded", loaded);
-    text.number("aof_enabled", 0);
-    text.number("aof_rewrite_in_progress", 0);
-    text.number("aof_rewrite_scheduled", 0);
-    text.signed("aof_last_rewrite_time_sec", -1);
-    text.signed("aof_current_rewrite_time_sec", -1);
-    text.word("aof_last_bgrewrite_status", "ok");
-    text.number("aof_rewrites", 0);
-    text.number("aof_rewrites_consecutive_failures", 0);
-    text.word("aof_last_write_status", "ok");
-    text.number("aof_last_cow_size", 0);
+    write_aof(view, text);
     text.number("module_fork_in_progress", 0);
     text.number("module_fork_last_cow_size", 0);
+    write_aof_file(view, text);
+}
+
+fn write_aof(view: &View<'_>, text: &mut Text) {
+    let aof = &view.shared.aof;
+    let rewrite = &aof.rewrite;
+    let status = |failed: bool| if failed { "err" } else { "ok" };
+    let flag = |flag: &AtomicBool| u64::from(flag.load(Ordering::SeqCst));
+    let is_wanted = view.shared.config().persistence.appendonly;
+    // One that is switched on begins with a rewrite.
+    let begins = is_wanted && aof.mode() != Mode::On;
+    text.number("aof_enabled", u64::from(is_wanted));
+    text.number("aof_rewrite_in_progress", flag(&rewrite.is_running) | u64::from(begins));
+    text.number("aof_rewrite_scheduled", if begins { 0 } else { flag(&rewrite.is_scheduled) });
+    text.signed("aof_last_rewrite_time_sec", rewrite.last_seconds.load(Ordering::Relaxed));
+    let began = *rewrite.began.lock().even_poisoned();
+    let seconds = began.map_or(-1, |began| began.elapsed().as_secs().cast_signed());
+    text.signed("aof_current_rewrite_time_sec", seconds);
+    text.word("aof_last_bgrewrite_status", status(rewrite.has_failed.load(Ordering::SeqCst)));
+    text.number("aof_rewrites", rewrite.count.load(Ordering::Relaxed));
+    text.number("aof_rewrites_consecutive_failures", rewrite.failures.load(Ordering::Relaxed));
+    text.word("aof_last_write_status", status(aof.failure().is_some()));
+    text.number("aof_last_cow_size", 0);
+}
+
+/// What is known only of a file that there is.
+fn write_aof_file(view: &View<'_>, text: &mut Text) {
+    let aof = &view.shared.aof;
+    if !aof.is_on() {
+        return;
+    }
+    let (rewrite, figures) = (&aof.rewrite, aof.figures());
+    let flag = |flag: &AtomicBool| u64::from(flag.load(Ordering::SeqCst));
+    text.number("aof_current_size", figures.size.load(Ordering::Relaxed));
+    text.number("aof_base_size", figures.base_size.load(Ordering::Relaxed));
+    text.number("aof_pending_rewrite", flag(&rewrite.is_scheduled));
+    text.number("aof_buffer_length", aof.pending_bytes() as u64);
+    text.number("aof_pending_bio_fsync", flag(&figures.fsync_in_progress));
+    text.number("aof_delayed_fsync", figures.delayed.load(Ordering::Relaxed));
 }

@@ -11,6 +11,7 @@ use brisk_engine::keyspace::{CutWalker, Walked};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
 use brisk_node::clients::flag;
 use brisk_node::core::session::Stall;
+use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::{bgsave, ending};
 use brisk_node::replication::follow;
 use brisk_node::script::run;
@@ -129,7 +130,7 @@ impl Cron {
         if worker.core.shared.debug.cron_paused.load(Ordering::Relaxed) {
             return Duration::from_nanos(SAMPLE_PERIOD_NS);
         }
-        if worker.core.shared.snapshots.is_running() && self.next_walk.is_none() {
+        if worker.core.shared.keyspace.is_emitting() && self.next_walk.is_none() {
             self.next_walk = Some(now);
         }
         if self.next_walk.is_some_and(|at| now >= at) {
@@ -152,6 +153,7 @@ impl Cron {
             publish_loop_figures(worker, io, &mut self.published);
             run::forget_flushed(&mut worker.core);
             if self.samples_server {
+                rewrite::begin_if_due(&worker.core);
                 bgsave::begin_if_due(&worker.core);
                 self.sample(worker, now);
                 brisk_observe::memory::take_huge_pages_if_worth(
@@ -191,7 +193,10 @@ impl Cron {
         if now >= self.next_ping && shared.replication.feed.replica_count() > 0 {
             let period_s = worker.core.config.replication.repl_ping_replica_period_s;
             if self.next_ping != 0 {
-                shared.replication.feed.ping(|worker| shared.mailboxes[worker].wake());
+                let mut ping = Vec::new();
+                brisk_resp::request::encode(&mut ping, &["PING"]);
+                shared.keyspace.journal().append_request(&ping);
+                shared.pump(worker.core.id);
             }
             self.next_ping = now + period_s.max(1) as u64 * 1_000_000_000;
         }

@@ -8,6 +8,7 @@ use super::Worker;
 use brisk_engine::ReplyBuffer;
 use brisk_node::core::Core;
 use brisk_node::core::session::Session;
+use brisk_node::persistence::aof::wait;
 use brisk_node::pubsub::publish;
 use brisk_node::pubsub::{Mail, Member, Publication, Space, sigil};
 use brisk_node::tracking::invalidate;
@@ -88,10 +89,13 @@ impl Worker {
             publish::publish_events(&mut self.core);
             invalidate::send_invalidations(&mut self.core);
         }
-        self.core.hand_in_sealed();
+        self.core.shared.pump(self.core.id);
         let shared = self.core.shared;
         if shared.replication.feed.is_waiting(self.core.id) {
             self.deliver_stream(io, current.as_deref_mut());
+        }
+        if current.is_some() {
+            self.core.env.note_shown(wait::shown_to_all(&self.core));
         }
         let inbox = shared.pubsub.inbox(self.core.id);
         if !inbox.is_filled() {
@@ -170,6 +174,13 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
         framed.pieces(protocol, |piece| session.held.extend_from_slice(piece));
     } else {
         session.traffic.bytes_out += framed.len() as u64;
+        let shown = wait::shown_to_all(core);
+        if wait::must_wait(core, session, shown) {
+            wait::keep(core, session, shown, |out| {
+                framed.pieces(protocol, |piece| out.extend_from_slice(piece));
+            });
+            return;
+        }
         if let Some(stream) = &mut session.tls {
             // Each call makes a record.
             let mut whole = Vec::with_capacity(framed.len());

@@ -180,6 +180,7 @@ impl Handler for Worker {
         }
         self.deliver_messages(io, None);
         self.end_of_turns(io);
+        self.commit(io);
     }
 
     fn waiting(&mut self) {
@@ -201,6 +202,7 @@ impl Handler for Worker {
         self.run_staged(io);
         self.deliver_all(io);
         self.end_of_turns(io);
+        self.commit(io);
         self.cron.publish_traffic(self.core.stats(), io.counters());
         self.participant.quiescent();
     }

@@ -27,11 +27,12 @@ impl Worker {
                     push_to_current(session, self.replies_mut(), news);
                 }
                 _ => {
-                    let Some(session) = self.session_at(token.index()) else { continue };
+                    let (core, session) = self.core_and_session(token.index());
+                    let Some(session) = session else { continue };
                     if session.stream.is_some() {
                         session.held.extend_from_slice(news);
                     } else {
-                        append(io, session, news);
+                        append(core, io, session, news);
                     }
                     self.check_replica(io, token);
                 }

@@ -25,6 +25,7 @@ mod encrypted;
 mod events;
 mod followers;
 pub mod listening;
+mod logging;
 mod long;
 mod monitors;
 mod notices;
@@ -177,6 +178,8 @@ impl Worker {
             self.deliver_messages(io, None);
         }
         self.end_of_turns(io);
+        self.commit(io);
+        let wait = wait.min(self.logging_wait());
         let wait = self.next_wait_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
         let idle = self.again.is_empty()
             && self.core.scripts.parked.is_none()
@@ -198,7 +201,7 @@ impl Worker {
         if !self.has_paused()
             && let Some(wait) = self.cron.nothing_due(
                 self.core.clock.ns(self.core.last_ticks),
-                self.core.shared.snapshots.is_running(),
+                self.core.shared.keyspace.is_emitting(),
             )
         {
             return wait;

@@ -16,19 +16,19 @@ impl Worker {
             0 => self.core.total_limit,
             limit => limit,
         };
-        let sessions = &mut self.sessions;
+        let Worker { core, sessions, monitors, .. } = self;
         // A session that was reset does not monitor any more.
-        self.monitors.retain(|&token| {
+        monitors.retain(|&token| {
             let slot = sessions.get_mut(token.index());
             let Some(Some(session)) = slot else { return false };
-            let monitors = session.token == token && session.record.has(flag::MONITOR);
-            if monitors {
-                append(io, session, line);
+            let is_one = session.token == token && session.record.has(flag::MONITOR);
+            if is_one {
+                append(core, io, session, line);
                 if io.unsent(token) as u64 > limit {
                     io.close(token, Close::Now);
                 }
             }
-            monitors
+            is_one
         });
     }
 

@@ -10,6 +10,7 @@ use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Reader;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
+use brisk_node::persistence::aof::wait;
 use brisk_node::tracking::invalidate;
 use brisk_node::tracking::{Broadcast, HEAD_RESP2, HEAD_RESP3, Mode, Notice, redirection_broken};
 use brisk_reactor::{Close, Control, Token};
@@ -206,6 +207,13 @@ fn send(
         pieces.iter().for_each(|piece| replies.bytes_mut().extend_from_slice(piece));
     } else {
         session.traffic.bytes_out += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+        let shown = wait::shown_to_all(core);
+        if wait::must_wait(core, session, shown) {
+            wait::keep(core, session, shown, |out| {
+                pieces.iter().for_each(|piece| out.extend_from_slice(piece));
+            });
+            return;
+        }
         let output = io.output(token);
         if let Some(stream) = &mut session.tls {
             stream.send(&pieces.concat(), output);

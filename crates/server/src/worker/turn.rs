@@ -12,6 +12,7 @@ use brisk_engine::table::Row;
 use brisk_node::clients::flag;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
+use brisk_node::persistence::aof::wait;
 use brisk_node::pubsub::publish;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Stop};
 use brisk_node::run::dispatch;
@@ -372,7 +373,7 @@ impl Worker {
 
     /// Moves replies to the connection's output.
     pub(super) fn flush(&mut self, io: &mut Control, session: &mut Session) {
-        if self.replies.is_empty() {
+        if self.replies.is_empty() || (self.core.shared.aof.is_on() && self.keep_replies(session)) {
             return;
         }
         session.traffic.bytes_out += self.replies.len() as u64;
@@ -515,9 +516,13 @@ fn hold(list: &mut Vec<Token>, token: Token, sessions: &[Option<Box<Session>>]) 
     list.push(token);
 }
 
-/// Sends bytes to a client outside of its turn.
-pub fn append(io: &mut Control, session: &mut Session, bytes: &[u8]) {
+/// Sends bytes to a client outside of its turn, which tell of something that has happened by now.
+pub fn append(core: &Core, io: &mut Control, session: &mut Session, bytes: &[u8]) {
     session.traffic.bytes_out += bytes.len() as u64;
+    let shown = wait::shown_to_all(core);
+    if wait::must_wait(core, session, shown) {
+        return wait::keep(core, session, shown, |out| out.extend_from_slice(bytes));
+    }
     let output = io.output(session.token);
     match &mut session.tls {
         Some(stream) => stream.send(bytes, output),
@@ -528,6 +533,9 @@ pub fn append(io: &mut Control, session: &mut Session, bytes: &[u8]) {
 
 /// Closes a connection when its client has taken what is queued for it.
 pub(super) fn close_flushed(io: &mut Control, session: &mut Session) {
+    if Worker::closes_later(io, session) {
+        return;
+    }
     if let Some(stream) = &mut session.tls {
         stream.close(io.output(session.token));
         io.send(session.token);

@@ -11,6 +11,7 @@ use brisk_engine::{CommandError, Reply};
 use brisk_node::clients::accounts::Account;
 use brisk_node::core::mailbox::{Delivery, Unblocked};
 use brisk_node::core::session::{Session, Stall};
+use brisk_node::persistence::aof::wait;
 use brisk_node::run::dispatch;
 use brisk_node::run::permission;
 use brisk_node::run::waiting;
@@ -141,6 +142,8 @@ impl Worker {
             self.replies.bytes_mut().append(&mut session.held);
         }
         session.after_command();
+        // What it tells happened on behalf of somebody else, or in another thread.
+        self.core.env.note_shown(wait::shown_to_all(&self.core));
         self.put(session);
         self.go_on(io, token, stall);
     }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::base::steps::BYTES_PER_STEP;
 use crate::env::effect::{EventClass, Hooks};
-use crate::testing::Db;
+use crate::testing::{Db, take_transactions};
 use brisk_persist::rdb;
 
 /// Members of the sets, enough for every command to be long.
@@ -44,11 +44,10 @@ fn heard(db: &mut Db, act: impl FnOnce(&mut Db) -> String) -> (String, Vec<Strin
     db.settings().events = EventClass::all() - EventClass::KEY_MISS;
     let reply = act(db);
     db.env().set_hooks(Hooks::all(), false);
-    let sealed = std::mem::take(&mut *db.env().sealed.borrow_mut());
+    let transactions = take_transactions(db.keyspace());
     let events = std::mem::take(&mut db.env().aftermath.borrow_mut().events);
     db.env().aftermath.borrow_mut().clear();
-    let effects = sealed.iter().flat_map(|one| &one.effects);
-    let effects = effects.map(|effect| format!("{:?}", effect.words.iter().collect::<Vec<_>>()));
+    let effects = transactions.iter().flatten().map(|(_, words)| format!("{words:?}"));
     let events = events.iter().map(|event| format!("{} {:?}", event.name, event.key));
     (reply, effects.chain(events).collect())
 }
@@ -270,11 +269,11 @@ fn a_command_that_stores_is_propagated_once_as_it_was_sent() {
     let mut db = large();
     db.env().set_hooks(Hooks::PROPAGATE, true);
     let Err(long) = db.begin("SUNIONSTORE d a b") else { panic!("it is long") };
-    assert!(db.env().sealed.borrow().is_empty());
+    assert!(!db.keyspace().journal().has_news());
     assert!(db.finish(long).is_ok());
-    let sealed = std::mem::take(&mut *db.env().sealed.borrow_mut());
-    let words: Vec<&[u8]> = sealed[0].effects[0].words.iter().map(Vec::as_slice).collect();
-    assert_eq!((sealed.len(), sealed[0].effects.len()), (1, 1));
+    let transactions = take_transactions(db.keyspace());
+    let words: Vec<&[u8]> = transactions[0][0].1.iter().map(Vec::as_slice).collect();
+    assert_eq!((transactions.len(), transactions[0].len()), (1, 1));
     assert_eq!(words, [&b"SUNIONSTORE"[..], b"d", b"a", b"b"]);
 }
 

@@ -41,7 +41,7 @@ use crate::env::Env;
 use brisk_persist::rdb::RdbWriter;
 use brisk_structures::poison::EvenPoisoned;
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -61,13 +61,16 @@ pub(super) struct Cuts {
 /// line of its own.
 #[derive(Default)]
 #[repr(align(64))]
-struct Stamp(AtomicU32);
+struct Stamp {
+    stamp: AtomicU32,
+    is_emitting: AtomicBool,
+}
 
 impl Cuts {
     #[inline(always)]
     fn stamp(&self) -> u32 {
         // Written while all other threads stand still, which orders it.
-        self.stamp.0.load(Ordering::Relaxed)
+        self.stamp.stamp.load(Ordering::Relaxed)
     }
 
     /// The cut that is being emitted, for the thread of `env`.
@@ -120,7 +123,7 @@ impl Keyspace {
         }
         let sizes = self.totals().databases.iter().map(|db| (db.keys, db.with_deadline)).collect();
         let stamp = self.cuts.stamp().wrapping_add(1);
-        self.cuts.stamp.0.store(stamp, Ordering::Relaxed);
+        self.cuts.stamp.stamp.store(stamp, Ordering::Relaxed);
         let cut = Arc::new(Cut {
             stamp,
             options,
@@ -135,7 +138,14 @@ impl Keyspace {
             failure: Mutex::default(),
         });
         *active = Some(Arc::clone(&cut));
+        self.cuts.stamp.is_emitting.store(true, Ordering::SeqCst);
         Some(cut)
+    }
+
+    /// Whether a cut is being emitted.
+    #[inline]
+    pub fn is_emitting(&self) -> bool {
+        self.cuts.stamp.is_emitting.load(Ordering::Relaxed)
     }
 
     /// The cut that is being emitted.
@@ -145,7 +155,11 @@ impl Keyspace {
 
     /// Nobody emits anything for the cut any more: it was written, or given up.
     pub fn end_cut(&self, cut: &Cut) {
-        self.cuts.active.lock().even_poisoned().take_if(|active| active.stamp == cut.stamp);
+        let mut active = self.cuts.active.lock().even_poisoned();
+        if active.take_if(|active| active.stamp == cut.stamp).is_some() {
+            self.cuts.stamp.is_emitting.store(false, Ordering::SeqCst);
+        }
+        drop(active);
         cut.queue.close();
         // Their memory goes now, whoever holds the cut.
         cut.detached.lock().even_poisoned().clear();

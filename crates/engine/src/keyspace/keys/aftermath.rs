@@ -4,7 +4,7 @@
 use super::gone::notify;
 use super::{Held, Keys, lock_patiently};
 use crate::env::Env;
-use crate::env::effect::{Effect, EventClass, Hooks};
+use crate::env::effect::{EventClass, Hooks};
 use crate::keyspace::{DbIndex, Key, Keyspace, SlotGuard, SlotId, Ticket};
 
 impl<'a> Keys<'a> {
@@ -71,7 +71,7 @@ impl<'a> Keys<'a> {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             let mut aftermath = self.env.aftermath.borrow_mut();
             aftermath.replaced = true;
-            aftermath.effects.push(Effect { db: self.db, words: words() });
+            aftermath.effects.push(self.db, words().iter().map(Vec::as_slice));
         }
     }
 
@@ -93,7 +93,10 @@ impl<'a> Keys<'a> {
     /// After the handler: notes the command as sent if it changed something and did not say
     /// otherwise, and takes the transaction's ticket. `None` if nothing is to be propagated.
     #[inline]
-    pub(crate) fn close<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) -> Option<Ticket> {
+    pub(crate) fn close<'w>(
+        &mut self,
+        words: impl ExactSizeIterator<Item = &'w [u8]>,
+    ) -> Option<Ticket> {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             self.close_and_propagate(words)
         } else {
@@ -102,15 +105,17 @@ impl<'a> Keys<'a> {
     }
 
     #[cold]
-    fn close_and_propagate<'w>(&mut self, words: impl Iterator<Item = &'w [u8]>) -> Option<Ticket> {
+    fn close_and_propagate<'w>(
+        &mut self,
+        words: impl ExactSizeIterator<Item = &'w [u8]>,
+    ) -> Option<Ticket> {
         let mut aftermath = self.env.aftermath.borrow_mut();
         let replaced = std::mem::take(&mut aftermath.replaced);
         if self.dirty == 0 && !replaced && !self.expired_any {
             return None;
         }
         if self.dirty > 0 && !replaced {
-            let words = words.map(<[u8]>::to_vec).collect();
-            aftermath.effects.push(Effect { db: self.db, words });
+            aftermath.effects.push(self.db, words);
         }
         if aftermath.is_unit() {
             let places = &mut aftermath.slots;
@@ -125,8 +130,7 @@ impl<'a> Keys<'a> {
             aftermath.slots.clear();
             return None;
         }
-        let ticket = self.keyspace.next_ticket();
-        self.env.sealed.borrow_mut().push(aftermath.seal(ticket));
+        let ticket = aftermath.seal(&self.keyspace.journal);
         let slots = std::mem::take(&mut aftermath.slots);
         drop(aftermath);
         self.each_held(|guard| guard.meta_mut().last_write = ticket);
@@ -134,6 +138,23 @@ impl<'a> Keys<'a> {
             lock_patiently(self.keyspace.database(db), slot).meta_mut().last_write = ticket;
         }
         Some(ticket)
+    }
+
+    /// Notes up to which transaction the command may have seen the dataset: the last in each of its
+    /// slots, or the latest of all if it holds none.
+    #[inline]
+    pub(crate) fn note_shown(&self) {
+        if !self.env.hooks.get().contains(Hooks::PROPAGATE) {
+            return;
+        }
+        let last = |guard: &SlotGuard<'_>| guard.meta().last_write;
+        self.env.note_shown(match &self.held {
+            Held::None => self.keyspace.journal().end(),
+            Held::One(_, guard) => last(guard),
+            Held::Many(guards) => {
+                guards.iter().map(|(_, guard)| last(guard)).max().unwrap_or_default()
+            }
+        });
     }
 
     /// Has the slot's `last_write` raised when the command ends, as those of held slots are.
@@ -152,10 +173,9 @@ impl Keyspace {
             return;
         }
         let mut aftermath = env.aftermath.borrow_mut();
-        let words = words.iter().map(|word| word.to_vec()).collect();
-        aftermath.effects.push(Effect { db, words });
+        aftermath.effects.push(db, words.iter().copied());
         if !aftermath.is_unit() {
-            env.sealed.borrow_mut().push(aftermath.seal(self.next_ticket()));
+            let _ = aftermath.seal(&self.journal);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Entries that leave their slot: what is kept in step, and who hears of it.
 
-use crate::env::effect::{Effect, Event, EventClass, Hooks};
+use crate::env::effect::{Event, EventClass, Hooks};
 use crate::env::{Env, Garbage};
 use crate::keyspace::cut::Change;
 use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE};
@@ -54,9 +54,7 @@ pub(in crate::keyspace) fn seal_slot(
     if aftermath.is_unit() {
         aftermath.slots.push(place);
     } else if !aftermath.effects.is_empty() {
-        let ticket = keyspace.next_ticket();
-        env.sealed.borrow_mut().push(aftermath.seal(ticket));
-        guard.meta_mut().last_write = ticket;
+        guard.meta_mut().last_write = aftermath.seal(&keyspace.journal);
     }
 }
 
@@ -92,8 +90,7 @@ pub(in crate::keyspace) fn after_eviction(env: &Env, db: DbIndex, entry: &Entry)
 fn propagate_removal(env: &Env, db: DbIndex, key: &[u8], lazy: bool) {
     if env.hooks.get().contains(Hooks::PROPAGATE) {
         let word: &[u8] = if lazy { b"UNLINK" } else { b"DEL" };
-        let words = vec![word.to_vec(), key.to_vec()];
-        env.aftermath.borrow_mut().effects.push(Effect { db, words });
+        env.aftermath.borrow_mut().effects.push(db, [word, key].into_iter());
     }
 }
 

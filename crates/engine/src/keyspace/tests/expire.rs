@@ -161,12 +161,13 @@ fn a_slot_rests_after_a_walk_and_readers_still_see_no_expired_key() {
 
 #[test]
 fn every_key_that_goes_by_itself_is_a_transaction_of_its_own() {
-    use crate::env::effect::{Hooks, Sealed};
+    use crate::env::effect::Hooks;
+    use crate::testing::take_transactions;
     let world = World::new();
     world.env.set_hooks(Hooks::PROPAGATE, true);
-    let take = || -> Vec<Sealed> {
+    let take = || {
         assert!(world.env.aftermath.borrow().effects.is_empty(), "effects without a ticket");
-        std::mem::take(&mut *world.env.sealed.borrow_mut())
+        take_transactions(&world.keyspace)
     };
     let fill = || {
         world.env.set_now(UnixMs(1000));
@@ -174,25 +175,17 @@ fn every_key_that_goes_by_itself_is_a_transaction_of_its_own() {
         ["a", "b", "c", "{c}d"].iter().for_each(|name| world.set(name, Some(2000)));
         world.env.set_now(UnixMs(3000));
     };
-    let mut last = 0;
-    let mut dense = |sealed: &[Sealed]| {
-        for one in sealed {
-            assert_eq!(one.ticket.0, last + 1);
-            last = one.ticket.0;
-        }
-        sealed.iter().map(|one| one.effects.len()).sum::<usize>()
-    };
     fill();
     take();
     sweep_all(&world, &mut [Sweeper::new(0, 1)]);
-    let sealed = take();
-    assert_eq!((sealed.len(), dense(&sealed)), (3, 4), "one for each slot");
+    let transactions = take();
+    assert_eq!((transactions.len(), transactions.concat().len()), (3, 4), "one for each slot");
     fill();
     world.unlocked(|keys| keys.scan_and_expire(0, 100, |_| true, |_| {}));
-    let sealed = take();
-    assert_eq!((sealed.len(), dense(&sealed)), (4, 4));
+    let transactions = take();
+    assert_eq!((transactions.len(), transactions.concat().len()), (4, 4));
     fill();
     world.unlocked(|keys| assert_eq!(keys.random_key(), None));
-    let sealed = take();
-    assert_eq!(dense(&sealed), 4 - world.count() as usize);
+    let transactions = take();
+    assert_eq!(transactions.concat().len(), 4 - world.count() as usize);
 }

@@ -117,8 +117,8 @@ impl<'k> Unit<'k> {
             aftermath.slots.clear();
             return None;
         }
-        let ticket = self.keyspace.next_ticket();
-        env.sealed.borrow_mut().push(aftermath.seal(ticket));
+        let ticket = aftermath.seal(self.keyspace.journal());
+        env.note_shown(ticket);
         let slots = std::mem::take(&mut aftermath.slots);
         drop(aftermath);
         let mut others = Vec::new();

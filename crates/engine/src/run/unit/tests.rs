@@ -2,7 +2,6 @@
 
 use crate::base::error::CommandError;
 use crate::command::args::PreparedKey;
-use crate::env::effect::Effect;
 use crate::keyspace::expire::{Sweeper, Swept};
 use crate::keyspace::{DbIndex, Leftovers, Place, Watches};
 use crate::run::exec;
@@ -310,8 +309,7 @@ fn a_unit_that_ends_waits_for_no_slot_while_it_holds_one() {
     let (keyspace, env) = (db.keyspace(), db.env());
     let ((own, _), (other, _)) = (place(&db, "a"), place(&db, "b"));
     let unit = Unit::holding(keyspace, env, [own]).expect("nobody else runs");
-    let effect = Effect { db: DbIndex(0), words: vec![b"FLUSHALL".to_vec()] };
-    env.aftermath.borrow_mut().effects.push(effect);
+    env.aftermath.borrow_mut().effects.push(DbIndex(0), [&b"FLUSHALL"[..]].into_iter());
     env.aftermath.borrow_mut().slots.extend([own, other]);
     let slot = |place: Place| keyspace.database(place.0).slot(place.1);
     let (held, is_held) = std::sync::mpsc::channel();
@@ -333,6 +331,6 @@ fn a_unit_that_ends_waits_for_no_slot_while_it_holds_one() {
     });
     for place in [own, other] {
         let guard = slot(place).try_lock().expect("the unit is over");
-        assert_eq!(guard.meta().last_write, keyspace.last_ticket());
+        assert_eq!(guard.meta().last_write, keyspace.journal().end());
     }
 }

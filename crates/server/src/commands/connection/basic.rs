@@ -12,7 +12,7 @@ const PING: Command = Command {
         since: "1.0.0",
         complexity: "O(1)",
         arity: -1,
-        flags: Flags::FAST.union(Flags::WHILE_SUBSCRIBED),
+        flags: Flags::FAST.union(Flags::WHILE_SUBSCRIBED).union(Flags::HEALTH_CHECK),
         categories: Categories::CONNECTION,
         tips: &["request_policy:all_shards", "response_policy:all_succeeded"],
         args: &[Arg::string("message").optional()],

@@ -14,8 +14,10 @@ use brisk_net::listeners::{Reopened, Replacement};
 use brisk_net::tls::TlsSettings;
 use brisk_node::core::mailbox::Message;
 use brisk_node::core::shared::Shared;
+use brisk_node::persistence::aof::rewrite;
 use brisk_structures::alloc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// What was made ready for the new settings.
 #[derive(Debug, Default)]
@@ -91,6 +93,17 @@ fn reserve_files(shared: &Shared, clients: &Clients) -> Result<(), Rejection> {
 pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
+    if new.persistence.appendfsync != old.persistence.appendfsync {
+        shared.aof.set_policy(new.persistence.appendfsync);
+    }
+    if new.persistence.appendonly != old.persistence.appendonly {
+        if new.persistence.appendonly {
+            // A base has to be written first, for which everybody must be between two commands.
+            shared.aof.rewrite.is_scheduled.store(true, Ordering::SeqCst);
+        } else {
+            rewrite::close(shared);
+        }
+    }
     if new.security.requirepass != old.security.requirepass {
         let password = new.security.requirepass.as_bytes();
         shared.accounts.set_default_password(password, &shared.clients);

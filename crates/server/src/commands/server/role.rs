@@ -9,7 +9,7 @@ fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     call.reply.array(3);
     call.reply.bulk(b"master");
     let feed = &call.core.shared.replication.feed;
-    call.reply.integer(feed.offset() as i64);
+    call.reply.integer(feed.offset(call.core.shared.keyspace.journal()) as i64);
     let replicas: Vec<_> = feed.members().into_iter().filter(|one| one.ip.is_some()).collect();
     let mut outcome = call.reply.array(replicas.len());
     for replica in replicas {

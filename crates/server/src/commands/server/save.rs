@@ -1,8 +1,9 @@
-//! SAVE, BGSAVE and LASTSAVE: the dataset on the disk.
+//! SAVE, BGSAVE, BGREWRITEAOF and LASTSAVE: the dataset on the disk.
 
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
+use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::bgsave::{self, Asked};
 use brisk_node::persistence::snapshot;
 use std::sync::atomic::Ordering;
@@ -56,12 +57,35 @@ const BGSAVE: Command = Command {
 };
 
 fn bgsave(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    if args.remaining() > 0 && !(args.remaining() == 1 && args.take("SCHEDULE")) {
+    let later = args.remaining() == 1 && args.take("SCHEDULE");
+    if args.remaining() > 0 {
         return Err(CommandError::Syntax);
     }
-    Ok(call.reply.simple(match bgsave::ask(call.core)? {
+    Ok(call.reply.simple(match bgsave::ask(call.core, later)? {
         Asked::Started => "Background saving started",
         Asked::Scheduled => "Background saving scheduled",
+    }))
+}
+
+const BGREWRITEAOF: Command = Command {
+    spec: Spec {
+        name: "bgrewriteaof",
+        group: Group::Server,
+        summary: "Replaces the append-only file by the dataset as of now while commands go on.",
+        since: "1.0.0",
+        complexity: "O(1), and O(N) for N keys in all databases beside the commands that follow",
+        arity: 1,
+        flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::NO_ASYNC_LOADING),
+        ..Spec::EMPTY
+    },
+    run: bgrewriteaof,
+    subcommands: &[],
+};
+
+fn bgrewriteaof(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.reply.simple(match rewrite::ask(call.core)? {
+        Asked::Started => "Background append only file rewriting started",
+        Asked::Scheduled => "Background append only file rewriting scheduled",
     }))
 }
 
@@ -87,4 +111,4 @@ fn lastsave(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.integer(seconds.cast_signed()))
 }
 
-pub(super) const COMMANDS: &[Command] = &[SAVE, BGSAVE, LASTSAVE];
+pub(super) const COMMANDS: &[Command] = &[SAVE, BGSAVE, BGREWRITEAOF, LASTSAVE];

@@ -92,6 +92,7 @@ const CLIENT: Command = Command {
     run: |call, _| Err(call.wrong_arity()),
     subcommands: &[
         tracking::CACHING,
+        mode::DURABILITY,
         identity::GETNAME,
         tracking::GETREDIR,
         HELP,

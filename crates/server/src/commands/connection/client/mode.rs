@@ -1,4 +1,4 @@
-//! CLIENT REPLY, NO-EVICT, NO-TOUCH: how the caller's own commands work.
+//! CLIENT REPLY, NO-EVICT, NO-TOUCH, DURABILITY: how the caller's own commands work.
 
 use super::{ADMIN, ROW, on_or_off};
 use brisk_engine::command::{Arg, Spec};
@@ -6,6 +6,7 @@ use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::session::ReplyMode;
+use brisk_node::persistence::aof::state::Level;
 
 /// The argument of a switch.
 const ON_OFF: &[Arg] =
@@ -64,6 +65,49 @@ fn no_evict(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     record.set(flag::NO_EVICT, on);
     call.core.shared.clients.weights.weigh_again(record);
     call.core.evict_clients();
+    Ok(call.reply.ok())
+}
+
+/// A command of our own: `memory`, `log`, `disk`, or `default` for what the settings say.
+pub(super) const DURABILITY: Command = Command {
+    spec: Spec {
+        name: "durability",
+        summary: "Says how far changes must have come before the connection is answered.",
+        since: "7.2.0",
+        arity: 3,
+        args: &[Arg::one_of(
+            "level",
+            &[
+                Arg::token("memory", "MEMORY"),
+                Arg::token("log", "LOG"),
+                Arg::token("disk", "DISK"),
+                Arg::token("default", "DEFAULT"),
+            ],
+        )],
+        ..ROW
+    },
+    run: durability,
+    subcommands: &[],
+};
+
+fn durability(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let level = if args.take("MEMORY") {
+        Some(Level::Memory)
+    } else if args.take("LOG") {
+        Some(Level::Log)
+    } else if args.take("DISK") {
+        Some(Level::Disk)
+    } else if args.take("DEFAULT") {
+        None
+    } else {
+        return Err(CommandError::Syntax);
+    };
+    if level > Some(Level::Memory) && !call.core.shared.aof.is_on() {
+        return Err(CommandError::text(
+            "ERR there is no append-only file to wait for, set appendonly to yes",
+        ));
+    }
+    call.session.durability = level;
     Ok(call.reply.ok())
 }
 

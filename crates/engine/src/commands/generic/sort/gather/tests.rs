@@ -5,7 +5,7 @@ use crate::env::EvictionPolicy;
 use crate::env::effect::Hooks;
 use crate::keyspace::{DbIndex, giving_way, while_waiting};
 use crate::run::finish::{Finished, finish};
-use crate::testing::Db;
+use crate::testing::{Db, take_transactions};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -278,8 +278,8 @@ fn errors_and_odd_requests_are_answered_as_at_once() {
     let mut db = weighted();
     db.env().set_hooks(Hooks::PROPAGATE, true);
     to_the_end(&mut db, "SORT l BY w:* STORE d");
-    let sealed = std::mem::take(&mut *db.env().sealed.borrow_mut());
-    assert_eq!((sealed.len(), sealed[0].effects[0].words.len()), (1, 6));
+    let transactions = take_transactions(db.keyspace());
+    assert_eq!((transactions.len(), transactions[0][0].1.len()), (1, 6));
 }
 
 /// The slots of what it read are held; the list that came meanwhile wants one more.

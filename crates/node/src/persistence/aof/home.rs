@@ -1,0 +1,116 @@
+//! The manifest and its directory.
+
+use crate::persistence::disk::{Disk, System};
+use brisk_config::{Config, os_reason};
+use brisk_persist::aof::manifest::{manifest_name, temporary_manifest_name};
+use brisk_persist::aof::{Manifest, ManifestFile};
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+/// A manifest is a few lines.
+const MANIFEST_BYTES_MAX: u64 = 16 << 20;
+
+/// Where the files lie, by the settings.
+#[derive(Debug, Clone)]
+pub struct Home {
+    /// `appenddirname` in `dir`.
+    pub dir: PathBuf,
+    /// `appendfilename`.
+    pub name: Vec<u8>,
+    /// The single file of servers before version 7: `appendfilename` in `dir`.
+    pub single: PathBuf,
+}
+
+impl Home {
+    pub fn of(config: &Config) -> Home {
+        let persistence = &config.persistence;
+        Home {
+            dir: config.path_in_dir(&persistence.appenddirname),
+            name: persistence.appendfilename.as_path().as_os_str().as_bytes().to_vec(),
+            single: config.path_in_dir(&persistence.appendfilename),
+        }
+    }
+
+    pub fn path(&self, file: &ManifestFile) -> PathBuf {
+        file.path_in(&self.dir)
+    }
+
+    fn manifest(&self) -> PathBuf {
+        self.dir.join(OsStr::from_bytes(&manifest_name(&self.name)))
+    }
+
+    /// The name of a base that is being written.
+    pub fn temporary_base(&self) -> PathBuf {
+        self.dir.join(format!("temp-rewriteaof-bg-{}.aof", std::process::id()))
+    }
+
+    /// The manifest; `None` if there is none.
+    ///
+    /// # Errors
+    /// It cannot be read, or is damaged: in the words for the log.
+    fn read<D: Disk>(&self, disk: &D) -> Result<Option<Manifest>, String> {
+        let path = self.manifest();
+        let failed = |reason: String| format!("The AOF manifest {}: {reason}", path.display());
+        let mut text = Vec::new();
+        let read =
+            disk.open(&path).and_then(|file| file.take(MANIFEST_BYTES_MAX).read_to_end(&mut text));
+        match read {
+            Ok(_) => Manifest::parse(&text).map(Some).map_err(|error| failed(error.to_string())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(os_reason(&error))),
+        }
+    }
+
+    /// The files to begin with; `None` if there are none. A single file of a server before version 7
+    /// is moved to where it belongs.
+    ///
+    /// # Errors
+    /// In the words for the log.
+    pub fn find(&self) -> Result<Option<Manifest>, String> {
+        let failed = |error: io::Error| {
+            format!("Can't upgrade the AOF file {}: {}", self.single.display(), os_reason(&error))
+        };
+        let found = self.read(&System)?;
+        let has_single = self.single.is_file();
+        // The manifest is first, so that an upgrade that did not come to its end is finished.
+        let upgraded = Manifest::upgraded(&self.name);
+        let is_unfinished = found.as_ref().is_some_and(|found| {
+            *found == upgraded && found.base().is_some_and(|base| !self.path(base).exists())
+        });
+        if !has_single || !(found.is_none() || is_unfinished) {
+            return Ok(found);
+        }
+        System.create_dir(&self.dir).map_err(failed)?;
+        self.write(&System, &upgraded).map_err(failed)?;
+        let place = self.dir.join(OsStr::from_bytes(&self.name));
+        System.rename(&self.single, &place).map_err(failed)?;
+        System.sync_dir(&self.dir).map_err(failed)?;
+        Ok(Some(upgraded))
+    }
+
+    /// Replaces the manifest: at every moment there is a whole one.
+    pub(super) fn write<D: Disk>(&self, disk: &D, manifest: &Manifest) -> io::Result<()> {
+        let temporary = self.dir.join(OsStr::from_bytes(&temporary_manifest_name(&self.name)));
+        let mut file = disk.create(&temporary)?;
+        let written = file
+            .write_all(&manifest.format())
+            .and_then(|()| file.flush())
+            .and_then(|()| disk.sync(&file))
+            .and_then(|()| disk.rename(&temporary, &self.manifest()))
+            .and_then(|()| disk.sync_dir(&self.dir));
+        if written.is_err() {
+            // After the rename there is none.
+            let _ = disk.remove(&temporary);
+        }
+        written
+    }
+
+    /// Removes files that are history. One that cannot be removed stays, and costs room only.
+    pub(super) fn remove<D: Disk>(&self, disk: &D, files: &[ManifestFile]) {
+        for file in files {
+            let _ = disk.remove(&self.path(file));
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The append-only file: the stream of changes on the disk, and replies that wait for it.
+//!
+//! ```text
+//!  journal ── pump ── push ─► pending ─┬─ a worker, at the end of its round ─┐
+//!                                      └─ the thread, if a write may take long ┴─► write ─► written
+//!                                                         fdatasync, by the policy ───────► durable
+//! ```
+//!
+//! *Written* and *durable* are places in the stream ([`brisk_engine::keyspace::Ticket`]). A reply shows
+//! the dataset up to a place, and leaves when that is written (`everysec`, `no`) or durable
+//! (`always`), or as its client has asked for (CLIENT DURABILITY).
+//!
+//! | file | about |
+//! |---|---|
+//! | `state` | what is pending, how far it has come, and who waits for more |
+//! | `unlogged` | output of a session that waits for the file |
+//! | `wait` | which output waits |
+//! | `file` | the file that is written |
+//! | `base` | the snapshot that a base begins with |
+//! | `home` | the manifest and its directory |
+//! | `writer` | who writes, and puts it on the disk |
+//! | `rewrite` | a new base: the dataset of a moment, and a new increment from there on |
+
+pub mod base;
+mod file;
+pub mod home;
+pub mod rewrite;
+pub mod state;
+pub mod unlogged;
+pub mod wait;
+mod writer;

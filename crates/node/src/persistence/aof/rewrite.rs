@@ -1,0 +1,310 @@
+//! A new base: the dataset of a moment as a snapshot, and a new increment from that moment on.
+//!
+//! ```text
+//!  new increment created ── all stand still: cut, and the stream goes on in the new increment ──┐
+//!    the manifest names it, before anything is written to it                                    │
+//!    the snapshot is written beside commands, renamed to the new base                            │
+//!    the manifest names the new base and the new increment; what was before is removed  ◄────────┘
+//! ```
+//! Whatever fails, and whenever the process ends, the files that the manifest names give the dataset:
+//! after a rewrite that failed there is one increment more.
+//!
+//! CONFIG SET appendonly yes is the same, but the manifest names nothing before there is a base.
+
+use super::file::File;
+use super::home::Home;
+use super::state::{Aof, Mode};
+use crate::core::Core;
+use crate::core::shared::Shared;
+use crate::persistence::bgsave::{self, Asked};
+use crate::persistence::disk::{Disk, System};
+use crate::persistence::snapshot::{self, Head};
+use brisk_config::{Config, os_reason};
+use brisk_engine::effect::Hooks;
+use brisk_engine::keyspace::Cut;
+use brisk_engine::{CommandError, Result};
+use brisk_persist::aof::{BaseFormat, Manifest, ManifestFile};
+use brisk_reactor::unix_ms;
+use brisk_structures::poison::EvenPoisoned;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A rewrite by growth that failed so often is tried more and more rarely.
+const FAILURES_FREE: u64 = 3;
+/// Minutes between two tries then, at most.
+const RETRY_MINUTES_MAX: u64 = 60;
+/// How often the end of a rewrite looks whether the new increment is in use.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// BGREWRITEAOF: begins a rewrite, or leaves it to the timers while a snapshot is being taken.
+///
+/// # Errors
+/// One is going on, or the new increment cannot be made.
+pub fn ask(core: &Core) -> Result<Asked> {
+    let aof = &core.shared.aof;
+    if aof.rewrite.is_running.load(Ordering::SeqCst) {
+        let text = "ERR Background append only file rewriting already in progress";
+        return Err(CommandError::text(text));
+    }
+    if core.shared.keyspace.is_emitting() || core.unit.is_some() {
+        aof.rewrite.is_scheduled.store(true, Ordering::SeqCst);
+        return Ok(Asked::Scheduled);
+    }
+    begin(core)?;
+    Ok(Asked::Started)
+}
+
+/// Begins a rewrite if it was scheduled, or the file has grown as the settings say. For the timers of
+/// one worker.
+pub fn begin_if_due(core: &Core) {
+    let (shared, aof) = (core.shared, &core.shared.aof);
+    let rewrite = &aof.rewrite;
+    let is_busy = rewrite.is_running.load(Ordering::SeqCst) || shared.keyspace.is_emitting();
+    if is_busy || shared.snapshots.is_loading() || shared.shutdown.is_asked() {
+        return;
+    }
+    let scheduled = rewrite.is_scheduled.load(Ordering::SeqCst);
+    if scheduled || (aof.mode() == Mode::On && has_grown(core) && may_try(aof)) {
+        // The log says why not; a script that takes long is in the way only now.
+        let _ = begin(core);
+    }
+}
+
+fn has_grown(core: &Core) -> bool {
+    let (figures, config) = (core.shared.aof.figures(), &core.config.persistence);
+    let percentage = config.auto_aof_rewrite_percentage;
+    let size = figures.size.load(Ordering::Relaxed);
+    if percentage <= 0 || size < config.auto_aof_rewrite_min_size {
+        return false;
+    }
+    let base = figures.base_size.load(Ordering::Relaxed).max(1);
+    let growth = (u128::from(size) * 100 / u128::from(base)).saturating_sub(100);
+    let grown = growth >= u128::from(percentage.unsigned_abs());
+    if grown {
+        let log = &core.shared.log;
+        log.notice(format_args!("Starting automatic rewriting of AOF on {growth}% growth"));
+    }
+    grown
+}
+
+fn may_try(aof: &Aof) -> bool {
+    let failures = aof.rewrite.failures.load(Ordering::Relaxed);
+    if failures < FAILURES_FREE {
+        return true;
+    }
+    let minutes = (1 << (failures - FAILURES_FREE).min(6)).min(RETRY_MINUTES_MAX);
+    unix_ms() / 1000 >= aof.rewrite.last_try_s.load(Ordering::Relaxed) + minutes * 60
+}
+
+/// Begins a rewrite, or the file itself if there is none. The caller knows that no cut is being emitted.
+///
+/// # Errors
+/// The log says why; or [`CommandError::SlotBusy`] while a script takes long.
+pub fn begin(core: &Core) -> Result<()> {
+    let (shared, aof) = (core.shared, &core.shared.aof);
+    let config = Arc::clone(&core.config);
+    let home = Home::of(&config);
+    let mut next = aof.manifest.lock().even_poisoned().clone();
+    let increment = next.new_increment(&home.name).clone();
+    let failed = |error: std::io::Error| {
+        let name = String::from_utf8_lossy(&increment.name).into_owned();
+        let reason = os_reason(&error);
+        shared.log.warning(format_args!("Can't open the append-only file {name}: {reason}"));
+        CommandError::text(
+            "ERR Can't execute an AOF background rewriting. Please check the server logs for more information.",
+        )
+    };
+    System.create_dir(&home.dir).map_err(failed)?;
+    // Of a rewrite that failed before the manifest named it.
+    let _ = System.remove(&home.path(&increment));
+    let timestamps = config.persistence.aof_timestamp_enabled;
+    let mut file = File::open(&home.path(&increment), timestamps).map_err(failed)?;
+    let quiesced = core.stop_others()?;
+    let began = Instant::now();
+    let options = bgsave::options(&config);
+    let Some(cut) = shared.keyspace.begin_cut(options) else { return Err(bgsave::in_progress()) };
+    shared.pump(core.id);
+    let journal = shared.keyspace.journal();
+    // The first command in the new file says in which database.
+    journal.name_database();
+    if aof.mode() == Mode::Off {
+        core.env.hooks.set(Hooks::PROPAGATE, true);
+        aof.begin_at(journal.end());
+        aof.set_mode(Mode::WaitsForBase);
+    } else if aof.mode() == Mode::On {
+        file = file.installing(home.clone(), next.clone());
+    }
+    aof.switch_to(file);
+    let version = brisk_engine::snapshot::version_at_least(&shared.keyspace, &core.env);
+    let head = Head::now(core, version).of_base();
+    drop(quiesced);
+    aof.start_threads(shared).map_err(failed)?;
+    *aof.manifest.lock().even_poisoned() = next;
+    aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
+    aof.rewrite.is_running.store(true, Ordering::SeqCst);
+    aof.rewrite.last_try_s.store(unix_ms() / 1000, Ordering::Relaxed);
+    *aof.rewrite.began.lock().even_poisoned() = Some(began);
+    let name = String::from_utf8_lossy(&increment.name).into_owned();
+    shared.log.notice(format_args!("Creating AOF incr file {name} on background rewrite"));
+    let pid = std::process::id();
+    shared.log.notice(format_args!("Background append only file rewriting started by pid {pid}"));
+    let own = Arc::clone(&cut);
+    let run = move || {
+        let done = write_base(shared, &config, &home, &head, &own, &increment);
+        shared.keyspace.end_cut(&own);
+        end(shared, done, began);
+    };
+    if let Err(error) = std::thread::Builder::new().name("brisk-rewrite".to_owned()).spawn(run) {
+        shared.keyspace.end_cut(&cut);
+        end(shared, Err(os_reason(&error)), began);
+        return Err(CommandError::text("ERR"));
+    }
+    Ok(())
+}
+
+/// Writes the base and has the manifest name it.
+fn write_base(
+    shared: &Shared,
+    config: &Config,
+    home: &Home,
+    head: &Head,
+    cut: &Cut,
+    increment: &ManifestFile,
+) -> std::result::Result<(), String> {
+    let aof = &shared.aof;
+    let reason = |error: std::io::Error| os_reason(&error);
+    let mut manifest = aof.manifest.lock().even_poisoned().clone();
+    let base = manifest.replace_base(&home.name, BaseFormat::Rdb).clone();
+    manifest.retire_increments(1);
+    let by_steps = config.persistence.aof_rewrite_incremental_fsync;
+    let (path, temporary) = (home.path(&base), home.temporary_base());
+    snapshot::write_base(&System, &home.dir, [&temporary, &path], by_steps, head, cut)
+        .map_err(|failure| failure.to_string())?;
+    // Nothing is named that is not there: the increment has to be in use.
+    while !aof.is_in_use(&home.path(increment)) {
+        if shared.shutdown.is_asked() || aof.mode() == Mode::Off || aof.failure().is_some() {
+            let _ = System.remove(&path);
+            return Err("the new increment could not be written".to_owned());
+        }
+        aof.hasten(aof.level());
+        std::thread::park_timeout(LOOK_AGAIN);
+    }
+    let written = home.write(&System, &manifest).map_err(reason);
+    if let Err(reason) = written {
+        let _ = System.remove(&path);
+        return Err(reason);
+    }
+    let history = manifest.take_history();
+    if !config.persistence.aof_disable_auto_gc {
+        home.remove(&System, &history);
+        // It names only what is there; if that fails, the next one will.
+        let _ = home.write(&System, &manifest);
+    }
+    note_sizes(aof, home, &manifest);
+    *aof.manifest.lock().even_poisoned() = manifest;
+    Ok(())
+}
+
+/// What there is now is what growth is measured against.
+pub(super) fn note_sizes(aof: &Aof, home: &Home, manifest: &Manifest) {
+    let size = |file: &ManifestFile| home.path(file).metadata().map_or(0, |data| data.len());
+    let total: u64 = manifest.files_to_load().map(size).sum();
+    aof.figures.size.store(total, Ordering::Relaxed);
+    aof.figures.base_size.store(total, Ordering::Relaxed);
+}
+
+fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
+    let (aof, log) = (&shared.aof, &shared.log);
+    let rewrite = &aof.rewrite;
+    let is_ok = done.is_ok();
+    match done {
+        Ok(()) => {
+            log.notice(format_args!("Background AOF rewrite terminated with success"));
+            if aof.mode() == Mode::WaitsForBase {
+                aof.set_mode(Mode::On);
+            }
+            rewrite.failures.store(0, Ordering::Relaxed);
+            log.notice(format_args!("Background AOF rewrite finished successfully"));
+        }
+        Err(reason) => {
+            log.warning(format_args!("Background AOF rewrite terminated with error: {reason}"));
+            rewrite.failures.fetch_add(1, Ordering::Relaxed);
+            if aof.mode() == Mode::WaitsForBase {
+                // The file was asked for: it is tried again.
+                rewrite.is_scheduled.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+    rewrite.has_failed.store(!is_ok, Ordering::SeqCst);
+    let seconds = began.elapsed().as_secs().cast_signed();
+    rewrite.last_seconds.store(seconds, Ordering::Relaxed);
+    rewrite.count.fetch_add(1, Ordering::Relaxed);
+    *rewrite.began.lock().even_poisoned() = None;
+    rewrite.is_running.store(false, Ordering::SeqCst);
+}
+
+/// Begins with the files of a manifest, or with none: after they were loaded, before anybody is served.
+///
+/// # Errors
+/// In the words for the log; the server does not start.
+pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), String> {
+    let (shared, aof) = (core.shared, &core.shared.aof);
+    let home = Home::of(&core.config);
+    let failed = |path: &Path, error: std::io::Error| {
+        format!("Can't open the append-only file {}: {}", path.display(), os_reason(&error))
+    };
+    System.create_dir(&home.dir).map_err(|error| failed(&home.dir, error))?;
+    let is_new = manifest.is_none();
+    let mut manifest = manifest.unwrap_or_default();
+    let mut changed = is_new;
+    if is_new {
+        // A base without keys, and the first increment.
+        let base = home.path(manifest.replace_base(&home.name, BaseFormat::Rdb));
+        snapshot::write_empty_base(&System, &home.dir, core, [&home.temporary_base(), &base])
+            .map_err(|failure| failure.to_string())?;
+    }
+    if manifest.increments().is_empty() {
+        manifest.new_increment(&home.name);
+        changed = true;
+    }
+    let last = manifest.increments().last().map(|file| home.path(file)).unwrap_or_default();
+    let timestamps = core.config.persistence.aof_timestamp_enabled;
+    let file = File::open(&last, timestamps).map_err(|error| failed(&last, error))?;
+    if changed {
+        home.write(&System, &manifest).map_err(|error| failed(&home.dir, error))?;
+    }
+    note_sizes(aof, &home, &manifest);
+    *aof.manifest.lock().even_poisoned() = manifest;
+    aof.set_policy(core.config.persistence.appendfsync);
+    aof.begin_at(shared.keyspace.journal().end());
+    shared.keyspace.journal().name_database();
+    *aof.file.lock().even_poisoned() = Some(Box::new(file));
+    aof.start_threads(shared).map_err(|error| failed(&last, error))?;
+    aof.set_mode(Mode::On);
+    core.env.hooks.set(Hooks::PROPAGATE, true);
+    Ok(())
+}
+
+/// CONFIG SET appendonly no: what was changed is put on the disk, and nothing more is written. All other
+/// workers stand still.
+pub fn close(shared: &Shared) {
+    let aof = &shared.aof;
+    if aof.mode() == Mode::Off {
+        return;
+    }
+    shared.pump(0);
+    if let Err(error) = aof.flush(shared) {
+        let reason = os_reason(&error);
+        shared.log.warning(format_args!("The append-only file could not be written: {reason}"));
+    }
+    if aof.rewrite.is_running.load(Ordering::SeqCst)
+        && let Some(cut) = shared.keyspace.cut()
+    {
+        cut.give_up("the append-only file was switched off");
+    }
+    aof.set_mode(Mode::Off);
+    *aof.file.lock().even_poisoned() = None;
+    aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
+}

@@ -1,0 +1,279 @@
+//! What is to be written, how far it has come, and who waits for that.
+
+use super::file::File;
+use brisk_config::choice::AppendFsync;
+use brisk_engine::keyspace::Ticket;
+use brisk_persist::aof::Manifest;
+use brisk_structures::poison::EvenPoisoned;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Instant;
+
+/// How far a change must have come before a reply shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[repr(u8)]
+pub enum Level {
+    /// In memory.
+    #[default]
+    Memory,
+    /// Written to the log: it survives the end of the process.
+    Log,
+    /// On the disk: it survives the loss of power.
+    Disk,
+}
+
+/// Whether there is a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mode {
+    Off,
+    /// Switched on while the server runs: what is written is of use as soon as there is a base.
+    WaitsForBase,
+    On,
+}
+
+/// What is to be done next, in this order.
+pub(super) enum Pending {
+    Bytes(Vec<u8>),
+    /// What follows goes into another file; what is durable of the one before is not told any more.
+    Switch(Box<File>),
+}
+
+/// What waits for the file.
+#[derive(Default)]
+pub(super) struct Queue {
+    pub(super) items: VecDeque<Pending>,
+    /// The place in the stream behind all of it.
+    pub(super) end: u64,
+    /// Its bytes.
+    pub(super) bytes: usize,
+}
+
+/// What the threads are asked to do.
+#[derive(Default)]
+pub(super) struct Work {
+    /// Write what is pending.
+    pub(super) write: bool,
+    /// Put what is written on the disk, though the policy does not want it now.
+    pub(super) sync: bool,
+    /// The same, behind the one that is under way.
+    pub(super) sync_again: bool,
+    pub(super) ends: bool,
+}
+
+/// The append-only file, as all threads see it.
+pub struct Aof {
+    mode: AtomicU8,
+    policy: AtomicU8,
+    pub(super) queue: Mutex<Queue>,
+    /// The file, and the right to write to it.
+    pub(super) file: Mutex<Option<Box<File>>>,
+    pub(super) places: Places,
+    /// A worker that writes might have to wait: the thread does it.
+    pub(super) is_slow: AtomicBool,
+    pub(super) work: Mutex<Work>,
+    pub(super) has_work: Condvar,
+    pub(super) has_threads: AtomicBool,
+    /// Workers with replies that wait.
+    waiting: Box<[AtomicBool]>,
+    pub(super) figures: Figures,
+    /// The files, as they are on the disk or will be with the next that is written to.
+    pub(super) manifest: Mutex<Manifest>,
+    pub rewrite: Rewrite,
+}
+
+/// What is known of rewrites.
+#[derive(Debug, Default)]
+pub struct Rewrite {
+    pub is_running: AtomicBool,
+    pub is_scheduled: AtomicBool,
+    /// When the one that is running began.
+    pub began: Mutex<Option<Instant>>,
+    /// How long the last one took, in seconds.
+    pub last_seconds: AtomicI64,
+    pub has_failed: AtomicBool,
+    /// Failures one after the other.
+    pub failures: AtomicU64,
+    pub last_try_s: AtomicU64,
+    pub count: AtomicU64,
+}
+
+/// Read with every reply: on a line of their own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+pub(super) struct Places {
+    pub(super) written: AtomicU64,
+    pub(super) durable: AtomicU64,
+}
+
+/// What INFO shows.
+#[derive(Debug, Default)]
+pub struct Figures {
+    /// Bytes of all files that would be loaded, and the same behind the last rewrite.
+    pub size: AtomicU64,
+    pub base_size: AtomicU64,
+    /// The last write, or fdatasync, failed.
+    pub has_failed: AtomicBool,
+    pub(super) failure: Mutex<String>,
+    /// Replies that did not wait any longer, since the disk was slow.
+    pub delayed: AtomicU64,
+    pub fsyncs: AtomicU64,
+    pub fsync_in_progress: AtomicBool,
+    pub batches: AtomicU64,
+}
+
+impl Aof {
+    /// Without a file, for so many workers.
+    pub fn new(workers: usize) -> Aof {
+        Aof {
+            mode: AtomicU8::new(Mode::Off as u8),
+            policy: AtomicU8::new(AppendFsync::EverySecond as u8),
+            queue: Mutex::default(),
+            file: Mutex::default(),
+            places: Places::default(),
+            is_slow: AtomicBool::new(false),
+            work: Mutex::default(),
+            has_work: Condvar::new(),
+            has_threads: AtomicBool::new(false),
+            waiting: (0..workers).map(|_| AtomicBool::new(false)).collect(),
+            figures: Figures::default(),
+            manifest: Mutex::default(),
+            rewrite: Rewrite { last_seconds: AtomicI64::new(-1), ..Rewrite::default() },
+        }
+    }
+
+    #[inline]
+    pub fn mode(&self) -> Mode {
+        match self.mode.load(Ordering::Relaxed) {
+            0 => Mode::Off,
+            1 => Mode::WaitsForBase,
+            _ => Mode::On,
+        }
+    }
+
+    /// Only while all workers but one stand still, or before they begin.
+    pub(super) fn set_mode(&self, mode: Mode) {
+        self.mode.store(mode as u8, Ordering::SeqCst);
+    }
+
+    /// Whether there is a file, or will be one.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.mode() != Mode::Off
+    }
+
+    /// When the file is put on the disk.
+    pub fn policy(&self) -> AppendFsync {
+        match self.policy.load(Ordering::Relaxed) {
+            policy if policy == AppendFsync::Always as u8 => AppendFsync::Always,
+            policy if policy == AppendFsync::No as u8 => AppendFsync::No,
+            _ => AppendFsync::EverySecond,
+        }
+    }
+
+    pub fn set_policy(&self, policy: AppendFsync) {
+        self.policy.store(policy as u8, Ordering::SeqCst);
+        self.ask(|work| work.write = true);
+    }
+
+    /// What replies wait for if their client has not asked for something else.
+    #[inline]
+    pub fn level(&self) -> Level {
+        match (self.mode(), self.policy()) {
+            (Mode::Off | Mode::WaitsForBase, _) => Level::Memory,
+            (Mode::On, AppendFsync::Always) => Level::Disk,
+            (Mode::On, _) => Level::Log,
+        }
+    }
+
+    /// Up to where the stream has come so far; everything for a file that is none.
+    #[inline]
+    pub fn reached(&self, level: Level) -> Ticket {
+        if self.mode() != Mode::On {
+            return Ticket(u64::MAX);
+        }
+        Ticket(match level {
+            Level::Memory => u64::MAX,
+            Level::Log => self.places.written.load(Ordering::Acquire),
+            Level::Disk => self.places.durable.load(Ordering::Acquire),
+        })
+    }
+
+    /// What is written begins here in the stream.
+    pub(super) fn begin_at(&self, place: Ticket) {
+        *self.queue.lock().even_poisoned() = Queue { end: place.0, ..Queue::default() };
+        self.places.written.store(place.0, Ordering::SeqCst);
+        self.places.durable.store(place.0, Ordering::SeqCst);
+    }
+
+    /// What is pushed from now on goes into another file.
+    pub(super) fn switch_to(&self, file: File) {
+        self.queue.lock().even_poisoned().items.push_back(Pending::Switch(Box::new(file)));
+    }
+
+    /// Whether this is the file that is written.
+    pub(super) fn is_in_use(&self, path: &Path) -> bool {
+        self.file.lock().even_poisoned().as_ref().is_some_and(|file| file.path() == path)
+    }
+
+    /// A part of the stream, behind what was pushed before.
+    pub fn push(&self, bytes: &[u8]) {
+        if !self.is_on() {
+            return;
+        }
+        let mut queue = self.queue.lock().even_poisoned();
+        queue.end += bytes.len() as u64;
+        queue.bytes += bytes.len();
+        match queue.items.back_mut() {
+            Some(Pending::Bytes(last)) => last.extend_from_slice(bytes),
+            _ => queue.items.push_back(Pending::Bytes(bytes.to_vec())),
+        }
+    }
+
+    /// Whether something waits to be written.
+    pub fn has_pending(&self) -> bool {
+        !self.queue.lock().even_poisoned().items.is_empty()
+    }
+
+    /// Bytes that wait to be written.
+    pub fn pending_bytes(&self) -> usize {
+        self.queue.lock().even_poisoned().bytes
+    }
+
+    pub(super) fn ask(&self, what: impl FnOnce(&mut Work)) {
+        what(&mut self.work.lock().even_poisoned());
+        self.has_work.notify_all();
+    }
+
+    /// Asks the threads to bring what was pushed as far as a level, soon.
+    pub fn hasten(&self, level: Level) {
+        self.ask(|work| {
+            work.write = true;
+            work.sync |= level == Level::Disk;
+        });
+    }
+
+    /// A worker has replies that wait, or has none any more. Before it sleeps it looks again how far the
+    /// stream has come.
+    pub fn set_waiting(&self, worker: usize, waits: bool) {
+        self.waiting[worker].store(waits, Ordering::SeqCst);
+    }
+
+    /// The workers with replies that wait.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = usize> + '_ {
+        let waits = |worker: &usize| self.waiting[*worker].load(Ordering::SeqCst);
+        (0..self.waiting.len()).filter(waits)
+    }
+
+    pub fn figures(&self) -> &Figures {
+        &self.figures
+    }
+
+    /// Why the last write failed, if it did.
+    pub fn failure(&self) -> Option<String> {
+        let has_failed = self.figures.has_failed.load(Ordering::SeqCst);
+        has_failed.then(|| self.figures.failure.lock().even_poisoned().clone())
+    }
+}

@@ -1,0 +1,95 @@
+//! Output of a session that waits until what it shows is in the append-only file.
+
+use brisk_engine::keyspace::Ticket;
+use std::collections::VecDeque;
+
+/// In the order in which it is to be sent.
+#[derive(Debug, Default)]
+pub struct Unlogged {
+    parts: VecDeque<(Ticket, Vec<u8>)>,
+    bytes: usize,
+    /// When the oldest part came, in the worker's nanoseconds.
+    since_ns: u64,
+    /// The connection is to be closed behind it.
+    pub closes: bool,
+}
+
+impl Unlogged {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Bytes that wait.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Since when the oldest part waits.
+    pub fn since_ns(&self) -> u64 {
+        self.since_ns
+    }
+
+    /// Adds output that shows the dataset up to `shown`.
+    pub fn push(&mut self, shown: Ticket, now_ns: u64, write: impl FnOnce(&mut Vec<u8>)) {
+        if self.parts.is_empty() {
+            self.since_ns = now_ns;
+        }
+        // What is behind other output cannot leave before it.
+        let shown = self.parts.back().map_or(shown, |(last, _)| shown.max(*last));
+        match self.parts.back_mut() {
+            Some((last, bytes)) if *last == shown => {
+                let before = bytes.len();
+                write(bytes);
+                self.bytes += bytes.len() - before;
+            }
+            _ => {
+                let mut bytes = Vec::new();
+                write(&mut bytes);
+                self.bytes += bytes.len();
+                self.parts.push_back((shown, bytes));
+            }
+        }
+    }
+
+    /// The next part, if the stream has come so far.
+    pub fn pop(&mut self, reached: Ticket, now_ns: u64) -> Option<Vec<u8>> {
+        self.parts.front().filter(|(shown, _)| *shown <= reached)?;
+        let (_, bytes) = self.parts.pop_front()?;
+        self.bytes -= bytes.len();
+        self.since_ns = now_ns;
+        Some(bytes)
+    }
+
+    /// Drops everything: the connection is gone.
+    pub fn clear(&mut self) {
+        *self = Unlogged::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_leaves_in_order_as_far_as_the_stream_has_come() {
+        let mut unlogged = Unlogged::default();
+        let mut push = |shown, text: &[u8]| {
+            unlogged.push(Ticket(shown), 1, |out| out.extend_from_slice(text));
+        };
+        push(5, b"a");
+        push(5, b"b");
+        push(9, b"c");
+        // A read of something older behind a write.
+        push(3, b"d");
+        assert_eq!(unlogged.len(), 4);
+        assert_eq!(unlogged.pop(Ticket(4), 2), None);
+        assert_eq!(
+            (unlogged.pop(Ticket(8), 2), unlogged.pop(Ticket(8), 2)),
+            (Some(b"ab".to_vec()), None)
+        );
+        assert_eq!(unlogged.pop(Ticket(9), 3), Some(b"cd".to_vec()));
+        assert!(unlogged.is_empty() && unlogged.bytes == 0);
+    }
+}

@@ -1,0 +1,253 @@
+//! The file, and the threads that write it and put it on the disk.
+//!
+//! Usually a worker writes at the end of its round what all have appended: one system call for all
+//! commands of the round, and no other thread has to be woken. While a write may take long (the file
+//! is being put on the disk, the last write failed, the file changes), the thread `brisk-aof` does it.
+//! With `always` it does it too, and calls fdatasync behind each write: while that runs, the next
+//! batch collects. With `everysec` another thread calls fdatasync, so that writing goes on beside it.
+
+use super::file::File;
+use super::state::{Aof, Pending, Work};
+use crate::core::shared::{Shared, armed};
+use crate::persistence::disk::System;
+use brisk_config::choice::AppendFsync;
+use brisk_config::os_reason;
+use brisk_structures::poison::EvenPoisoned;
+use std::fs;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// With `everysec` the file is put on the disk this often.
+const SYNC_PERIOD: Duration = Duration::from_secs(1);
+/// After a write that failed the next is tried this much later.
+const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+impl Aof {
+    /// Writes what is pending, if that takes no longer than a system call. False if the thread has to.
+    pub fn write_now(&self, shared: &Shared, worker: usize) -> bool {
+        let is_thread_s = self.policy() == AppendFsync::Always;
+        if is_thread_s || self.is_slow.load(Ordering::SeqCst) {
+            return false;
+        }
+        let Ok(mut file) = self.file.try_lock() else { return false };
+        let written = self.write_pending(shared, &mut file);
+        drop(file);
+        self.wake_waiting(shared, Some(worker));
+        written
+    }
+
+    /// Writes all that is pending; false if that failed, and everything is as before.
+    fn write_pending(&self, shared: &Shared, file: &mut Option<Box<File>>) -> bool {
+        loop {
+            let (next, end) = {
+                let mut queue = self.queue.lock().even_poisoned();
+                let next = queue.items.pop_front();
+                (next, queue.end)
+            };
+            let Some(next) = next else { return true };
+            let done = match &next {
+                Pending::Bytes(bytes) => self.write_batch(file, bytes),
+                Pending::Switch(_) => self.finish_file(file),
+            };
+            if let Err(error) = done {
+                self.queue.lock().even_poisoned().items.push_front(next);
+                self.note_failure(shared, &error);
+                return false;
+            }
+            match next {
+                Pending::Bytes(bytes) => {
+                    let mut queue = self.queue.lock().even_poisoned();
+                    queue.bytes -= bytes.len();
+                    // What was pushed meanwhile is behind.
+                    let behind = queue.bytes as u64;
+                    let written = queue.end - behind;
+                    debug_assert!(written <= end.max(queue.end));
+                    drop(queue);
+                    self.places.written.store(written, Ordering::Release);
+                }
+                Pending::Switch(mut new) => {
+                    if let Err(error) = new.install(&System) {
+                        self.queue.lock().even_poisoned().items.push_front(Pending::Switch(new));
+                        self.note_failure(shared, &error);
+                        return false;
+                    }
+                    *file = Some(new);
+                }
+            }
+            self.note_success(shared);
+        }
+    }
+
+    fn write_batch(&self, file: &mut Option<Box<File>>, bytes: &[u8]) -> io::Result<()> {
+        let Some(file) = file else { return Ok(()) };
+        let ticket = self.places.written.load(Ordering::Relaxed) + bytes.len() as u64;
+        let size = file.append(ticket, bytes)?;
+        self.figures.size.fetch_add(size, Ordering::Relaxed);
+        self.figures.batches.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Nothing more is written to the file: what is in it is put on the disk, so that what is told
+    /// of the next holds for all before.
+    fn finish_file(&self, file: &Option<Box<File>>) -> io::Result<()> {
+        match file {
+            Some(file) if self.policy() != AppendFsync::No => file.sync(),
+            _ => Ok(()),
+        }
+    }
+
+    fn note_failure(&self, shared: &Shared, error: &io::Error) {
+        let reason = os_reason(error);
+        if !self.figures.has_failed.swap(true, Ordering::SeqCst) {
+            shared.log.warning(format_args!("Error writing to the AOF file: {reason}"));
+        }
+        *self.figures.failure.lock().even_poisoned() = reason;
+        self.is_slow.store(true, Ordering::SeqCst);
+        shared.arm(armed::DISK_ERROR, true);
+        self.ask(|work| work.write = true);
+    }
+
+    fn note_success(&self, shared: &Shared) {
+        if self.figures.has_failed.swap(false, Ordering::SeqCst) {
+            shared
+                .log
+                .warning(format_args!("AOF write error looks solved. The server can write again."));
+            self.is_slow.store(false, Ordering::SeqCst);
+            shared.arm(armed::DISK_ERROR, !shared.snapshots.is_ok());
+        }
+    }
+
+    fn wake_waiting(&self, shared: &Shared, but: Option<usize>) {
+        for worker in self.waiting().filter(|worker| Some(*worker) != but) {
+            shared.mailboxes[worker].wake();
+        }
+    }
+
+    /// Starts the threads, if they do not run yet.
+    pub(super) fn start_threads(&self, shared: &'static Shared) -> io::Result<()> {
+        if self.has_threads.swap(true, Ordering::SeqCst) {
+            return Ok(());
+        }
+        let (asks_sync, sync_asked) = mpsc::channel::<(fs::File, u64)>();
+        let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
+        thread("brisk-aof-sync").spawn(move || {
+            for (file, written) in sync_asked {
+                sync_beside(shared, &file, written);
+            }
+        })?;
+        thread("brisk-aof").spawn(move || write_for_ever(shared, &asks_sync))?;
+        Ok(())
+    }
+
+    /// Brings all that was pushed onto the disk, whatever the policy. For the end of the server, and of the
+    /// file.
+    pub fn flush(&self, shared: &Shared) -> io::Result<()> {
+        let mut file = self.file.lock().even_poisoned();
+        if !self.write_pending(shared, &mut file) {
+            return Err(io::Error::other(self.failure().unwrap_or_default()));
+        }
+        if let Some(file) = &*file {
+            file.sync()?;
+        }
+        let written = self.places.written.load(Ordering::Relaxed);
+        self.places.durable.fetch_max(written, Ordering::Release);
+        Ok(())
+    }
+}
+
+/// The thread that writes what workers leave to it.
+fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<(fs::File, u64)>) {
+    let aof = &shared.aof;
+    let mut last_sync = Instant::now();
+    loop {
+        let Work { write, sync, ends, .. } = wait_for_work(aof);
+        if ends {
+            return;
+        }
+        let policy = aof.policy();
+        let mut file = aof.file.lock().even_poisoned();
+        if write && !aof.write_pending(shared, &mut file) {
+            drop(file);
+            std::thread::park_timeout(RETRY_AFTER);
+            continue;
+        }
+        let written = aof.places.written.load(Ordering::Relaxed);
+        let is_behind = aof.places.durable.load(Ordering::Relaxed) < written;
+        let Some(file_now) = file.as_ref().filter(|_| is_behind) else {
+            drop(file);
+            aof.wake_waiting(shared, None);
+            continue;
+        };
+        if policy == AppendFsync::Always {
+            let synced = file_now.sync();
+            drop(file);
+            note_synced(shared, synced, written);
+        } else {
+            let is_due = policy == AppendFsync::EverySecond && last_sync.elapsed() >= SYNC_PERIOD;
+            let is_free = !aof.figures.fsync_in_progress.load(Ordering::SeqCst);
+            if (is_due || sync)
+                && is_free
+                && let Ok(handle) = file_now.handle()
+            {
+                last_sync = Instant::now();
+                aof.is_slow.store(true, Ordering::SeqCst);
+                aof.figures.fsync_in_progress.store(true, Ordering::SeqCst);
+                // The thread lives as long as this one.
+                let _ = asks_sync.send((handle, written));
+            } else if sync && !is_free {
+                aof.work.lock().even_poisoned().sync_again = true;
+            }
+            drop(file);
+        }
+        aof.wake_waiting(shared, None);
+    }
+}
+
+fn wait_for_work(aof: &Aof) -> Work {
+    let work = aof.work.lock().even_poisoned();
+    let idle = |work: &mut Work| !(work.write || work.sync || work.ends);
+    let (mut work, _) =
+        aof.has_work.wait_timeout_while(work, SYNC_PERIOD / 4, idle).even_poisoned();
+    let sync_again = work.sync_again;
+    let taken = std::mem::take(&mut *work);
+    work.sync_again = sync_again;
+    // Whatever woke it: to look is cheap.
+    Work { write: true, ..taken }
+}
+
+/// On the thread that only waits for the disk.
+fn sync_beside(shared: &Shared, file: &fs::File, written: u64) {
+    let aof = &shared.aof;
+    note_synced(shared, file.sync_data(), written);
+    aof.figures.fsync_in_progress.store(false, Ordering::SeqCst);
+    if !aof.figures.has_failed.load(Ordering::SeqCst) {
+        aof.is_slow.store(false, Ordering::SeqCst);
+    }
+    let again = std::mem::take(&mut aof.work.lock().even_poisoned().sync_again);
+    if again {
+        aof.ask(|work| work.sync = true);
+    }
+    aof.wake_waiting(shared, None);
+}
+
+fn note_synced(shared: &Shared, synced: io::Result<()>, written: u64) {
+    let aof = &shared.aof;
+    match synced {
+        Ok(()) => {
+            aof.figures.fsyncs.fetch_add(1, Ordering::Relaxed);
+            aof.places.durable.fetch_max(written, Ordering::Release);
+        }
+        Err(error) => {
+            // The kernel has forgotten what it could not write: nobody can say what is on the disk.
+            // No reply that waits for it will leave.
+            let reason = os_reason(&error);
+            shared.log.warning(format_args!(
+                "Can't persist AOF for fsync error: {reason}. Exiting, as what was promised cannot \
+                 be kept..."
+            ));
+            shared.shutdown.ask(1);
+        }
+    }
+}

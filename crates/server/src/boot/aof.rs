@@ -1,0 +1,126 @@
+//! The dataset from the append-only file: its base, and the commands since then.
+
+use super::replay::{Failed, Replay};
+use crate::commands::scripting::libraries;
+use brisk_config::os_reason;
+use brisk_engine::UnixMs;
+use brisk_node::core::Core;
+use brisk_node::persistence::aof::{base, home::Home, rewrite};
+use brisk_node::script::libraries::Policy;
+use brisk_persist::aof::{AofError, AofReader, FileKind, ManifestFile, has_preamble};
+use brisk_structures::reclaim::Participant;
+use std::fs::File;
+use std::path::Path;
+use std::time::Instant;
+
+const FIX: &str = "make a backup of your AOF file, then use ./brisk-check-aof --fix \
+                   <filename.manifest>";
+
+/// Loads the files that the manifest names, and goes on to write the last; begins with an empty one if
+/// there is none. Only before other workers begin. O(files).
+///
+/// # Errors
+/// What cannot be loaded, where, and what to do. Nothing was changed, but for a torn end that the
+/// settings allow to be cut off.
+pub(super) fn load(core: &mut Core, participant: &Participant) -> Result<(), String> {
+    let home = Home::of(&core.config);
+    let began = Instant::now();
+    let manifest = home.find()?;
+    if let Some(manifest) = &manifest {
+        let files: Vec<_> = manifest.files_to_load().cloned().collect();
+        let mut replay = Replay::new(core, participant);
+        for (number, file) in files.iter().enumerate() {
+            load_file(core, &mut replay, &home, file, number + 1 == files.len())?;
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        let log = &core.shared.log;
+        log.notice(format_args!("DB loaded from append only file: {seconds:.3} seconds"));
+    }
+    rewrite::open(core, manifest)
+}
+
+fn load_file(
+    core: &mut Core,
+    replay: &mut Replay<'_>,
+    home: &Home,
+    file: &ManifestFile,
+    is_last: bool,
+) -> Result<(), String> {
+    let (path, began) = (home.path(file), Instant::now());
+    let name = String::from_utf8_lossy(&file.name).into_owned();
+    let unreadable = |error: std::io::Error| {
+        format!(
+            "Fatal error: can't open the append log file {name} for reading: {}",
+            os_reason(&error)
+        )
+    };
+    let mut source = File::open(&path).map_err(unreadable)?;
+    let mut from = 0;
+    if has_preamble(&mut source).map_err(unreadable)? {
+        core.env.set_now_for_replay(UnixMs(0));
+        let loaded = base::load(core, &path);
+        core.read_clocks();
+        let (position, functions) = loaded.map_err(|error| {
+            format!("Error reading the RDB preamble of the AOF file {name}: {error}. {FIX}")
+        })?;
+        libraries::restore_sources(core, functions.iter().map(Vec::as_slice), Policy::Append)
+            .map_err(|error| format!("A library of functions in the AOF file {name}: {error}"))?;
+        from = position;
+    }
+    let mut reader = AofReader::new(source, from).map_err(unreadable)?;
+    match replay.run(core, &mut reader) {
+        Ok(()) => {}
+        Err(Failed::Command(command, position)) => {
+            return Err(format!(
+                "Unknown command '{command}' reading the append only file {name}, before byte \
+                 {position}"
+            ));
+        }
+        Err(Failed::File(error)) => end_of(core, &path, &name, &error, is_last)?,
+    }
+    let kind = if file.kind == FileKind::Base { "base" } else { "incr" };
+    let seconds = began.elapsed().as_secs_f64();
+    core.shared.log.notice(format_args!("DB loaded from {kind} file {name}: {seconds:.3} seconds"));
+    Ok(())
+}
+
+/// What becomes of a file that is not whole.
+fn end_of(
+    core: &Core,
+    path: &Path,
+    name: &str,
+    error: &AofError,
+    is_last: bool,
+) -> Result<(), String> {
+    let log = &core.shared.log;
+    let Some(at) = error.truncate_at() else {
+        return Err(match error {
+            AofError::Io(error) => {
+                let reason = os_reason(error);
+                format!("Unrecoverable error reading the append only file {name}: {reason}")
+            }
+            _ => format!("Bad file format reading the append only file {name}: {error}; {FIX}"),
+        });
+    };
+    if !is_last {
+        return Err(format!(
+            "Fatal error: the AOF file {name} is not whole ({error}), and it is not the last: {FIX}"
+        ));
+    }
+    if !core.config.persistence.aof_load_truncated {
+        return Err(format!(
+            "Unexpected end of file reading the append only file {name} ({error}). You can: 1) {FIX}. \
+             2) Alternatively you can set the 'aof-load-truncated' configuration option to yes and \
+             restart the server."
+        ));
+    }
+    log.warning(format_args!("!!! Warning: short read while loading the AOF file {name}!!!"));
+    log.warning(format_args!("AOF {name} loaded anyway because aof-load-truncated is enabled"));
+    log.warning(format_args!("Truncating the AOF {name} at offset {at}: {error}"));
+    let cut = || {
+        let file = File::options().write(true).open(path)?;
+        file.set_len(at)?;
+        file.sync_all()
+    };
+    cut().map_err(|error| format!("Error truncating the AOF file {name}: {}", os_reason(&error)))
+}

@@ -1,0 +1,123 @@
+//! The end of a round with an append-only file: what was changed is written, and output that waited for
+//! that leaves.
+
+use super::Worker;
+use super::turn::close_flushed;
+use brisk_node::core::session::Session;
+use brisk_node::persistence::aof::state::Level;
+use brisk_node::persistence::aof::wait;
+use brisk_reactor::Control;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Output waits no longer than this for a write that is stuck behind the disk. What it shows is then in
+/// memory only, which is counted. Not with `always`, nor for who asked for the disk.
+const WRITE_WAIT_NS_MAX: u64 = 100_000_000;
+/// How often output that waits is looked at, if nothing else comes.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+impl Worker {
+    /// Has what was changed written, and sends what waited for it. Between turns.
+    pub(super) fn commit(&mut self, io: &mut Control) {
+        let core = &self.core;
+        let shared = core.shared;
+        if !shared.aof.is_on() && core.unlogged.borrow().is_empty() {
+            return;
+        }
+        shared.pump(core.id);
+        if shared.aof.has_pending() && !shared.aof.write_now(shared, core.id) {
+            shared.aof.hasten(shared.aof.level());
+        }
+        if core.unlogged.borrow().is_empty() {
+            return;
+        }
+        // In this order: what is reached behind the look wakes this worker.
+        shared.aof.set_waiting(core.id, true);
+        self.send_logged(io);
+        shared.aof.set_waiting(self.core.id, !self.core.unlogged.borrow().is_empty());
+    }
+
+    /// How long this worker may sleep with output that waits.
+    pub(super) fn logging_wait(&self) -> Duration {
+        if self.core.unlogged.borrow().is_empty() { Duration::MAX } else { LOOK_AGAIN }
+    }
+
+    fn send_logged(&mut self, io: &mut Control) {
+        let tokens = std::mem::take(&mut *self.core.unlogged.borrow_mut());
+        for token in tokens {
+            let Some(mut session) = self.take(token) else { continue };
+            self.send_logged_of(io, &mut session);
+            if !session.unlogged.is_empty() {
+                self.core.unlogged.borrow_mut().push(token);
+            } else if std::mem::take(&mut session.unlogged.closes) {
+                close_flushed(io, &mut session);
+            }
+            self.put(session);
+        }
+    }
+
+    fn send_logged_of(&mut self, io: &mut Control, session: &mut Session) {
+        let core = &self.core;
+        let aof = &core.shared.aof;
+        let level = wait::level(core, session);
+        let now = core.clock.ns(core.clock.ticks());
+        let mut reached = aof.reached(level);
+        let waited = now.saturating_sub(session.unlogged.since_ns());
+        if level == Level::Log && waited > WRITE_WAIT_NS_MAX && aof.failure().is_none() {
+            aof.figures().delayed.fetch_add(1, Ordering::Relaxed);
+            reached = wait::shown_to_all(core);
+        }
+        let mut sends = false;
+        while let Some(bytes) = session.unlogged.pop(reached, now) {
+            let output = io.output(session.token);
+            match &mut session.tls {
+                Some(stream) => stream.send(&bytes, output),
+                None => output.extend_from_slice(&bytes),
+            }
+            sends = true;
+        }
+        if sends {
+            io.send(session.token);
+        } else if level == Level::Disk {
+            aof.hasten(level);
+        }
+    }
+
+    /// Keeps the replies of this turn back if what they show is not where it has to be. True if so.
+    #[cold]
+    pub(super) fn keep_replies(&mut self, session: &mut Session) -> bool {
+        let shown = self.core.env.take_shown();
+        if !wait::must_wait(&self.core, session, shown) {
+            return false;
+        }
+        if self.replies.has_shared() && session.unlogged.is_empty() {
+            // Large: rather written now than copied.
+            let shared = self.core.shared;
+            shared.pump(self.core.id);
+            shared.aof.write_now(shared, self.core.id);
+            if !wait::must_wait(&self.core, session, shown) {
+                return false;
+            }
+        }
+        let replies = &mut self.replies;
+        session.traffic.bytes_out += replies.len() as u64;
+        wait::keep(&self.core, session, shown, |out| {
+            let out = std::cell::RefCell::new(out);
+            replies.drain(
+                |bytes| out.borrow_mut().extend_from_slice(bytes),
+                |data, range| out.borrow_mut().extend_from_slice(&data[range]),
+            );
+        });
+        true
+    }
+
+    /// Whether a session's output is kept back, so that its connection stays open until it has left.
+    pub(super) fn closes_later(io: &mut Control, session: &mut Session) -> bool {
+        if session.unlogged.is_empty() {
+            return false;
+        }
+        session.unlogged.closes = true;
+        io.pause_reading(session.token);
+        true
+    }
+}
