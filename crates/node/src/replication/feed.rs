@@ -155,6 +155,10 @@ impl Feed {
     pub fn pump(&self, journal: &Journal, aof: &Aof, mut wake: impl FnMut(usize)) {
         let mut state = self.state.lock().even_poisoned();
         let State { members, bytes } = &mut *state;
+        if members.is_empty() {
+            aof.take_from(journal);
+            return;
+        }
         let from = journal.take(bytes).0;
         if bytes.is_empty() {
             return;

@@ -2,7 +2,7 @@
 
 use super::file::File;
 use brisk_config::choice::AppendFsync;
-use brisk_engine::keyspace::Ticket;
+use brisk_engine::keyspace::{Journal, Ticket};
 use brisk_persist::aof::Manifest;
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
@@ -49,6 +49,23 @@ pub(super) struct Queue {
     pub(super) end: u64,
     /// Its bytes.
     pub(super) bytes: usize,
+    /// Emptied buffers, for the next bytes: their memory is warm.
+    spare: Vec<Vec<u8>>,
+}
+
+impl Queue {
+    /// As many buffers are kept as may be under way.
+    const SPARE_MAX: usize = 4;
+    /// A buffer for more is given back.
+    const SPARE_BYTES_MAX: usize = 1 << 20;
+
+    /// A buffer was written.
+    pub(super) fn give_back(&mut self, mut buffer: Vec<u8>) {
+        if self.spare.len() < Self::SPARE_MAX && buffer.capacity() <= Self::SPARE_BYTES_MAX {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
 }
 
 /// What the threads are asked to do.
@@ -230,6 +247,20 @@ impl Aof {
             Some(Pending::Bytes(last)) => last.extend_from_slice(bytes),
             _ => queue.items.push_back(Pending::Bytes(bytes.to_vec())),
         }
+    }
+
+    /// The part of the stream that was not taken from the journal yet; nobody else reads it.
+    pub fn take_from(&self, journal: &Journal) {
+        let mut queue = self.queue.lock().even_poisoned();
+        let mut bytes = queue.spare.pop().unwrap_or_default();
+        journal.take(&mut bytes);
+        if !self.is_on() || bytes.is_empty() {
+            queue.give_back(bytes);
+            return;
+        }
+        queue.end += bytes.len() as u64;
+        queue.bytes += bytes.len();
+        queue.items.push_back(Pending::Bytes(bytes));
     }
 
     /// Whether something waits to be written.

@@ -41,11 +41,7 @@ impl Aof {
     /// Writes all that is pending; false if that failed, and everything is as before.
     fn write_pending(&self, shared: &Shared, file: &mut Option<Box<File>>) -> bool {
         loop {
-            let (next, end) = {
-                let mut queue = self.queue.lock().even_poisoned();
-                let next = queue.items.pop_front();
-                (next, queue.end)
-            };
+            let next = self.queue.lock().even_poisoned().items.pop_front();
             let Some(next) = next else { return true };
             let done = match &next {
                 Pending::Bytes(bytes) => self.write_batch(file, bytes),
@@ -60,10 +56,10 @@ impl Aof {
                 Pending::Bytes(bytes) => {
                     let mut queue = self.queue.lock().even_poisoned();
                     queue.bytes -= bytes.len();
+                    queue.give_back(bytes);
                     // What was pushed meanwhile is behind.
                     let behind = queue.bytes as u64;
                     let written = queue.end - behind;
-                    debug_assert!(written <= end.max(queue.end));
                     drop(queue);
                     self.places.written.store(written, Ordering::Release);
                 }
