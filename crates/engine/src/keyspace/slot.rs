@@ -181,7 +181,7 @@ impl<'a> SlotGuard<'a> {
     /// Takes an entry out.
     #[inline(always)]
     pub(super) fn remove(&mut self, change: Change<'_>, hash: u64, key: &[u8]) -> Option<Entry> {
-        change.preserve(self, hash, key);
+        change.preserve_leaving(self, hash, key);
         self.0.table_mut().remove(hash, key)
     }
 

@@ -14,6 +14,7 @@ use brisk_engine::keyspace::{Cut, CutOptions};
 use brisk_engine::{CommandError, Result};
 use brisk_reactor::unix_ms;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Memory for entries that were emitted and are not written, at most: what changes add to what
@@ -71,7 +72,17 @@ pub fn in_progress() -> CommandError {
 pub fn begin_if_due(core: &Core) {
     let shared = core.shared;
     let snapshots = &shared.snapshots;
-    if shared.keyspace.is_emitting() || snapshots.is_loading() || shared.shutdown.is_asked() {
+    if snapshots.is_loading() || shared.shutdown.is_asked() {
+        return;
+    }
+    if snapshots.note_flushes(shared.keyspace.flushes()) {
+        // Redis saves the empty dataset before FLUSHALL answers; here nobody waits for the disk.
+        snapshots.abandon();
+        if !core.config.persistence.save.is_empty() {
+            snapshots.schedule();
+        }
+    }
+    if shared.keyspace.is_emitting() {
         return;
     }
     let now_s = unix_ms() / 1000;
@@ -105,12 +116,15 @@ fn begin(core: &Core) -> Result<()> {
     let version = brisk_engine::snapshot::version_at_least(&shared.keyspace, &core.env);
     let head = Head::now(core, version);
     let changes = shared.observe.changes();
-    let Some(cut) = shared.keyspace.begin_cut(options(&config)) else { return Err(in_progress()) };
+    let options = options(&config, head.used_memory());
+    let Some(cut) = shared.keyspace.begin_cut(options) else { return Err(in_progress()) };
+    shared.snapshots.note_flushes(shared.keyspace.flushes());
     drop(quiesced);
     let cut_us = began.elapsed().as_micros() as u64;
     let own = Arc::clone(&cut);
-    let ended = move |how| {
-        shared.snapshots.note_ended(how, changes, began.elapsed());
+    shared.observe.figures.saves.fetch_add(1, Ordering::Relaxed);
+    let ended = move |how, peak_bytes| {
+        shared.snapshots.note_ended(how, changes, began.elapsed(), peak_bytes);
         shared.arm(armed::DISK_ERROR, !shared.snapshots.is_ok());
     };
     let pid = std::process::id();
@@ -121,14 +135,14 @@ fn begin(core: &Core) -> Result<()> {
             std::thread::Builder::new().name("brisk-save".to_owned()).spawn(move || {
                 let how = write(shared, &config, &head, &own);
                 shared.keyspace.end_cut(&own);
-                ended(how);
+                ended(how, own.bytes_peak());
             })?;
         Ok(Running { cut, began, thread })
     });
     started.map_err(|error| {
         shared.keyspace.end_cut(&own);
         shared.log.warning(format_args!("Can't save in background: {error}"));
-        ended(Ended::Failed);
+        ended(Ended::Failed, 0);
         CommandError::text("ERR")
     })
 }
@@ -190,10 +204,14 @@ fn write(shared: &Shared, config: &Config, head: &Head, cut: &Cut) -> Ended {
     }
 }
 
-pub(super) fn options(config: &Config) -> CutOptions {
+pub(super) fn options(config: &Config, used_memory: u64) -> CutOptions {
     let max = match config.memory.maxmemory {
         0 => QUEUE_BYTES_MAX,
         limit => (limit / QUEUE_SHARE).clamp(QUEUE_BYTES_MIN, QUEUE_BYTES_MAX),
     };
-    CutOptions { compresses: config.persistence.rdbcompression, queue_bytes_max: max }
+    CutOptions {
+        compresses: config.persistence.rdbcompression,
+        queue_bytes_max: max,
+        dataset_bytes: used_memory,
+    }
 }

@@ -42,6 +42,7 @@ pub fn save(core: &Core) -> Result<(), Failure> {
     match &saved {
         Ok(()) => {
             shared.arm(armed::DISK_ERROR, false);
+            shared.snapshots.note_flushes(shared.keyspace.flushes());
             shared.log.notice(format_args!("DB saved on disk"));
             // Nobody changes anything meanwhile.
             shared.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
@@ -145,6 +146,10 @@ impl Head {
     /// Of the base of an append-only file.
     pub(super) fn of_base(self) -> Head {
         Head { is_base: true, ..self }
+    }
+
+    pub(super) fn used_memory(&self) -> u64 {
+        self.used_memory
     }
 
     fn begin<W: Write>(&self, sink: W) -> RdbWriter<W> {

@@ -36,6 +36,9 @@ pub struct Snapshots {
     /// The one that is running is to end without a file.
     is_unwanted: AtomicBool,
     is_scheduled: AtomicBool,
+    /// How often all data had been flushed when a save was begun last, or one was asked for because
+    /// of that.
+    flushes_seen: AtomicU64,
     /// The last one beside commands failed.
     has_failed: AtomicBool,
     last_try_s: AtomicU64,
@@ -65,6 +68,7 @@ impl Snapshots {
             is_running: AtomicBool::new(false),
             is_unwanted: AtomicBool::new(false),
             is_scheduled: AtomicBool::new(false),
+            flushes_seen: AtomicU64::new(0),
             has_failed: AtomicBool::new(false),
             last_try_s: AtomicU64::new(0),
             last_seconds: AtomicI64::new(-1),
@@ -104,11 +108,13 @@ impl Snapshots {
         Ok(())
     }
 
-    /// It has ended; the file has the dataset up to the change of number `changes`.
-    pub fn note_ended(&self, how: Ended, changes: u64, took: Duration) {
+    /// It has ended, and took up to `peak_bytes` besides the dataset; the file has the dataset up to
+    /// the change of number `changes`.
+    pub fn note_ended(&self, how: Ended, changes: u64, took: Duration, peak_bytes: u64) {
         let mut running = self.running.lock().even_poisoned();
         *running = None;
         let now_s = unix_ms() / 1000;
+        self.last_peak_bytes.fetch_max(peak_bytes, Ordering::Relaxed);
         if how == Ended::Saved {
             self.note_saved(now_s, changes);
         }
@@ -129,6 +135,19 @@ impl Snapshots {
             // A thread that panicked has ended as well.
             let _ = running.thread.join();
         }
+    }
+
+    /// Has the one that is being taken end without a file, and does not wait for that.
+    pub fn abandon(&self) {
+        if let Some(running) = self.running.lock().even_poisoned().as_ref() {
+            self.is_unwanted.store(true, Ordering::SeqCst);
+            running.cut.give_up("it is not wanted any more");
+        }
+    }
+
+    /// Whether all data were flushed since the last call. For who begins a save, and for the timers.
+    pub fn note_flushes(&self, flushes: u64) -> bool {
+        self.flushes_seen.swap(flushes, Ordering::Relaxed) != flushes
     }
 
     /// The timers begin one as soon as they can.
@@ -184,7 +203,7 @@ impl Snapshots {
         let running = self.running.lock().even_poisoned();
         let Running { cut, began, .. } = running.as_ref()?;
         let bytes = cut.bytes();
-        self.last_peak_bytes.fetch_max(bytes, Ordering::Relaxed);
+        self.last_peak_bytes.fetch_max(bytes.max(cut.bytes_peak()), Ordering::Relaxed);
         Some(Underway {
             seconds: began.elapsed().as_secs(),
             keys: cut.keys(),

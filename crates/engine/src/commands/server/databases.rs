@@ -22,7 +22,9 @@ fn flushdb(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn flushall(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let all = (0..ctx.keys.keyspace().database_count()).map(DbIndex);
-    flush(ctx, args, all)
+    let outcome = flush(ctx, args, all)?;
+    ctx.keys.keyspace().note_flush_of_all();
+    Ok(outcome)
 }
 
 /// Both modes only unlink the tables; another thread frees them. Without ASYNC the answer waits

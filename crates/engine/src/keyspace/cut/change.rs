@@ -1,6 +1,7 @@
 //! The hook before every change.
 
 use super::Cut;
+use super::output::Emitted;
 use super::progress::Progress;
 use crate::env::Env;
 use crate::keyspace::{DbIndex, Entry, EntryRef, Key, Keyspace, Place, SlotGuard, SlotId};
@@ -22,23 +23,37 @@ pub(in crate::keyspace) struct Change<'c> {
 }
 
 impl Change<'_> {
-    /// Before a key's entry is changed, added or removed: emits what it was at the cut.
+    /// Before a key's entry is changed or added: emits what it was at the cut.
     #[inline(always)]
     pub(in crate::keyspace) fn preserve(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8]) {
         if guard.stamp() != self.keyspace.cuts.stamp() {
-            self.preserve_owed(guard, hash, key);
+            self.preserve_owed(guard, hash, key, Emitted::Changes);
+        }
+    }
+
+    /// The same before it is taken out.
+    #[inline(always)]
+    pub(in crate::keyspace) fn preserve_leaving(
+        self,
+        guard: &mut SlotGuard<'_>,
+        hash: u64,
+        key: &[u8],
+    ) {
+        if guard.stamp() != self.keyspace.cuts.stamp() {
+            self.preserve_owed(guard, hash, key, Emitted::Leaves);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn preserve_owed(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8]) {
+    fn preserve_owed(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8], how: Emitted) {
         let place = (self.db, SlotId::new(key_slot(key)));
-        let Some((cut, mut progress)) = self.begin_slot(guard, place) else { return };
+        let leaving = (how == Emitted::Leaves).then_some(key);
+        let Some((cut, mut progress)) = self.begin_slot(guard, place, leaving) else { return };
         if progress.settle(hash)
             && let Some(entry) = guard.table().find(hash, key)
         {
-            self.emit(&mut progress, &EntryRef(entry));
+            self.emit(&mut progress, &EntryRef(entry), how);
         }
         cut.progresses.put(place, progress);
     }
@@ -54,7 +69,7 @@ impl Change<'_> {
             return false;
         }
         let place = (self.db, slot);
-        let Some((cut, progress)) = self.begin_slot(guard, place) else { return false };
+        let Some((cut, progress)) = self.begin_slot(guard, place, None) else { return false };
         cut.progresses.put(place, progress);
         true
     }
@@ -65,16 +80,18 @@ impl Change<'_> {
         let Some(cut) = self.keyspace.cuts.of(self.env) else { return };
         let Some(mut progress) = cut.progresses.take((self.db, slot)) else { return };
         if progress.settle(hash) {
-            self.emit(&mut progress, &EntryRef(entry.into()));
+            self.emit(&mut progress, &EntryRef(entry.into()), Emitted::Leaves);
         }
         cut.progresses.put((self.db, slot), progress);
     }
 
-    /// The progress of a slot, which the caller puts back. `None` if nothing is owed any more.
+    /// The progress of a slot, of which the key `leaving` is about to be taken out. The caller puts
+    /// it back. `None` if nothing is owed any more.
     fn begin_slot(
         self,
         guard: &mut SlotGuard<'_>,
         place: Place,
+        leaving: Option<&[u8]>,
     ) -> Option<(std::sync::Arc<Cut>, Box<Progress>)> {
         let cuts = &self.keyspace.cuts;
         let Some(cut) = cuts.of(self.env) else {
@@ -91,7 +108,11 @@ impl Change<'_> {
             None => Progress::new(place.0, guard.table().len()),
         };
         if progress.emitted == 0 && progress.settled.is_empty() && is_small(guard) {
-            guard.table().for_each(|entry| self.emit(&mut progress, &EntryRef(entry)));
+            guard.table().for_each(|entry| {
+                let leaves = leaving.is_some_and(|key| key == entry.key());
+                let how = if leaves { Emitted::Leaves } else { Emitted::Changes };
+                self.emit(&mut progress, &EntryRef(entry), how);
+            });
             guard.set_stamp(cut.stamp);
             cut.finish(&progress);
             return None;
@@ -99,9 +120,9 @@ impl Change<'_> {
         Some((cut, progress))
     }
 
-    fn emit(self, progress: &mut Progress, entry: &EntryRef<'_>) {
+    fn emit(self, progress: &mut Progress, entry: &EntryRef<'_>, how: Emitted) {
         progress.emitted += 1;
-        self.env.snapshot_output.borrow_mut().add(progress.origin, entry, self.env, false);
+        self.env.snapshot_output.borrow_mut().add(progress.origin, entry, self.env, how);
     }
 }
 

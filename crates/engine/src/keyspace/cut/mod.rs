@@ -55,6 +55,8 @@ const WRITER_WAIT: Duration = Duration::from_millis(100);
 pub(super) struct Cuts {
     stamp: Stamp,
     active: Mutex<Option<Arc<Cut>>>,
+    /// How often all databases were flushed at once.
+    flushes: AtomicU64,
 }
 
 /// Slots with this stamp owe nothing. Read with every change and written once for a snapshot: on a
@@ -90,6 +92,8 @@ pub struct CutOptions {
     pub compresses: bool,
     /// Bytes that are encoded and not written, at most; beyond it the cut is given up.
     pub queue_bytes_max: u64,
+    /// What the dataset takes, about: for the size of tables that are flushed meanwhile.
+    pub dataset_bytes: u64,
 }
 
 /// One snapshot that is being taken.
@@ -101,6 +105,7 @@ pub struct Cut {
     progresses: Progresses,
     /// Tables that were flushed before they were emitted.
     detached: Mutex<Vec<Detached>>,
+    detached_bytes: AtomicU64,
     /// Which slots walkers go to.
     order: Mutex<Order>,
     queue: Queue,
@@ -130,6 +135,7 @@ impl Keyspace {
             sizes,
             progresses: Progresses::default(),
             detached: Mutex::default(),
+            detached_bytes: AtomicU64::new(0),
             order: Mutex::default(),
             queue: Queue::default(),
             open_outputs: AtomicUsize::new(0),
@@ -153,6 +159,15 @@ impl Keyspace {
         self.cuts.active.lock().even_poisoned().clone()
     }
 
+    /// How often all databases were flushed at once: nobody has a use for a snapshot from before.
+    pub fn flushes(&self) -> u64 {
+        self.cuts.flushes.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_flush_of_all(&self) {
+        self.cuts.flushes.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Nobody emits anything for the cut any more: it was written, or given up.
     pub fn end_cut(&self, cut: &Cut) {
         let mut active = self.cuts.active.lock().even_poisoned();
@@ -163,6 +178,7 @@ impl Keyspace {
         cut.queue.close();
         // Their memory goes now, whoever holds the cut.
         cut.detached.lock().even_poisoned().clear();
+        cut.detached_bytes.store(0, Ordering::Relaxed);
         cut.progresses.clear();
     }
 
@@ -178,9 +194,12 @@ impl Keyspace {
         if guard.stamp() != stamp {
             guard.set_stamp(stamp);
             if let Some(cut) = self.cuts.of(env) {
-                let progress = cut.progresses.take_or_begin(place, guard.table().len());
+                let keys = guard.table().len();
+                let progress = cut.progresses.take_or_begin(place, keys);
                 let table = guard.take_table();
-                cut.detached.lock().even_poisoned().push(Detached { progress, table });
+                let bytes = keys as u64 * (cut.options.dataset_bytes / cut.keys().max(1));
+                cut.detached_bytes.fetch_add(bytes, Ordering::Relaxed);
+                cut.detached.lock().even_poisoned().push(Detached { progress, table, bytes });
                 return None;
             }
         }
@@ -227,10 +246,17 @@ impl Cut {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory that it takes besides the dataset: what is encoded and not written, and what
-    /// is known of slots that are half emitted.
+    /// Bytes of memory that it takes besides the dataset, about: what is encoded and not written,
+    /// values and tables that are kept for it alone, and what is known of slots that are half
+    /// emitted.
     pub fn bytes(&self) -> u64 {
-        self.queue.bytes() + self.progresses.bytes()
+        let detached = self.detached_bytes.load(Ordering::Relaxed);
+        self.queue.bytes_kept() + self.progresses.bytes() + detached
+    }
+
+    /// The most of that by now, without tables.
+    pub fn bytes_peak(&self) -> u64 {
+        self.queue.peak().max(self.progresses.bytes())
     }
 
     /// Gives it up; the first reason counts.
@@ -264,9 +290,9 @@ impl Cut {
         }
         while self.keys_written() < self.keys() {
             for piece in self.queue.take(WRITER_WAIT) {
-                let bytes = piece.bytes();
+                let weight = piece.weight();
                 let written = self.write_piece(piece, &mut db, out);
-                self.queue.forget(bytes);
+                self.queue.forget(&weight);
                 self.written.fetch_add(written, Ordering::Relaxed);
                 out.check()?;
                 wrote(written);

@@ -19,6 +19,10 @@ const PIECE_BYTES: usize = 64 << 10;
 /// What a shared value counts in the queue: its parts are the dataset's until
 /// a command changes them.
 const SHARED_BYTES: u64 = 64 << 10;
+/// The sizes of values with more elements are estimated, which their slot does not wait for.
+const ELEMENTS_COUNTED_MAX: usize = 10_000;
+/// Bytes of an element of those.
+const ELEMENT_BYTES: usize = 64;
 
 /// What eviction goes by is kept if the policy counts it.
 pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> Notes {
@@ -31,10 +35,29 @@ pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> Notes {
     }
 }
 
+/// On what occasion an entry is emitted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Emitted {
+    /// By a walker.
+    AtLeisure { compresses: bool },
+    /// It, or another of its slot, is about to be changed: somebody waits.
+    Changes,
+    /// The same, and the dataset will not have it any more.
+    Leaves,
+}
+
 /// What the writer gets: entries of one database.
 pub(super) enum Piece {
     Encoded { db: DbIndex, keys: u64, bytes: Vec<u8> },
-    Shared { db: DbIndex, key: Box<[u8]>, notes: Notes, value: Value },
+    Shared { db: DbIndex, key: Box<[u8]>, notes: Notes, value: Value, kept: Kept },
+}
+
+/// Memory of a shared value.
+#[derive(Clone, Copy)]
+pub(super) struct Kept {
+    bytes: u64,
+    /// The dataset has it no more: nothing is freed before it is written.
+    is_last: bool,
 }
 
 impl Piece {
@@ -44,11 +67,22 @@ impl Piece {
         }
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         match self {
-            Piece::Encoded { bytes, .. } => bytes.len() as u64,
+            Piece::Encoded { bytes, .. } => bytes.capacity() as u64,
             Piece::Shared { .. } => SHARED_BYTES,
         }
+    }
+
+    fn kept(&self) -> Option<Kept> {
+        match self {
+            Piece::Encoded { .. } => None,
+            Piece::Shared { kept, .. } => Some(*kept),
+        }
+    }
+
+    pub(super) fn weight(&self) -> Weight {
+        Weight { bytes: self.bytes(), kept: self.kept() }
     }
 
     fn keys(&self) -> u64 {
@@ -80,12 +114,29 @@ pub(super) struct Queue {
     changed: Condvar,
     /// Of pieces that are not written.
     bytes: AtomicU64,
+    /// Of their shared values, and of those among them that only the queue has.
+    shared_bytes: AtomicU64,
+    last_bytes: AtomicU64,
+    /// The most that [`Queue::bytes_kept`] has been.
+    peak: AtomicU64,
     closed: AtomicBool,
+}
+
+/// What is to be forgotten of a piece when it was written.
+pub(super) struct Weight {
+    bytes: u64,
+    kept: Option<Kept>,
 }
 
 impl Queue {
     fn put(&self, piece: Piece) {
         self.bytes.fetch_add(piece.bytes(), Ordering::Relaxed);
+        if let Some(kept) = piece.kept() {
+            self.shared_bytes.fetch_add(kept.bytes, Ordering::Relaxed);
+            let last = if kept.is_last { kept.bytes } else { 0 };
+            self.last_bytes.fetch_add(last, Ordering::Relaxed);
+        }
+        self.peak.fetch_max(self.bytes_kept(), Ordering::Relaxed);
         let mut pieces = self.pieces.lock().even_poisoned();
         if !self.is_closed() {
             pieces.push(piece);
@@ -101,13 +152,37 @@ impl Queue {
         std::mem::take(&mut *waited.even_poisoned().0)
     }
 
-    /// The writer is done with so many bytes.
-    pub(super) fn forget(&self, bytes: u64) {
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    /// The writer is done with a piece that weighed this much.
+    pub(super) fn forget(&self, weight: &Weight) {
+        self.bytes.fetch_sub(weight.bytes, Ordering::Relaxed);
+        if let Some(kept) = weight.kept {
+            self.shared_bytes.fetch_sub(kept.bytes, Ordering::Relaxed);
+            let last = if kept.is_last { kept.bytes } else { 0 };
+            self.last_bytes.fetch_sub(last, Ordering::Relaxed);
+        }
     }
 
+    /// Bytes that are encoded and not written; a shared value counts a little.
     pub(super) fn bytes(&self) -> u64 {
         if self.is_closed() { 0 } else { self.bytes.load(Ordering::Relaxed) }
+    }
+
+    /// The same, with all shared values: those that nobody changes are the dataset's, but eviction
+    /// would free nothing of them.
+    pub(super) fn bytes_held(&self) -> u64 {
+        self.bytes() + self.shared_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of memory that nobody else has.
+    pub(super) fn bytes_kept(&self) -> u64 {
+        if self.is_closed() {
+            return 0;
+        }
+        self.bytes.load(Ordering::Relaxed) + self.last_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
     }
 
     /// Nobody writes any more.
@@ -155,11 +230,12 @@ impl Output {
     }
 
     /// Emits an entry of a slot that is held.
-    pub(super) fn add(&mut self, db: DbIndex, entry: &EntryRef<'_>, env: &Env, compresses: bool) {
+    pub(super) fn add(&mut self, db: DbIndex, entry: &EntryRef<'_>, env: &Env, how: Emitted) {
         let notes = notes(entry, env);
         if let Some(value) = entry.object().filter(|value| is_large(value)) {
+            let kept = Kept { bytes: about_bytes(value), is_last: how == Emitted::Leaves };
             let (key, value) = (Box::from(entry.key()), value.clone());
-            return self.put(Piece::Shared { db, key, notes, value });
+            return self.put(Piece::Shared { db, key, notes, value, kept });
         }
         if self.db != db {
             self.hand_in();
@@ -172,7 +248,7 @@ impl Output {
         }
         self.keys += 1;
         let value = entry.dumpable();
-        self.encoder.set_compression(compresses);
+        self.encoder.set_compression(how == Emitted::AtLeisure { compresses: true });
         self.encoder.begin_entry(value.kind(), entry.key(), notes);
         value.write(&mut self.encoder);
         if self.len() >= PIECE_BYTES {
@@ -186,8 +262,15 @@ impl Output {
             return;
         }
         let keys = std::mem::take(&mut self.keys);
-        let room = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 8);
-        let bytes = std::mem::replace(self.encoder.sink(), room);
+        let bytes = if self.len() < PIECE_BYTES / 2 {
+            // The end of a turn: a queue of such would be empty room for the most part.
+            let bytes = self.encoder.sink().as_slice().into();
+            self.encoder.sink().clear();
+            bytes
+        } else {
+            let room = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 8);
+            std::mem::replace(self.encoder.sink(), room)
+        };
         self.put(Piece::Encoded { db: self.db, keys, bytes });
         if let Some(cut) = &self.cut {
             // Behind the piece: who sees nothing open finds it in the queue, or counted.
@@ -203,6 +286,16 @@ impl Output {
             cut.give_up("the disk is too slow: changes filled the memory for entries not written");
         }
     }
+}
+
+/// Bytes of memory of a large value.
+fn about_bytes(value: &Value) -> u64 {
+    let bytes = match value {
+        Value::Str(data) => data.len(),
+        _ if value.steps() <= ELEMENTS_COUNTED_MAX => value.allocated_bytes(),
+        _ => value.steps().saturating_mul(ELEMENT_BYTES),
+    };
+    bytes as u64
 }
 
 fn is_large(value: &Value) -> bool {

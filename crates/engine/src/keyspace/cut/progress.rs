@@ -64,6 +64,8 @@ impl Progress {
 pub(super) struct Detached {
     pub(super) progress: Box<Progress>,
     pub(super) table: Table,
+    /// About what it takes.
+    pub(super) bytes: u64,
 }
 
 type Shard = HashMap<Place, Box<Progress>>;

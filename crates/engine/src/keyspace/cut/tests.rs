@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread::{JoinHandle, spawn};
 
-const OPTIONS: CutOptions = CutOptions { compresses: true, queue_bytes_max: 1 << 30 };
+const OPTIONS: CutOptions =
+    CutOptions { compresses: true, queue_bytes_max: 1 << 30, dataset_bytes: 0 };
 
 type Contents = BTreeMap<(u32, Vec<u8>), (Digest, Option<UnixMs>)>;
 

@@ -5,6 +5,7 @@
 //! pass. After a pass that met no slot that owes, nothing can be emitted any more: then all keys
 //! are in the writer's queue, or some are missing.
 
+use super::output::Emitted;
 use super::progress::Progress;
 use super::{Cut, QUEUE_BYTES_MAX};
 use crate::env::{Env, Garbage};
@@ -80,7 +81,7 @@ impl CutWalker {
     }
 
     fn step(&mut self, keyspace: &Keyspace, env: &Env, cut: &Cut) -> Walked {
-        if cut.queue.bytes() > QUEUE_BYTES_MAX.min(cut.options.queue_bytes_max / 2) {
+        if cut.queue.bytes_held() > QUEUE_BYTES_MAX.min(cut.options.queue_bytes_max / 2) {
             return Walked::Waits;
         }
         if step_detached(keyspace, env, cut) {
@@ -155,6 +156,7 @@ fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Cut) -> bool {
     let Some(mut detached) = cut.detached.lock().even_poisoned().pop() else { return false };
     if bite(keyspace, env, cut, &mut detached.progress, detached.table.view()) {
         cut.finish(&detached.progress);
+        cut.detached_bytes.fetch_sub(detached.bytes, Ordering::Relaxed);
         env.garbage.borrow_mut().push(Garbage::Table(detached.table));
     } else {
         cut.detached.lock().even_poisoned().push(detached);
@@ -171,6 +173,7 @@ fn bite(
     table: TableRef<'_, Value>,
 ) -> bool {
     let mut output = env.snapshot_output.borrow_mut();
+    let how = Emitted::AtLeisure { compresses: cut.options.compresses };
     let (mut keys, mut bytes) = (0, 0);
     while keys < BITE_KEYS && bytes < BITE_BYTES {
         let before = output.len();
@@ -179,7 +182,7 @@ fn bite(
             keys += 1;
             if settled.is_empty() || !settled.contains(&keyspace.hasher().hash(entry.key())) {
                 *emitted += 1;
-                output.add(*origin, &EntryRef(entry), env, cut.options.compresses);
+                output.add(*origin, &EntryRef(entry), env, how);
             }
         });
         // What was handed in meanwhile was more than a bite.

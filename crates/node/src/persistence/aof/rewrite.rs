@@ -123,7 +123,7 @@ pub fn begin(core: &Core) -> Result<()> {
     let mut file = File::open(&home.path(&increment), timestamps).map_err(failed)?;
     let quiesced = core.stop_others()?;
     let began = Instant::now();
-    let options = bgsave::options(&config);
+    let options = bgsave::options(&config, brisk_observe::memory::used());
     let Some(cut) = shared.keyspace.begin_cut(options) else { return Err(bgsave::in_progress()) };
     shared.pump(core.id);
     let journal = shared.keyspace.journal();
