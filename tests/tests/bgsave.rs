@@ -1,0 +1,504 @@
+//! BGSAVE and save points: what they answer and show, what ends them, and what a failure brings.
+//! That a file is the dataset of one moment is in `point_in_time`.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::matrix::each_backend;
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
+use std::fs;
+use std::path::Path;
+
+const STARTED: &str = "Background saving started";
+const RUNNING: &str = "(error) ERR Background save already in progress";
+
+/// Its save points nobody reaches, and the end of a test is no reason to save.
+fn quiet(program: Launch) -> Launch {
+    program.set("save", "3600 1000000").set("shutdown-on-sigterm", "nosave")
+}
+
+fn launch() -> Launch {
+    quiet(Launch::subject())
+}
+
+/// `count` keys, so that a snapshot takes as many times `us_per_key`.
+fn fill(conn: &mut Conn, count: usize, us_per_key: u64) {
+    assert_reply!(conn, &format!("DEBUG POPULATE {count} key 10"), "OK");
+    delay(conn, us_per_key);
+}
+
+fn delay(conn: &mut Conn, us_per_key: u64) {
+    assert_reply!(conn, &format!("CONFIG SET rdb-key-save-delay {us_per_key}"), "OK");
+}
+
+/// Snapshots last until somebody ends them.
+fn make_endless(conn: &mut Conn) {
+    fill(conn, 100, 10_000_000);
+}
+
+fn begin(conn: &mut Conn) {
+    assert_reply!(conn, "BGSAVE", STARTED);
+    assert_eq!(conn.info("rdb_bgsave_in_progress"), "1");
+}
+
+fn wait_for_end(conn: &mut Conn) {
+    wait_until("the snapshot has ended", || conn.info("rdb_bgsave_in_progress") == "0");
+}
+
+/// Saves beside commands, once more.
+fn save(conn: &mut Conn) {
+    assert_reply!(conn, "BGSAVE", STARTED);
+    wait_for_end(conn);
+}
+
+/// The names of files that begin so.
+fn files(dir: &Path, prefix: &str) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().file_name());
+    names.map(|name| name.into_string().unwrap()).filter(|name| name.starts_with(prefix)).collect()
+}
+
+/// Loads a file; what a query answers.
+fn in_file(program: Launch, rdb: &[u8], query: &str) -> String {
+    let home = TempDir::new();
+    fs::write(home.path("dump.rdb"), rdb).unwrap();
+    let server = program.set("dir", home.path("").to_str().unwrap()).start();
+    server.connect().cmd(query).to_string()
+}
+
+fn ended(mut server: Server) -> String {
+    wait_until("the server has ended", || !server.is_running());
+    let log = server.log();
+    assert_eq!(server.terminate(), Some(0), "{log}");
+    log
+}
+
+#[test]
+fn bgsave_answers_at_once_and_saves_what_there_is() {
+    each_backend(launch, |server| {
+        let mut conn = server.connect();
+        let before = conn.cmd("LASTSAVE").integer();
+        assert_reply!(conn, "SET k v", "OK");
+        save(&mut conn);
+        assert!(conn.cmd("LASTSAVE").integer() >= before);
+        let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
+        for program in [Launch::redis(), Launch::subject()] {
+            assert_eq!(in_file(program, &rdb, "GET k"), "\"v\"");
+        }
+        assert!(files(server.dir(), "temp").is_empty());
+        let log = server.log();
+        for line in [STARTED, "DB saved on disk", "Background saving terminated with success"] {
+            assert!(log.contains(line), "{line}: {log}");
+        }
+        // An empty dataset is one too.
+        assert_reply!(conn, "FLUSHDB", "OK");
+        save(&mut conn);
+        let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
+        assert_eq!(in_file(Launch::redis(), &rdb, "DBSIZE"), "(integer) 0");
+    });
+}
+
+#[test]
+fn words_that_bgsave_does_not_know_are_refused() {
+    let server = launch().start();
+    let mut conn = server.connect();
+    for line in ["BGSAVE now", "BGSAVE SCHEDULE now", "BGSAVE \"\"", "BGSAVE SCHEDULES"] {
+        assert_reply!(conn, line, "(error) ERR syntax error");
+    }
+    let refused = conn.cmd("EVAL \"return redis.call('bgsave')\" 0").to_string();
+    assert!(refused.contains("This Redis command is not allowed from script"), "{refused}");
+    assert_reply!(conn, "BGSAVE schedule", STARTED);
+    wait_for_end(&mut conn);
+}
+
+#[test]
+fn one_is_taken_at_a_time() {
+    let server = launch().start();
+    let [mut conn, mut other] = server.connections();
+    make_endless(&mut conn);
+    begin(&mut conn);
+    assert_reply!(conn, "BGSAVE", RUNNING);
+    assert_reply!(other, "BGSAVE SCHEDULE", RUNNING);
+    assert_reply!(other, "SAVE", RUNNING);
+    assert_reply!(conn, "MULTI", "OK");
+    assert_reply!(conn, "BGSAVE", "QUEUED");
+    assert_reply!(conn, "EXEC", "1) (error) ERR Background save already in progress");
+    assert_eq!(conn.info("rdb_saves"), "1");
+}
+
+#[test]
+fn in_a_transaction_it_is_left_for_later() {
+    let server = launch().start();
+    let mut conn = server.connect();
+    for line in ["MULTI", "SET a 1", "BGSAVE", "BGSAVE SCHEDULE", "SET b 1"] {
+        conn.cmd(line);
+    }
+    let replies = "1) OK\n2) Background saving scheduled\n3) Background saving scheduled\n4) OK";
+    assert_reply!(conn, "EXEC", replies);
+    // What comes after it in the transaction is in the file.
+    wait_until("it was saved", || conn.info("rdb_changes_since_last_save") == "0");
+    let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
+    assert_eq!(in_file(Launch::redis(), &rdb, "EXISTS a b"), "(integer) 2");
+    assert_eq!(conn.info("rdb_saves"), "1");
+}
+
+#[test]
+fn info_tells_of_the_one_that_is_taken_and_the_last() {
+    let server = launch().start();
+    let mut conn = server.connect();
+    assert_eq!(conn.info("rdb_last_bgsave_time_sec"), "-1");
+    assert_eq!(conn.info("rdb_last_cow_size"), "0");
+    make_endless(&mut conn);
+    let changes: i64 = conn.info("rdb_changes_since_last_save").parse().unwrap();
+    begin(&mut conn);
+    wait_until("keys are known", || conn.info("current_save_keys_total") == "100");
+    let processed: u64 = conn.info("current_save_keys_processed").parse().unwrap();
+    assert!(processed <= 100);
+    assert_ne!(conn.info("rdb_current_bgsave_time_sec"), "-1");
+    assert_eq!(conn.info("rdb_changes_since_last_save"), changes.to_string());
+    assert_eq!(conn.info("rdb_saves"), "1");
+    if !subject_is_redis() {
+        conn.info("snapshot_bytes").parse::<u64>().unwrap();
+        conn.info("snapshot_cut_us").parse::<u64>().unwrap();
+    }
+    // Settings are those of the beginning, and statistics may begin anew.
+    for line in ["CONFIG RESETSTAT", "CONFIG SET save \"3600 5\"", "CONFIG SET rdbcompression no"] {
+        assert_reply!(conn, line, "OK");
+    }
+    assert_eq!(conn.info("rdb_saves"), "0");
+    assert_eq!(conn.info("rdb_bgsave_in_progress"), "1");
+    assert_eq!(conn.info("rdb_last_bgsave_time_sec"), "-1");
+    conn.send("SHUTDOWN NOSAVE");
+    assert!(files(server.dir(), "temp").len() <= 1, "{}", server.log());
+    ended(server);
+
+    let server = launch().start();
+    let mut conn = server.connect();
+    save(&mut conn);
+    for (field, value) in [
+        ("current_save_keys_total", "0"),
+        ("current_save_keys_processed", "0"),
+        ("current_fork_perc", "0.00"),
+        ("rdb_current_bgsave_time_sec", "-1"),
+        ("rdb_last_bgsave_time_sec", "0"),
+        ("rdb_last_bgsave_status", "ok"),
+        ("rdb_changes_since_last_save", "0"),
+    ] {
+        assert_eq!(conn.info(field), value, "{field}");
+    }
+    let saved = conn.cmd("LASTSAVE").integer().to_string();
+    assert_eq!(conn.info("rdb_last_save_time"), saved);
+}
+
+/// What was changed after the cut is not on the disk.
+#[test]
+fn only_changes_before_it_are_no_longer_counted() {
+    let server = launch().start();
+    let mut conn = server.connect();
+    fill(&mut conn, 20, 50_000);
+    begin(&mut conn);
+    for n in 1..=7 {
+        assert_reply!(conn, "INCR counter", format!("(integer) {n}"));
+    }
+    wait_for_end(&mut conn);
+    assert_eq!(conn.info("rdb_changes_since_last_save"), "7");
+    let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
+    assert_eq!(in_file(Launch::redis(), &rdb, "DBSIZE"), "(integer) 20");
+    assert_eq!(in_file(Launch::subject(), &rdb, "EXISTS counter"), "(integer) 0");
+}
+
+#[test]
+fn save_points_begin_one_by_themselves() {
+    let server = launch().set("save", "1 3").start();
+    let mut conn = server.connect();
+    let log = |text: &str| server.log().contains(text);
+    assert_reply!(conn, "MSET a 1 b 2", "OK");
+    assert_eq!(conn.info("rdb_saves"), "0");
+    assert_reply!(conn, "SET c 3", "OK");
+    wait_until("it was saved", || conn.info("rdb_changes_since_last_save") == "0");
+    assert!(log("3 changes in 1 seconds. Saving..."), "{}", server.log());
+    wait_until("it is told", || log("Background saving terminated with success"));
+    assert_eq!(conn.info("rdb_saves"), "1");
+    let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
+    assert_eq!(in_file(Launch::redis(), &rdb, "EXISTS a b c"), "(integer) 3");
+    // A new point is in force at once, and without any nothing is saved.
+    assert_reply!(conn, "CONFIG SET save \"3600 10 1 1\"", "OK");
+    assert_reply!(conn, "SET d 4", "OK");
+    wait_until("it was saved again", || conn.info("rdb_changes_since_last_save") == "0");
+}
+
+#[test]
+fn the_file_goes_where_the_settings_said_at_the_beginning() {
+    if subject_is_redis() {
+        return; // changes its directory for both: the file goes to the new one
+    }
+    let other = TempDir::new();
+    let server = launch().start();
+    let mut conn = server.connect();
+    fill(&mut conn, 10, 50_000);
+    begin(&mut conn);
+    assert_reply!(conn, "CONFIG SET dbfilename other.rdb", "OK");
+    assert_reply!(conn, &format!("CONFIG SET dir {}", other.path("").display()), "OK");
+    wait_for_end(&mut conn);
+    assert_eq!(files(server.dir(), "dump.rdb"), ["dump.rdb"]);
+    assert!(files(&other.path(""), "").is_empty());
+    delay(&mut conn, 0);
+    save(&mut conn);
+    assert_eq!(files(&other.path(""), ""), ["other.rdb"]);
+}
+
+#[test]
+fn flushall_ends_it_and_the_file_follows() {
+    let server = launch().start();
+    let mut conn = server.connect();
+    make_endless(&mut conn);
+    assert_reply!(conn, "CONFIG SET rdb-key-save-delay 0", "OK");
+    save(&mut conn);
+    delay(&mut conn, 10_000_000);
+    begin(&mut conn);
+    let log = server.log();
+    assert_reply!(conn, "FLUSHALL", "OK");
+    wait_until("the empty dataset was saved", || {
+        conn.info("rdb_changes_since_last_save") == "0"
+            && conn.info("rdb_bgsave_in_progress") == "0"
+    });
+    assert!(server.log()[log.len()..].contains("DB saved on disk"), "{}", server.log());
+    assert_eq!(conn.info("rdb_last_bgsave_status"), "ok");
+    assert!(files(server.dir(), "temp").is_empty());
+    let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
+    assert_eq!(in_file(Launch::redis(), &rdb, "DBSIZE"), "(integer) 0");
+
+    // Without save points the file stays as it is.
+    fill(&mut conn, 10, 0);
+    save(&mut conn);
+    assert_reply!(conn, "CONFIG SET save \"\"", "OK");
+    assert_reply!(conn, "FLUSHALL", "OK");
+    fill(&mut conn, 5, 10_000_000);
+    begin(&mut conn);
+    assert_reply!(conn, "FLUSHALL", "OK");
+    wait_for_end(&mut conn);
+    let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
+    assert_eq!(in_file(Launch::redis(), &rdb, "DBSIZE"), "(integer) 10");
+}
+
+/// What ends the server, or replaces the dataset, ends the snapshot first: its file would be older
+/// than the one that follows.
+#[test]
+fn the_end_of_the_server_is_not_held_up() {
+    for (how, is_saved) in [
+        ("SHUTDOWN", true),
+        ("SHUTDOWN NOSAVE", false),
+        ("SHUTDOWN NOW FORCE", true),
+        ("TERM", true),
+    ] {
+        let mut server = launch().set("shutdown-on-sigterm", "default").start();
+        let mut conn = server.connect();
+        fill(&mut conn, 5, 0);
+        save(&mut conn);
+        make_endless(&mut conn);
+        begin(&mut conn);
+        assert_reply!(conn, "SET late yes", "OK");
+        // The child of a real server waits for each key, the server itself as well.
+        delay(&mut conn, 0);
+        match how {
+            "TERM" => server.signal("TERM"),
+            _ => conn.send(how),
+        }
+        wait_until("the server has ended", || !server.is_running());
+        let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
+        assert!(files(server.dir(), "temp").is_empty(), "{how}");
+        let log = ended(server);
+        let killed = "There is a child saving an .rdb. Killing it!";
+        assert!(log.contains(killed), "{how}: {log}");
+        let size = if is_saved { "(integer) 101" } else { "(integer) 5" };
+        assert_eq!(in_file(Launch::redis(), &rdb, "DBSIZE"), size, "{how}");
+    }
+}
+
+#[test]
+fn a_reload_ends_it() {
+    if subject_is_redis() {
+        return; // leaves the child alone, whose older file then takes the place of the reload's
+    }
+    let server = launch().start();
+    let mut conn = server.connect();
+    make_endless(&mut conn);
+    begin(&mut conn);
+    delay(&mut conn, 0);
+    assert_reply!(conn, "SET late yes", "OK");
+    assert_reply!(conn, "DEBUG RELOAD", "OK");
+    assert_reply!(conn, "DBSIZE", "(integer) 101");
+    wait_for_end(&mut conn);
+    assert_eq!(conn.info("rdb_last_bgsave_status"), "ok");
+    assert!(files(server.dir(), "temp").is_empty());
+    let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
+    assert_eq!(in_file(Launch::redis(), &rdb, "DBSIZE"), "(integer) 101");
+    save(&mut conn);
+}
+
+/// A server that could not save, and a place where it could.
+fn failed(program: Launch) -> (Server, Conn, TempDir) {
+    let (gone, other) = (TempDir::new(), TempDir::new());
+    let server = quiet(program).start();
+    let mut conn = server.connect();
+    for line in ["SET string v", "RPUSH list a b", "SADD set a", "SET number 1"] {
+        conn.cmd(line);
+    }
+    for at in [gone.path("sub"), gone.path("sub").join("more")] {
+        fs::create_dir(&at).unwrap();
+        assert_reply!(conn, &format!("CONFIG SET dir {}", at.display()), "OK");
+    }
+    // A file in the place of the directory.
+    fs::remove_dir_all(gone.path("sub")).unwrap();
+    fs::write(gone.path("sub"), b"").unwrap();
+    let errors = conn.cmd("LASTSAVE").integer();
+    save(&mut conn);
+    assert_eq!(conn.info("rdb_last_bgsave_status"), "err");
+    assert_eq!(conn.cmd("LASTSAVE").integer(), errors);
+    assert_ne!(conn.info("rdb_changes_since_last_save"), "0");
+    (server, conn, other)
+}
+
+/// After a save that failed: texts as those of a real server.
+#[test]
+fn without_a_file_data_cannot_be_changed() {
+    let lines = [
+        "PING",
+        "PING hello",
+        "GET string",
+        "SET string w",
+        "set string",
+        "DEL nothing",
+        "APPEND string x",
+        "BLPOP list 1",
+        "SORT list ALPHA",
+        "SORT list ALPHA STORE list",
+        "GETEX string",
+        "PFCOUNT hll",
+        "PUBLISH channel message",
+        "SWAPDB 0 1",
+        "FLUSHALL",
+        "FUNCTION FLUSH",
+        "SCRIPT FLUSH",
+        "LRANGE list 0 -1",
+        "EVAL \"return redis.call('set', 'string', 'x')\" 0",
+        "EVAL \"return redis.pcall('set', 'string', 'x')\" 0",
+        "EVAL \"return redis.call('get', 'string')\" 0",
+        "EVAL \"return redis.call('ping')\" 0",
+        "EVAL \"#!lua\\nreturn 1\" 0",
+        "EVAL \"#!lua flags=no-writes\\nreturn redis.call('get', 'string')\" 0",
+        "EVAL_RO \"return redis.call('get', 'string')\" 0",
+        "MULTI",
+        "SET string w",
+        "EXEC",
+        "MULTI",
+        "PING",
+        "EXEC",
+        "MULTI",
+        "GET string",
+        "EVAL \"return redis.call('set', 'string', 'x')\" 0",
+        "EXEC",
+        "CONFIG SET save \"\"",
+        "INCR number",
+        "PING",
+        "CONFIG SET save \"3600 1000000\"",
+        "INCR number",
+        "CONFIG SET stop-writes-on-bgsave-error no",
+        "INCR number",
+        "PING",
+        "CONFIG SET stop-writes-on-bgsave-error yes",
+        "INCR number",
+        "GET string",
+    ];
+    let [ours, theirs] = [Launch::subject(), Launch::redis()].map(|program| {
+        let (_server, mut conn, _) = failed(program);
+        lines.map(|line| format!("{line}: {}", conn.cmd(line)))
+    });
+    assert!(theirs[0].starts_with("PING: (error) MISCONF Redis is configured"), "{}", theirs[0]);
+    for (ours, theirs) in ours.iter().zip(&theirs) {
+        assert_eq!(ours, theirs);
+    }
+}
+
+/// Queued before, executed after the failure.
+#[test]
+fn a_transaction_that_writes_is_refused_as_a_whole() {
+    let [ours, theirs] = [Launch::subject(), Launch::redis()].map(|program| {
+        let server = quiet(program).start();
+        let [mut conn, mut reader] = server.connections();
+        let gone = TempDir::new();
+        fs::create_dir(gone.path("sub")).unwrap();
+        let dir = gone.path("sub");
+        assert_reply!(conn, &format!("CONFIG SET dir {}", dir.display()), "OK");
+        fs::remove_dir(&dir).unwrap();
+        for line in ["MULTI", "GET k", "SET k v"] {
+            conn.cmd(line);
+        }
+        for line in ["MULTI", "GET k", "PING"] {
+            reader.cmd(line);
+        }
+        save(&mut server.connect());
+        [
+            conn.cmd("EXEC").to_string(),
+            reader.cmd("EXEC").to_string(),
+            conn.cmd("GET k").to_string(),
+        ]
+    });
+    assert!(theirs[0].contains("MISCONF"), "{theirs:?}");
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn a_save_that_succeeds_ends_the_refusals() {
+    for how in ["BGSAVE", "SAVE"] {
+        let (server, mut conn, other) = failed(Launch::subject());
+        let refused = conn.cmd("INCR number").to_string();
+        assert!(refused.starts_with("(error) MISCONF "), "{refused}");
+        let log = server.log();
+        let child = if subject_is_redis() { "Background saving error" } else { "for saving: " };
+        assert!(log.contains(child), "{log}");
+        assert!(log.contains("Failed opening the temp RDB file temp-"), "{log}");
+        assert_reply!(conn, &format!("CONFIG SET dir {}", other.path("").display()), "OK");
+        assert!(conn.cmd("INCR number").to_string().starts_with("(error) MISCONF "));
+        conn.cmd(how);
+        wait_for_end(&mut conn);
+        assert_eq!(conn.info("rdb_last_bgsave_status"), "ok", "{how}");
+        assert_reply!(conn, "INCR number", "(integer) 2");
+        assert_reply!(conn, "PING", "PONG");
+        assert_eq!(files(&other.path(""), ""), ["dump.rdb"]);
+    }
+}
+
+/// Save points try again by themselves.
+#[test]
+fn a_failed_save_is_tried_again() {
+    let (_server, mut conn, other) = failed(Launch::subject());
+    assert_reply!(conn, &format!("CONFIG SET dir {}", other.path("").display()), "OK");
+    assert_reply!(conn, "CONFIG SET save \"1 1\"", "OK");
+    wait_until("it was saved", || conn.info("rdb_last_bgsave_status") == "ok");
+    assert_eq!(files(&other.path(""), ""), ["dump.rdb"]);
+}
+
+/// The old file stays, and nothing else does.
+#[test]
+fn a_full_disk_leaves_the_old_file() {
+    if subject_is_redis() {
+        return; // the name of its temporary file is not known before
+    }
+    let server = launch().start();
+    let mut conn = server.connect();
+    fill(&mut conn, 5, 0);
+    save(&mut conn);
+    let before = fs::read(server.dir().join("dump.rdb")).unwrap();
+    let temporary = server.dir().join(format!("temp-bg-{}.rdb", server.pid()));
+    std::os::unix::fs::symlink("/dev/full", &temporary).unwrap();
+    fill(&mut conn, 100_000, 0);
+    save(&mut conn);
+    assert_eq!(conn.info("rdb_last_bgsave_status"), "err");
+    let log = server.log();
+    assert!(log.contains("No space left on device"), "{log}");
+    assert!(files(server.dir(), "temp").is_empty(), "{log}");
+    assert_eq!(fs::read(server.dir().join("dump.rdb")).unwrap(), before);
+    assert!(conn.cmd("SET k v").to_string().starts_with("(error) MISCONF "));
+    save(&mut conn);
+    assert_eq!(conn.info("rdb_last_bgsave_status"), "ok");
+    assert_reply!(conn, "SET k v", "OK");
+}
