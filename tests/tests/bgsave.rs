@@ -61,6 +61,7 @@ fn in_file(program: Launch, rdb: &[u8], query: &str) -> String {
     let home = TempDir::new();
     fs::write(home.path("dump.rdb"), rdb).unwrap();
     let server = program.set("dir", home.path("").to_str().unwrap()).start();
+    server.wait_for_info("loading", |loading| loading == "0");
     server.connect().cmd(query).to_string()
 }
 
