@@ -267,6 +267,13 @@ fn flushall_ends_it_and_the_file_follows() {
     let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
     assert_eq!(in_file(Launch::redis(), &rdb, "DBSIZE"), "(integer) 0");
 
+    // Nobody asked for it: it is in nobody's way.
+    for line in ["FLUSHALL", "SAVE", "FLUSHALL", "BGSAVE"] {
+        let reply = conn.cmd(line).to_string();
+        assert!(["OK", STARTED].contains(&reply.as_str()), "{line}: {reply}");
+    }
+    wait_for_end(&mut conn);
+
     // Without save points the file stays as it is.
     fill(&mut conn, 10, 0);
     save(&mut conn);

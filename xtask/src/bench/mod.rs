@@ -11,7 +11,7 @@
 //! - [`types`]: commands on collections, and what these take. [`huge`]: values of millions.
 //! - [`expiry`]: keys that die at one instant.
 //! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
-//! - [`transactions`]: MULTI and EXEC.
+//! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots beside writers.
 //! - [`strings`]: strings of 256 MB.
 //! - [`every`]: all data commands. [`large`]: those whose cost may depend on how much there is.
 //! - [`generator`]: what brisk-benchmark itself costs.
@@ -24,6 +24,7 @@ mod generator;
 mod huge;
 mod large;
 mod load;
+mod persistence;
 mod pubsub;
 mod report;
 mod resources;
@@ -120,6 +121,11 @@ const CASES: &[Case] = &[
         name: "strings",
         about: "changes of and looks at strings of 256 MB, what others wait; --only",
         run: strings::strings,
+    },
+    Case {
+        name: "persistence",
+        about: "BGSAVE beside 50 writers: what others wait, what it takes; --part, --scale",
+        run: persistence::persistence,
     },
     Case {
         name: "expiry",

@@ -41,6 +41,7 @@ pub enum Asked {
 /// One is being taken; or [`CommandError::SlotBusy`] while a script takes long.
 pub fn ask(core: &Core, later: bool) -> Result<Asked> {
     let snapshots = &core.shared.snapshots;
+    snapshots.make_way();
     if snapshots.is_running() {
         return Err(in_progress());
     }
@@ -79,7 +80,7 @@ pub fn begin_if_due(core: &Core) {
         // Redis saves the empty dataset before FLUSHALL answers; here nobody waits for the disk.
         snapshots.abandon();
         if !core.config.persistence.save.is_empty() {
-            snapshots.schedule();
+            snapshots.schedule_after_flush();
         }
     }
     if shared.keyspace.is_emitting() {

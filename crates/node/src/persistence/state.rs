@@ -36,6 +36,9 @@ pub struct Snapshots {
     /// The one that is running is to end without a file.
     is_unwanted: AtomicBool,
     is_scheduled: AtomicBool,
+    /// The next one, and the one that is running, was asked for by no client and no save point.
+    next_yields: AtomicBool,
+    yields: AtomicBool,
     /// How often all data had been flushed when a save was begun last, or one was asked for because
     /// of that.
     flushes_seen: AtomicU64,
@@ -68,6 +71,8 @@ impl Snapshots {
             is_running: AtomicBool::new(false),
             is_unwanted: AtomicBool::new(false),
             is_scheduled: AtomicBool::new(false),
+            next_yields: AtomicBool::new(false),
+            yields: AtomicBool::new(false),
             flushes_seen: AtomicU64::new(0),
             has_failed: AtomicBool::new(false),
             last_try_s: AtomicU64::new(0),
@@ -103,6 +108,8 @@ impl Snapshots {
         self.last_cut_us.store(cut_us, Ordering::Relaxed);
         self.last_peak_bytes.store(0, Ordering::Relaxed);
         self.is_scheduled.store(false, Ordering::Relaxed);
+        let yields = self.next_yields.swap(false, Ordering::Relaxed);
+        self.yields.store(yields, Ordering::Relaxed);
         self.is_unwanted.store(false, Ordering::Relaxed);
         self.is_running.store(true, Ordering::SeqCst);
         Ok(())
@@ -152,7 +159,23 @@ impl Snapshots {
 
     /// The timers begin one as soon as they can.
     pub fn schedule(&self) {
+        self.next_yields.store(false, Ordering::Relaxed);
         self.is_scheduled.store(true, Ordering::SeqCst);
+    }
+
+    /// The same because all data were flushed, unless somebody asks for one before.
+    pub fn schedule_after_flush(&self) {
+        if !self.is_scheduled.swap(true, Ordering::SeqCst) {
+            self.next_yields.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// A client wants a save: one that nobody asked for is not in its way.
+    pub fn make_way(&self) {
+        self.next_yields.store(false, Ordering::Relaxed);
+        if self.is_running() && self.yields.load(Ordering::Relaxed) {
+            self.give_up();
+        }
     }
 
     pub fn is_scheduled(&self) -> bool {

@@ -268,3 +268,50 @@ fn a_writer_that_is_too_slow_ends_the_snapshot_and_nothing_else() {
     db.keyspace().end_cut(&cut);
     db.check("DBSIZE", "(integer) 300").invariants();
 }
+
+/// Removing them frees nothing yet, which is not to be taken for memory that eviction could free.
+#[test]
+fn values_and_tables_that_only_the_snapshot_has_are_counted() {
+    const BYTES: u64 = 200_000;
+    let mut db = Db::new();
+    let text = "x".repeat(BYTES as usize);
+    for key in ["{t}removed", "{t}changed", "{t}left", "flushed"] {
+        db.check(&format!("SET {key} {text}"), "OK");
+    }
+    let options = CutOptions { dataset_bytes: 4 * BYTES, ..OPTIONS };
+    let cut = db.keyspace().begin_cut(options).expect("no other is being taken");
+    assert_eq!(cut.bytes(), 0);
+    db.check("APPEND {t}changed y", "(integer) 200001");
+    let shared = cut.bytes();
+    assert!(shared < BYTES, "the dataset has them: {shared}");
+    db.check("FLUSHDB", "OK");
+    let flushed = cut.bytes() - shared;
+    assert_eq!(flushed, BYTES, "the slot of the others owes nothing");
+    db.keyspace().end_cut(&cut);
+    assert_eq!(cut.bytes(), 0);
+
+    db.check(&format!("SET removed {text}"), "OK");
+    let cut = db.keyspace().begin_cut(OPTIONS).expect("no other is being taken");
+    db.check("DEL removed", "(integer) 1");
+    assert!(cut.bytes() >= BYTES, "{}", cut.bytes());
+    assert!(cut.bytes_peak() >= BYTES);
+    db.keyspace().end_cut(&cut);
+    assert_eq!(cut.bytes(), 0);
+}
+
+/// The end of a turn leaves little in a buffer that has room for much.
+#[test]
+fn short_turns_do_not_queue_empty_room() {
+    let mut db = Db::new();
+    for number in 0..200 {
+        db.check(&format!("SET key{number} v"), "OK");
+    }
+    let cut = db.keyspace().begin_cut(OPTIONS).expect("no other is being taken");
+    let mut walker = CutWalker::default();
+    for number in 0..200 {
+        db.check(&format!("SET key{number} w"), "OK");
+        walker.walk(db.keyspace(), db.env(), || false);
+    }
+    assert!(cut.bytes() < 200 * 100, "{}", cut.bytes());
+    db.keyspace().end_cut(&cut);
+}

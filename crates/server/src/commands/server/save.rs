@@ -27,6 +27,7 @@ const SAVE: Command = Command {
 };
 
 fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    call.core.shared.snapshots.make_way();
     if call.core.shared.snapshots.is_running() {
         return Err(bgsave::in_progress());
     }
