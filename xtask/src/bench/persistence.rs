@@ -1,7 +1,8 @@
 //! BGSAVE beside fifty writers: what others wait, what it takes, and what the same is without.
 //!
 //! Server, child and writing thread share one CPU, so that a snapshot takes time from the writers
-//! on either side. A prober of its own sends a GET or a SET each millisecond.
+//! on either side: where it takes more than a share of the CPU that nobody else wanted, the rate
+//! beside it cannot be that without. A prober of its own sends a GET or a SET each millisecond.
 
 use super::Setup;
 use super::load::{fill, percentile_ms, tell};
@@ -23,13 +24,15 @@ const STRING_TAKES: u64 = 500;
 const COLLECTION_TAKES: u64 = 1000;
 const COLLECTION_ELEMENTS: u64 = 20;
 /// Elements of the huge values at a scale of 1.
-const HUGE_ELEMENTS: u64 = 10_000_000;
+const HUGE_ELEMENTS: u64 = 1_000_000;
 const ELEMENTS_PER_COMMAND: u64 = 500;
 
 const WRITERS: &str = "50";
 const PROBE_EVERY: Duration = Duration::from_millis(1);
 /// How long others are watched without a snapshot.
 const WITHOUT: Duration = Duration::from_secs(5);
+/// After so long INFO shows what was done before.
+const SAMPLED_WITHIN: Duration = Duration::from_millis(250);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// No snapshot takes longer.
 const SAVED_WITHIN: Duration = Duration::from_secs(600);
@@ -124,6 +127,8 @@ fn commands(conn: &mut Conn) -> f64 {
 
 /// CPU seconds of the server and its children.
 fn cpu_s(conn: &mut Conn) -> f64 {
+    // Ours samples it ten times a second.
+    std::thread::sleep(SAMPLED_WITHIN);
     ["used_cpu_sys", "used_cpu_user", "used_cpu_sys_children", "used_cpu_user_children"]
         .map(|field| conn.info(field).parse().unwrap_or(f64::NAN))
         .iter()
@@ -301,11 +306,15 @@ fn tell_figures(report: &mut Report, name: &str, figures: &[Vec<Figures>; 2]) {
         theirs: Some(longer(1)),
         limit: Limit::Most(LONGER_MS_MAX),
     });
-    report.add(Row {
-        what: format!("{name}: our rate beside a snapshot, over that without"),
-        unit: "1/s",
-        ours: middle(0, 5),
-        theirs: Some(middle(0, 4)),
-        limit: Limit::RatioAtLeast(RATE_MIN),
-    });
+    for (side, whose, limit) in
+        [(0, "our", Limit::RatioAtLeast(RATE_MIN)), (1, "the peer's", Limit::None)]
+    {
+        report.add(Row {
+            what: format!("{name}: {whose} rate beside a snapshot, over that without"),
+            unit: "1/s",
+            ours: middle(side, 5),
+            theirs: Some(middle(side, 4)),
+            limit,
+        });
+    }
 }
