@@ -17,14 +17,18 @@ const WRITE_WAIT_NS_MAX: u64 = 100_000_000;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Worker {
-    /// Has what was changed written, and sends what waited for it. Between turns.
+    /// Hands what was changed to replicas, has it written, and sends what waited for that. Between
+    /// turns.
     pub(super) fn commit(&mut self, io: &mut Control) {
+        let shared = self.core.shared;
+        shared.pump(self.core.id);
+        if shared.replication.feed.is_waiting(self.core.id) {
+            self.deliver_stream(io, None);
+        }
         let core = &self.core;
-        let shared = core.shared;
         if !shared.aof.is_on() && core.unlogged.borrow().is_empty() {
             return;
         }
-        shared.pump(core.id);
         if shared.aof.has_pending() && !shared.aof.write_now(shared, core.id) {
             shared.aof.hasten(shared.aof.level());
         }
