@@ -2,9 +2,10 @@
 //!
 //! Server, child and writing thread share one CPU, so that a snapshot takes time from the writers
 //! on either side: where it takes more than a share of the CPU that nobody else wanted, the rate
-//! beside it cannot be that without. A prober of its own sends a GET or a SET each millisecond.
+//! beside it cannot be that without. A prober of its own sends a GET or a SET every two ms.
 
 use super::Setup;
+use super::huge::pass;
 use super::load::{fill, percentile_ms, tell};
 use super::report::{Limit, Report, Row, median};
 use super::sides::{LOAD_CPU, Sides};
@@ -28,7 +29,7 @@ const HUGE_ELEMENTS: u64 = 1_000_000;
 const ELEMENTS_PER_COMMAND: u64 = 500;
 
 const WRITERS: &str = "50";
-const PROBE_EVERY: Duration = Duration::from_millis(1);
+const PROBE_EVERY: Duration = Duration::from_millis(2);
 /// How long others are watched without a snapshot.
 const WITHOUT: Duration = Duration::from_secs(5);
 /// After so long INFO shows what was done before.
@@ -101,7 +102,7 @@ fn watch(
                 let begun = Instant::now();
                 prober.ask(requests[times.len() % 2])?;
                 times.push(begun.elapsed());
-                std::thread::sleep(PROBE_EVERY);
+                pass(PROBE_EVERY)?;
             }
             times.sort();
             Ok(times)
@@ -111,7 +112,7 @@ fn watch(
         let mut grown = 0;
         while !ends(conn) && begun.elapsed() < SAVED_WITHIN {
             grown = grown.max(server.rss().saturating_sub(rss));
-            std::thread::sleep(LOOK_EVERY);
+            pass(LOOK_EVERY)?;
         }
         let lasted = begun.elapsed().as_secs_f64();
         let executed = commands(conn) - before;
@@ -126,13 +127,13 @@ fn commands(conn: &mut Conn) -> f64 {
 }
 
 /// CPU seconds of the server and its children.
-fn cpu_s(conn: &mut Conn) -> f64 {
+fn cpu_s(conn: &mut Conn) -> Result<f64> {
     // Ours samples it ten times a second.
-    std::thread::sleep(SAMPLED_WITHIN);
-    ["used_cpu_sys", "used_cpu_user", "used_cpu_sys_children", "used_cpu_user_children"]
-        .map(|field| conn.info(field).parse().unwrap_or(f64::NAN))
-        .iter()
-        .sum()
+    pass(SAMPLED_WITHIN)?;
+    let parts =
+        ["used_cpu_sys", "used_cpu_user", "used_cpu_sys_children", "used_cpu_user_children"]
+            .map(|field| conn.info(field).parse().unwrap_or(f64::NAN));
+    Ok(parts.iter().sum())
 }
 
 fn begin(conn: &mut Conn) -> Result<()> {
@@ -163,11 +164,11 @@ const NAMES: [(&str, &str); 10] = [
 
 fn measure(server: &Server, command: &[String], keys: u64) -> Result<Figures> {
     let mut conn = server.connect();
-    let cpu = cpu_s(&mut conn);
+    let cpu = cpu_s(&mut conn)?;
     let begun = Instant::now();
     begin(&mut conn)?;
     let idle = watch_end(&mut conn, begun)?;
-    let cpu = cpu_s(&mut conn) - cpu;
+    let cpu = cpu_s(&mut conn)? - cpu;
 
     let _writers = Writers::start(server, command, keys)?;
     // They connect, and the first of them find what they write to in no cache.
@@ -204,7 +205,7 @@ fn measure(server: &Server, command: &[String], keys: u64) -> Result<Figures> {
 fn watch_end(conn: &mut Conn, begun: Instant) -> Result<f64> {
     while !is_over(conn) {
         ensure!(begun.elapsed() < SAVED_WITHIN, "a snapshot takes too long");
-        std::thread::sleep(LOOK_EVERY);
+        pass(LOOK_EVERY)?;
     }
     Ok(begun.elapsed().as_secs_f64())
 }
