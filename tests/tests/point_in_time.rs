@@ -305,8 +305,9 @@ fn a_file_has_the_digest_of_its_moment() {
         beside_writers(&server, 3, |_| {
             wait_until("the snapshot has ended", || conn.info("rdb_bgsave_in_progress") == "0");
         });
-        // What lasted a moment is gone before the next.
-        wait_until("brief keys have expired", || numbers(&mut conn, "KEYS brief:*").is_empty());
+        // What has expired may still be counted, and is in no loaded dataset.
+        let brief: Vec<String> = (0..100).map(|n| format!("brief:{n}")).collect();
+        conn.cmd(&format!("DEL {}", brief.join(" ")));
         assert_ne!(conn.cmd("DEBUG DIGEST").text(), digest);
         let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
         for program in [Launch::subject(), Launch::redis()] {
