@@ -41,7 +41,7 @@ pub use base::{double, error, glob, long_double, number, random};
 pub use call::{ctx, long};
 pub use command::{args, keyspec};
 pub use commands::table;
-pub use dataset::{digest, snapshot};
+pub use dataset::{digest, loader, snapshot};
 pub use env::{effect, transfer};
 pub use run::{exec, finish, serve, unit};
 

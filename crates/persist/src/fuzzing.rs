@@ -2,7 +2,9 @@
 //! They panic on a difference.
 
 use crate::aof::{AofError, AofReader, EventKind, Manifest, writer};
-use crate::rdb::{Event, RdbReader, Value, dump};
+use crate::error::LoadError;
+use crate::rdb::value::StringValue;
+use crate::rdb::{Content, Event, Notes, Piece, RdbReader, Splitter, Value, dump};
 use std::io::Cursor;
 
 /// A value from bytes without a footer: what is read must be written so that it reads the same.
@@ -20,8 +22,13 @@ pub fn fuzz_dump(data: &[u8]) {
     assert_eq!(dump::write(&again), once, "written twice alike");
 }
 
-/// A whole file, its checksum ignored. O(as [`fuzz_dump`]).
+/// A whole file, its checksum ignored: what is read by blocks is what is read in one go. O(as
+/// [`fuzz_dump`]).
 pub fn fuzz_file(data: &[u8]) {
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    let (whole, split) = (by_events(data, &mut one), by_blocks(data, &mut other));
+    assert_eq!(whole.is_ok(), split.is_ok(), "{whole:?} and {split:?}");
+    assert!(one == other, "{} entries and {}", one.len(), other.len());
     let Ok(reader) = RdbReader::new(data) else {
         return;
     };
@@ -110,4 +117,34 @@ fn check_manifest(manifest: &Manifest) {
     if text.split(|byte| *byte == b'\n').all(|line| line.len() < 1024) && !text.is_empty() {
         assert_eq!(Manifest::parse(&text).as_ref(), Ok(manifest), "what was written can be read");
     }
+}
+
+/// Key, value as it is dumped, and notes.
+type Seen = (Vec<u8>, Vec<u8>, Notes);
+
+fn by_events(data: &[u8], seen: &mut Vec<Seen>) -> Result<(), LoadError> {
+    let mut reader = RdbReader::new(data)?.ignore_checksum();
+    while let Some(event) = reader.next_event()? {
+        if let Event::Entry(entry) = event {
+            seen.push((entry.key, dump::write(&entry.value), entry.notes));
+        }
+    }
+    Ok(())
+}
+
+fn by_blocks(data: &[u8], seen: &mut Vec<Seen>) -> Result<(), LoadError> {
+    let mut splitter = Splitter::new(data)?.ignore_checksum();
+    while let Some(piece) = splitter.next_piece()? {
+        let Piece::Entries(block) = piece else { continue };
+        let mut entries = block.entries();
+        while let Some(entry) = entries.next_entry()? {
+            let value = match entry.content {
+                Content::Bytes(bytes) => Value::String(StringValue::Bytes(bytes.into_owned())),
+                Content::Value(value) => value,
+                Content::Empty => continue,
+            };
+            seen.push((entry.key.into_owned(), dump::write(&value), entry.notes));
+        }
+    }
+    Ok(())
 }

@@ -43,13 +43,20 @@ pub struct Launch {
     directives: Vec<(String, String)>,
     cpu: Option<usize>,
     under: Vec<String>,
+    loading: bool,
 }
 
 impl Launch {
     /// A server of `program`: no persistence, DEBUG and protected settings allowed, as the tests
     /// need them.
     pub fn new(program: Program) -> Launch {
-        let launch = Launch { program, directives: Vec::new(), cpu: None, under: Vec::new() };
+        let launch = Launch {
+            program,
+            directives: Vec::new(),
+            cpu: None,
+            under: Vec::new(),
+            loading: false,
+        };
         launch
             .set("save", "")
             .set("appendonly", "no")
@@ -83,6 +90,12 @@ impl Launch {
     /// Runs it under another program: that one's words, before the server's own.
     pub fn under(mut self, words: &[&str]) -> Launch {
         self.under = words.iter().map(|word| (*word).to_owned()).collect();
+        self
+    }
+
+    /// It is up as soon as it answers, if only that it is loading.
+    pub const fn while_loading(mut self) -> Launch {
+        self.loading = true;
         self
     }
 
@@ -134,7 +147,7 @@ impl Launch {
         let mut ended = None;
         let up = holds_within(DEADLINE, || {
             ended = server.child.try_wait().ok().flatten();
-            ended.is_some() || server.answers_ping()
+            ended.is_some() || server.answers_ping(self.loading)
         });
         if let Some(status) = ended {
             server.stopped = true;
@@ -292,11 +305,12 @@ impl Server {
         Conn::unix(&self.unix_socket())
     }
 
-    fn answers_ping(&self) -> bool {
+    fn answers_ping(&self, while_loading: bool) -> bool {
         // A server may be started without a plain port.
         Conn::try_tcp(&self.address())
             .or_else(|_| Conn::try_unix(&self.unix_socket()))
-            .is_ok_and(|mut conn| conn.try_cmd("PING").is_ok())
+            .and_then(|mut conn| conn.try_cmd("PING"))
+            .is_ok_and(|reply| while_loading || !reply.to_string().starts_with("(error) LOADING"))
     }
 
     /// The value of a field of INFO (all sections); panics if there is no such field.

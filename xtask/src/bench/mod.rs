@@ -12,7 +12,7 @@
 //! - [`expiry`]: keys that die at one instant.
 //! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
 //! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots beside writers.
-//! - [`strings`]: strings of 256 MB.
+//! - [`strings`]: strings of 256 MB. [`start`]: a start with a file.
 //! - [`every`]: all data commands. [`large`]: those whose cost may depend on how much there is.
 //! - [`generator`]: what brisk-benchmark itself costs.
 
@@ -29,6 +29,7 @@ mod pubsub;
 mod report;
 mod resources;
 pub(crate) mod sides;
+mod start;
 mod strings;
 mod throughput;
 mod tracking;
@@ -131,6 +132,11 @@ const CASES: &[Case] = &[
         name: "expiry",
         about: "a million keys with one deadline: when they are gone, what others wait",
         run: expiry::expiry,
+    },
+    Case {
+        name: "start",
+        about: "a start with 10 M strings and with 100,000 hashes in the file, on all CPUs",
+        run: start::start_with_a_file,
     },
     Case {
         name: "pubsub",

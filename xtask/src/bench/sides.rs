@@ -141,9 +141,13 @@ pub(crate) fn ours(setup: &Setup<'_>, workers: usize) -> Result<Launch> {
 
 /// The peer, pinned.
 pub(crate) fn peer(setup: &Setup<'_>) -> Result<Server> {
-    let program = setup.options.text("peer").unwrap_or("redis-server");
-    let launch = quiet(Program::At(program.into())).on_cpu(SERVER_CPU);
-    launch.try_start().map_err(anyhow::Error::msg).with_context(|| format!("peer {program}"))
+    let launch = unpinned_peer(setup).on_cpu(SERVER_CPU);
+    launch.try_start().map_err(anyhow::Error::msg).context("the peer")
+}
+
+/// The peer on all CPUs.
+pub(crate) fn unpinned_peer(setup: &Setup<'_>) -> Launch {
+    quiet(Program::At(setup.options.text("peer").unwrap_or("redis-server").into()))
 }
 
 /// Our server, built for release.

@@ -24,9 +24,11 @@ pub struct Persistence {
     pub stop_writes_on_bgsave_error: bool,
     /// `rdb-key-save-delay`: microseconds to wait after each saved key, for tests.
     pub rdb_key_save_delay: i64,
-    /// `key-load-delay`: microseconds to wait after each loaded key, for tests.
+    /// `key-load-delay`: microseconds to wait after each loaded key, for tests; negative waits after
+    /// one of so many.
     pub key_load_delay: i64,
-    /// `loading-process-events-interval-bytes`: bytes loaded between two looks at the clients.
+    /// `loading-process-events-interval-bytes`: bytes loaded between two looks at the clients. Ours
+    /// are looked at all the time.
     pub loading_process_events_interval_bytes: i64,
     /// `appendonly`: keep an append-only file.
     pub appendonly: bool,
@@ -86,16 +88,14 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (i32::MIN as i64, INT_MAX),
         field!(persistence.key_load_delay),
     )
-    .hidden()
-    .planned(),
+    .hidden(),
     Directive::integer(
         "loading-process-events-interval-bytes",
         "2097152",
         (1024, INT_MAX),
         field!(persistence.loading_process_events_interval_bytes),
     )
-    .hidden()
-    .planned(),
+    .hidden(),
     Directive::switch("appendonly", "no", field!(persistence.appendonly)),
     Directive::checked_text(
         "appendfilename",

@@ -178,6 +178,19 @@ impl<'a> SlotGuard<'a> {
         self.0.table_mut().insert(hash, entry);
     }
 
+    /// The same; a table without entries gets room for `expected` at once.
+    #[inline(always)]
+    pub(super) fn insert_first_of(
+        &mut self,
+        change: Change<'_>,
+        hash: u64,
+        entry: Entry,
+        expected: u32,
+    ) {
+        change.preserve(self, hash, entry.key());
+        self.0.table_mut().insert_first_of(hash, entry, expected);
+    }
+
     /// Takes an entry out.
     #[inline(always)]
     pub(super) fn remove(&mut self, change: Change<'_>, hash: u64, key: &[u8]) -> Option<Entry> {

@@ -189,9 +189,7 @@ impl Core {
         self.config_generation = self.shared.settings.generation();
         self.config = self.shared.config();
         let config = Arc::clone(&self.config);
-        self.env.settings = engine_settings(&config, self.shared.keyspace.hasher());
-        let plain_min = self.shared.debug.list_plain_min.load(Ordering::Relaxed);
-        self.env.settings.limits.list_plain_min = plain_min;
+        self.env.settings = settings_in_force(self.shared, &config);
         let classes = event_classes(config.observe.notify);
         self.env.settings.events = classes;
         self.env.hooks.set(Hooks::NOTIFY, !classes.is_empty());
@@ -249,10 +247,10 @@ impl Core {
     }
 
     /// Whether the data is to stay as it is, but for commands that may write: during CLIENT PAUSE,
-    /// and while others keep away from a slow script.
+    /// while others keep away from a slow script, and while it is being loaded.
     pub fn data_must_not_change(&self) -> bool {
         self.pause_in_force().is_some()
-            || self.shared.armed.load(Ordering::Relaxed) & armed::BUSY != 0
+            || self.shared.armed.load(Ordering::Relaxed) & (armed::BUSY | armed::LOADING) != 0
     }
 
     /// Stops all other workers, unless the transaction that runs has stopped them already.
@@ -337,10 +335,10 @@ impl Core {
         if excess == 0 {
             return true;
         }
-        // The data is to stay as it is: during CLIENT PAUSE that goes before the limit, while a
-        // script takes long it does not.
+        // The data is to stay as it is: during CLIENT PAUSE and while it is loaded that goes before
+        // the limit, while a script takes long it does not.
         if self.data_must_not_change() {
-            return self.pause_in_force().is_some();
+            return self.pause_in_force().is_some() || self.shared.is_loading();
         }
         let begin = self.clock.ticks();
         let mut fits = false;
@@ -610,6 +608,13 @@ fn eviction_budget_ns(tenacity: i64) -> u64 {
         11..100 => (500_000.0 * 1.15f64.powi(tenacity as i32 - 10)) as u64,
         _ => u64::MAX,
     }
+}
+
+/// The settings that commands depend on, for a thread that has none yet.
+pub(crate) fn settings_in_force(shared: &Shared, config: &Config) -> Settings {
+    let mut settings = engine_settings(config, shared.keyspace.hasher());
+    settings.limits.list_plain_min = shared.debug.list_plain_min.load(Ordering::Relaxed);
+    settings
 }
 
 fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {

@@ -45,8 +45,11 @@ pub mod armed {
     pub const BUSY: u32 = 1 << 12;
     /// The last snapshot failed.
     pub const DISK_ERROR: u32 = 1 << 13;
+    /// The dataset is being loaded.
+    pub const LOADING: u32 = 1 << 14;
     /// All that a command meets at the gate.
-    pub const AT_THE_GATE: u32 = MAXMEMORY | PAUSE | MONITOR | CONGESTION | BUSY | DISK_ERROR;
+    pub const AT_THE_GATE: u32 =
+        MAXMEMORY | PAUSE | MONITOR | CONGESTION | BUSY | DISK_ERROR | LOADING;
 }
 
 /// The server, as all of its threads see it.
@@ -203,6 +206,12 @@ impl Shared {
         } else {
             self.armed.fetch_and(!bit, Ordering::SeqCst);
         }
+    }
+
+    /// Whether the dataset is being loaded: the start is not over, nobody sees or changes a key, and
+    /// nothing has changed that could be lost.
+    pub fn is_loading(&self) -> bool {
+        self.armed.load(Ordering::Relaxed) & armed::LOADING != 0
     }
 
     /// CLIENT PAUSE: what is paused, and until when.

@@ -73,7 +73,7 @@ pub fn in_progress() -> CommandError {
 pub fn begin_if_due(core: &Core) {
     let shared = core.shared;
     let snapshots = &shared.snapshots;
-    if snapshots.is_loading() || shared.shutdown.is_asked() {
+    if shared.is_loading() || shared.shutdown.is_asked() {
         return;
     }
     if snapshots.note_flushes(shared.keyspace.flushes()) {

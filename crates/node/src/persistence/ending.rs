@@ -31,7 +31,8 @@ pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
         shared.log.warning(format_args!("There is a child saving an .rdb. Killing it!"));
         shared.snapshots.give_up();
     }
-    if concerns_workers(shared, how) {
+    // While the dataset is being loaded, the file has all of it.
+    if !shared.is_loading() && concerns_workers(shared, how) {
         let quiesced = core.stop_others()?;
         if shared.aof.is_on() {
             shared.log.notice(format_args!("Calling fsync() on the AOF file."));

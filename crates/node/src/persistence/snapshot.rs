@@ -1,4 +1,5 @@
-//! The whole dataset of one moment as an RDB file, out and in: `dbfilename` in `dir`.
+//! The whole dataset of one moment as an RDB file: `dbfilename` in `dir`. How it comes back in is in
+//! `loading.rs`.
 
 use super::disk::{Disk, System};
 use super::replace::{Failure, Target, replace};
@@ -7,11 +8,10 @@ use crate::core::shared::armed;
 use crate::script::libraries::Set;
 use brisk_config::Config;
 use brisk_engine::keyspace::Cut;
-use brisk_engine::snapshot::{self, Duplicate, LoadFailure, Loaded};
-use brisk_observe::log::Log;
+use brisk_engine::snapshot::{self, LoadFailure};
 use brisk_observe::version::REDIS_VERSION;
 use brisk_persist::LoadError;
-use brisk_persist::rdb::{Checksum, Event, RdbReader, RdbWriter, VERSION};
+use brisk_persist::rdb::{RdbReader, RdbWriter, VERSION};
 use brisk_reactor::unix_ms;
 use std::fs::File;
 use std::io::{self, Write};
@@ -194,72 +194,51 @@ impl Unreadable {
 /// Sees whether the file is whole; the sources of its libraries of functions. O(file).
 pub fn verify(core: &Core) -> Result<Vec<Vec<u8>>, Unreadable> {
     let databases = core.shared.keyspace.database_count();
-    read(core, |reader| snapshot::verify(reader, databases))
-}
-
-/// Loads the keys of the file; the sources of its libraries too. Only while no other worker runs.
-/// O(file).
-pub fn load(core: &Core, duplicate: Duplicate) -> Result<(Loaded, Vec<Vec<u8>>), Unreadable> {
-    let shared = core.shared;
-    let (log, mut functions) = (&*shared.log, Vec::new());
-    let other = |event| match event {
-        Event::Aux { name, value } => tell_of(&name, &value, log),
-        Event::Function(source) => functions.push(source),
-        Event::End(Checksum::None) => log
-            .notice(format_args!("RDB file was saved with checksum disabled: no check performed.")),
-        _ => {}
-    };
-    let loaded =
-        read(core, |reader| snapshot::load(&shared.keyspace, &core.env, reader, duplicate, other))?;
-    shared.snapshots.note_loaded(loaded.keys, loaded.expired);
-    let Loaded { keys, expired, empty } = loaded;
-    let skipped = if empty > 0 { format!(", empty keys skipped: {empty}") } else { String::new() };
-    log.notice(format_args!(
-        "Done loading RDB, keys loaded: {keys}, keys expired: {expired}{skipped}."
-    ));
-    Ok((loaded, functions))
-}
-
-/// What the server that wrote the file noted about it.
-fn tell_of(name: &[u8], value: &[u8], log: &Log) {
-    let value = String::from_utf8_lossy(value);
-    match name {
-        b"redis-ver" | b"valkey-ver" => {
-            log.notice(format_args!("Loading RDB produced by version {value}"));
-        }
-        b"ctime" => {
-            let age_s = (unix_ms() / 1000).saturating_sub(value.parse().unwrap_or(u64::MAX));
-            log.notice(format_args!("RDB age {age_s} seconds"));
-        }
-        b"used-mem" => {
-            let mib = value.parse::<u64>().unwrap_or(0) as f64 / f64::from(1 << 20);
-            log.notice(format_args!("RDB memory usage when created {mib:.2} Mb"));
-        }
-        _ => {}
-    }
-}
-
-/// Has `read` read the file.
-fn read<T>(
-    core: &Core,
-    read: impl FnOnce(&mut RdbReader<File>) -> Result<T, LoadFailure>,
-) -> Result<T, Unreadable> {
-    let path = core.config.path_in_dir(&core.config.persistence.dbfilename);
-    let unreadable = |failure: LoadFailure, position, bytes| Unreadable {
-        failure,
-        path: path.clone(),
-        position,
-        bytes,
-    };
-    let cannot = |error: io::Error| unreadable(LoadError::from(error).into(), 0, 0);
-    if core.config.persistence.dbfilename.is_empty() {
-        // The path would be that of the directory.
-        return Err(cannot(io::ErrorKind::NotFound.into()));
-    }
-    let file = System.open(&path).map_err(cannot)?;
-    let bytes = file.metadata().map_err(cannot)?.len();
-    let reader = RdbReader::new(file).map_err(|error| unreadable(error.into(), 0, bytes))?;
+    let source = Source::open(&core.config)?;
+    let reader = RdbReader::new(&source.file);
+    let reader = reader.map_err(|error| source.unreadable(error.into(), 0))?;
     let checksum = core.config.persistence.rdbchecksum;
     let mut reader = if checksum { reader } else { reader.ignore_checksum() };
-    read(&mut reader).map_err(|failure| unreadable(failure, reader.position(), bytes))
+    snapshot::verify(&mut reader, databases)
+        .map_err(|failure| source.unreadable(failure, reader.position()))
+}
+
+/// The file, to be read, and what becomes of a failure at a byte of it.
+pub(super) struct Source {
+    pub(super) file: File,
+    pub(super) bytes: u64,
+    path: PathBuf,
+}
+
+impl Source {
+    pub(super) fn open(config: &Config) -> Result<Source, Unreadable> {
+        let path = config.path_in_dir(&config.persistence.dbfilename);
+        let cannot = |error: io::Error| Unreadable {
+            failure: LoadError::from(error).into(),
+            path: path.clone(),
+            position: 0,
+            bytes: 0,
+        };
+        if config.persistence.dbfilename.is_empty() {
+            // The path would be that of the directory.
+            return Err(cannot(io::ErrorKind::NotFound.into()));
+        }
+        Source::open_at(path)
+    }
+
+    pub(super) fn open_at(path: PathBuf) -> Result<Source, Unreadable> {
+        let cannot = |error: io::Error| Unreadable {
+            failure: LoadError::from(error).into(),
+            path: path.clone(),
+            position: 0,
+            bytes: 0,
+        };
+        let file = System.open(&path).map_err(cannot)?;
+        let bytes = file.metadata().map_err(cannot)?.len();
+        Ok(Source { file, bytes, path })
+    }
+
+    pub(super) fn unreadable(&self, failure: LoadFailure, position: u64) -> Unreadable {
+        Unreadable { failure, path: self.path.clone(), position, bytes: self.bytes }
+    }
 }

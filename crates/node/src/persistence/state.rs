@@ -1,7 +1,8 @@
 //! What is known of the snapshots that were saved and loaded.
 
 use super::bgsave::Ended;
-use brisk_engine::keyspace::Cut;
+use brisk_engine::Keyspace;
+use brisk_engine::keyspace::{Cut, Tally};
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
 use std::io;
@@ -59,8 +60,77 @@ pub struct Snapshots {
     /// Keys of the last that was loaded, and how many it had besides that had expired.
     loaded: AtomicU64,
     expired: AtomicU64,
-    /// The start is not over: nothing has changed that could be lost.
-    is_loading: AtomicBool,
+    /// The file that is being loaded.
+    pub loading: Loading,
+}
+
+/// What is known of the file that is being loaded, or was loaded last.
+#[derive(Debug, Default)]
+pub struct Loading {
+    began_s: AtomicU64,
+    total_bytes: AtomicU64,
+    /// Bytes whose keys are there.
+    loaded_bytes: AtomicU64,
+    /// Bytes of memory that the server which wrote it used; 0 if it does not say.
+    used_memory: AtomicU64,
+    /// Keys that `key-load-delay` has counted.
+    keys_delayed: AtomicU64,
+    /// What threads that load count, for the next to go on with: there may be as many files as
+    /// anybody asks for.
+    tallies: Mutex<Vec<Arc<Tally>>>,
+}
+
+impl Loading {
+    /// A file of so many bytes is about to be loaded.
+    pub(super) fn begin(&self, bytes: u64) {
+        self.began_s.store(unix_ms() / 1000, Ordering::Relaxed);
+        self.total_bytes.store(bytes, Ordering::Relaxed);
+        self.loaded_bytes.store(0, Ordering::Relaxed);
+        self.used_memory.store(0, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_bytes(&self, bytes: u64) {
+        self.loaded_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn note_used_memory(&self, bytes: u64) {
+        self.used_memory.store(bytes, Ordering::Relaxed);
+    }
+
+    /// The number of a key, from 1.
+    pub(super) fn next_key(&self) -> u64 {
+        self.keys_delayed.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A tally for a thread that loads, which gives it back.
+    pub(super) fn take_tally(&self, keyspace: &Keyspace) -> Arc<Tally> {
+        let kept = self.tallies.lock().even_poisoned().pop();
+        kept.unwrap_or_else(|| keyspace.tally())
+    }
+
+    pub(super) fn give_tally_back(&self, tally: Arc<Tally>) {
+        self.tallies.lock().even_poisoned().push(tally);
+    }
+
+    /// When it was begun, in Unix seconds.
+    pub fn began_s(&self) -> u64 {
+        self.began_s.load(Ordering::Relaxed)
+    }
+
+    /// How long the file is.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes of it were loaded.
+    pub fn loaded_bytes(&self) -> u64 {
+        self.loaded_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of memory that its writer used; 0 if it does not say.
+    pub fn used_memory(&self) -> u64 {
+        self.used_memory.load(Ordering::Relaxed)
+    }
 }
 
 impl Snapshots {
@@ -83,7 +153,7 @@ impl Snapshots {
             changes_saved: AtomicU64::new(0),
             loaded: AtomicU64::new(0),
             expired: AtomicU64::new(0),
-            is_loading: AtomicBool::new(true),
+            loading: Loading::default(),
         }
     }
 
@@ -239,16 +309,6 @@ impl Snapshots {
     pub fn note_loaded(&self, keys: u64, expired: u64) {
         self.loaded.store(keys, Ordering::Relaxed);
         self.expired.store(expired, Ordering::Relaxed);
-    }
-
-    /// The dataset is what it was when it was saved, and clients are about to be served.
-    pub fn note_ready(&self) {
-        self.is_loading.store(false, Ordering::SeqCst);
-    }
-
-    /// Whether the server starts.
-    pub fn is_loading(&self) -> bool {
-        self.is_loading.load(Ordering::SeqCst)
     }
 
     /// When the dataset was saved last, in Unix seconds.

@@ -45,6 +45,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("memory", memory),
     ("disk", disk),
     ("subscribed", subscribed),
+    ("loading", loading),
     ("busy", busy),
     ("monitor", monitor),
     ("pause", pause),
@@ -194,6 +195,16 @@ fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_
         full_name(row.parent, row.spec)
     );
     Verdict::Refuse(CommandError::text(text))
+}
+
+/// Refuses what looks at keys while the dataset is being loaded, and PING, which asks whether the
+/// server is of use. EXEC is not looked into: what it would run was not queued either.
+fn loading(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
+    if row.has(Flags::LOADING) || session.is_replay || !core.shared.is_loading() {
+        return Verdict::Pass;
+    }
+    let title = core.config.process.dialect.title();
+    Verdict::Refuse(CommandError::text(format!("LOADING {title} is loading the dataset in memory")))
 }
 
 /// Keeps away from what a slow script works on.

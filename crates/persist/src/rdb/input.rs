@@ -16,6 +16,8 @@ pub(super) trait Input {
     /// Appends the next `len` bytes to `out`, which grows by no more than twice what comes.
     fn append(&mut self, len: u64, out: &mut Vec<u8>) -> Result<(), LoadError>;
     fn skip(&mut self, len: u64) -> Result<(), LoadError>;
+    /// The next `len` bytes: where they stand, or in `room`.
+    fn bytes<'b>(&'b mut self, len: u64, room: &'b mut Vec<u8>) -> Result<&'b [u8], LoadError>;
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], LoadError> {
         let mut bytes = [0; N];
@@ -29,38 +31,52 @@ pub(super) trait Input {
     }
 }
 
-/// A payload that is all there.
+/// Bytes that are all there.
 pub(super) struct SliceInput<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Position of the first byte.
+    base: u64,
 }
 
 impl<'a> SliceInput<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+        Self::part(bytes, 0)
+    }
+
+    /// A part of a file that begins at `base` there.
+    pub(super) fn part(bytes: &'a [u8], base: u64) -> Self {
+        Self { bytes, at: 0, base }
+    }
+
+    /// How many bytes were taken.
+    pub(super) fn taken(&self) -> usize {
+        self.at
     }
 
     pub(super) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
 
-    fn take(&mut self, len: u64) -> Result<&'a [u8], LoadError> {
+    #[inline]
+    pub(super) fn take(&mut self, len: u64) -> Result<&'a [u8], LoadError> {
         let rest = self.rest();
         match usize::try_from(len).ok().and_then(|len| rest.get(..len)) {
             Some(taken) => {
                 self.at += taken.len();
                 Ok(taken)
             }
-            None => Err(LoadError::Truncated { offset: self.bytes.len() as u64 }),
+            None => Err(LoadError::Truncated { offset: self.base + self.bytes.len() as u64 }),
         }
     }
 }
 
 impl Input for SliceInput<'_> {
     fn position(&self) -> u64 {
-        self.at as u64
+        self.base + self.at as u64
     }
 
+    #[inline]
     fn fill_exactly(&mut self, out: &mut [u8]) -> Result<(), LoadError> {
         out.copy_from_slice(self.take(out.len() as u64)?);
         Ok(())
@@ -73,6 +89,10 @@ impl Input for SliceInput<'_> {
 
     fn skip(&mut self, len: u64) -> Result<(), LoadError> {
         self.take(len).map(|_| ())
+    }
+
+    fn bytes<'b>(&'b mut self, len: u64, _: &'b mut Vec<u8>) -> Result<&'b [u8], LoadError> {
+        self.take(len)
     }
 }
 
@@ -163,5 +183,11 @@ impl<R: Read> Input for StreamInput<R> {
             left -= self.some(left)?.len() as u64;
         }
         Ok(())
+    }
+
+    fn bytes<'b>(&'b mut self, len: u64, room: &'b mut Vec<u8>) -> Result<&'b [u8], LoadError> {
+        room.clear();
+        self.append(len, room)?;
+        Ok(room)
     }
 }

@@ -26,16 +26,20 @@
 //! stays below about ten times the bytes read plus ten times what LZF blocks really contain.
 //!
 //! - [`RdbReader`]: a whole file as [`Event`]s.
+//! - [`Splitter`]: a whole file in [`Block`]s of entries, which other threads decode.
 //! - [`dump`]: DUMP payloads, in and out.
 //! - [`RdbWriter`]: a whole file; [`Encoder`]: its values and those of payloads.
 //! - [`value`]: the values in between.
 
+mod block;
 pub mod dump;
 mod encode;
 mod input;
 mod load;
 mod primitive;
 mod reader;
+mod skip;
+mod split;
 pub mod strings;
 mod unique;
 pub mod value;
@@ -43,8 +47,10 @@ mod writer;
 mod ziplist;
 mod zipmap;
 
+pub use block::{Block, BlockEntry, Content, Entries};
 pub use encode::{Encoder, Sink, kind_of, version_of, version_of_kind};
 pub use reader::{Checksum, Entry, Event, Notes, Part, Place, RdbReader};
+pub use split::{Piece, Splitter};
 pub use strings::Strings;
 pub use value::Value;
 pub use writer::{FileSink, RdbWriter};

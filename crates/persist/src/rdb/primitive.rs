@@ -25,7 +25,7 @@ pub(super) struct Decoder<I> {
 
 /// How a string is written.
 #[derive(Clone, Copy)]
-enum Form {
+pub(super) enum Form {
     Raw { len: u64 },
     Int(i64),
     Lzf { block_len: u64, len: u64 },
@@ -63,7 +63,7 @@ impl<I: Input> Decoder<I> {
         }
     }
 
-    fn form(&mut self) -> Result<Form, LoadError> {
+    pub(super) fn form(&mut self) -> Result<Form, LoadError> {
         Ok(match self.length_or_form()? {
             Ok(len) => Form::Raw { len },
             Err(0) => Form::Int(i64::from(i8::from_le_bytes(self.input.array()?))),
@@ -75,7 +75,7 @@ impl<I: Input> Decoder<I> {
     }
 
     /// Appends a string of this form to `out`.
-    fn append(&mut self, form: Form, out: &mut Vec<u8>) -> Result<(), LoadError> {
+    pub(super) fn append(&mut self, form: Form, out: &mut Vec<u8>) -> Result<(), LoadError> {
         match form {
             Form::Raw { len } => self.input.append(len, out),
             Form::Int(number) => {
@@ -83,18 +83,12 @@ impl<I: Input> Decoder<I> {
                 Ok(())
             }
             Form::Lzf { block_len, len } => {
-                self.block.clear();
                 self.block.shrink_to(SCRATCH_BYTES_MAX);
-                self.input.append(block_len, &mut self.block)?;
-                let offset = self.input.position();
-                let fail = |what| LoadError::Malformed { offset, what };
-                let len = usize::try_from(len).map_err(|_| fail("an LZF block is too long"))?;
-                // Checked before there is memory for it, which then grows as that of a vector does.
-                lzf::validate(&self.block, len).map_err(|error| fail(error.what))?;
-                if !out.is_empty() {
-                    out.reserve(len);
-                }
-                lzf::decompress(&self.block, len, out).map_err(|error| fail(error.what))
+                let block = self.input.bytes(block_len, &mut self.block)?;
+                // It takes memory only if the block has so much content.
+                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                let done = lzf::decompress(block, len, out);
+                done.map_err(|error| self.malformed(error.what))
             }
         }
     }

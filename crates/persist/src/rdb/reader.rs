@@ -8,7 +8,7 @@ use crate::error::LoadError;
 use std::io::Read;
 
 /// Files of this version and later end with a checksum.
-const CHECKSUM_SINCE: u32 = 5;
+pub(super) const CHECKSUM_SINCE: u32 = 5;
 
 /// What stands in a file.
 #[derive(Debug)]
@@ -116,6 +116,23 @@ pub struct RdbReader<R> {
     unread_key: Option<Vec<u8>>,
 }
 
+impl Part {
+    /// What follows a type or an opcode.
+    fn behind(code: u8) -> Part {
+        match code {
+            opcode::EXPIRE_TIME | opcode::EXPIRE_TIME_MS => Part::Deadline,
+            opcode::AUX => Part::Aux,
+            opcode::FUNCTION_2 | opcode::FUNCTION_PRE_GA => Part::Function,
+            opcode::MODULE_AUX => Part::ModuleAux,
+            opcode::EOF => Part::Checksum,
+            opcode::SLOT_IMPORT | opcode::SLOT_INFO | opcode::RESIZE_DB | opcode::SELECT_DB => {
+                Part::Database
+            }
+            _ => Part::Kind,
+        }
+    }
+}
+
 impl<R: Read> RdbReader<R> {
     /// Reads the header.
     ///
@@ -123,16 +140,7 @@ impl<R: Read> RdbReader<R> {
     /// If this is no RDB file, or of a version that cannot be read.
     pub fn new(reader: R) -> Result<Self, LoadError> {
         let mut input = StreamInput::new(reader);
-        let header: [u8; 9] = input.array()?;
-        let digits = header
-            .strip_prefix(b"REDIS")
-            .or_else(|| header.strip_prefix(b"VALKEY"))
-            .filter(|digits| digits.iter().all(u8::is_ascii_digit))
-            .ok_or(LoadError::NotRdb)?;
-        let version = digits.iter().fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
-        if !is_readable(version) {
-            return Err(LoadError::UnsupportedVersion(version));
-        }
+        let version = version_of_header(input.array()?)?;
         let decoder = Decoder::new(input, version);
         Ok(RdbReader {
             decoder,
@@ -195,28 +203,13 @@ impl<R: Read> RdbReader<R> {
         self.kind = None;
         loop {
             self.part = Part::Kind;
+            let code = self.decoder.input.byte()?;
+            self.part = Part::behind(code);
             let decoder = &mut self.decoder;
-            let event = match decoder.input.byte()? {
-                opcode::EXPIRE_TIME => {
-                    self.part = Part::Deadline;
-                    let seconds = i32::from_le_bytes(decoder.input.array()?);
-                    notes.deadline_ms = Some(i64::from(seconds) * 1000);
-                    continue;
-                }
-                opcode::EXPIRE_TIME_MS => {
-                    self.part = Part::Deadline;
-                    notes.deadline_ms = Some(decoder.milliseconds()?);
-                    continue;
-                }
-                opcode::IDLE => {
-                    notes.idle_seconds = Some(decoder.length()?);
-                    continue;
-                }
-                opcode::FREQ => {
-                    notes.frequency = Some(decoder.input.byte()?);
-                    continue;
-                }
-                code @ opcode::SLOT_IMPORT.. => match self.section(code)? {
+            let event = match code {
+                code if decoder.note(code, &mut notes)? => continue,
+                opcode::EOF => Event::End(self.end()?),
+                code @ opcode::SLOT_IMPORT.. => match decoder.section(code, self.skips_modules)? {
                     Some(event) => event,
                     None => continue,
                 },
@@ -226,56 +219,8 @@ impl<R: Read> RdbReader<R> {
         }
     }
 
-    /// What an opcode that belongs to no key stands for.
-    fn section(&mut self, code: u8) -> Result<Option<Event>, LoadError> {
-        self.part = match code {
-            opcode::AUX => Part::Aux,
-            opcode::FUNCTION_2 | opcode::FUNCTION_PRE_GA => Part::Function,
-            opcode::MODULE_AUX => Part::ModuleAux,
-            opcode::EOF => Part::Checksum,
-            _ => Part::Database,
-        };
-        let decoder = &mut self.decoder;
-        Ok(Some(match code {
-            opcode::AUX => Event::Aux { name: decoder.string()?, value: decoder.string()? },
-            opcode::SELECT_DB => Event::SelectDb(decoder.length()?),
-            opcode::RESIZE_DB => {
-                Event::ResizeDb { keys: decoder.length()?, expires: decoder.length()? }
-            }
-            opcode::SLOT_INFO => Event::SlotInfo {
-                slot: decoder.length()?,
-                keys: decoder.length()?,
-                expires: decoder.length()?,
-            },
-            opcode::SLOT_IMPORT => {
-                // An import of slots under way elsewhere: its name and its ranges.
-                decoder.skip_string()?;
-                for _ in 0..decoder.length()? {
-                    decoder.length()?;
-                    decoder.length()?;
-                }
-                return Ok(None);
-            }
-            opcode::FUNCTION_2 => Event::Function(decoder.string()?),
-            opcode::FUNCTION_PRE_GA => {
-                let offset = decoder.input.position();
-                return Err(LoadError::PreRelease { offset, what: "a library of functions" });
-            }
-            opcode::MODULE_AUX => match decoder.module_aux()? {
-                LoadError::UnsupportedModule { module, .. } if self.skips_modules => {
-                    Event::ModuleAux { module }
-                }
-                error => return Err(error),
-            },
-            _ => Event::End(self.end()?),
-        }))
-    }
-
     fn entry(&mut self, kind: u8, notes: Notes) -> Result<Event, LoadError> {
-        if kind > super::kind::HASH_LISTPACK_EX {
-            let offset = self.position() - 1;
-            return Err(LoadError::UnknownType { offset, code: kind });
-        }
+        self.decoder.demand_known(kind)?;
         (self.part, self.kind) = (Part::Key, Some(kind));
         let key = self.decoder.string()?;
         self.part = Part::Value;
@@ -299,11 +244,102 @@ impl<R: Read> RdbReader<R> {
         }
         let computed = self.decoder.input.checksum();
         let stored = u64::from_le_bytes(self.decoder.input.array()?);
-        match stored {
-            0 => Ok(Checksum::None),
-            _ if self.ignores_checksum => Ok(Checksum::Ignored),
-            _ if stored == computed => Ok(Checksum::Verified),
-            _ => Err(LoadError::Checksum { stored, computed }),
+        compared(stored, computed, self.ignores_checksum)
+    }
+}
+
+/// Bytes that a file begins with.
+pub(super) const HEADER_BYTES: usize = 9;
+
+/// The version that a file says it has.
+pub(super) fn version_of_header(header: [u8; HEADER_BYTES]) -> Result<u32, LoadError> {
+    let digits = header
+        .strip_prefix(b"REDIS")
+        .or_else(|| header.strip_prefix(b"VALKEY"))
+        .filter(|digits| digits.iter().all(u8::is_ascii_digit))
+        .ok_or(LoadError::NotRdb)?;
+    let version = digits.iter().fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'));
+    if is_readable(version) { Ok(version) } else { Err(LoadError::UnsupportedVersion(version)) }
+}
+
+/// Whether the checksum at a file's end is that of its bytes.
+pub(super) fn compared(
+    stored: u64,
+    computed: u64,
+    is_ignored: bool,
+) -> Result<Checksum, LoadError> {
+    match stored {
+        0 => Ok(Checksum::None),
+        _ if is_ignored => Ok(Checksum::Ignored),
+        _ if stored == computed => Ok(Checksum::Verified),
+        _ => Err(LoadError::Checksum { stored, computed }),
+    }
+}
+
+impl<I: Input> Decoder<I> {
+    /// Reads what `code` notes about the next key; false if it is no note.
+    #[inline]
+    pub(super) fn note(&mut self, code: u8, notes: &mut Notes) -> Result<bool, LoadError> {
+        match code {
+            opcode::EXPIRE_TIME => {
+                let seconds = i32::from_le_bytes(self.input.array()?);
+                notes.deadline_ms = Some(i64::from(seconds) * 1000);
+            }
+            opcode::EXPIRE_TIME_MS => notes.deadline_ms = Some(self.milliseconds()?),
+            opcode::IDLE => notes.idle_seconds = Some(self.length()?),
+            opcode::FREQ => notes.frequency = Some(self.input.byte()?),
+            _ => return Ok(false),
         }
+        Ok(true)
+    }
+
+    /// Fails unless the byte that was just taken is a type of values.
+    #[inline]
+    pub(super) fn demand_known(&self, kind: u8) -> Result<(), LoadError> {
+        if kind > super::kind::HASH_LISTPACK_EX {
+            let offset = self.input.position() - 1;
+            return Err(LoadError::UnknownType { offset, code: kind });
+        }
+        Ok(())
+    }
+
+    /// What an opcode that belongs to no key stands for, but for the end of the file; `None` if for
+    /// nothing that anybody is told of.
+    pub(super) fn section(
+        &mut self,
+        code: u8,
+        skips_modules: bool,
+    ) -> Result<Option<Event>, LoadError> {
+        Ok(Some(match code {
+            opcode::AUX => Event::Aux { name: self.string()?, value: self.string()? },
+            opcode::SELECT_DB => Event::SelectDb(self.length()?),
+            opcode::RESIZE_DB => Event::ResizeDb { keys: self.length()?, expires: self.length()? },
+            opcode::SLOT_INFO => Event::SlotInfo {
+                slot: self.length()?,
+                keys: self.length()?,
+                expires: self.length()?,
+            },
+            opcode::SLOT_IMPORT => {
+                // An import of slots under way elsewhere: its name and its ranges.
+                self.skip_string()?;
+                for _ in 0..self.length()? {
+                    self.length()?;
+                    self.length()?;
+                }
+                return Ok(None);
+            }
+            opcode::FUNCTION_2 => Event::Function(self.string()?),
+            opcode::FUNCTION_PRE_GA => {
+                let offset = self.input.position();
+                return Err(LoadError::PreRelease { offset, what: "a library of functions" });
+            }
+            opcode::MODULE_AUX => match self.module_aux()? {
+                LoadError::UnsupportedModule { module, .. } if skips_modules => {
+                    Event::ModuleAux { module }
+                }
+                error => return Err(error),
+            },
+            _ => return Err(self.malformed("the file's end stands where a section should")),
+        }))
     }
 }

@@ -18,7 +18,8 @@ const SLOTS_KEPT_MAX: usize = 1024;
 /// The table, kept from value to value for its memory.
 pub(super) struct Unique {
     key: HashKey,
-    /// One more than where a string begins; zero is free. A power of two, at most 7/8 taken.
+    /// One more than where a string begins; zero is free. A power of two, at most
+    /// 7/8 taken.
     slots: Vec<Place>,
     len: usize,
 }
@@ -53,7 +54,10 @@ impl Unique {
     }
 
     fn insert(&mut self, strings: &Strings, at: usize, string: &[u8]) -> bool {
-        if (self.len + 1) * 8 > self.slots.len() * 7 {
+        let slots = self.slots.len();
+        // Few strings meet as few others as possible; many are not to take so much memory.
+        let room = if slots < SLOTS_KEPT_MAX { slots / 2 } else { slots / 8 * 7 };
+        if self.len >= room {
             self.grow(strings);
         }
         let place = at as u64 + 1;

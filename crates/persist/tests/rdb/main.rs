@@ -6,6 +6,7 @@ mod exchange;
 mod fixtures;
 mod layouts;
 mod mutated;
+mod split;
 
 use brisk_structures::alloc::Peak;
 use std::alloc::System;

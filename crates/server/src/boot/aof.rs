@@ -3,9 +3,9 @@
 use super::replay::{Failed, Replay};
 use crate::commands::scripting::libraries;
 use brisk_config::os_reason;
-use brisk_engine::UnixMs;
 use brisk_node::core::Core;
-use brisk_node::persistence::aof::{base, home::Home, rewrite};
+use brisk_node::persistence::aof::{home::Home, rewrite};
+use brisk_node::persistence::loading;
 use brisk_node::script::libraries::Policy;
 use brisk_persist::aof::{AofError, AofReader, FileKind, ManifestFile, has_preamble};
 use brisk_structures::reclaim::Participant;
@@ -57,9 +57,7 @@ fn load_file(
     let mut source = File::open(&path).map_err(unreadable)?;
     let mut from = 0;
     if has_preamble(&mut source).map_err(unreadable)? {
-        core.env.set_now_for_replay(UnixMs(0));
-        let loaded = base::load(core, &path);
-        core.read_clocks();
+        let loaded = loading::load_base(core, &path);
         let (position, functions) = loaded.map_err(|error| {
             format!("Error reading the RDB preamble of the AOF file {name}: {error}. {FIX}")
         })?;

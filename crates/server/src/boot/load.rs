@@ -1,35 +1,58 @@
-//! The dataset that was saved, loaded before anybody is served.
+//! The dataset that was saved, loaded while workers answer that it is being loaded.
 
-use crate::commands::scripting::libraries;
-use brisk_engine::UnixMs;
-use brisk_engine::snapshot::{Duplicate, LoadFailure};
-use brisk_node::core::Core;
-use brisk_node::persistence::snapshot::{self, Unreadable};
-use brisk_node::script::libraries::Policy;
+use brisk_engine::snapshot::LoadFailure;
+use brisk_node::core::mailbox::Message;
+use brisk_node::core::shared::{Shared, armed};
+use brisk_node::persistence::loading;
+use brisk_node::persistence::snapshot::Unreadable;
 use brisk_persist::LoadError;
-use brisk_reactor::unix_ms;
+use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
-/// Loads the snapshot, if there is one. Only before other workers begin. O(file).
+/// Loads the dataset, if there is one; then all commands may run. On a thread of its own, which
+/// the workers do not wait for. O(file).
 ///
 /// # Errors
 /// It cannot be loaded: what is wrong, where, and what to do. The file is left alone.
-pub(super) fn load(core: &mut Core) -> Result<(), String> {
-    let began = Instant::now();
-    // What has expired by now is not loaded.
-    core.env.set_now(UnixMs(unix_ms()));
-    let functions = match snapshot::load(core, Duplicate::Refuse) {
-        Ok((_, functions)) => functions,
-        Err(unreadable) if unreadable.is_missing() => return Ok(()),
-        Err(unreadable) => return Err(fatal(&unreadable.to_string(), advice(&unreadable))),
-    };
-    let sources = functions.iter().map(Vec::as_slice);
-    libraries::restore_sources(core, sources, Policy::Append)
-        .map_err(|error| fatal(&format!("a library of functions: {error}"), DAMAGED))?;
-    core.shared
-        .log
-        .notice(format_args!("DB loaded from disk: {:.3} seconds", began.elapsed().as_secs_f64()));
+pub(super) fn load(shared: &Shared, replayed: &Receiver<Replayed>) -> Result<(), String> {
+    if shared.config().persistence.appendonly {
+        replayed.recv().unwrap_or_else(|_| Err("the worker has ended".to_owned()))?;
+    } else {
+        load_snapshot(shared)?;
+    }
+    // A client may ask before the timers have their first turn.
+    shared.observe.figures.sample_memory();
+    shared.arm(armed::LOADING, false);
     Ok(())
+}
+
+/// What came of loading the append-only file.
+pub(super) type Replayed = Result<(), String>;
+
+fn load_snapshot(shared: &Shared) -> Result<(), String> {
+    let began = Instant::now();
+    match loading::load_at_start(shared) {
+        Ok(functions) => {
+            restore(shared, functions)?;
+            let seconds = began.elapsed().as_secs_f64();
+            shared.log.notice(format_args!("DB loaded from disk: {seconds:.3} seconds"));
+        }
+        Err(unreadable) if unreadable.is_missing() => {}
+        Err(unreadable) => return Err(fatal(&unreadable.to_string(), advice(&unreadable))),
+    }
+    Ok(())
+}
+
+/// Has the first worker put the libraries in force.
+fn restore(shared: &Shared, sources: Vec<Vec<u8>>) -> Result<(), String> {
+    if sources.is_empty() {
+        return Ok(());
+    }
+    let (done, is_done) = mpsc::sync_channel(1);
+    shared.mailboxes[0].send(Message::Restore { sources, done });
+    // The worker ends only with the server, and then nobody hears this.
+    let restored = is_done.recv().unwrap_or_else(|_| Err("the worker has ended".to_owned()));
+    restored.map_err(|error| fatal(&format!("a library of functions: {error}"), DAMAGED))
 }
 
 const DAMAGED: &str = "redis-check-rdb shows more. Put a backup in its place, or move it away to \

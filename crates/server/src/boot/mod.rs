@@ -6,6 +6,7 @@ mod load;
 mod replay;
 pub mod service;
 
+use crate::boot::load::Replayed;
 use crate::boot::service::Service;
 use crate::commands;
 use crate::worker::Worker;
@@ -32,6 +33,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Barrier};
 
 /// Runs the program.
@@ -158,9 +160,9 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, log)?;
     log.notice(format_args!("Server initialized"));
-    let threads = start_workers(shared, &config, listeners, log)?;
-    log.notice(format_args!("Ready to accept connections"));
-    service.ready(log);
+    let (threads, replayed) = start_workers(shared, &config, listeners, log)?;
+    let service = Arc::new(service);
+    load_beside(shared, &service, replayed)?;
     let code = shared.shutdown.wait();
     service.stopping(log);
     for mailbox in &shared.mailboxes {
@@ -179,6 +181,28 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     }
     log.warning(format_args!("Brisk is now ready to exit, bye bye..."));
     Ok(code)
+}
+
+/// Loads the dataset on a thread of its own, and tells who waits for the server that it is ready.
+fn load_beside(
+    shared: &'static Shared,
+    service: &Arc<Service>,
+    replayed: Receiver<Replayed>,
+) -> Result<(), String> {
+    let service = Arc::clone(service);
+    let load = move || match load::load(shared, &replayed) {
+        Ok(()) => {
+            shared.log.notice(format_args!("Ready to accept connections"));
+            service.ready(&shared.log);
+        }
+        Err(why) => {
+            // In the background nobody reads standard error.
+            shared.log.warning(format_args!("{why}"));
+            shared.shutdown.ask(1);
+        }
+    };
+    let thread = std::thread::Builder::new().name("brisk-load".to_owned()).spawn(load);
+    thread.map(drop).map_err(|error| format!("cannot start a thread: {error}"))
 }
 
 /// Has enough files for the clients, or fewer clients; false if not even one can be served.
@@ -241,7 +265,8 @@ fn share(
     let log = Arc::clone(log);
     let shared =
         Shared::new(log, settings, (table, handlers), keyspace, workers, process, random_id()?);
-    shared.arm(brisk_node::core::shared::armed::MAXMEMORY, maxmemory > 0);
+    shared.arm(armed::MAXMEMORY, maxmemory > 0);
+    shared.arm(armed::LOADING, true);
     Ok(Box::leak(Box::new(shared)))
 }
 
@@ -321,18 +346,18 @@ fn start_workers(
     config: &Config,
     listeners: Vec<Listeners>,
     log: &Arc<Log>,
-) -> Result<Vec<std::thread::JoinHandle<()>>, String> {
+) -> Result<(Vec<std::thread::JoinHandle<()>>, Receiver<Replayed>), String> {
     let backend = match config.network.io_backend {
         IoBackend::Auto | IoBackend::Epoll => BackendChoice::Epoll,
         IoBackend::IoUring => BackendChoice::Uring,
     };
     let mut threads = Vec::new();
     let (ready, is_ready) = std::sync::mpsc::channel();
-    // Nobody is served before the memory that the server itself takes was measured, and the dataset
-    // was loaded.
+    let (replayed, is_replayed) = std::sync::mpsc::channel();
+    // Nobody is served before the memory that the server itself takes was measured.
     let gate = Arc::new(Barrier::new(listeners.len() + 1));
     for (id, own) in listeners.into_iter().enumerate() {
-        let (ready, seed) = (ready.clone(), random_u64()?);
+        let (ready, replayed, seed) = (ready.clone(), replayed.clone(), random_u64()?);
         let (log, gate) = (Arc::clone(log), Arc::clone(&gate));
         let name = if id < shared.serving_workers() {
             format!("brisk-worker-{id}")
@@ -344,15 +369,11 @@ fn start_workers(
                 Ok((mut worker, reactor)) => {
                     let _ = ready.send(Ok(()));
                     gate.wait();
-                    if id == 0 {
-                        let loaded = if worker.core.config.persistence.appendonly {
-                            aof::load(&mut worker.core, &worker.participant)
-                        } else {
-                            load::load(&mut worker.core)
-                        };
-                        let _ = ready.send(loaded);
+                    if id == 0 && worker.core.config.persistence.appendonly {
+                        // Its commands are executed by a worker, which answers nobody meanwhile.
+                        let done = aof::load(&mut worker.core, &worker.participant);
+                        let _ = replayed.send(done);
                     }
-                    gate.wait();
                     work(shared, worker, reactor, &log);
                 }
                 Err(why) => {
@@ -367,12 +388,7 @@ fn start_workers(
     }
     shared.observe.figures.startup_memory.store(brisk_observe::memory::used(), Ordering::Relaxed);
     gate.wait();
-    is_ready.recv().map_err(|_| "the first worker ended while it loaded".to_owned())??;
-    shared.snapshots.note_ready();
-    // A client may ask before the timers have their first turn.
-    shared.observe.figures.sample_memory();
-    gate.wait();
-    Ok(threads)
+    Ok((threads, is_replayed))
 }
 
 fn set_up(
@@ -443,7 +459,7 @@ fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> 
                 } else {
                     ("SIGTERM", config.process.shutdown_on_sigterm)
                 };
-                if shared.snapshots.is_loading() {
+                if shared.is_loading() {
                     log.warning(format_args!("Received {name} during loading, exiting now."));
                     std::process::exit(0);
                 }

@@ -2,14 +2,16 @@
 
 use super::View;
 use brisk_node::persistence::aof::state::Mode;
+use brisk_node::persistence::state::Loading;
 use brisk_observe::text::Text;
+use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let shared = view.shared;
     let saved = &shared.snapshots;
-    text.number("loading", 0);
+    text.number("loading", u64::from(shared.is_loading()));
     text.number("async_loading", 0);
     let underway = saved.underway();
     let now = underway.unwrap_or_default();
@@ -38,6 +40,9 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("module_fork_in_progress", 0);
     text.number("module_fork_last_cow_size", 0);
     write_aof_file(view, text);
+    if shared.is_loading() {
+        write_loading(&saved.loading, text);
+    }
 }
 
 fn write_aof(view: &View<'_>, text: &mut Text) {
@@ -76,4 +81,20 @@ fn write_aof_file(view: &View<'_>, text: &mut Text) {
     text.number("aof_buffer_length", aof.pending_bytes() as u64);
     text.number("aof_pending_bio_fsync", flag(&figures.fsync_in_progress));
     text.number("aof_delayed_fsync", figures.delayed.load(Ordering::Relaxed));
+}
+
+fn write_loading(loading: &Loading, text: &mut Text) {
+    let (total, loaded) = (loading.total_bytes(), loading.loaded_bytes());
+    let elapsed_s = (unix_ms() / 1000).saturating_sub(loading.began_s());
+    let eta_s = match elapsed_s {
+        // There is not enough to tell it by.
+        0 => 1,
+        elapsed_s => elapsed_s.saturating_mul(total.saturating_sub(loaded)) / (loaded + 1),
+    };
+    text.number("loading_start_time", loading.began_s());
+    text.number("loading_total_bytes", total);
+    text.number("loading_rdb_used_mem", loading.used_memory());
+    text.number("loading_loaded_bytes", loaded);
+    text.ratio("loading_loaded_perc", loaded as f64 * 100.0 / total.max(1) as f64);
+    text.number("loading_eta_seconds", eta_s);
 }

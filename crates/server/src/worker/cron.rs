@@ -156,9 +156,12 @@ impl Cron {
                 rewrite::begin_if_due(&worker.core);
                 bgsave::begin_if_due(&worker.core);
                 self.sample(worker, now);
-                brisk_observe::memory::take_huge_pages_if_worth(
-                    brisk_node::core::long::yield_to_workers,
-                );
+                // To get them takes longer, which is left to a thread when all is loaded.
+                if !worker.core.shared.is_loading() {
+                    brisk_observe::memory::take_huge_pages_if_worth(
+                        brisk_node::core::long::yield_to_workers,
+                    );
+                }
                 self.keep_replicas(worker, now);
             }
         }

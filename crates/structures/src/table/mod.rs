@@ -344,6 +344,19 @@ impl<'a, V> TableMut<'a, V> {
         unsafe { EntryMut::new(place) }
     }
 
+    /// Adds `entry` likewise. A table without entries gets an array for `expected` of them at once,
+    /// and need not grow to that size by steps. O(expected) then.
+    #[inline]
+    pub fn insert_first_of(
+        &mut self,
+        hash: u64,
+        entry: Entry<V>,
+        expected: u32,
+    ) -> EntryMut<'_, V> {
+        self.root.reserve(u64::from(expected).max(1));
+        self.insert(hash, entry)
+    }
+
     /// Puts `entry` in the place of the one with its key, which is returned, or adds it.
     pub fn replace(&mut self, hash: u64, entry: Entry<V>) -> Option<Entry<V>> {
         let Some((_, place)) = self.root.find(hash, entry.key()) else {

@@ -46,6 +46,13 @@ impl<V> Root<V> {
         }
     }
 
+    /// Gets an array with room for `len` entries, at least 1, if there is none yet.
+    pub(super) fn reserve(&self, len: u64) {
+        if self.current().is_null() {
+            self.publish(Array::allocate(count_for(len).min(COUNT_MAX)), Array::NULL);
+        }
+    }
+
     #[cold]
     fn grow(&self, count: u64) {
         if self.draining().is_null() && count < COUNT_MAX {

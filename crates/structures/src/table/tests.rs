@@ -112,7 +112,13 @@ fn random_operations(hash: fn(u64) -> u64, seed: u64) {
             }
             _ if inserting => {
                 if t.find(hash(key), &bytes).is_none() {
-                    let inserted = t.insert(hash(key), entry(key, value));
+                    let inserted = match random.below(3) {
+                        0 => {
+                            let expected = random.below(200) as u32;
+                            t.insert_first_of(hash(key), entry(key, value), expected)
+                        }
+                        _ => t.insert(hash(key), entry(key, value)),
+                    };
                     assert_eq!(inserted.key(), bytes);
                     model.insert(key, value);
                 }
@@ -183,6 +189,21 @@ fn a_scan_returns_what_was_there_throughout_exactly_once() {
             }
             assert!(seen.values().all(|&times| times == 1), "a passing entry came twice");
         }
+    }
+}
+
+#[test]
+fn a_table_does_not_grow_until_it_has_what_it_expects() {
+    for expected in [1, 2, 7, 50, 300] {
+        let mut table = Table::new();
+        table.view_mut().insert_first_of(spread(0), entry(0, 0), expected);
+        let array = table.root.current().0;
+        for key in 1..u64::from(expected) {
+            table.view_mut().insert_first_of(spread(key), entry(key, key), 1);
+        }
+        assert_eq!(table.root.current().0, array, "{expected}");
+        table.view().check();
+        assert_eq!(table.view().len(), expected as usize);
     }
 }
 

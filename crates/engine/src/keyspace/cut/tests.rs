@@ -3,11 +3,12 @@
 use super::{Cut, CutOptions, CutWalker, Walked};
 use crate::base::random::Random;
 use crate::dataset::digest::Digest;
-use crate::dataset::snapshot::{Duplicate, load};
+use crate::dataset::loader::load_file;
+use crate::dataset::snapshot::Duplicate;
 use crate::keyspace::expire::{Sweeper, Swept};
 use crate::keyspace::{DbIndex, EntryRef, Keys, UnixMs};
 use crate::testing::Db;
-use brisk_persist::rdb::{RdbReader, RdbWriter, VERSION_FIELD_TTL};
+use brisk_persist::rdb::{RdbWriter, VERSION_FIELD_TTL};
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::ControlFlow;
@@ -71,9 +72,7 @@ impl Taken {
         let loaded = Db::new();
         // Nothing has expired at the beginning of time.
         loaded.env().set_now(UnixMs(0));
-        let mut reader = RdbReader::new(&file[..]).expect("it was just written");
-        load(loaded.keyspace(), loaded.env(), &mut reader, Duplicate::Refuse, |_| {})
-            .expect("it was just written");
+        let _ = load_file(loaded.keyspace(), loaded.env(), &file, Duplicate::Refuse);
         let got = contents(&loaded);
         let differing = self.want.iter().find(|(place, value)| got.get(*place) != Some(*value));
         assert!(differing.is_none(), "{differing:?}");

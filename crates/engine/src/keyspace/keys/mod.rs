@@ -402,8 +402,18 @@ impl<'a> Keys<'a> {
         self.announce_new(key);
     }
 
+    /// As [`Keys::insert`]; a slot without keys gets room for `expected` of them at once.
+    pub(crate) fn insert_first_of(&mut self, key: &Key<'_>, entry: Entry, expected: u32) {
+        self.place_first_of(key, entry, expected);
+        self.announce_new(key);
+    }
+
     /// As [`Keys::insert`] in place of an entry that was just taken out: the key is not new.
     pub(super) fn place(&mut self, key: &Key<'_>, entry: Entry) {
+        self.place_first_of(key, entry, 0);
+    }
+
+    fn place_first_of(&mut self, key: &Key<'_>, entry: Entry, expected: u32) {
         debug_assert_eq!(entry.key(), key.bytes);
         if let Some(deadline) = fields::inner_deadline(&entry) {
             self.note_inside(key.slot, deadline);
@@ -423,7 +433,10 @@ impl<'a> Keys<'a> {
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(deadline.0 as i64);
         }
-        guard.insert(change, key.hash, entry);
+        match expected {
+            0 => guard.insert(change, key.hash, entry),
+            expected => guard.insert_first_of(change, key.hash, entry, expected),
+        }
         let awaited = guard.marks() & WAITED_FOR != 0;
         tally.keys.add(1);
         if awaited {

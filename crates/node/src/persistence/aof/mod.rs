@@ -16,12 +16,10 @@
 //! | `unlogged` | output of a session that waits for the file |
 //! | `wait` | which output waits |
 //! | `file` | the file that is written |
-//! | `base` | the snapshot that a base begins with |
 //! | `home` | the manifest and its directory |
 //! | `writer` | who writes, and puts it on the disk |
 //! | `rewrite` | a new base: the dataset of a moment, and a new increment from there on |
 
-pub mod base;
 mod file;
 pub mod home;
 pub mod rewrite;

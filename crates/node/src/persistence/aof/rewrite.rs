@@ -62,7 +62,7 @@ pub fn begin_if_due(core: &Core) {
     let (shared, aof) = (core.shared, &core.shared.aof);
     let rewrite = &aof.rewrite;
     let is_busy = rewrite.is_running.load(Ordering::SeqCst) || shared.keyspace.is_emitting();
-    if is_busy || shared.snapshots.is_loading() || shared.shutdown.is_asked() {
+    if is_busy || shared.is_loading() || shared.shutdown.is_asked() {
         return;
     }
     let scheduled = rewrite.is_scheduled.load(Ordering::SeqCst);

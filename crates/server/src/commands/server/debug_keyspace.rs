@@ -8,7 +8,7 @@ use brisk_engine::snapshot::Duplicate;
 use brisk_engine::types::list::List;
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result, exec};
 use brisk_node::core::call::Call;
-use brisk_node::persistence::snapshot;
+use brisk_node::persistence::{loading, snapshot};
 use brisk_node::script::libraries::Policy;
 use brisk_structures::quicklist::{Options, QuickList};
 use std::fmt::Write;
@@ -101,6 +101,9 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
             return Err(CommandError::text(text));
         }
     }
+    if call.core.shared.is_loading() {
+        return Err(CommandError::text("ERR the dataset is being loaded"));
+    }
     let quiesced = call.core.stop_others()?;
     if save && snapshot::save(call.core).is_err() {
         return Err(CommandError::text("ERR"));
@@ -125,7 +128,7 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
             keys.invalidate_all();
         }
         keys.close_without_effects();
-        snapshot::load(core, duplicate).map_err(|failure| failure.to_string())
+        loading::reload(core, duplicate).map_err(|failure| failure.to_string())
     });
     drop(quiesced);
     let log = &call.core.shared.log;

@@ -1,0 +1,316 @@
+//! The file on its way into the keyspace: one thread reads and splits it, others build the values
+//! and insert them.
+//!
+//! ```text
+//!            entries by blocks of 256 KiB            ┌─► decode, build, insert ──┐
+//!  file ──► Splitter ──────────────────────► Queue ──┼─► decode, build, insert ──┼─► keyspace
+//!      checksum; where entries end                   └─► ...      slot locks     ┘
+//! ```
+//!
+//! Meanwhile no command looks at a key: at the start the gate refuses what would
+//! ([`crate::core::shared::armed::LOADING`]), later all workers stand still.
+
+use super::queue::{Part, Queue};
+use super::snapshot::{Source, Unreadable};
+use super::state::Loading;
+use crate::core::Core;
+use crate::core::settings_in_force;
+use crate::core::shared::Shared;
+use brisk_config::Config;
+use brisk_engine::loader::{Awaited, Loader};
+use brisk_engine::random::Random;
+use brisk_engine::snapshot::{Duplicate, LoadFailure, Loaded, database};
+use brisk_engine::{DbIndex, Env, Settings, UnixMs};
+use brisk_observe::log::Log;
+use brisk_persist::rdb::{Checksum, Event, Piece, Splitter};
+use brisk_reactor::unix_ms;
+use brisk_structures::reclaim::{self, Participant};
+use std::io::Read;
+use std::path::Path;
+use std::thread::{Builder, ScopedJoinHandle, scope};
+use std::time::{Duration, Instant};
+
+/// Threads that load, at most: one that reads keeps no more of them busy.
+const THREADS_MAX: usize = 16;
+/// No entry has less bytes: a type, a key, and a value.
+const ENTRY_BYTES_MIN: u64 = 3;
+/// How long `key-load-delay` is waited for before it is looked at again.
+const DELAY_SLICE: Duration = Duration::from_millis(5);
+
+/// A failure, and up to which byte the file was read.
+type Failed = (LoadFailure, u64);
+
+/// What a thread did.
+type Done = Result<(Loaded, Awaited), Failed>;
+
+/// Loads the keys of the file at the start, when nobody looks at keys; the sources of its libraries
+/// too. O(file).
+///
+/// # Errors
+/// Why the file cannot be loaded. A part of its keys may be there.
+pub fn load_at_start(shared: &Shared) -> Result<Vec<Vec<u8>>, Unreadable> {
+    let config = shared.config();
+    let settings = settings_in_force(shared, &config);
+    // What has expired by now is not loaded.
+    let how = How { settings, now: UnixMs(unix_ms()), duplicate: Duplicate::Refuse };
+    let (functions, awaited) = load(shared, &config, &how)?;
+    // Nobody waits for keys yet.
+    drop(awaited);
+    Ok(functions)
+}
+
+/// Loads the keys of the file. Only while all other workers stand still. O(file).
+///
+/// # Errors
+/// As of [`load_at_start`].
+pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
+    let how = How { settings: core.env.settings.clone(), now: core.env.now(), duplicate };
+    // The threads free what they replace when this one has nothing to do with it.
+    let loaded = reclaim::offline_while(|| load(core.shared, &core.config, &how));
+    core.env.take_awaited(loaded?.1);
+    Ok(())
+}
+
+/// Loads the snapshot that an append-only file begins with, keys that have expired meanwhile included:
+/// what follows may be about them. Gives where it ends in the file, and the sources of its libraries.
+/// At the start, or while all other workers stand still. O(snapshot).
+///
+/// # Errors
+/// As of [`load_at_start`].
+pub fn load_base(core: &Core, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
+    let settings = core.env.settings.clone();
+    let how = How { settings, now: UnixMs(0), duplicate: Duplicate::Refuse };
+    let source = Source::open_at(path.to_path_buf())?;
+    let loaded = reclaim::offline_while(|| load_from(core.shared, &core.config, &how, &source));
+    let (functions, awaited, end) = loaded?;
+    core.env.take_awaited(awaited);
+    Ok((end, functions))
+}
+
+/// What all threads go by.
+struct How {
+    settings: Settings,
+    now: UnixMs,
+    duplicate: Duplicate,
+}
+
+fn load(
+    shared: &Shared,
+    config: &Config,
+    how: &How,
+) -> Result<(Vec<Vec<u8>>, Awaited), Unreadable> {
+    let source = Source::open(config)?;
+    let (functions, awaited, _) = load_from(shared, config, how, &source)?;
+    Ok((functions, awaited))
+}
+
+/// The sources of libraries, the keys that somebody waits for, and where the snapshot ends.
+fn load_from(
+    shared: &Shared,
+    config: &Config,
+    how: &How,
+    source: &Source,
+) -> Result<(Vec<Vec<u8>>, Awaited, u64), Unreadable> {
+    let progress = &shared.snapshots.loading;
+    progress.begin(source.bytes);
+    let splitter = Splitter::new(&source.file);
+    let splitter = splitter.map_err(|error| source.unreadable(error.into(), 0))?;
+    progress.note_bytes(splitter.position());
+    let mut splitter =
+        if config.persistence.rdbchecksum { splitter } else { splitter.ignore_checksum() };
+    let threads = match config.persistence.key_load_delay {
+        0 => shared.serving_workers().clamp(1, THREADS_MAX),
+        // One key after the other waits.
+        _ => 1,
+    };
+    let mut functions = Vec::new();
+    let other = |event| match event {
+        Event::Aux { name, value } => tell_of(&name, &value, &shared.log, progress),
+        Event::Function(source) => functions.push(source),
+        Event::End(Checksum::None) => shared
+            .log
+            .notice(format_args!("RDB file was saved with checksum disabled: no check performed.")),
+        _ => {}
+    };
+    let (loaded, awaited) = by_threads(shared, how, threads, &mut splitter, other)
+        .map_err(|(failure, position)| source.unreadable(failure, position))?;
+    shared.snapshots.note_loaded(loaded.keys, loaded.expired);
+    let Loaded { keys, expired, empty } = loaded;
+    let skipped = if empty > 0 { format!(", empty keys skipped: {empty}") } else { String::new() };
+    shared.log.notice(format_args!(
+        "Done loading RDB, keys loaded: {keys}, keys expired: {expired}{skipped}."
+    ));
+    Ok((functions, awaited, splitter.position()))
+}
+
+/// Reads on this thread and loads on others.
+fn by_threads<R: Read>(
+    shared: &Shared,
+    how: &How,
+    threads: usize,
+    splitter: &mut Splitter<R>,
+    other: impl FnMut(Event),
+) -> Done {
+    let queue = Queue::default();
+    scope(|scope| {
+        let mut running: Vec<ScopedJoinHandle<'_, Done>> = Vec::new();
+        for number in 0..threads {
+            let thread = Builder::new().name(format!("brisk-load-{number}"));
+            match thread.spawn_scoped(scope, || load_blocks(shared, how, &queue)) {
+                Ok(thread) => running.push(thread),
+                // The others do its part.
+                Err(_) if number > 0 => break,
+                Err(error) => return Err((LoadFailure::Thread(error), 0)),
+            }
+        }
+        let mut failure = split(shared, &queue, splitter, other).err();
+        queue.close();
+        let mut all = (Loaded::default(), Awaited::default());
+        for thread in running {
+            match thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+                Ok((loaded, awaited)) => {
+                    all.0 += loaded;
+                    all.1.append(awaited);
+                }
+                // Blocks are loaded in order: the first failure is the one that is found again.
+                Err(new) if failure.as_ref().is_none_or(|(_, at)| new.1 < *at) => {
+                    failure = Some(new);
+                }
+                Err(_) => {}
+            }
+        }
+        failure.map_or(Ok(all), Err)
+    })
+}
+
+/// Puts the file's blocks into the queue, until they are not wanted any more.
+fn split<R: Read>(
+    shared: &Shared,
+    queue: &Queue,
+    splitter: &mut Splitter<R>,
+    mut other: impl FnMut(Event),
+) -> Result<(), Failed> {
+    let total = shared.snapshots.loading.total_bytes();
+    let mut db = DbIndex::default();
+    let mut expected = 0;
+    loop {
+        let before = splitter.position();
+        let piece = splitter.next_piece().map_err(|error| (error.into(), splitter.position()))?;
+        match piece {
+            Some(Piece::Entries(block)) => {
+                if !queue.put(Part { db, expected, block }) {
+                    return Ok(());
+                }
+                continue;
+            }
+            Some(Piece::Section(Event::SelectDb(number))) => {
+                db = database(number, shared.keyspace.database_count())
+                    .map_err(|failure| (failure, splitter.position()))?;
+                expected = 0;
+            }
+            // Not more than the rest of the file can have, whatever it says.
+            Some(Piece::Section(Event::ResizeDb { keys, .. })) => {
+                let rest = total.saturating_sub(splitter.position());
+                expected = keys.min(rest / ENTRY_BYTES_MIN);
+            }
+            Some(Piece::Section(event)) => other(event),
+            None => return Ok(()),
+        }
+        shared.snapshots.loading.note_bytes(splitter.position() - before);
+    }
+}
+
+/// Loads blocks of the queue until there are no more.
+fn load_blocks(shared: &Shared, how: &How, queue: &Queue) -> Done {
+    // Has nobody wait for a thread that panics.
+    let _end = GiveUp(queue);
+    // Without a place among them others free what this thread replaces.
+    let _participant = Participant::register();
+    let progress = &shared.snapshots.loading;
+    let tally = progress.take_tally(&shared.keyspace);
+    let mut env = Env::new(tally.clone(), Random::seeded(how.now.0));
+    env.settings = how.settings.clone();
+    env.set_now(how.now);
+    let mut loader = Loader::new(&shared.keyspace, &env, how.duplicate);
+    let mut loaded = Ok(());
+    while loaded.is_ok() {
+        let Some(part) = reclaim::offline_while(|| queue.take()) else { break };
+        loaded = load_part(shared, &mut loader, &part);
+    }
+    let done = loader.finish();
+    progress.give_tally_back(tally);
+    if loaded.is_err() {
+        queue.give_up();
+    }
+    loaded.map(|()| done)
+}
+
+fn load_part(shared: &Shared, loader: &mut Loader<'_>, part: &Part) -> Result<(), Failed> {
+    let mut reached = part.block.position();
+    loader.expect(part.expected);
+    let delays = delay_us(shared) != 0;
+    loader.set_one_by_one(delays);
+    loader.load(part.db, &part.block, |position, keys| {
+        if delays && keys > 0 {
+            delay(shared);
+        }
+        shared.snapshots.loading.note_bytes(position - std::mem::replace(&mut reached, position));
+    })
+}
+
+fn delay_us(shared: &Shared) -> i64 {
+    shared.config().persistence.key_load_delay
+}
+
+/// Waits as long as `key-load-delay` says after a key, or until that says something else. Negative
+/// numbers have each so many keys wait for a microsecond, which takes the system longer.
+fn delay(shared: &Shared) {
+    let us = delay_us(shared);
+    let Ok(length) = u64::try_from(us) else {
+        let keys = us.unsigned_abs();
+        if shared.snapshots.loading.next_key().is_multiple_of(keys) {
+            std::thread::park_timeout(Duration::from_micros(1));
+        }
+        return;
+    };
+    let end = Instant::now() + Duration::from_micros(length);
+    while delay_us(shared) == us {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        std::thread::park_timeout(left.min(DELAY_SLICE));
+    }
+}
+
+/// Gives the queue up if its thread panics.
+struct GiveUp<'q>(&'q Queue);
+
+impl Drop for GiveUp<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.give_up();
+        }
+    }
+}
+
+/// What the server that wrote the file noted about it.
+fn tell_of(name: &[u8], value: &[u8], log: &Log, progress: &Loading) {
+    let value = String::from_utf8_lossy(value);
+    match name {
+        b"redis-ver" | b"valkey-ver" => {
+            log.notice(format_args!("Loading RDB produced by version {value}"));
+        }
+        b"ctime" => {
+            let age_s = (unix_ms() / 1000).saturating_sub(value.parse().unwrap_or(u64::MAX));
+            log.notice(format_args!("RDB age {age_s} seconds"));
+        }
+        b"used-mem" => {
+            let bytes = value.parse().unwrap_or(0);
+            progress.note_used_memory(bytes);
+            let mib = bytes as f64 / f64::from(1 << 20);
+            log.notice(format_args!("RDB memory usage when created {mib:.2} Mb"));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,157 @@
+//! Where entries end: values passed over by their lengths, with nothing built and little checked.
+
+use super::input::{Input, SliceInput};
+use super::kind;
+use super::primitive::Decoder;
+use super::reader::Notes;
+use super::{VERSION_VALKEY, opcode};
+use crate::error::LoadError;
+
+/// Scores as text that have no text behind them: not a number, and the infinities.
+const TEXTLESS_SCORES_MIN: u8 = 253;
+
+/// Why [`Decoder::skip_entries`] stopped.
+pub(super) enum Stop {
+    /// There are enough.
+    Enough,
+    /// Something that is no entry stands behind them.
+    Section,
+    /// What stands behind them cannot be passed over, or not with the bytes that are there.
+    Failed(LoadError),
+}
+
+impl Decoder<SliceInput<'_>> {
+    /// Passes over whole entries until they have `enough` bytes; how many bytes they have. O(1) for
+    /// each string.
+    pub(super) fn skip_entries(&mut self, enough: usize) -> (usize, Stop) {
+        loop {
+            let whole = self.input.taken();
+            if whole >= enough {
+                return (whole, Stop::Enough);
+            }
+            match self.skip_entry() {
+                Ok(true) => {}
+                Ok(false) => return (whole, Stop::Section),
+                Err(error) => return (whole, Stop::Failed(error)),
+            }
+        }
+    }
+
+    /// Passes over an entry and what is noted about it; false if something else stands here.
+    fn skip_entry(&mut self) -> Result<bool, LoadError> {
+        let mut notes = Notes::default();
+        loop {
+            let code = self.input.byte()?;
+            if self.note(code, &mut notes)? {
+                continue;
+            }
+            if code >= opcode::SLOT_IMPORT {
+                return Ok(false);
+            }
+            self.demand_known(code)?;
+            self.skip_string()?;
+            self.skip_value(code)?;
+            return Ok(true);
+        }
+    }
+
+    fn skip_value(&mut self, kind: u8) -> Result<(), LoadError> {
+        match kind {
+            kind::STRING
+            | kind::LIST_ZIPLIST
+            | kind::SET_INTSET
+            | kind::SET_LISTPACK
+            | kind::HASH_ZIPMAP
+            | kind::HASH_ZIPLIST
+            | kind::HASH_LISTPACK
+            | kind::HASH_LISTPACK_EX_PRE_GA
+            | kind::ZSET_ZIPLIST
+            | kind::ZSET_LISTPACK => self.skip_string(),
+            kind::LIST | kind::SET | kind::LIST_QUICKLIST => self.skip_each(Self::skip_string),
+            kind::HASH => self.skip_each(|own| {
+                own.skip_string()?;
+                own.skip_string()
+            }),
+            kind::LIST_QUICKLIST_2 => self.skip_each(|own| {
+                own.length()?;
+                own.skip_string()
+            }),
+            kind::ZSET => self.skip_each(|own| {
+                own.skip_string()?;
+                match own.input.byte()? {
+                    TEXTLESS_SCORES_MIN.. => Ok(()),
+                    len => own.input.skip(u64::from(len)),
+                }
+            }),
+            kind::ZSET_2 => self.skip_each(|own| {
+                own.skip_string()?;
+                own.input.skip(8)
+            }),
+            kind::HASH_LISTPACK_EX => {
+                self.input.skip(8)?;
+                self.skip_string()
+            }
+            kind::HASH_2 if self.version == VERSION_VALKEY => self.skip_each(|own| {
+                own.skip_string()?;
+                own.skip_string()?;
+                own.input.skip(8)
+            }),
+            kind::HASH_2 | kind::HASH_METADATA => {
+                if kind == kind::HASH_METADATA {
+                    self.input.skip(8)?;
+                }
+                self.skip_each(|own| {
+                    own.length()?;
+                    own.skip_string()?;
+                    own.skip_string()
+                })
+            }
+            kind::STREAM_LISTPACKS | kind::STREAM_LISTPACKS_2 | kind::STREAM_LISTPACKS_3 => {
+                self.skip_stream(kind)
+            }
+            // What is left cannot be loaded; it says why.
+            _ => self.value(kind).map(drop),
+        }
+    }
+
+    fn skip_each(
+        &mut self,
+        mut skip: impl FnMut(&mut Self) -> Result<(), LoadError>,
+    ) -> Result<(), LoadError> {
+        for _ in 0..self.length()? {
+            skip(self)?;
+        }
+        Ok(())
+    }
+
+    fn skip_stream(&mut self, kind: u8) -> Result<(), LoadError> {
+        self.skip_each(|own| {
+            own.skip_string()?;
+            own.skip_string()
+        })?;
+        // The length and the last id; later also the first id, the greatest deleted one, and how
+        // many entries were ever added.
+        self.skip_lengths(if kind == kind::STREAM_LISTPACKS { 3 } else { 8 })?;
+        self.skip_each(|own| {
+            own.skip_string()?;
+            own.skip_lengths(if kind == kind::STREAM_LISTPACKS { 2 } else { 3 })?;
+            own.skip_each(|own| {
+                // An id and when it was delivered; how often.
+                own.input.skip(16 + 8)?;
+                own.skip_lengths(1)
+            })?;
+            own.skip_each(|own| {
+                own.skip_string()?;
+                own.input.skip(if kind == kind::STREAM_LISTPACKS_3 { 16 } else { 8 })?;
+                own.skip_each(|own| own.input.skip(16))
+            })
+        })
+    }
+
+    fn skip_lengths(&mut self, count: usize) -> Result<(), LoadError> {
+        for _ in 0..count {
+            self.length()?;
+        }
+        Ok(())
+    }
+}
