@@ -95,7 +95,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (1024, INT_MAX),
         field!(persistence.loading_process_events_interval_bytes),
     )
-    .hidden(),
+    .hidden()
+    .ignored(),
     Directive::switch("appendonly", "no", field!(persistence.appendonly)),
     Directive::checked_text(
         "appendfilename",

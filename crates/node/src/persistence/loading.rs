@@ -27,7 +27,7 @@ use brisk_reactor::unix_ms;
 use brisk_structures::reclaim::{self, Participant};
 use std::io::Read;
 use std::path::Path;
-use std::thread::{Builder, ScopedJoinHandle, scope};
+use std::thread::{Builder, ScopedJoinHandle, park_timeout, scope};
 use std::time::{Duration, Instant};
 
 /// Threads that load, at most: one that reads keeps no more of them busy.
@@ -269,7 +269,7 @@ fn delay(shared: &Shared) {
     let Ok(length) = u64::try_from(us) else {
         let keys = us.unsigned_abs();
         if shared.snapshots.loading.next_key().is_multiple_of(keys) {
-            std::thread::park_timeout(Duration::from_micros(1));
+            park_timeout(Duration::from_micros(1));
         }
         return;
     };
@@ -279,7 +279,8 @@ fn delay(shared: &Shared) {
         if left.is_zero() {
             break;
         }
-        std::thread::park_timeout(left.min(DELAY_SLICE));
+        // Nobody wakes it.
+        park_timeout(left.min(DELAY_SLICE));
     }
 }
 
