@@ -43,13 +43,15 @@ pub mod armed {
     pub const CONGESTION: u32 = 1 << 8;
     /// A script takes long.
     pub const BUSY: u32 = 1 << 12;
-    /// The last snapshot failed.
+    /// The last snapshot failed, or the append-only file cannot be written.
     pub const DISK_ERROR: u32 = 1 << 13;
     /// The dataset is being loaded.
     pub const LOADING: u32 = 1 << 14;
+    /// Too much waits to be written to the append-only file.
+    pub const LOG_CONGESTION: u32 = 1 << 15;
     /// All that a command meets at the gate.
     pub const AT_THE_GATE: u32 =
-        MAXMEMORY | PAUSE | MONITOR | CONGESTION | BUSY | DISK_ERROR | LOADING;
+        MAXMEMORY | PAUSE | MONITOR | CONGESTION | BUSY | DISK_ERROR | LOADING | LOG_CONGESTION;
 }
 
 /// The server, as all of its threads see it.
@@ -214,6 +216,12 @@ impl Shared {
         self.armed.load(Ordering::Relaxed) & armed::LOADING != 0
     }
 
+    /// Whether commands that write are refused follows from how the disk was found last.
+    pub fn arm_disk_error(&self) {
+        let is_well = self.snapshots.is_ok() && self.aof.failure().is_none();
+        self.arm(armed::DISK_ERROR, !is_well);
+    }
+
     /// CLIENT PAUSE: what is paused, and until when.
     pub fn begin_pause(&self, what: Paused, until_ms: u64, now_ms: u64) {
         self.pause.begin(what, until_ms, now_ms, || self.arm(armed::PAUSE, true));
@@ -310,5 +318,8 @@ impl Shared {
             }
         };
         self.replication.feed.pump(journal, &self.aof, wake);
+        if self.aof.is_congested() {
+            self.arm(armed::LOG_CONGESTION, true);
+        }
     }
 }

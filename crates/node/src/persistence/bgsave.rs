@@ -8,7 +8,7 @@ use super::disk::System;
 use super::snapshot::{self, Head};
 use super::state::Running;
 use crate::core::Core;
-use crate::core::shared::{Shared, armed};
+use crate::core::shared::Shared;
 use brisk_config::Config;
 use brisk_engine::keyspace::{Cut, CutOptions};
 use brisk_engine::{CommandError, Result};
@@ -126,7 +126,7 @@ fn begin(core: &Core) -> Result<()> {
     shared.observe.figures.saves.fetch_add(1, Ordering::Relaxed);
     let ended = move |how, peak_bytes| {
         shared.snapshots.note_ended(how, changes, began.elapsed(), peak_bytes);
-        shared.arm(armed::DISK_ERROR, !shared.snapshots.is_ok());
+        shared.arm_disk_error();
     };
     let pid = std::process::id();
     shared.log.notice(format_args!("Background saving started by pid {pid}"));

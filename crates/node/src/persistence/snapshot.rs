@@ -4,7 +4,6 @@
 use super::disk::{Disk, System};
 use super::replace::{Failure, Target, replace};
 use crate::core::Core;
-use crate::core::shared::armed;
 use crate::script::libraries::Set;
 use brisk_config::Config;
 use brisk_engine::keyspace::Cut;
@@ -41,11 +40,11 @@ pub fn save(core: &Core) -> Result<(), Failure> {
     let saved = save_on(&System, core);
     match &saved {
         Ok(()) => {
-            shared.arm(armed::DISK_ERROR, false);
             shared.snapshots.note_flushes(shared.keyspace.flushes());
             shared.log.notice(format_args!("DB saved on disk"));
             // Nobody changes anything meanwhile.
             shared.snapshots.note_saved(unix_ms() / 1000, shared.observe.changes());
+            shared.arm_disk_error();
         }
         Err(failure) => shared.log.warning(format_args!("{failure}")),
     }

@@ -249,7 +249,10 @@ fn run(
             }
             let outcome = run(&mut Call { core, session, reply, row, prepared }, args)?;
             propagate_server(core, row, session.db, args);
-            if row.spec.group != Group::Connection {
+            // What tells of the server rather than of the dataset is answered also while nothing can be
+            // written: INFO, and CONFIG SET that mends it.
+            let is_about_server = matches!(row.spec.group, Group::Connection | Group::Server);
+            if !is_about_server || row.has(Flags::WRITE) {
                 core.env.note_shown(shared.keyspace.journal().end());
             }
             outcome

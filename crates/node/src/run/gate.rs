@@ -50,6 +50,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("monitor", monitor),
     ("pause", pause),
     ("congestion", congestion),
+    ("log congestion", log_congestion),
 ];
 
 /// Whether any check may have something to say.
@@ -229,6 +230,25 @@ fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>)
         }
     };
     refusal.map_or(Verdict::Pass, |text| Verdict::Refuse(CommandError::text(text)))
+}
+
+/// Who writes waits while the disk does not keep up with the append-only file.
+fn log_congestion(
+    core: &mut Core,
+    session: &Session,
+    _: &Row,
+    facts: &RequestFacts<'_>,
+) -> Verdict {
+    let shared = core.shared;
+    if shared.armed.load(Ordering::Relaxed) & armed::LOG_CONGESTION == 0 {
+        return Verdict::Pass;
+    }
+    if !shared.aof.is_congested() {
+        shared.arm(armed::LOG_CONGESTION, false);
+        return Verdict::Pass;
+    }
+    let grows_log = facts.flags.contains(Flags::WRITE) && !session.in_transaction();
+    if grows_log { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }
 
 /// Whatever runs may publish, if only an event.

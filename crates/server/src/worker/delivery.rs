@@ -179,7 +179,7 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
             wait::keep(core, session, shown, |out| {
                 framed.pieces(protocol, |piece| out.extend_from_slice(piece));
             });
-            return;
+            return check_output(core, io, session, token);
         }
         if let Some(stream) = &mut session.tls {
             // Each call makes a record.
@@ -197,7 +197,7 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
 /// Closes a subscriber that does not read.
 #[inline]
 fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
-    let unsent = io.unsent(token) + session.held.len();
+    let unsent = io.unsent(token) + session.held.len() + session.unlogged.len();
     if unsent >= core.pubsub_watch_bytes && !session.is_closing() {
         if core.exceeds_output_limit(session, unsent as u64) {
             session.close_at_once();

@@ -3,7 +3,7 @@
 
 use super::Worker;
 use super::turn::close_flushed;
-use brisk_node::core::session::Session;
+use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
 use brisk_reactor::Control;
@@ -53,6 +53,8 @@ impl Worker {
             self.send_logged_of(io, &mut session);
             if !session.unlogged.is_empty() {
                 self.core.unlogged.borrow_mut().push(token);
+            } else if session.stall == Stall::Output {
+                io.when_drained(token, self.core.soft_limit() / 2);
             } else if std::mem::take(&mut session.unlogged.closes) {
                 close_flushed(io, &mut session);
             }

@@ -212,7 +212,7 @@ fn send(
             wait::keep(core, session, shown, |out| {
                 pieces.iter().for_each(|piece| out.extend_from_slice(piece));
             });
-            return;
+            return check_output(core, io, session, token);
         }
         let output = io.output(token);
         if let Some(stream) = &mut session.tls {
@@ -228,7 +228,7 @@ fn send(
 /// Closes a session that does not take what it did not ask for: above the limit of its class, or
 /// above the limit of all clients together if it has none.
 fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
-    let unsent = io.unsent(token) + session.held.len();
+    let unsent = io.unsent(token) + session.held.len() + session.unlogged.len();
     if unsent < core.pubsub_watch_bytes || session.is_closing() {
         return;
     }

@@ -261,10 +261,8 @@ impl Worker {
             if self.replies.len() >= flush_at {
                 self.flush(io, session);
                 // As much again would exceed it.
-                if io.unsent(session.token) + flush_at > soft_limit {
-                    self.core.stats().output_stalls.add(1);
-                    self.stall(session, Stall::Output);
-                    io.when_drained(session.token, soft_limit / 2);
+                if queued(io, session) + flush_at > soft_limit {
+                    self.stall_for_output(io, session);
                     return Some(request.end);
                 }
             }
@@ -322,13 +320,21 @@ impl Worker {
                 self.replies.bytes_mut().append(&mut session.held);
                 return true;
             }
-            if io.unsent(session.token) >= soft_limit {
+            if queued(io, session) >= soft_limit {
                 session.stream = Some(stream);
-                self.core.stats().output_stalls.add(1);
-                self.stall(session, Stall::Output);
-                io.when_drained(session.token, soft_limit / 2);
+                self.stall_for_output(io, session);
                 return false;
             }
+        }
+    }
+
+    /// The session goes on when its client has taken enough.
+    fn stall_for_output(&mut self, io: &mut Control, session: &mut Session) {
+        self.core.stats().output_stalls.add(1);
+        self.stall(session, Stall::Output);
+        // What waits for the append-only file is behind it: then it is asked for when that leaves.
+        if session.unlogged.is_empty() {
+            io.when_drained(session.token, self.core.soft_limit() / 2);
         }
     }
 
@@ -373,7 +379,8 @@ impl Worker {
 
     /// Moves replies to the connection's output.
     pub(super) fn flush(&mut self, io: &mut Control, session: &mut Session) {
-        if self.replies.is_empty() || (self.core.shared.aof.is_on() && self.keep_replies(session)) {
+        let may_wait = self.core.shared.aof.is_on() || !session.unlogged.is_empty();
+        if self.replies.is_empty() || (may_wait && self.keep_replies(session)) {
             return;
         }
         session.traffic.bytes_out += self.replies.len() as u64;
@@ -423,8 +430,9 @@ impl Worker {
             figures.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             io.close(token, Close::Now);
         }
-        if self.core.exceeds_output_limit(session, io.unsent(token) as u64) {
+        if self.core.exceeds_output_limit(session, queued(io, session) as u64) {
             // As in Redis, what was too much is not sent, nor is anybody else evicted for it.
+            session.unlogged.clear();
             io.output(token).clear();
             io.close(token, Close::Now);
             unsent = 0;
@@ -443,7 +451,8 @@ impl Worker {
         self.core.publish_output(unsent, session);
         self.core.weigh(unsent, session);
         session.publish_traffic();
-        if self.core.exceeds_output_limit(session, unsent as u64) {
+        let queued = unsent + session.unlogged.len();
+        if self.core.exceeds_output_limit(session, queued as u64) {
             io.close(session.token, Close::Now);
         }
     }
@@ -469,6 +478,12 @@ impl Worker {
             io.close(token, Close::Now);
         }
     }
+}
+
+/// Bytes of output that have not left: those that wait for the append-only file, and those that the
+/// kernel has not taken.
+fn queued(io: &Control, session: &Session) -> usize {
+    io.unsent(session.token) + session.unlogged.len()
 }
 
 /// Cuts a batch out of `data`. The time it takes is for [`Worker::note_parsing`],

@@ -14,6 +14,8 @@ pub(in crate::persistence) struct File {
     path: PathBuf,
     /// Bytes up to the end of the last whole batch.
     size: u64,
+    /// Behind them may stand a part of a batch.
+    is_torn: bool,
     /// The second that the last timestamp in it names.
     second: i64,
     timestamps: bool,
@@ -26,7 +28,15 @@ impl File {
     pub(super) fn open(path: &Path, timestamps: bool) -> io::Result<File> {
         let handle = fs::File::options().append(true).create(true).open(path)?;
         let size = handle.metadata()?.len();
-        Ok(File { handle, path: path.to_path_buf(), size, second: 0, timestamps, install: None })
+        Ok(File {
+            handle,
+            path: path.to_path_buf(),
+            size,
+            is_torn: false,
+            second: 0,
+            timestamps,
+            install: None,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -58,9 +68,10 @@ impl File {
         self.handle.sync_data()
     }
 
-    /// Appends a batch whose last transaction has this ticket; the bytes that it takes. After an
-    /// error the file is as it was.
+    /// Appends a batch whose last transaction has this ticket; the bytes that it takes. What an
+    /// error left of it is cut off, at the latest before the next batch.
     pub(super) fn append(&mut self, ticket: u64, bytes: &[u8]) -> io::Result<u64> {
+        self.cut_torn()?;
         let mut head = Vec::with_capacity(encode::BATCH_LINE_BYTES_MAX);
         let second = (unix_ms() / 1000).cast_signed();
         if self.timestamps && second != self.second {
@@ -69,20 +80,39 @@ impl File {
         }
         encode::batch_line(&mut head, ticket, bytes);
         let written = write_all(&self.handle, &head, bytes);
-        if written.is_err() {
-            // What stands behind the last whole batch would make the next unreadable.
-            self.handle.set_len(self.size)?;
+        if let Err(error) = written {
+            self.is_torn = true;
+            // It was not written, so the next batch needs its line again.
+            self.second = 0;
+            // If this fails too, the first error says more.
+            let _ = self.cut_torn();
+            return Err(error);
         }
-        written?;
         let bytes = (head.len() + bytes.len()) as u64;
         self.size += bytes;
         Ok(bytes)
     }
 }
 
+impl File {
+    /// What stands behind the last whole batch would make the next unreadable.
+    fn cut_torn(&mut self) -> io::Result<()> {
+        if self.is_torn {
+            self.handle.set_len(self.size)?;
+            self.is_torn = false;
+        }
+        Ok(())
+    }
+}
+
 fn write_all(mut file: &fs::File, head: &[u8], body: &[u8]) -> io::Result<()> {
     let total = head.len() + body.len();
-    let written = file.write_vectored(&[IoSlice::new(head), IoSlice::new(body)])?;
+    let written = loop {
+        match file.write_vectored(&[IoSlice::new(head), IoSlice::new(body)]) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => break other?,
+        }
+    };
     if written < total {
         // The rest, or why not.
         file.write_all(head.get(written..).unwrap_or_default())?;

@@ -66,7 +66,7 @@ pub fn begin_if_due(core: &Core) {
         return;
     }
     let scheduled = rewrite.is_scheduled.load(Ordering::SeqCst);
-    if scheduled || (aof.mode() == Mode::On && has_grown(core) && may_try(aof)) {
+    if may_try(aof) && (scheduled || (aof.mode() == Mode::On && has_grown(core))) {
         // The log says why not; a script that takes long is in the way only now.
         let _ = begin(core);
     }
@@ -112,6 +112,7 @@ pub fn begin(core: &Core) -> Result<()> {
         let name = String::from_utf8_lossy(&increment.name).into_owned();
         let reason = os_reason(&error);
         shared.log.warning(format_args!("Can't open the append-only file {name}: {reason}"));
+        aof.rewrite.note_failed();
         CommandError::text(
             "ERR Can't execute an AOF background rewriting. Please check the server logs for more information.",
         )
@@ -121,6 +122,7 @@ pub fn begin(core: &Core) -> Result<()> {
     let _ = System.remove(&home.path(&increment));
     let timestamps = config.persistence.aof_timestamp_enabled;
     let mut file = File::open(&home.path(&increment), timestamps).map_err(failed)?;
+    aof.start_threads(shared).map_err(failed)?;
     let quiesced = core.stop_others()?;
     let began = Instant::now();
     let options = bgsave::options(&config, brisk_observe::memory::used());
@@ -131,6 +133,7 @@ pub fn begin(core: &Core) -> Result<()> {
     journal.name_database();
     if aof.mode() == Mode::Off {
         core.env.hooks.set(Hooks::PROPAGATE, true);
+        aof.configure(&config.persistence);
         aof.begin_at(journal.end());
         aof.set_mode(Mode::WaitsForBase);
     } else if aof.mode() == Mode::On {
@@ -140,26 +143,24 @@ pub fn begin(core: &Core) -> Result<()> {
     let version = brisk_engine::snapshot::version_at_least(&shared.keyspace, &core.env);
     let head = Head::now(core, version).of_base();
     drop(quiesced);
-    aof.start_threads(shared).map_err(failed)?;
     *aof.manifest.lock().even_poisoned() = next;
     aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
     aof.rewrite.is_running.store(true, Ordering::SeqCst);
-    aof.rewrite.last_try_s.store(unix_ms() / 1000, Ordering::Relaxed);
     *aof.rewrite.began.lock().even_poisoned() = Some(began);
     let name = String::from_utf8_lossy(&increment.name).into_owned();
     shared.log.notice(format_args!("Creating AOF incr file {name} on background rewrite"));
     let pid = std::process::id();
     shared.log.notice(format_args!("Background append only file rewriting started by pid {pid}"));
-    let own = Arc::clone(&cut);
+    let (own, own_increment) = (Arc::clone(&cut), increment.clone());
     let run = move || {
-        let done = write_base(shared, &config, &home, &head, &own, &increment);
+        let done = write_base(shared, &config, &home, &head, &own, &own_increment);
         shared.keyspace.end_cut(&own);
         end(shared, done, began);
     };
     if let Err(error) = std::thread::Builder::new().name("brisk-rewrite".to_owned()).spawn(run) {
         shared.keyspace.end_cut(&cut);
         end(shared, Err(os_reason(&error)), began);
-        return Err(CommandError::text("ERR"));
+        return Err(failed(error));
     }
     Ok(())
 }
@@ -230,14 +231,16 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
         }
         Err(reason) => {
             log.warning(format_args!("Background AOF rewrite terminated with error: {reason}"));
-            rewrite.failures.fetch_add(1, Ordering::Relaxed);
+            rewrite.note_failed();
             if aof.mode() == Mode::WaitsForBase {
                 // The file was asked for: it is tried again.
                 rewrite.is_scheduled.store(true, Ordering::SeqCst);
             }
         }
     }
-    rewrite.has_failed.store(!is_ok, Ordering::SeqCst);
+    if is_ok {
+        rewrite.has_failed.store(false, Ordering::SeqCst);
+    }
     let seconds = began.elapsed().as_secs().cast_signed();
     rewrite.last_seconds.store(seconds, Ordering::Relaxed);
     rewrite.count.fetch_add(1, Ordering::Relaxed);
@@ -277,7 +280,7 @@ pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), 
     }
     note_sizes(aof, &home, &manifest);
     *aof.manifest.lock().even_poisoned() = manifest;
-    aof.set_policy(core.config.persistence.appendfsync);
+    aof.configure(&core.config.persistence);
     aof.begin_at(shared.keyspace.journal().end());
     shared.keyspace.journal().name_database();
     *aof.file.lock().even_poisoned() = Some(Box::new(file));
@@ -294,7 +297,8 @@ pub fn close(shared: &Shared) {
     if aof.mode() == Mode::Off {
         return;
     }
-    shared.pump(0);
+    // Whose worker the caller is does not matter: one is woken for nothing.
+    shared.pump(usize::MAX);
     if let Err(error) = aof.flush(shared) {
         let reason = os_reason(&error);
         shared.log.warning(format_args!("The append-only file could not be written: {reason}"));
@@ -305,6 +309,11 @@ pub fn close(shared: &Shared) {
         cut.give_up("the append-only file was switched off");
     }
     aof.set_mode(Mode::Off);
-    *aof.file.lock().even_poisoned() = None;
+    let mut file = aof.file.lock().even_poisoned();
+    *file = None;
+    // What could not be written is not wanted any more, nor is an error that nobody can mend.
+    aof.begin_at(shared.keyspace.journal().end());
+    aof.note_success(shared);
+    drop(file);
     aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
 }

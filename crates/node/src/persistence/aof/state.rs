@@ -2,14 +2,21 @@
 
 use super::file::File;
 use brisk_config::choice::AppendFsync;
+use brisk_config::directives::persistence::Persistence;
 use brisk_engine::keyspace::{Journal, Ticket};
 use brisk_persist::aof::Manifest;
+use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Condvar, Mutex};
 use std::time::Instant;
+
+/// A batch that waits is added to up to this size: a reader holds one in memory.
+const BATCH_BYTES: usize = 1 << 20;
+/// Beyond so many bytes that wait to be written, clients that write are not read on.
+const PENDING_BYTES_MAX: usize = 64 << 20;
 
 /// How far a change must have come before a reply shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -59,6 +66,19 @@ impl Queue {
     /// A buffer for more is given back.
     const SPARE_BYTES_MAX: usize = 1 << 20;
 
+    /// Adds bytes: to the last batch, if both together are no large one.
+    fn push(&mut self, bytes: Vec<u8>) {
+        self.end += bytes.len() as u64;
+        self.bytes += bytes.len();
+        match self.items.back_mut() {
+            Some(Pending::Bytes(last)) if last.len() + bytes.len() <= BATCH_BYTES => {
+                last.extend_from_slice(&bytes);
+                self.give_back(bytes);
+            }
+            _ => self.items.push_back(Pending::Bytes(bytes)),
+        }
+    }
+
     /// A buffer was written.
     pub(super) fn give_back(&mut self, mut buffer: Vec<u8>) {
         if self.spare.len() < Self::SPARE_MAX && buffer.capacity() <= Self::SPARE_BYTES_MAX {
@@ -88,8 +108,12 @@ pub struct Aof {
     /// The file, and the right to write to it.
     pub(super) file: Mutex<Option<Box<File>>>,
     pub(super) places: Places,
-    /// A worker that writes might have to wait: the thread does it.
-    pub(super) is_slow: AtomicBool,
+    /// Files that wait to be switched to, which takes more than a system call.
+    pub(super) switches: AtomicUsize,
+    /// More is pending than should be; read before each command that writes.
+    is_congested: AtomicBool,
+    /// `no-appendfsync-on-rewrite`.
+    spares_disk: AtomicBool,
     pub(super) work: Mutex<Work>,
     pub(super) has_work: Condvar,
     pub(super) has_threads: AtomicBool,
@@ -115,6 +139,15 @@ pub struct Rewrite {
     pub failures: AtomicU64,
     pub last_try_s: AtomicU64,
     pub count: AtomicU64,
+}
+
+impl Rewrite {
+    /// One could not begin, or did not come to its end.
+    pub(super) fn note_failed(&self) {
+        self.has_failed.store(true, Ordering::SeqCst);
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        self.last_try_s.store(unix_ms() / 1000, Ordering::Relaxed);
+    }
 }
 
 /// Read with every reply: on a line of their own.
@@ -150,7 +183,9 @@ impl Aof {
             queue: Mutex::default(),
             file: Mutex::default(),
             places: Places::default(),
-            is_slow: AtomicBool::new(false),
+            switches: AtomicUsize::new(0),
+            is_congested: AtomicBool::new(false),
+            spares_disk: AtomicBool::new(false),
             work: Mutex::default(),
             has_work: Condvar::new(),
             has_threads: AtomicBool::new(false),
@@ -190,7 +225,15 @@ impl Aof {
         }
     }
 
-    pub fn set_policy(&self, policy: AppendFsync) {
+    /// Takes over what the settings say.
+    pub fn configure(&self, config: &Persistence) {
+        self.spares_disk.store(config.no_appendfsync_on_rewrite, Ordering::SeqCst);
+        if self.policy() != config.appendfsync {
+            self.set_policy(config.appendfsync);
+        }
+    }
+
+    fn set_policy(&self, policy: AppendFsync) {
         self.policy.store(policy as u8, Ordering::SeqCst);
         self.ask(|work| work.write = true);
     }
@@ -200,8 +243,36 @@ impl Aof {
     pub fn level(&self) -> Level {
         match (self.mode(), self.policy()) {
             (Mode::Off | Mode::WaitsForBase, _) => Level::Memory,
-            (Mode::On, AppendFsync::Always) => Level::Disk,
+            (Mode::On, AppendFsync::Always) if !self.is_sparing_disk() => Level::Disk,
             (Mode::On, _) => Level::Log,
+        }
+    }
+
+    /// Whether nothing is put on the disk just now but for who asks for it: a rewrite needs the disk,
+    /// and the settings say that it comes first.
+    #[inline]
+    pub fn is_sparing_disk(&self) -> bool {
+        self.spares_disk.load(Ordering::Relaxed) && self.rewrite.is_running.load(Ordering::Relaxed)
+    }
+
+    /// Whether a worker that writes might have to wait for the disk: the thread does it then.
+    pub(super) fn is_slow(&self) -> bool {
+        self.figures.fsync_in_progress.load(Ordering::SeqCst)
+            || self.figures.has_failed.load(Ordering::SeqCst)
+            || self.switches.load(Ordering::SeqCst) > 0
+    }
+
+    /// Whether more waits to be written than should: who writes has to wait.
+    #[inline]
+    pub fn is_congested(&self) -> bool {
+        self.is_congested.load(Ordering::Relaxed)
+    }
+
+    /// The queue's lock is held.
+    pub(super) fn note_pending(&self, bytes: usize) {
+        let is_congested = bytes > PENDING_BYTES_MAX;
+        if is_congested != self.is_congested.load(Ordering::Relaxed) {
+            self.is_congested.store(is_congested, Ordering::Relaxed);
         }
     }
 
@@ -220,14 +291,20 @@ impl Aof {
 
     /// What is written begins here in the stream.
     pub(super) fn begin_at(&self, place: Ticket) {
-        *self.queue.lock().even_poisoned() = Queue { end: place.0, ..Queue::default() };
+        let mut queue = self.queue.lock().even_poisoned();
+        *queue = Queue { end: place.0, ..Queue::default() };
+        self.switches.store(0, Ordering::SeqCst);
+        self.note_pending(0);
+        drop(queue);
         self.places.written.store(place.0, Ordering::SeqCst);
         self.places.durable.store(place.0, Ordering::SeqCst);
     }
 
     /// What is pushed from now on goes into another file.
     pub(super) fn switch_to(&self, file: File) {
+        self.switches.fetch_add(1, Ordering::SeqCst);
         self.queue.lock().even_poisoned().items.push_back(Pending::Switch(Box::new(file)));
+        self.ask(|work| work.write = true);
     }
 
     /// Whether this is the file that is written.
@@ -241,12 +318,10 @@ impl Aof {
             return;
         }
         let mut queue = self.queue.lock().even_poisoned();
-        queue.end += bytes.len() as u64;
-        queue.bytes += bytes.len();
-        match queue.items.back_mut() {
-            Some(Pending::Bytes(last)) => last.extend_from_slice(bytes),
-            _ => queue.items.push_back(Pending::Bytes(bytes.to_vec())),
-        }
+        let mut own = queue.spare.pop().unwrap_or_default();
+        own.extend_from_slice(bytes);
+        queue.push(own);
+        self.note_pending(queue.bytes);
     }
 
     /// The part of the stream that was not taken from the journal yet; nobody else reads it.
@@ -254,13 +329,12 @@ impl Aof {
         let mut queue = self.queue.lock().even_poisoned();
         let mut bytes = queue.spare.pop().unwrap_or_default();
         journal.take(&mut bytes);
-        if !self.is_on() || bytes.is_empty() {
+        if self.is_on() && !bytes.is_empty() {
+            queue.push(bytes);
+            self.note_pending(queue.bytes);
+        } else {
             queue.give_back(bytes);
-            return;
         }
-        queue.end += bytes.len() as u64;
-        queue.bytes += bytes.len();
-        queue.items.push_back(Pending::Bytes(bytes));
     }
 
     /// Whether something waits to be written.
@@ -290,6 +364,8 @@ impl Aof {
     /// stream has come.
     pub fn set_waiting(&self, worker: usize, waits: bool) {
         self.waiting[worker].store(waits, Ordering::SeqCst);
+        // Before the look at the places; `wake_waiting` has the other half.
+        fence(Ordering::SeqCst);
     }
 
     /// The workers with replies that wait.

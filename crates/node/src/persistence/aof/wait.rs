@@ -9,7 +9,8 @@ use brisk_engine::keyspace::Ticket;
 #[inline]
 pub fn must_wait(core: &Core, session: &Session, shown: Ticket) -> bool {
     let aof = &core.shared.aof;
-    aof.is_on() && (!session.unlogged.is_empty() || shown > aof.reached(level(core, session)))
+    // What is kept back leaves first, also when the file was switched off meanwhile.
+    !session.unlogged.is_empty() || (aof.is_on() && shown > aof.reached(level(core, session)))
 }
 
 /// How far a change must have come before the session is shown it.

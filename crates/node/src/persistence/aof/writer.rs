@@ -7,15 +7,15 @@
 //! batch collects. With `everysec` another thread calls fdatasync, so that writing goes on beside it.
 
 use super::file::File;
-use super::state::{Aof, Pending, Work};
-use crate::core::shared::{Shared, armed};
+use super::state::{Aof, Level, Pending, Work};
+use crate::core::shared::Shared;
 use crate::persistence::disk::System;
 use brisk_config::choice::AppendFsync;
 use brisk_config::os_reason;
 use brisk_structures::poison::EvenPoisoned;
 use std::fs;
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -27,8 +27,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 impl Aof {
     /// Writes what is pending, if that takes no longer than a system call. False if the thread has to.
     pub fn write_now(&self, shared: &Shared, worker: usize) -> bool {
-        let is_thread_s = self.policy() == AppendFsync::Always;
-        if is_thread_s || self.is_slow.load(Ordering::SeqCst) {
+        if self.level() == Level::Disk || self.is_slow() {
             return false;
         }
         let Ok(mut file) = self.file.try_lock() else { return false };
@@ -42,10 +41,16 @@ impl Aof {
     fn write_pending(&self, shared: &Shared, file: &mut Option<Box<File>>) -> bool {
         loop {
             let next = self.queue.lock().even_poisoned().items.pop_front();
-            let Some(next) = next else { return true };
-            let done = match &next {
+            let Some(mut next) = next else { return true };
+            let done = match &mut next {
                 Pending::Bytes(bytes) => self.write_batch(file, bytes),
-                Pending::Switch(_) => self.finish_file(file),
+                Pending::Switch(new) => {
+                    if !self.finish_file(shared, file) {
+                        self.queue.lock().even_poisoned().items.push_front(next);
+                        return false;
+                    }
+                    new.install(&System)
+                }
             };
             if let Err(error) = done {
                 self.queue.lock().even_poisoned().items.push_front(next);
@@ -56,20 +61,16 @@ impl Aof {
                 Pending::Bytes(bytes) => {
                     let mut queue = self.queue.lock().even_poisoned();
                     queue.bytes -= bytes.len();
+                    self.note_pending(queue.bytes);
                     queue.give_back(bytes);
                     // What was pushed meanwhile is behind.
-                    let behind = queue.bytes as u64;
-                    let written = queue.end - behind;
+                    let written = queue.end - queue.bytes as u64;
                     drop(queue);
                     self.places.written.store(written, Ordering::Release);
                 }
-                Pending::Switch(mut new) => {
-                    if let Err(error) = new.install(&System) {
-                        self.queue.lock().even_poisoned().items.push_front(Pending::Switch(new));
-                        self.note_failure(shared, &error);
-                        return false;
-                    }
+                Pending::Switch(new) => {
                     *file = Some(new);
+                    self.switches.fetch_sub(1, Ordering::SeqCst);
                 }
             }
             self.note_success(shared);
@@ -86,12 +87,13 @@ impl Aof {
     }
 
     /// Nothing more is written to the file: what is in it is put on the disk, so that what is told
-    /// of the next holds for all before.
-    fn finish_file(&self, file: &Option<Box<File>>) -> io::Result<()> {
-        match file {
-            Some(file) if self.policy() != AppendFsync::No => file.sync(),
-            _ => Ok(()),
-        }
+    /// of the next holds for all before, and no file but the last can be torn. False if that failed.
+    fn finish_file(&self, shared: &Shared, file: &Option<Box<File>>) -> bool {
+        let Some(file) = file else { return true };
+        let synced = file.sync();
+        let is_synced = synced.is_ok();
+        note_synced(shared, synced, self.places.written.load(Ordering::Relaxed));
+        is_synced
     }
 
     fn note_failure(&self, shared: &Shared, error: &io::Error) {
@@ -100,22 +102,21 @@ impl Aof {
             shared.log.warning(format_args!("Error writing to the AOF file: {reason}"));
         }
         *self.figures.failure.lock().even_poisoned() = reason;
-        self.is_slow.store(true, Ordering::SeqCst);
-        shared.arm(armed::DISK_ERROR, true);
+        shared.arm_disk_error();
         self.ask(|work| work.write = true);
     }
 
-    fn note_success(&self, shared: &Shared) {
+    pub(super) fn note_success(&self, shared: &Shared) {
         if self.figures.has_failed.swap(false, Ordering::SeqCst) {
             shared
                 .log
                 .warning(format_args!("AOF write error looks solved. The server can write again."));
-            self.is_slow.store(false, Ordering::SeqCst);
-            shared.arm(armed::DISK_ERROR, !shared.snapshots.is_ok());
+            shared.arm_disk_error();
         }
     }
 
     fn wake_waiting(&self, shared: &Shared, but: Option<usize>) {
+        fence(Ordering::SeqCst);
         for worker in self.waiting().filter(|worker| Some(*worker) != but) {
             shared.mailboxes[worker].wake();
         }
@@ -162,7 +163,7 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<(fs::File, u
         if ends {
             return;
         }
-        let policy = aof.policy();
+        let (policy, level) = (aof.policy(), aof.level());
         let mut file = aof.file.lock().even_poisoned();
         if write && !aof.write_pending(shared, &mut file) {
             drop(file);
@@ -176,19 +177,20 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<(fs::File, u
             aof.wake_waiting(shared, None);
             continue;
         };
-        if policy == AppendFsync::Always {
+        if level == Level::Disk {
             let synced = file_now.sync();
             drop(file);
             note_synced(shared, synced, written);
         } else {
-            let is_due = policy == AppendFsync::EverySecond && last_sync.elapsed() >= SYNC_PERIOD;
+            let is_due = policy == AppendFsync::EverySecond
+                && !aof.is_sparing_disk()
+                && last_sync.elapsed() >= SYNC_PERIOD;
             let is_free = !aof.figures.fsync_in_progress.load(Ordering::SeqCst);
             if (is_due || sync)
                 && is_free
                 && let Ok(handle) = file_now.handle()
             {
                 last_sync = Instant::now();
-                aof.is_slow.store(true, Ordering::SeqCst);
                 aof.figures.fsync_in_progress.store(true, Ordering::SeqCst);
                 // The thread lives as long as this one.
                 let _ = asks_sync.send((handle, written));
@@ -218,9 +220,6 @@ fn sync_beside(shared: &Shared, file: &fs::File, written: u64) {
     let aof = &shared.aof;
     note_synced(shared, file.sync_data(), written);
     aof.figures.fsync_in_progress.store(false, Ordering::SeqCst);
-    if !aof.figures.has_failed.load(Ordering::SeqCst) {
-        aof.is_slow.store(false, Ordering::SeqCst);
-    }
     let again = std::mem::take(&mut aof.work.lock().even_poisoned().sync_again);
     if again {
         aof.ask(|work| work.sync = true);

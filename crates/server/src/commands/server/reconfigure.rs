@@ -93,9 +93,7 @@ fn reserve_files(shared: &Shared, clients: &Clients) -> Result<(), Rejection> {
 pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prepared) {
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
-    if new.persistence.appendfsync != old.persistence.appendfsync {
-        shared.aof.set_policy(new.persistence.appendfsync);
-    }
+    shared.aof.configure(&new.persistence);
     if new.persistence.appendonly != old.persistence.appendonly {
         if new.persistence.appendonly {
             // A base has to be written first, for which everybody must be between two commands.
