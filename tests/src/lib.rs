@@ -5,6 +5,8 @@
 //! thing; what is asserted of our server only says so.
 #![forbid(unsafe_code)]
 
+pub mod aof;
+
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server};
 use serde_json::Value;

@@ -95,7 +95,8 @@ const NODE: Layers = Layers {
 
 const SERVER: Layers = Layers {
     sources: "crates/server/src",
-    order: &[&["info"], &["commands"], &["worker"], &["boot"], &["lib", "main"]],
+    // FUNCTION LOAD and what loads files share how libraries are checked, and DEBUG loads files.
+    order: &[&["info"], &["commands", "loading"], &["worker"], &["boot"], &["lib", "main"]],
 };
 
 /// The imports of a file that its layer does not allow.

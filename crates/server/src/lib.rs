@@ -8,10 +8,12 @@
 //! | `boot` | start to stop: arguments, listeners, signals, service managers, changed settings |
 //! | `worker` | the event loop's side: rounds, turns, sessions that wait, timers |
 //! | `commands` | commands that need a session or the server |
+//! | `loading` | the dataset from the append-only file |
 //! | `info` | what INFO shows |
 #![forbid(unsafe_code)]
 
 pub mod boot;
 pub mod commands;
 pub mod info;
+pub mod loading;
 pub mod worker;

@@ -123,8 +123,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "no-appendfsync-on-rewrite",
         "no",
         field!(persistence.no_appendfsync_on_rewrite),
-    )
-    .planned(),
+    ),
     Directive::integer(
         "auto-aof-rewrite-percentage",
         "100",
@@ -143,8 +142,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(persistence.aof_rewrite_incremental_fsync),
     ),
     Directive::switch("aof-load-truncated", "yes", field!(persistence.aof_load_truncated)),
-    Directive::switch("aof-use-rdb-preamble", "yes", field!(persistence.aof_use_rdb_preamble))
-        .planned(),
+    Directive::switch("aof-use-rdb-preamble", "yes", field!(persistence.aof_use_rdb_preamble)),
     Directive::switch("aof-timestamp-enabled", "no", field!(persistence.aof_timestamp_enabled)),
     Directive::switch("aof-disable-auto-gc", "no", field!(persistence.aof_disable_auto_gc)),
 ];

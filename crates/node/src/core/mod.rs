@@ -89,6 +89,8 @@ pub struct Core {
     pub evictor: Evictor,
     /// The transaction that EXEC, or a script, is running.
     pub unit: Option<Unit<'static>>,
+    /// It executes what files say, while all other workers stand still.
+    pub is_loading: bool,
     /// The moment that TIME tells within it, once it was asked.
     pub unit_began_us: Option<u64>,
     /// Held while all other workers are quiesced for that transaction or script.
@@ -138,6 +140,7 @@ impl Core {
             invalidations_sent: false,
             evictor: Evictor::default(),
             unit: None,
+            is_loading: false,
             unit_began_us: None,
             quiesced: None,
             ended_watches: Leftovers::default(),
@@ -258,7 +261,7 @@ impl Core {
     /// # Errors
     /// [`CommandError::SlotBusy`] while a script takes long: it cannot be stopped.
     pub fn stop_others(&self) -> Result<Option<Quiesced<'static>>> {
-        if self.unit.is_some() {
+        if self.unit.is_some() || self.is_loading {
             return Ok(None);
         }
         let quiesced = self.shared.quiesce.stop_others(self.id);
@@ -425,8 +428,8 @@ impl Core {
             };
             self.shared.observe.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
         }
-        // All commands of a transaction see one moment.
-        if self.unit.is_none() {
+        // All commands of a transaction see one moment, those of a file none.
+        if self.unit.is_none() && !self.is_loading {
             self.env.set_now(UnixMs(unix_ms()));
         }
     }

@@ -2,7 +2,7 @@
 //! `loading.rs`.
 
 use super::disk::{Disk, System};
-use super::replace::{Failure, Target, replace};
+use super::replace::{Failure, Stepwise, Target, replace};
 use crate::core::Core;
 use crate::script::libraries::Set;
 use brisk_config::Config;
@@ -10,6 +10,7 @@ use brisk_engine::keyspace::Cut;
 use brisk_engine::snapshot::{self, LoadFailure};
 use brisk_observe::version::REDIS_VERSION;
 use brisk_persist::LoadError;
+use brisk_persist::aof::{BaseFormat, rebuild};
 use brisk_persist::rdb::{RdbReader, RdbWriter, VERSION};
 use brisk_reactor::unix_ms;
 use std::fs::File;
@@ -72,20 +73,34 @@ pub(super) fn write_cut<D: Disk>(
     })
 }
 
-/// Writes the cut as the base of an append-only file.
+/// Writes the cut as the base of an append-only file: as a snapshot, or as commands.
 pub(super) fn write_base<D: Disk>(
     disk: &D,
     dir: &Path,
     [temporary, path]: [&Path; 2],
     by_steps: bool,
-    head: &Head,
+    (head, format): (&Head, BaseFormat),
     cut: &Cut,
 ) -> Result<(), Failure> {
-    replace(disk, Target { dir, name: path, temporary, by_steps }, |file| {
+    let target = Target { dir, name: path, temporary, by_steps };
+    let write_snapshot = |file: &mut Stepwise<'_, D>| {
         let mut out = head.begin(file);
         cut.write(&mut out, |_| ())?;
         out.finish().map(|_| ())
-    })
+    };
+    if format == BaseFormat::Rdb {
+        return replace(disk, target, write_snapshot);
+    }
+    // What is emitted is encoded already: the snapshot is written first, and then told in commands.
+    let snapshot = temporary.with_extension("rdb");
+    replace(disk, Target { name: &snapshot, ..target }, write_snapshot)?;
+    let written = replace(disk, target, |file| {
+        let mut reader = RdbReader::new(disk.open(&snapshot)?).map_err(io::Error::other)?;
+        rebuild::write(&mut reader, file).map_err(io::Error::other)
+    });
+    // Nobody would find it later.
+    let _ = disk.remove(&snapshot);
+    written
 }
 
 /// Writes the base of an append-only file that begins now.
@@ -93,11 +108,13 @@ pub(super) fn write_empty_base<D: Disk>(
     disk: &D,
     dir: &Path,
     core: &Core,
+    format: BaseFormat,
     [temporary, path]: [&Path; 2],
 ) -> Result<(), Failure> {
     let head = Head::now(core, VERSION).of_base();
-    replace(disk, Target { dir, name: path, temporary, by_steps: false }, |file| {
-        head.begin(file).finish().map(|_| ())
+    replace(disk, Target { dir, name: path, temporary, by_steps: false }, |file| match format {
+        BaseFormat::Rdb => head.begin(file).finish().map(|_| ()),
+        BaseFormat::Commands => Ok(()),
     })
 }
 

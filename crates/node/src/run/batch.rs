@@ -62,7 +62,8 @@ pub struct Look<'l> {
     pub hasher: &'l KeyHasher,
     /// The session's database as the batch begins; a SELECT within it only makes prefetching vain.
     pub database: &'l Database,
-    pub participant: &'l Participant,
+    /// Without one nothing is asked for ahead.
+    pub participant: Option<&'l Participant>,
 }
 
 /// The requests at hand.
@@ -112,7 +113,9 @@ impl Batch {
         self.prepared.clear();
         self.last_key = 0..0;
         let filled = self.cut(data, max, decoder, limits, look);
-        self.settle(look.database, look.participant);
+        if let Some(participant) = look.participant {
+            self.settle(look.database, participant);
+        }
         filled
     }
 
@@ -135,7 +138,9 @@ impl Batch {
                 Ok(Step::Request { consumed, argc }) => {
                     let keys = self.prepared.len();
                     self.add(data, at..at + consumed, first_span, argc, look);
-                    self.advance(keys, look.database, look.participant);
+                    if let Some(participant) = look.participant {
+                        self.advance(keys, look.database, participant);
+                    }
                     at += consumed;
                 }
                 Ok(Step::Empty { consumed }) => at += consumed,

@@ -24,6 +24,7 @@
 //!
 //! - [`manifest`]: the manifest, and what becomes of its files.
 //! - [`AofReader`]: a file of commands as [`Event`]s, and how it ends.
+//! - [`rebuild`]: a snapshot as commands.
 //! - [`writer`]: commands and annotations as bytes.
 
 mod annotation;
@@ -31,6 +32,7 @@ mod command;
 mod fault;
 pub mod manifest;
 mod reader;
+pub mod rebuild;
 mod tail;
 pub mod writer;
 

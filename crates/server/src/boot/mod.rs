@@ -1,14 +1,13 @@
 //! From the command line to running workers, and back down.
 
-mod aof;
 pub mod judge;
 mod load;
-mod replay;
 pub mod service;
 
 use crate::boot::load::Replayed;
 use crate::boot::service::Service;
 use crate::commands;
+use crate::loading::aof;
 use crate::worker::Worker;
 use brisk_acl::{self as acl, SetError, User, Vocabulary};
 use brisk_config::args::{self, Invocation};

@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Output waits no longer than this for a write that is stuck behind the disk. What it shows is then in
-/// memory only, which is counted. Not with `always`, nor for who asked for the disk.
+/// memory only, which is counted. Not with `always`, nor for who asked for the disk, nor while a
+/// rewrite begins another file: that ends.
 const WRITE_WAIT_NS_MAX: u64 = 100_000_000;
 /// How often output that waits is looked at, if nothing else comes.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -69,7 +70,8 @@ impl Worker {
         let now = core.clock.ns(core.clock.ticks());
         let mut reached = aof.reached(level);
         let waited = now.saturating_sub(session.unlogged.since_ns());
-        if level == Level::Log && waited > WRITE_WAIT_NS_MAX && aof.failure().is_none() {
+        let is_stuck = level == Level::Log && waited > WRITE_WAIT_NS_MAX;
+        if is_stuck && aof.failure().is_none() && !aof.is_switching() {
             aof.figures().delayed.fetch_add(1, Ordering::Relaxed);
             reached = wait::shown_to_all(core);
         }

@@ -505,7 +505,7 @@ pub(super) fn cut(
         table: shared.table,
         hasher: shared.keyspace.hasher(),
         database: shared.keyspace.database(session.db),
-        participant,
+        participant: Some(participant),
     };
     let (len, stop) = batch.fill(data, max, &mut session.decoder, &limits, &look);
     Cut { len, stop }

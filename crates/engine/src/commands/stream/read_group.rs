@@ -150,21 +150,21 @@ fn read_new(
         Ok(Edit::silent(Some((last_id, entries_read)), 1).beside())
     })?;
     let Some((last_id, entries_read)) = last.flatten() else { return Ok(()) };
-    if member.no_ack {
-        ctx.keys.propagate(|| {
-            let (id, read) = (id::word(last_id), entries_read.to_string());
-            let words = [b"XGROUP", &b"SETID"[..], key.bytes, member.group, &id, b"ENTRIESREAD"];
-            let mut words: Vec<Vec<u8>> = words.map(<[u8]>::to_vec).into();
-            words.push(read.into_bytes());
-            words
-        });
-    } else {
+    if !member.no_ack {
         // Each entry as it was when it was given, so that a replay ends up with the same group.
         for id in given {
             let claim = Claim { key, group: member.group, consumer: member.consumer, last_id: id };
             claim.propagate(ctx.keys, id, now_ms, 1);
         }
     }
+    // XCLAIM does not tell how many were read.
+    ctx.keys.propagate(|| {
+        let (id, read) = (id::word(last_id), entries_read.to_string());
+        let words = [b"XGROUP", &b"SETID"[..], key.bytes, member.group, &id, b"ENTRIESREAD"];
+        let mut words: Vec<Vec<u8>> = words.map(<[u8]>::to_vec).into();
+        words.push(read.into_bytes());
+        words
+    });
     Ok(())
 }
 

@@ -27,7 +27,7 @@ fn chosen_ids_and_approximate_trims_are_propagated_exactly() {
 }
 
 #[test]
-fn what_a_group_reads_is_propagated_as_claims() {
+fn what_a_group_reads_is_propagated_as_claims_and_its_place() {
     let mut db = Db::new();
     db.check("XGROUP CREATE s g 0 MKSTREAM", "OK");
     for id in 1..=3 {
@@ -39,7 +39,7 @@ fn what_a_group_reads_is_propagated_as_claims() {
     };
     db.effects(
         "XREADGROUP GROUP g bob COUNT 2 STREAMS s >",
-        &[created, &claim(1, 1, 1), &claim(2, 1, 2)],
+        &[created, &claim(1, 1, 1), &claim(2, 1, 2), "XGROUP SETID s g 2-0 ENTRIESREAD 2"],
     );
     let moved = "XGROUP SETID s g 3-0 ENTRIESREAD 3";
     db.effects("XREADGROUP GROUP g bob NOACK STREAMS s >", &[moved]);

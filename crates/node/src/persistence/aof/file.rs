@@ -18,14 +18,13 @@ pub(in crate::persistence) struct File {
     is_torn: bool,
     /// The second that the last timestamp in it names.
     second: i64,
-    timestamps: bool,
     /// What makes it one of the files that are loaded, to be done before anything is written to it.
     install: Option<(Home, Manifest)>,
 }
 
 impl File {
     /// Opens a file to append to; creates it if there is none.
-    pub(super) fn open(path: &Path, timestamps: bool) -> io::Result<File> {
+    pub(super) fn open(path: &Path) -> io::Result<File> {
         let handle = fs::File::options().append(true).create(true).open(path)?;
         let size = handle.metadata()?.len();
         Ok(File {
@@ -34,7 +33,6 @@ impl File {
             size,
             is_torn: false,
             second: 0,
-            timestamps,
             install: None,
         })
     }
@@ -68,13 +66,19 @@ impl File {
         self.handle.sync_data()
     }
 
-    /// Appends a batch whose last transaction has this ticket; the bytes that it takes. What an
-    /// error left of it is cut off, at the latest before the next batch.
-    pub(super) fn append(&mut self, ticket: u64, bytes: &[u8]) -> io::Result<u64> {
+    /// Appends a batch whose last transaction has this ticket, behind the second if `timestamps` says
+    /// so; the bytes that it takes. What an error left of it is cut off, at the latest before the next
+    /// batch.
+    pub(super) fn append(
+        &mut self,
+        ticket: u64,
+        bytes: &[u8],
+        timestamps: bool,
+    ) -> io::Result<u64> {
         self.cut_torn()?;
         let mut head = Vec::with_capacity(encode::BATCH_LINE_BYTES_MAX);
         let second = (unix_ms() / 1000).cast_signed();
-        if self.timestamps && second != self.second {
+        if timestamps && second != self.second {
             encode::timestamp(&mut head, second);
             self.second = second;
         }

@@ -50,7 +50,7 @@ impl Home {
     ///
     /// # Errors
     /// It cannot be read, or is damaged: in the words for the log.
-    fn read<D: Disk>(&self, disk: &D) -> Result<Option<Manifest>, String> {
+    pub(super) fn read<D: Disk>(&self, disk: &D) -> Result<Option<Manifest>, String> {
         let path = self.manifest();
         let failed = |reason: String| format!("The AOF manifest {}: {reason}", path.display());
         let mut text = Vec::new();

@@ -45,8 +45,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(1);
 pub fn ask(core: &Core) -> Result<Asked> {
     let aof = &core.shared.aof;
     if aof.rewrite.is_running.load(Ordering::SeqCst) {
-        let text = "ERR Background append only file rewriting already in progress";
-        return Err(CommandError::text(text));
+        return Err(in_progress());
     }
     if core.shared.keyspace.is_emitting() || core.unit.is_some() {
         aof.rewrite.is_scheduled.store(true, Ordering::SeqCst);
@@ -98,30 +97,68 @@ fn may_try(aof: &Aof) -> bool {
     unix_ms() / 1000 >= aof.rewrite.last_try_s.load(Ordering::Relaxed) + minutes * 60
 }
 
-/// Begins a rewrite, or the file itself if there is none. The caller knows that no cut is being emitted.
+/// Begins a rewrite, or the file itself if there is none and the settings want one. The caller knows
+/// that no cut is being emitted.
 ///
 /// # Errors
 /// The log says why; or [`CommandError::SlotBusy`] while a script takes long.
-pub fn begin(core: &Core) -> Result<()> {
+fn begin(core: &Core) -> Result<()> {
+    let is_running = &core.shared.aof.rewrite.is_running;
+    // Another worker may be about to.
+    if is_running.swap(true, Ordering::SeqCst) {
+        return Err(in_progress());
+    }
+    let begun = begin_alone(core);
+    if begun.is_err() {
+        is_running.store(false, Ordering::SeqCst);
+    }
+    begun
+}
+
+fn in_progress() -> CommandError {
+    CommandError::text("ERR Background append only file rewriting already in progress")
+}
+
+fn refused() -> CommandError {
+    CommandError::text(
+        "ERR Can't execute an AOF background rewriting. Please check the server logs for more information.",
+    )
+}
+
+fn begin_alone(core: &Core) -> Result<()> {
     let (shared, aof) = (core.shared, &core.shared.aof);
     let config = Arc::clone(&core.config);
     let home = Home::of(&config);
-    let mut next = aof.manifest.lock().even_poisoned().clone();
-    let increment = next.new_increment(&home.name).clone();
+    let mut next = if aof.is_on() {
+        aof.manifest.lock().even_poisoned().clone()
+    } else {
+        // Files of an earlier time, perhaps, which stay what they are until there is a new base.
+        home.read(&System)
+            .map_err(|reason| {
+                shared.log.warning(format_args!("{reason}"));
+                aof.rewrite.note_failed();
+                refused()
+            })?
+            .unwrap_or_default()
+    };
+    // Without an append-only file there is a base all the same, as in Redis.
+    let is_logged = aof.is_on() || config.persistence.appendonly;
+    let increment = is_logged.then(|| next.new_increment(&home.name).clone());
     let failed = |error: std::io::Error| {
-        let name = String::from_utf8_lossy(&increment.name).into_owned();
+        let name = increment.as_ref().map_or(&b"base"[..], |file| &file.name);
+        let name = String::from_utf8_lossy(name).into_owned();
         let reason = os_reason(&error);
         shared.log.warning(format_args!("Can't open the append-only file {name}: {reason}"));
         aof.rewrite.note_failed();
-        CommandError::text(
-            "ERR Can't execute an AOF background rewriting. Please check the server logs for more information.",
-        )
+        refused()
     };
     System.create_dir(&home.dir).map_err(failed)?;
-    // Of a rewrite that failed before the manifest named it.
-    let _ = System.remove(&home.path(&increment));
-    let timestamps = config.persistence.aof_timestamp_enabled;
-    let mut file = File::open(&home.path(&increment), timestamps).map_err(failed)?;
+    let mut file = None;
+    if let Some(increment) = &increment {
+        // Of a rewrite that failed before the manifest named it.
+        let _ = System.remove(&home.path(increment));
+        file = Some(File::open(&home.path(increment)).map_err(failed)?);
+    }
     aof.start_threads(shared).map_err(failed)?;
     let quiesced = core.stop_others()?;
     let began = Instant::now();
@@ -131,29 +168,30 @@ pub fn begin(core: &Core) -> Result<()> {
     let journal = shared.keyspace.journal();
     // The first command in the new file says in which database.
     journal.name_database();
-    if aof.mode() == Mode::Off {
+    if file.is_some() && aof.mode() == Mode::Off {
         core.env.hooks.set(Hooks::PROPAGATE, true);
         aof.configure(&config.persistence);
         aof.begin_at(journal.end());
         aof.set_mode(Mode::WaitsForBase);
     } else if aof.mode() == Mode::On {
-        file = file.installing(home.clone(), next.clone());
+        file = file.map(|file| file.installing(home.clone(), next.clone()));
     }
-    aof.switch_to(file);
+    file.into_iter().for_each(|file| aof.switch_to(file));
     let version = brisk_engine::snapshot::version_at_least(&shared.keyspace, &core.env);
     let head = Head::now(core, version).of_base();
     drop(quiesced);
     *aof.manifest.lock().even_poisoned() = next;
     aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
-    aof.rewrite.is_running.store(true, Ordering::SeqCst);
     *aof.rewrite.began.lock().even_poisoned() = Some(began);
-    let name = String::from_utf8_lossy(&increment.name).into_owned();
-    shared.log.notice(format_args!("Creating AOF incr file {name} on background rewrite"));
+    if let Some(increment) = &increment {
+        let name = String::from_utf8_lossy(&increment.name).into_owned();
+        shared.log.notice(format_args!("Creating AOF incr file {name} on background rewrite"));
+    }
     let pid = std::process::id();
     shared.log.notice(format_args!("Background append only file rewriting started by pid {pid}"));
     let (own, own_increment) = (Arc::clone(&cut), increment.clone());
     let run = move || {
-        let done = write_base(shared, &config, &home, &head, &own, &own_increment);
+        let done = write_base(shared, &config, &home, &head, &own, own_increment.as_ref());
         shared.keyspace.end_cut(&own);
         end(shared, done, began);
     };
@@ -165,6 +203,10 @@ pub fn begin(core: &Core) -> Result<()> {
     Ok(())
 }
 
+fn base_format(config: &Config) -> BaseFormat {
+    if config.persistence.aof_use_rdb_preamble { BaseFormat::Rdb } else { BaseFormat::Commands }
+}
+
 /// Writes the base and has the manifest name it.
 fn write_base(
     shared: &Shared,
@@ -172,19 +214,21 @@ fn write_base(
     home: &Home,
     head: &Head,
     cut: &Cut,
-    increment: &ManifestFile,
+    increment: Option<&ManifestFile>,
 ) -> std::result::Result<(), String> {
     let aof = &shared.aof;
     let reason = |error: std::io::Error| os_reason(&error);
     let mut manifest = aof.manifest.lock().even_poisoned().clone();
-    let base = manifest.replace_base(&home.name, BaseFormat::Rdb).clone();
-    manifest.retire_increments(1);
+    let format = base_format(config);
+    let base = manifest.replace_base(&home.name, format).clone();
+    manifest.retire_increments(usize::from(increment.is_some()));
     let by_steps = config.persistence.aof_rewrite_incremental_fsync;
     let (path, temporary) = (home.path(&base), home.temporary_base());
-    snapshot::write_base(&System, &home.dir, [&temporary, &path], by_steps, head, cut)
+    snapshot::write_base(&System, &home.dir, [&temporary, &path], by_steps, (head, format), cut)
         .map_err(|failure| failure.to_string())?;
     // Nothing is named that is not there: the increment has to be in use.
-    while !aof.is_in_use(&home.path(increment)) {
+    let is_missing = |file: &ManifestFile| !aof.is_in_use(&home.path(file));
+    while increment.is_some_and(is_missing) {
         if shared.shutdown.is_asked() || aof.mode() == Mode::Off || aof.failure().is_some() {
             let _ = System.remove(&path);
             return Err("the new increment could not be written".to_owned());
@@ -264,8 +308,10 @@ pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), 
     let mut changed = is_new;
     if is_new {
         // A base without keys, and the first increment.
-        let base = home.path(manifest.replace_base(&home.name, BaseFormat::Rdb));
-        snapshot::write_empty_base(&System, &home.dir, core, [&home.temporary_base(), &base])
+        let format = base_format(&core.config);
+        let base = home.path(manifest.replace_base(&home.name, format));
+        let paths = [&*home.temporary_base(), &*base];
+        snapshot::write_empty_base(&System, &home.dir, core, format, paths)
             .map_err(|failure| failure.to_string())?;
     }
     if manifest.increments().is_empty() {
@@ -273,8 +319,7 @@ pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), 
         changed = true;
     }
     let last = manifest.increments().last().map(|file| home.path(file)).unwrap_or_default();
-    let timestamps = core.config.persistence.aof_timestamp_enabled;
-    let file = File::open(&last, timestamps).map_err(|error| failed(&last, error))?;
+    let file = File::open(&last).map_err(|error| failed(&last, error))?;
     if changed {
         home.write(&System, &manifest).map_err(|error| failed(&home.dir, error))?;
     }
@@ -306,6 +351,7 @@ pub fn close(shared: &Shared) {
     if aof.rewrite.is_running.load(Ordering::SeqCst)
         && let Some(cut) = shared.keyspace.cut()
     {
+        shared.log.notice(format_args!("Killing AOF child"));
         cut.give_up("the append-only file was switched off");
     }
     aof.set_mode(Mode::Off);

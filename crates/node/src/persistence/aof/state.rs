@@ -112,6 +112,10 @@ pub struct Aof {
     pub(super) switches: AtomicUsize,
     /// More is pending than should be; read before each command that writes.
     is_congested: AtomicBool,
+    /// `aof-timestamp-enabled`.
+    pub(super) has_timestamps: AtomicBool,
+    /// For tests: each write takes so many microseconds more.
+    pub sleeps_us: AtomicU64,
     /// `no-appendfsync-on-rewrite`.
     spares_disk: AtomicBool,
     pub(super) work: Mutex<Work>,
@@ -185,6 +189,8 @@ impl Aof {
             places: Places::default(),
             switches: AtomicUsize::new(0),
             is_congested: AtomicBool::new(false),
+            has_timestamps: AtomicBool::new(false),
+            sleeps_us: AtomicU64::new(0),
             spares_disk: AtomicBool::new(false),
             work: Mutex::default(),
             has_work: Condvar::new(),
@@ -227,6 +233,7 @@ impl Aof {
 
     /// Takes over what the settings say.
     pub fn configure(&self, config: &Persistence) {
+        self.has_timestamps.store(config.aof_timestamp_enabled, Ordering::SeqCst);
         self.spares_disk.store(config.no_appendfsync_on_rewrite, Ordering::SeqCst);
         if self.policy() != config.appendfsync {
             self.set_policy(config.appendfsync);
@@ -259,13 +266,18 @@ impl Aof {
     pub(super) fn is_slow(&self) -> bool {
         self.figures.fsync_in_progress.load(Ordering::SeqCst)
             || self.figures.has_failed.load(Ordering::SeqCst)
-            || self.switches.load(Ordering::SeqCst) > 0
+            || self.is_switching()
     }
 
     /// Whether more waits to be written than should: who writes has to wait.
     #[inline]
     pub fn is_congested(&self) -> bool {
         self.is_congested.load(Ordering::Relaxed)
+    }
+
+    /// Whether another file is being gone over to.
+    pub fn is_switching(&self) -> bool {
+        self.switches.load(Ordering::SeqCst) > 0
     }
 
     /// The queue's lock is held.

@@ -80,7 +80,12 @@ impl Aof {
     fn write_batch(&self, file: &mut Option<Box<File>>, bytes: &[u8]) -> io::Result<()> {
         let Some(file) = file else { return Ok(()) };
         let ticket = self.places.written.load(Ordering::Relaxed) + bytes.len() as u64;
-        let size = file.append(ticket, bytes)?;
+        let timestamps = self.has_timestamps.load(Ordering::Relaxed);
+        let sleep_us = self.sleeps_us.load(Ordering::Relaxed);
+        if sleep_us > 0 {
+            std::thread::sleep(Duration::from_micros(sleep_us));
+        }
+        let size = file.append(ticket, bytes, timestamps)?;
         self.figures.size.fetch_add(size, Ordering::Relaxed);
         self.figures.batches.fetch_add(1, Ordering::Relaxed);
         Ok(())

@@ -4,6 +4,7 @@
 
 use super::{debug_keyspace, debug_protocol};
 use brisk_engine::command::{Flags, Group, Scope, Spec};
+use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
 use brisk_node::core::call::{Call, Command};
 use brisk_reactor::unix_ms;
@@ -16,6 +17,7 @@ type Sub = (&'static str, std::ops::RangeInclusive<usize>, brisk_node::core::cal
 const ANY: usize = usize::MAX;
 
 const SUBCOMMANDS: &[Sub] = &[
+    ("AOF-FLUSH-SLEEP", 1..=1, aof_flush_sleep),
     ("CONFIG-REWRITE-FORCE-ALL", 0..=0, rewrite_all_settings),
     ("DICT-RESIZING", 1..=1, switch_nothing),
     ("DIGEST", 0..=0, debug_keyspace::digest),
@@ -24,6 +26,7 @@ const SUBCOMMANDS: &[Sub] = &[
     ("HELP", 0..=0, help),
     ("HTSTATS", 1..=1, debug_keyspace::htstats),
     ("HTSTATS-KEY", 1..=1, debug_keyspace::htstats_key),
+    ("LOADAOF", 0..=0, debug_keyspace::load_aof),
     ("LOG", 1..=1, log),
     ("OBJECT", 1..=1, debug_keyspace::object),
     ("PAUSE-CRON", 1..=1, pause_cron),
@@ -46,6 +49,13 @@ fn debug(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Some((_, _, run)) => run(call, args),
         None => Err(call.subcommand_syntax(word)),
     }
+}
+
+fn aof_flush_sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let microseconds = parse_i64(args.bytes()?).and_then(|number| u64::try_from(number).ok());
+    let sleeps = &call.core.shared.aof.sleeps_us;
+    sleeps.store(microseconds.ok_or(CommandError::NotAnInteger)?, Ordering::Relaxed);
+    Ok(call.reply.ok())
 }
 
 /// Stops this worker; the clients of other workers are served, unless a transaction has stopped
@@ -171,6 +181,10 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "    set, map, attrib, push, verbatim, true, false.",
         "QUICKLIST-PACKED-THRESHOLD <size>",
         "    Elements of lists from this size on have nodes of their own; 0 for the usual.",
+        "AOF-FLUSH-SLEEP <microseconds>",
+        "    Let each write to the append-only file take so much longer.",
+        "LOADAOF",
+        "    Write what is pending of the append-only file, forget the dataset and load it again.",
         "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
         "    Save the dataset to the snapshot file, forget it and load the file again; without",
         "    saving first, or beside the keys that are there, whose values MERGE replaces.",

@@ -1,6 +1,7 @@
 //! Those subcommands of DEBUG that look at keys, or make some.
 
 use crate::commands::scripting::libraries;
+use crate::loading::aof;
 use brisk_engine::digest::Digest;
 use brisk_engine::keyspace::{EntryRef, Keys, Overwrite, evict};
 use brisk_engine::number::parse_i64;
@@ -140,6 +141,28 @@ pub(super) fn reload(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
         Err(failure) => {
             log.warning(format_args!("The snapshot was not loaded: {failure}"));
             let text = "ERR Error trying to load the RDB dump, check server logs.";
+            Err(CommandError::text(text))
+        }
+    }
+}
+
+/// LOADAOF
+pub(super) fn load_aof(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    if call.core.unit.is_some() {
+        return Err(CommandError::text("ERR DEBUG LOADAOF cannot be part of a transaction"));
+    }
+    let quiesced = call.core.stop_others()?;
+    let loaded = aof::load_again(call.core);
+    drop(quiesced);
+    let log = &call.core.shared.log;
+    match loaded {
+        Ok(()) => {
+            log.notice(format_args!("Append Only File loaded by DEBUG LOADAOF"));
+            Ok(call.reply.ok())
+        }
+        Err(failure) => {
+            log.warning(format_args!("{failure}"));
+            let text = "ERR Error trying to load the AOF files, check server logs.";
             Err(CommandError::text(text))
         }
     }

@@ -6,7 +6,7 @@ use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::session::ReplyMode;
-use brisk_node::persistence::aof::state::Level;
+use brisk_node::persistence::aof::state::{Level, Mode};
 
 /// The argument of a switch.
 const ON_OFF: &[Arg] =
@@ -102,7 +102,7 @@ fn durability(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     } else {
         return Err(CommandError::Syntax);
     };
-    if level > Some(Level::Memory) && !call.core.shared.aof.is_on() {
+    if level > Some(Level::Memory) && call.core.shared.aof.mode() != Mode::On {
         return Err(CommandError::text(
             "ERR there is no append-only file to wait for, set appendonly to yes",
         ));

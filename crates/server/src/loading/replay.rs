@@ -33,12 +33,13 @@ pub(super) struct Replay<'p> {
     batch: Batch,
     replies: ReplyBuffer,
     gathered: Vec<u8>,
-    participant: &'p Participant,
+    /// `None` amid a command of the same thread, which asks for nothing ahead.
+    participant: Option<&'p Participant>,
     pub(super) commands: u64,
 }
 
 impl<'p> Replay<'p> {
-    pub(super) fn new(core: &Core, participant: &'p Participant) -> Replay<'p> {
+    pub(super) fn new(core: &Core, participant: Option<&'p Participant>) -> Replay<'p> {
         let accounts = &core.shared.accounts;
         let nowhere = || Address::Socket(PeerAddr::Unix);
         let record = ClientRecord::new(
@@ -95,7 +96,7 @@ impl<'p> Replay<'p> {
         let executed = self.execute(core, reader.position());
         // A transaction that was not finished has not happened.
         brisk_node::transactions::execute::end_transaction(core, &mut self.session);
-        core.read_clocks();
+        core.env.set_now(UnixMs(unix_ms()));
         executed.and(ended)
     }
 
@@ -106,7 +107,9 @@ impl<'p> Replay<'p> {
         while at < bytes.len() {
             at += self.execute_some(core, &bytes[at..], position)?;
             core.free_garbage();
-            self.participant.quiescent();
+            if let Some(participant) = self.participant {
+                participant.quiescent();
+            }
         }
         self.gathered = bytes;
         self.gathered.clear();
@@ -127,7 +130,7 @@ impl<'p> Replay<'p> {
             table: shared.table,
             hasher: shared.keyspace.hasher(),
             database: shared.keyspace.database(session.db),
-            participant,
+            participant: *participant,
         };
         // The reader has found it whole, whatever the limits are today.
         let limits = Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits };

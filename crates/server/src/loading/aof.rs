@@ -3,11 +3,14 @@
 use super::replay::{Failed, Replay};
 use crate::commands::scripting::libraries;
 use brisk_config::os_reason;
+use brisk_engine::DbIndex;
+use brisk_engine::effect::Hooks;
+use brisk_engine::keyspace::Keys;
 use brisk_node::core::Core;
 use brisk_node::persistence::aof::{home::Home, rewrite};
 use brisk_node::persistence::loading;
 use brisk_node::script::libraries::Policy;
-use brisk_persist::aof::{AofError, AofReader, FileKind, ManifestFile, has_preamble};
+use brisk_persist::aof::{AofError, AofReader, FileKind, Manifest, ManifestFile, has_preamble};
 use brisk_structures::reclaim::Participant;
 use std::fs::File;
 use std::path::Path;
@@ -22,21 +25,78 @@ const FIX: &str = "make a backup of your AOF file, then use ./brisk-check-aof --
 /// # Errors
 /// What cannot be loaded, where, and what to do. Nothing was changed, but for a torn end that the
 /// settings allow to be cut off.
-pub(super) fn load(core: &mut Core, participant: &Participant) -> Result<(), String> {
+pub fn load(core: &mut Core, participant: &Participant) -> Result<(), String> {
     let home = Home::of(&core.config);
-    let began = Instant::now();
     let manifest = home.find()?;
     if let Some(manifest) = &manifest {
-        let files: Vec<_> = manifest.files_to_load().cloned().collect();
-        let mut replay = Replay::new(core, participant);
-        for (number, file) in files.iter().enumerate() {
-            load_file(core, &mut replay, &home, file, number + 1 == files.len())?;
-        }
-        let seconds = began.elapsed().as_secs_f64();
-        let log = &core.shared.log;
-        log.notice(format_args!("DB loaded from append only file: {seconds:.3} seconds"));
+        load_files(core, Some(participant), &home, manifest)?;
     }
     rewrite::open(core, manifest)
+}
+
+/// DEBUG LOADAOF: forgets the dataset and loads what was written of it. All other workers stand still,
+/// and no transaction is running. O(files).
+///
+/// # Errors
+/// As of [`load`]; what was loaded up to there is the dataset.
+pub fn load_again(core: &mut Core) -> Result<(), String> {
+    let shared = core.shared;
+    if shared.aof.is_on() {
+        shared.pump(core.id);
+        shared.aof.flush(shared).map_err(|error| os_reason(&error))?;
+    }
+    let home = Home::of(&core.config);
+    let manifest = home.find()?.ok_or("there is no append-only file")?;
+    let had_hooks = core.env.hooks.replace_own(Hooks::empty());
+    let propagated = core.env.hooks.get().contains(Hooks::PROPAGATE);
+    core.env.hooks.set(Hooks::PROPAGATE, false);
+    forget(core);
+    let loaded = load_files(core, None, &home, &manifest);
+    core.env.hooks.set(Hooks::PROPAGATE, propagated);
+    core.env.hooks.replace_own(had_hooks);
+    loaded
+}
+
+fn forget(core: &mut Core) {
+    let keyspace = &core.shared.keyspace;
+    let mut keys = Keys::unlocked(keyspace, &core.env, DbIndex(0));
+    for db in (0..keyspace.database_count()).map(DbIndex) {
+        keys.flush(db);
+    }
+    keys.invalidate_all();
+    keys.close_without_effects();
+    // None stays, so none can be refused.
+    let _ = libraries::restore_sources(core, std::iter::empty(), Policy::Flush);
+}
+
+fn load_files(
+    core: &mut Core,
+    participant: Option<&Participant>,
+    home: &Home,
+    manifest: &Manifest,
+) -> Result<(), String> {
+    core.is_loading = true;
+    let loaded = load_each(core, participant, home, manifest);
+    core.is_loading = false;
+    loaded
+}
+
+fn load_each(
+    core: &mut Core,
+    participant: Option<&Participant>,
+    home: &Home,
+    manifest: &Manifest,
+) -> Result<(), String> {
+    let began = Instant::now();
+    let files: Vec<_> = manifest.files_to_load().cloned().collect();
+    let mut replay = Replay::new(core, participant);
+    for (number, file) in files.iter().enumerate() {
+        load_file(core, &mut replay, home, file, number + 1 == files.len())?;
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    let log = &core.shared.log;
+    log.notice(format_args!("DB loaded from append only file: {seconds:.3} seconds"));
+    Ok(())
 }
 
 fn load_file(
