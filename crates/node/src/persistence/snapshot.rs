@@ -91,12 +91,14 @@ pub(super) fn write_base<D: Disk>(
     if format == BaseFormat::Rdb {
         return replace(disk, target, write_snapshot);
     }
+    let unix_s = || (unix_ms() / 1000).cast_signed();
     // What is emitted is encoded already: the snapshot is written first, and then told in commands.
     let snapshot = temporary.with_extension("rdb");
     replace(disk, Target { name: &snapshot, ..target }, write_snapshot)?;
     let written = replace(disk, target, |file| {
         let mut reader = RdbReader::new(disk.open(&snapshot)?).map_err(io::Error::other)?;
-        rebuild::write(&mut reader, file).map_err(io::Error::other)
+        rebuild::write(&mut reader, head.has_timestamps.then(unix_s), file)
+            .map_err(io::Error::other)
     });
     // Nobody would find it later.
     let _ = disk.remove(&snapshot);
@@ -144,6 +146,8 @@ pub(super) struct Head {
     used_memory: u64,
     libraries: Arc<Set>,
     is_base: bool,
+    /// `aof-timestamp-enabled`, for a base of commands.
+    has_timestamps: bool,
 }
 
 impl Head {
@@ -156,6 +160,7 @@ impl Head {
             used_memory: brisk_observe::memory::used(),
             libraries: core.shared.libraries.now(),
             is_base: false,
+            has_timestamps: core.config.persistence.aof_timestamp_enabled,
         }
     }
 

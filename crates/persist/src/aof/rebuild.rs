@@ -20,12 +20,22 @@ const BATCH_BYTES: usize = 1 << 20;
 
 type Word<'a> = Cow<'a, [u8]>;
 
-/// Writes the keys and libraries of a snapshot as commands, in batches. O(snapshot).
+/// Writes the keys and libraries of a snapshot as commands, in batches, behind the second (Unix time)
+/// if there is one. O(snapshot).
 ///
 /// # Errors
 /// Of reading and of writing.
-pub fn write<R: Read>(reader: &mut RdbReader<R>, out: &mut impl Write) -> Result<(), LoadError> {
+pub fn write<R: Read>(
+    reader: &mut RdbReader<R>,
+    second: Option<i64>,
+    out: &mut impl Write,
+) -> Result<(), LoadError> {
     let mut batch = Vec::new();
+    if let Some(second) = second {
+        writer::timestamp(&mut batch, second);
+        out.write_all(&batch)?;
+        batch.clear();
+    }
     let mut db = None;
     while let Some(event) = reader.next_event()? {
         match event {

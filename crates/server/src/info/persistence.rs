@@ -54,8 +54,12 @@ fn write_aof(view: &View<'_>, text: &mut Text) {
     // One that is switched on begins with a rewrite.
     let begins = is_wanted && aof.mode() != Mode::On;
     text.number("aof_enabled", u64::from(is_wanted));
-    text.number("aof_rewrite_in_progress", flag(&rewrite.is_running) | u64::from(begins));
-    text.number("aof_rewrite_scheduled", if begins { 0 } else { flag(&rewrite.is_scheduled) });
+    // Not before a snapshot that is being taken has ended.
+    let waits = view.shared.snapshots.is_running();
+    let is_running = flag(&rewrite.is_running) | u64::from(begins && !waits);
+    text.number("aof_rewrite_in_progress", is_running);
+    let is_scheduled = if begins { u64::from(waits) } else { flag(&rewrite.is_scheduled) };
+    text.number("aof_rewrite_scheduled", is_scheduled);
     text.signed("aof_last_rewrite_time_sec", rewrite.last_seconds.load(Ordering::Relaxed));
     let began = *rewrite.began.lock().even_poisoned();
     let seconds = began.map_or(-1, |began| began.elapsed().as_secs().cast_signed());

@@ -1,0 +1,338 @@
+//! The append-only file when something is wrong: torn and damaged files, a disk that is full or slow,
+//! files of a real server. What it brings back after a kill is in `aof`.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
+use brisk_tests::aof::{AofHome, MANIFEST};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+#[track_caller]
+fn run(conn: &mut Conn, lines: &[&str]) {
+    for line in lines {
+        let reply = conn.cmd(line).to_string();
+        assert!(!reply.starts_with("(error)"), "{line}: {reply}");
+    }
+}
+
+/// What a server left that was killed after a few commands, each of them in a batch of its own.
+fn small_file(home: &AofHome) -> (PathBuf, Vec<u8>) {
+    let server = home.launch("always").start();
+    let mut conn = server.connect();
+    run(&mut conn, &["SET a 1", "MULTI", "SET b 2", "RPUSH c 3", "EXEC", "SADD d 4", "INCR a"]);
+    server.kill();
+    let path = home.increment();
+    let bytes = fs::read(&path).unwrap();
+    (path, bytes)
+}
+
+#[track_caller]
+fn assert_refused(launch: Launch, said: &str) {
+    let error = launch.try_start().unwrap_err();
+    assert!(error.contains("the server ended with exit status: 1:"), "{said}: {error}");
+    assert!(error.contains(said), "{said}: {error}");
+    assert!(!error.contains("Ready to accept connections"), "{error}");
+}
+
+#[test]
+fn a_torn_end_is_cut_off_or_refused_as_the_settings_say() {
+    if subject_is_redis() {
+        return; // it writes no batches, so other bytes are whole
+    }
+    let home = AofHome::new();
+    let (path, whole) = small_file(&home);
+    // Where a batch begins the file is whole.
+    let begins = |at: &usize| whole[*at..].starts_with(b"#B:");
+    let places: Vec<usize> = (0..whole.len()).filter(begins).chain([whole.len()]).collect();
+    assert_eq!(places.len(), 5, "a line for each batch");
+    for cut in (0..whole.len()).step_by(7).chain([whole.len() - 1]) {
+        fs::write(&path, &whole[..cut]).unwrap();
+        let kept = *places.iter().rfind(|place| **place <= cut).unwrap();
+        if kept < cut {
+            let launch = home.launch("always").set("aof-load-truncated", "no");
+            assert_refused(launch, "Unexpected end of file reading the append only file");
+            assert_eq!(fs::read(&path).unwrap().len(), cut, "it was left alone");
+        }
+        let server = AofHome::load(home.launch("always"));
+        assert_eq!(fs::read(&path).unwrap(), whole[..kept], "cut at {cut}");
+        let mut conn = server.connect();
+        let batches = places.iter().position(|place| *place == kept).unwrap();
+        let found = conn.cmd("MGET a b").to_string();
+        let wanted = [
+            "1) (nil)\n2) (nil)",
+            "1) \"1\"\n2) (nil)",
+            "1) \"1\"\n2) \"2\"",
+            "1) \"1\"\n2) \"2\"",
+            "1) \"2\"\n2) \"2\"",
+        ];
+        assert_eq!(found, wanted[batches], "cut at {cut}");
+        let other = conn.cmd("EXISTS c d").integer() as usize;
+        assert_eq!(other, batches.saturating_sub(1).min(2), "cut at {cut}");
+        // What is appended then is read again.
+        run(&mut conn, &["SET more 1"]);
+        server.kill();
+        let server = AofHome::load(home.launch("always"));
+        assert_reply!(server.connect(), "GET more", "\"1\"");
+        server.kill();
+    }
+}
+
+#[test]
+fn damage_is_refused_and_named() {
+    if subject_is_redis() {
+        return; // it has no checksums, and loads some of it
+    }
+    let home = AofHome::new();
+    let (path, whole) = small_file(&home);
+    let launch = || home.launch("always");
+    let find = |what: &[u8]| whole.windows(what.len()).position(|here| here == what).unwrap();
+
+    let mut flipped = whole.clone();
+    flipped[find(b"SADD") + 11] ^= 1;
+    fs::write(&path, &flipped).unwrap();
+    assert_refused(launch(), "Bad file format reading the append only file");
+    assert_eq!(fs::read(&path).unwrap(), flipped, "it was left alone");
+
+    let unknown = [&whole[..], b"*2\r\n$6\r\nNOSUCH\r\n$1\r\nk\r\n"].concat();
+    fs::write(&path, unknown).unwrap();
+    assert_refused(launch(), "Unknown command 'NOSUCH' reading the append only file");
+
+    fs::write(&path, [&whole[..], b"nonsense\r\n*1\r\n$4\r\nPING\r\n"].concat()).unwrap();
+    assert_refused(launch(), "Bad file format reading the append only file");
+
+    fs::remove_file(&path).unwrap();
+    assert_refused(launch(), "can't open the append log file appendonly.aof.1.incr.aof");
+    fs::write(&path, &whole).unwrap();
+
+    let manifest = home.files().join(MANIFEST);
+    let lines = fs::read_to_string(&manifest).unwrap();
+    for damaged in ["", "file x seq", "nonsense\n", &lines.replace("seq 1 type i", "seq 1 type z")]
+    {
+        fs::write(&manifest, damaged).unwrap();
+        assert_refused(launch(), "AOF manifest");
+    }
+    fs::write(&manifest, &lines).unwrap();
+    let server = AofHome::load(launch());
+    assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
+}
+
+/// Commands whose effects a server of 7.0 knows.
+const LINES: [&str; 14] = [
+    "SET a 1",
+    "EXPIRE a 10000",
+    "RPUSH l 1 2 3 x",
+    "SADD s 1 2 3",
+    "SADD t a b c",
+    "SPOP t",
+    "HSET h f v g w",
+    "ZADD z 1.5 a 2 b",
+    "XADD x 5-1 a b",
+    "XGROUP CREATE x g 0",
+    "XREADGROUP GROUP g me STREAMS x >",
+    "SELECT 3",
+    "PFADD p a b c",
+    "SELECT 0",
+];
+
+fn digest(server: &Server) -> String {
+    server.connect().cmd("DEBUG DIGEST").to_string()
+}
+
+#[test]
+fn a_real_server_continues_our_file_and_we_continue_its() {
+    for (preamble, timestamps) in [("yes", "no"), ("no", "yes"), ("no", "no"), ("yes", "yes")] {
+        let home = AofHome::new();
+        let with = |launch: Launch| {
+            home.at_home(launch)
+                .set("appendfsync", "always")
+                .set("aof-use-rdb-preamble", preamble)
+                .set("aof-timestamp-enabled", timestamps)
+        };
+        let mut before = String::new();
+        for (turn, launch) in
+            [Launch::redis(), Launch::subject(), Launch::redis(), Launch::subject()]
+                .into_iter()
+                .enumerate()
+        {
+            let server = AofHome::load(with(launch));
+            if turn > 0 {
+                assert_eq!(digest(&server), before, "turn {turn}, preamble {preamble}");
+            }
+            let mut conn = server.connect();
+            run(&mut conn, &[&format!("SET turn:{turn} 1"), "DEL x"]);
+            run(&mut conn, &LINES);
+            run(&mut conn, &["MULTI", "INCR turns", "LPUSH l m", "EXEC"]);
+            if turn < 2 {
+                run(&mut conn, &["BGREWRITEAOF"]);
+                wait_until("it is rewritten", || {
+                    conn.info("aof_rewrite_in_progress") == "0"
+                        && conn.info("aof_rewrite_scheduled") == "0"
+                });
+                run(&mut conn, &["SET behind 1", "SADD s more"]);
+            }
+            before = digest(&server);
+            server.kill();
+        }
+    }
+}
+
+/// The single file of servers before version 7, as commands and with a snapshot first, is moved to
+/// where it belongs.
+#[test]
+fn an_old_single_file_is_taken_over() {
+    for preamble in ["yes", "no"] {
+        let home = AofHome::new();
+        let theirs = home.at_home(Launch::redis()).set("aof-use-rdb-preamble", preamble).start();
+        let mut conn = theirs.connect();
+        run(&mut conn, &LINES);
+        run(&mut conn, &["BGREWRITEAOF"]);
+        wait_until("it is rewritten", || conn.info("aof_rewrite_in_progress") == "0");
+        let before = digest(&theirs);
+        let base = home.manifest()[0].split(' ').nth(1).unwrap().to_owned();
+        let bytes = fs::read(home.files().join(base)).unwrap();
+        assert_eq!(bytes.starts_with(b"REDIS"), preamble == "yes");
+        theirs.kill();
+        let old = AofHome::new();
+        let tail = b"*3\r\n$3\r\nSET\r\n$3\r\nold\r\n$1\r\n1\r\n*2\r\n$3\r\nDEL\r\n$3\r\nold\r\n";
+        fs::write(old.path("appendonly.aof"), [&bytes[..], tail].concat()).unwrap();
+        for _ in 0..2 {
+            let server = AofHome::load(old.at_home(Launch::subject()));
+            assert_eq!(digest(&server), before, "preamble {preamble}");
+            assert!(!old.path("appendonly.aof").exists());
+            assert_eq!(old.manifest()[0], "file appendonly.aof seq 1 type b");
+            server.kill();
+        }
+    }
+}
+
+/// A file system of a few pages; `None` if that is not allowed here.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(at: &Path) -> Option<SmallDisk> {
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+            .arg(at)
+            .output()
+            .is_ok_and(|output| output.status.success());
+        mounted.then(|| SmallDisk(at.to_path_buf()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_writes_until_there_is_room() {
+    if subject_is_redis() {
+        return; // it ends with always
+    }
+    for policy in ["everysec", "always"] {
+        let home = AofHome::new();
+        let Some(_disk) = SmallDisk::mount(&home.path("")) else {
+            eprintln!("note: nothing can be mounted here, the test is skipped");
+            return;
+        };
+        let server = home.launch(policy).set("rdbcompression", "no").start();
+        let [mut writer, mut conn] = server.connections();
+        run(&mut conn, &["SET before 1"]);
+        let ballast = home.path("ballast");
+        fs::write(&ballast, vec![0; 150_000]).unwrap();
+        // Written in order; from some point on none is answered.
+        let value = "v".repeat(1000);
+        let mut answered = 0;
+        for n in 0..300 {
+            writer.send(&format!("SET key:{n} {value}"));
+            let (mut has_reply, mut has_failed) = (false, false);
+            wait_until("it is answered, or cannot be", || {
+                has_failed = conn.info("aof_last_write_status") == "err";
+                has_reply = writer.has_reply_within(Duration::from_millis(1));
+                has_reply || has_failed
+            });
+            if !has_reply {
+                break;
+            }
+            assert_eq!(writer.reply().text(), "OK");
+            answered = n + 1;
+        }
+        assert!(answered < 300, "the disk was not full");
+        let refused = "(error) MISCONF Errors writing to the AOF file: No space left on device";
+        wait_until("the failure is known", || conn.info("aof_last_write_status") == "err");
+        assert_reply!(conn, "SET other 1", refused);
+        assert_reply!(conn, "PING", refused);
+        assert_reply!(conn, "GET before", "\"1\"");
+        assert!(server.log().contains("Error writing to the AOF file: No space left on device"));
+        // A rewrite finds no room either, which changes nothing.
+        let _ = conn.cmd("BGREWRITEAOF");
+        wait_until("it has failed", || conn.info("aof_rewrite_in_progress") == "0");
+        fs::remove_file(&ballast).unwrap();
+        // The reply that waited leaves.
+        assert_eq!(writer.reply().text(), "OK");
+        wait_until("it is written again", || conn.info("aof_last_write_status") == "ok");
+        assert!(server.log().contains("The server can write again"), "{}", server.log());
+        assert_reply!(conn, "SET other 1", "OK");
+        server.kill();
+        let server = AofHome::load(home.launch(policy));
+        let mut conn = server.connect();
+        for n in 0..=answered {
+            assert_eq!(conn.cmd(&format!("EXISTS key:{n}")).integer(), 1, "{n} of {answered}");
+        }
+        assert_reply!(conn, "EXISTS other before", "(integer) 2");
+        drop(server);
+    }
+}
+
+#[test]
+fn a_rewrite_without_a_directory_is_told_and_changes_nothing() {
+    let home = AofHome::new();
+    let server = home.launch("everysec").start();
+    let mut conn = server.connect();
+    run(&mut conn, &["SET k v"]);
+    fs::remove_dir_all(home.files()).unwrap();
+    // A file in its place, so that it cannot be made again.
+    fs::write(home.files(), b"").unwrap();
+    let refused = "(error) ERR Can't execute an AOF background rewriting. Please check the server \
+                   logs for more information.";
+    assert_reply!(conn, "BGREWRITEAOF", refused);
+    assert_eq!(conn.info("aof_last_bgrewrite_status"), "err");
+    assert_eq!(conn.info("aof_rewrite_in_progress"), "0");
+    assert!(server.log().contains("append-only file"), "{}", server.log());
+    assert_reply!(conn, "SET k w", "OK");
+    assert_reply!(conn, "GET k", "\"w\"");
+    fs::remove_file(home.files()).unwrap();
+    run(&mut conn, &["BGREWRITEAOF"]);
+    wait_until("it is rewritten", || conn.info("aof_rewrite_in_progress") == "0");
+    assert_eq!(conn.info("aof_last_bgrewrite_status"), "ok");
+    server.kill();
+    let server = AofHome::load(home.launch("everysec"));
+    assert_reply!(server.connect(), "GET k", "\"w\"");
+}
+
+/// Files of an earlier time stay loadable until there is a new base.
+#[test]
+fn a_rewrite_without_an_append_only_file_makes_a_base_only() {
+    let home = AofHome::new();
+    let server = home.launch("everysec").start();
+    run(&mut server.connect(), &["SET k 1"]);
+    server.kill();
+    let server = home.launch("everysec").set("appendonly", "no").start();
+    let mut conn = server.connect();
+    run(&mut conn, &["SET k 2", "BGREWRITEAOF"]);
+    wait_until("it is rewritten", || conn.info("aof_rewrite_in_progress") == "0");
+    assert_eq!(conn.info("aof_enabled"), "0");
+    run(&mut conn, &["SET k 3"]);
+    let lines = home.manifest();
+    assert_eq!(lines, ["file appendonly.aof.2.base.rdb seq 2 type b"]);
+    run(&mut conn, &["CONFIG SET appendonly yes"]);
+    wait_until("it is rewritten", || conn.info("aof_rewrite_in_progress") == "0");
+    run(&mut conn, &["SET l 4"]);
+    server.kill();
+    let server = AofHome::load(home.launch("everysec"));
+    assert_reply!(server.connect(), "MGET k l", "1) \"3\"\n2) \"4\"");
+}
