@@ -27,6 +27,13 @@ fn run(conn: &mut Conn, lines: &[&str]) {
 
 /// Every type, and whatever is written otherwise than it was asked for.
 fn fill(server: &Server, conn: &mut Conn) {
+    fill_alone(conn);
+    fill_together(server, conn);
+    wait_until("it has expired", || conn.cmd("EXISTS soon").integer() == 0);
+}
+
+/// What one client can do.
+fn fill_alone(conn: &mut Conn) {
     let many = |line: &str, item: &dyn Fn(usize) -> String| {
         (0..300).fold(line.to_owned(), |line, n| format!("{line} {}", item(n)))
     };
@@ -101,7 +108,10 @@ fn fill(server: &Server, conn: &mut Conn) {
     let dump = conn.cmd("DUMP hash");
     let Reply::Bulk(bytes) = dump else { panic!("{dump}") };
     assert_eq!(conn.call(&[b"RESTORE", &b"restored"[..], b"0", &bytes]).text(), "OK");
+}
 
+/// What takes several clients, and servers.
+fn fill_together(server: &Server, conn: &mut Conn) {
     // Served by whoever pushes.
     let [mut popper, mut mover, mut reader] = server.connections();
     popper.send("BLPOP blocked 0");
@@ -119,7 +129,6 @@ fn fill(server: &Server, conn: &mut Conn) {
     run(conn, &[&format!("MIGRATE {} other 0 5000 COPY", to(&elsewhere))]);
     let mut there = elsewhere.connect();
     run(&mut there, &[&format!("MIGRATE {} zset:part 2 5000", to(server))]);
-    wait_until("it has expired", || conn.cmd("EXISTS soon").integer() == 0);
 }
 
 /// What tells two datasets apart; the keys of the first database one by one, to find what differs.

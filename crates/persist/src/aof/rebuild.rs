@@ -39,10 +39,8 @@ pub fn write<R: Read>(
     let mut db = None;
     while let Some(event) = reader.next_event()? {
         match event {
-            Event::SelectDb(number) => {
-                if db.replace(number) != Some(number) {
-                    writer::command(&mut batch, &[&b"SELECT"[..], number.to_string().as_bytes()]);
-                }
+            Event::SelectDb(number) if db.replace(number) != Some(number) => {
+                writer::command(&mut batch, &[&b"SELECT"[..], number.to_string().as_bytes()]);
             }
             Event::Function(source) => {
                 writer::command(&mut batch, &[&b"FUNCTION"[..], b"LOAD", &source]);

@@ -83,7 +83,7 @@ impl Aof {
         let timestamps = self.has_timestamps.load(Ordering::Relaxed);
         let sleep_us = self.sleeps_us.load(Ordering::Relaxed);
         if sleep_us > 0 {
-            std::thread::sleep(Duration::from_micros(sleep_us));
+            std::thread::park_timeout(Duration::from_micros(sleep_us));
         }
         let size = file.append(ticket, bytes, timestamps)?;
         self.figures.size.fetch_add(size, Ordering::Relaxed);
