@@ -6,7 +6,7 @@
 
 use super::disk::System;
 use super::snapshot::{self, Head};
-use super::state::Running;
+use super::state::{Ended, Running};
 use crate::core::Core;
 use crate::core::shared::Shared;
 use brisk_config::Config;
@@ -166,15 +166,6 @@ pub fn refusal(core: &Core) -> Option<CommandError> {
              RDB error.",
         )
     })
-}
-
-/// How a snapshot ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    Saved,
-    Failed,
-    /// Somebody did not want it any more, which is no failure.
-    GivenUp,
 }
 
 /// Writes the file, and tells the log.

@@ -1,6 +1,5 @@
 //! What is known of the snapshots that were saved and loaded.
 
-use super::bgsave::Ended;
 use brisk_engine::Keyspace;
 use brisk_engine::keyspace::{Cut, Tally};
 use brisk_reactor::unix_ms;
@@ -10,6 +9,15 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// How a snapshot ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    Saved,
+    Failed,
+    /// Somebody did not want it any more, which is no failure.
+    GivenUp,
+}
 
 /// The snapshot that is being taken beside commands.
 pub struct Running {

@@ -1,12 +1,10 @@
 //! INFO persistence: what was saved and loaded, and the append-only file.
 
 use super::View;
-use brisk_node::persistence::aof::state::Mode;
 use brisk_node::persistence::state::Loading;
 use brisk_observe::text::Text;
 use brisk_reactor::unix_ms;
-use brisk_structures::poison::EvenPoisoned;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let shared = view.shared;
@@ -46,45 +44,38 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
 }
 
 fn write_aof(view: &View<'_>, text: &mut Text) {
-    let aof = &view.shared.aof;
-    let rewrite = &aof.rewrite;
+    let report = view.shared.aof.report();
     let status = |failed: bool| if failed { "err" } else { "ok" };
-    let flag = |flag: &AtomicBool| u64::from(flag.load(Ordering::SeqCst));
     let is_wanted = view.shared.config().persistence.appendonly;
-    // One that is switched on begins with a rewrite.
-    let begins = is_wanted && aof.mode() != Mode::On;
-    text.number("aof_enabled", u64::from(is_wanted));
-    // Not before a snapshot that is being taken has ended.
+    // One that is switched on begins with a rewrite, but not before a snapshot that is being taken
+    // has ended.
+    let begins = is_wanted && !report.is_complete;
     let waits = view.shared.snapshots.is_running();
-    let is_running = flag(&rewrite.is_running) | u64::from(begins && !waits);
-    text.number("aof_rewrite_in_progress", is_running);
-    let is_scheduled = if begins { u64::from(waits) } else { flag(&rewrite.is_scheduled) };
-    text.number("aof_rewrite_scheduled", is_scheduled);
-    text.signed("aof_last_rewrite_time_sec", rewrite.last_seconds.load(Ordering::Relaxed));
-    let began = *rewrite.began.lock().even_poisoned();
-    let seconds = began.map_or(-1, |began| began.elapsed().as_secs().cast_signed());
-    text.signed("aof_current_rewrite_time_sec", seconds);
-    text.word("aof_last_bgrewrite_status", status(rewrite.has_failed.load(Ordering::SeqCst)));
-    text.number("aof_rewrites", rewrite.count.load(Ordering::Relaxed));
-    text.number("aof_rewrites_consecutive_failures", rewrite.failures.load(Ordering::Relaxed));
-    text.word("aof_last_write_status", status(aof.failure().is_some()));
+    let is_scheduled = if begins { waits } else { report.rewrite_is_scheduled };
+    text.number("aof_enabled", u64::from(is_wanted));
+    text.number("aof_rewrite_in_progress", u64::from(report.rewrite_runs || (begins && !waits)));
+    text.number("aof_rewrite_scheduled", u64::from(is_scheduled));
+    text.signed("aof_last_rewrite_time_sec", report.last_rewrite_s);
+    text.signed("aof_current_rewrite_time_sec", report.rewrite_s);
+    text.word("aof_last_bgrewrite_status", status(report.rewrite_failed));
+    text.number("aof_rewrites", report.rewrites);
+    text.number("aof_rewrites_consecutive_failures", report.rewrite_failures);
+    text.word("aof_last_write_status", status(report.write_failed));
     text.number("aof_last_cow_size", 0);
 }
 
 /// What is known only of a file that there is.
 fn write_aof_file(view: &View<'_>, text: &mut Text) {
-    let aof = &view.shared.aof;
-    if !aof.is_on() {
+    if !view.shared.aof.is_on() {
         return;
     }
-    let (rewrite, figures) = (&aof.rewrite, aof.figures());
-    let flag = |flag: &AtomicBool| u64::from(flag.load(Ordering::SeqCst));
-    text.number("aof_current_size", figures.size.load(Ordering::Relaxed));
-    text.number("aof_base_size", figures.base_size.load(Ordering::Relaxed));
-    text.number("aof_pending_rewrite", flag(&rewrite.is_scheduled));
-    text.number("aof_buffer_length", aof.pending_bytes() as u64);
-    text.number("aof_pending_bio_fsync", flag(&figures.fsync_in_progress));
-    text.number("aof_delayed_fsync", figures.delayed.load(Ordering::Relaxed));
+    let report = view.shared.aof.report();
+    text.number("aof_current_size", report.size);
+    text.number("aof_base_size", report.base_size);
+    text.number("aof_pending_rewrite", u64::from(report.rewrite_is_scheduled));
+    text.number("aof_buffer_length", report.pending_bytes);
+    text.number("aof_pending_bio_fsync", u64::from(report.is_syncing));
+    text.number("aof_delayed_fsync", report.delayed);
 }
 
 fn write_loading(loading: &Loading, text: &mut Text) {

@@ -7,7 +7,6 @@ use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
 use brisk_reactor::Control;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Output waits no longer than this for a write that is stuck behind the disk. What it shows is then in
@@ -56,7 +55,7 @@ impl Worker {
                 self.core.unlogged.borrow_mut().push(token);
             } else if session.stall == Stall::Output {
                 io.when_drained(token, self.core.soft_limit() / 2);
-            } else if std::mem::take(&mut session.unlogged.closes) {
+            } else if session.unlogged.take_close() {
                 close_flushed(io, &mut session);
             }
             self.put(session);
@@ -72,7 +71,7 @@ impl Worker {
         let waited = now.saturating_sub(session.unlogged.since_ns());
         let is_stuck = level == Level::Log && waited > WRITE_WAIT_NS_MAX;
         if is_stuck && aof.failure().is_none() && !aof.is_switching() {
-            aof.figures().delayed.fetch_add(1, Ordering::Relaxed);
+            aof.note_delayed();
             reached = wait::shown_to_all(core);
         }
         let mut sends = false;
@@ -124,7 +123,7 @@ impl Worker {
         if session.unlogged.is_empty() {
             return false;
         }
-        session.unlogged.closes = true;
+        session.unlogged.close_behind();
         io.pause_reading(session.token);
         true
     }

@@ -18,10 +18,12 @@
 //! | `file` | the file that is written |
 //! | `home` | the manifest and its directory |
 //! | `writer` | who writes, and puts it on the disk |
+//! | `report` | what INFO shows of all that |
 //! | `rewrite` | a new base: the dataset of a moment, and a new increment from there on |
 
 mod file;
 pub mod home;
+pub mod report;
 pub mod rewrite;
 pub mod state;
 pub mod unlogged;

@@ -72,7 +72,7 @@ pub fn begin_if_due(core: &Core) {
 }
 
 fn has_grown(core: &Core) -> bool {
-    let (figures, config) = (core.shared.aof.figures(), &core.config.persistence);
+    let (figures, config) = (&core.shared.aof.figures, &core.config.persistence);
     let percentage = config.auto_aof_rewrite_percentage;
     let size = figures.size.load(Ordering::Relaxed);
     if percentage <= 0 || size < config.auto_aof_rewrite_min_size {

@@ -115,7 +115,7 @@ pub struct Aof {
     /// `aof-timestamp-enabled`.
     pub(super) has_timestamps: AtomicBool,
     /// For tests: each write takes so many microseconds more.
-    pub sleeps_us: AtomicU64,
+    pub(super) sleeps_us: AtomicU64,
     /// `no-appendfsync-on-rewrite`.
     spares_disk: AtomicBool,
     pub(super) work: Mutex<Work>,
@@ -126,23 +126,23 @@ pub struct Aof {
     pub(super) figures: Figures,
     /// The files, as they are on the disk or will be with the next that is written to.
     pub(super) manifest: Mutex<Manifest>,
-    pub rewrite: Rewrite,
+    pub(super) rewrite: Rewrite,
 }
 
 /// What is known of rewrites.
 #[derive(Debug, Default)]
-pub struct Rewrite {
-    pub is_running: AtomicBool,
-    pub is_scheduled: AtomicBool,
+pub(super) struct Rewrite {
+    pub(super) is_running: AtomicBool,
+    pub(super) is_scheduled: AtomicBool,
     /// When the one that is running began.
-    pub began: Mutex<Option<Instant>>,
+    pub(super) began: Mutex<Option<Instant>>,
     /// How long the last one took, in seconds.
-    pub last_seconds: AtomicI64,
-    pub has_failed: AtomicBool,
+    pub(super) last_seconds: AtomicI64,
+    pub(super) has_failed: AtomicBool,
     /// Failures one after the other.
-    pub failures: AtomicU64,
-    pub last_try_s: AtomicU64,
-    pub count: AtomicU64,
+    pub(super) failures: AtomicU64,
+    pub(super) last_try_s: AtomicU64,
+    pub(super) count: AtomicU64,
 }
 
 impl Rewrite {
@@ -164,18 +164,18 @@ pub(super) struct Places {
 
 /// What INFO shows.
 #[derive(Debug, Default)]
-pub struct Figures {
+pub(super) struct Figures {
     /// Bytes of all files that would be loaded, and the same behind the last rewrite.
-    pub size: AtomicU64,
-    pub base_size: AtomicU64,
+    pub(super) size: AtomicU64,
+    pub(super) base_size: AtomicU64,
     /// The last write, or fdatasync, failed.
-    pub has_failed: AtomicBool,
+    pub(super) has_failed: AtomicBool,
     pub(super) failure: Mutex<String>,
     /// Replies that did not wait any longer, since the disk was slow.
-    pub delayed: AtomicU64,
-    pub fsyncs: AtomicU64,
-    pub fsync_in_progress: AtomicBool,
-    pub batches: AtomicU64,
+    pub(super) delayed: AtomicU64,
+    pub(super) fsyncs: AtomicU64,
+    pub(super) fsync_in_progress: AtomicBool,
+    pub(super) batches: AtomicU64,
 }
 
 impl Aof {
@@ -386,8 +386,19 @@ impl Aof {
         (0..self.waiting.len()).filter(waits)
     }
 
-    pub fn figures(&self) -> &Figures {
-        &self.figures
+    /// A rewrite begins as soon as it can.
+    pub fn schedule_rewrite(&self) {
+        self.rewrite.is_scheduled.store(true, Ordering::SeqCst);
+    }
+
+    /// Replies did not wait any longer.
+    pub fn note_delayed(&self) {
+        self.figures.delayed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// For tests: each write takes so many microseconds more.
+    pub fn set_flush_sleep(&self, microseconds: u64) {
+        self.sleeps_us.store(microseconds, Ordering::Relaxed);
     }
 
     /// Why the last write failed, if it did.

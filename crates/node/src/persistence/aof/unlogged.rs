@@ -11,7 +11,7 @@ pub struct Unlogged {
     /// When the oldest part came, in the worker's nanoseconds.
     since_ns: u64,
     /// The connection is to be closed behind it.
-    pub closes: bool,
+    closes: bool,
 }
 
 impl Unlogged {
@@ -29,6 +29,16 @@ impl Unlogged {
     /// Since when the oldest part waits.
     pub fn since_ns(&self) -> u64 {
         self.since_ns
+    }
+
+    /// Has the connection closed behind what waits.
+    pub fn close_behind(&mut self) {
+        self.closes = true;
+    }
+
+    /// Whether the connection is to be closed, now that nothing waits; once.
+    pub fn take_close(&mut self) -> bool {
+        self.parts.is_empty() && std::mem::take(&mut self.closes)
     }
 
     /// Adds output that shows the dataset up to `shown`.

@@ -53,8 +53,8 @@ fn debug(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn aof_flush_sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let microseconds = parse_i64(args.bytes()?).and_then(|number| u64::try_from(number).ok());
-    let sleeps = &call.core.shared.aof.sleeps_us;
-    sleeps.store(microseconds.ok_or(CommandError::NotAnInteger)?, Ordering::Relaxed);
+    let microseconds = microseconds.ok_or(CommandError::NotAnInteger)?;
+    call.core.shared.aof.set_flush_sleep(microseconds);
     Ok(call.reply.ok())
 }
 

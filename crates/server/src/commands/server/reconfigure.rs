@@ -17,7 +17,6 @@ use brisk_node::core::shared::Shared;
 use brisk_node::persistence::aof::rewrite;
 use brisk_structures::alloc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// What was made ready for the new settings.
 #[derive(Debug, Default)]
@@ -97,7 +96,7 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
     if new.persistence.appendonly != old.persistence.appendonly {
         if new.persistence.appendonly {
             // A base has to be written first, for which everybody must be between two commands.
-            shared.aof.rewrite.is_scheduled.store(true, Ordering::SeqCst);
+            shared.aof.schedule_rewrite();
         } else {
             rewrite::close(shared);
         }

@@ -1,0 +1,55 @@
+//! What INFO shows of the append-only file.
+
+use super::state::{Aof, Mode};
+use brisk_structures::poison::EvenPoisoned;
+use std::sync::atomic::Ordering;
+
+/// The file and its rewrites, at one moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Report {
+    /// There is a file that is loaded at the next start.
+    pub is_complete: bool,
+    pub write_failed: bool,
+    pub rewrite_runs: bool,
+    pub rewrite_is_scheduled: bool,
+    /// Seconds that the last rewrite took, and since the present one began; -1 without one.
+    pub last_rewrite_s: i64,
+    pub rewrite_s: i64,
+    pub rewrite_failed: bool,
+    pub rewrites: u64,
+    /// Rewrites that failed one after the other.
+    pub rewrite_failures: u64,
+    /// Bytes of all files that would be loaded, and the same behind the last rewrite.
+    pub size: u64,
+    pub base_size: u64,
+    /// Bytes that wait to be written.
+    pub pending_bytes: u64,
+    /// The file is being put on the disk.
+    pub is_syncing: bool,
+    /// Replies that did not wait any longer, since the disk was slow.
+    pub delayed: u64,
+}
+
+impl Aof {
+    /// What there is to say now. O(1).
+    pub fn report(&self) -> Report {
+        let (rewrite, figures) = (&self.rewrite, &self.figures);
+        let began = *rewrite.began.lock().even_poisoned();
+        Report {
+            is_complete: self.mode() == Mode::On,
+            write_failed: self.failure().is_some(),
+            rewrite_runs: rewrite.is_running.load(Ordering::SeqCst),
+            rewrite_is_scheduled: rewrite.is_scheduled.load(Ordering::SeqCst),
+            last_rewrite_s: rewrite.last_seconds.load(Ordering::Relaxed),
+            rewrite_s: began.map_or(-1, |began| began.elapsed().as_secs().cast_signed()),
+            rewrite_failed: rewrite.has_failed.load(Ordering::SeqCst),
+            rewrites: rewrite.count.load(Ordering::Relaxed),
+            rewrite_failures: rewrite.failures.load(Ordering::Relaxed),
+            size: figures.size.load(Ordering::Relaxed),
+            base_size: figures.base_size.load(Ordering::Relaxed),
+            pending_bytes: self.pending_bytes() as u64,
+            is_syncing: figures.fsync_in_progress.load(Ordering::SeqCst),
+            delayed: figures.delayed.load(Ordering::Relaxed),
+        }
+    }
+}
