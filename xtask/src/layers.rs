@@ -4,9 +4,8 @@
 //! that order. An import that goes up is reported, and so is one whose target has no place in the
 //! row, such as a name that the root of the crate exports for others.
 //!
-//! Looked at are paths that begin with `crate::` in code that is no test. Methods of a type that a
-//! higher file adds are not seen, nor are paths that begin with `super::`:
-//! those stay in the folder.
+//! Looked at are paths that begin with `crate::` or `super::` in code that is no test. Methods of a
+//! type that a higher file adds are not seen.
 
 use crate::tidy::{Finding, first_test_line};
 
@@ -118,7 +117,7 @@ impl Layers {
             return vec![found(1, advice.to_owned())];
         };
         let mut findings = Vec::new();
-        for (line, target) in imports(path, text) {
+        for (line, target) in imports(path, own, text) {
             match self.step_of(&target) {
                 Some(step) if step <= own_step => {}
                 Some(_) => findings.push(found(line, format!("`{own}` lies below `{target}`"))),
@@ -146,8 +145,9 @@ fn within<'p>(path: &'p str, folder: &str) -> Option<&'p str> {
     if rest.is_empty() { Some(rest) } else { rest.strip_prefix('/') }
 }
 
-/// The paths that a file names, each with its line: `a/b` for `crate::a::b`.
-fn imports(path: &str, text: &str) -> Vec<(usize, String)> {
+/// The paths that a file names, each with its line: `a/b` for `crate::a::b`, and for `super::b` in
+/// the file `a/c`.
+fn imports(path: &str, own: &str, text: &str) -> Vec<(usize, String)> {
     let tests = first_test_line(path, text);
     let code: String = text
         .lines()
@@ -163,6 +163,23 @@ fn imports(path: &str, text: &str) -> Vec<(usize, String)> {
             let line = before.matches('\n').count() + 1;
             let paths = expand(&code[at + start.len()..]);
             found.extend(paths.into_iter().map(|path| (line, path)));
+        }
+    }
+    for (at, start) in code.match_indices("super::") {
+        let before = &code[..at];
+        // The first of several, and no visibility. An indented import stands in a module within the
+        // file, for which the file is what is above.
+        let is_path = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+        if is_path && !before.ends_with("pub(in ") && !before.ends_with("    use ") {
+            let above =
+                |folder: &str| folder.rsplit_once('/').map_or("", |(above, _)| above).to_owned();
+            let (mut behind, mut folder) = (&code[at + start.len()..], above(own));
+            while let Some(rest) = behind.strip_prefix("super::") {
+                (behind, folder) = (rest, above(&folder));
+            }
+            let line = before.matches('\n').count() + 1;
+            let within = |path: String| format!("{folder}/{path}").trim_matches('/').to_owned();
+            found.extend(expand(behind).into_iter().map(|path| (line, within(path))));
         }
     }
     found
@@ -246,6 +263,18 @@ mod tests {
         assert_eq!(up, ["1: `flat/floor` lies below `flat/Door`"]);
         assert!(found("crates/house/src/flat/door.rs", "use crate::flat::floor::Tile;").is_empty());
         assert!(found("crates/house/src/flat/floor/tile.rs", "use crate::flat::floor;").is_empty());
+    }
+
+    #[test]
+    fn a_path_from_the_folder_above_is_one_of_the_crate() {
+        let up = found("crates/house/src/flat/floor.rs", "use super::{Door, floor::Tile};");
+        assert_eq!(up, ["1: `flat/floor` lies below `flat/Door`"]);
+        let up = found("crates/house/src/cellar/wine.rs", "fn f() { super::super::roof::leak() }");
+        assert_eq!(up, ["1: `cellar/wine` lies below `roof/leak`"]);
+        assert!(found("crates/house/src/flat/door.rs", "use super::floor::Tile;").is_empty());
+        assert!(
+            found("crates/house/src/flat/door.rs", "pub(in super::x) use super::*;").is_empty()
+        );
     }
 
     #[test]
