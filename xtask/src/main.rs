@@ -48,6 +48,7 @@ race options:
   --seed N (1)  --groups G (3)  --clients C (5, of each group)  --ours redis|brisk
 bench options:
   --rounds N (5)  --peer PROGRAM (redis-server)  --ours PROGRAM  --scale X (1.0)
+  --part NAME, --only a,b*  a part of a case, where `bench list` says so
 ";
 
 fn main() -> ExitCode {

@@ -1,5 +1,13 @@
 //! What a thread that runs commands brings along: settings, randomness, its tally, and the places
 //! where a command's aftermath collects.
+//!
+//! | part | about |
+//! |---|---|
+//! | `settings` | the settings that commands depend on |
+//! | `effect` | what a write leaves besides the value: effects, events, invalidations |
+//! | `journal` | the stream of changes, in the order of the transactions |
+//! | `garbage` | what was unlinked and another thread frees |
+//! | `transfer` | what MIGRATE asks of whoever has sockets |
 
 pub mod effect;
 mod garbage;

@@ -13,6 +13,17 @@
 //!
 //! Expired keys: when a slot is locked for a command and its earliest deadline has passed, the keys
 //! of that command are checked and removed first. Handlers therefore never see an expired key.
+//!
+//! | part | about |
+//! |---|---|
+//! | `slot`, `marks`, `occupied` | slots; bits of theirs; which of them may hold keys |
+//! | `keys`, `entry` | the way to values, and entries as commands see them |
+//! | `collections`, `fields` | how commands change values with elements; deadlines of fields |
+//! | `cut` | snapshots beside commands |
+//! | `expire`, `evict`, `hidden` | removing what is past, or what memory is short for; what is past and stays |
+//! | `draw`, `prefetch`, `tally` | random keys; prefetching in values; counters |
+//! | `interest`, `waiting`, `watching`, `tracking` | who waits for keys, watches them, caches them |
+//! | `freeze`, `observed` | slots that keep writers off, or count their changes, for long commands |
 
 mod collections;
 mod cut;

@@ -1,4 +1,15 @@
 //! What a worker brings along for commands: settings in force, clocks, statistics, eviction.
+//!
+//! | part | about |
+//! |---|---|
+//! | `shared`, `settings` | what all workers share; the settings among it |
+//! | `session`, `input` | one client, seen from inside; its bytes that are not executed yet |
+//! | `call` | what the function of a server command gets to work with |
+//! | `quiesce`, `mailbox` | all other workers standing still; messages to a worker |
+//! | `background`, `long` | threads that free, and that compute what takes long |
+//! | `pause`, `shutdown` | CLIENT PAUSE; the end of the server |
+//! | `memory`, `process`, `client_lines` | what is known of memory, process and clients, for INFO and the like |
+//! | `debug_switches` | what DEBUG switches off, for tests |
 
 pub mod background;
 pub mod call;

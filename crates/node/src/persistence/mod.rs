@@ -3,17 +3,21 @@
 //! ```text
 //!  BGSAVE, save points ──► bgsave ──► a thread of its own ──► replace ──► disk
 //!  SAVE, SHUTDOWN, SIGTERM, DEBUG RELOAD ──► snapshot ──► replace ──► disk
+//!  journal of the keyspace ──► aof: commands, behind a base ──────────► disk
 //!  start, DEBUG RELOAD ◄── threads of their own ◄── loading ◄──────────── disk
 //! ```
 //!
-//! - `bgsave`: snapshots that are taken while commands go on.
-//! - `snapshot`: the dataset as an RDB file.
-//! - `loading`: the file on its way into the keyspace, by several threads.
-//! - `queue`: the way from the thread that reads to those that load.
-//! - `replace`: a file that is replaced as a whole, or stays what it was.
-//! - `disk`: what both need of a file system, so that tests can have it fail.
-//! - `ending`: the snapshot before the process ends.
-//! - `state`: what INFO and LASTSAVE tell of all that.
+//! | part | about |
+//! |---|---|
+//! | `bgsave` | snapshots that are taken while commands go on |
+//! | `snapshot` | the dataset as an RDB file |
+//! | `aof` | the append-only file, and replies that wait for it |
+//! | `loading` | a snapshot on its way into the keyspace, by several threads |
+//! | `queue` | the way from the thread that reads to those that load |
+//! | `replace` | a file that is replaced as a whole, or stays what it was |
+//! | `disk` | what is needed of a file system, so that tests can have it fail |
+//! | `ending` | the snapshot before the process ends |
+//! | `state` | what INFO and LASTSAVE tell of all that |
 
 pub mod aof;
 pub mod bgsave;

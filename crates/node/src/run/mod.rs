@@ -1,4 +1,12 @@
 //! From bytes to a command: what a request passes before its handler runs, and who may run it.
+//!
+//! | part | about |
+//! |---|---|
+//! | `batch` | up to 32 requests, cut out of the input before the first is executed |
+//! | `dispatch` | one request: found, checked, run, counted |
+//! | `gate` | the checks before it runs, in the order that clients can see |
+//! | `permission` | whether a session may run a command |
+//! | `long`, `waiting` | commands that other threads compute; commands that waited for keys |
 
 pub mod batch;
 pub mod dispatch;

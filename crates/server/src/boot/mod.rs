@@ -1,4 +1,10 @@
 //! From the command line to running workers, and back down.
+//!
+//! | part | about |
+//! |---|---|
+//! | `judge` | lines of a configuration file that only the whole program can judge |
+//! | `load` | the saved dataset, loaded while workers answer already |
+//! | `service` | in the background, watched by a service manager, its id in a file |
 
 pub mod judge;
 mod load;

@@ -14,6 +14,8 @@
 //! | `notices` | the same for messages of client-side caching |
 //! | `waiting` | sessions whose commands wait for keys |
 //! | `followers` | the stream of changes on its way to replicas |
+//! | `logging` | the append-only file at the end of a round, and output that waited for it |
+//! | `cron` | what is done besides serving: expiry, idle clients, sampled figures |
 //! | `listening` | listeners that a changed setting replaces |
 //! | `long` | sessions whose commands are computed by other threads |
 //! | `script` | a script that takes long |

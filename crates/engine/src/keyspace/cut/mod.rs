@@ -23,6 +23,13 @@
 //! At the end the numbers must agree: for each slot what was emitted with what was there at the
 //! cut, and the sum with the sum of the keys. If not, the snapshot fails: a file with a key twice
 //! stops a server that loads it, one with a key less is worse.
+//!
+//! | part | about |
+//! |---|---|
+//! | `change` | the hook before every change |
+//! | `progress` | what is known of slots that have emitted a part of what they owe |
+//! | `walk` | walkers, between commands |
+//! | `output` | from entries to the writer: encoded, or shared if they are large |
 
 mod change;
 mod output;

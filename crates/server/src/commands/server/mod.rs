@@ -1,4 +1,15 @@
 //! The server group: what runs the server, looks into it and measures it.
+//!
+//! | part | about |
+//! |---|---|
+//! | `acl`, `command` | ACL; COMMAND |
+//! | `config`, `reconfigure` | CONFIG; what CONFIG SET does beyond storing values |
+//! | `debug`, `debug_keyspace`, `debug_protocol` | DEBUG; its looks at keys; its replies of each type |
+//! | `figures`, `memory`, `role` | INFO, TIME and LOLWUT; MEMORY; ROLE |
+//! | `latency`, `latency_report`, `slowlog` | LATENCY; its graphs and its doctor; SLOWLOG |
+//! | `monitor`, `module` | MONITOR; MODULE |
+//! | `save`, `shutdown` | SAVE, BGSAVE, BGREWRITEAOF and LASTSAVE; SHUTDOWN |
+//! | `sync` | SYNC, PSYNC and REPLCONF |
 
 mod acl;
 mod command;
