@@ -1,9 +1,10 @@
 //! `cargo xtask bench`: our server beside a peer, on one machine, in one run.
 //!
 //! Both servers run at once, pinned to CPU 0 with one worker and no persistence, but for the cases
-//! `persistence` and `start`; load comes from CPU 1. Rounds alternate between them, so slow drifts of the machine hit both alike, and medians
-//! are reported. The figure to trust is the server's CPU time per operation (all threads, user and
-//! system); requests per second swing with whatever else the machine does.
+//! `persistence` and `start`; load comes from CPU 1. Rounds alternate between them, so slow drifts
+//! of the machine hit both alike, and medians are reported. The figure to trust is the server's CPU
+//! time per operation (all threads, user and system); requests per second swing with whatever else
+//! the machine does.
 //!
 //! - [`sides`]: the servers. [`load`]: redis-benchmark and our own load. [`report`]: the table.
 //! - [`throughput`]: rates under redis-benchmark. [`resources`]: memory, stalls, slow readers.

@@ -20,10 +20,10 @@
 //! | `keys`, `entry` | the way to values, and entries as commands see them |
 //! | `collections`, `fields` | how commands change values with elements; deadlines of fields |
 //! | `cut` | snapshots beside commands |
-//! | `expire`, `evict`, `hidden` | removing what is past, or what memory is short for; what is past and stays |
+//! | `expire`, `evict`, `hidden` | removing what is past, or when memory is short; what stays |
 //! | `draw`, `prefetch`, `tally` | random keys; prefetching in values; counters |
-//! | `interest`, `waiting`, `watching`, `tracking` | who waits for keys, watches them, caches them |
-//! | `freeze`, `observed` | slots that keep writers off, or count their changes, for long commands |
+//! | `interest`, `waiting`, `watching`, `tracking` | who waits for, watches, caches keys |
+//! | `freeze`, `observed` | slots that keep writers off or count changes, for long commands |
 
 mod collections;
 mod cut;

@@ -2,13 +2,13 @@
 //!
 //! | part | about |
 //! |---|---|
-//! | `shared`, `settings` | what all workers share; the settings among it |
+//! | `shared`, `settings` | what all workers share, the settings among it |
 //! | `session`, `input` | one client, seen from inside; its bytes that are not executed yet |
 //! | `call` | what the function of a server command gets to work with |
 //! | `quiesce`, `mailbox` | all other workers standing still; messages to a worker |
 //! | `background`, `long` | threads that free, and that compute what takes long |
 //! | `pause`, `shutdown` | CLIENT PAUSE; the end of the server |
-//! | `memory`, `process`, `client_lines` | what is known of memory, process and clients, for INFO and the like |
+//! | `memory`, `process`, `client_lines` | what INFO and the like tell |
 //! | `debug_switches` | what DEBUG switches off, for tests |
 
 pub mod background;

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | `acl`, `command` | ACL; COMMAND |
 //! | `config`, `reconfigure` | CONFIG; what CONFIG SET does beyond storing values |
-//! | `debug`, `debug_keyspace`, `debug_protocol` | DEBUG; its looks at keys; its replies of each type |
+//! | `debug` | DEBUG |
+//! | `debug_keyspace`, `debug_protocol` | its looks at keys; one reply of each type |
 //! | `figures`, `memory`, `role` | INFO, TIME and LOLWUT; MEMORY; ROLE |
 //! | `latency`, `latency_report`, `slowlog` | LATENCY; its graphs and its doctor; SLOWLOG |
 //! | `monitor`, `module` | MONITOR; MODULE |
