@@ -47,8 +47,6 @@ const GROUPS: &[&str] = &[
 
 /// Commands of [`GROUPS`] that work on what the server does not have.
 const LATER: &[(&str, &str)] = &[
-    ("bgrewriteaof", "files"),
-    ("bgsave", "files"),
     ("failover", "replicas"),
     ("replicaof", "replicas"),
     ("slaveof", "replicas"),

@@ -14,8 +14,9 @@ const OWN_WORDS: &[&str] = &["summary", "complexity", "replaced_by", "notes"];
 /// Compared one by one under their own names: a container may not have all of them yet.
 const SUBCOMMANDS: &str = "subcommands";
 
-/// Commands of later versions, which the reference lacks.
+/// Commands of later versions, which the reference lacks, and one of our own.
 const LATER: &[&str] = &[
+    "client|durability",
     "client|no-touch",
     "client|setinfo",
     "hexpire",

@@ -208,7 +208,7 @@ pub fn validate(block: &[u8], len: usize) -> Result<(), Malformed> {
 
 /// A block whose content is said to be no more than this many times its bytes is not looked at before
 /// there is memory for the content.
-const TRUSTED_FACTOR: usize = 8;
+pub(crate) const TRUSTED_FACTOR: usize = 8;
 
 /// Appends the content of `block`, which has `len` bytes, to `out`. O(len); takes no more memory than
 /// eight times the block unless that is well-formed and of that length.
@@ -228,7 +228,7 @@ pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Mal
         out.truncate(start);
         // It knows what is wrong.
         validate(block, len)?;
-        unreachable!("a block that is well-formed and of its length can be expanded");
+        return Err(Malformed { offset: 0, what: "an LZF block cannot be expanded" });
     }
     Ok(())
 }

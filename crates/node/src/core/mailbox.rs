@@ -84,6 +84,11 @@ impl Mailbox {
         let _ = self.waker.set(waker);
     }
 
+    /// Whether there are messages.
+    pub fn has_messages(&self) -> bool {
+        !self.messages.lock().even_poisoned().messages.is_empty()
+    }
+
     /// Sends a message. A line for monitors is dropped if there are too many, see
     /// [`Mailbox::take_overflow`].
     pub fn send(&self, message: Message) {

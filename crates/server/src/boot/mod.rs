@@ -40,6 +40,10 @@ use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+/// How long nobody is served while the dataset is being loaded; behind that the answer is LOADING.
+const LOADING_UNSEEN: Duration = Duration::from_millis(100);
 
 /// Runs the program.
 pub fn main() -> ExitCode {
@@ -379,6 +383,7 @@ fn start_workers(
                         let done = aof::load(&mut worker.core, &worker.participant);
                         let _ = replayed.send(done);
                     }
+                    wait_for_data(shared, id);
                     work(shared, worker, reactor, &log);
                 }
                 Err(why) => {
@@ -394,6 +399,16 @@ fn start_workers(
     shared.observe.figures.startup_memory.store(brisk_observe::memory::used(), Ordering::Relaxed);
     gate.wait();
     Ok((threads, is_replayed))
+}
+
+/// Waits a moment for the dataset: who finds it loaded soon does not first hear that it is being
+/// loaded.
+fn wait_for_data(shared: &Shared, id: usize) {
+    let until = Instant::now() + LOADING_UNSEEN;
+    let goes_on = || !shared.is_loading() || shared.mailboxes[id].has_messages();
+    while !goes_on() && !shared.shutdown.is_asked() && Instant::now() < until {
+        std::thread::park_timeout(Duration::from_millis(1));
+    }
 }
 
 fn set_up(
