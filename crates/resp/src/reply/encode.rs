@@ -68,7 +68,7 @@ pub fn integer(out: &mut Vec<u8>, value: i64) {
 /// A string of any bytes: `$length`, the bytes, a line end.
 #[inline(always)]
 pub fn bulk(out: &mut Vec<u8>, bytes: &[u8]) {
-    if let 4..=SHORT_MAX = bytes.len() { short_bulk(out, bytes) } else { other_bulk(out, bytes) }
+    if let 1..=SHORT_MAX = bytes.len() { short_bulk(out, bytes) } else { other_bulk(out, bytes) }
 }
 
 fn other_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -111,7 +111,9 @@ fn short_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
     match len {
         16.. => twice::<16>(rest, bytes),
         8.. => twice::<8>(rest, bytes),
-        _ => twice::<4>(rest, bytes),
+        4.. => twice::<4>(rest, bytes),
+        2.. => twice::<2>(rest, bytes),
+        _ => twice::<1>(rest, bytes),
     }
     rest[len..len + 2].copy_from_slice(b"\r\n");
     out.truncate(start + text + len + 2);

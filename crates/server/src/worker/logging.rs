@@ -3,6 +3,7 @@
 
 use super::Worker;
 use super::turn::close_flushed;
+use brisk_engine::effect::Hooks;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
@@ -19,7 +20,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 impl Worker {
     /// Hands what was changed to replicas, has it written, and sends what waited for that. Between
     /// turns.
+    #[inline]
     pub(super) fn commit(&mut self, io: &mut Control) {
+        // Nothing is appended to the journal while nobody reads it.
+        let is_read = self.core.env.hooks.get().contains(Hooks::PROPAGATE);
+        if is_read || !self.core.unlogged.borrow().is_empty() {
+            self.commit_appended(io);
+        }
+    }
+
+    fn commit_appended(&mut self, io: &mut Control) {
         let shared = self.core.shared;
         shared.pump(self.core.id);
         if shared.replication.feed.is_waiting(self.core.id) {
