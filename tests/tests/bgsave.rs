@@ -65,13 +65,6 @@ fn in_file(program: Launch, rdb: &[u8], query: &str) -> String {
     server.connect().cmd(query).to_string()
 }
 
-fn ended(mut server: Server) -> String {
-    wait_until("the server has ended", || !server.is_running());
-    let log = server.log();
-    assert_eq!(server.terminate(), Some(0), "{log}");
-    log
-}
-
 #[test]
 fn bgsave_answers_at_once_and_saves_what_there_is() {
     each_backend(launch, |server| {
@@ -169,7 +162,7 @@ fn info_tells_of_the_one_that_is_taken_and_the_last() {
     assert_eq!(conn.info("rdb_last_bgsave_time_sec"), "-1");
     conn.send("SHUTDOWN NOSAVE");
     assert!(files(server.dir(), "temp").len() <= 1, "{}", server.log());
-    ended(server);
+    server.ended();
 
     let server = launch().start();
     let mut conn = server.connect();
@@ -313,7 +306,7 @@ fn the_end_of_the_server_is_not_held_up() {
         wait_until("the server has ended", || !server.is_running());
         let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
         assert!(files(server.dir(), "temp").is_empty(), "{how}");
-        let log = ended(server);
+        let log = server.ended();
         let killed = "There is a child saving an .rdb. Killing it!";
         assert!(log.contains(killed), "{how}: {log}");
         let size = if is_saved { "(integer) 101" } else { "(integer) 5" };

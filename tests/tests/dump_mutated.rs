@@ -8,7 +8,7 @@ use brisk_engine::testing::Db;
 use brisk_persist::rdb::{Encoder, Event, RdbReader, Sink, Value, dump, kind_of};
 use brisk_structures::alloc::{Peak, peak_bytes};
 use brisk_testkit::random::Random;
-use brisk_testkit::server::workspace_root;
+use brisk_testkit::server::rdb_fixtures;
 use std::alloc::System;
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,13 +34,7 @@ fn mutations() -> usize {
 /// Payloads without their footer, of all kinds, behind a version.
 fn seeds(compressed: bool) -> Vec<Vec<u8>> {
     let mut by_kind: BTreeMap<u8, Vec<Vec<u8>>> = BTreeMap::new();
-    let root = workspace_root().join("tests/fixtures/rdb");
-    let folders = [root.clone(), root.join("old")];
-    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
-    let mut files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "rdb"));
-    files.sort();
-    for file in files {
+    for file in rdb_fixtures() {
         let bytes = fs::read(file).unwrap();
         let mut reader = RdbReader::new(bytes.as_slice()).unwrap().skip_modules();
         while let Ok(Some(event)) = reader.next_event() {

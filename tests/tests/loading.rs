@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::random::Random;
-use brisk_testkit::server::{subject_is_redis, workspace_root};
+use brisk_testkit::server::{rdb_fixtures, subject_is_redis};
 use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
 use std::fs;
 use std::path::PathBuf;
@@ -68,13 +68,6 @@ impl Home {
 fn hurry(conn: &mut Conn) {
     assert_reply!(conn, "CONFIG SET key-load-delay 0", "OK");
     wait_until("all is loaded", || conn.cmd("PING").text() == "PONG");
-}
-
-fn ended(mut server: Server) -> String {
-    wait_until("the server has ended", || !server.is_running());
-    let log = server.log();
-    assert_eq!(server.terminate(), Some(0), "{log}");
-    log
 }
 
 #[test]
@@ -247,7 +240,7 @@ fn shutdown_while_loading_leaves_the_file() {
         assert_reply!(conn, "PING", LOADING);
         conn.send(&format!("SHUTDOWN{words}"));
         assert_eq!(conn.read_to_end(), b"");
-        let log = ended(server);
+        let log = server.ended();
         assert!(!log.contains("Ready to accept connections"), "{log}");
         assert!(fs::read(home.file()).unwrap() == before, "{words}");
     }
@@ -276,17 +269,6 @@ fn nothing_expires_or_is_evicted_or_saved_while_loading() {
     assert_eq!(conn.cmd("DBSIZE").integer(), KEYS as i64);
 }
 
-/// All files of servers of all times.
-fn fixtures() -> Vec<PathBuf> {
-    let root = workspace_root().join("tests/fixtures/rdb");
-    let folders = [root.clone(), root.join("old")];
-    let files = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
-    let mut files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "rdb"));
-    files.sort();
-    files
-}
-
 /// What a start with the file comes to.
 fn outcome(home: &Home, threads: &str) -> Result<String, String> {
     let launch = home.launch(Launch::new(brisk_testkit::server::Program::Brisk));
@@ -307,7 +289,7 @@ fn told(error: &str) -> &str {
 
 #[test]
 fn every_fixture_loads_the_same_by_one_thread_and_by_four() {
-    let files = fixtures();
+    let files = rdb_fixtures();
     assert!(files.len() > 50);
     let mut loaded = 0;
     for path in files {

@@ -99,13 +99,6 @@ fn dataset(conn: &mut Conn) -> [String; 4] {
         .map(|text| text.lines().filter(|line| !line.contains("avg_ttl")).collect())
 }
 
-fn ended(mut server: Server) -> String {
-    wait_until("the server has ended", || !server.is_running());
-    let log = server.log();
-    assert_eq!(server.terminate(), Some(0), "{log}");
-    log
-}
-
 #[test]
 fn everything_comes_back_after_an_orderly_end() {
     let home = Home::new();
@@ -114,7 +107,7 @@ fn everything_comes_back_after_an_orderly_end() {
     let before = dataset(&mut conn);
     conn.send("SHUTDOWN");
     assert_eq!(conn.read_to_end(), b"");
-    let log = ended(server);
+    let log = server.ended();
     assert!(log.contains("Saving the final RDB snapshot before exiting."), "{log}");
     assert!(log.contains("DB saved on disk"), "{log}");
     assert_eq!(home.files(), ["dump.rdb"]);
@@ -138,7 +131,7 @@ fn everything_comes_back_after_an_orderly_end() {
     assert_reply!(conn, "SET one more", "OK");
     let before = dataset(&mut conn);
     server.signal("TERM");
-    let log = ended(server);
+    let log = server.ended();
     assert!(log.contains("Received SIGTERM scheduling shutdown..."), "{log}");
     assert!(log.contains("Saving the final RDB snapshot before exiting."), "{log}");
 
@@ -146,7 +139,7 @@ fn everything_comes_back_after_an_orderly_end() {
     assert_eq!(dataset(&mut conn), before);
     assert_reply!(conn, "DEL one", "(integer) 1");
     server.signal("INT");
-    ended(server);
+    server.ended();
     let (_server, mut conn) = home.start();
     assert_reply!(conn, "EXISTS one string", "(integer) 1");
 }
@@ -171,7 +164,7 @@ fn a_real_server_loads_our_file_and_we_load_its() {
     fill(&mut conn);
     let before = dataset(&mut conn);
     conn.send("SHUTDOWN");
-    ended(server);
+    server.ended();
 
     let theirs = home.at_home(Launch::redis()).start();
     let mut conn = theirs.connect();
@@ -198,7 +191,7 @@ fn settings_of_the_file_are_in_force() {
         fill(&mut conn);
         let before = dataset(&mut conn);
         conn.send("SHUTDOWN");
-        ended(server);
+        server.ended();
         assert_eq!(home.files(), ["other.rdb"]);
         let bytes = fs::read(home.path("other.rdb")).unwrap();
         assert_eq!(bytes.ends_with(&[0; 8]), name == "rdbchecksum");
@@ -215,7 +208,7 @@ fn a_changed_directory_is_where_the_file_goes() {
     assert_reply!(conn, "SET k v", "OK");
     assert_reply!(conn, &format!("CONFIG SET dir {}", other.path("").display()), "OK");
     conn.send("SHUTDOWN");
-    ended(server);
+    server.ended();
     assert!(home.files().is_empty());
     assert_eq!(other.files(), ["dump.rdb"]);
 }
@@ -234,7 +227,7 @@ fn only_what_is_asked_for_is_saved_at_the_end() {
         let mut conn = server.connect();
         assert_reply!(conn, "SET k v", "OK");
         conn.send(&format!("SHUTDOWN {words}"));
-        let log = ended(server);
+        let log = server.ended();
         assert_eq!(home.file().exists(), is_saved, "{save:?} {words}");
         assert_eq!(log.contains("Saving the final RDB snapshot"), is_saved, "{log}");
     }
@@ -245,7 +238,7 @@ fn only_what_is_asked_for_is_saved_at_the_end() {
         let server = home.launch().set("save", save).set("shutdown-on-sigterm", how).start();
         assert_reply!(server.connect(), "SET k v", "OK");
         server.signal("TERM");
-        ended(server);
+        server.ended();
         assert_eq!(home.file().exists(), is_saved, "{save:?} {how}");
     }
 }
@@ -338,7 +331,7 @@ fn a_save_that_fails_is_told_and_the_server_goes_on() {
     assert!(log.contains("on the final destination dump.rdb (in server root dir "), "{log}");
     assert_eq!(other.files(), ["dump.rdb"], "the temporary file is gone");
     conn.send("SHUTDOWN FORCE");
-    let log = ended(server);
+    let log = server.ended();
     assert!(log.contains("Error trying to save the DB. Exit anyway."), "{log}");
 }
 
@@ -348,7 +341,7 @@ fn a_file_that_cannot_be_loaded_stops_the_start_and_is_left_alone() {
     let (server, mut conn) = home.start();
     fill(&mut conn);
     conn.send("SHUTDOWN");
-    ended(server);
+    server.ended();
     let whole = fs::read(home.file()).unwrap();
     let flipped = {
         let mut bytes = whole.clone();
@@ -417,7 +410,7 @@ fn keys_that_have_expired_are_not_loaded() {
     // Nobody asks for it, so it is still there.
     assert_reply!(conn, "DBSIZE", "(integer) 3");
     conn.send("SHUTDOWN");
-    ended(server);
+    server.ended();
     let (server, mut conn) = home.start();
     assert_reply!(conn, "DBSIZE", "(integer) 2");
     assert_eq!(conn.info("rdb_last_load_keys_loaded"), "2");
@@ -479,7 +472,7 @@ fn a_signal_waits_for_the_end_of_a_script() {
     let said = "Received SIGTERM scheduling shutdown...";
     wait_until("it is told", || server.log().contains(said));
     assert_reply!(other, "SCRIPT KILL", "OK");
-    let log = ended(server);
+    let log = server.ended();
     assert!(log.contains("DB saved on disk"), "{log}");
     assert!(home.file().exists());
 }

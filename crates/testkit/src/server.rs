@@ -241,6 +241,20 @@ pub fn workspace_root() -> &'static Path {
     crate_dir.ancestors().nth(2).unwrap_or(crate_dir)
 }
 
+/// The RDB files of servers of all times that the tests have, in one order.
+///
+/// # Panics
+/// If they are not there.
+pub fn rdb_fixtures() -> Vec<PathBuf> {
+    let root = workspace_root().join("tests/fixtures/rdb");
+    let folders = [root.clone(), root.join("old")];
+    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("a folder"));
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "rdb"));
+    files.sort();
+    files
+}
+
 fn fresh_dir() -> Result<PathBuf, String> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -390,6 +404,15 @@ impl Server {
             Ok(code) => code,
             Err(error) => panic!("{error}"),
         }
+    }
+
+    /// Waits for the end of a process that was told to end, which must be an orderly one; its log.
+    #[track_caller]
+    pub fn ended(mut self) -> String {
+        crate::wait_until("the server has ended", || !self.is_running());
+        let log = self.log();
+        assert_eq!(self.terminate(), Some(0), "{log}");
+        log
     }
 
     /// Ends it at once, as a loss of power would.

@@ -97,7 +97,6 @@ pub(super) struct Work {
     pub(super) sync: bool,
     /// The same, behind the one that is under way.
     pub(super) sync_again: bool,
-    pub(super) ends: bool,
 }
 
 /// The append-only file, as all threads see it.
@@ -173,9 +172,7 @@ pub(super) struct Figures {
     pub(super) failure: Mutex<String>,
     /// Replies that did not wait any longer, since the disk was slow.
     pub(super) delayed: AtomicU64,
-    pub(super) fsyncs: AtomicU64,
     pub(super) fsync_in_progress: AtomicBool,
-    pub(super) batches: AtomicU64,
 }
 
 impl Aof {

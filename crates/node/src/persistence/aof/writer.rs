@@ -87,7 +87,6 @@ impl Aof {
         }
         let size = file.append(ticket, bytes, timestamps)?;
         self.figures.size.fetch_add(size, Ordering::Relaxed);
-        self.figures.batches.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -164,13 +163,10 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<(fs::File, u
     let aof = &shared.aof;
     let mut last_sync = Instant::now();
     loop {
-        let Work { write, sync, ends, .. } = wait_for_work(aof);
-        if ends {
-            return;
-        }
+        let sync = wait_for_work(aof);
         let (policy, level) = (aof.policy(), aof.level());
         let mut file = aof.file.lock().even_poisoned();
-        if write && !aof.write_pending(shared, &mut file) {
+        if !aof.write_pending(shared, &mut file) {
             drop(file);
             std::thread::park_timeout(RETRY_AFTER);
             continue;
@@ -208,16 +204,15 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<(fs::File, u
     }
 }
 
-fn wait_for_work(aof: &Aof) -> Work {
+/// Returns when there may be something to write, which is cheap to look for; whether what is written
+/// is to be put on the disk though the policy does not want it.
+fn wait_for_work(aof: &Aof) -> bool {
     let work = aof.work.lock().even_poisoned();
-    let idle = |work: &mut Work| !(work.write || work.sync || work.ends);
+    let idle = |work: &mut Work| !(work.write || work.sync);
     let (mut work, _) =
         aof.has_work.wait_timeout_while(work, SYNC_PERIOD / 4, idle).even_poisoned();
-    let sync_again = work.sync_again;
-    let taken = std::mem::take(&mut *work);
-    work.sync_again = sync_again;
-    // Whatever woke it: to look is cheap.
-    Work { write: true, ..taken }
+    work.write = false;
+    std::mem::take(&mut work.sync)
 }
 
 /// On the thread that only waits for the disk.
@@ -236,7 +231,6 @@ fn note_synced(shared: &Shared, synced: io::Result<()>, written: u64) {
     let aof = &shared.aof;
     match synced {
         Ok(()) => {
-            aof.figures.fsyncs.fetch_add(1, Ordering::Relaxed);
             aof.places.durable.fetch_max(written, Ordering::Release);
         }
         Err(error) => {
