@@ -116,7 +116,8 @@ fn a_share_of_maxmemory_is_a_limit_too() {
     let mut control = control(&server);
     control.cmd("CONFIG SET maxmemory 100mb");
     control.cmd("CONFIG SET maxmemory-clients 1%");
-    let mut small = holder(&server, "small", 500_000);
+    // So small that the large one is larger as soon as both together are too much.
+    let mut small = holder(&server, "small", 100_000);
     let mut large = server.connect();
     hold(&mut large, 1_500_000);
     assert!(large.read_to_end().is_empty());
