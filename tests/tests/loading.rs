@@ -230,6 +230,49 @@ fn info_tells_how_far_loading_is() {
     );
 }
 
+/// A directory with an append-only file of commands, among them a transaction across what is executed
+/// at a time.
+fn home_of_commands() -> Home {
+    let home = Home(TempDir::new());
+    let server = home.launch(Launch::subject()).set("appendonly", "yes").start();
+    let mut conn = server.connect();
+    for n in 0..KEYS {
+        assert_reply!(conn, &format!("SET key:{n} {n:0>100}"), "OK");
+    }
+    assert_reply!(conn, "MULTI", "OK");
+    for n in 0..KEYS {
+        assert_reply!(conn, &format!("RPUSH list {n:0>100}"), "QUEUED");
+    }
+    conn.cmd("EXEC");
+    home
+}
+
+#[test]
+fn who_executes_the_append_only_file_answers_meanwhile() {
+    let home = home_of_commands();
+    let launch = |launch: Launch| launch.set("appendonly", "yes").set("io-threads", "1");
+    let server = home.slow(launch(Launch::subject())).start();
+    let mut conn = server.connect();
+    for line in ["GET key:1", "SET key:1 v", "DBSIZE", "BGREWRITEAOF"] {
+        assert_reply!(conn, line, LOADING);
+    }
+    let mut seen = Vec::new();
+    wait_until("it is on its way", || {
+        let loaded: u64 = conn.info("loading_loaded_bytes").parse().unwrap();
+        seen.push(loaded);
+        seen.first() < seen.last()
+    });
+    assert_eq!(conn.info("loading"), "1");
+    assert!(conn.info("loading_total_bytes").parse::<u64>().unwrap() > *seen.last().unwrap());
+    hurry(&mut conn);
+    assert_eq!(conn.cmd("DBSIZE").integer(), KEYS as i64 + 1);
+    assert_eq!(conn.cmd("LLEN list").integer(), KEYS as i64);
+    assert_reply!(conn, "SET more 1", "OK");
+    drop(server);
+    let server = home.launch(launch(Launch::subject())).start();
+    assert_reply!(server.connect(), "GET more", "\"1\"");
+}
+
 #[test]
 fn shutdown_while_loading_leaves_the_file() {
     let home = Home::with_keys(KEYS);

@@ -7,7 +7,6 @@ use brisk_reactor::{Token, Waker};
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// Lines for monitors that a worker has not read yet, at most; beyond it they are dropped with
@@ -37,9 +36,6 @@ pub enum Message {
     Monitor(Token),
     /// Accept on these listeners, and no longer on the present ones of their purpose.
     Listen(Replacement),
-    /// Put the libraries of functions in force that the dataset was saved with, and say how that
-    /// went. For one worker, at the end of the start.
-    Restore { sources: Vec<Vec<u8>>, done: SyncSender<Result<(), String>> },
     /// Probe idle connections that are accepted from now on after so many seconds.
     Keepalive(u32),
 }

@@ -71,20 +71,41 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
     Ok(())
 }
 
-/// Loads the snapshot that an append-only file begins with, keys that have expired meanwhile included:
-/// what follows may be about them. Gives where it ends in the file, and the sources of its libraries.
-/// At the start, or while all other workers stand still. O(snapshot).
+/// Loads the snapshot that an append-only file begins with, at the start; keys that have expired
+/// meanwhile included: what follows may be about them. Gives where it ends in the file, and the sources
+/// of its libraries. O(snapshot).
+///
+/// # Errors
+/// As of [`load_at_start`].
+pub fn load_base_at_start(shared: &Shared, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
+    let config = shared.config();
+    let settings = settings_in_force(shared, &config);
+    let (functions, awaited, end) = load_base_by(shared, &config, settings, path)?;
+    // Nobody waits for keys yet.
+    drop(awaited);
+    Ok((end, functions))
+}
+
+/// The same while all other workers stand still.
 ///
 /// # Errors
 /// As of [`load_at_start`].
 pub fn load_base(core: &Core, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
     let settings = core.env.settings.clone();
-    let how = How { settings, now: UnixMs(0), duplicate: Duplicate::Refuse };
-    let source = Source::open_at(path.to_path_buf())?;
-    let loaded = reclaim::offline_while(|| load_from(core.shared, &core.config, &how, &source));
-    let (functions, awaited, end) = loaded?;
+    let load = || load_base_by(core.shared, &core.config, settings, path);
+    let (functions, awaited, end) = reclaim::offline_while(load)?;
     core.env.take_awaited(awaited);
     Ok((end, functions))
+}
+
+fn load_base_by(
+    shared: &Shared,
+    config: &Config,
+    settings: Settings,
+    path: &Path,
+) -> Result<(Vec<Vec<u8>>, Awaited, u64), Unreadable> {
+    let how = How { settings, now: UnixMs(0), duplicate: Duplicate::Refuse };
+    load_from(shared, config, &how, &Source::open_at(path.to_path_buf())?)
 }
 
 /// What all threads go by.
@@ -100,6 +121,7 @@ fn load(
     how: &How,
 ) -> Result<(Vec<Vec<u8>>, Awaited), Unreadable> {
     let source = Source::open(config)?;
+    shared.snapshots.loading.begin(source.bytes);
     let (functions, awaited, _) = load_from(shared, config, how, &source)?;
     Ok((functions, awaited))
 }
@@ -112,7 +134,6 @@ fn load_from(
     source: &Source,
 ) -> Result<(Vec<Vec<u8>>, Awaited, u64), Unreadable> {
     let progress = &shared.snapshots.loading;
-    progress.begin(source.bytes);
     let splitter = Splitter::new(&source.file);
     let splitter = splitter.map_err(|error| source.unreadable(error.into(), 0))?;
     progress.note_bytes(splitter.position());
@@ -132,7 +153,7 @@ fn load_from(
             .notice(format_args!("RDB file was saved with checksum disabled: no check performed.")),
         _ => {}
     };
-    let (loaded, awaited) = by_threads(shared, how, threads, &mut splitter, other)
+    let (loaded, awaited) = by_threads(shared, how, threads, (&mut splitter, source.bytes), other)
         .map_err(|(failure, position)| source.unreadable(failure, position))?;
     shared.snapshots.note_loaded(loaded.keys, loaded.expired);
     let Loaded { keys, expired, empty } = loaded;
@@ -143,12 +164,12 @@ fn load_from(
     Ok((functions, awaited, splitter.position()))
 }
 
-/// Reads on this thread and loads on others.
+/// Reads a file of `total` bytes on this thread and loads on others.
 fn by_threads<R: Read>(
     shared: &Shared,
     how: &How,
     threads: usize,
-    splitter: &mut Splitter<R>,
+    (splitter, total): (&mut Splitter<R>, u64),
     other: impl FnMut(Event),
 ) -> Done {
     let queue = Queue::default();
@@ -163,7 +184,7 @@ fn by_threads<R: Read>(
                 Err(error) => return Err((LoadFailure::Thread(error), 0)),
             }
         }
-        let mut failure = split(shared, &queue, splitter, other).err();
+        let mut failure = split(shared, &queue, (splitter, total), other).err();
         queue.close();
         let mut all = (Loaded::default(), Awaited::default());
         for thread in running {
@@ -187,10 +208,9 @@ fn by_threads<R: Read>(
 fn split<R: Read>(
     shared: &Shared,
     queue: &Queue,
-    splitter: &mut Splitter<R>,
+    (splitter, total): (&mut Splitter<R>, u64),
     mut other: impl FnMut(Event),
 ) -> Result<(), Failed> {
-    let total = shared.snapshots.loading.total_bytes();
     let mut db = DbIndex::default();
     let mut expected = 0;
     loop {
@@ -248,7 +268,7 @@ fn load_blocks(shared: &Shared, how: &How, queue: &Queue) -> Done {
 fn load_part(shared: &Shared, loader: &mut Loader<'_>, part: &Part) -> Result<(), Failed> {
     let mut reached = part.block.position();
     loader.expect(part.expected);
-    let delays = delay_us(shared) != 0;
+    let delays = delays(shared);
     loader.set_one_by_one(delays);
     loader.load(part.db, &part.block, |position, keys| {
         if delays && keys > 0 {
@@ -262,9 +282,14 @@ fn delay_us(shared: &Shared) -> i64 {
     shared.config().persistence.key_load_delay
 }
 
+/// Whether `key-load-delay` has keys wait.
+pub fn delays(shared: &Shared) -> bool {
+    delay_us(shared) != 0
+}
+
 /// Waits as long as `key-load-delay` says after a key, or until that says something else. Negative
 /// numbers have each so many keys wait for a microsecond, which takes the system longer.
-fn delay(shared: &Shared) {
+pub fn delay(shared: &Shared) {
     let us = delay_us(shared);
     let Ok(length) = u64::try_from(us) else {
         let keys = us.unsigned_abs();

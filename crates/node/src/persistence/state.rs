@@ -72,7 +72,7 @@ pub struct Snapshots {
     pub loading: Loading,
 }
 
-/// What is known of the file that is being loaded, or was loaded last.
+/// What is known of the files that are being loaded, or were loaded last.
 #[derive(Debug, Default)]
 pub struct Loading {
     began_s: AtomicU64,
@@ -89,15 +89,16 @@ pub struct Loading {
 }
 
 impl Loading {
-    /// A file of so many bytes is about to be loaded.
-    pub(super) fn begin(&self, bytes: u64) {
+    /// Files of so many bytes are about to be loaded.
+    pub fn begin(&self, bytes: u64) {
         self.began_s.store(unix_ms() / 1000, Ordering::Relaxed);
         self.total_bytes.store(bytes, Ordering::Relaxed);
         self.loaded_bytes.store(0, Ordering::Relaxed);
         self.used_memory.store(0, Ordering::Relaxed);
     }
 
-    pub(super) fn note_bytes(&self, bytes: u64) {
+    /// So many of their bytes are loaded.
+    pub fn note_bytes(&self, bytes: u64) {
         self.loaded_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
@@ -125,12 +126,12 @@ impl Loading {
         self.began_s.load(Ordering::Relaxed)
     }
 
-    /// How long the file is.
+    /// How long the files are.
     pub fn total_bytes(&self) -> u64 {
         self.total_bytes.load(Ordering::Relaxed)
     }
 
-    /// How many bytes of it were loaded.
+    /// How many bytes of them were loaded.
     pub fn loaded_bytes(&self) -> u64 {
         self.loaded_bytes.load(Ordering::Relaxed)
     }

@@ -1,12 +1,12 @@
 //! The dataset that was saved, loaded while workers answer that it is being loaded.
 
+use crate::loading::aof;
+use crate::loading::steps::Steps;
 use brisk_engine::snapshot::LoadFailure;
-use brisk_node::core::mailbox::Message;
 use brisk_node::core::shared::{Shared, armed};
 use brisk_node::persistence::loading;
 use brisk_node::persistence::snapshot::Unreadable;
 use brisk_persist::LoadError;
-use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
 
 /// Loads the dataset, if there is one; then all commands may run. On a thread of its own, which
@@ -14,11 +14,11 @@ use std::time::Instant;
 ///
 /// # Errors
 /// It cannot be loaded: what is wrong, where, and what to do. The file is left alone.
-pub(super) fn load(shared: &Shared, replayed: &Receiver<Replayed>) -> Result<(), String> {
+pub(super) fn load(shared: &Shared, steps: &Steps) -> Result<(), String> {
     if shared.config().persistence.appendonly {
-        replayed.recv().unwrap_or_else(|_| Err("the worker has ended".to_owned()))?;
+        aof::load(shared, steps)?;
     } else {
-        load_snapshot(shared)?;
+        load_snapshot(shared, steps)?;
     }
     // A client may ask before the timers have their first turn.
     shared.observe.figures.sample_memory();
@@ -26,14 +26,13 @@ pub(super) fn load(shared: &Shared, replayed: &Receiver<Replayed>) -> Result<(),
     Ok(())
 }
 
-/// What came of loading the append-only file.
-pub(super) type Replayed = Result<(), String>;
-
-fn load_snapshot(shared: &Shared) -> Result<(), String> {
+fn load_snapshot(shared: &Shared, steps: &Steps) -> Result<(), String> {
     let began = Instant::now();
     match loading::load_at_start(shared) {
         Ok(functions) => {
-            restore(shared, functions)?;
+            steps
+                .restore(functions)
+                .map_err(|error| fatal(&format!("a library of functions: {error}"), DAMAGED))?;
             let seconds = began.elapsed().as_secs_f64();
             shared.log.notice(format_args!("DB loaded from disk: {seconds:.3} seconds"));
         }
@@ -41,18 +40,6 @@ fn load_snapshot(shared: &Shared) -> Result<(), String> {
         Err(unreadable) => return Err(fatal(&unreadable.to_string(), advice(&unreadable))),
     }
     Ok(())
-}
-
-/// Has the first worker put the libraries in force.
-fn restore(shared: &Shared, sources: Vec<Vec<u8>>) -> Result<(), String> {
-    if sources.is_empty() {
-        return Ok(());
-    }
-    let (done, is_done) = mpsc::sync_channel(1);
-    shared.mailboxes[0].send(Message::Restore { sources, done });
-    // The worker ends only with the server, and then nobody hears this.
-    let restored = is_done.recv().unwrap_or_else(|_| Err("the worker has ended".to_owned()));
-    restored.map_err(|error| fatal(&format!("a library of functions: {error}"), DAMAGED))
 }
 
 const DAMAGED: &str = "redis-check-rdb shows more. Put a backup in its place, or move it away to \

@@ -10,10 +10,9 @@ pub mod judge;
 mod load;
 pub mod service;
 
-use crate::boot::load::Replayed;
 use crate::boot::service::Service;
 use crate::commands;
-use crate::loading::aof;
+use crate::loading::steps::{self, Inbox, Loading, Progress, Steps};
 use crate::worker::Worker;
 use brisk_acl::{self as acl, SetError, User, Vocabulary};
 use brisk_config::args::{self, Invocation};
@@ -38,7 +37,6 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -169,9 +167,10 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
         .map_err(|error| format!("cannot start a thread: {error}"))?;
     watch_signals(shared, log)?;
     log.notice(format_args!("Server initialized"));
-    let (threads, replayed) = start_workers(shared, &config, listeners, log)?;
+    let (steps, inbox) = steps::pair(shared);
+    let threads = start_workers(shared, &config, listeners, (inbox, log))?;
     let service = Arc::new(service);
-    load_beside(shared, &service, replayed)?;
+    load_beside(shared, &service, steps)?;
     let code = shared.shutdown.wait();
     service.stopping(log);
     for mailbox in &shared.mailboxes {
@@ -196,10 +195,10 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
 fn load_beside(
     shared: &'static Shared,
     service: &Arc<Service>,
-    replayed: Receiver<Replayed>,
+    steps: Steps,
 ) -> Result<(), String> {
     let service = Arc::clone(service);
-    let load = move || match load::load(shared, &replayed) {
+    let load = move || match load::load(shared, &steps) {
         Ok(()) => {
             shared.log.notice(format_args!("Ready to accept connections"));
             service.ready(&shared.log);
@@ -354,19 +353,21 @@ fn start_workers(
     shared: &'static Shared,
     config: &Config,
     listeners: Vec<Listeners>,
-    log: &Arc<Log>,
-) -> Result<(Vec<std::thread::JoinHandle<()>>, Receiver<Replayed>), String> {
+    (inbox, log): (Inbox, &Arc<Log>),
+) -> Result<Vec<std::thread::JoinHandle<()>>, String> {
     let backend = match config.network.io_backend {
         IoBackend::Auto | IoBackend::Epoll => BackendChoice::Epoll,
         IoBackend::IoUring => BackendChoice::Uring,
     };
     let mut threads = Vec::new();
     let (ready, is_ready) = std::sync::mpsc::channel();
-    let (replayed, is_replayed) = std::sync::mpsc::channel();
+    let mut inbox = Some(inbox);
     // Nobody is served before the memory that the server itself takes was measured.
     let gate = Arc::new(Barrier::new(listeners.len() + 1));
     for (id, own) in listeners.into_iter().enumerate() {
-        let (ready, replayed, seed) = (ready.clone(), replayed.clone(), random_u64()?);
+        let (ready, seed) = (ready.clone(), random_u64()?);
+        // For the first.
+        let inbox = inbox.take();
         let (log, gate) = (Arc::clone(log), Arc::clone(&gate));
         let name = if id < shared.serving_workers() {
             format!("brisk-worker-{id}")
@@ -378,12 +379,8 @@ fn start_workers(
                 Ok((mut worker, reactor)) => {
                     let _ = ready.send(Ok(()));
                     gate.wait();
-                    if id == 0 && worker.core.config.persistence.appendonly {
-                        // Its commands are executed by a worker, which answers nobody meanwhile.
-                        let done = aof::load(&mut worker.core, &worker.participant);
-                        let _ = replayed.send(done);
-                    }
-                    wait_for_data(shared, id);
+                    worker.loading = inbox.map(Loading::new);
+                    wait_for_data(&mut worker);
                     work(shared, worker, reactor, &log);
                 }
                 Err(why) => {
@@ -398,16 +395,21 @@ fn start_workers(
     }
     shared.observe.figures.startup_memory.store(brisk_observe::memory::used(), Ordering::Relaxed);
     gate.wait();
-    Ok((threads, is_replayed))
+    Ok(threads)
 }
 
-/// Waits a moment for the dataset: who finds it loaded soon does not first hear that it is being
-/// loaded.
-fn wait_for_data(shared: &Shared, id: usize) {
+/// Waits a moment for the dataset, or loads it: who finds it loaded soon does not first hear that it is
+/// being loaded.
+fn wait_for_data(worker: &mut Worker) {
+    let (shared, id) = (worker.core.shared, worker.core.id);
     let until = Instant::now() + LOADING_UNSEEN;
-    let goes_on = || !shared.is_loading() || shared.mailboxes[id].has_messages();
-    while !goes_on() && !shared.shutdown.is_asked() && Instant::now() < until {
-        std::thread::park_timeout(Duration::from_millis(1));
+    while shared.is_loading() && !shared.shutdown.is_asked() && Instant::now() < until {
+        shared.quiesce.enter(id);
+        let progress = worker.go_on_loading();
+        shared.quiesce.leave(id);
+        if progress != Progress::More {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
     }
 }
 

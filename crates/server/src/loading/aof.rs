@@ -1,37 +1,44 @@
 //! The dataset from the append-only file: its base, and the commands since then.
 
-use super::replay::{Failed, Replay};
+use super::replay::{Replay, Unknown};
+use super::steps::Steps;
 use crate::commands::scripting::libraries;
 use brisk_config::os_reason;
 use brisk_engine::DbIndex;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Keys;
 use brisk_node::core::Core;
-use brisk_node::persistence::aof::{home::Home, rewrite};
+use brisk_node::core::shared::Shared;
+use brisk_node::persistence::aof::home::Home;
 use brisk_node::persistence::loading;
+use brisk_node::persistence::snapshot::Unreadable;
 use brisk_node::script::libraries::Policy;
-use brisk_persist::aof::{AofError, AofReader, FileKind, Manifest, ManifestFile, has_preamble};
-use brisk_structures::reclaim::Participant;
+use brisk_persist::aof::{
+    AofError, AofReader, EventKind, FileKind, Manifest, ManifestFile, has_preamble,
+};
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
+/// Commands are gathered up to so many bytes, so that they are cut and looked up ahead.
+const GATHERED_BYTES: usize = 256 << 10;
 const FIX: &str = "make a backup of your AOF file, then use ./brisk-check-aof --fix \
                    <filename.manifest>";
 
-/// Loads the files that the manifest names, and goes on to write the last; begins with an empty one if
-/// there is none. Only before other workers begin. O(files).
+/// Loads the files that the manifest names, at the start, and has the last written on; begins with an
+/// empty one if there is none. The first worker executes their commands. O(files).
 ///
 /// # Errors
 /// What cannot be loaded, where, and what to do. Nothing was changed, but for a torn end that the
 /// settings allow to be cut off.
-pub fn load(core: &mut Core, participant: &Participant) -> Result<(), String> {
-    let home = Home::of(&core.config);
+pub fn load(shared: &Shared, steps: &Steps) -> Result<(), String> {
+    let home = Home::of(&shared.config());
     let manifest = home.find()?;
     if let Some(manifest) = &manifest {
-        load_files(core, Some(participant), &home, manifest)?;
+        load_files(&mut AtStart { shared, steps }, shared, &home, manifest)?;
     }
-    rewrite::open(core, manifest)
+    steps.open(manifest)
 }
 
 /// DEBUG LOADAOF: forgets the dataset and loads what was written of it. All other workers stand still,
@@ -51,10 +58,74 @@ pub fn load_again(core: &mut Core) -> Result<(), String> {
     let propagated = core.env.hooks.get().contains(Hooks::PROPAGATE);
     core.env.hooks.set(Hooks::PROPAGATE, false);
     forget(core);
-    let loaded = load_files(core, None, &home, &manifest);
+    let replay = Replay::new(core);
+    let loaded = load_files(&mut Again { core, replay }, shared, &home, &manifest);
     core.env.hooks.set(Hooks::PROPAGATE, propagated);
     core.env.hooks.replace_own(had_hooks);
     loaded
+}
+
+/// How what is read of files gets into the dataset.
+trait Target {
+    /// Loads the snapshot that a file begins with: where it ends, and the sources of its libraries.
+    fn load_base(&mut self, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable>;
+    fn restore(&mut self, sources: Vec<Vec<u8>>) -> Result<(), String>;
+    /// Executes all commands of a part of a file.
+    fn execute(&mut self, commands: Vec<u8>, part: Range<u64>) -> Result<(), Unknown>;
+    /// All commands of a file were given.
+    fn end_file(&mut self) -> Result<(), Unknown>;
+}
+
+/// On a thread of its own, while the first worker executes.
+struct AtStart<'a> {
+    shared: &'a Shared,
+    steps: &'a Steps,
+}
+
+impl Target for AtStart<'_> {
+    fn load_base(&mut self, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
+        loading::load_base_at_start(self.shared, path)
+    }
+
+    fn restore(&mut self, sources: Vec<Vec<u8>>) -> Result<(), String> {
+        self.steps.restore(sources)
+    }
+
+    fn execute(&mut self, commands: Vec<u8>, part: Range<u64>) -> Result<(), Unknown> {
+        self.steps.execute(commands, part)
+    }
+
+    fn end_file(&mut self) -> Result<(), Unknown> {
+        self.steps.end_file()
+    }
+}
+
+/// On a worker, while all others stand still.
+struct Again<'a> {
+    core: &'a mut Core,
+    replay: Replay,
+}
+
+impl Target for Again<'_> {
+    fn load_base(&mut self, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
+        loading::load_base(self.core, path)
+    }
+
+    fn restore(&mut self, sources: Vec<Vec<u8>>) -> Result<(), String> {
+        let sources = sources.iter().map(Vec::as_slice);
+        let restored = libraries::restore_sources(self.core, sources, Policy::Append);
+        restored.map_err(|error| error.to_string())
+    }
+
+    fn execute(&mut self, commands: Vec<u8>, part: Range<u64>) -> Result<(), Unknown> {
+        self.replay.take(commands, part);
+        self.replay.go_on(self.core, None, None).map(|_| ())
+    }
+
+    fn end_file(&mut self) -> Result<(), Unknown> {
+        self.replay.end_file(self.core);
+        Ok(())
+    }
 }
 
 fn forget(core: &mut Core) {
@@ -69,39 +140,27 @@ fn forget(core: &mut Core) {
     let _ = libraries::restore_sources(core, std::iter::empty(), Policy::Flush);
 }
 
-fn load_files(
-    core: &mut Core,
-    participant: Option<&Participant>,
-    home: &Home,
-    manifest: &Manifest,
-) -> Result<(), String> {
-    core.is_loading = true;
-    let loaded = load_each(core, participant, home, manifest);
-    core.is_loading = false;
-    loaded
-}
-
-fn load_each(
-    core: &mut Core,
-    participant: Option<&Participant>,
+fn load_files<T: Target>(
+    target: &mut T,
+    shared: &Shared,
     home: &Home,
     manifest: &Manifest,
 ) -> Result<(), String> {
     let began = Instant::now();
-    let files: Vec<_> = manifest.files_to_load().cloned().collect();
-    let mut replay = Replay::new(core, participant);
+    let files: Vec<_> = manifest.files_to_load().collect();
+    let size = |file: &&ManifestFile| home.path(file).metadata().map_or(0, |data| data.len());
+    shared.snapshots.loading.begin(files.iter().map(size).sum());
     for (number, file) in files.iter().enumerate() {
-        load_file(core, &mut replay, home, file, number + 1 == files.len())?;
+        load_file(target, shared, home, file, number + 1 == files.len())?;
     }
     let seconds = began.elapsed().as_secs_f64();
-    let log = &core.shared.log;
-    log.notice(format_args!("DB loaded from append only file: {seconds:.3} seconds"));
+    shared.log.notice(format_args!("DB loaded from append only file: {seconds:.3} seconds"));
     Ok(())
 }
 
-fn load_file(
-    core: &mut Core,
-    replay: &mut Replay<'_>,
+fn load_file<T: Target>(
+    target: &mut T,
+    shared: &Shared,
     home: &Home,
     file: &ManifestFile,
     is_last: bool,
@@ -117,40 +176,68 @@ fn load_file(
     let mut source = File::open(&path).map_err(unreadable)?;
     let mut from = 0;
     if has_preamble(&mut source).map_err(unreadable)? {
-        let loaded = loading::load_base(core, &path);
-        let (position, functions) = loaded.map_err(|error| {
+        let (position, functions) = target.load_base(&path).map_err(|error| {
             format!("Error reading the RDB preamble of the AOF file {name}: {error}. {FIX}")
         })?;
-        libraries::restore_sources(core, functions.iter().map(Vec::as_slice), Policy::Append)
+        target
+            .restore(functions)
             .map_err(|error| format!("A library of functions in the AOF file {name}: {error}"))?;
         from = position;
     }
     let mut reader = AofReader::new(source, from).map_err(unreadable)?;
-    match replay.run(core, &mut reader) {
-        Ok(()) => {}
-        Err(Failed::Command(command, position)) => {
-            return Err(format!(
-                "Unknown command '{command}' reading the append only file {name}, before byte \
-                 {position}"
-            ));
-        }
-        Err(Failed::File(error)) => end_of(core, &path, &name, &error, is_last)?,
+    let ended = execute(target, &mut reader).map_err(|Unknown { name: command, position }| {
+        format!(
+            "Unknown command '{command}' reading the append only file {name}, before byte {position}"
+        )
+    })?;
+    if let Err(error) = ended {
+        end_of(shared, &path, &name, &error, is_last)?;
     }
     let kind = if file.kind == FileKind::Base { "base" } else { "incr" };
     let seconds = began.elapsed().as_secs_f64();
-    core.shared.log.notice(format_args!("DB loaded from {kind} file {name}: {seconds:.3} seconds"));
+    shared.log.notice(format_args!("DB loaded from {kind} file {name}: {seconds:.3} seconds"));
     Ok(())
+}
+
+/// Executes all commands from where the reader stands; how the file ended. They begin in database 0,
+/// and outside of transactions.
+fn execute<T: Target>(
+    target: &mut T,
+    reader: &mut AofReader<File>,
+) -> Result<Result<(), AofError>, Unknown> {
+    let mut commands = Vec::with_capacity(GATHERED_BYTES * 2);
+    let mut from = reader.position();
+    let ended = loop {
+        match reader.next_event() {
+            Ok(Some(event)) => {
+                if let EventKind::Command(command) = event.kind {
+                    commands.extend_from_slice(command.bytes());
+                }
+            }
+            Ok(None) => break Ok(()),
+            Err(error) => break Err(error),
+        }
+        if commands.len() >= GATHERED_BYTES {
+            let next = Vec::with_capacity(GATHERED_BYTES * 2);
+            let part = from..reader.position();
+            from = part.end;
+            target.execute(std::mem::replace(&mut commands, next), part)?;
+        }
+    };
+    target.execute(commands, from..reader.position())?;
+    target.end_file()?;
+    Ok(ended)
 }
 
 /// What becomes of a file that is not whole.
 fn end_of(
-    core: &Core,
+    shared: &Shared,
     path: &Path,
     name: &str,
     error: &AofError,
     is_last: bool,
 ) -> Result<(), String> {
-    let log = &core.shared.log;
+    let log = &shared.log;
     let Some(at) = error.truncate_at() else {
         return Err(match error {
             AofError::Io(error) => {
@@ -165,7 +252,7 @@ fn end_of(
             "Fatal error: the AOF file {name} is not whole ({error}), and it is not the last: {FIX}"
         ));
     }
-    if !core.config.persistence.aof_load_truncated {
+    if !shared.config().persistence.aof_load_truncated {
         return Err(format!(
             "Unexpected end of file reading the append only file {name} ({error}). You can: 1) {FIX}. \
              2) Alternatively you can set the 'aof-load-truncated' configuration option to yes and \

@@ -6,40 +6,40 @@ use brisk_node::clients::ClientRecord;
 use brisk_node::clients::address::Address;
 use brisk_node::core::Core;
 use brisk_node::core::session::Session;
+use brisk_node::persistence::loading;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX};
 use brisk_node::run::dispatch::{self, Flow};
-use brisk_persist::aof::{AofError, AofReader, EventKind};
+use brisk_node::script::run;
+use brisk_node::transactions::execute;
 use brisk_reactor::{PeerAddr, Token, unix_ms};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
-use std::fs::File;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::Instant;
 
-/// Commands are gathered up to so many bytes, so that they are cut and looked up ahead.
-const GATHERED_BYTES: usize = 64 << 10;
-
-/// How a file ended.
+/// A command of a file that this server does not know.
 #[derive(Debug)]
-pub(super) enum Failed {
-    /// It cannot be read on, or is not whole.
-    File(AofError),
-    /// A command that this server does not know: what it is, and where about.
-    Command(String, u64),
+pub(super) struct Unknown {
+    pub name: String,
+    /// Where in the file it stands before.
+    pub position: u64,
 }
 
 /// A client that the file stands for.
-pub(super) struct Replay<'p> {
+pub(super) struct Replay {
     session: Session,
     batch: Batch,
     replies: ReplyBuffer,
-    gathered: Vec<u8>,
-    /// `None` amid a command of the same thread, which asks for nothing ahead.
-    participant: Option<&'p Participant>,
-    pub(super) commands: u64,
+    /// Whole commands, from `at` on not executed yet.
+    commands: Vec<u8>,
+    at: usize,
+    /// The part of the file that they are.
+    part: Range<u64>,
 }
 
-impl<'p> Replay<'p> {
-    pub(super) fn new(core: &Core, participant: Option<&'p Participant>) -> Replay<'p> {
+impl Replay {
+    pub(super) fn new(core: &Core) -> Replay {
         let accounts = &core.shared.accounts;
         let nowhere = || Address::Socket(PeerAddr::Unix);
         let record = ClientRecord::new(
@@ -60,103 +60,117 @@ impl<'p> Replay<'p> {
             session,
             batch: Batch::default(),
             replies: ReplyBuffer::new(),
-            gathered: Vec::with_capacity(GATHERED_BYTES * 2),
-            participant,
-            commands: 0,
+            commands: Vec::new(),
+            at: 0,
+            part: 0..0,
         }
     }
 
-    /// Executes all commands from where the reader stands. Each file begins in database 0, and outside
-    /// of transactions.
+    /// Takes all commands of a part of the file. All before were executed.
+    pub(super) fn take(&mut self, commands: Vec<u8>, part: Range<u64>) {
+        (self.commands, self.at, self.part) = (commands, 0, part);
+    }
+
+    /// Executes what was taken, or at `until` what has been reached of it; whether that is all. O(that).
     ///
     /// # Errors
-    /// What stopped it; what was executed before stays.
-    pub(super) fn run(
+    /// A command is not known; those before were executed.
+    pub(super) fn go_on(
         &mut self,
         core: &mut Core,
-        reader: &mut AofReader<File>,
-    ) -> Result<(), Failed> {
-        self.session.db = Default::default();
+        participant: Option<&Participant>,
+        until: Option<Instant>,
+    ) -> Result<bool, Unknown> {
         // What a file tells of was not past its deadline then.
         core.env.set_now_for_replay(UnixMs(0));
-        let ended = loop {
-            match reader.next_event() {
-                Ok(Some(event)) => {
-                    if let EventKind::Command(command) = event.kind {
-                        self.gathered.extend_from_slice(command.bytes());
-                    }
-                }
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(Failed::File(error)),
-            }
-            if self.gathered.len() >= GATHERED_BYTES {
-                self.execute(core, reader.position())?;
-            }
-        };
-        let executed = self.execute(core, reader.position());
-        // A transaction that was not finished has not happened.
-        brisk_node::transactions::execute::end_transaction(core, &mut self.session);
-        core.env.set_now(UnixMs(unix_ms()));
-        executed.and(ended)
-    }
-
-    /// Executes what was gathered, up to a position in the file.
-    fn execute(&mut self, core: &mut Core, position: u64) -> Result<(), Failed> {
-        let bytes = std::mem::take(&mut self.gathered);
-        let mut at = 0;
-        while at < bytes.len() {
-            at += self.execute_some(core, &bytes[at..], position)?;
+        core.is_loading = true;
+        // One command after the other waits.
+        let delays = loading::delays(core.shared);
+        let most = if delays { 1 } else { REQUESTS_MAX };
+        let mut done = Ok(());
+        while self.at < self.commands.len() && done.is_ok() {
+            done = self.execute_some(core, participant, most);
             core.free_garbage();
-            if let Some(participant) = self.participant {
+            if let Some(participant) = participant {
                 participant.quiescent();
             }
+            if delays {
+                loading::delay(core.shared);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                break;
+            }
         }
-        self.gathered = bytes;
-        self.gathered.clear();
-        self.gathered.shrink_to(GATHERED_BYTES * 2);
-        Ok(())
+        core.is_loading = false;
+        core.env.set_now(UnixMs(unix_ms()));
+        done.map(|()| self.at >= self.commands.len())
     }
 
-    /// Executes a batch; the bytes that it takes.
+    /// The file has ended: a transaction that was not finished has not happened. The next one begins in
+    /// database 0.
+    pub(super) fn end_file(&mut self, core: &mut Core) {
+        execute::end_transaction(core, &mut self.session);
+        self.session.db = Default::default();
+    }
+
+    /// Executes a batch of so many commands at most.
     fn execute_some(
         &mut self,
         core: &mut Core,
-        data: &[u8],
-        position: u64,
-    ) -> Result<usize, Failed> {
-        let Replay { session, batch, replies, participant, commands, .. } = self;
+        participant: Option<&Participant>,
+        most: usize,
+    ) -> Result<(), Unknown> {
+        let Replay { session, batch, replies, commands, at, part } = self;
         let shared = core.shared;
+        let data = &commands[*at..];
         let look = Look {
             table: shared.table,
             hasher: shared.keyspace.hasher(),
             database: shared.keyspace.database(session.db),
-            participant: *participant,
+            participant,
         };
         // The reader has found it whole, whatever the limits are today.
         let limits = Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits };
-        let (len, _) = batch.fill(data, REQUESTS_MAX, &mut session.decoder, &limits, &look);
+        let (len, _) = batch.fill(data, most, &mut session.decoder, &limits, &look);
+        let unknown = |name: String| Unknown { name, position: part.end };
         for at in 0..batch.len() {
             let request = *batch.request(at);
             shared.quiesce.checkpoint(core.id);
-            while let Flow::Later(_) =
-                dispatch::dispatch(core, session, batch, &request, data, replies)
-            {
-                // Nobody else uses keys: what is busy is so for a moment.
-                std::thread::yield_now();
+            loop {
+                match dispatch::dispatch(core, session, batch, &request, data, replies) {
+                    // Nobody else uses keys: what is busy is so for a moment.
+                    Flow::Later(_) => std::thread::yield_now(),
+                    Flow::Elsewhere => break end_script(core, session),
+                    _ => break,
+                }
             }
             if request.row.is_none() {
                 let name = batch.args(data, &request, shared.keyspace.hasher());
-                let name = String::from_utf8_lossy(name.word(0)).into_owned();
-                return Err(Failed::Command(name, position));
+                return Err(unknown(String::from_utf8_lossy(name.word(0)).into_owned()));
             }
             replies.clear();
         }
-        *commands += batch.len() as u64;
         core.ran = 0;
+        *at += len;
+        // At the end also what is no command.
+        let rest = if *at < commands.len() { 0 } else { part.end - part.start - *at as u64 };
+        shared.snapshots.loading.note_bytes(len as u64 + rest);
         if len == 0 {
             // Not a request after all: the reader and the decoder disagree.
-            return Err(Failed::Command("?".to_owned(), position));
+            return Err(unknown("?".to_owned()));
         }
-        Ok(len)
+        Ok(())
+    }
+}
+
+/// Runs a script to its end that takes long. No other command is computed elsewhere for a session that
+/// nobody waits for.
+#[cold]
+fn end_script(core: &mut Core, session: &mut Session) {
+    while core.scripts.parked.is_some() {
+        core.shared.quiesce.checkpoint(core.id);
+        // Nobody waits for the answer.
+        let _ = run::go_on_with_script(core, Some(&mut *session));
+        core.free_garbage();
     }
 }

@@ -2,7 +2,6 @@
 
 use super::Worker;
 use super::turn::close_flushed;
-use crate::commands::scripting::libraries;
 use brisk_engine::env::Garbage;
 use brisk_net::listeners::Purpose;
 use brisk_node::clients::address::Address;
@@ -11,7 +10,6 @@ use brisk_node::core::mailbox::Message;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::pubsub::subscribe;
 use brisk_node::replication::follow;
-use brisk_node::script::libraries::Policy;
 use brisk_node::tracking::session;
 use brisk_node::transactions::execute;
 use brisk_reactor::unix_ms;
@@ -174,13 +172,6 @@ impl Handler for Worker {
                 Message::Monitor(token) => self.add_monitor(token),
                 Message::Listen(_) | Message::Keepalive(_) => self.listening.push(message),
                 Message::Unpause => self.resume_paused(io),
-                Message::Restore { sources, done } => {
-                    let sources = sources.iter().map(Vec::as_slice);
-                    let restored =
-                        libraries::restore_sources(&mut self.core, sources, Policy::Append);
-                    // Who waits for it ends with the process.
-                    let _ = done.send(restored.map_err(|error| error.to_string()));
-                }
                 Message::Served(delivery) => self.deliver(io, delivery),
                 Message::Computed(outcome) => self.take_computed(io, outcome),
                 Message::Thawed => self.resume_frozen(io),

@@ -38,6 +38,7 @@ mod waiting;
 
 use self::staging::Staged;
 pub use self::turn::append;
+use crate::loading::steps::{Loading, Progress};
 use crate::worker::cron::Cron;
 use brisk_engine::ReplyBuffer;
 use brisk_net::listeners::Purpose;
@@ -97,6 +98,8 @@ pub struct Worker {
     pub listeners: Vec<Purpose>,
     /// The configuration whose settings the loop has.
     loop_generation: Option<u64>,
+    /// What loading the dataset leaves to this worker, until it is loaded.
+    pub loading: Option<Loading>,
     /// Messages that change the listeners, which only the loop around the worker can do.
     pub listening: Vec<Message>,
 }
@@ -125,6 +128,7 @@ impl Worker {
             participant,
             listeners,
             loop_generation: None,
+            loading: None,
             listening: Vec::new(),
         }
     }
@@ -166,6 +170,7 @@ impl Worker {
             }
         }
         self.go_on_with_script(io);
+        let loads = self.loading.is_some() && self.go_on_loading() == Progress::More;
         if !self.core.ended_watches.is_empty() {
             self.go_on_with_leftovers();
         }
@@ -185,8 +190,20 @@ impl Worker {
         let wait = self.next_wait_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
         let idle = self.again.is_empty()
             && self.core.scripts.parked.is_none()
+            && !loads
             && self.core.ended_watches.is_empty();
         if idle { wait } else { Duration::ZERO }
+    }
+
+    /// Does for a while what loading the dataset leaves to this worker.
+    #[cold]
+    pub fn go_on_loading(&mut self) -> Progress {
+        let Some(loading) = &mut self.loading else { return Progress::Over };
+        let progress = loading.go_on(&mut self.core, &self.participant);
+        if progress == Progress::Over {
+            self.loading = None;
+        }
+        progress
     }
 
     /// Takes some watches that have ended out of the queues of their keys.
