@@ -31,6 +31,7 @@ const LATER: &[&str] = &[
     "hpttl",
     "hsetex",
     "httl",
+    "waitaof",
 ];
 
 /// Commands whose reported facts differ on purpose, each with the reason.

@@ -196,6 +196,11 @@ impl Env {
         self.shown.set(self.shown.get().max(ticket));
     }
 
+    /// What replies have shown since [`Env::take_shown`].
+    pub fn shown(&self) -> Ticket {
+        self.shown.get()
+    }
+
     /// What replies have shown since the last call.
     #[inline]
     pub fn take_shown(&self) -> Ticket {
@@ -211,6 +216,11 @@ impl Env {
     #[inline]
     pub fn now(&self) -> UnixMs {
         self.now.get()
+    }
+
+    /// The command that is running begins to wait, for something else than keys.
+    pub fn begin_wait(&self, waiter: Arc<Waiter>) {
+        *self.waiter.borrow_mut() = Some(waiter);
     }
 
     /// The wait that the command which just ran began.

@@ -268,6 +268,29 @@ impl Waiting {
 }
 
 impl Keyspace {
+    /// A wait for something else than keys, which its client's worker ends: of a command that `words`
+    /// are. `deadline_ms`: `None` is for ever.
+    pub fn waiter_without_keys(
+        &self,
+        client: Client,
+        command: (&'static Spec, Option<&'static Spec>),
+        (db, words): (DbIndex, &[&[u8]]),
+        deadline_ms: Option<u64>,
+    ) -> Arc<Waiter> {
+        Arc::new(Waiter {
+            client,
+            deadline_ms,
+            command: Recorded::unrepeatable(command.0, command.1, db, words),
+            kind: Kind::String,
+            group: None,
+            number: self.waiting.numbers.fetch_add(1, Ordering::Relaxed),
+            keys: Vec::new(),
+            places: OnceLock::new(),
+            state: AtomicU8::new(WAITING),
+            spent_ns: AtomicU64::new(0),
+        })
+    }
+
     /// Takes a waiter whose wait has ended out of its queues. O(its keys).
     pub fn forget_waiter(&self, waiter: &Waiter) {
         let db = waiter.command.db();

@@ -6,12 +6,14 @@ use crate::core::input::Input;
 use crate::persistence::aof::state::Level;
 use crate::persistence::aof::unlogged::Unlogged;
 use crate::pubsub::{Space, Subscriptions};
+use crate::replication::acks::AckWait;
 use crate::replication::replica::Replica;
 use crate::tracking::{Mode, Tracker};
 use crate::transactions::Transaction;
 use brisk_acl::User;
 use brisk_engine::DbIndex;
 use brisk_engine::command::{Flags, InMulti};
+use brisk_engine::keyspace::Ticket;
 use brisk_engine::keyspace::{Waiter, Watches};
 use brisk_engine::reply::ReplyStream;
 use brisk_engine::table::Row;
@@ -144,6 +146,10 @@ pub struct Session {
     pub tracker: Option<Box<Tracker>>,
     /// It listens or tracks: others may have a message for it at any time.
     pub gets_messages: bool,
+    /// What its WAIT or WAITAOF waits for.
+    pub acks: Option<AckWait>,
+    /// Up to where in the stream of changes it was shown the dataset so far.
+    pub shown: Ticket,
     /// The wait its command is in.
     pub waiter: Option<Arc<Waiter>>,
     /// The timer of that wait.
@@ -202,6 +208,8 @@ impl Session {
             listens: false,
             tracker: None,
             gets_messages: false,
+            acks: None,
+            shown: Ticket::default(),
             waiter: None,
             wait_timer: None,
             input: Input::default(),

@@ -34,6 +34,8 @@ pub struct Member {
     /// The offset it acknowledged last, and when, in Unix ms; 0 before.
     pub acked: u64,
     pub acked_ms: u64,
+    /// The offset up to which it said that its own append-only file is on its disk.
+    pub acked_durable: Option<u64>,
 }
 
 /// The stream of the server.
@@ -136,13 +138,25 @@ impl Feed {
         self.replicas.store(state.members.len(), Ordering::Relaxed);
     }
 
-    /// A session tells how far it has come.
-    pub fn acknowledge(&self, token: Token, worker: usize, offset: u64, now_ms: u64) {
+    /// A session tells how far it has come, and how far its append-only file if it has one.
+    pub fn acknowledge(
+        &self,
+        (token, worker): (Token, usize),
+        offset: u64,
+        durable: Option<u64>,
+        now_ms: u64,
+    ) {
         let mut state = lock(&self.state);
         let is_it = |member: &&mut Member| (member.token, member.worker) == (token, worker);
         if let Some(member) = state.members.iter_mut().find(is_it) {
             (member.acked, member.acked_ms) = (offset, now_ms);
+            member.acked_durable = durable.or(member.acked_durable);
         }
+    }
+
+    /// How many of the sessions that follow are such. O(their number).
+    pub fn count(&self, is_such: impl Fn(&Member) -> bool) -> u64 {
+        lock(&self.state).members.iter().filter(|member| is_such(member)).count() as u64
     }
 
     /// The sessions that follow. O(their number).
@@ -214,7 +228,7 @@ mod tests {
 
     fn member(worker: usize) -> Member {
         let token = Token::from_u64(worker as u64);
-        Member { worker, token, ip: None, port: 0, acked: 0, acked_ms: 0 }
+        Member { worker, token, ip: None, port: 0, acked: 0, acked_ms: 0, acked_durable: None }
     }
 
     #[test]

@@ -54,6 +54,7 @@ pub fn attach_replica(core: &mut Core, session: &mut Session) -> Result<(Arc<Vec
         port: replica.port,
         acked: 0,
         acked_ms: 0,
+        acked_durable: None,
     };
     let from = core.shared.replication.feed.attach(member, core.shared.keyspace.journal());
     core.env.hooks.set(Hooks::PROPAGATE, true);

@@ -5,11 +5,13 @@
 //! |---|---|
 //! | `feed` | transactions come in by ticket, bytes go out in order |
 //! | `replica` | what is known of a session that follows |
+//! | `acks` | WAIT and WAITAOF: what is acknowledged |
 //! | `follow` | how sessions begin to follow |
 //! | `migration` | MIGRATE's connections to other servers |
 
 pub mod migration;
 
+pub mod acks;
 pub mod feed;
 pub mod follow;
 pub mod replica;

@@ -24,7 +24,7 @@ impl Worker {
     pub(super) fn commit(&mut self, io: &mut Control) {
         // Nothing is appended to the journal while nobody reads it.
         let is_read = self.core.env.hooks.get().contains(Hooks::PROPAGATE);
-        if is_read || !self.core.unlogged.borrow().is_empty() {
+        if is_read || self.has_waiting_replies() {
             self.commit_appended(io);
         }
     }
@@ -35,25 +35,28 @@ impl Worker {
         if shared.replication.feed.is_waiting(self.core.id) {
             self.deliver_stream(io, None);
         }
-        let core = &self.core;
-        if !shared.aof.is_on() && core.unlogged.borrow().is_empty() {
-            return;
-        }
-        if shared.aof.has_pending() && !shared.aof.write_now(shared, core.id) {
+        let id = self.core.id;
+        if shared.aof.is_on() && shared.aof.has_pending() && !shared.aof.write_now(shared, id) {
             shared.aof.hasten(shared.aof.level());
         }
-        if core.unlogged.borrow().is_empty() {
+        if !self.has_waiting_replies() {
             return;
         }
         // In this order: what is reached behind the look wakes this worker.
-        shared.aof.set_waiting(core.id, true);
+        shared.aof.set_waiting(id, true);
         self.send_logged(io);
-        shared.aof.set_waiting(self.core.id, !self.core.unlogged.borrow().is_empty());
+        self.answer_acknowledged(io);
+        shared.aof.set_waiting(id, self.has_waiting_replies());
+    }
+
+    /// Whether replies wait for the file or for replicas.
+    fn has_waiting_replies(&self) -> bool {
+        !self.core.unlogged.borrow().is_empty() || !self.awaits_acks.is_empty()
     }
 
     /// How long this worker may sleep with output that waits.
     pub(super) fn logging_wait(&self) -> Duration {
-        if self.core.unlogged.borrow().is_empty() { Duration::MAX } else { LOOK_AGAIN }
+        if self.has_waiting_replies() { LOOK_AGAIN } else { Duration::MAX }
     }
 
     fn send_logged(&mut self, io: &mut Control) {
@@ -100,11 +103,13 @@ impl Worker {
         }
     }
 
-    /// Keeps the replies of this turn back if what they show is not where it has to be. True if so.
+    /// Notes what the replies of this turn show, and keeps them back if that is not where it has to be.
+    /// True if so.
     #[cold]
     pub(super) fn keep_replies(&mut self, session: &mut Session) -> bool {
         let shown = self.core.env.take_shown();
-        if !wait::must_wait(&self.core, session, shown) {
+        session.shown = session.shown.max(shown);
+        if self.replies.is_empty() || !wait::must_wait(&self.core, session, shown) {
             return false;
         }
         if self.replies.has_shared() && session.unlogged.is_empty() {

@@ -82,6 +82,8 @@ pub struct Worker {
     /// What was computed and may not be stored during CLIENT PAUSE. At most as many as there were
     /// commands waiting for it.
     held_back: Vec<Outcome>,
+    /// Sessions whose WAIT or WAITAOF waits.
+    awaits_acks: Vec<Token>,
     /// When the waits of this worker's sessions are over.
     wait_timers: Wheel<Token>,
     monitors: HashSet<Token>,
@@ -118,6 +120,7 @@ impl Worker {
             paused: Vec::new(),
             frozen: Vec::new(),
             held_back: Vec::new(),
+            awaits_acks: Vec::new(),
             wait_timers: Wheel::new(unix_ms()),
             monitors: HashSet::new(),
             messages: VecDeque::new(),

@@ -7,6 +7,7 @@
 
 use super::{LINGER, Worker, encrypted};
 use brisk_engine::command::Flags;
+use brisk_engine::effect::Hooks;
 use brisk_engine::env::Garbage;
 use brisk_engine::table::Row;
 use brisk_node::clients::flag;
@@ -379,8 +380,11 @@ impl Worker {
 
     /// Moves replies to the connection's output.
     pub(super) fn flush(&mut self, io: &mut Control, session: &mut Session) {
-        let may_wait = self.core.shared.aof.is_on() || !session.unlogged.is_empty();
-        if self.replies.is_empty() || (may_wait && self.keep_replies(session)) {
+        let is_logged = self.core.env.hooks.get().contains(Hooks::PROPAGATE);
+        if (is_logged || !session.unlogged.is_empty()) && self.keep_replies(session) {
+            return;
+        }
+        if self.replies.is_empty() {
             return;
         }
         session.traffic.bytes_out += self.replies.len() as u64;

@@ -11,6 +11,7 @@ use brisk_engine::{CommandError, Reply};
 use brisk_node::clients::accounts::Account;
 use brisk_node::core::mailbox::{Delivery, Unblocked};
 use brisk_node::core::session::{Session, Stall};
+use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
 use brisk_node::run::dispatch;
 use brisk_node::run::permission;
@@ -25,6 +26,9 @@ impl Worker {
     pub(super) fn begin_wait(&mut self, session: &mut Session) {
         self.stall(session, Stall::Waiting);
         let Some(waiter) = &session.waiter else { return };
+        if session.acks.is_some() {
+            self.awaits_acks.push(session.token);
+        }
         *session.record.waiter() = Some(waiter.clone());
         if let Some(deadline_ms) = waiter.deadline_ms {
             let timer = self.wait_timers.insert(deadline_ms, session.token);
@@ -63,14 +67,17 @@ impl Worker {
         let is_it = |session: &&mut Session| session.token == token && session.id() == client;
         let Some(session) = self.session_at(token.index()).filter(is_it) else { return };
         let Some(waiter) = session.waiter.clone() else { return };
-        let account = Arc::clone(&session.account);
+        let (account, acks) = (Arc::clone(&session.account), session.acks);
         self.core.shared.keyspace.forget_waiter(&waiter);
         let mut delivery = Delivery { token, client, replies: Default::default() };
         let mut reply = Reply::new(&mut delivery.replies, waiter.client.protocol);
         match how {
             Unblocked::Timeout => {
                 waiting::book_wait(&mut self.core, &waiter, false, 0);
-                reply.null_array()
+                match acks {
+                    Some(wait) => wait.answer(self.core.shared, &mut reply),
+                    None => reply.null_array(),
+                }
             }
             Unblocked::Error => {
                 let error = CommandError::text(UNBLOCKED);
@@ -155,7 +162,44 @@ impl Worker {
         }
     }
 
+    /// Answers WAITs and WAITAOFs that have what they wait for.
+    pub(super) fn answer_acknowledged(&mut self, io: &mut Control) {
+        let shared = self.core.shared;
+        for token in std::mem::take(&mut self.awaits_acks) {
+            let Some(session) = self.session_at(token.index()).filter(|s| s.token == token) else {
+                continue;
+            };
+            let (Some(wait), Some(waiter)) = (session.acks, session.waiter.clone()) else {
+                continue;
+            };
+            let over = wait.is_over(shared);
+            if matches!(over, Ok(false)) {
+                if wait.wants_disk() {
+                    shared.aof.hasten(Level::Disk);
+                }
+                self.awaits_acks.push(token);
+                continue;
+            }
+            if !waiter.end() {
+                continue;
+            }
+            let client = waiter.client;
+            let mut delivery = Delivery { token, client: client.id, replies: Default::default() };
+            let mut reply = Reply::new(&mut delivery.replies, client.protocol);
+            waiting::book_wait(&mut self.core, &waiter, over.is_err(), 0);
+            match over {
+                Ok(_) => wait.answer(shared, &mut reply),
+                Err(error) => {
+                    dispatch::count_error(&self.core, &error);
+                    reply.error(&error)
+                }
+            };
+            self.deliver(io, delivery);
+        }
+    }
+
     fn forget_wait(&mut self, session: &mut Session) {
+        session.acks = None;
         session.waiter = None;
         *session.record.waiter() = None;
         if let Some(timer) = session.wait_timer.take() {

@@ -298,6 +298,11 @@ impl Aof {
         })
     }
 
+    /// Whether the stream is on the disk up to a place; never without a file that is loaded.
+    pub fn is_durable(&self, place: Ticket) -> bool {
+        self.mode() == Mode::On && place.0 <= self.places.durable.load(Ordering::Acquire)
+    }
+
     /// What is written begins here in the stream.
     pub(super) fn begin_at(&self, place: Ticket) {
         let mut queue = self.queue.lock().even_poisoned();
@@ -369,7 +374,7 @@ impl Aof {
         });
     }
 
-    /// A worker has replies that wait, or has none any more. Before it sleeps it looks again how far the
+    /// A worker has replies that wait, for the file or for replicas, or has none any more. Before it sleeps it looks again how far the
     /// stream has come.
     pub fn set_waiting(&self, worker: usize, waits: bool) {
         self.waiting[worker].store(waits, Ordering::SeqCst);

@@ -119,7 +119,8 @@ impl Aof {
         }
     }
 
-    fn wake_waiting(&self, shared: &Shared, but: Option<usize>) {
+    /// Has workers with replies that wait look again, all but one.
+    pub fn wake_waiting(&self, shared: &Shared, but: Option<usize>) {
         fence(Ordering::SeqCst);
         for worker in self.waiting().filter(|worker| Some(*worker) != but) {
             shared.mailboxes[worker].wake();

@@ -10,7 +10,7 @@
 //! | `latency`, `latency_report`, `slowlog` | LATENCY; its graphs and its doctor; SLOWLOG |
 //! | `monitor`, `module` | MONITOR; MODULE |
 //! | `save`, `shutdown` | SAVE, BGSAVE, BGREWRITEAOF and LASTSAVE; SHUTDOWN |
-//! | `sync` | SYNC, PSYNC and REPLCONF |
+//! | `sync`, `wait` | SYNC, PSYNC and REPLCONF; WAIT and WAITAOF |
 
 mod acl;
 mod command;
@@ -30,6 +30,7 @@ mod save;
 mod shutdown;
 mod slowlog;
 mod sync;
+mod wait;
 
 use brisk_node::core::call::Command;
 
@@ -48,4 +49,5 @@ pub(super) const FAMILY: &[&[Command]] = &[
     shutdown::COMMANDS,
     slowlog::COMMANDS,
     sync::COMMANDS,
+    wait::COMMANDS,
 ];

@@ -69,11 +69,16 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             args.bytes()?;
         } else if is("ack") {
             let offset = parse_i64(args.bytes()?);
+            // The place up to which its own append-only file is on its disk.
+            let durable = if args.take("fack") { parse_i64(args.bytes()?) } else { None };
             let follows = call.session.replica.as_ref().is_some_and(|replica| replica.follows);
             if let Some(offset) = offset.filter(|_| follows) {
                 let (token, now) = (call.session.token, call.now().0);
+                let (shared, id) = (call.core.shared, call.core.id);
                 let offset = u64::try_from(offset).unwrap_or(0);
-                call.core.shared.replication.feed.acknowledge(token, call.core.id, offset, now);
+                let durable = durable.and_then(|place| u64::try_from(place).ok());
+                shared.replication.feed.acknowledge((token, id), offset, durable, now);
+                shared.aof.wake_waiting(shared, Some(id));
             }
             return Ok(Outcome::Replied);
         } else if is("getack") {

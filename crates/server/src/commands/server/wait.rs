@@ -1,0 +1,88 @@
+//! WAIT and WAITAOF: the caller waits until what it wrote, or was shown, is safe elsewhere.
+
+use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::replication::acks::{ASK, AckWait, Wanted};
+
+fn wait(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let replicas = args.integer()?;
+    let timeout = timeout_ms(args)?;
+    // No replica is as good as a negative number of them.
+    begin(call, args, Wanted::Replicas(u64::try_from(replicas).unwrap_or(0)), timeout)
+}
+
+fn wait_for_files(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let local = match args.integer()? {
+        local @ (0 | 1) => local == 1,
+        _ => {
+            let text = "ERR value is out of range, value must between 0 and 1";
+            return Err(CommandError::text(text));
+        }
+    };
+    let replicas = u64::try_from(args.integer()?)
+        .map_err(|_| CommandError::text("ERR value is out of range, must be positive"))?;
+    let timeout = timeout_ms(args)?;
+    begin(call, args, Wanted::Disks { local, replicas }, timeout)
+}
+
+/// Milliseconds; 0 is for ever.
+fn timeout_ms(args: &mut Args<'_>) -> Result<u64> {
+    let not_a_number = |_| CommandError::text("ERR timeout is not an integer or out of range");
+    let timeout = args.integer().map_err(not_a_number)?;
+    u64::try_from(timeout).map_err(|_| CommandError::text("ERR timeout is negative"))
+}
+
+fn begin(call: &mut Call<'_>, args: &Args<'_>, wanted: Wanted, timeout_ms: u64) -> Result<Outcome> {
+    let shared = call.core.shared;
+    let shown = call.session.shown.max(call.core.env.shown());
+    let wait = AckWait { shown, wanted };
+    if wait.is_over(shared)? || call.in_exec() || call.session.is_replay {
+        return Ok(wait.answer(shared, &mut call.reply));
+    }
+    let deadline_ms = (timeout_ms > 0).then(|| call.now().0.saturating_add(timeout_ms));
+    let words: Vec<&[u8]> = args.words().collect();
+    let command = (call.row.spec, call.row.parent);
+    let request = (call.session.db, &*words);
+    let waiter = shared.keyspace.waiter_without_keys(call.client(), command, request, deadline_ms);
+    call.core.env.begin_wait(waiter);
+    call.session.acks = Some(wait);
+    if wait.wants_replicas() && shared.replication.feed.replica_count() > 0 {
+        shared.keyspace.journal().append_request(ASK);
+    }
+    Ok(Outcome::Waiting)
+}
+
+const WAIT: Command = Command {
+    spec: Spec {
+        name: "wait",
+        group: Group::Generic,
+        summary: "Waits until replicas have what the connection wrote.",
+        since: "3.0.0",
+        complexity: "O(1)",
+        arity: 3,
+        flags: Flags::NOSCRIPT,
+        categories: Categories::CONNECTION,
+        tips: &["request_policy:all_shards", "response_policy:agg_min"],
+        args: &[Arg::integer("numreplicas"), Arg::integer("timeout")],
+        ..Spec::EMPTY
+    },
+    run: wait,
+    subcommands: &[],
+};
+
+const WAITAOF: Command = Command {
+    spec: Spec {
+        name: "waitaof",
+        summary: "Waits until what the connection wrote is on disks.",
+        since: "7.2.0",
+        arity: 4,
+        flags: Flags::BLOCKING,
+        args: &[Arg::integer("numlocal"), Arg::integer("numreplicas"), Arg::integer("timeout")],
+        ..WAIT.spec
+    },
+    run: wait_for_files,
+    subcommands: &[],
+};
+
+pub(super) const COMMANDS: &[Command] = &[WAIT, WAITAOF];
