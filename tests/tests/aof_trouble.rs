@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
-use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
+use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
 use brisk_tests::aof::{AofHome, MANIFEST};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -335,4 +335,24 @@ fn a_rewrite_without_an_append_only_file_makes_a_base_only() {
     server.kill();
     let server = AofHome::load(home.launch("everysec"));
     assert_reply!(server.connect(), "MGET k l", "1) \"3\"\n2) \"4\"");
+}
+
+#[test]
+fn a_file_that_cannot_be_made_is_refused_in_the_words_of_the_reference() {
+    let outcomes = [Launch::subject(), Launch::redis()].map(|launch| {
+        let home = TempDir::new();
+        // Where the directory is to be there is a file.
+        fs::write(home.path("appendonlydir"), b"in the way").unwrap();
+        let server = launch.set("dir", home.path("").to_str().unwrap()).start();
+        let mut conn = server.connect();
+        let refused = conn.cmd("CONFIG SET appendonly yes").to_string();
+        let after = conn.cmd("CONFIG GET appendonly").to_string();
+        fs::remove_file(home.path("appendonlydir")).unwrap();
+        let accepted = conn.cmd("CONFIG SET appendonly yes").to_string();
+        // The real one does not end while it writes its first file.
+        assert_reply!(conn, "CONFIG SET appendonly no", "OK");
+        (refused, after, accepted)
+    });
+    assert_eq!(outcomes[0], outcomes[1]);
+    assert!(outcomes[0].0.contains("Unable to turn on AOF"), "{outcomes:?}");
 }

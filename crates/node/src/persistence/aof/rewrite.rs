@@ -335,6 +335,24 @@ pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), 
     Ok(())
 }
 
+/// CONFIG SET appendonly yes: whether files can be made where these settings want them.
+///
+/// # Errors
+/// They cannot: in words for the log.
+pub fn try_home(config: &Config) -> std::result::Result<(), String> {
+    let home = Home::of(config);
+    // A base may be being written.
+    let file = home.dir.join(format!("temp-appendonly-{}.aof", std::process::id()));
+    let tried = System
+        .create_dir(&home.dir)
+        .and_then(|()| System.create(&file).map(drop))
+        .and_then(|()| System.remove(&file));
+    tried.map_err(|error| {
+        let (dir, reason) = (home.dir.display(), os_reason(&error));
+        format!("Can't open or create append-only dir {dir}: {reason}")
+    })
+}
+
 /// CONFIG SET appendonly no: what was changed is put on the disk, and nothing more is written. All other
 /// workers stand still.
 pub fn close(shared: &Shared) {

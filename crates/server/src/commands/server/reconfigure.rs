@@ -42,6 +42,13 @@ pub(super) fn prepare(
     {
         reserve_files(shared, &new.clients)?;
     }
+    if new.persistence.appendonly && !old.persistence.appendonly {
+        rewrite::try_home(new).map_err(|reason| {
+            shared.log.warning(format_args!("{reason}"));
+            let reason = "Unable to turn on AOF. Check server logs.".into();
+            Rejection { directive: "appendonly", reason }
+        })?;
+    }
     let mut prepared = Prepared::default();
     if let Some(directive) = tls_named {
         prepared.tls = TlsSettings::prepare(new, &shared.log).map_err(|_| {
