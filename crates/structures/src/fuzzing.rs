@@ -4,7 +4,7 @@
 use crate::entry::{Entry, INLINE_LEN_MAX, ValueRef};
 use crate::hyperloglog::{self, Form, Mark, REGISTERS};
 use crate::intset::IntSet;
-use crate::listpack::{Item, ListPack};
+use crate::listpack::{Checked, Item, ListPack, element_at};
 use crate::lzf;
 use crate::table::Table;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -252,7 +252,17 @@ pub fn fuzz_intset(data: &[u8]) {
 /// Foreign bytes as a listpack: what `validate` accepts is walked both ways, searched and changed,
 /// and stays well-formed. O(input) but for the changes.
 pub fn fuzz_listpack(data: &[u8]) {
-    let Ok(mut list) = ListPack::from_bytes(data.to_vec()) else { return };
+    let mut met = Vec::new();
+    let checked = Checked::new(data, |at, element| {
+        assert_eq!(element_at(data, at), Some(element));
+        met.push(element);
+        Ok(())
+    });
+    let Ok(mut list) = ListPack::from_bytes(data.to_vec()) else {
+        assert!(checked.is_err());
+        return;
+    };
+    assert!(checked.is_ok_and(|bytes| ListPack::copy_of(bytes).iter().eq(met)));
     list.check();
     let forward: Vec<Vec<u8>> = list.iter().map(Item::to_vec).collect();
     let mut backward: Vec<Vec<u8>> = list.iter().rev().map(Item::to_vec).collect();

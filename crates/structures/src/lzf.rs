@@ -233,6 +233,27 @@ pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Mal
     Ok(())
 }
 
+/// The content of `block`, which has `len` bytes, in `room`: what that held before is of no interest,
+/// and it is not cleared. Otherwise as [`decompress`]; several contents one after another take the
+/// room of the longest.
+///
+/// # Errors
+/// As [`validate`].
+pub fn decompress_in<'r>(
+    block: &[u8],
+    len: usize,
+    room: &'r mut Vec<u8>,
+) -> Result<&'r [u8], Malformed> {
+    if room.len() < len {
+        room.clear();
+        decompress(block, len, room)?;
+    } else if expand(block, &mut room[..len]).is_none() {
+        validate(block, len)?;
+        return Err(Malformed { offset: 0, what: "an LZF block cannot be expanded" });
+    }
+    Ok(&room[..len])
+}
+
 /// Writes the content of `block`; `None` if that is malformed or of another length.
 fn expand(block: &[u8], out: &mut [u8]) -> Option<()> {
     let (mut at, mut written) = (0, 0);
@@ -309,6 +330,10 @@ mod tests {
         let mut out = b"kept".to_vec();
         decompress(&block[6..], content.len(), &mut out).unwrap();
         assert!(out[..4] == *b"kept" && out[4..] == *content);
+        for room in [0, content.len(), content.len() + 9] {
+            let mut room = vec![0x55; room];
+            assert_eq!(decompress_in(&block[6..], content.len(), &mut room), Ok(content));
+        }
         len
     }
 

@@ -32,6 +32,7 @@
 //! - [`value`]: the values in between.
 
 mod block;
+mod compact;
 pub mod dump;
 mod encode;
 mod input;

@@ -1,5 +1,6 @@
 //! Lengths, strings and numbers.
 
+use super::compact::Seen;
 use super::input::Input;
 use super::strings::Strings;
 use super::unique::Unique;
@@ -9,7 +10,7 @@ use brisk_structures::decimal::decimal_len;
 use brisk_structures::lzf;
 
 /// A buffer kept from value to value is given back when it is larger than this.
-const SCRATCH_BYTES_MAX: usize = 1 << 20;
+pub(super) const SCRATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Reads the parts of values from `input`. It is at the byte it says in errors.
 pub(super) struct Decoder<I> {
@@ -17,10 +18,13 @@ pub(super) struct Decoder<I> {
     /// The file's or payload's: one value type depends on it.
     pub(super) version: u32,
     /// Compressed bytes before they are decompressed.
-    block: Vec<u8>,
+    pub(super) block: Vec<u8>,
+    /// What they were decompressed to, if that is only looked at.
+    pub(super) content: Vec<u8>,
+    pub(super) seen: Seen,
     /// Texts of compact elements whose uniqueness is in question.
     texts: Strings,
-    unique: Unique,
+    pub(super) unique: Unique,
 }
 
 /// How a string is written.
@@ -33,7 +37,15 @@ pub(super) enum Form {
 
 impl<I: Input> Decoder<I> {
     pub(super) fn new(input: I, version: u32) -> Self {
-        Decoder { input, version, block: Vec::new(), texts: Strings::new(), unique: Unique::new() }
+        Decoder {
+            input,
+            version,
+            block: Vec::new(),
+            content: Vec::new(),
+            seen: Seen::default(),
+            texts: Strings::new(),
+            unique: Unique::new(),
+        }
     }
 
     pub(super) fn malformed(&self, what: &'static str) -> LoadError {

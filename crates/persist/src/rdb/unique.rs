@@ -31,6 +31,11 @@ impl Unique {
         Unique { key, slots: Vec::new(), len: 0 }
     }
 
+    /// A secret of this reader.
+    pub(super) fn key(&self) -> HashKey {
+        self.key
+    }
+
     /// Whether the first, `step + 1`st, ... strings are all different. O(bytes of those strings).
     pub(super) fn all(&mut self, strings: &Strings, step: usize) -> bool {
         if self.slots.len() > SLOTS_KEPT_MAX {

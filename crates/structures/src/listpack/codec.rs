@@ -197,9 +197,33 @@ fn encode_str_len(head: &mut [u8; 9], len: usize) -> usize {
     }
 }
 
-/// Whether `bytes` are a well-formed listpack, every entry looked at. O(bytes); reads nothing
-/// outside, and never panics.
-pub(super) fn validate(bytes: &[u8]) -> Result<(), Malformed> {
+/// Whether `bytes` are a well-formed listpack, every entry looked at; `each` hears where each element
+/// stands and may find fault with it. O(bytes); reads nothing outside, and never panics.
+#[inline]
+pub(super) fn validate_each<'b>(
+    bytes: &'b [u8],
+    mut each: impl FnMut(usize, Item<'b>) -> Result<(), &'static str>,
+) -> Result<(), Malformed> {
+    let (end, said) = header(bytes)?;
+    let (mut at, mut count) = (HEADER_LEN, 0usize);
+    while at < end {
+        let (element, next) = match short_entry(bytes, at, end) {
+            Some(entry) => entry,
+            None => other_entry(bytes, at, end)?,
+        };
+        each(at, element).map_err(|what| Malformed { offset: at, what })?;
+        at = next;
+        count += 1;
+    }
+    match said {
+        COUNT_UNKNOWN => Ok(()),
+        known if usize::from(known) == count => Ok(()),
+        _ => Err(Malformed { offset: 4, what: "a listpack's count is not that of its entries" }),
+    }
+}
+
+/// Where the end byte stands, and how many entries there are said to be.
+fn header(bytes: &[u8]) -> Result<(usize, u16), Malformed> {
     let fail = |offset, what| Err(Malformed { offset, what });
     let &[a, b, c, d, e, f, .., last] = bytes else {
         return fail(bytes.len(), "a listpack is cut off");
@@ -214,24 +238,35 @@ pub(super) fn validate(bytes: &[u8]) -> Result<(), Malformed> {
     if last != END {
         return fail(end, "a listpack does not end");
     }
-    let (mut at, mut count) = (HEADER_LEN, 0usize);
-    while at < end {
-        let Some(len) = encoded_len(&bytes[at..]) else {
-            return fail(at, "no listpack entry begins");
-        };
-        let next = at.saturating_add(len).saturating_add(back_len_size(len));
-        if next > end {
-            return fail(at, "a listpack entry is cut off");
-        }
-        if back_len(bytes, next) != Some(len) {
-            return fail(next, "a listpack entry's back length is not its length");
-        }
-        at = next;
-        count += 1;
+    Ok((end, u16::from_le_bytes([e, f])))
+}
+
+/// What is met most: the element of a well-formed entry that is a short string, and where the next one
+/// begins. It has a back length of one byte.
+#[inline]
+fn short_entry(bytes: &[u8], at: usize, end: usize) -> Option<(Item<'_>, usize)> {
+    let first @ SHORT..0xc0 = bytes[at] else { return None };
+    let back = at + 1 + usize::from(first & 0x3f);
+    let is_whole = back < end && bytes[back] == (first & 0x3f) + 1;
+    is_whole.then(|| (Item::Str(&bytes[at + 1..back]), back + 1))
+}
+
+/// The same of any entry.
+#[inline(never)]
+fn other_entry(bytes: &[u8], at: usize, end: usize) -> Result<(Item<'_>, usize), Malformed> {
+    let fail = |offset, what| Err(Malformed { offset, what });
+    let Some(len) = encoded_len(&bytes[at..]) else {
+        return fail(at, "no listpack entry begins");
+    };
+    let next = at.saturating_add(len).saturating_add(back_len_size(len));
+    if next > end {
+        return fail(at, "a listpack entry is cut off");
     }
-    match u16::from_le_bytes([e, f]) {
-        COUNT_UNKNOWN => Ok(()),
-        known if usize::from(known) == count => Ok(()),
-        _ => fail(4, "a listpack's count is not that of its entries"),
+    if back_len(bytes, next) != Some(len) {
+        return fail(next, "a listpack entry's back length is not its length");
+    }
+    match item(&bytes[at..next]) {
+        Some(element) => Ok((element, next)),
+        None => fail(at, "no listpack entry begins"),
     }
 }

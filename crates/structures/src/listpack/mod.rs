@@ -25,7 +25,7 @@
 //! is unused than the allocator would waste anyway. Callers keep a listpack small,
 //! and always below [`BYTES_MAX`].
 //!
-//! Bytes from outside enter only through [`ListPack::from_bytes`], which checks 1 to 3.
+//! Bytes from outside enter only through [`ListPack::from_bytes`] and [`Checked`], which check 1 to 3.
 
 mod buffer;
 mod codec;
@@ -89,6 +89,14 @@ impl ListPack {
     pub fn from_bytes(bytes: Vec<u8>) -> Result<ListPack, Malformed> {
         validate(&bytes)?;
         Ok(ListPack { bytes: Buffer::of(bytes) })
+    }
+
+    /// A copy of foreign bytes that were looked at. O(bytes).
+    #[must_use]
+    pub fn copy_of(checked: Checked<'_>) -> ListPack {
+        let mut own = Vec::with_capacity(size_class(checked.0.len()));
+        own.extend_from_slice(checked.0);
+        ListPack { bytes: Buffer::of(own) }
     }
 
     /// Takes over bytes that came from [`ListPack::as_bytes`] unchanged.
@@ -464,7 +472,40 @@ impl ListPack {
 /// # Errors
 /// With the first rule that is broken.
 pub fn validate(bytes: &[u8]) -> Result<(), Malformed> {
-    codec::validate(bytes)
+    codec::validate_each(bytes, |_, _| Ok(()))
+}
+
+/// Foreign bytes that are a well-formed listpack.
+#[derive(Debug, Clone, Copy)]
+pub struct Checked<'b>(&'b [u8]);
+
+impl<'b> Checked<'b> {
+    /// Looks at every byte, and tells `each` of every element and at which byte it stands: who has
+    /// demands of his own need not walk once more. O(bytes).
+    ///
+    /// # Errors
+    /// With the first rule that is broken, or what `each` found.
+    #[inline]
+    pub fn new(
+        bytes: &'b [u8],
+        each: impl FnMut(usize, Item<'b>) -> Result<(), &'static str>,
+    ) -> Result<Checked<'b>, Malformed> {
+        codec::validate_each(bytes, each).map(|()| Checked(bytes))
+    }
+}
+
+/// The element that stands at byte `at` of foreign bytes, if there is one.
+#[inline]
+#[must_use]
+pub fn element_at(bytes: &[u8], at: usize) -> Option<Item<'_>> {
+    codec::item(bytes.get(at..)?)
+}
+
+/// The number of elements that a listpack says it has; `None` if it does not say, or is none.
+#[must_use]
+pub fn count_said(bytes: &[u8]) -> Option<u16> {
+    let &[_, _, _, _, low, high, ..] = bytes else { return None };
+    Some(u16::from_le_bytes([low, high])).filter(|&count| count != COUNT_UNKNOWN)
 }
 
 #[inline]

@@ -1,14 +1,14 @@
 //! Lists, sets, hashes and sorted sets in all their forms.
 
 use crate::error::LoadError;
+use crate::rdb::compact::Different;
 use crate::rdb::input::Input;
 use crate::rdb::primitive::{Decoder, parse_double};
 use crate::rdb::strings::Strings;
 use crate::rdb::value::{HashValue, ListNode, SetValue, SortedSetValue};
 use crate::rdb::{VERSION_VALKEY, kind, ziplist, zipmap};
 use brisk_structures::intset::IntSet;
-use brisk_structures::listpack::{Item, ListPack};
-use std::cmp::Ordering;
+use brisk_structures::listpack::{Item, ListPack, element_at};
 use std::num::NonZeroU64;
 
 /// How quicklist nodes say what they hold.
@@ -24,14 +24,10 @@ const DEADLINE_MAX: u64 = i64::MAX as u64;
 
 const DUPLICATE_FIELD: &str = "a hash has a field twice";
 const DUPLICATE_MEMBER: &str = "a set has a member twice";
+const DUPLICATE_SCORED: &str = "a sorted set has a member twice";
+const NO_NUMBER: &str = "a score is no number";
 
 impl<I: Input> Decoder<I> {
-    /// A listpack in a string.
-    pub(super) fn listpack(&mut self) -> Result<ListPack, LoadError> {
-        let bytes = self.string()?;
-        ListPack::from_bytes(bytes).map_err(|error| self.malformed(error.what))
-    }
-
     pub(super) fn list(&mut self, kind: u8) -> Result<Vec<ListNode>, LoadError> {
         let mut list = ListBuilder::default();
         let len = if kind == kind::LIST_ZIPLIST { 1 } else { self.length()? };
@@ -56,7 +52,7 @@ impl<I: Input> Decoder<I> {
                 }
             }
             CONTAINER_PACKED => {
-                let node = self.listpack()?;
+                let node = self.listpack(None)?;
                 // Nodes without elements are passed over, as servers do.
                 if !node.is_empty() {
                     list.push(ListNode::Packed(node));
@@ -88,9 +84,8 @@ impl<I: Input> Decoder<I> {
     }
 
     pub(super) fn set_listpack(&mut self) -> Result<ListPack, LoadError> {
-        let members = self.listpack()?;
+        let members = self.listpack(Some(Different { step: 1, fault: DUPLICATE_MEMBER }))?;
         demand_some(members.len())?;
-        self.demand_unique_texts(members.iter(), DUPLICATE_MEMBER)?;
         Ok(members)
     }
 
@@ -122,11 +117,10 @@ impl<I: Input> Decoder<I> {
     }
 
     pub(super) fn hash_listpack(&mut self) -> Result<ListPack, LoadError> {
-        let fields = self.listpack()?;
+        let fields = self.listpack(Some(Different { step: 2, fault: DUPLICATE_FIELD }))?;
         let len = fields.len();
         demand_some(len)?;
         self.demand_multiple(len, 2)?;
-        self.demand_unique_texts(fields.iter().step_by(2), DUPLICATE_FIELD)?;
         Ok(fields)
     }
 
@@ -137,11 +131,10 @@ impl<I: Input> Decoder<I> {
             // The earliest deadline, which the listpack has too.
             self.milliseconds()?;
         }
-        let packed = self.listpack()?;
+        let packed = self.listpack(Some(Different { step: 3, fault: DUPLICATE_FIELD }))?;
         let len = packed.len();
         demand_some(len)?;
         self.demand_multiple(len, 3)?;
-        self.demand_unique_texts(packed.iter().step_by(3), DUPLICATE_FIELD)?;
         let mut before = 1;
         let mut in_order = true;
         for item in packed.iter().skip(2).step_by(3) {
@@ -233,33 +226,23 @@ impl<I: Input> Decoder<I> {
         scores: Vec<f64>,
     ) -> Result<SortedSetValue, LoadError> {
         demand_some(scores.len())?;
-        self.demand_unique(&members, 1, "a sorted set has a member twice")?;
+        self.demand_unique(&members, 1, DUPLICATE_SCORED)?;
         Ok(SortedSetValue::Members(members, scores))
     }
 
     pub(super) fn scored_listpack(&mut self) -> Result<ListPack, LoadError> {
-        let packed = self.listpack()?;
+        let mut order = Order::default();
+        let different = Different { step: 2, fault: DUPLICATE_SCORED };
+        let packed = self
+            .listpack_where(Some(different), |bytes, at, element| order.hear(bytes, at, element))?;
         let len = packed.len();
         demand_some(len)?;
         self.demand_multiple(len, 2)?;
-        self.demand_unique_texts(packed.iter().step_by(2), "a sorted set has a member twice")?;
-        let mut items = packed.iter();
-        let mut before: Option<(f64, Item<'_>)> = None;
-        while let (Some(member), Some(score)) = (items.next(), items.next()) {
-            let score = self.number(match score {
-                Item::Int(number) => number as f64,
-                Item::Str(text) => parse_double(text).unwrap_or(f64::NAN),
-            })?;
-            if before.is_some_and(|(low, name)| !in_order((low, name), (score, member))) {
-                return Err(self.malformed("a sorted set is not in order"));
-            }
-            before = Some((score, member));
-        }
         Ok(packed)
     }
 
     fn number(&self, score: f64) -> Result<f64, LoadError> {
-        if score.is_nan() { Err(self.malformed("a score is no number")) } else { Ok(score) }
+        if score.is_nan() { Err(self.malformed(NO_NUMBER)) } else { Ok(score) }
     }
 
     fn demand_multiple(&self, len: usize, of: usize) -> Result<(), LoadError> {
@@ -301,14 +284,42 @@ fn demand_some(len: usize) -> Result<(), LoadError> {
     if len == 0 { Err(LoadError::Empty) } else { Ok(()) }
 }
 
-/// Whether `high` may follow `low` in a sorted set.
-fn in_order(low: (f64, Item<'_>), high: (f64, Item<'_>)) -> bool {
-    match low.0.partial_cmp(&high.0) {
-        Some(Ordering::Less) => true,
-        Some(Ordering::Equal) => {
-            let (mut one, mut other) = (itoa::Buffer::new(), itoa::Buffer::new());
-            low.1.text(&mut one) < high.1.text(&mut other)
+/// Whether members and scores by turns are in the order of a sorted set.
+#[derive(Default)]
+struct Order {
+    /// Where the member stands whose score comes next.
+    member: Option<usize>,
+    /// The pair before: where its member stands, and its score.
+    before: Option<(usize, f64)>,
+}
+
+impl Order {
+    #[inline]
+    fn hear(&mut self, bytes: &[u8], at: usize, element: Item<'_>) -> Result<(), &'static str> {
+        let Some(member) = self.member.take() else {
+            self.member = Some(at);
+            return Ok(());
+        };
+        let score = match element {
+            Item::Int(number) => number as f64,
+            Item::Str(text) => parse_double(text).unwrap_or(f64::NAN),
+        };
+        if score.is_nan() {
+            return Err(NO_NUMBER);
         }
-        _ => false,
+        if let Some((below, least)) = self.before
+            && !(least < score || (least == score && is_less(bytes, below, member)))
+        {
+            return Err("a sorted set is not in order");
+        }
+        self.before = Some((member, score));
+        Ok(())
     }
+}
+
+/// Whether the text of the element at `one` is less than that at `other`.
+fn is_less(bytes: &[u8], one: usize, other: usize) -> bool {
+    let (mut digits, mut more) = (itoa::Buffer::new(), itoa::Buffer::new());
+    let one = element_at(bytes, one).map(|element| element.text(&mut digits));
+    one < element_at(bytes, other).map(|element| element.text(&mut more))
 }

@@ -58,7 +58,7 @@ impl<I: Input> Decoder<I> {
             let Ok(id) = id.as_slice().try_into().map(StreamId::from_bytes) else {
                 return Err(self.malformed("a stream block's id has not 16 bytes"));
             };
-            let entries = self.listpack()?;
+            let entries = self.listpack(None)?;
             let tally = Tally::of(id, &entries).map_err(|error| self.malformed(error.what))?;
             if greatest.is_some_and(|before| before >= id) {
                 return Err(self.malformed("a stream's blocks are not in order"));
