@@ -136,7 +136,7 @@ const CASES: &[Case] = &[
     },
     Case {
         name: "start",
-        about: "a start with 10 M strings and with 100,000 hashes in the file, on all CPUs",
+        about: "a start with 10 M strings (snapshot, append-only file) and 100,000 hashes; --only",
         run: start::start_with_a_file,
     },
     Case {

@@ -1,4 +1,4 @@
-//! How long a start takes with a file: both servers load the same one, by turns, on all CPUs.
+//! How long a start takes with files: both servers load the same ones, by turns, on all CPUs.
 
 use super::Setup;
 use super::report::{Limit, Report, Row, median};
@@ -7,6 +7,9 @@ use anyhow::{Result, ensure};
 use brisk_testkit::diff::peer::Peer;
 use brisk_testkit::words::encode_into;
 use brisk_testkit::{Launch, TempDir};
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::PathBuf;
 use std::time::Instant;
 
 const STRINGS: u64 = 10_000_000;
@@ -15,48 +18,134 @@ const STRINGS_AT_ONCE: u64 = 200_000;
 const HASHES: u64 = 100_000;
 const FIELDS: u64 = 100;
 const BATCH: u64 = 100;
-/// Our time over the peer's, at most, for the strings and for the hashes.
+/// Of so many keys in the base of an append-only file one is set again in what follows: by default the
+/// file is rewritten when it has doubled, and this is about half of that.
+const KEYS_PER_CHANGE: u64 = 4;
+/// Our time over the peer's, at most, for the strings in all forms and for the hashes.
 const STRINGS_RATIO_MAX: f64 = 0.4;
 const HASHES_RATIO_MAX: f64 = 0.6;
 
-/// Fills a server, which then saves its file.
-type Fill = fn(&mut Peer, u64) -> Result<()>;
+/// What is started with.
+struct Kind {
+    what: &'static str,
+    keys: u64,
+    /// Puts the files where a server looks for them.
+    write: fn(&Setup<'_>, &Home, u64) -> Result<()>,
+    is_aof: bool,
+    ratio: f64,
+}
 
-fn strings(peer: &mut Peer, count: u64) -> Result<()> {
-    for first in (0..count).step_by(STRINGS_AT_ONCE as usize) {
-        let keys = (count - first).min(STRINGS_AT_ONCE).to_string();
-        let reply = peer.ask(&["DEBUG", "POPULATE", &keys, &format!("key:{first}")]);
-        ensure!(reply.map_err(anyhow::Error::msg)? == b"+OK\r\n", "DEBUG POPULATE failed");
+/// The directory of a server.
+struct Home(TempDir);
+
+impl Home {
+    fn launch(&self, launch: Launch) -> Launch {
+        launch.set("dir", &self.0.path("").to_string_lossy())
     }
+
+    fn snapshot(&self) -> PathBuf {
+        self.0.path("dump.rdb")
+    }
+
+    /// The files of an append-only file, which the manifest names: its base, and what follows.
+    fn append_only(&self, base_ending: &str) -> Result<[PathBuf; 2]> {
+        let dir = self.0.path("appendonlydir");
+        fs::create_dir(&dir)?;
+        let base = format!("appendonly.aof.1.base.{base_ending}");
+        let changes = "appendonly.aof.1.incr.aof";
+        let manifest = format!("file {base} seq 1 type b\nfile {changes} seq 1 type i\n");
+        fs::write(dir.join("appendonly.aof.manifest"), manifest)?;
+        Ok([dir.join(base), dir.join(changes)])
+    }
+}
+
+fn snapshot_of_strings(setup: &Setup<'_>, home: &Home, count: u64) -> Result<()> {
+    saved(setup, home, |peer| {
+        for first in (0..count).step_by(STRINGS_AT_ONCE as usize) {
+            let keys = (count - first).min(STRINGS_AT_ONCE).to_string();
+            let reply = peer.ask(&["DEBUG", "POPULATE", &keys, &format!("key:{first}")]);
+            ensure!(reply.map_err(anyhow::Error::msg)? == b"+OK\r\n", "DEBUG POPULATE failed");
+        }
+        Ok(())
+    })
+}
+
+fn snapshot_of_hashes(setup: &Setup<'_>, home: &Home, count: u64) -> Result<()> {
+    saved(setup, home, |peer| {
+        let mut bytes = Vec::new();
+        for first in (0..count).step_by(BATCH as usize) {
+            bytes.clear();
+            let batch = first..(first + BATCH).min(count);
+            for number in batch.clone() {
+                let mut words = vec!["HSET".to_owned(), format!("hash:{number}")];
+                for field in 0..FIELDS {
+                    words.push(format!("field:{field}"));
+                    words.push(format!("value:{}", number * field));
+                }
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                encode_into(&mut bytes, &words);
+            }
+            peer.send(&bytes)?;
+            for _ in batch {
+                let reply = peer.reply().map_err(anyhow::Error::msg)?;
+                ensure!(reply.starts_with(b":"), "HSET failed");
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Has the peer save what `fill` puts into it.
+fn saved(setup: &Setup<'_>, home: &Home, fill: impl FnOnce(&mut Peer) -> Result<()>) -> Result<()> {
+    let writer = home.launch(unpinned_peer(setup)).try_start().map_err(anyhow::Error::msg)?;
+    let mut peer = Peer::connect(&writer.address())?;
+    fill(&mut peer)?;
+    drop(peer);
+    // Waits longer for a reply.
+    ensure!(writer.connect().cmd("SAVE").text() == "OK", "SAVE failed");
+    writer.kill();
     Ok(())
 }
 
-fn hashes(peer: &mut Peer, count: u64) -> Result<()> {
-    let mut bytes = Vec::new();
-    for first in (0..count).step_by(BATCH as usize) {
-        bytes.clear();
-        let batch = first..(first + BATCH).min(count);
-        for number in batch.clone() {
-            let mut words = vec!["HSET".to_owned(), format!("hash:{number}")];
-            for field in 0..FIELDS {
-                words.push(format!("field:{field}"));
-                words.push(format!("value:{}", number * field));
-            }
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            encode_into(&mut bytes, &words);
-        }
-        peer.send(&bytes)?;
-        for _ in batch {
-            let reply = peer.reply().map_err(anyhow::Error::msg)?;
-            ensure!(reply.starts_with(b":"), "HSET failed");
+/// A snapshot as the base, and some of its keys set again.
+fn base_and_changes(setup: &Setup<'_>, home: &Home, count: u64) -> Result<()> {
+    snapshot_of_strings(setup, home, count)?;
+    let [base, changes] = home.append_only("rdb")?;
+    fs::rename(home.snapshot(), base)?;
+    let keys = (0..count).step_by(KEYS_PER_CHANGE as usize).map(|number| {
+        let first = number / STRINGS_AT_ONCE * STRINGS_AT_ONCE;
+        (format!("key:{first}:{}", number - first), number)
+    });
+    write_sets(changes, keys)
+}
+
+/// Nothing but commands, as they are without `aof-use-rdb-preamble`.
+fn commands(_: &Setup<'_>, home: &Home, count: u64) -> Result<()> {
+    let [base, changes] = home.append_only("aof")?;
+    File::create(changes)?;
+    write_sets(base, (0..count).map(|number| (format!("key:{number}"), number)))
+}
+
+fn write_sets(path: PathBuf, keys: impl Iterator<Item = (String, u64)>) -> Result<()> {
+    const BUFFER_BYTES: usize = 1 << 20;
+    let (mut file, mut bytes) = (File::create(path)?, Vec::new());
+    encode_into(&mut bytes, &["SELECT", "0"]);
+    for (key, number) in keys {
+        encode_into(&mut bytes, &["SET", &key, &format!("value:{number}")]);
+        if bytes.len() >= BUFFER_BYTES {
+            file.write_all(&bytes)?;
+            bytes.clear();
         }
     }
-    Ok(())
+    Ok(file.write_all(&bytes)?)
 }
 
 /// Seconds until the server serves keys, and of all CPUs.
-fn start(launch: Launch, home: &TempDir, keys: u64) -> Result<[f64; 2]> {
-    let launch = launch.set("dir", &home.path("").to_string_lossy());
+fn start(launch: Launch, kind: &Kind) -> Result<[f64; 2]> {
+    let launch = match kind.is_aof {
+        true => launch.set("appendonly", "yes").set("auto-aof-rewrite-percentage", "0"),
+        false => launch,
+    };
     let began = Instant::now();
     let server = launch.try_start().map_err(anyhow::Error::msg)?;
     let seconds = began.elapsed().as_secs_f64();
@@ -64,38 +153,55 @@ fn start(launch: Launch, home: &TempDir, keys: u64) -> Result<[f64; 2]> {
     let cpu = server.cpu_ticks() as f64 / 100.0;
     let mut peer = Peer::connect(&server.address())?;
     let size = peer.ask(&["DBSIZE"]).map_err(anyhow::Error::msg)?;
-    ensure!(size == format!(":{keys}\r\n").as_bytes(), "not all keys were loaded");
+    ensure!(size == format!(":{}\r\n", kind.keys).as_bytes(), "not all keys were loaded");
     drop(peer);
     server.kill();
     Ok([seconds, cpu])
 }
 
-/// Starts with ten million small strings, and with a hundred thousand hashes.
+/// Starts with ten million small strings in a snapshot and in an append-only file, and with a hundred
+/// thousand hashes; `--only` picks by a word.
 pub(crate) fn start_with_a_file(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
-    let kinds: [(&str, u64, Fill, f64); 2] = [
-        ("small strings", setup.scaled(STRINGS), strings, STRINGS_RATIO_MAX),
-        ("hashes of 100 fields", setup.scaled(HASHES), hashes, HASHES_RATIO_MAX),
+    let (strings, hashes) = (setup.scaled(STRINGS), setup.scaled(HASHES));
+    let aof =
+        |what, write| Kind { what, keys: strings, write, is_aof: true, ratio: STRINGS_RATIO_MAX };
+    let kinds = [
+        Kind {
+            what: "small strings",
+            keys: strings,
+            write: snapshot_of_strings,
+            is_aof: false,
+            ratio: STRINGS_RATIO_MAX,
+        },
+        Kind {
+            what: "hashes of 100 fields",
+            keys: hashes,
+            write: snapshot_of_hashes,
+            is_aof: false,
+            ratio: HASHES_RATIO_MAX,
+        },
+        aof(
+            "small strings as base of an append-only file, a quarter of them set again in it",
+            base_and_changes,
+        ),
+        aof("small strings as commands of an append-only file", commands),
     ];
     let workers = std::thread::available_parallelism()?.get();
-    for (what, keys, fill, ratio) in kinds {
-        let home = TempDir::new();
-        let writer = unpinned_peer(setup).set("dir", &home.path("").to_string_lossy());
-        let writer = writer.try_start().map_err(anyhow::Error::msg)?;
-        let mut peer = Peer::connect(&writer.address())?;
-        fill(&mut peer, keys)?;
-        drop(peer);
-        // Waits longer for a reply.
-        ensure!(writer.connect().cmd("SAVE").text() == "OK", "SAVE failed");
-        writer.kill();
+    let only = setup.options.text("only").unwrap_or("");
+    for kind in kinds.iter().filter(|kind| kind.what.contains(only)) {
+        let home = Home(TempDir::new());
+        (kind.write)(setup, &home, kind.keys)?;
         let (mut mine, mut theirs) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
         for _ in 0..setup.rounds {
             let sides = [(ours(setup, workers)?, &mut mine), (unpinned_peer(setup), &mut theirs)];
             for (launch, figures) in sides {
-                let found = start(launch, &home, keys)?;
+                let found = start(home.launch(launch), kind)?;
                 figures.iter_mut().zip(found).for_each(|(all, figure)| all.push(figure));
             }
         }
-        let limits = [("until keys are served", Limit::Ratio(ratio)), ("of CPU time", Limit::None)];
+        let limits =
+            [("until keys are served", Limit::Ratio(kind.ratio)), ("of CPU time", Limit::None)];
+        let Kind { what, keys, .. } = kind;
         for (number, (figure, limit)) in limits.into_iter().enumerate() {
             report.add(Row {
                 what: format!("start with {keys} {what}, {workers} workers: {figure}"),
