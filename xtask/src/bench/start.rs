@@ -5,12 +5,13 @@ use super::report::{Limit, Report, Row, median};
 use super::sides::{ours, unpinned_peer};
 use anyhow::{Result, ensure};
 use brisk_testkit::diff::peer::Peer;
+use brisk_testkit::wait::holds_within;
 use brisk_testkit::words::encode_into;
 use brisk_testkit::{Launch, TempDir};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 const STRINGS: u64 = 10_000_000;
 /// Keys that DEBUG POPULATE makes at a time, which nobody waits for too long.
@@ -24,6 +25,8 @@ const KEYS_PER_CHANGE: u64 = 4;
 /// Our time over the peer's, at most, for the strings in all forms and for the hashes.
 const STRINGS_RATIO_MAX: f64 = 0.4;
 const HASHES_RATIO_MAX: f64 = 0.6;
+/// Longer than any server takes.
+const START_MAX: Duration = Duration::from_secs(300);
 
 /// What is started with.
 struct Kind {
@@ -147,11 +150,13 @@ fn start(launch: Launch, kind: &Kind) -> Result<[f64; 2]> {
         false => launch,
     };
     let began = Instant::now();
-    let server = launch.try_start().map_err(anyhow::Error::msg)?;
+    let server = launch.while_loading().try_start().map_err(anyhow::Error::msg)?;
+    let mut peer = Peer::connect(&server.address())?;
+    let served = || peer.ask(&["PING"]).is_ok_and(|reply| reply == b"+PONG\r\n");
+    ensure!(holds_within(START_MAX, served), "not loaded within {START_MAX:?}");
     let seconds = began.elapsed().as_secs_f64();
     // Of threads that have ended too.
     let cpu = server.cpu_ticks() as f64 / 100.0;
-    let mut peer = Peer::connect(&server.address())?;
     let size = peer.ask(&["DBSIZE"]).map_err(anyhow::Error::msg)?;
     ensure!(size == format!(":{}\r\n", kind.keys).as_bytes(), "not all keys were loaded");
     drop(peer);
