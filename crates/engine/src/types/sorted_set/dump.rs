@@ -53,7 +53,12 @@ impl SortedSet {
                     return Some(SortedSet::of_sorted(&few, limits));
                 }
                 let mut tree = Ordered::new(limits.hash_key);
-                for (member, score) in members.iter().zip(scores) {
+                let mut all: Vec<_> = members.iter().zip(scores).collect();
+                // Servers write the greatest first; ascending ones fill leaf after leaf.
+                if all.first().map(|(_, score)| score) > all.last().map(|(_, score)| score) {
+                    all.reverse();
+                }
+                for (member, score) in all {
                     tree.insert(member, score);
                 }
                 Some(SortedSet::SkipList(Box::new(tree)))
