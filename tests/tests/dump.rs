@@ -5,7 +5,7 @@ use brisk_persist::rdb::value::HashValue;
 use brisk_persist::rdb::{Event, RdbReader, Value, dump};
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::{Program, workspace_root};
-use brisk_testkit::{Conn, Launch, Server};
+use brisk_testkit::{Conn, Launch, Server, assert_reply};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -303,4 +303,33 @@ fn a_damaged_snapshot_changes_nothing() {
     assert!(conn.cmd("DEBUG RELOAD NOSAVE NOFLUSH").to_string().contains("check server logs"));
     assert_eq!(conn.cmd("DEBUG RELOAD NOSAVE NOFLUSH MERGE").to_string(), "OK");
     assert_eq!(dataset_digest(&mut conn), digest);
+}
+
+/// The texts that logs of Redis are searched for; clients are told nothing else than before.
+#[test]
+fn what_is_wrong_with_a_payload_is_in_the_log() {
+    let server = Launch::new(Program::Brisk).start();
+    let mut conn = server.connect();
+    let whole = bulk(conn.cmd(
+        "EVAL 'redis.call(\"HSET\", \"h\", \"f\", \"v\") return redis.call(\"DUMP\", \"h\")' 0",
+    ));
+    let mut wrong = whole.clone();
+    // A byte of the listpack, behind the type and the length of the string.
+    wrong[8] ^= 0x7f;
+    let checksum = "(error) ERR DUMP payload version or checksum are wrong";
+    let restore = |conn: &mut Conn, payload: &[u8]| {
+        let words: [&[u8]; 5] = [b"RESTORE", b"k", b"0", payload, b"REPLACE"];
+        conn.call(&words).to_string()
+    };
+    assert_eq!(restore(&mut conn, &wrong), checksum);
+    assert_reply!(conn, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 1", "OK");
+    assert_eq!(restore(&mut conn, &wrong), "(error) ERR Bad data format");
+    let log = server.log();
+    assert!(log.contains("Hash listpack integrity check failed: "), "{log}");
+    assert_reply!(conn, "EXISTS k", "(integer) 0");
+    let mut unsummed = whole;
+    *unsummed.last_mut().unwrap() ^= 1;
+    assert_eq!(restore(&mut conn, &unsummed), "OK");
+    assert_reply!(conn, "DEBUG SET-SKIP-CHECKSUM-VALIDATION 0", "OK");
+    assert_eq!(restore(&mut conn, &unsummed), checksum);
 }

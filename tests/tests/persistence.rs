@@ -356,6 +356,7 @@ fn a_file_that_cannot_be_loaded_stops_the_start_and_is_left_alone() {
         (&whole[..half], format!("ends at byte {half}, ")),
         (b"", "ends at byte 0, ".to_owned()),
         (&flipped, format!("byte {0} of {0}", whole.len())),
+        (&flipped, "RDB CRC error".to_owned()),
         (b"REDIS0099\xff\0\0\0\0\0\0\0\0", "RDB version 99 cannot be read".to_owned()),
         (b"NOTHING LIKE IT", "this is no RDB file".to_owned()),
         (&duplicate, "the key \"k\" is there already".to_owned()),
@@ -369,6 +370,8 @@ fn a_file_that_cannot_be_loaded_stops_the_start_and_is_left_alone() {
             assert!(error.contains("the server ended with exit status: 1:"), "{said}: {error}");
             assert!(error.contains("Fatal error loading the DB: "), "{error}");
             assert!(error.contains(&said), "{said}: {error}");
+            let told = "Terminating server after rdb file reading failure.";
+            assert!(error.contains(told), "{said}: {error}");
         }
         assert!(!error.contains("Ready to accept connections"), "{error}");
         assert_eq!(fs::read(home.file()).unwrap(), bytes, "{said}");

@@ -23,7 +23,11 @@ pub enum LoadError {
     /// A rule of the format is broken, or the value means nothing.
     #[error("{what} (before byte {offset})")]
     Malformed { offset: u64, what: &'static str },
-    #[error("the checksum is {stored:016x}, but the data's is {computed:016x}")]
+    /// The same within a value: `part` names what it is stored as, in the words that logs are searched
+    /// for.
+    #[error("{part} integrity check failed: {what} (before byte {offset})")]
+    Value { part: &'static str, offset: u64, what: &'static str },
+    #[error("RDB CRC error: the checksum is {stored:016x}, but the data's is {computed:016x}")]
     Checksum { stored: u64, computed: u64 },
     /// A DUMP payload whose last ten bytes are no footer of a version that can be read, or whose
     /// checksum differs. Its text is the one clients know.

@@ -43,6 +43,9 @@ pub enum CommandError {
     InvalidExpire(Cow<'static, str>),
     #[error("ERR wrong number of arguments for '{0}' command")]
     Arity(Cow<'static, str>),
+    /// A value that RESTORE was given breaks a rule: what clients are not told, and the log is.
+    #[error("ERR Bad data format")]
+    BadPayload(Box<str>),
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,
     /// A text that occurs in one place only; it includes its code word (`ERR …`).

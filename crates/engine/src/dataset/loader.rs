@@ -22,6 +22,8 @@ const GROUP: usize = 32;
 /// So many groups are loaded between two boundaries, at which the arrays are freed that the growing
 /// tables have replaced: all of them at the end would be as much as the tables once more.
 const GROUPS_PER_BOUNDARY: u64 = 8;
+/// Keys without elements that are kept to be told of, at most.
+const EMPTY_KEYS_MAX: usize = 10;
 
 /// Loads blocks of entries on one thread. Nobody hears of the keys: they are no changes.
 pub struct Loader<'a> {
@@ -34,6 +36,8 @@ pub struct Loader<'a> {
     /// How many keys a slot is expected to have in the end; 0 if nobody knows.
     expected: u32,
     groups: u64,
+    /// Keys without elements that nobody was told of yet.
+    empty_keys: Vec<Box<[u8]>>,
     /// How many effects were there before.
     effects: usize,
     hooks: Hooks,
@@ -71,6 +75,7 @@ impl<'a> Loader<'a> {
             group: GROUP,
             expected: 0,
             groups: 0,
+            empty_keys: Vec::new(),
             effects,
             hooks,
         }
@@ -122,6 +127,11 @@ impl<'a> Loader<'a> {
         }
     }
 
+    /// Keys that were left out since the last call because they had no elements: the first few.
+    pub fn take_empty_keys(&mut self) -> Vec<Box<[u8]>> {
+        std::mem::take(&mut self.empty_keys)
+    }
+
     /// The end: what was loaded, and keys of it that somebody waits for.
     #[must_use]
     pub fn finish(self) -> (Loaded, Awaited) {
@@ -143,6 +153,9 @@ impl<'a> Loader<'a> {
         let BlockEntry { key, content, notes } = entry;
         if matches!(content, Content::Empty) {
             self.loaded.empty += 1;
+            if self.empty_keys.len() < EMPTY_KEYS_MAX {
+                self.empty_keys.push(key.into());
+            }
             return Ok(None);
         }
         if has_expired(&notes, self.env.now()) {
@@ -263,7 +276,7 @@ mod tests {
 
     fn saved(db: &Db) -> Vec<u8> {
         let mut writer = RdbWriter::new(Vec::new(), VERSION);
-        save(db.keyspace(), db.env(), &mut writer).expect("a Vec takes everything");
+        save(db.keyspace(), db.env(), &mut writer, || ()).expect("a Vec takes everything");
         writer.finish().expect("a Vec takes everything")
     }
 

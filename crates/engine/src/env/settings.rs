@@ -22,6 +22,8 @@ pub struct Settings {
     pub lazy_user_flush: bool,
     pub events: EventClass,
     pub limits: EncodingLimits,
+    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are read whatever their checksum is.
+    pub skips_checksums: bool,
     pub dialect: Dialect,
 }
 
@@ -42,6 +44,7 @@ impl Default for Settings {
             lazy_user_flush: false,
             events: EventClass::empty(),
             limits: EncodingLimits::default(),
+            skips_checksums: false,
             dialect: Dialect::Redis,
         }
     }

@@ -11,6 +11,8 @@ pub struct DebugSwitches {
     pub cron_paused: AtomicBool,
     /// DEBUG QUICKLIST-PACKED-THRESHOLD in bytes, 0 for none.
     pub list_plain_min: AtomicUsize,
+    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: of payloads and snapshots.
+    pub skips_checksums: AtomicBool,
 }
 
 impl Default for DebugSwitches {
@@ -19,6 +21,7 @@ impl Default for DebugSwitches {
             active_expire: AtomicBool::new(true),
             cron_paused: AtomicBool::new(false),
             list_plain_min: AtomicUsize::new(0),
+            skips_checksums: AtomicBool::new(false),
         }
     }
 }

@@ -628,6 +628,7 @@ fn eviction_budget_ns(tenacity: i64) -> u64 {
 pub(crate) fn settings_in_force(shared: &Shared, config: &Config) -> Settings {
     let mut settings = engine_settings(config, shared.keyspace.hasher());
     settings.limits.list_plain_min = shared.debug.list_plain_min.load(Ordering::Relaxed);
+    settings.skips_checksums = shared.debug.skips_checksums.load(Ordering::Relaxed);
     settings
 }
 
@@ -674,6 +675,7 @@ fn engine_settings(config: &Config, hasher: &KeyHasher) -> Settings {
         lazy_server_del: memory.lazyfree_lazy_server_del,
         lazy_user_del: memory.lazyfree_lazy_user_del,
         lazy_user_flush: memory.lazyfree_lazy_user_flush,
+        skips_checksums: false,
         dialect: config.process.dialect,
         ..Settings::default()
     }

@@ -194,6 +194,12 @@ impl Shared {
         self.announce_settings();
     }
 
+    /// Whether payloads and snapshots are read whatever their checksums are.
+    pub fn set_skips_checksums(&self, on: bool) {
+        self.debug.skips_checksums.store(on, Ordering::Relaxed);
+        self.announce_settings();
+    }
+
     fn announce_settings(&self) {
         self.settings.announce();
         for mailbox in &self.mailboxes {

@@ -34,6 +34,8 @@ use std::time::{Duration, Instant};
 const THREADS_MAX: usize = 16;
 /// No entry has less bytes: a type, a key, and a value.
 const ENTRY_BYTES_MIN: u64 = 3;
+/// Empty keys that are named in the log, at most.
+const EMPTY_TOLD_MAX: u64 = 10;
 /// How long `key-load-delay` is waited for before it is looked at again.
 const DELAY_SLICE: Duration = Duration::from_millis(5);
 
@@ -137,8 +139,8 @@ fn load_from(
     let splitter = Splitter::new(&source.file);
     let splitter = splitter.map_err(|error| source.unreadable(error.into(), 0))?;
     progress.note_bytes(splitter.position());
-    let mut splitter =
-        if config.persistence.rdbchecksum { splitter } else { splitter.ignore_checksum() };
+    let checks_sum = config.persistence.rdbchecksum && !how.settings.skips_checksums;
+    let mut splitter = if checks_sum { splitter } else { splitter.ignore_checksum() };
     let threads = match config.persistence.key_load_delay {
         0 => shared.serving_workers().clamp(1, THREADS_MAX),
         // One key after the other waits.
@@ -270,12 +272,20 @@ fn load_part(shared: &Shared, loader: &mut Loader<'_>, part: &Part) -> Result<()
     loader.expect(part.expected);
     let delays = delays(shared);
     loader.set_one_by_one(delays);
-    loader.load(part.db, &part.block, |position, keys| {
+    let progress = &shared.snapshots.loading;
+    let loaded = loader.load(part.db, &part.block, |position, keys| {
         if delays && keys > 0 {
             delay(shared);
         }
-        shared.snapshots.loading.note_bytes(position - std::mem::replace(&mut reached, position));
-    })
+        progress.note_bytes(position - std::mem::replace(&mut reached, position));
+    });
+    for key in loader.take_empty_keys() {
+        if progress.next_empty_key() <= EMPTY_TOLD_MAX {
+            let key = key.escape_ascii();
+            shared.log.notice(format_args!("rdbLoadObject skipping empty key: {key}"));
+        }
+    }
+    loaded
 }
 
 fn delay_us(shared: &Shared) -> i64 {

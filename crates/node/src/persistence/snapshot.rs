@@ -200,7 +200,7 @@ pub struct Unreadable {
     pub failure: LoadFailure,
     path: PathBuf,
     /// Bytes read before it failed.
-    position: u64,
+    pub position: u64,
     bytes: u64,
 }
 
@@ -218,7 +218,7 @@ pub fn verify(core: &Core) -> Result<Vec<Vec<u8>>, Unreadable> {
     let source = Source::open(&core.config)?;
     let reader = RdbReader::new(&source.file);
     let reader = reader.map_err(|error| source.unreadable(error.into(), 0))?;
-    let checksum = core.config.persistence.rdbchecksum;
+    let checksum = core.config.persistence.rdbchecksum && !core.env.settings.skips_checksums;
     let mut reader = if checksum { reader } else { reader.ignore_checksum() };
     snapshot::verify(&mut reader, databases)
         .map_err(|failure| source.unreadable(failure, reader.position()))

@@ -83,6 +83,8 @@ pub struct Loading {
     used_memory: AtomicU64,
     /// Keys that `key-load-delay` has counted.
     keys_delayed: AtomicU64,
+    /// Keys without elements that were left out.
+    empty_keys: AtomicU64,
     /// What threads that load count, for the next to go on with: there may be as many files as
     /// anybody asks for.
     tallies: Mutex<Vec<Arc<Tally>>>,
@@ -95,6 +97,7 @@ impl Loading {
         self.total_bytes.store(bytes, Ordering::Relaxed);
         self.loaded_bytes.store(0, Ordering::Relaxed);
         self.used_memory.store(0, Ordering::Relaxed);
+        self.empty_keys.store(0, Ordering::Relaxed);
     }
 
     /// So many of their bytes are loaded.
@@ -109,6 +112,11 @@ impl Loading {
     /// The number of a key, from 1.
     pub(super) fn next_key(&self) -> u64 {
         self.keys_delayed.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The number of a key without elements, from 1.
+    pub(super) fn next_empty_key(&self) -> u64 {
+        self.empty_keys.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     /// A tally for a thread that loads, which gives it back.

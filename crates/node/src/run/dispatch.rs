@@ -343,6 +343,9 @@ pub(crate) fn write_error(
 pub fn count_error(core: &Core, error: &CommandError) {
     core.stats().error_replies.add(1);
     core.shared.observe.errors.count(&error.to_string());
+    if let CommandError::BadPayload(why) = error {
+        core.shared.log.warning(format_args!("RESTORE was given a value that is refused: {why}"));
+    }
 }
 
 /// Statistics, slow log, latency monitor.

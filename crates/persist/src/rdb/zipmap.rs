@@ -27,6 +27,9 @@ pub(super) fn read(bytes: &[u8], out: &mut Strings) -> Result<(), &'static str> 
     if count < BIG && usize::from(count) != pairs {
         return Err("a zipmap's count is wrong");
     }
+    if pairs == 0 {
+        return Err("a zipmap has no fields");
+    }
     Ok(())
 }
 

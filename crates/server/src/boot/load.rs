@@ -37,9 +37,23 @@ fn load_snapshot(shared: &Shared, steps: &Steps) -> Result<(), String> {
             shared.log.notice(format_args!("DB loaded from disk: {seconds:.3} seconds"));
         }
         Err(unreadable) if unreadable.is_missing() => {}
-        Err(unreadable) => return Err(fatal(&unreadable.to_string(), advice(&unreadable))),
+        Err(unreadable) => {
+            tell_of_damage(shared, &unreadable);
+            return Err(fatal(&unreadable.to_string(), advice(&unreadable)));
+        }
     }
     Ok(())
+}
+
+/// Tells the log, in the words that logs are searched for, that the end is the file's fault.
+fn tell_of_damage(shared: &Shared, unreadable: &Unreadable) {
+    let Unreadable { failure, position, .. } = unreadable;
+    if matches!(failure, LoadFailure::File(LoadError::Io(_)) | LoadFailure::Thread(_)) {
+        return;
+    }
+    let log = &shared.log;
+    log.warning(format_args!("Internal error in RDB reading offset {position} -> {failure}"));
+    log.warning(format_args!("Terminating server after rdb file reading failure."));
 }
 
 const DAMAGED: &str = "redis-check-rdb shows more. Put a backup in its place, or move it away to \

@@ -45,6 +45,9 @@ impl<I: Input> Decoder<I> {
         match self.length()? {
             CONTAINER_PLAIN => {
                 let element = self.string()?;
+                if element.is_empty() {
+                    return Err(self.malformed("a plain list node is empty"));
+                }
                 if element.len() < PLAIN_BYTES_MIN {
                     list.elements.push(&element);
                 } else {

@@ -17,6 +17,15 @@ impl<I: Input> Decoder<I> {
     /// [`LoadError::Empty`] leaves the decoder behind the value; after any other it is of no more
     /// use.
     pub(super) fn value(&mut self, kind: u8) -> Result<Value, LoadError> {
+        self.value_of_kind(kind).map_err(|error| match error {
+            LoadError::Malformed { offset, what } => {
+                LoadError::Value { part: stored_as(kind), offset, what }
+            }
+            other => other,
+        })
+    }
+
+    fn value_of_kind(&mut self, kind: u8) -> Result<Value, LoadError> {
         Ok(match kind {
             kind::STRING => Value::String(self.string_value()?),
             kind::LIST | kind::LIST_ZIPLIST | kind::LIST_QUICKLIST | kind::LIST_QUICKLIST_2 => {
@@ -50,5 +59,32 @@ impl<I: Input> Decoder<I> {
                 return Err(LoadError::UnknownType { offset, code });
             }
         })
+    }
+}
+
+/// What a value of type `kind` is stored as.
+const fn stored_as(kind: u8) -> &'static str {
+    match kind {
+        kind::STRING => "String",
+        kind::LIST => "List",
+        kind::LIST_ZIPLIST => "List ziplist",
+        kind::LIST_QUICKLIST => "Quicklist ziplist",
+        kind::LIST_QUICKLIST_2 => "Quicklist listpack",
+        kind::SET => "Set",
+        kind::SET_INTSET => "Set intset",
+        kind::SET_LISTPACK => "Set listpack",
+        kind::ZSET | kind::ZSET_2 => "Zset",
+        kind::ZSET_ZIPLIST => "Zset ziplist",
+        kind::ZSET_LISTPACK => "Zset listpack",
+        kind::HASH_ZIPMAP => "Zipmap",
+        kind::HASH_ZIPLIST => "Hash ziplist",
+        kind::HASH_LISTPACK | kind::HASH_LISTPACK_EX | kind::HASH_LISTPACK_EX_PRE_GA => {
+            "Hash listpack"
+        }
+        kind::HASH | kind::HASH_2 | kind::HASH_METADATA => "Hash",
+        kind::STREAM_LISTPACKS | kind::STREAM_LISTPACKS_2 | kind::STREAM_LISTPACKS_3 => {
+            "Stream listpack"
+        }
+        _ => "Module",
     }
 }

@@ -111,7 +111,7 @@ impl<I: Input> Decoder<I> {
             }
             self.consumer(kind, index, stream, pending_start, &mut names)?;
         }
-        self.demand_unique(&names, 1, "a group has two consumers of one name")?;
+        self.demand_unique(&names, 1, "Duplicate stream consumer detected")?;
         if stream.pending[pending_start..].iter().any(|entry| entry.consumer == NO_CONSUMER) {
             return Err(self.malformed("a pending entry belongs to no consumer"));
         }

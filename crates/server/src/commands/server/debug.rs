@@ -31,6 +31,7 @@ const SUBCOMMANDS: &[Sub] = &[
     ("OBJECT", 1..=1, debug_keyspace::object),
     ("PAUSE-CRON", 1..=1, pause_cron),
     ("SET-DISABLE-DENY-SCRIPTS", 1..=1, allow_all_in_scripts),
+    ("SET-SKIP-CHECKSUM-VALIDATION", 1..=1, skip_checksums),
     ("POPULATE", 1..=3, debug_keyspace::populate),
     ("PROTOCOL", 1..=1, debug_protocol::protocol),
     ("QUICKLIST-PACKED-THRESHOLD", 1..=1, quicklist_packed_threshold),
@@ -102,6 +103,13 @@ fn pause_cron(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     flip(call, args, |shared| &shared.running_scripts.all_commands)
+}
+
+fn skip_checksums(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let on = switch(args.bytes()?);
+    call.core.shared.set_skips_checksums(on);
+    call.core.refresh_config();
+    Ok(call.reply.ok())
 }
 
 /// For switches of mechanisms that this server does not have.
@@ -193,6 +201,8 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "    Accepted without effect: there are no reply buffers of a fixed size.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Remove expired keys only when they are used (0), or also in the background (1).",
+        "SET-SKIP-CHECKSUM-VALIDATION <0|1>",
+        "    Read payloads of RESTORE and snapshots whatever their checksums are.",
         "SLEEP <seconds>",
         "    Stop this worker for a while.",
     ]))

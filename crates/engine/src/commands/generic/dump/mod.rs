@@ -53,7 +53,8 @@ fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             None => return Ok(Outcome::Elsewhere),
         }
     } else {
-        entry_of_payload(key.bytes, bytes, &ctx.keys.env().settings.limits)
+        let settings = &ctx.keys.env().settings;
+        entry_of_payload(key.bytes, bytes, &settings.limits, settings.skips_checksums)
     };
     let entry = made?;
 
@@ -74,7 +75,7 @@ fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(ctx.reply.ok());
     }
     let env = ctx.keys.env();
-    let mut entry = entry.ok_or_else(|| CommandError::text(BAD_DATA))?;
+    let mut entry = entry.ok_or_else(|| CommandError::BadPayload(UNFIT.into()))?;
     entry.set_deadline(deadline.map(i64::cast_unsigned));
     entry.set_clock(options.usage.clock(env));
     ctx.keys.restore(&key, entry);
@@ -90,10 +91,17 @@ fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 /// The entry of a payload; `None` within if its value is one that cannot be kept.
-fn entry_of_payload(key: &[u8], payload: &[u8], limits: &EncodingLimits) -> Result<Option<Entry>> {
-    let value = rdb::dump::read(payload).map_err(|error| match error {
+fn entry_of_payload(
+    key: &[u8],
+    payload: &[u8],
+    limits: &EncodingLimits,
+    skips_checksum: bool,
+) -> Result<Option<Entry>> {
+    let open = if skips_checksum { rdb::dump::open_unchecked } else { rdb::dump::open };
+    let value = open(payload).and_then(|(body, version)| rdb::dump::read_body(body, version));
+    let value = value.map_err(|error| match error {
         LoadError::Footer => CommandError::text("ERR DUMP payload version or checksum are wrong"),
-        _ => CommandError::text(BAD_DATA),
+        wrong => CommandError::BadPayload(wrong.to_string().into()),
     })?;
     Ok(entry_of(key, value, limits))
 }
@@ -110,9 +118,12 @@ fn made_elsewhere(
     if let (_, Some(made)) = ctx.made_of(&[]) {
         return Some(made);
     }
-    let limits = ctx.keys.env().settings.limits;
+    let settings = &ctx.keys.env().settings;
+    let (limits, skips_checksum) = (settings.limits, settings.skips_checksums);
     let (key, payload) = (key.bytes.to_vec(), payload.to_vec());
-    ctx.result_elsewhere(args, &[], move |_| entry_of_payload(&key, &payload, &limits))
+    ctx.result_elsewhere(args, &[], move |_| {
+        entry_of_payload(&key, &payload, &limits, skips_checksum)
+    })
 }
 
 /// How long it takes to make an entry of a payload.
@@ -127,7 +138,8 @@ fn steps(payload: &[u8]) -> usize {
     }
 }
 
-const BAD_DATA: &str = "ERR Bad data format";
+/// Of a value that can be read and not be kept.
+const UNFIT: &str = "the value breaks a rule of its type";
 
 /// How long ago or how often the value was used.
 #[derive(Default)]
