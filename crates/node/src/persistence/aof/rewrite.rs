@@ -64,37 +64,53 @@ pub fn begin_if_due(core: &Core) {
     if is_busy || shared.is_loading() || shared.shutdown.is_asked() {
         return;
     }
-    let scheduled = rewrite.is_scheduled.load(Ordering::SeqCst);
-    if may_try(aof) && (scheduled || (aof.mode() == Mode::On && has_grown(core))) {
-        // The log says why not; a script that takes long is in the way only now.
-        let _ = begin(core);
+    let growth = if aof.mode() == Mode::On { growth_too_large(core) } else { None };
+    let is_scheduled = rewrite.is_scheduled.load(Ordering::SeqCst);
+    if !(is_scheduled || growth.is_some()) || is_put_off(shared) {
+        return;
     }
+    if let Some(growth) = growth.filter(|_| !is_scheduled) {
+        shared.log.notice(format_args!("Starting automatic rewriting of AOF on {growth}% growth"));
+    }
+    // The log says why not; a script that takes long is in the way only now.
+    let _ = begin(core);
 }
 
-fn has_grown(core: &Core) -> bool {
+/// By how much of a hundred the file has grown since the last base, if that is more than the settings
+/// want.
+fn growth_too_large(core: &Core) -> Option<u128> {
     let (figures, config) = (&core.shared.aof.figures, &core.config.persistence);
     let percentage = config.auto_aof_rewrite_percentage;
     let size = figures.size.load(Ordering::Relaxed);
     if percentage <= 0 || size < config.auto_aof_rewrite_min_size {
-        return false;
+        return None;
     }
     let base = figures.base_size.load(Ordering::Relaxed).max(1);
     let growth = (u128::from(size) * 100 / u128::from(base)).saturating_sub(100);
-    let grown = growth >= u128::from(percentage.unsigned_abs());
-    if grown {
-        let log = &core.shared.log;
-        log.notice(format_args!("Starting automatic rewriting of AOF on {growth}% growth"));
-    }
-    grown
+    (growth >= u128::from(percentage.unsigned_abs())).then_some(growth)
 }
 
-fn may_try(aof: &Aof) -> bool {
-    let failures = aof.rewrite.failures.load(Ordering::Relaxed);
-    if failures < FAILURES_FREE {
-        return true;
+/// Whether so many have failed that the next waits; the log hears of each such wait once.
+fn is_put_off(shared: &Shared) -> bool {
+    let rewrite = &shared.aof.rewrite;
+    let minutes = retry_minutes(rewrite.failures.load(Ordering::Relaxed));
+    let last_try_s = rewrite.last_try_s.load(Ordering::Relaxed);
+    let is_put_off = unix_ms() / 1000 < last_try_s + minutes * 60;
+    if is_put_off && !rewrite.wait_is_told.swap(true, Ordering::Relaxed) {
+        shared.log.warning(format_args!(
+            "Background AOF rewrite has repeatedly failed and triggered the limit, will retry in \
+             {minutes} minutes"
+        ));
     }
-    let minutes = (1 << (failures - FAILURES_FREE).min(6)).min(RETRY_MINUTES_MAX);
-    unix_ms() / 1000 >= aof.rewrite.last_try_s.load(Ordering::Relaxed) + minutes * 60
+    is_put_off
+}
+
+/// How long the next try is put off after so many failures.
+fn retry_minutes(failures: u64) -> u64 {
+    match failures.checked_sub(FAILURES_FREE) {
+        None => 0,
+        Some(more) => (1 << more.min(6)).min(RETRY_MINUTES_MAX),
+    }
 }
 
 /// Begins a rewrite, or the file itself if there is none and the settings want one. The caller knows

@@ -141,6 +141,8 @@ pub(super) struct Rewrite {
     /// Failures one after the other.
     pub(super) failures: AtomicU64,
     pub(super) last_try_s: AtomicU64,
+    /// The log has heard that the next one waits.
+    pub(super) wait_is_told: AtomicBool,
     pub(super) count: AtomicU64,
 }
 
@@ -150,6 +152,7 @@ impl Rewrite {
         self.has_failed.store(true, Ordering::SeqCst);
         self.failures.fetch_add(1, Ordering::Relaxed);
         self.last_try_s.store(unix_ms() / 1000, Ordering::Relaxed);
+        self.wait_is_told.store(false, Ordering::Relaxed);
     }
 }
 
