@@ -257,15 +257,32 @@ fn write_base(
         let _ = System.remove(&path);
         return Err(reason);
     }
-    let history = manifest.take_history();
-    if !config.persistence.aof_disable_auto_gc {
-        home.remove(&System, &history);
-        // It names only what is there; if that fails, the next one will.
-        let _ = home.write(&System, &manifest);
-    }
+    // As it is set by now.
+    remove_history(&shared.config(), home, &mut manifest);
     note_sizes(aof, home, &manifest);
     *aof.manifest.lock().even_poisoned() = manifest;
     Ok(())
+}
+
+/// Removes what was replaced, unless `aof-disable-auto-gc` wants it to stay: the manifest names it then,
+/// until another time.
+fn remove_history(config: &Config, home: &Home, manifest: &mut Manifest) {
+    if config.persistence.aof_disable_auto_gc || manifest.history().is_empty() {
+        return;
+    }
+    home.remove(&System, &manifest.take_history());
+    // It names only what is there; if that fails, the next one will.
+    let _ = home.write(&System, manifest);
+}
+
+/// The same for CONFIG SET aof-disable-auto-gc no. All other workers stand still; a rewrite that is
+/// going on sees to it at its end.
+pub fn collect_history(shared: &Shared) {
+    let aof = &shared.aof;
+    if aof.is_on() && !aof.rewrite.is_running.load(Ordering::SeqCst) {
+        let config = shared.config();
+        remove_history(&config, &Home::of(&config), &mut aof.manifest.lock().even_poisoned());
+    }
 }
 
 /// What there is now is what growth is measured against.
@@ -339,6 +356,7 @@ pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), 
     if changed {
         home.write(&System, &manifest).map_err(|error| failed(&home.dir, error))?;
     }
+    remove_history(&core.config, &home, &mut manifest);
     note_sizes(aof, &home, &manifest);
     *aof.manifest.lock().even_poisoned() = manifest;
     aof.configure(&core.config.persistence);

@@ -108,6 +108,9 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
             rewrite::close(shared);
         }
     }
+    if old.persistence.aof_disable_auto_gc && !new.persistence.aof_disable_auto_gc {
+        rewrite::collect_history(shared);
+    }
     if new.security.requirepass != old.security.requirepass {
         let password = new.security.requirepass.as_bytes();
         shared.accounts.set_default_password(password, &shared.clients);
