@@ -119,6 +119,78 @@ fn damage_is_refused_and_named() {
     assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
 }
 
+#[test]
+fn a_command_that_fails_now_is_told() {
+    let home = AofHome::new();
+    let (path, whole) = small_file(&home);
+    fs::write(&path, [&whole[..], b"*3\r\n$5\r\nLPUSH\r\n$1\r\na\r\n$1\r\nx\r\n"].concat())
+        .unwrap();
+    let server = AofHome::load(home.launch("always"));
+    assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
+    let told = "== CRITICAL == This server is sending an error to its AOF-loading-client: \
+                '-WRONGTYPE Operation against a key holding the wrong kind of value";
+    let log = server.log();
+    let line = log.lines().find(|line| line.contains(told)).unwrap_or(&log);
+    assert!(line.contains("after processing the command 'lpush'"), "{line}");
+}
+
+/// An approximate trimming is written as what it came to, with the limit that it had.
+#[test]
+fn trimmed_streams_come_back_as_they_were() {
+    let home = AofHome::new();
+    let server = home.launch("always").set("stream-node-max-entries", "10").start();
+    let mut conn = server.connect();
+    for id in 1..=100 {
+        run(&mut conn, &[&format!("XADD s {id} f v"), &format!("XADD t {id} f v")]);
+    }
+    run(&mut conn, &["XADD s MAXLEN ~ 55 LIMIT 30 101 f v", "XTRIM t MINID ~ 55 LIMIT 30"]);
+    assert_reply!(conn, "XLEN s", "(integer) 71");
+    assert_reply!(conn, "XLEN t", "(integer) 70");
+    let before = digest(&server);
+    assert_reply!(conn, "CONFIG SET stream-node-max-entries 1", "OK");
+    assert_reply!(conn, "DEBUG LOADAOF", "OK");
+    assert_eq!(digest(&server), before);
+}
+
+#[test]
+fn what_was_replaced_stays_until_it_may_go() {
+    let home = AofHome::new();
+    let launch = || home.launch("always").set("aof-disable-auto-gc", "yes");
+    let server = AofHome::load(launch());
+    let mut conn = server.connect();
+    for _ in 0..2 {
+        run(&mut conn, &["INCR a", "BGREWRITEAOF"]);
+        wait_until("it is rewritten", || conn.info("aof_rewrite_in_progress") == "0");
+    }
+    let history = [
+        "file appendonly.aof.3.base.rdb seq 3 type b",
+        "file appendonly.aof.2.incr.aof seq 2 type h",
+        "file appendonly.aof.2.base.rdb seq 2 type h",
+        "file appendonly.aof.1.incr.aof seq 1 type h",
+        "file appendonly.aof.1.base.rdb seq 1 type h",
+        "file appendonly.aof.3.incr.aof seq 3 type i",
+    ];
+    assert_eq!(home.manifest(), history);
+    server.kill();
+    let server = AofHome::load(launch());
+    assert_eq!(home.manifest(), history);
+    let all = fs::read_dir(home.files()).unwrap().count();
+    assert_eq!(all, history.len() + 1);
+    let mut conn = server.connect();
+    assert_reply!(conn, "GET a", "\"2\"");
+    assert_reply!(conn, "CONFIG SET aof-disable-auto-gc no", "OK");
+    assert_eq!(home.manifest(), [history[0], history[5]]);
+    wait_until("they are gone", || fs::read_dir(home.files()).unwrap().count() == 3);
+
+    assert_reply!(conn, "CONFIG SET aof-disable-auto-gc yes", "OK");
+    run(&mut conn, &["BGREWRITEAOF"]);
+    wait_until("it is rewritten", || conn.info("aof_rewrite_in_progress") == "0");
+    assert_eq!(home.manifest().len(), 4);
+    server.kill();
+    let _server = AofHome::load(launch().set("aof-disable-auto-gc", "no"));
+    assert_eq!(home.manifest().len(), 2);
+}
+
 /// Commands whose effects a server of 7.0 knows.
 const LINES: [&str; 14] = [
     "SET a 1",

@@ -31,6 +31,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// The time that commands of a replay see: long before any deadline.
+const REPLAY: UnixMs = UnixMs(0);
+
 /// One thread's belongings. Not shared: the cells are for code that holds parts of it.
 pub struct Env {
     pub settings: Settings,
@@ -185,9 +188,15 @@ impl Env {
         }
     }
 
-    /// The same for commands of a file that were executed long ago: access clocks go by the present.
-    pub fn set_now_for_replay(&self, now: UnixMs) {
-        self.now.set(now);
+    /// Commands that follow were executed long ago, and stand in a file with their effects as words:
+    /// nothing is past its deadline, while access clocks go by the present. Until the next `set_now`.
+    pub fn begin_replay(&self) {
+        self.now.set(REPLAY);
+    }
+
+    /// Whether commands come from such a file.
+    pub fn is_replay(&self) -> bool {
+        self.now.get() == REPLAY
     }
 
     /// A reply shows what the transaction with this ticket left, and all before.

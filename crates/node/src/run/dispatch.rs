@@ -104,6 +104,7 @@ pub fn dispatch(
             if let Some(stall) = postponed(core, session, &error) {
                 return Flow::Later(stall);
             }
+            note_failed_replay(core, session, row.spec.name, &error);
             write_error(core, session, &error, replies);
             (true, false)
         }
@@ -319,6 +320,7 @@ fn reject(
     // It may have been refused when it was to be run again.
     session.script_shown = false;
     let error = execute::refuse_in_transaction(core, session, row, &error, args).unwrap_or(error);
+    note_failed_replay(core, session, row.map_or("<unknown>", |row| row.spec.name), &error);
     let mark = replies.mark();
     write_error(core, session, &error, replies);
     if !session.wants_reply() {
@@ -326,6 +328,17 @@ fn reject(
     }
     session.after_command();
     Flow::Next
+}
+
+/// A command of the append-only file was executed before, and fails now: the dataset is not what it
+/// was.
+fn note_failed_replay(core: &Core, session: &Session, command: &str, error: &CommandError) {
+    if session.is_replay {
+        core.shared.log.warning(format_args!(
+            "== CRITICAL == This server is sending an error to its AOF-loading-client: '-{error}' \
+             after processing the command '{command}'"
+        ));
+    }
 }
 
 pub(crate) fn write_error(

@@ -82,7 +82,7 @@ impl Replay {
         until: Option<Instant>,
     ) -> Result<bool, Unknown> {
         // What a file tells of was not past its deadline then.
-        core.env.set_now_for_replay(UnixMs(0));
+        core.env.begin_replay();
         core.is_loading = true;
         // One command after the other waits.
         let delays = loading::delays(core.shared);

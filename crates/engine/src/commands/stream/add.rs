@@ -67,7 +67,7 @@ fn xadd(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             break;
         }
     }
-    let trimming = options.finish()?;
+    let trimming = options.finish(ctx.keys.env().is_replay())?;
     let id_argument =
         id_argument.filter(|_| args.remaining() >= 2 && args.remaining().is_multiple_of(2));
     let id_argument = id_argument.ok_or_else(|| ctx.wrong_arity())?;

@@ -26,6 +26,22 @@ fn chosen_ids_and_approximate_trims_are_propagated_exactly() {
     db.effects("XTRIM s MAXLEN ~ 1", &["XTRIM s MAXLEN = 1"]).effects("XTRIM s MAXLEN ~ 1", &[]);
 }
 
+/// The words of an effect keep the limit, in Redis's as well as here, beside a length that is exact.
+#[test]
+fn a_limit_beside_an_exact_length_means_nothing_in_a_replay() {
+    const REFUSED: &str =
+        "(error) ERR syntax error, LIMIT cannot be used without the special ~ option";
+    let mut db = Db::new();
+    db.check("XADD s 1 a 1", "\"1-0\"").check("XADD s 2 a 1", "\"2-0\"");
+    for line in ["XADD s MAXLEN = 2 LIMIT 1 3 a 1", "XTRIM s MINID = 3 LIMIT 1"] {
+        db.check(line, REFUSED);
+    }
+    db.env().begin_replay();
+    db.check("XADD s MAXLEN = 2 LIMIT 1 3 a 1", "\"3-0\"").check("XLEN s", "(integer) 2");
+    db.check("XTRIM s MINID = 3 LIMIT 0", "(integer) 1");
+    db.at(2000).check("XTRIM s MINID = 3 LIMIT 1", REFUSED);
+}
+
 #[test]
 fn what_a_group_reads_is_propagated_as_claims_and_its_place() {
     let mut db = Db::new();

@@ -106,8 +106,11 @@ impl TrimOptions {
         Ok(approximate)
     }
 
-    pub(super) fn finish(self) -> Result<Option<Trimming>> {
+    /// In a replay a limit means nothing: the words before it were made exact, and it was left behind
+    /// them, which Redis does as well.
+    pub(super) fn finish(self, is_replay: bool) -> Result<Option<Trimming>> {
         match (self.trimming, self.limit) {
+            (trimming, _) if is_replay => Ok(trimming),
             (None, Some(1..)) => Err(CommandError::text(
                 "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy",
             )),
@@ -122,12 +125,12 @@ impl TrimOptions {
 }
 
 /// A trimming that must be asked for. Redis looks for it before it looks at a LIMIT of 0.
-fn required(options: TrimOptions) -> Result<Trimming> {
+fn required(options: TrimOptions, is_replay: bool) -> Result<Trimming> {
     let missing =
         || CommandError::text("ERR syntax error, XTRIM must be called with a trimming strategy");
     match options {
         TrimOptions { trimming: None, limit: None | Some(0) } => Err(missing()),
-        options => options.finish()?.ok_or_else(missing),
+        options => options.finish(is_replay)?.ok_or_else(missing),
     }
 }
 
@@ -139,7 +142,7 @@ fn xtrim(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
             return Err(CommandError::Syntax);
         }
     }
-    let trimming = required(options)?;
+    let trimming = required(options, ctx.keys.env().is_replay())?;
     let done = ctx.keys.update::<Stream, _>(&key, |stream, limits| {
         let removed = trimming.run(stream, limits);
         Ok(Edit::new((removed, Remains::of(stream)), removed, "xtrim"))
