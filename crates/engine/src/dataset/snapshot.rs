@@ -41,12 +41,18 @@ pub fn version_at_least(keyspace: &Keyspace, env: &Env) -> u32 {
     latest
 }
 
-/// Writes all databases, expired keys that are still there included. O(all data).
+/// Writes all databases, expired keys that are still there included; `wrote` hears of each key.
+/// O(all data).
 ///
 /// # Errors
 /// The first of the writer. What would have followed is not looked at: a full disk is no reason to
 /// walk through everything.
-pub fn save<W: Write>(keyspace: &Keyspace, env: &Env, out: &mut RdbWriter<W>) -> io::Result<()> {
+pub fn save<W: Write>(
+    keyspace: &Keyspace,
+    env: &Env,
+    out: &mut RdbWriter<W>,
+    mut wrote: impl FnMut(),
+) -> io::Result<()> {
     let totals = keyspace.totals();
     let keys = Keys::unlocked(keyspace, env, DbIndex::default());
     for (number, database) in totals.databases.iter().enumerate() {
@@ -65,6 +71,7 @@ pub fn save<W: Write>(keyspace: &Keyspace, env: &Env, out: &mut RdbWriter<W>) ->
                 let value = entry.dumpable();
                 value.write(out.begin_entry(value.kind(), entry.key(), notes(&entry, env)));
                 written = out.check();
+                wrote();
             });
             if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
@@ -168,7 +175,7 @@ mod tests {
                 db.check(&format!("SET {tag}{number} {value}"), "OK");
             }
             let mut out = RdbWriter::new(Full, VERSION).without_compression();
-            let error = save(db.keyspace(), db.env(), &mut out).unwrap_err();
+            let error = save(db.keyspace(), db.env(), &mut out, || ()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::StorageFull);
             assert!(out.bytes() < (KEYS * value.len() / 10) as u64, "{}", out.bytes());
             db.check("FLUSHALL", "OK");

@@ -36,9 +36,9 @@ impl Shutdown {
         *self.scheduled.lock().even_poisoned()
     }
 
-    /// The server goes on.
-    pub fn unschedule(&self) {
-        *self.scheduled.lock().even_poisoned() = None;
+    /// The server goes on; whether it was to end.
+    pub fn unschedule(&self) -> bool {
+        self.scheduled.lock().even_poisoned().take().is_some()
     }
 
     /// Whether the end was asked for.

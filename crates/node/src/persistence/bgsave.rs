@@ -15,7 +15,7 @@ use brisk_engine::{CommandError, Result};
 use brisk_reactor::unix_ms;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Memory for entries that were emitted and are not written, at most: what changes add to what
 /// walkers have put there.
@@ -170,14 +170,7 @@ pub fn refusal(core: &Core) -> Option<CommandError> {
 
 /// Writes the file, and tells the log.
 fn write(shared: &Shared, config: &Config, head: &Head, cut: &Cut) -> Ended {
-    let delay_us = config.persistence.rdb_key_save_delay.max(0).cast_unsigned();
-    let wrote = |keys: u64| {
-        // For tests, which want it to take long.
-        let until = Instant::now() + Duration::from_micros(delay_us.saturating_mul(keys));
-        while delay_us > 0 && !cut.is_over() && Instant::now() < until {
-            std::thread::park_timeout(Duration::from_millis(1));
-        }
-    };
+    let wrote = |keys| snapshot::delay(config, keys, || cut.is_over());
     match snapshot::write_cut(&System, config, head, cut, wrote) {
         Ok(()) => {
             shared.log.notice(format_args!("DB saved on disk"));

@@ -3,6 +3,7 @@
 //! After the snapshot nobody is served any more: what a client would write then, and be answered,
 //! would be lost.
 
+use super::aof::rewrite;
 use super::snapshot;
 use crate::core::Core;
 use crate::core::shared::Shared;
@@ -17,7 +18,7 @@ pub fn saves(config: &Config, how: ShutdownMode) -> bool {
 
 /// Whether a worker has something to do before the server ends.
 pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
-    shared.aof.is_on() || saves(&shared.config(), how)
+    shared.aof.is_on() || rewrite::is_first(shared) || saves(&shared.config(), how)
 }
 
 /// Ends the server, after a snapshot if there is to be one. O(all data) then.
@@ -33,6 +34,16 @@ pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
     }
     // While the dataset is being loaded, the file has all of it.
     if !shared.is_loading() && concerns_workers(shared, how) {
+        if rewrite::is_first(shared) {
+            let log = &shared.log;
+            if !how.force {
+                // What is in no snapshot either would be lost.
+                log.warning(format_args!("Writing initial AOF, can't exit."));
+                return Err(cannot_end(shared));
+            }
+            log.warning(format_args!("Writing initial AOF. Exit anyway."));
+        }
+        rewrite::stop(shared);
         let quiesced = core.stop_others()?;
         if shared.aof.is_on() {
             shared.log.notice(format_args!("Calling fsync() on the AOF file."));
@@ -48,12 +59,8 @@ pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
         }
         if saves && snapshot::save(core).is_err() {
             if !how.force {
-                let log = &shared.log;
-                log.warning(format_args!("Error trying to save the DB, can't exit."));
-                log.warning(format_args!(
-                    "Errors trying to shut down the server. Check the logs for more information."
-                ));
-                return Err(CommandError::text("ERR Errors trying to SHUTDOWN. Check logs."));
+                shared.log.warning(format_args!("Error trying to save the DB, can't exit."));
+                return Err(cannot_end(shared));
             }
             shared.log.warning(format_args!("Error trying to save the DB. Exit anyway."));
         }
@@ -63,4 +70,11 @@ pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
     }
     shared.shutdown.ask(0);
     Ok(())
+}
+
+fn cannot_end(shared: &Shared) -> CommandError {
+    shared.log.warning(format_args!(
+        "Errors trying to shut down the server. Check the logs for more information."
+    ));
+    CommandError::text("ERR Errors trying to SHUTDOWN. Check logs.")
 }

@@ -17,6 +17,10 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often who waits for `rdb-key-save-delay` looks whether the snapshot is still wanted.
+const DELAY_SLICE: Duration = Duration::from_millis(1);
 
 /// The names of snapshots that are not whole yet: of one while everybody waits, and of one beside.
 fn temporary_names() -> [String; 2] {
@@ -54,7 +58,28 @@ pub fn save(core: &Core) -> Result<(), Failure> {
 
 fn save_on<D: Disk>(disk: &D, core: &Core) -> Result<(), Failure> {
     let [temporary, _] = temporary_names();
-    replace(disk, target(&core.config, &temporary), |file| write_to(core, file).map(|_| ()))
+    let wrote = || delay(&core.config, 1, || false);
+    replace(disk, target(&core.config, &temporary), |file| {
+        write_each(core, file, wrote).map(|_| ())
+    })
+}
+
+/// Waits as long as `rdb-key-save-delay` said when the snapshot was begun for so many keys, or until
+/// `is_over`. For tests, which want snapshots to take long.
+pub(super) fn delay(config: &Config, keys: u64, is_over: impl Fn() -> bool) {
+    let us = config.persistence.rdb_key_save_delay.max(0).cast_unsigned();
+    if us == 0 {
+        return;
+    }
+    let end = Instant::now() + Duration::from_micros(us.saturating_mul(keys));
+    while !is_over() {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        // Nobody wakes it.
+        std::thread::park_timeout(left.min(DELAY_SLICE));
+    }
 }
 
 /// Writes the cut to the file, on a thread of its own. `wrote` hears of each few keys.
@@ -76,6 +101,7 @@ pub(super) fn write_cut<D: Disk>(
 /// Writes the cut as the base of an append-only file: as a snapshot, or as commands.
 pub(super) fn write_base<D: Disk>(
     disk: &D,
+    config: &Config,
     dir: &Path,
     [temporary, path]: [&Path; 2],
     by_steps: bool,
@@ -85,7 +111,7 @@ pub(super) fn write_base<D: Disk>(
     let target = Target { dir, name: path, temporary, by_steps };
     let write_snapshot = |file: &mut Stepwise<'_, D>| {
         let mut out = head.begin(file);
-        cut.write(&mut out, |_| ())?;
+        cut.write(&mut out, |keys| delay(config, keys, || cut.is_over()))?;
         out.finish().map(|_| ())
     };
     if format == BaseFormat::Rdb {
@@ -131,9 +157,14 @@ fn target<'t>(config: &'t Config, temporary: &'t str) -> Target<'t> {
 
 /// Writes the dataset. Only while no other worker runs. O(all data).
 pub(crate) fn write_to<W: Write>(core: &Core, sink: W) -> io::Result<W> {
+    write_each(core, sink, || ())
+}
+
+/// The same; `wrote` hears of each key.
+fn write_each<W: Write>(core: &Core, sink: W, wrote: impl FnMut()) -> io::Result<W> {
     let keyspace = &core.shared.keyspace;
     let mut out = Head::now(core, snapshot::version(keyspace, &core.env)).begin(sink);
-    snapshot::save(keyspace, &core.env, &mut out)?;
+    snapshot::save(keyspace, &core.env, &mut out, wrote)?;
     out.finish()
 }
 

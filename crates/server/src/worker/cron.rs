@@ -124,11 +124,11 @@ impl Cron {
         if worker.has_paused() && worker.pause_left_ns() == 0 {
             worker.resume_paused(io);
         }
-        if self.samples_server {
-            end_if_scheduled(worker);
-        }
         if worker.core.shared.debug.cron_paused.load(Ordering::Relaxed) {
             return Duration::from_nanos(SAMPLE_PERIOD_NS);
+        }
+        if self.samples_server {
+            end_if_scheduled(worker);
         }
         if worker.core.shared.keyspace.is_emitting() && self.next_walk.is_none() {
             self.next_walk = Some(now);
@@ -333,7 +333,9 @@ fn end_if_scheduled(worker: &Worker) {
     match ending::end(&worker.core, how) {
         Err(CommandError::SlotBusy) => {}
         // Why the server goes on is in the log.
-        Ok(()) | Err(_) => shutdown.unschedule(),
+        Ok(()) | Err(_) => {
+            shutdown.unschedule();
+        }
     }
 }
 

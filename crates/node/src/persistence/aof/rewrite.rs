@@ -37,6 +37,8 @@ const FAILURES_FREE: u64 = 3;
 const RETRY_MINUTES_MAX: u64 = 60;
 /// How often the end of a rewrite looks whether the new increment is in use.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
+/// How long the end of the server waits for the end of a rewrite.
+const STOP_MAX: Duration = Duration::from_secs(1);
 
 /// BGREWRITEAOF: begins a rewrite, or leaves it to the timers while a snapshot is being taken.
 ///
@@ -240,7 +242,8 @@ fn write_base(
     manifest.retire_increments(usize::from(increment.is_some()));
     let by_steps = config.persistence.aof_rewrite_incremental_fsync;
     let (path, temporary) = (home.path(&base), home.temporary_base());
-    snapshot::write_base(&System, &home.dir, [&temporary, &path], by_steps, (head, format), cut)
+    let names = [&*temporary, &*path];
+    snapshot::write_base(&System, config, &home.dir, names, by_steps, (head, format), cut)
         .map_err(|failure| failure.to_string())?;
     // Nothing is named that is not there: the increment has to be in use.
     let is_missing = |file: &ManifestFile| !aof.is_in_use(&home.path(file));
@@ -385,6 +388,36 @@ pub fn try_home(config: &Config) -> std::result::Result<(), String> {
         let (dir, reason) = (home.dir.display(), os_reason(&error));
         format!("Can't open or create append-only dir {dir}: {reason}")
     })
+}
+
+/// The append-only file was asked for, and its first base is being written or about to be.
+pub fn is_first(shared: &Shared) -> bool {
+    let rewrite = &shared.aof.rewrite;
+    match shared.aof.mode() {
+        Mode::On => false,
+        Mode::WaitsForBase => rewrite.is_running.load(Ordering::SeqCst),
+        Mode::Off => {
+            shared.config().persistence.appendonly && rewrite.is_scheduled.load(Ordering::SeqCst)
+        }
+    }
+}
+
+/// A rewrite that is going on ends without a base, whose temporary file is removed. Waits for that, at
+/// most [`STOP_MAX`]: behind its last byte it cannot be stopped, and is as good as done. For who ends
+/// the server.
+pub fn stop(shared: &Shared) {
+    let is_running = &shared.aof.rewrite.is_running;
+    if !is_running.load(Ordering::SeqCst) {
+        return;
+    }
+    shared.log.warning(format_args!("There is a child rewriting the AOF. Killing it!"));
+    if let Some(cut) = shared.keyspace.cut() {
+        cut.give_up("the server ends");
+    }
+    let until = Instant::now() + STOP_MAX;
+    while is_running.load(Ordering::SeqCst) && Instant::now() < until {
+        std::thread::park_timeout(LOOK_AGAIN);
+    }
 }
 
 /// CONFIG SET appendonly no: what was changed is put on the disk, and nothing more is written. All other

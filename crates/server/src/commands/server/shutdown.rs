@@ -32,11 +32,16 @@ fn parse(args: &mut Args<'_>) -> Result<Option<ShutdownMode>> {
 }
 
 fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let Some(how) = parse(args)? else {
-        // The end comes at once: there is never a shutdown that waits for something.
-        return Err(CommandError::text("ERR No shutdown in progress."));
-    };
+    let asked = parse(args)?;
     let shared = &call.core.shared;
+    let Some(how) = asked else {
+        // Only a signal's waits for something: for the timers.
+        if !shared.shutdown.unschedule() {
+            return Err(CommandError::text("ERR No shutdown in progress."));
+        }
+        shared.log.notice(format_args!("Shutdown manually aborted."));
+        return Ok(call.reply.ok());
+    };
     if !how.nosave
         && let Some(busy) = shared.running_scripts.refusal(None)
     {
