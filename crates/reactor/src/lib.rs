@@ -23,6 +23,7 @@
 //! | `listen`, `waker`, `clock`, `counters` | listeners, wakes from other threads, ticks, figures |
 //! | `sys` | system calls behind safe functions |
 //! | `process` | signals the process does not mind, its copy in the background |
+//! | `crash` | what is told of a process that a signal ends |
 //!
 //! Only Linux has back ends so far; another (kqueue) would implement the same internal trait.
 
@@ -31,6 +32,7 @@ mod clock;
 mod connection;
 mod control;
 mod counters;
+mod crash;
 mod epoll;
 mod handler;
 mod listen;
@@ -46,6 +48,7 @@ mod waker;
 pub use clock::{Clock, clock, monotonic_ns, ticks, unix_ms, unix_us};
 pub use control::Control;
 pub use counters::Counters;
+pub use crash::{report_crashes, set_crash_reports};
 pub use handler::{Accept, Close, CloseReason, Handler};
 pub use listen::{ListenError, Listener, PeerAddr, TcpOptions, probe_tcp};
 pub use output::{Output, SHARED_BYTES_MIN, Segments, Shared};

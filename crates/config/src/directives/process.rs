@@ -115,7 +115,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .ignored(),
     Directive::switch("hide-user-data-from-log", "no", field!(process.hide_user_data_from_log))
         .planned(),
-    Directive::switch("crash-log-enabled", "yes", field!(process.crash_log_enabled)).planned(),
+    Directive::switch("crash-log-enabled", "yes", field!(process.crash_log_enabled)),
     Directive::switch("crash-memcheck-enabled", "yes", field!(process.crash_memcheck_enabled))
         .ignored(),
     Directive::switch("use-exit-on-panic", "no", field!(process.use_exit_on_panic))

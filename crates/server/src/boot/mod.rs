@@ -141,6 +141,12 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     alloc::purge_in_background(config.process.jemalloc_bg_thread);
     let workers = config.process.threads.count();
     log_panics(log);
+    let logfile = &config.process.logfile;
+    let path = (!logfile.is_empty()).then(|| config.path_in_dir(logfile));
+    // As of now, should the directory change.
+    let path = path.map(|path| std::path::absolute(&path).unwrap_or(path));
+    brisk_reactor::set_crash_reports(config.process.crash_log_enabled);
+    brisk_reactor::report_crashes(path.as_deref());
     let shared = share(log, store, workers, service.is_supervised)?;
     create_users(shared, &config)?;
     match TlsSettings::prepare(&config, log) {
@@ -460,15 +466,39 @@ fn work(shared: &Shared, mut worker: Worker, mut reactor: Reactor, log: &Log) {
     shared.quiesce.leave(id);
 }
 
+/// Writes into the log what each thread does: asked for by SIGALRM, without stopping anybody.
+fn tell_of_threads(log: &Log) {
+    log.warning(format_args!("Received SIGALRM: what the threads do"));
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    for thread in threads {
+        let read = |name| std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        let (name, stat) = (read("comm"), read("stat"));
+        // Behind the name, which may have anything in it.
+        let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+        let (state, mut times) = (fields.next().unwrap_or("?"), fields.skip(10));
+        let (user, system) = (times.next().unwrap_or("?"), times.next().unwrap_or("?"));
+        log.warning(format_args!(
+            "{} {}: state {state}, {user} ticks in user mode, {system} in the kernel",
+            thread.file_name().display(),
+            name.trim_end()
+        ));
+    }
+}
+
 fn watch_signals(shared: &'static Shared, log: &Arc<Log>) -> Result<(), String> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
+    use signal_hook::consts::{SIGALRM, SIGINT, SIGTERM};
     let failed = |error| format!("cannot handle signals: {error}");
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]).map_err(failed)?;
+    let mut signals =
+        signal_hook::iterator::Signals::new([SIGALRM, SIGINT, SIGTERM]).map_err(failed)?;
     let log = Arc::clone(log);
     std::thread::Builder::new()
         .name("brisk-signals".to_owned())
         .spawn(move || {
             for signal in signals.forever() {
+                if signal == SIGALRM {
+                    tell_of_threads(&log);
+                    continue;
+                }
                 let (config, shutdown) = (shared.config(), &shared.shutdown);
                 let is_ending = shutdown.is_asked() || shutdown.scheduled().is_some();
                 if signal == SIGINT && is_ending {

@@ -37,6 +37,7 @@ const SUBCOMMANDS: &[Sub] = &[
     ("QUICKLIST-PACKED-THRESHOLD", 1..=1, quicklist_packed_threshold),
     ("RELOAD", 0..=ANY, debug_keyspace::reload),
     ("REPLYBUFFER", 2..=2, reply_buffer),
+    ("SEGFAULT", 0..=0, crash),
     ("SET-ACTIVE-EXPIRE", 1..=1, set_active_expire),
     ("SLEEP", 1..=1, sleep),
 ];
@@ -75,6 +76,12 @@ fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     shared.quiesce.enter(id);
     call.core.env.set_now(UnixMs(unix_ms()));
     Ok(call.reply.ok())
+}
+
+/// Ends the process as a defect would.
+fn crash(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let _ = signal_hook::low_level::raise(signal_hook::consts::SIGSEGV);
+    Err(CommandError::text("ERR the signal is blocked"))
 }
 
 /// Reads 0 or 1 as the reference does: whatever is no number is 0.
@@ -199,6 +206,8 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "REPLYBUFFER PEAK-RESET-TIME <NEVER|RESET|milliseconds>",
         "REPLYBUFFER RESIZING <0|1>",
         "    Accepted without effect: there are no reply buffers of a fixed size.",
+        "SEGFAULT",
+        "    End the process as a defect would.",
         "SET-ACTIVE-EXPIRE <0|1>",
         "    Remove expired keys only when they are used (0), or also in the background (1).",
         "SET-SKIP-CHECKSUM-VALIDATION <0|1>",

@@ -100,6 +100,7 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
     shared.log.set_level(new.process.loglevel);
     shared.publish_config(new.clone());
     shared.aof.configure(&new.persistence);
+    brisk_reactor::set_crash_reports(new.process.crash_log_enabled);
     if new.persistence.appendonly != old.persistence.appendonly {
         if new.persistence.appendonly {
             // A base has to be written first, for which everybody must be between two commands.

@@ -1,0 +1,67 @@
+//! What a server tells when a signal ends it, and when it is asked what it does.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Launch, Server, assert_reply, wait_until};
+use std::fs;
+
+const LOG: &str = "mine.log";
+
+/// What the server said, in its log and in a file of its own, when a signal has ended it.
+fn ended(mut server: Server) -> String {
+    wait_until("the server has ended", || !server.is_running());
+    let log = server.log() + &fs::read_to_string(server.dir().join(LOG)).unwrap_or_default();
+    // It is as well as killed: that it ended so is what was wanted.
+    server.kill();
+    log
+}
+
+#[test]
+fn a_signal_that_ends_the_server_is_told() {
+    for signal in ["ABRT", "SEGV", "BUS", "FPE", "ILL"] {
+        let server = Launch::subject().start();
+        server.signal(signal);
+        let log = ended(server);
+        let count = log.matches("crashed by signal: ").count();
+        assert_eq!(count, 1, "{signal}: {log}");
+        assert!(log.contains("Killed by PID: "), "{signal}: {log}");
+    }
+}
+
+#[test]
+fn a_crash_on_demand_is_one() {
+    let server = Launch::subject().set("logfile", LOG).start();
+    server.connect().send("DEBUG SEGFAULT");
+    let log = ended(server);
+    assert!(log.contains("crashed by signal: 11"), "{log}");
+}
+
+#[test]
+fn nothing_is_told_if_the_settings_say_so() {
+    for at_start in [true, false] {
+        let launch = Launch::subject();
+        let launch = if at_start { launch.set("crash-log-enabled", "no") } else { launch };
+        let server = launch.start();
+        assert_reply!(server.connect(), "CONFIG SET crash-log-enabled no", "OK");
+        server.signal("SEGV");
+        let log = ended(server);
+        assert!(!log.contains("crashed by signal"), "{log}");
+    }
+}
+
+#[test]
+fn who_is_asked_what_it_does_goes_on() {
+    if subject_is_redis() {
+        return; // tells only from 7.2 on
+    }
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    server.signal("ALRM");
+    wait_until("it tells", || server.log().contains("Received SIGALRM"));
+    wait_until("it names its threads", || {
+        ["brisk-worker-0: state ", "brisk-signals: state "]
+            .iter()
+            .all(|line| server.log().contains(line))
+    });
+    assert_reply!(conn, "PING", "PONG");
+}
