@@ -138,6 +138,11 @@ fn values_that_mean_nothing_are_refused() {
         (hex("03 01 01 6d fd"), "a score is no number"),
         (hex("0b 0c 0200000002000000 0200 0100"), "before byte"),
         (hex("12 01 03 01 61"), "neither plain nor packed"),
+        (
+            hex("12 01 01 00"),
+            "Quicklist listpack integrity check failed: a plain list node is empty",
+        ),
+        (hex("09 02 00ff"), "Zipmap integrity check failed: a zipmap has no fields"),
         (hex("00 03 6162"), "the data ends at byte 4"),
         (hex("00 01 61 62"), "1 bytes follow the value's end at byte 3"),
         (hex("08 00"), "unknown value type or opcode 8 at byte 0"),
@@ -178,7 +183,7 @@ fn stream_groups_that_contradict_themselves_are_refused() {
         (format!("01 01 67 00 00 00 00 01 01 63 0000000000000000 01 {entry}"), "not the group's"),
         (
             "01 01 67 00 00 00 00 02 01 63 0000000000000000 00 01 63 0000000000000000 00".into(),
-            "two consumers of one name",
+            "Duplicate stream consumer detected",
         ),
         ("02 01 67 00 00 00 00 00 01 67 00 00 00 00 00".into(), "two groups of one name"),
     ] {
@@ -211,7 +216,7 @@ fn dense_values_take_memory_in_proportion() {
         }
     });
     let empty_list = [&hex("01 80 00100000")[..], &vec![0; 1 << 20]].concat();
-    let plain_nodes = [&hex("12 80 00080000")[..], &[1, 0].repeat(1 << 19)].concat();
+    let plain_nodes = [&hex("12 80 00080000")[..], &[1, 1, b'x'].repeat(1 << 19)].concat();
     let node = [&[2, 9][..], &pack("7")].concat();
     let packed_nodes = [&hex("12 80 00010000")[..], &node.repeat(1 << 16)].concat();
     let groups = body(19, |encoder| {
