@@ -21,7 +21,7 @@
 
 pub mod aof;
 pub mod bgsave;
-pub(crate) mod disk;
+pub mod disk;
 pub mod ending;
 pub mod loading;
 mod queue;

@@ -7,17 +7,15 @@ use brisk_engine::DbIndex;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Keys;
 use brisk_node::core::Core;
+use brisk_node::persistence::aof::ending::{self, FIX};
 use brisk_node::persistence::aof::{home::Home, rewrite};
+use brisk_node::persistence::disk::{Disk, System};
 use brisk_node::persistence::loading;
 use brisk_node::script::libraries::Policy;
 use brisk_persist::aof::{AofError, AofReader, FileKind, Manifest, ManifestFile, has_preamble};
 use brisk_structures::reclaim::Participant;
-use std::fs::File;
 use std::path::Path;
 use std::time::Instant;
-
-const FIX: &str = "make a backup of your AOF file, then use ./brisk-check-aof --fix \
-                   <filename.manifest>";
 
 /// Loads the files that the manifest names, and goes on to write the last; begins with an empty one if
 /// there is none. Only before other workers begin. O(files).
@@ -27,7 +25,7 @@ const FIX: &str = "make a backup of your AOF file, then use ./brisk-check-aof --
 /// settings allow to be cut off.
 pub fn load(core: &mut Core, participant: &Participant) -> Result<(), String> {
     let home = Home::of(&core.config);
-    let manifest = home.find()?;
+    let manifest = home.find(&System)?;
     if let Some(manifest) = &manifest {
         load_files(core, Some(participant), &home, manifest)?;
     }
@@ -46,7 +44,7 @@ pub fn load_again(core: &mut Core) -> Result<(), String> {
         shared.aof.flush(shared).map_err(|error| os_reason(&error))?;
     }
     let home = Home::of(&core.config);
-    let manifest = home.find()?.ok_or("there is no append-only file")?;
+    let manifest = home.find(&System)?.ok_or("there is no append-only file")?;
     let had_hooks = core.env.hooks.replace_own(Hooks::empty());
     let propagated = core.env.hooks.get().contains(Hooks::PROPAGATE);
     core.env.hooks.set(Hooks::PROPAGATE, false);
@@ -114,7 +112,7 @@ fn load_file(
             os_reason(&error)
         )
     };
-    let mut source = File::open(&path).map_err(unreadable)?;
+    let mut source = System.open(&path).map_err(unreadable)?;
     let mut from = 0;
     if has_preamble(&mut source).map_err(unreadable)? {
         let loaded = loading::load_base(core, &path);
@@ -150,35 +148,11 @@ fn end_of(
     error: &AofError,
     is_last: bool,
 ) -> Result<(), String> {
+    let may_cut = core.config.persistence.aof_load_truncated;
+    let at = ending::cut_at(name, error, is_last, may_cut)?;
     let log = &core.shared.log;
-    let Some(at) = error.truncate_at() else {
-        return Err(match error {
-            AofError::Io(error) => {
-                let reason = os_reason(error);
-                format!("Unrecoverable error reading the append only file {name}: {reason}")
-            }
-            _ => format!("Bad file format reading the append only file {name}: {error}; {FIX}"),
-        });
-    };
-    if !is_last {
-        return Err(format!(
-            "Fatal error: the AOF file {name} is not whole ({error}), and it is not the last: {FIX}"
-        ));
-    }
-    if !core.config.persistence.aof_load_truncated {
-        return Err(format!(
-            "Unexpected end of file reading the append only file {name} ({error}). You can: 1) {FIX}. \
-             2) Alternatively you can set the 'aof-load-truncated' configuration option to yes and \
-             restart the server."
-        ));
-    }
     log.warning(format_args!("!!! Warning: short read while loading the AOF file {name}!!!"));
     log.warning(format_args!("AOF {name} loaded anyway because aof-load-truncated is enabled"));
     log.warning(format_args!("Truncating the AOF {name} at offset {at}: {error}"));
-    let cut = || {
-        let file = File::options().write(true).open(path)?;
-        file.set_len(at)?;
-        file.sync_all()
-    };
-    cut().map_err(|error| format!("Error truncating the AOF file {name}: {}", os_reason(&error)))
+    ending::cut(&System, path, name, at)
 }

@@ -12,7 +12,7 @@ use brisk_persist::aof::{AofError, AofReader, EventKind};
 use brisk_reactor::{PeerAddr, Token, unix_ms};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
-use std::fs::File;
+use std::io::{Read, Seek};
 use std::sync::Arc;
 
 /// Commands are gathered up to so many bytes, so that they are cut and looked up ahead.
@@ -74,7 +74,7 @@ impl<'p> Replay<'p> {
     pub(super) fn run(
         &mut self,
         core: &mut Core,
-        reader: &mut AofReader<File>,
+        reader: &mut AofReader<impl Read + Seek>,
     ) -> Result<(), Failed> {
         self.session.db = Default::default();
         // What a file tells of was not past its deadline then.

@@ -1,0 +1,87 @@
+//! How far the stream comes: what is pending goes into the file, and onto the disk. Who does it, and
+//! what becomes of errors, is in `writer`.
+
+use super::file::{File, Trouble};
+use super::state::{Aof, Pending};
+use crate::persistence::disk::Disk;
+use brisk_structures::poison::EvenPoisoned;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+impl<D: Disk> Aof<D> {
+    /// Writes all that is pending, up to the first that fails: that and what is behind it stays pending.
+    pub(super) fn write_items(&self, file: &mut Option<Box<File<D>>>) -> Result<(), Trouble> {
+        loop {
+            let next = self.queue.lock().even_poisoned().items.pop_front();
+            let Some(mut next) = next else { return Ok(()) };
+            let done = match &mut next {
+                Pending::Bytes(bytes) => self.write_batch(file, bytes),
+                Pending::Switch(new) => self.go_over(file.as_deref_mut(), new),
+            };
+            if let Err(trouble) = done {
+                self.queue.lock().even_poisoned().items.push_front(next);
+                return Err(trouble);
+            }
+            match next {
+                Pending::Bytes(bytes) => {
+                    let mut queue = self.queue.lock().even_poisoned();
+                    queue.bytes -= bytes.len();
+                    self.note_pending(queue.bytes);
+                    queue.give_back(bytes);
+                    // What was pushed meanwhile is behind.
+                    let written = queue.end - queue.bytes as u64;
+                    drop(queue);
+                    self.places.written.store(written, Ordering::Release);
+                }
+                Pending::Switch(new) => {
+                    *file = Some(new);
+                    self.switches.fetch_sub(1, Ordering::SeqCst);
+                }
+            }
+        }
+    }
+
+    fn write_batch(&self, file: &mut Option<Box<File<D>>>, bytes: &[u8]) -> Result<(), Trouble> {
+        let Some(file) = file else { return Ok(()) };
+        let ticket = self.places.written.load(Ordering::Relaxed) + bytes.len() as u64;
+        let timestamps = self.has_timestamps.load(Ordering::Relaxed);
+        let sleep_us = self.sleeps_us.load(Ordering::Relaxed);
+        if sleep_us > 0 {
+            std::thread::park_timeout(Duration::from_micros(sleep_us));
+        }
+        let size = file.append(ticket, bytes, timestamps)?;
+        self.figures.size.fetch_add(size, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn go_over(&self, before: Option<&mut File<D>>, new: &mut File<D>) -> Result<(), Trouble> {
+        new.follow(before)?;
+        let written = self.places.written.load(Ordering::Relaxed);
+        self.places.durable.fetch_max(written, Ordering::Release);
+        Ok(())
+    }
+
+    /// Puts what is written on the disk. The caller has the file, so that nothing is written meanwhile.
+    pub(super) fn sync(&self, file: &File<D>) -> io::Result<()> {
+        let written = self.places.written.load(Ordering::Relaxed);
+        self.note_durable(file.sync(), written)
+    }
+
+    /// A call for what was written up to there has come back.
+    pub(super) fn note_durable(&self, synced: io::Result<()>, written: u64) -> io::Result<()> {
+        synced?;
+        self.places.durable.fetch_max(written, Ordering::Release);
+        Ok(())
+    }
+
+    /// Brings all that was pushed onto the disk.
+    pub(super) fn bring_to_disk(&self) -> Result<(), Trouble> {
+        let mut file = self.file.lock().even_poisoned();
+        self.write_items(&mut file)?;
+        match &*file {
+            Some(file) => self.sync(file).map_err(Trouble::Sync),
+            None => Ok(()),
+        }
+    }
+}
