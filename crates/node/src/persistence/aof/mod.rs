@@ -21,6 +21,7 @@
 //! | `home` | the manifest and its directory |
 //! | `writer` | who writes, and puts it on the disk |
 //! | `ending` | what becomes of a file that is not whole |
+//! | `power` | tests: losses of power, and errors, at any call |
 //! | `report` | what INFO shows of all that |
 //! | `rewrite` | a new base: the dataset of a moment, and a new increment from there on |
 
@@ -28,6 +29,8 @@ pub mod ending;
 mod file;
 mod files;
 pub mod home;
+#[cfg(test)]
+mod power;
 mod progress;
 pub mod report;
 pub mod rewrite;

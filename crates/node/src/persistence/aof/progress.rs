@@ -2,8 +2,11 @@
 //! what becomes of errors, is in `writer`.
 
 use super::file::{File, Trouble};
-use super::state::{Aof, Pending};
+use super::files;
+use super::home::Home;
+use super::state::{Aof, Mode, Pending};
 use crate::persistence::disk::Disk;
+use brisk_persist::aof::Manifest;
 use brisk_structures::poison::EvenPoisoned;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -73,6 +76,34 @@ impl<D: Disk> Aof<D> {
         synced?;
         self.places.durable.fetch_max(written, Ordering::Release);
         Ok(())
+    }
+
+    /// Has the manifest of a rewrite take its place: the base is there, and the increment is in use.
+    pub(super) fn name_base(
+        &self,
+        disk: &D,
+        home: &Home,
+        mut manifest: Manifest,
+        removes_history: bool,
+    ) -> io::Result<()> {
+        let named = files::name_base(disk, home, &mut manifest, removes_history);
+        // The next one begins with what may be there: numbers that it has used are not used again.
+        if named.as_ref().err().is_none_or(|unwritten| unwritten.may_be_there) {
+            self.note_sizes(disk, home, &manifest);
+            *self.manifest.lock().even_poisoned() = manifest;
+        }
+        named.map_err(|unwritten| unwritten.error)?;
+        if self.mode() == Mode::WaitsForBase {
+            self.set_mode(Mode::On);
+        }
+        Ok(())
+    }
+
+    /// What there is now is what growth is measured against.
+    pub(super) fn note_sizes(&self, disk: &D, home: &Home, manifest: &Manifest) {
+        let total = files::size(disk, home, manifest);
+        self.figures.size.store(total, Ordering::Relaxed);
+        self.figures.base_size.store(total, Ordering::Relaxed);
     }
 
     /// Brings all that was pushed onto the disk.

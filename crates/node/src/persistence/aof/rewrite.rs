@@ -238,19 +238,7 @@ fn write_base(
         std::thread::park_timeout(LOOK_AGAIN);
     }
     let removes_history = !config.persistence.aof_disable_auto_gc;
-    let named = files::name_base(&System, home, &mut manifest, removes_history);
-    if named.as_ref().err().is_none_or(|unwritten| unwritten.may_be_there) {
-        note_sizes(aof, home, &manifest);
-        *aof.manifest.lock().even_poisoned() = manifest;
-    }
-    named.map_err(|unwritten| os_reason(&unwritten.error))
-}
-
-/// What there is now is what growth is measured against.
-fn note_sizes(aof: &Aof, home: &Home, manifest: &Manifest) {
-    let total = files::size(&System, home, manifest);
-    aof.figures.size.store(total, Ordering::Relaxed);
-    aof.figures.base_size.store(total, Ordering::Relaxed);
+    aof.name_base(&System, home, manifest, removes_history).map_err(|error| os_reason(&error))
 }
 
 fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
@@ -260,9 +248,6 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
     match done {
         Ok(()) => {
             log.notice(format_args!("Background AOF rewrite terminated with success"));
-            if aof.mode() == Mode::WaitsForBase {
-                aof.set_mode(Mode::On);
-            }
             rewrite.failures.store(0, Ordering::Relaxed);
             log.notice(format_args!("Background AOF rewrite finished successfully"));
         }
@@ -296,7 +281,7 @@ pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), 
     let write_empty = |file: &mut Stepwise<'_, System>| head.begin(file).finish().map(|_| ());
     let (file, manifest) =
         files::open(&System, &home, manifest, base_style(&core.config), write_empty)?;
-    note_sizes(aof, &home, &manifest);
+    aof.note_sizes(&System, &home, &manifest);
     aof.configure(&core.config.persistence);
     aof.start_threads(shared).map_err(|error| {
         format!("Can't start the threads of the append-only file: {}", os_reason(&error))

@@ -34,6 +34,8 @@ struct State {
     /// The call amid which the power is lost.
     cut_at: Option<usize>,
     is_off: bool,
+    /// A call has failed.
+    has_failed: bool,
     /// Bytes that can still be written.
     room: usize,
 }
@@ -64,6 +66,7 @@ impl Simulated {
             fails_per_mille: 0,
             cut_at: None,
             is_off: false,
+            has_failed: false,
             room: usize::MAX,
         })))
     }
@@ -72,7 +75,7 @@ impl Simulated {
     pub(crate) fn mend(&self) {
         let mut state = self.0.borrow_mut();
         (state.fails_at, state.fails_per_mille, state.room) = (None, 0, usize::MAX);
-        state.cut_at = None;
+        (state.cut_at, state.has_failed) = (None, false);
         state.calls.clear();
     }
 
@@ -98,6 +101,11 @@ impl Simulated {
     /// What was called since it was mended.
     pub(crate) fn calls(&self) -> Vec<&'static str> {
         self.0.borrow().calls.clone()
+    }
+
+    /// Whether a call has failed since it was mended, or the power is off.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.0.borrow().has_failed
     }
 
     /// Whether the power is off.
@@ -152,9 +160,10 @@ impl Simulated {
     fn write(&self, file: usize, at: Option<usize>, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.0.borrow_mut();
         let fate = state.fate("write")?;
-        let State { volume, random, room, .. } = &mut *state;
+        let State { volume, random, room, has_failed, .. } = &mut *state;
         let mut some = bytes.len().min(*room);
         if some == 0 && !bytes.is_empty() {
+            *has_failed = true;
             return Err(ErrorKind::StorageFull.into());
         }
         if !matches!(fate, Fate::Works) {
@@ -200,11 +209,12 @@ impl State {
         let number = self.calls.len();
         self.calls.push(name);
         if self.cut_at == Some(number) {
-            self.is_off = true;
+            (self.is_off, self.has_failed) = (true, true);
             return if self.random.percent(50) { Ok(Fate::Last) } else { Err(ErrorKind::Other.into()) };
         }
         let fails = self.fails_at == Some(number)
             || (self.fails_per_mille > 0 && self.random.below(1000) < self.fails_per_mille);
+        self.has_failed |= fails;
         Ok(if fails { Fate::Fails } else { Fate::Works })
     }
 }

@@ -1,0 +1,1 @@
+//! Each call of a piece of work fails once.
