@@ -4,7 +4,7 @@
 pub(super) const LINE_BYTES_MAX: usize = 1023;
 
 const TIMESTAMP: &[u8] = b"#TS:";
-const BATCH: &[u8] = b"#B:";
+pub(super) const BATCH: &[u8] = b"#B:";
 
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@
 //! appends behind a batch, or where it has cut one. So they follow, one by one, from behind a line or
 //! the end of a batch. Behind a hole they are what is left of a batch whose line was lost.
 
-use super::annotation::{self, Annotation, LINE_BYTES_MAX};
+use super::annotation::{self, Annotation, BATCH, LINE_BYTES_MAX};
 use super::command::{Cutter, Step};
 use super::writer::crc32c;
 use std::io::{ErrorKind, Read, Result as IoResult, Seek, SeekFrom};
@@ -58,9 +58,9 @@ pub(super) fn proof_behind<R: Read + Seek>(
         let looked_at = if last { len } else { len / 2 };
         for at in 0..looked_at {
             let position = base + at as u64;
-            // Where a batch ends a line begins, also if the end of the one before was lost.
+            // A line also begins where the end of the one before was lost.
             let begins = std::mem::replace(&mut line_begins, window[at] == b'\n');
-            if !begins && position != claimed {
+            if !begins && position != claimed && !window[at..len].starts_with(BATCH) {
                 continue;
             }
             let is_next = run == Some(position) || position == claimed;
@@ -80,7 +80,7 @@ pub(super) fn proof_behind<R: Read + Seek>(
                         }
                         claimed = claimed.max(behind.saturating_add(line.bytes));
                         run = Some(behind);
-                    } else if is_next && line.ends_with(b"\n") {
+                    } else if is_next && is_text(parsed) && line.ends_with(b"\n") {
                         run = Some(behind);
                     }
                 }
@@ -101,6 +101,11 @@ pub(super) fn proof_behind<R: Read + Seek>(
         }
         base += looked_at as u64;
     }
+}
+
+/// Whether another server has written this line, or passes over it.
+fn is_text(line: Annotation) -> bool {
+    matches!(line, Annotation::Timestamp(_) | Annotation::Other)
 }
 
 fn up_to_newline(line: &[u8]) -> &[u8] {

@@ -113,7 +113,8 @@ fn live(disk: &Simulated, promises: Promises, random: &mut Random) -> Promises {
             return cut(disk, server.promises);
         }
     }
-    if random.percent(50) { cut(disk, server.promises) } else { server.promises }
+    let is_cut = disk.is_off() || random.percent(50);
+    if is_cut { cut(disk, server.promises) } else { server.promises }
 }
 
 fn cut(disk: &Simulated, mut promises: Promises) -> Promises {
