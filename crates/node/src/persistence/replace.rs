@@ -153,8 +153,7 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            // With this seed no write is a short one.
-            let disk = disk(2);
+            let disk = disk(0);
             disk.fail_at(call);
             let text = attempt(&disk, NEW).unwrap_err().to_string();
             assert!(text.starts_with(said), "{call}: {text}");

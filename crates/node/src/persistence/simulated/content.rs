@@ -67,18 +67,20 @@ impl Content {
         }
     }
 
-    /// The disk could not write some of it. Processes do not see that.
+    /// The disk could not write some of the bytes. Processes do not see that. (Lengths are kept by a
+    /// journal, without which there is no file system any more.)
     pub(super) fn forget_unsynced(&mut self, random: &mut Random) {
-        self.keep_some(random);
+        self.keep_some(random, true);
+        self.synced.resize(self.bytes.len(), 0);
     }
 
     /// What processes see is what the disk has.
     pub(super) fn lose_power(&mut self, random: &mut Random) {
-        self.keep_some(random);
+        self.keep_some(random, false);
         self.bytes.clone_from(&self.synced);
     }
 
-    fn keep_some(&mut self, random: &mut Random) {
+    fn keep_some(&mut self, random: &mut Random, keeps_lengths: bool) {
         let (kept, sector) = (Kept::some(random), *random.pick(&SECTORS));
         let (mut garbage, mut len) = (random.percent(30), self.synced.len());
         let mut goes_on = true;
@@ -87,7 +89,7 @@ impl Content {
         for change in std::mem::take(&mut self.unsynced) {
             match change {
                 Change::SetLen(new) => {
-                    if keeps(kept, &mut goes_on, random) {
+                    if keeps_lengths || keeps(kept, &mut goes_on, random) {
                         self.synced.resize(new, 0);
                         len = new;
                     }

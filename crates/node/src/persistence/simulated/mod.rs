@@ -160,6 +160,7 @@ impl Simulated {
     fn write(&self, file: usize, at: Option<usize>, bytes: &[u8]) -> io::Result<usize> {
         let mut state = self.0.borrow_mut();
         let fate = state.fate("write")?;
+        let may_be_short = state.fails_at.is_none();
         let State { volume, random, room, has_failed, .. } = &mut *state;
         let mut some = bytes.len().min(*room);
         if some == 0 && !bytes.is_empty() {
@@ -173,7 +174,7 @@ impl Simulated {
         volume.write(file, at, &bytes[..some]);
         match fate {
             // A short write; the next one tells why.
-            Fate::Fails if some > 0 && random.percent(50) => Ok(some),
+            Fate::Fails if may_be_short && some > 0 && random.percent(50) => Ok(some),
             Fate::Works => Ok(some),
             Fate::Fails | Fate::Last => Err(ErrorKind::Other.into()),
         }
