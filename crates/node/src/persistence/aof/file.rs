@@ -135,7 +135,8 @@ impl<D: Disk> File<D> {
         }
         self.begin()?;
         if let Some((home, manifest)) = &self.install {
-            home.write(&self.handle.disk, manifest).map_err(|failed| Trouble::Write(failed.error))?;
+            home.write(&self.handle.disk, manifest)
+                .map_err(|failed| Trouble::Write(failed.error))?;
             self.install = None;
         }
         Ok(())

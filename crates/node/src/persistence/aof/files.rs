@@ -68,14 +68,15 @@ pub(super) fn open<D: Disk>(
     }
 }
 
-/// The increment that follows; nothing names it yet.
-pub(super) fn begin_increment<D: Disk>(
+/// Makes room for a rewrite, and the increment that follows if there is to be one; nothing names it yet.
+/// Nothing waits for the disk here.
+pub(super) fn begin_rewrite<D: Disk>(
     disk: &D,
     home: &Home,
-    increment: &ManifestFile,
-) -> io::Result<File<D>> {
-    home.create(disk)?;
-    File::create(disk, &home.path(increment))
+    increment: Option<&ManifestFile>,
+) -> io::Result<Option<File<D>>> {
+    disk.create_dir(&home.dir)?;
+    increment.map(|increment| File::create(disk, &home.path(increment))).transpose()
 }
 
 /// Writes the base of a manifest: what `write_snapshot` writes, or the same told in commands.
@@ -86,6 +87,8 @@ pub(super) fn write_base<D: Disk>(
     style: BaseStyle,
     write_snapshot: impl FnOnce(&mut Stepwise<'_, D>) -> io::Result<()>,
 ) -> Result<(), Failure> {
+    home.create(disk)
+        .map_err(|error| Failure::Write { action: "fsyncFileDir", reason: os_reason(&error) })?;
     let path = manifest.base().map(|base| home.path(base)).unwrap_or_default();
     let (temporary, dir) = (home.temporary_base(), &*home.dir);
     let target = Target { dir, name: &path, temporary: &temporary, by_steps: style.by_steps };

@@ -75,7 +75,9 @@ impl Home {
     pub(super) fn create<D: Disk>(&self, disk: &D) -> io::Result<()> {
         disk.create_dir(&self.dir)?;
         // It may have been made by a process that did not come to this.
-        disk.sync_dir(self.dir.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")))
+        disk.sync_dir(
+            self.dir.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        )
     }
 
     /// The files to begin with; `None` if there are none. A single file of a server before version 7

@@ -153,8 +153,7 @@ fn begin_alone(core: &Core) -> Result<()> {
         aof.rewrite.note_failed();
         refused()
     };
-    let file = increment.as_ref().map(|increment| files::begin_increment(&System, &home, increment));
-    let file = file.transpose().map_err(failed)?;
+    let file = files::begin_rewrite(&System, &home, increment.as_ref()).map_err(failed)?;
     aof.start_threads(shared).map_err(failed)?;
     let quiesced = core.stop_others()?;
     let began = Instant::now();

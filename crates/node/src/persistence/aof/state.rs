@@ -323,7 +323,13 @@ impl<D: Disk> Aof<D> {
 
     /// What is pushed from now on goes into a file that the manifest will name; without a file so far,
     /// it begins at this place in the stream. All other workers stand still.
-    pub(super) fn go_over_to(&self, file: File<D>, home: &Home, manifest: &Manifest, place: Ticket) {
+    pub(super) fn go_over_to(
+        &self,
+        file: File<D>,
+        home: &Home,
+        manifest: &Manifest,
+        place: Ticket,
+    ) {
         match self.mode() {
             Mode::Off => {
                 self.begin_at(place);

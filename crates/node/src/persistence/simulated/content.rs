@@ -102,7 +102,8 @@ impl Content {
                         if keeps(kept, &mut goes_on, random) {
                             // The one that was being written may be there in part.
                             let is_torn = random.percent(10);
-                            let some = if is_torn { random.below(piece.len()) } else { piece.len() };
+                            let some =
+                                if is_torn { random.below(piece.len()) } else { piece.len() };
                             put(&mut self.synced, from, &piece[..some]);
                         } else {
                             holes.push(from..to);

@@ -29,8 +29,9 @@ struct State {
     calls: Vec<&'static str>,
     /// The call that fails, counted from 0.
     fails_at: Option<usize>,
-    /// How many of a thousand calls fail.
+    /// How many of a thousand calls fail: of all, or of those of one name.
     fails_per_mille: usize,
+    fails_only: Option<&'static str>,
     /// The call amid which the power is lost.
     cut_at: Option<usize>,
     is_off: bool,
@@ -64,6 +65,7 @@ impl Simulated {
             calls: Vec::new(),
             fails_at: None,
             fails_per_mille: 0,
+            fails_only: None,
             cut_at: None,
             is_off: false,
             has_failed: false,
@@ -75,7 +77,7 @@ impl Simulated {
     pub(crate) fn mend(&self) {
         let mut state = self.0.borrow_mut();
         (state.fails_at, state.fails_per_mille, state.room) = (None, 0, usize::MAX);
-        (state.cut_at, state.has_failed) = (None, false);
+        (state.cut_at, state.fails_only, state.has_failed) = (None, None, false);
         state.calls.clear();
     }
 
@@ -84,8 +86,9 @@ impl Simulated {
         self.0.borrow_mut().fails_at = Some(call);
     }
 
-    pub(crate) fn fail_per_mille(&self, calls: usize) {
-        self.0.borrow_mut().fails_per_mille = calls;
+    pub(crate) fn fail_per_mille(&self, calls: usize, only: Option<&'static str>) {
+        let mut state = self.0.borrow_mut();
+        (state.fails_per_mille, state.fails_only) = (calls, only);
     }
 
     /// The power is lost amid the call of this number.
@@ -211,10 +214,16 @@ impl State {
         self.calls.push(name);
         if self.cut_at == Some(number) {
             (self.is_off, self.has_failed) = (true, true);
-            return if self.random.percent(50) { Ok(Fate::Last) } else { Err(ErrorKind::Other.into()) };
+            return if self.random.percent(50) {
+                Ok(Fate::Last)
+            } else {
+                Err(ErrorKind::Other.into())
+            };
         }
         let fails = self.fails_at == Some(number)
-            || (self.fails_per_mille > 0 && self.random.below(1000) < self.fails_per_mille);
+            || (self.fails_per_mille > 0
+                && self.fails_only.is_none_or(|only| only == name)
+                && self.random.below(1000) < self.fails_per_mille);
         self.has_failed |= fails;
         Ok(if fails { Fate::Fails } else { Fate::Works })
     }
@@ -233,9 +242,8 @@ impl Disk for Simulated {
     }
 
     fn open(&self, path: &Path) -> io::Result<SimulatedFile> {
-        let file = self.call("open", |volume| {
-            volume.file(path).ok_or_else(|| ErrorKind::NotFound.into())
-        })?;
+        let file = self
+            .call("open", |volume| volume.file(path).ok_or_else(|| ErrorKind::NotFound.into()))?;
         Ok(SimulatedFile { disk: self.clone(), file, at: 0 })
     }
 

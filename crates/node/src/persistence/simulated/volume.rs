@@ -35,7 +35,9 @@ impl Change {
     fn is_in(&self, dir: &Path) -> bool {
         let is_in = |path: &Path| path.parent() == Some(dir);
         match self {
-            Change::Create(path, _) | Change::Remove(path, _) | Change::CreateDir(path) => is_in(path),
+            Change::Create(path, _) | Change::Remove(path, _) | Change::CreateDir(path) => {
+                is_in(path)
+            }
             Change::Rename(from, to, _) => is_in(from) || is_in(to),
         }
     }

@@ -1,9 +1,9 @@
 //! Each call of each piece of work fails once. That is told, but for what is only tidied up; nothing is lost,
 //! whatever happens next; and a later try succeeds.
 
+use super::old_file;
 use super::promises::Promises;
 use super::server::{DIR, Server, home};
-use super::old_file;
 use crate::persistence::aof::files::BaseStyle;
 use crate::persistence::disk::Disk;
 use crate::persistence::simulated::Simulated;
@@ -12,7 +12,7 @@ use brisk_persist::aof::BaseFormat;
 use std::path::Path;
 
 /// What a failure does, and what a loss of power leaves, is drawn so often.
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 8;
 
 /// A disk, and a server if one runs.
 struct World {

@@ -3,9 +3,41 @@
 //! Commands have numbers from 1. What is found is the number of the last; it must be between what was
 //! promised and what was executed, and no transaction may have happened in part.
 
+/// What has happened, for who wants to know whether it does.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    pub(super) starts: u64,
+    pub(super) upgrades: u64,
+    /// Rewrites that came to their end.
+    pub(super) rewrites: u64,
+    /// Starts that have found less than was executed.
+    pub(super) lost: u64,
+    /// Files that were cut, and those of them with a batch behind.
+    pub(super) cuts: u64,
+    pub(super) holes: u64,
+}
+
+impl Seen {
+    pub(super) fn add(&mut self, other: Seen) {
+        self.starts += other.starts;
+        self.upgrades += other.upgrades;
+        self.rewrites += other.rewrites;
+        self.lost += other.lost;
+        self.cuts += other.cuts;
+        self.holes += other.holes;
+    }
+
+    /// What happened most rarely.
+    pub(super) fn least(self) -> u64 {
+        let Seen { starts, upgrades, rewrites, lost, cuts, holes } = self;
+        [starts, upgrades, rewrites, lost, cuts, holes].into_iter().min().unwrap_or_default()
+    }
+}
+
 /// Numbers of commands, and the places in the stream behind them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Promises {
+    pub(super) seen: Seen,
     /// Executed.
     total: u64,
     /// The place behind each transaction, and its last command.
@@ -20,7 +52,8 @@ impl Promises {
     /// So many commands have been on the disk for a long time, each a transaction.
     pub(super) fn of_old(commands: u64) -> Promises {
         let ends = (0..=commands).map(|number| (0, number)).collect();
-        Promises { total: commands, ends, on_disk: commands, in_log: commands }
+        let seen = Seen { upgrades: 1, ..Seen::default() };
+        Promises { seen, total: commands, ends, on_disk: commands, in_log: commands }
     }
 
     pub(super) fn total(&self) -> u64 {
@@ -52,7 +85,9 @@ impl Promises {
 
     /// A start has found so many commands.
     #[track_caller]
-    pub(super) fn check(&self, found: u64) {
+    pub(super) fn check(&mut self, found: u64) {
+        self.seen.starts += 1;
+        self.seen.lost += u64::from(found < self.total);
         assert!(found >= self.in_log, "{} of {} promised are there", found, self.in_log);
         assert!(found <= self.total, "{found} of {} executed are there", self.total);
         let is_whole = found == 0 || self.ends.iter().any(|end| end.1 == found);

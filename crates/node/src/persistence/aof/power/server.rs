@@ -9,7 +9,7 @@ use super::super::file::{Handle, Trouble};
 use super::super::files::{self, BaseStyle};
 use super::super::home::Home;
 use super::super::state::{Aof, Level, Mode};
-use super::promises::Promises;
+use super::promises::{Promises, Seen};
 use crate::persistence::disk::Disk;
 use crate::persistence::simulated::Simulated;
 use brisk_config::choice::AppendFsync;
@@ -68,7 +68,7 @@ impl Server {
         policy: AppendFsync,
         has_timestamps: bool,
     ) -> Result<Server, (String, Promises)> {
-        let begun = load(disk).and_then(|(manifest, count)| {
+        let begun = load(disk, &mut promises.seen).and_then(|(manifest, count)| {
             promises.check(count);
             files::open(disk, &home(), manifest, style, |file| write_snapshot(file, 0))
                 .map(|files| (files, count))
@@ -151,8 +151,8 @@ impl Server {
         };
         let is_logged = aof.is_on() || switches_on;
         let increment = is_logged.then(|| next.new_increment(&home.name).clone());
-        if let Some(increment) = &increment {
-            let file = files::begin_increment(disk, &home, increment).map_err(said)?;
+        let file = files::begin_rewrite(disk, &home, increment.as_ref()).map_err(said)?;
+        if let Some(file) = file {
             aof.go_over_to(file, &home, &next, Ticket(self.promises.place()));
         }
         *aof.manifest.lock().even_poisoned() = next;
@@ -182,7 +182,9 @@ impl Server {
             self.rewrite = Some(rewrite);
             return Ok(());
         }
-        aof.name_base(disk, &home, manifest, removes_history).map_err(said)
+        aof.name_base(disk, &home, manifest, removes_history).map_err(said)?;
+        self.promises.seen.rewrites += 1;
+        Ok(())
     }
 
     pub(super) fn rewrites(&self) -> bool {
@@ -244,20 +246,26 @@ fn write_snapshot(file: impl Write, count: u64) -> io::Result<()> {
 }
 
 /// What a start does: how many commands the dataset is of.
-fn load(disk: &Simulated) -> Result<(Option<Manifest>, u64), String> {
+fn load(disk: &Simulated, seen: &mut Seen) -> Result<(Option<Manifest>, u64), String> {
     let home = home();
     let manifest = home.find(disk)?;
     let mut count = 0;
     if let Some(manifest) = &manifest {
         let files: Vec<_> = manifest.files_to_load().collect();
         for (number, file) in files.iter().enumerate() {
-            load_file(disk, &home.path(file), number + 1 == files.len(), &mut count)?;
+            load_file(disk, &home.path(file), number + 1 == files.len(), &mut count, seen)?;
         }
     }
     Ok((manifest, count))
 }
 
-fn load_file(disk: &Simulated, path: &Path, is_last: bool, count: &mut u64) -> Result<(), String> {
+fn load_file(
+    disk: &Simulated,
+    path: &Path,
+    is_last: bool,
+    count: &mut u64,
+    seen: &mut Seen,
+) -> Result<(), String> {
     let name = path.display().to_string();
     let about = |error: io::Error| format!("{name}: {error}");
     let mut source = disk.open(path).map_err(about)?;
@@ -305,6 +313,9 @@ fn load_file(disk: &Simulated, path: &Path, is_last: bool, count: &mut u64) -> R
             }
             Err(error) => {
                 let at = ending::cut_at(&name, &error, is_last, true)?;
+                let behind = disk.contents(path).unwrap_or_default().split_off(at as usize + 1);
+                seen.cuts += 1;
+                seen.holes += u64::from(behind.windows(5).any(|here| here == b"\r\n#B:"));
                 return ending::cut(disk, path, &name, at);
             }
         }
