@@ -130,7 +130,7 @@ impl<D: Disk> File<D> {
     /// the files that are loaded, if it is not yet.
     pub(super) fn follow(&mut self, before: Option<&mut File<D>>) -> Result<(), Trouble> {
         if let Some(before) = before {
-            before.cut_torn().map_err(Trouble::Write)?;
+            before.cut_torn()?;
             before.sync().map_err(Trouble::Sync)?;
         }
         self.begin()?;
@@ -155,7 +155,7 @@ impl<D: Disk> File<D> {
     /// Writes the batch that it begins with, if that was not done. Then it may be named.
     pub(super) fn begin(&mut self) -> Result<(), Trouble> {
         if !self.has_begun {
-            self.write_batch(0, b"", false).map_err(Trouble::Write)?;
+            self.write_batch(0, b"", false)?;
             self.sync().map_err(Trouble::Sync)?;
             if self.is_new {
                 let dir = self.path.parent().unwrap_or(Path::new("."));
@@ -176,10 +176,10 @@ impl<D: Disk> File<D> {
         timestamps: bool,
     ) -> Result<u64, Trouble> {
         self.begin()?;
-        self.write_batch(ticket, bytes, timestamps).map_err(Trouble::Write)
+        self.write_batch(ticket, bytes, timestamps)
     }
 
-    fn write_batch(&mut self, ticket: u64, bytes: &[u8], timestamps: bool) -> io::Result<u64> {
+    fn write_batch(&mut self, ticket: u64, bytes: &[u8], timestamps: bool) -> Result<u64, Trouble> {
         self.cut_torn()?;
         let mut head = Vec::with_capacity(encode::BATCH_LINE_BYTES_MAX);
         let second = (unix_ms() / 1000).cast_signed();
@@ -195,17 +195,20 @@ impl<D: Disk> File<D> {
             self.second = 0;
             // If this fails too, the first error says more.
             let _ = self.cut_torn();
-            return Err(error);
+            return Err(Trouble::Write(error));
         }
         let bytes = (head.len() + bytes.len()) as u64;
         self.size += bytes;
         Ok(bytes)
     }
 
-    /// What stands behind the last whole batch would make the next unreadable.
-    fn cut_torn(&mut self) -> io::Result<()> {
+    /// What stands behind the last whole batch would make the next unreadable; and so it would if pages of
+    /// both were there after a loss of power.
+    fn cut_torn(&mut self) -> Result<(), Trouble> {
         if self.is_torn {
-            self.handle.disk.set_len(&self.handle.file, self.size)?;
+            let cut = self.handle.disk.set_len(&self.handle.file, self.size);
+            cut.map_err(Trouble::Write)?;
+            self.sync().map_err(Trouble::Sync)?;
             self.is_torn = false;
         }
         Ok(())
