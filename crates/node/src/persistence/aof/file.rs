@@ -193,9 +193,11 @@ impl<D: Disk> File<D> {
             self.is_torn = true;
             // It was not written, so the next batch needs its line again.
             self.second = 0;
-            // If this fails too, the first error says more.
-            let _ = self.cut_torn();
-            return Err(Trouble::Write(error));
+            return Err(match self.cut_torn() {
+                Err(Trouble::Sync(lost)) => Trouble::Sync(lost),
+                // If this fails too, the first error says more.
+                Ok(()) | Err(Trouble::Write(_)) => Trouble::Write(error),
+            });
         }
         let bytes = (head.len() + bytes.len()) as u64;
         self.size += bytes;
