@@ -82,6 +82,8 @@ impl<D: Disk> File<D> {
     pub(super) fn create(disk: &D, path: &Path) -> io::Result<File<D>> {
         let (mut file, size) = File::open(disk, path)?;
         if size > 0 {
+            // The manifest that named it may come back if the one that does not is not on the disk.
+            disk.sync_dir(path.parent().unwrap_or(Path::new(".")))?;
             file.handle.disk.set_len(&file.handle.file, 0)?;
         }
         (file.size, file.is_new) = (0, true);
