@@ -47,7 +47,7 @@ fn a_torn_end_is_cut_off_or_refused_as_the_settings_say() {
     // Where a batch begins the file is whole.
     let begins = |at: &usize| whole[*at..].starts_with(b"#B:");
     let places: Vec<usize> = (0..whole.len()).filter(begins).chain([whole.len()]).collect();
-    assert_eq!(places.len(), 5, "a line for each batch");
+    assert_eq!(places.len(), 6, "a line for each batch, and an empty one first");
     for cut in (0..whole.len()).step_by(7).chain([whole.len() - 1]) {
         fs::write(&path, &whole[..cut]).unwrap();
         let kept = *places.iter().rfind(|place| **place <= cut).unwrap();
@@ -57,11 +57,14 @@ fn a_torn_end_is_cut_off_or_refused_as_the_settings_say() {
             assert_eq!(fs::read(&path).unwrap().len(), cut, "it was left alone");
         }
         let server = AofHome::load(home.launch("always"));
-        assert_eq!(fs::read(&path).unwrap(), whole[..kept], "cut at {cut}");
+        let goes_on = b"#B:0:0:00000000:0\r\n";
+        let expected = [&whole[..kept], goes_on].concat();
+        assert_eq!(fs::read(&path).unwrap(), expected, "cut at {cut}");
         let mut conn = server.connect();
         let batches = places.iter().position(|place| *place == kept).unwrap();
         let found = conn.cmd("MGET a b").to_string();
         let wanted = [
+            "1) (nil)\n2) (nil)",
             "1) (nil)\n2) (nil)",
             "1) \"1\"\n2) (nil)",
             "1) \"1\"\n2) \"2\"",
@@ -70,7 +73,7 @@ fn a_torn_end_is_cut_off_or_refused_as_the_settings_say() {
         ];
         assert_eq!(found, wanted[batches], "cut at {cut}");
         let other = conn.cmd("EXISTS c d").integer() as usize;
-        assert_eq!(other, batches.saturating_sub(1).min(2), "cut at {cut}");
+        assert_eq!(other, batches.saturating_sub(2).min(2), "cut at {cut}");
         // What is appended then is read again.
         run(&mut conn, &["SET more 1"]);
         server.kill();
@@ -100,7 +103,8 @@ fn damage_is_refused_and_named() {
     fs::write(&path, unknown).unwrap();
     assert_refused(launch(), "Unknown command 'NOSUCH' reading the append only file");
 
-    fs::write(&path, [&whole[..], b"nonsense\r\n*1\r\n$4\r\nPING\r\n"].concat()).unwrap();
+    let nonsense = [&whole[..], b"*1\r\n$4\r\nPING\r\nnonsense\r\n*1\r\n$4\r\nPING\r\n"].concat();
+    fs::write(&path, nonsense).unwrap();
     assert_refused(launch(), "Bad file format reading the append only file");
 
     fs::remove_file(&path).unwrap();

@@ -25,6 +25,7 @@ const STEPS: &[Step] = &[
         run: fuzz,
         advice: "add the input to the corpus and a test that names it",
     },
+    Step { name: "power", run: power, advice: "BRISK_POWER_SEED repeats the run that is named" },
 ];
 
 /// Runs all steps, or those named on the command line.
@@ -51,6 +52,12 @@ fn miri() -> Result<bool> {
         ("MIRIFLAGS", "-Zmiri-strict-provenance"),
     ];
     nightly_cargo(&["miri", "test", "--package", "brisk-structures", "--lib"], &env)
+}
+
+/// A million runs of the append-only file's work that lose power.
+fn power() -> Result<bool> {
+    let words = ["test", "--release", "--package", "brisk-node", "--lib", "aof::power"];
+    cargo(&words, &[("BRISK_POWER_CUTS", "1000000")])
 }
 
 fn fuzz() -> Result<bool> {

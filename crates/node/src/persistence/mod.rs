@@ -16,15 +16,18 @@
 //! | `queue` | the way from the thread that reads to those that load |
 //! | `replace` | a file that is replaced as a whole, or stays what it was |
 //! | `disk` | what is needed of a file system, so that tests can have it fail |
+//! | `simulated` | for tests: a disk that fails and loses power |
 //! | `ending` | the snapshot before the process ends |
 //! | `state` | what INFO and LASTSAVE tell of all that |
 
 pub mod aof;
 pub mod bgsave;
-pub(crate) mod disk;
+pub mod disk;
 pub mod ending;
 pub mod loading;
 mod queue;
 pub mod replace;
+#[cfg(test)]
+mod simulated;
 pub mod snapshot;
 pub mod state;

@@ -108,29 +108,36 @@ impl<D: Disk> Write for Stepwise<'_, D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::persistence::disk::faulty::Faulty;
-    use brisk_testkit::TempDir;
-    use std::fs;
+    use crate::persistence::simulated::Simulated;
 
     const OLD: &[u8] = b"old";
     const NEW: &[u8] = b"new and longer";
 
-    /// What is left after `disk` was to replace a file: the result, the file, the temporary file.
-    fn attempt(disk: &Faulty, contents: &[u8]) -> (Result<(), Failure>, Vec<u8>, bool) {
-        let dir = TempDir::new();
-        fs::write(dir.path("file"), OLD).unwrap();
-        let root = dir.path("");
-        let (name, temporary) = (Path::new("file"), Path::new("temp"));
-        let target = Target { dir: &root, name, temporary, by_steps: true };
-        let result = replace(disk, target, |file| file.write_all(contents));
-        (result, fs::read(dir.path("file")).unwrap(), dir.path("temp").exists())
+    /// With the old file.
+    fn disk(seed: u64) -> Simulated {
+        let disk = Simulated::new(seed);
+        disk.put_dir(Path::new("dir"));
+        disk.put(Path::new("dir/file"), OLD);
+        disk
+    }
+
+    fn attempt(disk: &Simulated, contents: &[u8]) -> Result<(), Failure> {
+        let (dir, name, temporary) = (Path::new("dir"), Path::new("file"), Path::new("temp"));
+        let target = Target { dir, name, temporary, by_steps: true };
+        replace(disk, target, |file| file.write_all(contents))
+    }
+
+    /// The file, and whether there is a temporary one.
+    fn left(disk: &Simulated) -> (Vec<u8>, bool) {
+        let file = disk.contents(Path::new("dir/file")).unwrap();
+        (file, disk.contents(Path::new("dir/temp")).is_some())
     }
 
     #[test]
     fn the_order_is_the_one_that_survives_a_loss_of_power() {
-        let disk = Faulty::failing(usize::MAX);
-        let (result, file, left) = attempt(&disk, NEW);
-        assert!(result.is_ok() && file == NEW && !left, "{result:?}");
+        let disk = disk(0);
+        attempt(&disk, NEW).unwrap();
+        assert_eq!(left(&disk), (NEW.to_vec(), false));
         assert_eq!(disk.calls(), ["create", "write", "sync", "rename", "sync_dir"]);
     }
 
@@ -146,32 +153,55 @@ mod tests {
         .into_iter()
         .enumerate()
         {
-            let (result, file, left) = attempt(&Faulty::failing(call), NEW);
-            let text = result.unwrap_err().to_string();
+            let disk = disk(0);
+            disk.fail_at(call);
+            let text = attempt(&disk, NEW).unwrap_err().to_string();
             assert!(text.starts_with(said), "{call}: {text}");
             // What was renamed is there, though not for certain after a loss of power.
-            assert_eq!(file, if call < 4 { OLD } else { NEW }, "{call}");
-            assert!(!left, "{call}");
+            let expected = if call < 4 { OLD } else { NEW };
+            assert_eq!(left(&disk), (expected.to_vec(), false), "{call}");
+            disk.mend();
+            attempt(&disk, NEW).unwrap();
+            disk.restart();
+            assert_eq!(left(&disk), (NEW.to_vec(), false), "{call}");
         }
     }
 
     #[test]
     fn a_full_disk_leaves_the_old_file_and_nothing_else() {
         for room in 0..NEW.len() {
-            let disk = Faulty::with_room(room);
-            let (result, file, left) = attempt(&disk, NEW);
-            let text = result.unwrap_err().to_string();
+            let disk = disk(0);
+            disk.leave_room(room);
+            let text = attempt(&disk, NEW).unwrap_err().to_string();
             assert_eq!(text, "Write error saving DB on disk(rdbSaveRio): no storage space");
-            assert!(file == OLD && !left, "{room}");
+            assert_eq!(left(&disk), (OLD.to_vec(), false), "{room}");
             assert!(!disk.calls().contains(&"rename"), "{room}");
         }
     }
 
     #[test]
     fn a_large_file_reaches_the_disk_by_steps() {
-        let disk = Faulty::failing(usize::MAX);
-        let (result, ..) = attempt(&disk, &vec![1; STEP_BYTES * 2]);
-        result.unwrap();
+        let disk = disk(0);
+        attempt(&disk, &vec![1; STEP_BYTES * 2]).unwrap();
         assert!(disk.calls().iter().filter(|call| **call == "sync").count() >= 2);
+    }
+
+    #[test]
+    fn a_loss_of_power_leaves_the_old_file_or_the_new_one() {
+        let mut seen = [false; 2];
+        for seed in 0..500 {
+            for call in 0..6 {
+                let disk = disk(seed);
+                disk.cut_at(call);
+                let done = attempt(&disk, NEW);
+                disk.restart();
+                let (file, _) = left(&disk);
+                assert!(file == NEW || (file == OLD && done.is_err()), "seed {seed} call {call}");
+                seen[usize::from(file == NEW)] |= done.is_err();
+                // What is left of it is in nobody's way.
+                attempt(&disk, NEW).unwrap();
+            }
+        }
+        assert_eq!(seen, [true; 2]);
     }
 }

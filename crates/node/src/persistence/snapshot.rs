@@ -2,7 +2,7 @@
 //! `loading.rs`.
 
 use super::disk::{Disk, System};
-use super::replace::{Failure, Stepwise, Target, replace};
+use super::replace::{Failure, Target, replace};
 use crate::core::Core;
 use crate::script::libraries::Set;
 use brisk_config::Config;
@@ -10,12 +10,11 @@ use brisk_engine::keyspace::Cut;
 use brisk_engine::snapshot::{self, LoadFailure};
 use brisk_observe::version::REDIS_VERSION;
 use brisk_persist::LoadError;
-use brisk_persist::aof::{BaseFormat, rebuild};
-use brisk_persist::rdb::{RdbReader, RdbWriter, VERSION};
+use brisk_persist::rdb::{RdbReader, RdbWriter};
 use brisk_reactor::unix_ms;
 use std::fs::File;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -98,54 +97,6 @@ pub(super) fn write_cut<D: Disk>(
     })
 }
 
-/// Writes the cut as the base of an append-only file: as a snapshot, or as commands.
-pub(super) fn write_base<D: Disk>(
-    disk: &D,
-    config: &Config,
-    dir: &Path,
-    [temporary, path]: [&Path; 2],
-    by_steps: bool,
-    (head, format): (&Head, BaseFormat),
-    cut: &Cut,
-) -> Result<(), Failure> {
-    let target = Target { dir, name: path, temporary, by_steps };
-    let write_snapshot = |file: &mut Stepwise<'_, D>| {
-        let mut out = head.begin(file);
-        cut.write(&mut out, |keys| delay(config, keys, || cut.is_over()))?;
-        out.finish().map(|_| ())
-    };
-    if format == BaseFormat::Rdb {
-        return replace(disk, target, write_snapshot);
-    }
-    let unix_s = || (unix_ms() / 1000).cast_signed();
-    // What is emitted is encoded already: the snapshot is written first, and then told in commands.
-    let snapshot = temporary.with_extension("rdb");
-    replace(disk, Target { name: &snapshot, ..target }, write_snapshot)?;
-    let written = replace(disk, target, |file| {
-        let mut reader = RdbReader::new(disk.open(&snapshot)?).map_err(io::Error::other)?;
-        rebuild::write(&mut reader, head.has_timestamps.then(unix_s), file)
-            .map_err(io::Error::other)
-    });
-    // Nobody would find it later.
-    let _ = disk.remove(&snapshot);
-    written
-}
-
-/// Writes the base of an append-only file that begins now.
-pub(super) fn write_empty_base<D: Disk>(
-    disk: &D,
-    dir: &Path,
-    core: &Core,
-    format: BaseFormat,
-    [temporary, path]: [&Path; 2],
-) -> Result<(), Failure> {
-    let head = Head::now(core, VERSION).of_base();
-    replace(disk, Target { dir, name: path, temporary, by_steps: false }, |file| match format {
-        BaseFormat::Rdb => head.begin(file).finish().map(|_| ()),
-        BaseFormat::Commands => Ok(()),
-    })
-}
-
 fn target<'t>(config: &'t Config, temporary: &'t str) -> Target<'t> {
     Target {
         dir: config.process.dir.as_path(),
@@ -177,8 +128,6 @@ pub(super) struct Head {
     used_memory: u64,
     libraries: Arc<Set>,
     is_base: bool,
-    /// `aof-timestamp-enabled`, for a base of commands.
-    has_timestamps: bool,
 }
 
 impl Head {
@@ -191,7 +140,6 @@ impl Head {
             used_memory: brisk_observe::memory::used(),
             libraries: core.shared.libraries.now(),
             is_base: false,
-            has_timestamps: core.config.persistence.aof_timestamp_enabled,
         }
     }
 
@@ -204,7 +152,7 @@ impl Head {
         self.used_memory
     }
 
-    fn begin<W: Write>(&self, sink: W) -> RdbWriter<W> {
+    pub(super) fn begin<W: Write>(&self, sink: W) -> RdbWriter<W> {
         let mut out = RdbWriter::new(sink, self.version);
         if !self.is_compressed {
             out = out.without_compression();
@@ -286,7 +234,7 @@ impl Source {
             bytes: 0,
         };
         let file = System.open(&path).map_err(cannot)?;
-        let bytes = file.metadata().map_err(cannot)?.len();
+        let bytes = System.len(&file).map_err(cannot)?;
         Ok(Source { file, bytes, path })
     }
 

@@ -1,6 +1,7 @@
 //! WAIT and WAITAOF: what a session has seen is acknowledged by replicas, or on the disk.
 
-use crate::core::shared::Shared;
+use super::feed::Feed;
+use crate::persistence::aof::state::Aof;
 use brisk_engine::keyspace::Ticket;
 use brisk_engine::{CommandError, Outcome, Reply};
 
@@ -37,12 +38,12 @@ impl AckWait {
     ///
     /// # Errors
     /// What is waited for cannot come: there is no append-only file.
-    pub fn is_over(&self, shared: &Shared) -> Result<bool, CommandError> {
-        let reached = self.reached(shared);
+    pub fn is_over(&self, feed: &Feed, aof: &Aof) -> Result<bool, CommandError> {
+        let reached = self.reached(feed, aof);
         match self.wanted {
             Wanted::Replicas(wanted) => Ok(reached.replicas >= wanted),
             Wanted::Disks { local, replicas } => {
-                if local && !shared.aof.is_on() {
+                if local && !aof.is_on() {
                     return Err(CommandError::text(NO_FILE));
                 }
                 Ok((reached.local || !local) && reached.replicas >= replicas)
@@ -63,8 +64,8 @@ impl AckWait {
     }
 
     /// Says how far it has come, whether that is enough or not. O(replicas).
-    pub fn answer(&self, shared: &Shared, reply: &mut Reply<'_>) -> Outcome {
-        let reached = self.reached(shared);
+    pub fn answer(&self, feed: &Feed, aof: &Aof, reply: &mut Reply<'_>) -> Outcome {
+        let reached = self.reached(feed, aof);
         if let Wanted::Disks { .. } = self.wanted {
             reply.array(2);
             reply.integer(i64::from(reached.local));
@@ -72,15 +73,14 @@ impl AckWait {
         reply.integer(i64::try_from(reached.replicas).unwrap_or(i64::MAX))
     }
 
-    fn reached(&self, shared: &Shared) -> Reached {
-        let feed = &shared.replication.feed;
+    fn reached(&self, feed: &Feed, aof: &Aof) -> Reached {
         match self.wanted {
             Wanted::Replicas(_) => Reached {
                 local: false,
                 replicas: feed.count(|member| member.acked >= self.shown.0),
             },
             Wanted::Disks { .. } => Reached {
-                local: shared.aof.is_durable(self.shown),
+                local: aof.is_durable(self.shown),
                 replicas: feed.count(|member| {
                     member.acked_durable.is_some_and(|place| place >= self.shown.0)
                 }),

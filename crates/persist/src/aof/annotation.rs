@@ -4,7 +4,7 @@
 pub(super) const LINE_BYTES_MAX: usize = 1023;
 
 const TIMESTAMP: &[u8] = b"#TS:";
-const BATCH: &[u8] = b"#B:";
+pub(super) const BATCH: &[u8] = b"#B:";
 
 /// What a line says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,9 @@ pub(super) enum Annotation {
     Batch(BatchLine),
     /// A line that begins as that of a batch and does not go on so.
     BrokenBatch,
+    /// The same of a timestamp, or no text: what a lost page leaves of a line and what is behind it.
+    /// Other servers pass over it.
+    Garbled,
     Other,
 }
 
@@ -25,6 +28,17 @@ pub(super) struct BatchLine {
     pub(super) bytes: u64,
     /// CRC32C (Castagnoli) of those bytes.
     pub(super) crc: u32,
+    /// How many bytes before the line were not known to be on the disk when it was written; all before
+    /// those were. `None` if it does not say.
+    pub(super) unsynced: Option<u64>,
+}
+
+impl BatchLine {
+    /// Up to where the file was on the disk when this line was written at `position`, as far as it says:
+    /// what does not say is taken for the last of all.
+    pub(super) fn synced_until(self, position: u64) -> u64 {
+        self.unsynced.map_or(u64::MAX, |unsynced| position.saturating_sub(unsynced))
+    }
 }
 
 /// Reads a line, given with its end. O(line).
@@ -32,17 +46,20 @@ pub(super) fn parse(line: &[u8]) -> Annotation {
     if let Some(number) = line.strip_prefix(TIMESTAMP) {
         let text = number.strip_suffix(b"\r\n").and_then(|text| str::from_utf8(text).ok());
         let seconds = text.and_then(|text| text.parse().ok());
-        seconds.map_or(Annotation::Other, Annotation::Timestamp)
+        seconds.map_or(Annotation::Garbled, Annotation::Timestamp)
     } else if let Some(fields) = line.strip_prefix(BATCH) {
         batch_line(fields).map_or(Annotation::BrokenBatch, Annotation::Batch)
-    } else {
+    } else if line.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) {
         Annotation::Other
+    } else {
+        Annotation::Garbled
     }
 }
 
 fn batch_line(fields: &[u8]) -> Option<BatchLine> {
     let mut fields = fields.strip_suffix(b"\r\n")?.split(|byte| *byte == b':');
     let (ticket, bytes, crc) = (fields.next()?, fields.next()?, fields.next()?);
+    let unsynced = fields.next();
     if fields.next().is_some() || crc.len() != 8 || !crc.iter().all(u8::is_ascii_hexdigit) {
         return None;
     }
@@ -51,7 +68,11 @@ fn batch_line(fields: &[u8]) -> Option<BatchLine> {
         str::from_utf8(text).ok().filter(|_| digits)?.parse().ok()
     };
     let crc = u32::from_str_radix(str::from_utf8(crc).ok()?, 16).ok()?;
-    Some(BatchLine { ticket: number(ticket)?, bytes: number(bytes)?, crc })
+    let unsynced = match unsynced {
+        Some(text) => Some(number(text)?),
+        None => None,
+    };
+    Some(BatchLine { ticket: number(ticket)?, bytes: number(bytes)?, crc, unsynced })
 }
 
 /// Appends a timestamp's line.
@@ -72,6 +93,10 @@ pub(super) fn put_batch(out: &mut Vec<u8>, line: BatchLine) {
     for shift in (0..8).rev() {
         out.push(b"0123456789abcdef"[(line.crc >> (4 * shift)) as usize & 0xf]);
     }
+    if let Some(unsynced) = line.unsynced {
+        out.push(b':');
+        out.extend_from_slice(digits.format(unsynced).as_bytes());
+    }
     out.extend_from_slice(b"\r\n");
 }
 
@@ -81,10 +106,11 @@ mod tests {
 
     #[test]
     fn lines_come_back_as_they_were_written() {
+        const MAX: u64 = u64::MAX;
         for line in [
-            BatchLine { ticket: 0, bytes: 0, crc: 0 },
-            BatchLine { ticket: 812, bytes: 92, crc: 0x9fb2_4a1e },
-            BatchLine { ticket: u64::MAX, bytes: u64::MAX, crc: u32::MAX },
+            BatchLine { ticket: 0, bytes: 0, crc: 0, unsynced: None },
+            BatchLine { ticket: 812, bytes: 92, crc: 0x9fb2_4a1e, unsynced: Some(0) },
+            BatchLine { ticket: MAX, bytes: MAX, crc: u32::MAX, unsynced: Some(MAX) },
         ] {
             let mut out = Vec::new();
             put_batch(&mut out, line);
@@ -99,10 +125,11 @@ mod tests {
 
     #[test]
     fn other_lines_are_told_apart_from_broken_ones() {
-        for line in
-            [&b"#TS:\r\n"[..], b"#TS:12x\r\n", b"#TS:12\n", b"#ts:12\r\n", b"#\r\n", b"# x\n"]
-        {
+        for line in [&b"#ts:12\r\n"[..], b"#\r\n", b"# x\n"] {
             assert_eq!(parse(line), Annotation::Other, "{line:?}");
+        }
+        for line in [&b"#TS:\r\n"[..], b"#TS:12x\r\n", b"#TS:12\n", b"#\0\r\n"] {
+            assert_eq!(parse(line), Annotation::Garbled, "{line:?}");
         }
         for line in [
             &b"#B:\r\n"[..],
@@ -114,6 +141,8 @@ mod tests {
             b"#B::2:00000000\r\n",
             b"#B:1:18446744073709551616:00000000\r\n",
             b"#B:1:2:00000000:\r\n",
+            b"#B:1:2:00000000:+1\r\n",
+            b"#B:1:2:00000000:1:\r\n",
             b"#B:1:2:00000000\n",
         ] {
             assert_eq!(parse(line), Annotation::BrokenBatch, "{line:?}");

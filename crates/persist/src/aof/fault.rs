@@ -96,6 +96,8 @@ pub enum FaultKind {
     LoneExec,
     #[error("an annotation is too long")]
     LongAnnotation,
+    #[error("a line is no text")]
+    Garbled,
     #[error("the line of a batch cannot be understood")]
     BatchLine,
     #[error("a batch of {wanted} bytes has only {got}")]

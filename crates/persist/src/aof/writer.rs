@@ -6,7 +6,7 @@
 use super::annotation::{self, BatchLine};
 
 /// Bytes that the line of a batch takes at most.
-pub const BATCH_LINE_BYTES_MAX: usize = "#B:".len() + 20 + 1 + 20 + 1 + 8 + 2;
+pub const BATCH_LINE_BYTES_MAX: usize = "#B:".len() + 20 + 1 + 20 + 1 + 8 + 1 + 20 + 2;
 
 /// Appends a command. O(bytes).
 pub fn command<W: AsRef<[u8]>>(out: &mut Vec<u8>, words: &[W]) {
@@ -21,13 +21,17 @@ pub fn timestamp(out: &mut Vec<u8>, unix_seconds: i64) {
 /// Appends the line that stands before a batch: its commands as `bytes`, the ticket of the last of
 /// them. The batch itself is not appended, so that it can be written from where it lies. O(bytes).
 pub fn batch_line(out: &mut Vec<u8>, last_ticket: u64, bytes: &[u8]) {
-    batch_line_of(out, last_ticket, bytes.len() as u64, crc32c(0, bytes));
+    annotation::put_batch(out, line_of(last_ticket, bytes, None));
 }
 
-/// Appends the line before a batch of which length and [checksum](crc32c()) are known: it lies in several
-/// pieces. O(1).
-pub fn batch_line_of(out: &mut Vec<u8>, last_ticket: u64, bytes: u64, crc: u32) {
-    annotation::put_batch(out, BatchLine { ticket: last_ticket, bytes, crc });
+/// The same in a file that goes on: the line says too how many bytes before it may not be on the disk yet.
+/// So a reader can tell what a loss of power took from damage of what was safe.
+pub fn batch_line_behind(out: &mut Vec<u8>, unsynced: u64, last_ticket: u64, bytes: &[u8]) {
+    annotation::put_batch(out, line_of(last_ticket, bytes, Some(unsynced)));
+}
+
+fn line_of(ticket: u64, bytes: &[u8], unsynced: Option<u64>) -> BatchLine {
+    BatchLine { ticket, bytes: bytes.len() as u64, crc: crc32c(0, bytes), unsynced }
 }
 
 /// The checksum (CRC-32C, Castagnoli) of what had the checksum `crc` (0 for nothing), followed by
@@ -81,7 +85,9 @@ mod tests {
     #[test]
     fn no_line_of_a_batch_is_longer_than_the_bound() {
         let mut line = Vec::new();
-        batch_line_of(&mut line, u64::MAX, u64::MAX, u32::MAX);
+        let unsynced = Some(u64::MAX);
+        let longest = BatchLine { ticket: u64::MAX, bytes: u64::MAX, crc: u32::MAX, unsynced };
+        annotation::put_batch(&mut line, longest);
         assert_eq!(line.len(), BATCH_LINE_BYTES_MAX);
     }
 }

@@ -9,22 +9,22 @@ use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Keys;
 use brisk_node::core::Core;
 use brisk_node::core::shared::Shared;
+use brisk_node::persistence::aof::ending::{self, FIX};
 use brisk_node::persistence::aof::home::Home;
+use brisk_node::persistence::disk::{Disk, System};
 use brisk_node::persistence::loading;
 use brisk_node::persistence::snapshot::Unreadable;
 use brisk_node::script::libraries::Policy;
 use brisk_persist::aof::{
     AofError, AofReader, EventKind, FileKind, Manifest, ManifestFile, has_preamble,
 };
-use std::fs::File;
+use std::io::{Read, Seek};
 use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
 /// Commands are gathered up to so many bytes, so that they are cut and looked up ahead.
 const GATHERED_BYTES: usize = 256 << 10;
-const FIX: &str = "make a backup of your AOF file, then use ./brisk-check-aof --fix \
-                   <filename.manifest>";
 
 /// Loads the files that the manifest names, at the start, and has the last written on; begins with an
 /// empty one if there is none. The first worker executes their commands. O(files).
@@ -34,7 +34,7 @@ const FIX: &str = "make a backup of your AOF file, then use ./brisk-check-aof --
 /// settings allow to be cut off.
 pub fn load(shared: &Shared, steps: &Steps) -> Result<(), String> {
     let home = Home::of(&shared.config());
-    let manifest = home.find()?;
+    let manifest = home.find(&System)?;
     if let Some(manifest) = &manifest {
         load_files(&mut AtStart { shared, steps }, shared, &home, manifest)?;
     }
@@ -53,7 +53,7 @@ pub fn load_again(core: &mut Core) -> Result<(), String> {
         shared.aof.flush(shared).map_err(|error| os_reason(&error))?;
     }
     let home = Home::of(&core.config);
-    let manifest = home.find()?.ok_or("there is no append-only file")?;
+    let manifest = home.find(&System)?.ok_or("there is no append-only file")?;
     let had_hooks = core.env.hooks.replace_own(Hooks::empty());
     let propagated = core.env.hooks.get().contains(Hooks::PROPAGATE);
     core.env.hooks.set(Hooks::PROPAGATE, false);
@@ -148,7 +148,7 @@ fn load_files<T: Target>(
 ) -> Result<(), String> {
     let began = Instant::now();
     let files: Vec<_> = manifest.files_to_load().collect();
-    let size = |file: &&ManifestFile| home.path(file).metadata().map_or(0, |data| data.len());
+    let size = |file: &&ManifestFile| System.len_of(&home.path(file)).ok().flatten().unwrap_or(0);
     shared.snapshots.loading.begin(files.iter().map(size).sum());
     for (number, file) in files.iter().enumerate() {
         load_file(target, shared, home, file, number + 1 == files.len())?;
@@ -173,7 +173,7 @@ fn load_file<T: Target>(
             os_reason(&error)
         )
     };
-    let mut source = File::open(&path).map_err(unreadable)?;
+    let mut source = System.open(&path).map_err(unreadable)?;
     let mut from = 0;
     if has_preamble(&mut source).map_err(unreadable)? {
         let (position, functions) = target.load_base(&path).map_err(|error| {
@@ -203,7 +203,7 @@ fn load_file<T: Target>(
 /// and outside of transactions.
 fn execute<T: Target>(
     target: &mut T,
-    reader: &mut AofReader<File>,
+    reader: &mut AofReader<impl Read + Seek>,
 ) -> Result<Result<(), AofError>, Unknown> {
     let mut commands = Vec::with_capacity(GATHERED_BYTES * 2);
     let mut from = reader.position();
@@ -237,35 +237,11 @@ fn end_of(
     error: &AofError,
     is_last: bool,
 ) -> Result<(), String> {
+    let may_cut = shared.config().persistence.aof_load_truncated;
+    let at = ending::cut_at(name, error, is_last, may_cut)?;
     let log = &shared.log;
-    let Some(at) = error.truncate_at() else {
-        return Err(match error {
-            AofError::Io(error) => {
-                let reason = os_reason(error);
-                format!("Unrecoverable error reading the append only file {name}: {reason}")
-            }
-            _ => format!("Bad file format reading the append only file {name}: {error}; {FIX}"),
-        });
-    };
-    if !is_last {
-        return Err(format!(
-            "Fatal error: the AOF file {name} is not whole ({error}), and it is not the last: {FIX}"
-        ));
-    }
-    if !shared.config().persistence.aof_load_truncated {
-        return Err(format!(
-            "Unexpected end of file reading the append only file {name} ({error}). You can: 1) {FIX}. \
-             2) Alternatively you can set the 'aof-load-truncated' configuration option to yes and \
-             restart the server."
-        ));
-    }
     log.warning(format_args!("!!! Warning: short read while loading the AOF file {name}!!!"));
     log.warning(format_args!("AOF {name} loaded anyway because aof-load-truncated is enabled"));
     log.warning(format_args!("Truncating the AOF {name} at offset {at}: {error}"));
-    let cut = || {
-        let file = File::options().write(true).open(path)?;
-        file.set_len(at)?;
-        file.sync_all()
-    };
-    cut().map_err(|error| format!("Error truncating the AOF file {name}: {}", os_reason(&error)))
+    ending::cut(&System, path, name, at)
 }

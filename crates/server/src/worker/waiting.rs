@@ -75,7 +75,10 @@ impl Worker {
             Unblocked::Timeout => {
                 waiting::book_wait(&mut self.core, &waiter, false, 0);
                 match acks {
-                    Some(wait) => wait.answer(self.core.shared, &mut reply),
+                    Some(wait) => {
+                        let shared = self.core.shared;
+                        wait.answer(&shared.replication.feed, &shared.aof, &mut reply)
+                    }
                     None => reply.null_array(),
                 }
             }
@@ -172,7 +175,7 @@ impl Worker {
             let (Some(wait), Some(waiter)) = (session.acks, session.waiter.clone()) else {
                 continue;
             };
-            let over = wait.is_over(shared);
+            let over = wait.is_over(&shared.replication.feed, &shared.aof);
             if matches!(over, Ok(false)) {
                 if wait.wants_disk() {
                     shared.aof.hasten(Level::Disk);
@@ -188,7 +191,7 @@ impl Worker {
             let mut reply = Reply::new(&mut delivery.replies, client.protocol);
             waiting::book_wait(&mut self.core, &waiter, over.is_err(), 0);
             match over {
-                Ok(_) => wait.answer(shared, &mut reply),
+                Ok(_) => wait.answer(&shared.replication.feed, &shared.aof, &mut reply),
                 Err(error) => {
                     dispatch::count_error(&self.core, &error);
                     reply.error(&error)

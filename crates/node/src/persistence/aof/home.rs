@@ -1,16 +1,24 @@
 //! The manifest and its directory.
 
-use crate::persistence::disk::{Disk, System};
+use crate::persistence::disk::Disk;
 use brisk_config::{Config, os_reason};
 use brisk_persist::aof::manifest::{manifest_name, temporary_manifest_name};
 use brisk_persist::aof::{Manifest, ManifestFile};
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A manifest is a few lines.
 const MANIFEST_BYTES_MAX: u64 = 16 << 20;
+
+/// A manifest did not take its place.
+#[derive(Debug)]
+pub(super) struct Unwritten {
+    pub(super) error: io::Error,
+    /// It may have, though: what it names must stay.
+    pub(super) may_be_there: bool,
+}
 
 /// Where the files lie, by the settings.
 #[derive(Debug, Clone)]
@@ -63,48 +71,57 @@ impl Home {
         }
     }
 
+    /// Makes the directory, if there is none, so that it would survive the loss of power.
+    pub(super) fn create<D: Disk>(&self, disk: &D) -> io::Result<()> {
+        disk.create_dir(&self.dir)?;
+        // It may have been made by a process that did not come to this.
+        disk.sync_dir(
+            self.dir.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")),
+        )
+    }
+
     /// The files to begin with; `None` if there are none. A single file of a server before version 7
     /// is moved to where it belongs.
     ///
     /// # Errors
     /// In the words for the log.
-    pub fn find(&self) -> Result<Option<Manifest>, String> {
+    pub fn find<D: Disk>(&self, disk: &D) -> Result<Option<Manifest>, String> {
         let failed = |error: io::Error| {
             format!("Can't upgrade the AOF file {}: {}", self.single.display(), os_reason(&error))
         };
-        let found = self.read(&System)?;
-        let has_single = self.single.is_file();
+        let found = self.read(disk)?;
         // The manifest is first, so that an upgrade that did not come to its end is finished.
         let upgraded = Manifest::upgraded(&self.name);
-        let is_unfinished = found.as_ref().is_some_and(|found| {
-            *found == upgraded && found.base().is_some_and(|base| !self.path(base).exists())
-        });
-        if !has_single || !(found.is_none() || is_unfinished) {
+        let place = self.dir.join(OsStr::from_bytes(&self.name));
+        let may_be_unfinished = found.as_ref().is_none_or(|found| *found == upgraded);
+        if !may_be_unfinished || disk.len_of(&self.single).map_err(failed)?.is_none() {
             return Ok(found);
         }
-        System.create_dir(&self.dir).map_err(failed)?;
-        self.write(&System, &upgraded).map_err(failed)?;
-        let place = self.dir.join(OsStr::from_bytes(&self.name));
-        System.rename(&self.single, &place).map_err(failed)?;
-        System.sync_dir(&self.dir).map_err(failed)?;
+        if found.is_some() && disk.len_of(&place).map_err(failed)?.is_some() {
+            return Ok(found);
+        }
+        self.create(disk).map_err(failed)?;
+        self.write(disk, &upgraded).map_err(|unwritten| failed(unwritten.error))?;
+        disk.rename(&self.single, &place).map_err(failed)?;
+        disk.sync_dir(&self.dir).map_err(failed)?;
         Ok(Some(upgraded))
     }
 
     /// Replaces the manifest: at every moment there is a whole one.
-    pub(super) fn write<D: Disk>(&self, disk: &D, manifest: &Manifest) -> io::Result<()> {
+    pub(super) fn write<D: Disk>(&self, disk: &D, manifest: &Manifest) -> Result<(), Unwritten> {
         let temporary = self.dir.join(OsStr::from_bytes(&temporary_manifest_name(&self.name)));
-        let mut file = disk.create(&temporary)?;
+        let failed = |error| Unwritten { error, may_be_there: false };
+        let mut file = disk.create(&temporary).map_err(failed)?;
         let written = file
             .write_all(&manifest.format())
             .and_then(|()| file.flush())
             .and_then(|()| disk.sync(&file))
-            .and_then(|()| disk.rename(&temporary, &self.manifest()))
-            .and_then(|()| disk.sync_dir(&self.dir));
-        if written.is_err() {
-            // After the rename there is none.
+            .and_then(|()| disk.rename(&temporary, &self.manifest()));
+        if let Err(error) = written {
             let _ = disk.remove(&temporary);
+            return Err(failed(error));
         }
-        written
+        disk.sync_dir(&self.dir).map_err(|error| Unwritten { error, may_be_there: true })
     }
 
     /// Removes files that are history. One that cannot be removed stays, and costs room only.

@@ -16,13 +16,22 @@
 //! | `unlogged` | output of a session that waits for the file |
 //! | `wait` | which output waits |
 //! | `file` | the file that is written |
+//! | `files` | the order of work on files: at the start, and in a rewrite |
+//! | `progress` | what is pending goes into the file, and onto the disk |
 //! | `home` | the manifest and its directory |
 //! | `writer` | who writes, and puts it on the disk |
+//! | `ending` | what becomes of a file that is not whole |
+//! | `power` | tests: losses of power, and errors, at any call |
 //! | `report` | what INFO shows of all that |
 //! | `rewrite` | a new base: the dataset of a moment, and a new increment from there on |
 
+pub mod ending;
 mod file;
+mod files;
 pub mod home;
+#[cfg(test)]
+mod power;
+mod progress;
 pub mod report;
 pub mod rewrite;
 pub mod state;

@@ -11,22 +11,23 @@
 //!
 //! CONFIG SET appendonly yes is the same, but the manifest names nothing before there is a base.
 
-use super::file::File;
+use super::files::{self, BaseStyle};
 use super::home::Home;
-use super::state::{Aof, Mode};
+use super::state::Mode;
 use crate::core::Core;
 use crate::core::shared::Shared;
 use crate::persistence::bgsave::{self, Asked};
 use crate::persistence::disk::{Disk, System};
-use crate::persistence::snapshot::{self, Head};
+use crate::persistence::replace::Stepwise;
+use crate::persistence::snapshot::{Head, delay};
 use brisk_config::{Config, os_reason};
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Cut;
 use brisk_engine::{CommandError, Result};
 use brisk_persist::aof::{BaseFormat, Manifest, ManifestFile};
+use brisk_persist::rdb::VERSION;
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -170,13 +171,7 @@ fn begin_alone(core: &Core) -> Result<()> {
         aof.rewrite.note_failed();
         refused()
     };
-    System.create_dir(&home.dir).map_err(failed)?;
-    let mut file = None;
-    if let Some(increment) = &increment {
-        // Of a rewrite that failed before the manifest named it.
-        let _ = System.remove(&home.path(increment));
-        file = Some(File::open(&home.path(increment)).map_err(failed)?);
-    }
+    let file = files::begin_rewrite(&System, &home, increment.as_ref()).map_err(failed)?;
     aof.start_threads(shared).map_err(failed)?;
     let quiesced = core.stop_others()?;
     let began = Instant::now();
@@ -186,15 +181,13 @@ fn begin_alone(core: &Core) -> Result<()> {
     let journal = shared.keyspace.journal();
     // The first command in the new file says in which database.
     journal.name_database();
-    if file.is_some() && aof.mode() == Mode::Off {
-        core.env.hooks.set(Hooks::PROPAGATE, true);
-        aof.configure(&config.persistence);
-        aof.begin_at(journal.end());
-        aof.set_mode(Mode::WaitsForBase);
-    } else if aof.mode() == Mode::On {
-        file = file.map(|file| file.installing(home.clone(), next.clone()));
+    if let Some(file) = file {
+        if aof.mode() == Mode::Off {
+            core.env.hooks.set(Hooks::PROPAGATE, true);
+            aof.configure(&config.persistence);
+        }
+        aof.go_over_to(file, &home, &next, journal.end());
     }
-    file.into_iter().for_each(|file| aof.switch_to(file));
     let version = brisk_engine::snapshot::version_at_least(&shared.keyspace, &core.env);
     let head = Head::now(core, version).of_base();
     drop(quiesced);
@@ -221,8 +214,14 @@ fn begin_alone(core: &Core) -> Result<()> {
     Ok(())
 }
 
-fn base_format(config: &Config) -> BaseFormat {
-    if config.persistence.aof_use_rdb_preamble { BaseFormat::Rdb } else { BaseFormat::Commands }
+fn base_style(config: &Config) -> BaseStyle {
+    let config = &config.persistence;
+    let is_rdb = config.aof_use_rdb_preamble;
+    BaseStyle {
+        format: if is_rdb { BaseFormat::Rdb } else { BaseFormat::Commands },
+        by_steps: config.aof_rewrite_incremental_fsync,
+        has_timestamps: config.aof_timestamp_enabled,
+    }
 }
 
 /// Writes the base and has the manifest name it.
@@ -235,65 +234,39 @@ fn write_base(
     increment: Option<&ManifestFile>,
 ) -> std::result::Result<(), String> {
     let aof = &shared.aof;
-    let reason = |error: std::io::Error| os_reason(&error);
     let mut manifest = aof.manifest.lock().even_poisoned().clone();
-    let format = base_format(config);
-    let base = manifest.replace_base(&home.name, format).clone();
+    let style = base_style(config);
+    manifest.replace_base(&home.name, style.format);
     manifest.retire_increments(usize::from(increment.is_some()));
-    let by_steps = config.persistence.aof_rewrite_incremental_fsync;
-    let (path, temporary) = (home.path(&base), home.temporary_base());
-    let names = [&*temporary, &*path];
-    snapshot::write_base(&System, config, &home.dir, names, by_steps, (head, format), cut)
-        .map_err(|failure| failure.to_string())?;
+    let written = files::write_base(&System, home, &manifest, style, |file| {
+        let mut out = head.begin(file);
+        cut.write(&mut out, |keys| delay(config, keys, || cut.is_over()))?;
+        out.finish().map(|_| ())
+    });
+    written.map_err(|failure| failure.to_string())?;
     // Nothing is named that is not there: the increment has to be in use.
     let is_missing = |file: &ManifestFile| !aof.is_in_use(&home.path(file));
     while increment.is_some_and(is_missing) {
         if shared.shutdown.is_asked() || aof.mode() == Mode::Off || aof.failure().is_some() {
-            let _ = System.remove(&path);
+            files::discard_base(&System, home, &manifest);
             return Err("the new increment could not be written".to_owned());
         }
         aof.hasten(aof.level());
         std::thread::park_timeout(LOOK_AGAIN);
     }
-    let written = home.write(&System, &manifest).map_err(reason);
-    if let Err(reason) = written {
-        let _ = System.remove(&path);
-        return Err(reason);
-    }
     // As it is set by now.
-    remove_history(&shared.config(), home, &mut manifest);
-    note_sizes(aof, home, &manifest);
-    *aof.manifest.lock().even_poisoned() = manifest;
-    Ok(())
+    let removes_history = !shared.config().persistence.aof_disable_auto_gc;
+    aof.name_base(&System, home, manifest, removes_history).map_err(|error| os_reason(&error))
 }
 
-/// Removes what was replaced, unless `aof-disable-auto-gc` wants it to stay: the manifest names it then,
-/// until another time.
-fn remove_history(config: &Config, home: &Home, manifest: &mut Manifest) {
-    if config.persistence.aof_disable_auto_gc || manifest.history().is_empty() {
-        return;
-    }
-    home.remove(&System, &manifest.take_history());
-    // It names only what is there; if that fails, the next one will.
-    let _ = home.write(&System, manifest);
-}
-
-/// The same for CONFIG SET aof-disable-auto-gc no. All other workers stand still; a rewrite that is
-/// going on sees to it at its end.
+/// CONFIG SET aof-disable-auto-gc no: what was replaced is removed. All other workers stand still; a
+/// rewrite that is going on sees to it at its end.
 pub fn collect_history(shared: &Shared) {
     let aof = &shared.aof;
     if aof.is_on() && !aof.rewrite.is_running.load(Ordering::SeqCst) {
-        let config = shared.config();
-        remove_history(&config, &Home::of(&config), &mut aof.manifest.lock().even_poisoned());
+        let home = Home::of(&shared.config());
+        files::remove_history(&System, &home, &mut aof.manifest.lock().even_poisoned());
     }
-}
-
-/// What there is now is what growth is measured against.
-pub(super) fn note_sizes(aof: &Aof, home: &Home, manifest: &Manifest) {
-    let size = |file: &ManifestFile| home.path(file).metadata().map_or(0, |data| data.len());
-    let total: u64 = manifest.files_to_load().map(size).sum();
-    aof.figures.size.store(total, Ordering::Relaxed);
-    aof.figures.base_size.store(total, Ordering::Relaxed);
 }
 
 fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
@@ -303,9 +276,6 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
     match done {
         Ok(()) => {
             log.notice(format_args!("Background AOF rewrite terminated with success"));
-            if aof.mode() == Mode::WaitsForBase {
-                aof.set_mode(Mode::On);
-            }
             rewrite.failures.store(0, Ordering::Relaxed);
             log.notice(format_args!("Background AOF rewrite finished successfully"));
         }
@@ -335,39 +305,20 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
 pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), String> {
     let (shared, aof) = (core.shared, &core.shared.aof);
     let home = Home::of(&core.config);
-    let failed = |path: &Path, error: std::io::Error| {
-        format!("Can't open the append-only file {}: {}", path.display(), os_reason(&error))
-    };
-    System.create_dir(&home.dir).map_err(|error| failed(&home.dir, error))?;
-    let is_new = manifest.is_none();
-    let mut manifest = manifest.unwrap_or_default();
-    let mut changed = is_new;
-    if is_new {
-        // A base without keys, and the first increment.
-        let format = base_format(&core.config);
-        let base = home.path(manifest.replace_base(&home.name, format));
-        let paths = [&*home.temporary_base(), &*base];
-        snapshot::write_empty_base(&System, &home.dir, core, format, paths)
-            .map_err(|failure| failure.to_string())?;
+    let head = Head::now(core, VERSION).of_base();
+    let write_empty = |file: &mut Stepwise<'_, System>| head.begin(file).finish().map(|_| ());
+    let (file, mut manifest) =
+        files::open(&System, &home, manifest, base_style(&core.config), write_empty)?;
+    if !core.config.persistence.aof_disable_auto_gc {
+        files::remove_history(&System, &home, &mut manifest);
     }
-    if manifest.increments().is_empty() {
-        manifest.new_increment(&home.name);
-        changed = true;
-    }
-    let last = manifest.increments().last().map(|file| home.path(file)).unwrap_or_default();
-    let file = File::open(&last).map_err(|error| failed(&last, error))?;
-    if changed {
-        home.write(&System, &manifest).map_err(|error| failed(&home.dir, error))?;
-    }
-    remove_history(&core.config, &home, &mut manifest);
-    note_sizes(aof, &home, &manifest);
-    *aof.manifest.lock().even_poisoned() = manifest;
+    aof.note_sizes(&System, &home, &manifest);
     aof.configure(&core.config.persistence);
-    aof.begin_at(shared.keyspace.journal().end());
+    aof.start_threads(shared).map_err(|error| {
+        format!("Can't start the threads of the append-only file: {}", os_reason(&error))
+    })?;
+    aof.begin_with(file, manifest, shared.keyspace.journal().end());
     shared.keyspace.journal().name_database();
-    *aof.file.lock().even_poisoned() = Some(Box::new(file));
-    aof.start_threads(shared).map_err(|error| failed(&last, error))?;
-    aof.set_mode(Mode::On);
     core.env.hooks.set(Hooks::PROPAGATE, true);
     Ok(())
 }
@@ -439,12 +390,8 @@ pub fn close(shared: &Shared) {
         shared.log.notice(format_args!("Killing AOF child"));
         cut.give_up("the append-only file was switched off");
     }
-    aof.set_mode(Mode::Off);
-    let mut file = aof.file.lock().even_poisoned();
-    *file = None;
-    // What could not be written is not wanted any more, nor is an error that nobody can mend.
-    aof.begin_at(shared.keyspace.journal().end());
+    aof.end_at(shared.keyspace.journal().end());
+    // Nor is an error that nobody can mend.
     aof.note_success(shared);
-    drop(file);
     aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
 }

@@ -1,6 +1,8 @@
 //! What is to be written, how far it has come, and who waits for that.
 
 use super::file::File;
+use super::home::Home;
+use crate::persistence::disk::{Disk, System};
 use brisk_config::choice::AppendFsync;
 use brisk_config::directives::persistence::Persistence;
 use brisk_engine::keyspace::{Journal, Ticket};
@@ -42,16 +44,15 @@ pub enum Mode {
 }
 
 /// What is to be done next, in this order.
-pub(super) enum Pending {
+pub(super) enum Pending<D: Disk = System> {
     Bytes(Vec<u8>),
     /// What follows goes into another file; what is durable of the one before is not told any more.
-    Switch(Box<File>),
+    Switch(Box<File<D>>),
 }
 
 /// What waits for the file.
-#[derive(Default)]
-pub(super) struct Queue {
-    pub(super) items: VecDeque<Pending>,
+pub(super) struct Queue<D: Disk = System> {
+    pub(super) items: VecDeque<Pending<D>>,
     /// The place in the stream behind all of it.
     pub(super) end: u64,
     /// Its bytes.
@@ -60,7 +61,11 @@ pub(super) struct Queue {
     spare: Vec<Vec<u8>>,
 }
 
-impl Queue {
+impl<D: Disk> Queue<D> {
+    fn beginning_at(end: u64) -> Queue<D> {
+        Queue { items: VecDeque::new(), end, bytes: 0, spare: Vec::new() }
+    }
+
     /// As many buffers are kept as may be under way.
     const SPARE_MAX: usize = 4;
     /// A buffer for more is given back.
@@ -100,12 +105,12 @@ pub(super) struct Work {
 }
 
 /// The append-only file, as all threads see it.
-pub struct Aof {
+pub struct Aof<D: Disk = System> {
     mode: AtomicU8,
     policy: AtomicU8,
-    pub(super) queue: Mutex<Queue>,
+    pub(super) queue: Mutex<Queue<D>>,
     /// The file, and the right to write to it.
-    pub(super) file: Mutex<Option<Box<File>>>,
+    pub(super) file: Mutex<Option<Box<File<D>>>>,
     pub(super) places: Places,
     /// Files that wait to be switched to, which takes more than a system call.
     pub(super) switches: AtomicUsize,
@@ -178,14 +183,14 @@ pub(super) struct Figures {
     pub(super) fsync_in_progress: AtomicBool,
 }
 
-impl Aof {
+impl<D: Disk> Aof<D> {
     /// Without a file, for so many workers.
-    pub fn new(workers: usize) -> Aof {
+    pub fn new(workers: usize) -> Aof<D> {
         Aof {
             mode: AtomicU8::new(Mode::Off as u8),
             policy: AtomicU8::new(AppendFsync::EverySecond as u8),
-            queue: Mutex::default(),
-            file: Mutex::default(),
+            queue: Mutex::new(Queue::beginning_at(0)),
+            file: Mutex::new(None),
             places: Places::default(),
             switches: AtomicUsize::new(0),
             is_congested: AtomicBool::new(false),
@@ -309,7 +314,7 @@ impl Aof {
     /// What is written begins here in the stream.
     pub(super) fn begin_at(&self, place: Ticket) {
         let mut queue = self.queue.lock().even_poisoned();
-        *queue = Queue { end: place.0, ..Queue::default() };
+        *queue = Queue::beginning_at(place.0);
         self.switches.store(0, Ordering::SeqCst);
         self.note_pending(0);
         drop(queue);
@@ -318,10 +323,47 @@ impl Aof {
     }
 
     /// What is pushed from now on goes into another file.
-    pub(super) fn switch_to(&self, file: File) {
+    fn switch_to(&self, file: File<D>) {
         self.switches.fetch_add(1, Ordering::SeqCst);
         self.queue.lock().even_poisoned().items.push_back(Pending::Switch(Box::new(file)));
         self.ask(|work| work.write = true);
+    }
+
+    /// What is pushed from now on goes into a file that the manifest will name; without a file so far,
+    /// it begins at this place in the stream. All other workers stand still.
+    pub(super) fn go_over_to(
+        &self,
+        file: File<D>,
+        home: &Home,
+        manifest: &Manifest,
+        place: Ticket,
+    ) {
+        match self.mode() {
+            Mode::Off => {
+                self.begin_at(place);
+                self.set_mode(Mode::WaitsForBase);
+                self.switch_to(file);
+            }
+            // It is named together with its base.
+            Mode::WaitsForBase => self.switch_to(file),
+            Mode::On => self.switch_to(file.installing(home.clone(), manifest.clone())),
+        }
+    }
+
+    /// Begins with files that were loaded, or are new.
+    pub(super) fn begin_with(&self, file: File<D>, manifest: Manifest, place: Ticket) {
+        *self.manifest.lock().even_poisoned() = manifest;
+        self.begin_at(place);
+        *self.file.lock().even_poisoned() = Some(Box::new(file));
+        self.set_mode(Mode::On);
+    }
+
+    /// There is no file any more. What could not be written is not wanted.
+    pub(super) fn end_at(&self, place: Ticket) {
+        self.set_mode(Mode::Off);
+        let mut file = self.file.lock().even_poisoned();
+        *file = None;
+        self.begin_at(place);
     }
 
     /// Whether this is the file that is written.

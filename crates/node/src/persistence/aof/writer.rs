@@ -6,15 +6,14 @@
 //! With `always` it does it too, and calls fdatasync behind each write: while that runs, the next
 //! batch collects. With `everysec` another thread calls fdatasync, so that writing goes on beside it.
 
-use super::file::File;
-use super::state::{Aof, Level, Pending, Work};
+use super::file::{File, Handle, Trouble};
+use super::state::{Aof, Level, Work};
 use crate::core::shared::Shared;
-use crate::persistence::disk::System;
 use brisk_config::choice::AppendFsync;
 use brisk_config::os_reason;
 use brisk_structures::poison::EvenPoisoned;
-use std::fs;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -23,6 +22,14 @@ use std::time::{Duration, Instant};
 const SYNC_PERIOD: Duration = Duration::from_secs(1);
 /// After a write that failed the next is tried this much later.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// What is put on the disk beside writes: so many bytes of a file, with which the stream is there up to
+/// a place.
+struct Asked {
+    handle: Arc<Handle>,
+    size: u64,
+    written: u64,
+}
 
 impl Aof {
     /// Writes what is pending, if that takes no longer than a system call. False if the thread has to.
@@ -39,65 +46,21 @@ impl Aof {
 
     /// Writes all that is pending; false if that failed, and everything is as before.
     fn write_pending(&self, shared: &Shared, file: &mut Option<Box<File>>) -> bool {
-        loop {
-            let next = self.queue.lock().even_poisoned().items.pop_front();
-            let Some(mut next) = next else { return true };
-            let done = match &mut next {
-                Pending::Bytes(bytes) => self.write_batch(file, bytes),
-                Pending::Switch(new) => {
-                    if !self.finish_file(shared, file) {
-                        self.queue.lock().even_poisoned().items.push_front(next);
-                        return false;
-                    }
-                    new.install(&System)
-                }
-            };
-            if let Err(error) = done {
-                self.queue.lock().even_poisoned().items.push_front(next);
-                self.note_failure(shared, &error);
+        match self.write_items(file) {
+            Ok(()) => self.note_success(shared),
+            Err(trouble) => {
+                self.note_trouble(shared, &trouble);
                 return false;
             }
-            match next {
-                Pending::Bytes(bytes) => {
-                    let mut queue = self.queue.lock().even_poisoned();
-                    queue.bytes -= bytes.len();
-                    self.note_pending(queue.bytes);
-                    queue.give_back(bytes);
-                    // What was pushed meanwhile is behind.
-                    let written = queue.end - queue.bytes as u64;
-                    drop(queue);
-                    self.places.written.store(written, Ordering::Release);
-                }
-                Pending::Switch(new) => {
-                    *file = Some(new);
-                    self.switches.fetch_sub(1, Ordering::SeqCst);
-                }
-            }
-            self.note_success(shared);
         }
+        true
     }
 
-    fn write_batch(&self, file: &mut Option<Box<File>>, bytes: &[u8]) -> io::Result<()> {
-        let Some(file) = file else { return Ok(()) };
-        let ticket = self.places.written.load(Ordering::Relaxed) + bytes.len() as u64;
-        let timestamps = self.has_timestamps.load(Ordering::Relaxed);
-        let sleep_us = self.sleeps_us.load(Ordering::Relaxed);
-        if sleep_us > 0 {
-            std::thread::park_timeout(Duration::from_micros(sleep_us));
+    fn note_trouble(&self, shared: &Shared, trouble: &Trouble) {
+        match trouble {
+            Trouble::Write(error) => self.note_failure(shared, error),
+            Trouble::Sync(error) => note_lost(shared, error),
         }
-        let size = file.append(ticket, bytes, timestamps)?;
-        self.figures.size.fetch_add(size, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Nothing more is written to the file: what is in it is put on the disk, so that what is told
-    /// of the next holds for all before, and no file but the last can be torn. False if that failed.
-    fn finish_file(&self, shared: &Shared, file: &Option<Box<File>>) -> bool {
-        let Some(file) = file else { return true };
-        let synced = file.sync();
-        let is_synced = synced.is_ok();
-        note_synced(shared, synced, self.places.written.load(Ordering::Relaxed));
-        is_synced
     }
 
     fn note_failure(&self, shared: &Shared, error: &io::Error) {
@@ -132,11 +95,11 @@ impl Aof {
         if self.has_threads.swap(true, Ordering::SeqCst) {
             return Ok(());
         }
-        let (asks_sync, sync_asked) = mpsc::channel::<(fs::File, u64)>();
+        let (asks_sync, sync_asked) = mpsc::channel::<Asked>();
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         thread("brisk-aof-sync").spawn(move || {
-            for (file, written) in sync_asked {
-                sync_beside(shared, &file, written);
+            for asked in sync_asked {
+                sync_beside(shared, &asked);
             }
         })?;
         thread("brisk-aof").spawn(move || write_for_ever(shared, &asks_sync))?;
@@ -146,21 +109,17 @@ impl Aof {
     /// Brings all that was pushed onto the disk, whatever the policy. For the end of the server, and of the
     /// file.
     pub fn flush(&self, shared: &Shared) -> io::Result<()> {
-        let mut file = self.file.lock().even_poisoned();
-        if !self.write_pending(shared, &mut file) {
-            return Err(io::Error::other(self.failure().unwrap_or_default()));
+        let brought = self.bring_to_disk();
+        match &brought {
+            Ok(()) => self.note_success(shared),
+            Err(trouble) => self.note_trouble(shared, trouble),
         }
-        if let Some(file) = &*file {
-            file.sync()?;
-        }
-        let written = self.places.written.load(Ordering::Relaxed);
-        self.places.durable.fetch_max(written, Ordering::Release);
-        Ok(())
+        brought.map_err(Trouble::into_error)
     }
 }
 
 /// The thread that writes what workers leave to it.
-fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<(fs::File, u64)>) {
+fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
     let aof = &shared.aof;
     let mut last_sync = Instant::now();
     loop {
@@ -180,22 +139,22 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<(fs::File, u
             continue;
         };
         if level == Level::Disk {
-            let synced = file_now.sync();
+            let synced = aof.sync(file_now);
             drop(file);
-            note_synced(shared, synced, written);
+            if let Err(error) = synced {
+                note_lost(shared, &error);
+            }
         } else {
             let is_due = policy == AppendFsync::EverySecond
                 && !aof.is_sparing_disk()
                 && last_sync.elapsed() >= SYNC_PERIOD;
             let is_free = !aof.figures.fsync_in_progress.load(Ordering::SeqCst);
-            if (is_due || sync)
-                && is_free
-                && let Ok(handle) = file_now.handle()
-            {
+            if (is_due || sync) && is_free {
+                let (handle, size) = file_now.handle();
                 last_sync = Instant::now();
                 aof.figures.fsync_in_progress.store(true, Ordering::SeqCst);
                 // The thread lives as long as this one.
-                let _ = asks_sync.send((handle, written));
+                let _ = asks_sync.send(Asked { handle, size, written });
             } else if sync && !is_free {
                 aof.work.lock().even_poisoned().sync_again = true;
             }
@@ -217,9 +176,11 @@ fn wait_for_work(aof: &Aof) -> bool {
 }
 
 /// On the thread that only waits for the disk.
-fn sync_beside(shared: &Shared, file: &fs::File, written: u64) {
+fn sync_beside(shared: &Shared, asked: &Asked) {
     let aof = &shared.aof;
-    note_synced(shared, file.sync_data(), written);
+    if let Err(error) = aof.note_durable(asked.handle.sync(asked.size), asked.written) {
+        note_lost(shared, &error);
+    }
     aof.figures.fsync_in_progress.store(false, Ordering::SeqCst);
     let again = std::mem::take(&mut aof.work.lock().even_poisoned().sync_again);
     if again {
@@ -228,21 +189,12 @@ fn sync_beside(shared: &Shared, file: &fs::File, written: u64) {
     aof.wake_waiting(shared, None);
 }
 
-fn note_synced(shared: &Shared, synced: io::Result<()>, written: u64) {
-    let aof = &shared.aof;
-    match synced {
-        Ok(()) => {
-            aof.places.durable.fetch_max(written, Ordering::Release);
-        }
-        Err(error) => {
-            // The kernel has forgotten what it could not write: nobody can say what is on the disk.
-            // No reply that waits for it will leave.
-            let reason = os_reason(&error);
-            shared.log.warning(format_args!(
-                "Can't persist AOF for fsync error: {reason}. Exiting, as what was promised cannot \
-                 be kept..."
-            ));
-            shared.shutdown.ask(1);
-        }
-    }
+/// The kernel has forgotten what it could not write: nobody can say what is on the disk. No reply that
+/// waits for it will leave.
+fn note_lost(shared: &Shared, error: &io::Error) {
+    let reason = os_reason(error);
+    shared.log.warning(format_args!(
+        "Can't persist AOF for fsync error: {reason}. Exiting, as what was promised cannot be kept..."
+    ));
+    shared.shutdown.ask(1);
 }

@@ -5,8 +5,8 @@
 //! - [`AofError::Torn`]: the last command, line or batch lacks its end, or the bytes of the last
 //!   batch are not those that were meant to be written. That is what a crash leaves behind.
 //! - [`AofError::OpenMulti`]: commands of a transaction without its EXEC.
-//! - [`AofError::Damaged`]: everything else. A batch that is not as it was written, with a whole
-//!   batch or command somewhere behind it, was whole once.
+//! - [`AofError::Damaged`]: everything else. A batch that is not as it was written was whole once if
+//!   a batch behind it says so, or another server has continued the file.
 //!
 //! The bytes of a batch are compared with their checksum before any of its commands is given out.
 //! Up to [`BATCH_BUFFERED_MAX`] bytes they are read into the buffer for that. Those of a larger
@@ -20,7 +20,7 @@
 use crate::aof::annotation::{self, Annotation, BatchLine, LINE_BYTES_MAX};
 use crate::aof::command::{Command, Cutter, Step};
 use crate::aof::fault::{AofError, Fault, FaultKind};
-use crate::aof::tail;
+use crate::aof::tail::{self, Doubtful};
 use crate::aof::writer::crc32c;
 use std::io::{ErrorKind, Read, Result as IoResult, Seek, SeekFrom};
 
@@ -152,13 +152,7 @@ impl<R: Read + Seek> AofReader<R> {
             b'#' => self.annotation().map(Some),
             other => {
                 let kind = FaultKind::NotACommand(other);
-                // The line of the next batch may have been lost with a page of the file.
-                let position = self.position();
-                Err(if self.behind_batch {
-                    self.judge(self.fault(kind), position, position)?
-                } else {
-                    self.damaged(kind)
-                })
+                Err(self.doubt(self.fault(kind))?)
             }
         }
     }
@@ -177,6 +171,7 @@ impl<R: Read + Seek> AofReader<R> {
                     let fault = self.fault_in_command(kind);
                     return Err(AofError::Torn { at: self.whole_until(), fault });
                 }
+                // Also behind a batch: it was another server that has begun a command there.
                 Err(kind) => {
                     let (at, fault) = (self.whole_until(), self.fault_in_command(kind));
                     return Err(AofError::Damaged { at, fault, behind: None });
@@ -211,25 +206,31 @@ impl<R: Read + Seek> AofReader<R> {
         let start = self.position();
         let len = match self.line_len()? {
             Ok(len) => len,
-            Err(FaultKind::LongAnnotation) if !self.behind_batch => {
-                return Err(self.damaged(FaultKind::LongAnnotation));
+            Err(FaultKind::UnfinishedLine) if !self.behind_batch => {
+                let (at, fault) = (self.whole_until(), self.fault(FaultKind::UnfinishedLine));
+                return Err(AofError::Torn { at, fault });
             }
-            Err(kind) => return Err(self.judge(self.fault(kind), start, start)?),
+            Err(kind) => return Err(self.doubt(self.fault(kind))?),
         };
         let end = start + len as u64;
         let parsed = annotation::parse(&self.buffer[self.at..self.at + len]);
         match parsed {
-            Annotation::Timestamp(_) | Annotation::Other => {}
+            Annotation::Garbled if self.behind_batch => {
+                return Err(self.doubt(self.fault(FaultKind::Garbled))?);
+            }
+            Annotation::Timestamp(_) | Annotation::Other | Annotation::Garbled => {}
             Annotation::Batch(_) | Annotation::BrokenBatch if self.multi.is_some() => {
                 return Err(self.damaged(FaultKind::BatchInTransaction));
             }
             Annotation::BrokenBatch => {
-                return Err(self.judge(self.fault(FaultKind::BatchLine), end, end)?);
+                let doubtful = Doubtful { at: start, from: end, claimed: None };
+                return Err(self.judge(self.fault(FaultKind::BatchLine), doubtful)?);
             }
             Annotation::Batch(line) => {
                 let batch_end = end.saturating_add(line.bytes);
                 if let Some(kind) = self.batch_fault(len, line)? {
-                    return Err(self.judge(self.fault(kind), end, batch_end)?);
+                    let doubtful = Doubtful { at: start, from: end, claimed: Some(batch_end) };
+                    return Err(self.judge(self.fault(kind), doubtful)?);
                 }
                 self.batch_end = Some(batch_end);
             }
@@ -293,11 +294,20 @@ impl<R: Read + Seek> AofReader<R> {
         })
     }
 
-    /// Whether the end of the file is missing from here, or the file is damaged: something whole
-    /// follows. Batches are looked for behind `from`, single commands behind `claimed`.
-    fn judge(&mut self, fault: Fault, from: u64, claimed: u64) -> IoResult<AofError> {
+    /// What to make of something that cannot stand here. Behind a batch, the line of the next may have
+    /// been lost with a page of the file.
+    fn doubt(&mut self, fault: Fault) -> IoResult<AofError> {
         let at = self.whole_until();
-        Ok(match tail::whole_behind(&mut self.source, from, claimed)? {
+        if self.behind_batch {
+            return self.judge(fault, Doubtful { at, from: at, claimed: None });
+        }
+        Ok(AofError::Damaged { at, fault, behind: None })
+    }
+
+    /// Whether the end of the file is missing from here, or the file is damaged.
+    fn judge(&mut self, fault: Fault, doubtful: Doubtful) -> IoResult<AofError> {
+        let at = self.whole_until();
+        Ok(match tail::proof_behind(&mut self.source, doubtful)? {
             None => AofError::Torn { at, fault },
             behind => AofError::Damaged { at, fault, behind },
         })

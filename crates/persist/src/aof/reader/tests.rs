@@ -362,3 +362,68 @@ fn commands_begin_where_the_caller_says() {
     assert!(!has_preamble(&mut Cursor::new(b"REDI")).unwrap());
     assert!(!has_preamble(&mut Cursor::new(b"*1\r\n$4\r\nREDIS")).unwrap());
 }
+
+/// Batches as a server writes them that goes on: with how many bytes before each are not on the disk.
+fn going_on(batches: &[(u64, &str)]) -> (Vec<u8>, Vec<usize>) {
+    let (mut file, mut starts) = (Vec::new(), Vec::new());
+    for (ticket, (unsynced, line)) in batches.iter().enumerate() {
+        starts.push(file.len());
+        let batch = commands(&[line, "DEL k"]);
+        writer::batch_line_behind(&mut file, *unsynced, ticket as u64, &batch);
+        file.extend_from_slice(&batch);
+    }
+    (file, starts)
+}
+
+#[test]
+fn a_whole_batch_behind_a_bad_one_is_damage_only_if_the_bad_one_was_on_the_disk() {
+    const LEN: u64 = 67;
+    let line = "SET k v";
+    let (file, starts) = going_on(&[(0, line), (0, line), (0, line)]);
+    let len = starts[1];
+    assert_eq!(len as u64, LEN);
+    for at in starts[1] + 20..starts[2] {
+        let mut file = file.clone();
+        file[at] ^= 0x20;
+        assert_eq!(damaged(&file), Some((len as u64, Some(starts[2] as u64))), "{at}");
+    }
+    let (file, starts) = going_on(&[(0, line), (0, line), (LEN, line), (2 * LEN + 1, line)]);
+    for (from, to) in [(starts[1], starts[2]), (starts[1] + 3, starts[2] - 3), (0, starts[1])] {
+        for lost in [0, 0xff] {
+            let mut file = file.clone();
+            file[from..to].fill(lost);
+            let (is_torn, at) = (torn_at(&file).is_some(), damaged(&file));
+            // Of the first batch nobody has said anything when the file begins with what is lost.
+            assert_eq!(is_torn, from > 0, "{from} to {to}: {at:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_left_of_a_batch_without_its_line_is_no_other_server() {
+    let (mut file, starts) = going_on(&[(0, "SET a 1"), (0, "SET b 2"), (0, "SET c 3")]);
+    let second = starts[1];
+    file.truncate(starts[2]);
+    // The line and a part of the first command.
+    for len in 1..file.len() - second {
+        let mut file = file.clone();
+        file[second..second + len].fill(0);
+        assert_eq!(torn_at(&file), Some(second as u64), "{len}");
+    }
+    // Amid a line, which goes on to the next end of a line then.
+    let mut file = [&file[..second], b"#TS:1700000000\r\n", &file[second..]].concat();
+    file[second + 6..second + 40].fill(0);
+    assert_eq!(torn_at(&file), Some(second as u64));
+}
+
+#[test]
+fn a_server_that_has_cut_a_batch_and_gone_on_is_not_lost() {
+    let (mut file, starts) = going_on(&[(0, "SET a 1"), (0, "SET b 2")]);
+    let second = starts[1];
+    file.truncate(file.len() - "*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n".len());
+    file.extend(commands(&["SELECT 0"]));
+    file.extend_from_slice(b"#TS:1700000000\r\n");
+    assert_eq!(damaged(&file).map(|found| found.0), Some(second as u64));
+    file.extend(commands(&["SET c 3", "SET c 4"]));
+    assert_eq!(damaged(&file).map(|found| found.0), Some(second as u64));
+}

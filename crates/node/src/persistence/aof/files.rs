@@ -1,0 +1,153 @@
+//! What becomes of the files when a server starts, and at the beginning and the end of a rewrite: each
+//! step in an order that a loss of power, or an error, can end anywhere.
+
+use super::file::{File, Trouble};
+use super::home::{Home, Unwritten};
+use crate::persistence::disk::Disk;
+use crate::persistence::replace::{Failure, Stepwise, Target, replace};
+use brisk_config::os_reason;
+use brisk_persist::aof::{BaseFormat, Manifest, ManifestFile, rebuild};
+use brisk_persist::rdb::RdbReader;
+use brisk_reactor::unix_ms;
+use std::io;
+use std::path::Path;
+
+/// How a base is written.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BaseStyle {
+    pub(super) format: BaseFormat,
+    /// Put it on the disk in steps.
+    pub(super) by_steps: bool,
+    /// `aof-timestamp-enabled`, for a base of commands.
+    pub(super) has_timestamps: bool,
+}
+
+/// Begins with the files of a manifest, which were loaded; or with new ones and what `write_empty` writes
+/// as a snapshot without keys. The file that is written, and the manifest that names it.
+///
+/// # Errors
+/// In the words for the log; all files are as they were.
+pub(super) fn open<D: Disk>(
+    disk: &D,
+    home: &Home,
+    manifest: Option<Manifest>,
+    style: BaseStyle,
+    write_empty: impl FnOnce(&mut Stepwise<'_, D>) -> io::Result<()>,
+) -> Result<(File<D>, Manifest), String> {
+    let failed = |path: &Path, error: io::Error| {
+        format!("Can't open the append-only file {}: {}", path.display(), os_reason(&error))
+    };
+    home.create(disk).map_err(|error| failed(&home.dir, error))?;
+    let is_new = manifest.is_none();
+    let mut manifest = manifest.unwrap_or_default();
+    if is_new {
+        manifest.replace_base(&home.name, style.format);
+        write_base(disk, home, &manifest, style, write_empty)
+            .map_err(|failure| failure.to_string())?;
+    }
+    let Some(last) = manifest.increments().last().map(|file| home.path(file)) else {
+        if let Some(base) = manifest.base().filter(|_| !is_new) {
+            // An increment follows, so it has to be whole from now on.
+            let path = home.path(base);
+            let synced = disk.open(&path).and_then(|file| disk.sync(&file));
+            synced.map_err(|error| failed(&path, error))?;
+        }
+        let path = home.path(manifest.new_increment(&home.name));
+        let mut file = File::create(disk, &path).map_err(|error| failed(&path, error))?;
+        file.begin().map_err(|trouble| failed(&path, trouble.into_error()))?;
+        home.write(disk, &manifest).map_err(|unwritten| failed(&home.dir, unwritten.error))?;
+        return Ok((file, manifest));
+    };
+    // The process that has put the manifest there may not have come to this.
+    disk.sync_dir(&home.dir).map_err(|error| failed(&home.dir, error))?;
+    let mut file = File::go_on(disk, &last).map_err(|error| failed(&last, error))?;
+    match file.begin() {
+        // A disk that is full keeps nobody from reading; who writes is told.
+        Ok(()) | Err(Trouble::Write(_)) => Ok((file, manifest)),
+        Err(Trouble::Sync(error)) => Err(failed(&last, error)),
+    }
+}
+
+/// Makes room for a rewrite, and the increment that follows if there is to be one; nothing names it yet.
+/// Nothing waits for the disk here.
+pub(super) fn begin_rewrite<D: Disk>(
+    disk: &D,
+    home: &Home,
+    increment: Option<&ManifestFile>,
+) -> io::Result<Option<File<D>>> {
+    disk.create_dir(&home.dir)?;
+    increment.map(|increment| File::create(disk, &home.path(increment))).transpose()
+}
+
+/// Writes the base of a manifest: what `write_snapshot` writes, or the same told in commands.
+pub(super) fn write_base<D: Disk>(
+    disk: &D,
+    home: &Home,
+    manifest: &Manifest,
+    style: BaseStyle,
+    write_snapshot: impl FnOnce(&mut Stepwise<'_, D>) -> io::Result<()>,
+) -> Result<(), Failure> {
+    home.create(disk)
+        .map_err(|error| Failure::Write { action: "fsyncFileDir", reason: os_reason(&error) })?;
+    let path = manifest.base().map(|base| home.path(base)).unwrap_or_default();
+    let (temporary, dir) = (home.temporary_base(), &*home.dir);
+    let target = Target { dir, name: &path, temporary: &temporary, by_steps: style.by_steps };
+    if style.format == BaseFormat::Rdb {
+        return replace(disk, target, write_snapshot);
+    }
+    // What is emitted is encoded already: the snapshot is written first, and then told in commands.
+    let snapshot = temporary.with_extension("rdb");
+    replace(disk, Target { name: &snapshot, ..target }, write_snapshot)?;
+    let unix_s = || (unix_ms() / 1000).cast_signed();
+    let written = replace(disk, target, |file| {
+        let mut reader = RdbReader::new(disk.open(&snapshot)?).map_err(io::Error::other)?;
+        rebuild::write(&mut reader, style.has_timestamps.then(unix_s), file)
+            .map_err(io::Error::other)
+    });
+    // Nobody would find it later.
+    let _ = disk.remove(&snapshot);
+    written
+}
+
+/// The base that was written for a manifest is not wanted.
+pub(super) fn discard_base<D: Disk>(disk: &D, home: &Home, manifest: &Manifest) {
+    if let Some(base) = manifest.base() {
+        let _ = disk.remove(&home.path(base));
+    }
+}
+
+/// Has the manifest take its place: its base and increments are there. What was before is removed if
+/// `removes_history` says so; else the manifest goes on naming it, until another time. `manifest` is in force then, also with an error after which it may be.
+pub(super) fn name_base<D: Disk>(
+    disk: &D,
+    home: &Home,
+    manifest: &mut Manifest,
+    removes_history: bool,
+) -> Result<(), Unwritten> {
+    if let Err(unwritten) = home.write(disk, manifest) {
+        if !unwritten.may_be_there {
+            discard_base(disk, home, manifest);
+        }
+        return Err(unwritten);
+    }
+    if removes_history {
+        remove_history(disk, home, manifest);
+    }
+    Ok(())
+}
+
+/// Removes what was replaced. What `manifest` says of it is on the disk.
+pub(super) fn remove_history<D: Disk>(disk: &D, home: &Home, manifest: &mut Manifest) {
+    if manifest.history().is_empty() {
+        return;
+    }
+    home.remove(disk, &manifest.take_history());
+    // It names only what is there; if that fails, the next one will.
+    let _ = home.write(disk, manifest);
+}
+
+/// Bytes of the files that would be loaded. One that cannot be asked counts as none.
+pub(super) fn size<D: Disk>(disk: &D, home: &Home, manifest: &Manifest) -> u64 {
+    let size = |file: &ManifestFile| disk.len_of(&home.path(file)).ok().flatten().unwrap_or(0);
+    manifest.files_to_load().map(size).sum()
+}

@@ -1,0 +1,192 @@
+//! Each call of each piece of work fails once. That is told, but for what is only tidied up; nothing is lost,
+//! whatever happens next; and a later try succeeds.
+
+use super::old_file;
+use super::promises::Promises;
+use super::server::{DIR, Server, home};
+use crate::persistence::aof::files::BaseStyle;
+use crate::persistence::disk::Disk;
+use crate::persistence::simulated::Simulated;
+use brisk_config::choice::AppendFsync;
+use brisk_persist::aof::BaseFormat;
+use std::path::Path;
+
+/// What a failure does, and what a loss of power leaves, is drawn so often.
+const SEEDS: u64 = 8;
+
+/// A disk, and a server if one runs.
+struct World {
+    disk: Simulated,
+    server: Option<Server>,
+    promises: Promises,
+    format: BaseFormat,
+}
+
+impl World {
+    fn empty(seed: u64, format: BaseFormat) -> World {
+        let disk = Simulated::new(seed);
+        disk.put_dir(Path::new(DIR));
+        World { disk, server: None, promises: Promises::default(), format }
+    }
+
+    /// With the single file of an old server.
+    fn old(seed: u64, format: BaseFormat) -> World {
+        let world = World::empty(seed, format);
+        world.disk.put(&home().single, &old_file(4, true));
+        World { promises: Promises::of_old(4), ..world }
+    }
+
+    /// With a server that has written a few things, some of them safe.
+    fn running(seed: u64, format: BaseFormat) -> World {
+        let mut world = World::empty(seed, format);
+        world.start().unwrap();
+        world.append().unwrap();
+        let server = world.server();
+        server.execute(2, 700);
+        server.write().unwrap();
+        server.note_promises();
+        world
+    }
+
+    /// With what such a server has left, and a torn end.
+    fn left(seed: u64, format: BaseFormat) -> World {
+        let mut world = World::running(seed, format);
+        world.kill();
+        let increment = home().dir.join("appendonly.aof.1.incr.aof");
+        let file = world.disk.open_to_append(&increment).unwrap();
+        world.disk.append(&file, b"#B:9:100:01234567:5\r\n", b"*3\r\n$5\r\nRPU").unwrap();
+        world
+    }
+
+    fn server(&mut self) -> &mut Server {
+        self.server.as_mut().expect("it runs")
+    }
+
+    fn kill(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.promises = server.promises;
+        }
+    }
+
+    fn start(&mut self) -> Result<(), String> {
+        self.kill();
+        let style = BaseStyle { format: self.format, by_steps: false, has_timestamps: true };
+        let promises = self.promises.clone();
+        match Server::start(&self.disk, promises, style, AppendFsync::Always, false) {
+            Ok(server) => {
+                self.server = Some(server);
+                Ok(())
+            }
+            Err((reason, _)) => Err(reason),
+        }
+    }
+
+    fn append(&mut self) -> Result<(), String> {
+        let server = self.server();
+        server.execute(1, 20);
+        server.execute(3, 200);
+        let written = server.write();
+        server.note_promises();
+        if written.is_err() {
+            self.kill();
+            return Err("it ends".to_owned());
+        }
+        if self.server().aof.has_pending() { Err("not all is written".to_owned()) } else { Ok(()) }
+    }
+
+    fn rewrite(&mut self) -> Result<(), String> {
+        self.server().begin_rewrite(true)?;
+        self.append()?;
+        self.server().go_on_with_rewrite(true)?;
+        self.server().go_on_with_rewrite(true)?;
+        self.server().note_promises();
+        if self.server().rewrites() { Err("it goes on".to_owned()) } else { self.append() }
+    }
+
+    fn switch(&mut self) -> Result<(), String> {
+        if self.server().switch_off().is_err() {
+            self.kill();
+            return Err("it ends".to_owned());
+        }
+        self.server().execute(1, 20);
+        self.rewrite()
+    }
+}
+
+/// What goes on after a failure.
+const THEN: [fn(&mut World); 3] = [|_| (), World::kill, lose_power];
+
+fn lose_power(world: &mut World) {
+    world.kill();
+    world.disk.restart();
+    world.promises.lose_power();
+}
+
+type Prepare = fn(u64, BaseFormat) -> World;
+type Work = fn(&mut World) -> Result<(), String>;
+
+/// Fails each call in turn, and sees what comes of it; gives the calls whose failure was not told.
+fn untold(prepare: Prepare, work: Work, format: BaseFormat) -> Vec<&'static str> {
+    let mut untold = Vec::new();
+    for call in 0.. {
+        let (mut has_failed, mut was_told) = (None, true);
+        for (seed, then) in (0..SEEDS).flat_map(|seed| THEN.map(|then| (seed, then))) {
+            let mut world = prepare(seed, format);
+            let was_running = world.server.is_some();
+            world.disk.mend();
+            world.disk.fail_at(call);
+            let result = work(&mut world);
+            if !world.disk.has_failed() {
+                break;
+            }
+            let name = world.disk.calls()[call];
+            has_failed = Some(name);
+            was_told &= result.is_err();
+            world.disk.mend();
+            // What the log has lost is in memory until the machine ends: nobody can know that.
+            let then = if name == "sync_data" { lose_power } else { then };
+            then(&mut world);
+            let expect = |result: Result<(), String>| {
+                result.unwrap_or_else(|reason| panic!("{call} {name}, seed {seed}: {reason}"));
+            };
+            if world.server.is_none() {
+                expect(world.start());
+            }
+            if was_running {
+                expect(work(&mut world));
+            }
+            expect(world.append());
+            // What was promised then is there, whatever has failed before.
+            lose_power(&mut world);
+            expect(world.start());
+        }
+        match has_failed {
+            Some(name) if !was_told => untold.push(name),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    untold
+}
+
+#[test]
+fn each_failure_is_told_loses_nothing_and_can_be_mended() {
+    let sizes = ["len_of", "len_of"];
+    // History is removed, and the manifest written that does not name it any more.
+    let tidied = ["remove", "remove", "create", "write", "sync", "rename", "sync_dir"];
+    for format in [BaseFormat::Rdb, BaseFormat::Commands] {
+        // What was written before it is told in commands.
+        let snapshot = if format == BaseFormat::Rdb { &[][..] } else { &["remove"] };
+        let begins = [snapshot, &sizes[..]].concat();
+        assert_eq!(untold(World::empty, World::start, format), begins, "the first start");
+        // Who writes is told that nothing can be written, later.
+        let goes_on = ["write", "len_of", "len_of"];
+        assert_eq!(untold(World::left, World::start, format), goes_on, "a start");
+        assert_eq!(untold(World::old, World::start, format), sizes, "an upgrade");
+        let none: [&str; 0] = [];
+        assert_eq!(untold(World::running, World::append, format), none, "writing");
+        let rewrite = [snapshot, &tidied, &sizes].concat();
+        assert_eq!(untold(World::running, World::rewrite, format), rewrite, "a rewrite");
+        assert_eq!(untold(World::running, World::switch, format), rewrite, "off and on");
+    }
+}

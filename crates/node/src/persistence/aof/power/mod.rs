@@ -1,0 +1,167 @@
+//! Losses of power, and errors of the disk, at any call of anything that the append-only file does.
+//!
+//! | file | about |
+//! |---|---|
+//! | `server` | what is done, by the functions of the real server |
+//! | `promises` | what a start has to find then |
+//! | `errors` | each call of each piece of work fails once |
+//!
+//! A run is made from a number: `BRISK_POWER_SEED=17` repeats run 17, and `BRISK_POWER_CUTS=1000000` makes
+//! so many instead of those of every test.
+
+mod errors;
+mod promises;
+mod server;
+
+use crate::persistence::simulated::Simulated;
+use brisk_config::choice::AppendFsync;
+use brisk_testkit::random::Random;
+use promises::{Promises, Seen};
+use server::{DIR, Server, home, style, transaction};
+use std::path::Path;
+
+/// Runs of every test.
+const RUNS: u64 = 3000;
+
+fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+#[test]
+fn what_was_promised_is_there_after_any_loss_of_power() {
+    if let Some(seed) = asked("BRISK_POWER_SEED") {
+        run(seed);
+        return;
+    }
+    let (runs, mut seen) = (asked("BRISK_POWER_CUTS").unwrap_or(RUNS), Seen::default());
+    for seed in 0..runs {
+        let Ok(of_run) = std::panic::catch_unwind(|| run(seed)) else {
+            panic!("BRISK_POWER_SEED={seed} repeats it");
+        };
+        seen.add(of_run);
+    }
+    println!("{runs} runs: {seen:?}");
+    // A disk that keeps everything, or files that nobody writes to, would show nothing.
+    assert!(runs < RUNS || seen.least() > runs / 100, "{seen:?}");
+}
+
+/// Some lives of a server, each ended by a loss of power or by a signal.
+fn run(seed: u64) -> Seen {
+    let mut random = Random::new(seed);
+    let disk = Simulated::new(random.bits());
+    disk.put_dir(Path::new(DIR));
+    let mut promises = Promises::default();
+    if random.percent(15) {
+        let commands = random.below(5) as u64;
+        disk.put(&home().single, &old_file(commands, random.percent(50)));
+        promises = Promises::of_old(commands);
+    }
+    for _ in 0..=random.below(4) {
+        disk.mend();
+        plan_faults(&disk, &mut random);
+        promises = live(&disk, promises, &mut random);
+    }
+    disk.mend();
+    promises = begin(&disk, promises, &mut random)
+        .unwrap_or_else(|(reason, _)| panic!("{reason}"))
+        .promises;
+    disk.restart();
+    promises.lose_power();
+    begin(&disk, promises, &mut random)
+        .unwrap_or_else(|(reason, _)| panic!("{reason}"))
+        .promises
+        .seen
+}
+
+/// The single file of a server before version 7, perhaps with half a command more.
+fn old_file(commands: u64, is_torn: bool) -> Vec<u8> {
+    let mut bytes: Vec<u8> = (1..=commands).flat_map(|number| transaction(number, 1, 5)).collect();
+    if is_torn {
+        let half = transaction(commands + 1, 1, 100);
+        bytes.extend_from_slice(&half[..half.len() / 2]);
+    }
+    bytes
+}
+
+fn plan_faults(disk: &Simulated, random: &mut Random) {
+    if random.percent(80) {
+        let calls = *random.pick(&[10, 40, 150]);
+        disk.cut_at(random.below(calls));
+    }
+    match random.below(4) {
+        0 => disk.fail_per_mille(*random.pick(&[5, 30, 100]), None),
+        1 => disk.fail_per_mille(300, Some(*random.pick(&CALLS))),
+        2 => disk.leave_room(random.below(20_000)),
+        _ => {}
+    }
+}
+
+fn begin(
+    disk: &Simulated,
+    promises: Promises,
+    random: &mut Random,
+) -> Result<Server, (String, Promises)> {
+    let policy = *random.pick(&[AppendFsync::Always, AppendFsync::EverySecond, AppendFsync::No]);
+    let style = style(random);
+    Server::start(disk, promises, style, policy, random.percent(30))
+}
+
+/// One of them may be what the disk does worst.
+const CALLS: [&str; 9] =
+    ["create", "write", "sync", "sync_data", "set_len", "rename", "sync_dir", "remove", "read"];
+
+/// From a start to an end.
+fn live(disk: &Simulated, promises: Promises, random: &mut Random) -> Promises {
+    let mut server = match begin(disk, promises, random) {
+        Ok(server) => server,
+        Err((reason, promises)) => {
+            assert!(disk.has_failed(), "{reason}");
+            return cut(disk, promises);
+        }
+    };
+    server.note_promises();
+    for _ in 0..random.below(80) {
+        let ends = step(&mut server, random).is_err();
+        if ends && random.percent(50) {
+            server.write_once_more();
+        }
+        server.note_promises();
+        if disk.is_off() || ends {
+            return cut(disk, server.promises);
+        }
+    }
+    let is_cut = disk.is_off() || random.percent(50);
+    if is_cut { cut(disk, server.promises) } else { server.promises }
+}
+
+fn cut(disk: &Simulated, mut promises: Promises) -> Promises {
+    disk.restart();
+    promises.lose_power();
+    promises
+}
+
+fn step(server: &mut Server, random: &mut Random) -> Result<(), server::Ends> {
+    match random.below(100) {
+        0..40 => {
+            for _ in 0..=random.below(3) {
+                let padding = *random.pick(&[0, 10, 100, 600, 3000]);
+                server.execute(1 + random.below(3) as u64, padding);
+            }
+            Ok(())
+        }
+        40..70 => server.write(),
+        70..80 => server.sync_beside(),
+        80..84 => {
+            // The log of a real server says why not.
+            let _ = server.begin_rewrite(random.percent(70));
+            Ok(())
+        }
+        84..97 => {
+            let _ = server.go_on_with_rewrite(random.percent(80));
+            Ok(())
+        }
+        97 => server.switch_off(),
+        _ if server.rewrites() => server.write(),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,105 @@
+//! What a start has to find: the model.
+//!
+//! Commands have numbers from 1. What is found is the number of the last; it must be between what was
+//! promised and what was executed, and no transaction may have happened in part.
+
+/// What has happened, for who wants to know whether it does.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    pub(super) starts: u64,
+    pub(super) upgrades: u64,
+    /// Rewrites that came to their end.
+    pub(super) rewrites: u64,
+    /// Starts that have found less than was executed.
+    pub(super) lost: u64,
+    /// Files that were cut, and those of them with a batch behind.
+    pub(super) cuts: u64,
+    pub(super) holes: u64,
+}
+
+impl Seen {
+    pub(super) fn add(&mut self, other: Seen) {
+        self.starts += other.starts;
+        self.upgrades += other.upgrades;
+        self.rewrites += other.rewrites;
+        self.lost += other.lost;
+        self.cuts += other.cuts;
+        self.holes += other.holes;
+    }
+
+    /// What happened most rarely.
+    pub(super) fn least(self) -> u64 {
+        let Seen { starts, upgrades, rewrites, lost, cuts, holes } = self;
+        [starts, upgrades, rewrites, lost, cuts, holes].into_iter().min().unwrap_or_default()
+    }
+}
+
+/// Numbers of commands, and the places in the stream behind them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Promises {
+    pub(super) seen: Seen,
+    /// Executed.
+    total: u64,
+    /// The place behind each transaction, and its last command.
+    ends: Vec<(u64, u64)>,
+    /// Promised to be on the disk.
+    on_disk: u64,
+    /// Promised to survive the end of the process.
+    in_log: u64,
+}
+
+impl Promises {
+    /// So many commands have been on the disk for a long time, each a transaction.
+    pub(super) fn of_old(commands: u64) -> Promises {
+        let ends = (0..=commands).map(|number| (0, number)).collect();
+        let seen = Seen { upgrades: 1, ..Seen::default() };
+        Promises { seen, total: commands, ends, on_disk: commands, in_log: commands }
+    }
+
+    pub(super) fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub(super) fn place(&self) -> u64 {
+        self.ends.last().map_or(0, |end| end.0)
+    }
+
+    pub(super) fn execute(&mut self, commands: u64, bytes: u64) {
+        let place = self.place() + bytes;
+        self.total += commands;
+        self.ends.push((place, self.total));
+    }
+
+    /// Clients were answered up to these places in the stream.
+    pub(super) fn note(&mut self, log: u64, disk: u64) {
+        let up_to = |place| self.ends.iter().rfind(|end| end.0 <= place).map_or(0, |end| end.1);
+        let (in_log, on_disk) = (up_to(log), up_to(disk));
+        self.in_log = self.in_log.max(in_log).max(on_disk);
+        self.on_disk = self.on_disk.max(on_disk);
+    }
+
+    /// The power was lost: only what was promised for that case counts.
+    pub(super) fn lose_power(&mut self) {
+        self.in_log = self.on_disk;
+    }
+
+    /// A start has found so many commands.
+    #[track_caller]
+    pub(super) fn check(&mut self, found: u64) {
+        self.seen.starts += 1;
+        self.seen.lost += u64::from(found < self.total);
+        assert!(found >= self.in_log, "{} of {} promised are there", found, self.in_log);
+        assert!(found <= self.total, "{found} of {} executed are there", self.total);
+        let is_whole = found == 0 || self.ends.iter().any(|end| end.1 == found);
+        assert!(is_whole, "a transaction has happened in part, up to {found}");
+    }
+
+    /// The server goes on from there, and shows it to everybody.
+    pub(super) fn begin_with(&mut self, found: u64) {
+        let place = self.place();
+        self.total = found;
+        self.ends.retain(|end| end.1 < found);
+        self.ends.iter_mut().for_each(|end| end.0 = end.0.min(place));
+        self.ends.push((place, found));
+    }
+}

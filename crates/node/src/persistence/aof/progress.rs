@@ -1,0 +1,118 @@
+//! How far the stream comes: what is pending goes into the file, and onto the disk. Who does it, and
+//! what becomes of errors, is in `writer`.
+
+use super::file::{File, Trouble};
+use super::files;
+use super::home::Home;
+use super::state::{Aof, Mode, Pending};
+use crate::persistence::disk::Disk;
+use brisk_persist::aof::Manifest;
+use brisk_structures::poison::EvenPoisoned;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+impl<D: Disk> Aof<D> {
+    /// Writes all that is pending, up to the first that fails: that and what is behind it stays pending.
+    pub(super) fn write_items(&self, file: &mut Option<Box<File<D>>>) -> Result<(), Trouble> {
+        loop {
+            let next = self.queue.lock().even_poisoned().items.pop_front();
+            let Some(mut next) = next else { return Ok(()) };
+            let done = match &mut next {
+                Pending::Bytes(bytes) => self.write_batch(file, bytes),
+                Pending::Switch(new) => self.go_over(file.as_deref_mut(), new),
+            };
+            if let Err(trouble) = done {
+                self.queue.lock().even_poisoned().items.push_front(next);
+                return Err(trouble);
+            }
+            match next {
+                Pending::Bytes(bytes) => {
+                    let mut queue = self.queue.lock().even_poisoned();
+                    queue.bytes -= bytes.len();
+                    self.note_pending(queue.bytes);
+                    queue.give_back(bytes);
+                    // What was pushed meanwhile is behind.
+                    let written = queue.end - queue.bytes as u64;
+                    drop(queue);
+                    self.places.written.store(written, Ordering::Release);
+                }
+                Pending::Switch(new) => {
+                    *file = Some(new);
+                    self.switches.fetch_sub(1, Ordering::SeqCst);
+                }
+            }
+        }
+    }
+
+    fn write_batch(&self, file: &mut Option<Box<File<D>>>, bytes: &[u8]) -> Result<(), Trouble> {
+        let Some(file) = file else { return Ok(()) };
+        let ticket = self.places.written.load(Ordering::Relaxed) + bytes.len() as u64;
+        let timestamps = self.has_timestamps.load(Ordering::Relaxed);
+        let sleep_us = self.sleeps_us.load(Ordering::Relaxed);
+        if sleep_us > 0 {
+            std::thread::park_timeout(Duration::from_micros(sleep_us));
+        }
+        let size = file.append(ticket, bytes, timestamps)?;
+        self.figures.size.fetch_add(size, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn go_over(&self, before: Option<&mut File<D>>, new: &mut File<D>) -> Result<(), Trouble> {
+        new.follow(before)?;
+        let written = self.places.written.load(Ordering::Relaxed);
+        self.places.durable.fetch_max(written, Ordering::Release);
+        Ok(())
+    }
+
+    /// Puts what is written on the disk. The caller has the file, so that nothing is written meanwhile.
+    pub(super) fn sync(&self, file: &File<D>) -> io::Result<()> {
+        let written = self.places.written.load(Ordering::Relaxed);
+        self.note_durable(file.sync(), written)
+    }
+
+    /// A call for what was written up to there has come back.
+    pub(super) fn note_durable(&self, synced: io::Result<()>, written: u64) -> io::Result<()> {
+        synced?;
+        self.places.durable.fetch_max(written, Ordering::Release);
+        Ok(())
+    }
+
+    /// Has the manifest of a rewrite take its place: the base is there, and the increment is in use.
+    pub(super) fn name_base(
+        &self,
+        disk: &D,
+        home: &Home,
+        mut manifest: Manifest,
+        removes_history: bool,
+    ) -> io::Result<()> {
+        let named = files::name_base(disk, home, &mut manifest, removes_history);
+        // The next one begins with what may be there: numbers that it has used are not used again.
+        if named.as_ref().err().is_none_or(|unwritten| unwritten.may_be_there) {
+            self.note_sizes(disk, home, &manifest);
+            *self.manifest.lock().even_poisoned() = manifest;
+        }
+        named.map_err(|unwritten| unwritten.error)?;
+        if self.mode() == Mode::WaitsForBase {
+            self.set_mode(Mode::On);
+        }
+        Ok(())
+    }
+
+    /// What there is now is what growth is measured against.
+    pub(super) fn note_sizes(&self, disk: &D, home: &Home, manifest: &Manifest) {
+        let total = files::size(disk, home, manifest);
+        self.figures.size.store(total, Ordering::Relaxed);
+        self.figures.base_size.store(total, Ordering::Relaxed);
+    }
+
+    /// Brings all that was pushed onto the disk.
+    pub(super) fn bring_to_disk(&self) -> Result<(), Trouble> {
+        let mut file = self.file.lock().even_poisoned();
+        self.write_items(&mut file)?;
+        match &*file {
+            Some(file) => self.sync(file).map_err(Trouble::Sync),
+            None => Ok(()),
+        }
+    }
+}
