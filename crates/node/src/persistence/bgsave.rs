@@ -158,13 +158,14 @@ pub fn refusal(core: &Core) -> Option<CommandError> {
     let config = &core.config.persistence;
     let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty();
     (refuses && !core.shared.snapshots.is_ok()).then(|| {
-        CommandError::text(
-            "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist \
+        let title = core.config.process.dialect.title();
+        CommandError::text(format!(
+            "MISCONF {title} is configured to save RDB snapshots, but it's currently unable to persist \
              to disk. Commands that may modify the data set are disabled, because this instance is \
              configured to report errors during writes if RDB snapshotting fails \
-             (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the \
-             RDB error.",
-        )
+             (stop-writes-on-bgsave-error option). Please check the {title} logs for details \
+             about the RDB error."
+        ))
     })
 }
 
