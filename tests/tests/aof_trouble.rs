@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::words::encode_into;
 use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
 use brisk_tests::aof::{AofHome, MANIFEST};
 use std::fs;
@@ -431,4 +432,108 @@ fn a_file_that_cannot_be_made_is_refused_in_the_words_of_the_reference() {
     });
     assert_eq!(outcomes[0], outcomes[1]);
     assert!(outcomes[0].0.contains("Unable to turn on AOF"), "{outcomes:?}");
+}
+
+/// A thread writes the file, beside the workers.
+fn with_writing_thread() -> (Server, Conn) {
+    let server = Launch::subject()
+        .set("appendonly", "yes")
+        .set("appendfsync", "always")
+        .set("auto-aof-rewrite-percentage", "0")
+        .set("threads", "2")
+        .start();
+    let conn = server.connect();
+    (server, conn)
+}
+
+/// Whoever does not wait for the file is faster than it.
+const SLOWLY: &str = "DEBUG AOF-FLUSH-SLEEP 1000000";
+
+/// Whoever changes the dataset waits while more than 64 MiB wait for the file: be it by commands,
+/// transactions or scripts.
+#[test]
+fn what_waits_for_the_file_is_bounded_whatever_writes() {
+    if subject_is_redis() {
+        return;
+    }
+    let value = "v".repeat(1 << 20);
+    let set: &[&str] = &["SET", "key", &value];
+    let ways: [&[&[&str]]; 3] = [
+        &[set],
+        &[&["MULTI"], set, &["EXEC"]],
+        &[&["EVAL", "redis.call('set',KEYS[1],ARGV[1])", "1", "key", &value]],
+    ];
+    for commands in ways {
+        let mut way = Vec::new();
+        commands.iter().for_each(|words| encode_into(&mut way, words));
+        let (server, mut control) = with_writing_thread();
+        assert_reply!(control, SLOWLY, "OK");
+        let port = server.address();
+        let sender = std::thread::spawn(move || {
+            // Until the server is gone.
+            let mut stream = std::net::TcpStream::connect(port).unwrap();
+            use std::io::Write;
+            let _ = stream.write_all(b"CLIENT DURABILITY MEMORY\r\n");
+            while stream.write_all(&way).is_ok() {}
+        });
+        let pending =
+            |control: &mut Conn| -> u64 { control.info("mem_aof_buffer").parse().unwrap() };
+        wait_until("much is pending", || pending(&mut control) > 60 << 20);
+        let most = (0..200).map(|_| pending(&mut control)).max().unwrap();
+        assert!(most < 80 << 20, "{most}");
+        server.kill();
+        sender.join().unwrap();
+    }
+}
+
+/// What waits for the file is not what eviction could free.
+#[test]
+fn what_waits_for_the_file_evicts_nothing() {
+    if subject_is_redis() {
+        return;
+    }
+    let (server, mut control) = with_writing_thread();
+    let mut conn = server.connect();
+    let value = "v".repeat(1 << 19);
+    assert_reply!(conn, "CLIENT DURABILITY MEMORY", "OK");
+    for key in 0..60 {
+        assert_reply!(conn, &format!("SET key:{key} {value}"), "OK");
+    }
+    wait_until("all is written", || control.info("mem_aof_buffer") == "0");
+    let used: u64 = control.info("used_memory").parse().unwrap();
+    let limit = used + (20 << 20);
+    assert_reply!(control, SLOWLY, "OK");
+    assert_reply!(control, &format!("CONFIG SET maxmemory {limit}"), "OK");
+    assert_reply!(control, "CONFIG SET maxmemory-policy allkeys-lru", "OK");
+    for _ in 0..80 {
+        assert_reply!(conn, &format!("SET key:0 {value}"), "OK");
+    }
+    let pending: u64 = control.info("mem_aof_buffer").parse().unwrap();
+    assert!(pending > 20 << 20, "{pending}");
+    assert_eq!(conn.cmd("DBSIZE").integer(), 60);
+    assert_eq!(control.info("evicted_keys"), "0");
+    server.kill();
+}
+
+/// What is in the file was executed once: limits of today do not keep it out.
+#[test]
+fn a_file_is_loaded_whatever_is_refused_to_clients() {
+    let home = AofHome::new();
+    let server = home.at_home(Launch::subject()).start();
+    let mut conn = server.connect();
+    run(&mut conn, &LINES);
+    let before = digest(&server);
+    for line in ["CONFIG SET maxmemory 1", "CONFIG SET maxmemory-policy noeviction"] {
+        assert_reply!(conn, line, "OK");
+    }
+    assert!(conn.cmd("SET a 1").to_string().contains("OOM"));
+    assert_reply!(conn, "DEBUG LOADAOF", "OK");
+    assert_eq!(digest(&server), before);
+    if subject_is_redis() {
+        return;
+    }
+    assert_reply!(conn, "CONFIG SET maxmemory 0", "OK");
+    assert_reply!(conn, "CLIENT PAUSE 100000 WRITE", "OK");
+    assert_reply!(conn, "DEBUG LOADAOF", "OK");
+    assert_eq!(digest(&server), before);
 }

@@ -118,3 +118,39 @@ fn a_rewrite_does_not_hold_up_the_end() {
     let log = server.ended();
     assert!(log.contains("There is a child rewriting the AOF. Killing it!"), "{log}");
 }
+
+/// A script that has written and does not end: neither killed nor waited for.
+#[test]
+fn a_script_that_does_not_end_keeps_nobody_from_ending_the_server_without_saving() {
+    let server = Launch::subject()
+        .set("save", "")
+        .set("appendonly", "yes")
+        .set("busy-reply-threshold", "10")
+        .start();
+    let (mut script, mut conn) = (server.connect(), server.connect());
+    fill(&mut conn);
+    script.send("EVAL 'redis.call(\"set\",\"s\",1) while true do end' 0");
+    wait_until("it takes long", || conn.cmd("PING").to_string().contains("BUSY"));
+    conn.send("SHUTDOWN NOSAVE");
+    let log = server.ended();
+    assert_eq!(log.matches("User requested shutdown...").count(), 1, "{log}");
+}
+
+/// Whoever comes first ends the server; the others must not keep it.
+#[test]
+fn ends_that_are_asked_for_together_are_one_end() {
+    for round in 0..10 {
+        let server = launch().set("threads", "3").start();
+        let mut conns: Vec<Conn> = (0..6).map(|_| server.connect()).collect();
+        fill(&mut conns[0]);
+        if round % 2 == 0 {
+            server.signal("TERM");
+        }
+        for (at, conn) in conns.iter_mut().enumerate() {
+            let how = if at % 2 == 0 { "SAVE" } else { "NOSAVE" };
+            // It may have ended by then.
+            let _ = conn.try_send_raw(format!("SHUTDOWN {how}\r\n").as_bytes());
+        }
+        server.ended();
+    }
+}

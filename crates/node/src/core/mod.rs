@@ -315,7 +315,7 @@ impl Core {
     }
 
     /// Whether no more than `max` bytes are used. What waits for replicas, or to be written to a
-    /// snapshot, does not count: eviction would only make it more. Nor does what is about to be freed.
+    /// snapshot or to the append-only file, does not count: eviction would only make it more. Nor does what is about to be freed.
     pub fn fits_in_memory(&self, max: u64) -> bool {
         self.memory_above(max) == 0
     }
@@ -328,6 +328,7 @@ impl Core {
         let snapshot = shared.snapshots.underway().map_or(0, |now| now.bytes);
         let waiting = shared.replication.feed.buffered().saturating_add(freed);
         let waiting = waiting.saturating_add(snapshot);
+        let waiting = waiting.saturating_add(shared.aof.buffered());
         brisk_observe::memory::above(max.saturating_add(waiting))
     }
 

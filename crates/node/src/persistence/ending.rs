@@ -43,8 +43,14 @@ pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
             }
             log.warning(format_args!("Writing initial AOF. Exit anyway."));
         }
-        rewrite::stop(shared);
-        let quiesced = core.stop_others()?;
+        rewrite::stop(shared, "the server ends");
+        let saves = saves(&core.config, how);
+        let quiesced = match core.stop_others() {
+            // A script takes long, and what it has half done is in no file: the end is what it was asked
+            // for. What others write meanwhile is written before they are answered.
+            Err(CommandError::SlotBusy) if !saves => None,
+            other => other?,
+        };
         if shared.aof.is_on() {
             shared.log.notice(format_args!("Calling fsync() on the AOF file."));
             shared.pump(core.id);
@@ -53,7 +59,6 @@ pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
                 log.warning(format_args!("The AOF file could not be written: {error}"));
             }
         }
-        let saves = saves(&core.config, how);
         if saves {
             shared.log.notice(format_args!("Saving the final RDB snapshot before exiting."));
         }

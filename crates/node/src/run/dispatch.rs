@@ -250,10 +250,13 @@ fn run(
             }
             let outcome = run(&mut Call { core, session, reply, row, prepared }, args)?;
             propagate_server(core, row, session.db, args);
-            // What tells of the server rather than of the dataset is answered also while nothing can be
-            // written: INFO, and CONFIG SET that mends it.
-            let is_about_server = matches!(row.spec.group, Group::Connection | Group::Server);
-            if !is_about_server || row.has(Flags::WRITE) {
+            // What tells nothing of the dataset is answered also while nothing can be written: INFO, MULTI,
+            // and CONFIG SET that mends it. The commands of scripts and transactions note what they show,
+            // but EXEC tells also whether others have changed something.
+            let shows_libraries =
+                row.spec.group == Group::Scripting && !row.has(Flags::RUNS_SCRIPT);
+            let executes = row.spec.in_multi == InMulti::Executes;
+            if shows_libraries || executes || row.has(Flags::WRITE) {
                 core.env.note_shown(shared.keyspace.journal().end());
             }
             outcome

@@ -67,6 +67,10 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
 /// Asks all checks in order.
 #[cold]
 pub fn check(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
+    if session.is_replay {
+        // It has been executed once, and is to be again, whatever is in force today.
+        return Verdict::Pass;
+    }
     for (_, check) in CHECKS {
         match check(core, session, row, facts) {
             Verdict::Pass => {}
@@ -200,8 +204,8 @@ fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_
 
 /// Refuses what looks at keys while the dataset is being loaded, and PING, which asks whether the
 /// server is of use. EXEC is not looked into: what it would run was not queued either.
-fn loading(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
-    if row.has(Flags::LOADING) || session.is_replay || !core.shared.is_loading() {
+fn loading(core: &mut Core, _: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
+    if row.has(Flags::LOADING) || !core.shared.is_loading() {
         return Verdict::Pass;
     }
     let title = core.config.process.dialect.title();
@@ -236,7 +240,7 @@ fn busy(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>)
 fn log_congestion(
     core: &mut Core,
     session: &Session,
-    _: &Row,
+    row: &Row,
     facts: &RequestFacts<'_>,
 ) -> Verdict {
     let shared = core.shared;
@@ -247,7 +251,14 @@ fn log_congestion(
         shared.arm(armed::LOG_CONGESTION, false);
         return Verdict::Pass;
     }
-    let grows_log = facts.flags.contains(Flags::WRITE) && !session.in_transaction();
+    let grows_log = match session.in_transaction() {
+        // What is queued changes nothing yet.
+        true => row.spec.in_multi == InMulti::Executes,
+        false => {
+            let runs_script = row.has(Flags::RUNS_SCRIPT) && !row.has(Flags::READONLY);
+            facts.flags.contains(Flags::WRITE) || runs_script
+        }
+    };
     if grows_log { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }
 

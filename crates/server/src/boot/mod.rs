@@ -40,6 +40,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+/// How often the end of the workers is looked for.
+const END_SLICE: Duration = Duration::from_millis(1);
 /// How long nobody is served while the dataset is being loaded; behind that the answer is LOADING.
 const LOADING_UNSEEN: Duration = Duration::from_millis(100);
 
@@ -182,10 +184,15 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     for mailbox in &shared.mailboxes {
         mailbox.wake();
     }
-    // After a last snapshot the workers stand still.
-    for thread in threads.into_iter().filter(|_| !shared.quiesce.is_for_good()) {
-        // A worker that panicked has said so on stderr.
-        let _ = thread.join();
+    for thread in threads {
+        // After a last snapshot the workers stand still, which may come about while this one waits.
+        while !thread.is_finished() && !shared.quiesce.is_for_good() {
+            std::thread::park_timeout(END_SLICE);
+        }
+        if thread.is_finished() {
+            // A worker that panicked has said so on stderr.
+            let _ = thread.join();
+        }
     }
     service.remove_pid_file(log);
     for path in [&config.network.unixsocket, &config.network.admin_unixsocket] {

@@ -60,7 +60,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("mem_clients_slaves", 0);
     text.number("mem_clients_normal", clients);
     text.number("mem_cluster_links", 0);
-    text.number("mem_aof_buffer", 0);
+    text.number("mem_aof_buffer", view.shared.aof.buffered());
     text.word("mem_allocator", brisk_node::core::memory::ALLOCATOR);
     text.number("active_defrag_running", 0);
     text.number("lazyfree_pending_objects", view.shared.background.pending());

@@ -11,6 +11,7 @@ use brisk_node::core::Core;
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::aof::ending::{self, FIX};
 use brisk_node::persistence::aof::home::Home;
+use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::disk::{Disk, System};
 use brisk_node::persistence::loading;
 use brisk_node::persistence::snapshot::Unreadable;
@@ -48,6 +49,10 @@ pub fn load(shared: &Shared, steps: &Steps) -> Result<(), String> {
 /// As of [`load`]; what was loaded up to there is the dataset.
 pub fn load_again(core: &mut Core) -> Result<(), String> {
     let shared = core.shared;
+    // It would take away files that are being read. No other begins while all stand still.
+    if !rewrite::stop(shared, "the append-only file is loaded again") {
+        return Err("an append-only file rewrite is about to end".to_owned());
+    }
     if shared.aof.is_on() {
         shared.pump(core.id);
         shared.aof.flush(shared).map_err(|error| os_reason(&error))?;

@@ -178,7 +178,10 @@ impl Loading {
                 }
             }
             Step::Open(manifest, done) => {
-                let _ = done.send(rewrite::open(core, manifest));
+                // It may have been switched off meanwhile.
+                let is_wanted = core.shared.config().persistence.appendonly;
+                let opened = if is_wanted { rewrite::open(core, manifest) } else { Ok(()) };
+                let _ = done.send(opened);
             }
         }
     }

@@ -146,8 +146,12 @@ pub(super) fn remove_history<D: Disk>(disk: &D, home: &Home, manifest: &mut Mani
     let _ = home.write(disk, manifest);
 }
 
-/// Bytes of the files that would be loaded. One that cannot be asked counts as none.
-pub(super) fn size<D: Disk>(disk: &D, home: &Home, manifest: &Manifest) -> u64 {
+/// Bytes of these files. One that cannot be asked counts as none.
+pub(super) fn size<'f, D: Disk>(
+    disk: &D,
+    home: &Home,
+    files: impl Iterator<Item = &'f ManifestFile>,
+) -> u64 {
     let size = |file: &ManifestFile| disk.len_of(&home.path(file)).ok().flatten().unwrap_or(0);
-    manifest.files_to_load().map(size).sum()
+    files.map(size).sum()
 }

@@ -4,7 +4,7 @@
 use super::file::{File, Trouble};
 use super::files;
 use super::home::Home;
-use super::state::{Aof, Mode, Pending};
+use super::state::{Aof, Pending};
 use crate::persistence::disk::Disk;
 use brisk_persist::aof::Manifest;
 use brisk_structures::poison::EvenPoisoned;
@@ -93,17 +93,22 @@ impl<D: Disk> Aof<D> {
             *self.manifest.lock().even_poisoned() = manifest;
         }
         named.map_err(|unwritten| unwritten.error)?;
-        if self.mode() == Mode::WaitsForBase {
-            self.set_mode(Mode::On);
-        }
+        self.end_wait_for_base();
         Ok(())
     }
 
     /// What there is now is what growth is measured against.
     pub(super) fn note_sizes(&self, disk: &D, home: &Home, manifest: &Manifest) {
-        let total = files::size(disk, home, manifest);
+        let total = files::size(disk, home, manifest.files_to_load());
         self.figures.size.store(total, Ordering::Relaxed);
         self.figures.base_size.store(total, Ordering::Relaxed);
+    }
+
+    /// The same for files that were found: they have grown since their base was written.
+    pub(super) fn note_found(&self, disk: &D, home: &Home, manifest: &Manifest) {
+        self.note_sizes(disk, home, manifest);
+        let base = files::size(disk, home, manifest.base().into_iter());
+        self.figures.base_size.store(base, Ordering::Relaxed);
     }
 
     /// Brings all that was pushed onto the disk.

@@ -51,7 +51,7 @@ pub fn ask(core: &Core) -> Result<Asked> {
         return Err(in_progress());
     }
     if core.shared.keyspace.is_emitting() || core.unit.is_some() {
-        aof.rewrite.is_scheduled.store(true, Ordering::SeqCst);
+        aof.schedule_rewrite();
         return Ok(Asked::Scheduled);
     }
     begin(core)?;
@@ -200,6 +200,7 @@ fn begin_alone(core: &Core) -> Result<()> {
     }
     let pid = std::process::id();
     shared.log.notice(format_args!("Background append only file rewriting started by pid {pid}"));
+    *aof.rewrite.cut.lock().even_poisoned() = Some(Arc::clone(&cut));
     let (own, own_increment) = (Arc::clone(&cut), increment.clone());
     let run = move || {
         let done = write_base(shared, &config, &home, &head, &own, own_increment.as_ref());
@@ -273,6 +274,7 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
     let (aof, log) = (&shared.aof, &shared.log);
     let rewrite = &aof.rewrite;
     let is_ok = done.is_ok();
+    *rewrite.cut.lock().even_poisoned() = None;
     match done {
         Ok(()) => {
             log.notice(format_args!("Background AOF rewrite terminated with success"));
@@ -312,7 +314,7 @@ pub fn open(core: &Core, manifest: Option<Manifest>) -> std::result::Result<(), 
     if !core.config.persistence.aof_disable_auto_gc {
         files::remove_history(&System, &home, &mut manifest);
     }
-    aof.note_sizes(&System, &home, &manifest);
+    aof.note_found(&System, &home, &manifest);
     aof.configure(&core.config.persistence);
     aof.start_threads(shared).map_err(|error| {
         format!("Can't start the threads of the append-only file: {}", os_reason(&error))
@@ -354,21 +356,22 @@ pub fn is_first(shared: &Shared) -> bool {
 }
 
 /// A rewrite that is going on ends without a base, whose temporary file is removed. Waits for that, at
-/// most [`STOP_MAX`]: behind its last byte it cannot be stopped, and is as good as done. For who ends
-/// the server.
-pub fn stop(shared: &Shared) {
+/// most [`STOP_MAX`]: behind its last byte it cannot be stopped, and is as good as done. Whether it is
+/// over.
+pub fn stop(shared: &Shared, why: &'static str) -> bool {
     let is_running = &shared.aof.rewrite.is_running;
     if !is_running.load(Ordering::SeqCst) {
-        return;
+        return true;
     }
     shared.log.warning(format_args!("There is a child rewriting the AOF. Killing it!"));
-    if let Some(cut) = shared.keyspace.cut() {
-        cut.give_up("the server ends");
+    if let Some(cut) = &*shared.aof.rewrite.cut.lock().even_poisoned() {
+        cut.give_up(why);
     }
     let until = Instant::now() + STOP_MAX;
     while is_running.load(Ordering::SeqCst) && Instant::now() < until {
         std::thread::park_timeout(LOOK_AGAIN);
     }
+    !is_running.load(Ordering::SeqCst)
 }
 
 /// CONFIG SET appendonly no: what was changed is put on the disk, and nothing more is written. All other
@@ -384,9 +387,7 @@ pub fn close(shared: &Shared) {
         let reason = os_reason(&error);
         shared.log.warning(format_args!("The append-only file could not be written: {reason}"));
     }
-    if aof.rewrite.is_running.load(Ordering::SeqCst)
-        && let Some(cut) = shared.keyspace.cut()
-    {
+    if let Some(cut) = &*aof.rewrite.cut.lock().even_poisoned() {
         shared.log.notice(format_args!("Killing AOF child"));
         cut.give_up("the append-only file was switched off");
     }

@@ -5,14 +5,14 @@ use super::home::Home;
 use crate::persistence::disk::{Disk, System};
 use brisk_config::choice::AppendFsync;
 use brisk_config::directives::persistence::Persistence;
-use brisk_engine::keyspace::{Journal, Ticket};
+use brisk_engine::keyspace::{Cut, Journal, Ticket};
 use brisk_persist::aof::Manifest;
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, AtomicUsize, Ordering, fence};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
 /// A batch that waits is added to up to this size: a reader holds one in memory.
@@ -116,6 +116,8 @@ pub struct Aof<D: Disk = System> {
     pub(super) switches: AtomicUsize,
     /// More is pending than should be; read before each command that writes.
     is_congested: AtomicBool,
+    /// How much is pending, in bytes.
+    buffered: AtomicU64,
     /// `aof-timestamp-enabled`.
     pub(super) has_timestamps: AtomicBool,
     /// For tests: each write takes so many microseconds more.
@@ -134,10 +136,12 @@ pub struct Aof<D: Disk = System> {
 }
 
 /// What is known of rewrites.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Rewrite {
     pub(super) is_running: AtomicBool,
     pub(super) is_scheduled: AtomicBool,
+    /// What the one that is running writes.
+    pub(super) cut: Mutex<Option<Arc<Cut>>>,
     /// When the one that is running began.
     pub(super) began: Mutex<Option<Instant>>,
     /// How long the last one took, in seconds.
@@ -194,6 +198,7 @@ impl<D: Disk> Aof<D> {
             places: Places::default(),
             switches: AtomicUsize::new(0),
             is_congested: AtomicBool::new(false),
+            buffered: AtomicU64::new(0),
             has_timestamps: AtomicBool::new(false),
             sleeps_us: AtomicU64::new(0),
             spares_disk: AtomicBool::new(false),
@@ -219,6 +224,13 @@ impl<D: Disk> Aof<D> {
     /// Only while all workers but one stand still, or before they begin.
     pub(super) fn set_mode(&self, mode: Mode) {
         self.mode.store(mode as u8, Ordering::SeqCst);
+    }
+
+    /// There is a base by now: what is written is of use. Not if the file was switched off meanwhile.
+    pub(super) fn end_wait_for_base(&self) {
+        let (waits, on) = (Mode::WaitsForBase as u8, Mode::On as u8);
+        // It fails for any other mode, which is to stay.
+        let _ = self.mode.compare_exchange(waits, on, Ordering::SeqCst, Ordering::SeqCst);
     }
 
     /// Whether there is a file, or will be one.
@@ -287,10 +299,16 @@ impl<D: Disk> Aof<D> {
 
     /// The queue's lock is held.
     pub(super) fn note_pending(&self, bytes: usize) {
+        self.buffered.store(bytes as u64, Ordering::Relaxed);
         let is_congested = bytes > PENDING_BYTES_MAX;
         if is_congested != self.is_congested.load(Ordering::Relaxed) {
             self.is_congested.store(is_congested, Ordering::Relaxed);
         }
+    }
+
+    /// Bytes of memory that wait to be written: eviction would only make them more. O(1).
+    pub fn buffered(&self) -> u64 {
+        self.buffered.load(Ordering::Relaxed)
     }
 
     /// Up to where the stream has come so far; everything for a file that is none.
@@ -435,6 +453,8 @@ impl<D: Disk> Aof<D> {
 
     /// A rewrite begins as soon as it can.
     pub fn schedule_rewrite(&self) {
+        // Somebody asked for it, so it does not wait for what failed before.
+        self.rewrite.failures.store(0, Ordering::Relaxed);
         self.rewrite.is_scheduled.store(true, Ordering::SeqCst);
     }
 
