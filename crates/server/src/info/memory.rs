@@ -57,14 +57,21 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("mem_not_counted_for_evict", view.shared.replication.feed.buffered());
     text.number("mem_replication_backlog", 0);
     text.number("mem_total_replication_buffers", 0);
-    text.number("mem_clients_slaves", 0);
-    text.number("mem_clients_normal", clients);
+    let replicas = of_replicas(view);
+    text.number("mem_clients_slaves", replicas);
+    text.number("mem_clients_normal", clients.saturating_sub(replicas));
     text.number("mem_cluster_links", 0);
     text.number("mem_aof_buffer", 0);
     text.word("mem_allocator", brisk_node::core::memory::ALLOCATOR);
     text.number("active_defrag_running", 0);
     text.number("lazyfree_pending_objects", view.shared.background.pending());
     text.number("lazyfreed_objects", view.shared.background.freed());
+}
+
+/// Bytes of sessions that are replicas, with all that waits to be sent to them. O(replicas).
+fn of_replicas(view: &View<'_>) -> u64 {
+    let members = view.shared.replication.feed.members();
+    members.iter().map(|member| member.client.weight.bytes()).sum()
 }
 
 /// Bytes of the keyspace's own structures: exact for slots, an estimate for tables. O(databases).
