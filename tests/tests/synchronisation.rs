@@ -88,7 +88,19 @@ fn state(conn: &mut Conn, replica: usize) -> String {
 
 #[test]
 fn real_replicas_that_attach_under_load_have_the_same_data() {
-    let server = with_workers(2).start();
+    replicas_have_the_same_data(with_workers(2));
+}
+
+/// What a replica is sent waits for the file as any other reply.
+#[test]
+fn so_they_have_with_an_append_only_file() {
+    replicas_have_the_same_data(
+        with_workers(2).set("appendonly", "yes").set("appendfsync", "always"),
+    );
+}
+
+fn replicas_have_the_same_data(primary: Launch) {
+    let server = primary.start();
     let mut conn = server.connect();
     fill(&mut conn, 2000, 100);
     let launch = || {
