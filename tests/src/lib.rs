@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod aof;
+pub mod changes;
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server};

@@ -3,7 +3,7 @@
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
-use brisk_tests::with_workers;
+use brisk_tests::{changes, with_workers};
 use std::io::Write;
 use std::net::TcpStream;
 
@@ -292,38 +292,6 @@ fn nobody_may_become_a_replica_within_a_transaction() {
     assert_reply!(conn, "PSYNC ? x", "(error) ERR value is not an integer or out of range");
 }
 
-/// Values of all types, changed by several clients at once.
-const LINES: &[&str] = &[
-    "INCR counter:{n}",
-    "APPEND text:{n} {c}x{i}",
-    "SET plain:{n} {i}",
-    "SET fleeting:{n} {i} EX 1000",
-    "GETEX fleeting:{n} PERSIST",
-    "RPUSH list:{n} {c}:{i} b",
-    "LPOP list:{n}",
-    "LMOVE list:{n} list:{m} LEFT RIGHT",
-    "LTRIM list:{n} 0 20",
-    "HSET hash:{n} f{i} {c} g{c} {i}",
-    "HINCRBYFLOAT hash:{n} sum 0.25",
-    "HDEL hash:{n} f1 f2 f3",
-    "SADD set:{n} {i} m{c}",
-    "SPOP set:{n}",
-    "SMOVE set:{n} set:{m} {i}",
-    "SUNIONSTORE union:{n} set:{n} set:{m}",
-    "ZADD zset:{n} {i} m{c} {c} x{i}",
-    "ZINCRBY zset:{n} 1.5 m{c}",
-    "ZPOPMIN zset:{n}",
-    "XADD stream:{n} MAXLEN ~ 50 * f {i}",
-    "SETBIT bits:{n} {i} 1",
-    "PFADD hll:{n} {c}:{i}",
-    "GEOADD geo:{n} 13.{i} 38.{c} p{i}",
-    "RENAME plain:{n} plain:{m}",
-    "COPY text:{n} copy:{m} REPLACE",
-    "DEL copy:{n}",
-    "EXPIRE text:{n} 5000",
-    "SORT list:{n} ALPHA STORE sorted:{n}",
-];
-
 #[test]
 fn a_real_redis_follows() {
     let server = with_workers(2).set("enable-debug-command", "yes").start();
@@ -337,26 +305,9 @@ fn a_real_redis_follows() {
         .start();
     replica.wait_for_info("master_link_status", |status| status == "up");
     std::thread::scope(|scope| {
-        for client in 0..4u64 {
+        for client in 0..4 {
             let server = &server;
-            scope.spawn(move || {
-                let mut conn = server.connect();
-                let mut random = brisk_testkit::random::Random::derived(7, client);
-                for i in 0..2000 {
-                    let [n, m] = [0; 2].map(|_| random.below(5).to_string());
-                    let line = random.pick(LINES).replace("{n}", &n).replace("{m}", &m);
-                    let line = line.replace("{c}", &client.to_string());
-                    let line = line.replace("{i}", &(i % 90 + 10).to_string());
-                    match random.below(20) {
-                        0 => {
-                            conn.pipeline(&["MULTI", &line, "INCR transactions", "EXEC"]);
-                        }
-                        _ => {
-                            conn.cmd(&line);
-                        }
-                    }
-                }
-            });
+            scope.spawn(move || changes::make(server, client, |done| done < 2000));
         }
     });
     let offset = || server.info("master_repl_offset");
@@ -375,4 +326,29 @@ fn a_real_redis_follows() {
     replica.terminate();
     server.wait_for_info("connected_slaves", |count| count == "0");
     assert_reply!(conn, "SET after 1", "OK");
+}
+
+/// A replica has nothing that is not in the append-only file yet: this server could lose it.
+#[test]
+fn a_replica_is_told_what_the_file_has() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = with_workers(2).set("appendonly", "yes").set("appendfsync", "always").start();
+    let mut stream = Stream::attach(&server);
+    let mut conn = server.connect();
+    assert_reply!(conn, "CLIENT DURABILITY MEMORY", "OK");
+    assert_reply!(conn, "DEBUG AOF-FLUSH-SLEEP 200000", "OK");
+    for n in 0..5 {
+        let value = format!("value:{n}");
+        assert_reply!(conn, &format!("SET key {value}"), "OK");
+        while !stream.next().contains(&value) {}
+        let files = std::fs::read_dir(server.dir().join("appendonlydir")).expect("a directory");
+        let holds = |path: &std::path::Path| {
+            let bytes = std::fs::read(path).expect("a file");
+            String::from_utf8_lossy(&bytes).contains(&value)
+        };
+        let found = files.filter_map(Result::ok).any(|file| holds(&file.path()));
+        assert!(found, "{value}");
+    }
 }

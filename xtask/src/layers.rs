@@ -76,6 +76,7 @@ const NODE: Layers = Layers {
             "pubsub/publish",
             "pubsub/subscribe",
             "replication/follow",
+            "replication/synchronise",
             "tracking/invalidate",
             "tracking/session",
         ],

@@ -316,15 +316,6 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The head of a bulk string and its bytes, sent from where they lie, without an end: a
-    /// snapshot for a replica.
-    pub fn payload(&mut self, data: Arc<Vec<u8>>) -> Outcome {
-        let outcome = self.bulk_shared(data);
-        let end = self.buffer.bytes.len() - b"\r\n".len();
-        self.buffer.bytes.truncate(end);
-        outcome
-    }
-
     /// A bulk string sent from where it lies.
     pub fn bulk_shared(&mut self, data: Arc<Vec<u8>>) -> Outcome {
         let range = 0..data.len();

@@ -41,6 +41,32 @@ pub fn version_at_least(keyspace: &Keyspace, env: &Env) -> u32 {
     latest
 }
 
+/// The same with a look at about `keys_max` keys: as [`version`] says if that suffices to know.
+#[must_use]
+pub fn version_within(keyspace: &Keyspace, env: &Env, keys_max: usize) -> u32 {
+    let keys = Keys::unlocked(keyspace, env, DbIndex::default());
+    let (mut latest, mut keys_left) = (VERSION, keys_max);
+    let databases = (0..keyspace.database_count()).map(DbIndex);
+    for db in databases.filter(|db| keyspace.field_deadlines(*db)) {
+        keys.each_slot_of_field_deadlines(db, |slot| {
+            if latest >= VERSION_FIELD_TTL {
+                return;
+            }
+            let count = slot.table().len();
+            if count > keys_left {
+                latest = VERSION_FIELD_TTL;
+                return;
+            }
+            keys_left -= count;
+            slot.table().for_each(|stored| {
+                let kind = EntryRef(stored).dumpable().kind();
+                latest = latest.max(version_of_kind(kind));
+            });
+        });
+    }
+    latest
+}
+
 /// Writes all databases, expired keys that are still there included; `wrote` hears of each key.
 /// O(all data).
 ///

@@ -32,6 +32,8 @@ pub enum Message {
     Thawed,
     /// CLIENT UNBLOCK has ended the wait of this client's command.
     Unblock { token: Token, id: u64, how: Unblocked },
+    /// A snapshot for the worker's replicas was begun, or written.
+    Synchronise,
     /// This session wants a line for each command from now on.
     Monitor(Token),
     /// Accept on these listeners, and no longer on the present ones of their purpose.

@@ -325,7 +325,8 @@ impl Core {
         let shared = self.shared;
         let ended_watches = shared.keyspace.leftover_watch_bytes() as u64;
         let freed = shared.background.pending_bytes().saturating_add(ended_watches);
-        let snapshot = shared.snapshots.underway().map_or(0, |now| now.bytes);
+        let underway = shared.snapshots.underway().or_else(|| shared.replication.underway());
+        let snapshot = underway.map_or(0, |now| now.bytes);
         let waiting = shared.replication.feed.buffered().saturating_add(freed);
         let waiting = waiting.saturating_add(snapshot);
         let waiting = waiting.saturating_add(shared.aof.buffered());
@@ -469,14 +470,16 @@ impl Core {
         shown
     }
 
-    /// Whether a client has more unsent output than `client-output-buffer-limit` lets its class
-    /// have, at once or for so long.
+    /// Whether a client has more output than `client-output-buffer-limit` lets its class have, at once
+    /// or for so long: `unsent` bytes, and what is held back for it.
     pub fn exceeds_output_limit(&self, session: &mut Session, mut unsent: u64) -> bool {
         let class = class_of(session);
-        if let Some(replica) = &mut session.replica {
+        unsent += session.held.len() as u64;
+        if let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows()) {
+            self.shared.replication.note_held(replica, unsent);
             // The snapshot may be as large as it is.
-            self.shared.replication.note_snapshot_left(replica, unsent);
-            unsent -= replica.snapshot_left;
+            replica.snapshot_unsent = replica.snapshot_unsent.min(unsent);
+            unsent -= replica.snapshot_unsent;
         }
         if unsent <= UNCOUNTED_OUTPUT_BYTES {
             session.over_soft_limit_since = None;
@@ -565,8 +568,9 @@ impl Core {
         self.shared.mailboxes[record.worker].send(Message::Kill { token, id });
     }
 
+    /// Publishes how much output a session has: `unsent` bytes, and what is held back for it.
     pub fn publish_output(&self, unsent: usize, session: &mut Session) {
-        let output = unsent as i64;
+        let output = (unsent + session.held.len()) as i64;
         if output != session.counted_output {
             let change = output - session.counted_output;
             self.stats().output_bytes.fetch_add(change, Ordering::Relaxed);

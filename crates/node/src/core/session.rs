@@ -53,14 +53,16 @@ pub enum Stall {
     Elsewhere,
     /// Its command would write to what another one is computed from.
     Frozen,
+    /// It is a replica that gets its snapshot.
+    Synchronises,
 }
 
 impl Stall {
     /// Whether what a session has not executed is given up when its client leaves, as in Redis
-    /// during a pause or a wait; else it is executed first. A client that only ends its stream may
-    /// still read the replies.
+    /// during a pause or a wait, and a replica that is gone gets no snapshot; else it is executed
+    /// first. A client that only ends its stream may still read the replies.
     pub fn ends_with_the_client(self) -> bool {
-        matches!(self, Stall::Paused | Stall::Waiting)
+        matches!(self, Stall::Paused | Stall::Waiting | Stall::Synchronises)
     }
 }
 
@@ -130,7 +132,7 @@ pub struct Session {
     pub watches: Option<Box<Watches>>,
     /// A large reply that is being written as the client takes it.
     pub stream: Option<ReplyStream>,
-    /// Messages that arrived within that reply and follow it.
+    /// Messages that arrived within that reply, or within a replica's snapshot, and follow it.
     pub held: Vec<u8>,
     /// Output that waits until what it shows is in the append-only file.
     pub unlogged: Unlogged,
@@ -360,10 +362,23 @@ impl Session {
         self.record.has(flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP)
     }
 
-    /// Whether it is closing, or its user was changed.
+    /// Whether it is a replica whose snapshot was not sent yet.
+    #[inline]
+    pub fn synchronises(&self) -> bool {
+        self.record.has(flag::SYNCHRONISES)
+    }
+
+    /// Whether messages go to [`Session::held`], so as not to come into a reply or a snapshot.
+    #[inline]
+    pub fn holds_messages(&self) -> bool {
+        self.stream.is_some() || self.synchronises()
+    }
+
+    /// Whether it is closing, or its user was changed, or it may execute nothing for now.
     #[inline]
     pub fn needs_attention(&self) -> bool {
-        self.record.has(flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP | flag::USER_CHANGED)
+        let ends = flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP;
+        self.record.has(ends | flag::USER_CHANGED | flag::SYNCHRONISES)
     }
 
     /// Whether replies to the present command are sent.

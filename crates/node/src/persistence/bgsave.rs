@@ -42,7 +42,7 @@ pub enum Asked {
 pub fn ask(core: &Core, later: bool) -> Result<Asked> {
     let snapshots = &core.shared.snapshots;
     snapshots.make_way();
-    if snapshots.is_running() {
+    if is_saving(core.shared) {
         return Err(in_progress());
     }
     if core.shared.keyspace.is_emitting() && core.unit.is_none() {
@@ -62,6 +62,11 @@ pub fn ask(core: &Core, later: bool) -> Result<Asked> {
     }
     begin(core)?;
     Ok(Asked::Started)
+}
+
+/// Whether a snapshot is being taken, be it for replicas: to Redis it is the same.
+pub fn is_saving(shared: &Shared) -> bool {
+    shared.snapshots.is_running() || shared.replication.is_writing()
 }
 
 /// A snapshot is being taken.
@@ -190,7 +195,7 @@ fn write(shared: &Shared, config: &Config, head: &Head, cut: &Cut) -> Ended {
     }
 }
 
-pub(super) fn options(config: &Config, used_memory: u64) -> CutOptions {
+pub(crate) fn options(config: &Config, used_memory: u64) -> CutOptions {
     let max = match config.memory.maxmemory {
         0 => QUEUE_BYTES_MAX,
         limit => (limit / QUEUE_SHARE).clamp(QUEUE_BYTES_MIN, QUEUE_BYTES_MAX),

@@ -4,7 +4,7 @@
 //! would be lost.
 
 use super::aof::rewrite;
-use super::snapshot;
+use super::{bgsave, snapshot};
 use crate::core::Core;
 use crate::core::shared::Shared;
 use brisk_config::Config;
@@ -28,9 +28,10 @@ pub fn concerns_workers(shared: &Shared, how: ShutdownMode) -> bool {
 /// have to stand still and a script takes long.
 pub fn end(core: &Core, how: ShutdownMode) -> Result<()> {
     let shared = core.shared;
-    if shared.snapshots.is_running() {
+    if bgsave::is_saving(shared) {
         shared.log.warning(format_args!("There is a child saving an .rdb. Killing it!"));
         shared.snapshots.give_up();
+        shared.replication.give_up("the server is about to end");
     }
     // While the dataset is being loaded, the file has all of it.
     if !shared.is_loading() && concerns_workers(shared, how) {

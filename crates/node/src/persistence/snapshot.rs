@@ -5,7 +5,7 @@ use super::disk::{Disk, System};
 use super::replace::{Failure, Target, replace};
 use crate::core::Core;
 use crate::script::libraries::Set;
-use brisk_config::Config;
+use brisk_config::{Config, os_reason};
 use brisk_engine::keyspace::Cut;
 use brisk_engine::snapshot::{self, LoadFailure};
 use brisk_observe::version::REDIS_VERSION;
@@ -97,6 +97,26 @@ pub(super) fn write_cut<D: Disk>(
     })
 }
 
+/// Writes the cut to a file without a name, for replicas: whenever the process ends, the file is gone.
+pub(crate) fn write_nameless(config: &Config, head: &Head, cut: &Cut) -> Result<File, Failure> {
+    let name = format!("temp-repl-{}.rdb", std::process::id());
+    let dir = config.process.dir.as_path();
+    let path = dir.join(&name);
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
+    let file = file.and_then(|file| System.remove(&path).map(|()| file));
+    let file = file.map_err(|error| Failure::Create {
+        name,
+        dir: dir.display().to_string(),
+        reason: os_reason(&error),
+    })?;
+    let written = (|| {
+        let mut out = head.begin(file);
+        cut.write(&mut out, |keys| delay(config, keys, || cut.is_over()))?;
+        out.finish()
+    })();
+    written.map_err(|error| Failure::Write { action: "rdbSaveRio", reason: os_reason(&error) })
+}
+
 fn target<'t>(config: &'t Config, temporary: &'t str) -> Target<'t> {
     Target {
         dir: config.process.dir.as_path(),
@@ -106,12 +126,7 @@ fn target<'t>(config: &'t Config, temporary: &'t str) -> Target<'t> {
     }
 }
 
-/// Writes the dataset. Only while no other worker runs. O(all data).
-pub(crate) fn write_to<W: Write>(core: &Core, sink: W) -> io::Result<W> {
-    write_each(core, sink, || ())
-}
-
-/// The same; `wrote` hears of each key.
+/// Writes the dataset; `wrote` hears of each key. Only while no other worker runs. O(all data).
 fn write_each<W: Write>(core: &Core, sink: W, wrote: impl FnMut()) -> io::Result<W> {
     let keyspace = &core.shared.keyspace;
     let mut out = Head::now(core, snapshot::version(keyspace, &core.env)).begin(sink);
@@ -120,7 +135,7 @@ fn write_each<W: Write>(core: &Core, sink: W, wrote: impl FnMut()) -> io::Result
 }
 
 /// What a file begins with: as of a moment, for one that is written later.
-pub(super) struct Head {
+pub(crate) struct Head {
     version: u32,
     is_compressed: bool,
     has_checksum: bool,
@@ -131,7 +146,7 @@ pub(super) struct Head {
 }
 
 impl Head {
-    pub(super) fn now(core: &Core, version: u32) -> Head {
+    pub(crate) fn now(core: &Core, version: u32) -> Head {
         Head {
             version,
             is_compressed: core.config.persistence.rdbcompression,
@@ -148,7 +163,7 @@ impl Head {
         Head { is_base: true, ..self }
     }
 
-    pub(super) fn used_memory(&self) -> u64 {
+    pub(crate) fn used_memory(&self) -> u64 {
         self.used_memory
     }
 

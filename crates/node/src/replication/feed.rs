@@ -11,27 +11,30 @@
 //! [`brisk_engine::effect::Hooks::PROPAGATE`] is armed with the first reader, while all workers stand
 //! still, and disarmed some time after the last is gone.
 
+use super::replica::Attachment;
+use super::transfer::Transfer;
+use crate::clients::ClientRecord;
 use crate::persistence::aof::state::Aof;
 use brisk_engine::keyspace::Journal;
-use brisk_reactor::Token;
 use brisk_structures::poison::EvenPoisoned;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Bytes of the stream that a worker has not fetched yet, at most; beyond it its replicas are
 /// dropped, since they could not be served.
 const OUTBOX_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// A session that follows the stream.
-#[derive(Debug, Clone)]
+/// A session that follows the stream, or waits for a snapshot to begin with.
+#[derive(Clone)]
 pub struct Member {
-    pub worker: usize,
-    pub token: Token,
+    pub client: Arc<ClientRecord>,
+    pub attachment: Arc<Attachment>,
     pub ip: Option<IpAddr>,
     /// What it says it listens on; 0 if it said nothing.
     pub port: u16,
-    /// The offset it acknowledged last, and when, in Unix ms; 0 before.
+    /// The offset it acknowledged last, and when, in Unix ms; 0 before. It begins to count as heard of
+    /// when its snapshot was sent.
     pub acked: u64,
     pub acked_ms: u64,
     /// The offset up to which it said that its own append-only file is on its disk.
@@ -42,11 +45,13 @@ pub struct Member {
 pub struct Feed {
     state: Mutex<State>,
     outboxes: Box<[Outbox]>,
+    /// Sessions that the stream is for by now, and those that wait for a snapshot to be begun.
     replicas: AtomicUsize,
-    /// How often a replica was sent a snapshot.
+    waiting: AtomicUsize,
+    /// How often a replica asked for a snapshot.
     synchronisations: AtomicU64,
-    /// Bytes of snapshots in memory.
-    snapshots: AtomicI64,
+    /// Bytes that the workers hold for replicas.
+    held: AtomicI64,
 }
 
 #[derive(Default)]
@@ -54,6 +59,12 @@ struct State {
     members: Vec<Member>,
     /// Emptied; what is about to leave.
     bytes: Vec<u8>,
+}
+
+impl State {
+    fn find(&mut self, client: &ClientRecord) -> Option<&mut Member> {
+        self.members.iter_mut().find(|member| member.client.id == client.id)
+    }
 }
 
 /// What a worker's replicas have still to get.
@@ -88,8 +99,9 @@ impl Feed {
             state: Mutex::default(),
             outboxes: (0..workers).map(|_| Outbox::default()).collect(),
             replicas: AtomicUsize::new(0),
+            waiting: AtomicUsize::new(0),
             synchronisations: AtomicU64::new(0),
-            snapshots: AtomicI64::new(0),
+            held: AtomicI64::new(0),
         }
     }
 
@@ -98,57 +110,84 @@ impl Feed {
         if self.synchronisations() == 0 { 0 } else { journal.end().0 }
     }
 
-    /// How many sessions follow.
+    /// How many sessions the stream is for.
     pub fn replica_count(&self) -> usize {
         self.replicas.load(Ordering::Relaxed)
     }
 
-    /// How often a replica was sent a snapshot.
+    /// Whether a session waits for a snapshot to be begun.
+    pub fn has_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// How often a replica asked for a snapshot.
     pub fn synchronisations(&self) -> u64 {
         self.synchronisations.load(Ordering::Relaxed)
     }
 
-    /// Snapshots take so many bytes of memory more.
-    pub fn note_snapshots(&self, change: i64) {
-        self.snapshots.fetch_add(change, Ordering::Relaxed);
+    /// Workers hold so many bytes more for their replicas.
+    pub(super) fn note_held(&self, change: i64) {
+        self.held.fetch_add(change, Ordering::Relaxed);
     }
 
     /// Bytes of memory that wait to be sent to replicas. O(workers).
     pub fn buffered(&self) -> u64 {
         let waiting = self.outboxes.iter().map(|outbox| outbox.len.load(Ordering::Relaxed) as u64);
-        self.snapshots.load(Ordering::Relaxed).max(0).cast_unsigned() + waiting.sum::<u64>()
+        self.held.load(Ordering::Relaxed).max(0).cast_unsigned() + waiting.sum::<u64>()
     }
 
-    /// A session follows from here on; the place in the stream. Only while all other workers stand
-    /// still, and behind [`Feed::pump`].
-    pub fn attach(&self, member: Member, journal: &Journal) -> u64 {
-        let mut state = self.state.lock().even_poisoned();
-        debug_assert!(!journal.has_news(), "what was before is not for it");
-        journal.name_database();
+    /// A session asks for a snapshot and for what follows it.
+    pub fn attach(&self, member: Member) {
+        let mut state = lock(&self.state);
         state.members.push(member);
         self.synchronisations.fetch_add(1, Ordering::Relaxed);
-        self.replicas.store(state.members.len(), Ordering::Relaxed);
-        journal.end().0
+        self.count_members(&state);
+    }
+
+    /// The sessions that wait get this snapshot, and follow from here on. Only while all other workers
+    /// stand still, and behind [`Feed::pump`].
+    pub(super) fn join(&self, transfer: &Arc<Transfer>, journal: &Journal) {
+        let state = lock(&self.state);
+        debug_assert!(!journal.has_news(), "what was before is not for them");
+        journal.name_database();
+        for member in state.members.iter().filter(|member| member.attachment.from().is_none()) {
+            member.attachment.join(transfer);
+        }
+        self.count_members(&state);
     }
 
     /// A session is gone.
-    pub fn detach(&self, token: Token, worker: usize) {
+    pub fn detach(&self, client: &ClientRecord) {
         let mut state = lock(&self.state);
-        state.members.retain(|member| (member.token, member.worker) != (token, worker));
-        self.replicas.store(state.members.len(), Ordering::Relaxed);
+        state.members.retain(|member| member.client.id != client.id);
+        self.count_members(&state);
+    }
+
+    fn count_members(&self, state: &State) {
+        let follows = |member: &&Member| member.attachment.from().is_some();
+        let replicas = state.members.iter().filter(follows).count();
+        self.replicas.store(replicas, Ordering::Relaxed);
+        self.waiting.store(state.members.len() - replicas, Ordering::Relaxed);
+    }
+
+    /// A session has its snapshot.
+    pub(super) fn note_online(&self, client: &ClientRecord, now_ms: u64) {
+        let mut state = lock(&self.state);
+        if let Some(member) = state.find(client) {
+            member.acked_ms = now_ms;
+        }
     }
 
     /// A session tells how far it has come, and how far its append-only file if it has one.
     pub fn acknowledge(
         &self,
-        (token, worker): (Token, usize),
+        client: &ClientRecord,
         offset: u64,
         durable: Option<u64>,
         now_ms: u64,
     ) {
         let mut state = lock(&self.state);
-        let is_it = |member: &&mut Member| (member.token, member.worker) == (token, worker);
-        if let Some(member) = state.members.iter_mut().find(is_it) {
+        if let Some(member) = state.find(client) {
             (member.acked, member.acked_ms) = (offset, now_ms);
             member.acked_durable = durable.or(member.acked_durable);
         }
@@ -169,7 +208,7 @@ impl Feed {
     pub fn pump(&self, journal: &Journal, aof: &Aof, mut wake: impl FnMut(usize)) {
         let mut state = self.state.lock().even_poisoned();
         let State { members, bytes } = &mut *state;
-        if members.is_empty() {
+        if self.replica_count() == 0 {
             aof.take_from(journal);
             return;
         }
@@ -179,7 +218,9 @@ impl Feed {
         }
         aof.push(bytes);
         for (worker, outbox) in self.outboxes.iter().enumerate() {
-            if members.iter().all(|member| member.worker != worker) {
+            let is_for =
+                |one: &Member| one.client.worker == worker && one.attachment.from().is_some();
+            if !members.iter().any(is_for) {
                 continue;
             }
             let mut pending = outbox.pending.lock().even_poisoned();
@@ -225,15 +266,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clients::testing::record;
+    use brisk_engine::Keyspace;
+    use brisk_engine::keyspace::{CutOptions, KeyHasher};
 
     fn member(worker: usize) -> Member {
-        let token = Token::from_u64(worker as u64);
-        Member { worker, token, ip: None, port: 0, acked: 0, acked_ms: 0, acked_durable: None }
+        Member {
+            client: record(worker as u64, worker),
+            attachment: Arc::default(),
+            ip: None,
+            port: 0,
+            acked: 0,
+            acked_ms: 0,
+            acked_durable: None,
+        }
     }
 
     #[test]
-    fn what_is_in_the_journal_goes_to_the_workers_with_replicas() {
-        let (feed, journal, aof) = (Feed::new(2), Journal::default(), Aof::new(2));
+    fn what_is_in_the_journal_goes_to_the_workers_with_replicas_from_their_snapshots_on() {
+        let (feed, aof) = (Feed::new(2), Aof::new(2));
+        let keyspace = Keyspace::new(1, KeyHasher::seeded(1, 2));
+        let journal = Journal::default();
         let pump = |text: &str| -> Vec<usize> {
             let mut woken = Vec::new();
             journal.append_request(text.as_bytes());
@@ -241,13 +294,26 @@ mod tests {
             woken
         };
         assert!(pump("nobody follows").is_empty());
-        assert_eq!(feed.attach(member(1), &journal), 14);
+        feed.attach(member(1));
+        assert!(pump("one waits").is_empty() && feed.replica_count() == 0 && feed.has_waiting());
+        let options = CutOptions { compresses: false, queue_bytes_max: u64::MAX, dataset_bytes: 0 };
+        let cut = keyspace.begin_cut(options).expect("no other");
+        let transfer = Arc::new(Transfer::new(cut, journal.end().0));
+        feed.join(&transfer, &journal);
+        assert!(feed.replica_count() == 1 && !feed.has_waiting());
+        let attachment = Arc::clone(&feed.members()[0].attachment);
+        assert_eq!(attachment.from(), Some(23));
+        feed.attach(member(0));
         assert_eq!(pump("one"), [1]);
         assert!(pump("two").is_empty());
         let part = feed.fetch(1);
-        assert_eq!((part.from, &part.bytes[..], part.overflow), (14, &b"onetwo"[..], false));
+        assert_eq!((part.from, &part.bytes[..], part.overflow), (23, &b"onetwo"[..], false));
         assert!(!feed.is_waiting(1) && !feed.is_waiting(0));
-        feed.detach(Token::from_u64(1), 1);
+        feed.detach(&record(1, 1));
         assert!(pump("gone").is_empty() && feed.replica_count() == 0);
+        // Nobody writes on for who is gone.
+        assert!(!transfer.cut().is_over());
+        attachment.leave();
+        assert!(transfer.cut().is_over());
     }
 }

@@ -5,8 +5,10 @@
 //! |---|---|
 //! | `feed` | transactions come in by ticket, bytes go out in order |
 //! | `replica` | what is known of a session that follows |
+//! | `transfer` | the snapshot that replicas begin with |
 //! | `acks` | WAIT and WAITAOF: what is acknowledged |
-//! | `follow` | how sessions begin to follow |
+//! | `follow` | how sessions begin and cease to follow |
+//! | `synchronise` | snapshots for replicas are begun and written |
 //! | `migration` | MIGRATE's connections to other servers |
 
 pub mod migration;
@@ -15,9 +17,16 @@ pub mod acks;
 pub mod feed;
 pub mod follow;
 pub mod replica;
+pub mod synchronise;
+pub mod transfer;
 
 use self::feed::Feed;
 use self::replica::Replica;
+use self::transfer::Transfer;
+use crate::persistence::state::Underway;
+use brisk_structures::poison::EvenPoisoned;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// The state of replication that all workers share.
 pub struct Replication {
@@ -25,20 +34,59 @@ pub struct Replication {
     pub feed: Feed,
     /// Names the history of this data set to replicas.
     pub id: String,
+    /// The snapshot for replicas that is being written.
+    writing: Mutex<Option<Arc<Transfer>>>,
+    /// For those who look often.
+    is_writing: AtomicBool,
 }
 
 impl Replication {
     /// Without a replica, for so many workers.
     pub fn new(workers: usize, id: String) -> Replication {
-        Replication { feed: Feed::new(workers), id }
+        let (writing, is_writing) = (Mutex::default(), AtomicBool::new(false));
+        Replication { feed: Feed::new(workers), id, writing, is_writing }
     }
 
-    /// So much of a snapshot may still be unsent at most.
-    pub fn note_snapshot_left(&self, replica: &mut Replica, most: u64) {
-        replica.snapshot_left = replica.snapshot_left.min(most);
-        if replica.snapshot_left == 0 {
-            let held = std::mem::take(&mut replica.snapshot_held);
-            self.feed.note_snapshots(-held.cast_signed());
+    /// So many bytes wait to be sent to a replica: they count for no limit of the dataset.
+    pub fn note_held(&self, replica: &mut Replica, bytes: u64) {
+        let before = std::mem::replace(&mut replica.held, bytes);
+        if bytes != before {
+            self.feed.note_held(bytes.cast_signed() - before.cast_signed());
+        }
+    }
+
+    /// Whether a snapshot for replicas is being written.
+    #[inline]
+    pub fn is_writing(&self) -> bool {
+        self.is_writing.load(Ordering::Relaxed)
+    }
+
+    /// What there is to say of that snapshot.
+    pub fn underway(&self) -> Option<Underway> {
+        if !self.is_writing() {
+            return None;
+        }
+        self.writing.lock().even_poisoned().as_ref().map(|transfer| transfer.underway())
+    }
+
+    /// Has that snapshot end, and closes its replicas.
+    pub fn give_up(&self, reason: &str) {
+        if let Some(transfer) = self.writing.lock().even_poisoned().as_ref() {
+            transfer.cut().give_up(reason);
+        }
+    }
+
+    fn begin_writing(&self, transfer: &Arc<Transfer>) {
+        let mut writing = self.writing.lock().even_poisoned();
+        *writing = Some(Arc::clone(transfer));
+        self.is_writing.store(true, Ordering::SeqCst);
+    }
+
+    /// Another one may have been begun since its cut has ended.
+    fn end_writing(&self, transfer: &Transfer) {
+        let mut writing = self.writing.lock().even_poisoned();
+        if writing.take_if(|writing| std::ptr::eq(&raw const **writing, transfer)).is_some() {
+            self.is_writing.store(false, Ordering::SeqCst);
         }
     }
 }

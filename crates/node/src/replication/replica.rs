@@ -1,32 +1,119 @@
-//! What is known of a session that follows the stream.
+//! What is known of a session that is a replica: by its own worker, and by all others.
 
+use super::transfer::Transfer;
 use brisk_reactor::Token;
+use brisk_structures::poison::EvenPoisoned;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-/// What a session said of itself by REPLCONF, and whether it follows.
-#[derive(Debug, Default)]
+/// What a session said of itself by REPLCONF, and how far it has come as a replica.
+#[derive(Default)]
 pub struct Replica {
     pub port: u16,
     pub ip: Option<IpAddr>,
-    pub follows: bool,
+    /// `None` for a session that has only told of itself.
+    pub attachment: Option<Arc<Attachment>>,
     /// It tells how far it has come, about once a second: it asked by PSYNC.
     pub acknowledges: bool,
-    /// Bytes of the snapshot that are not sent yet: no limit of output counts them.
-    pub snapshot_left: u64,
-    /// Bytes of memory that the snapshot takes until all of it is sent.
-    pub(super) snapshot_held: u64,
+    /// It was told where in the stream its snapshot ends.
+    pub told_place: bool,
+    /// Bytes of the snapshot that are in its output or were sent; `None` before the first.
+    pub snapshot_sent: Option<u64>,
+    /// Bytes of its output that are the snapshot's: no limit counts them.
+    pub snapshot_unsent: u64,
+    /// Bytes that are held for it, as all replicas' sum has them.
+    pub(super) held: u64,
 }
 
 impl Replica {
+    /// Whether it asked for the stream.
+    pub fn follows(&self) -> bool {
+        self.attachment.is_some()
+    }
+
     /// Whether its silence for long means that it is gone.
     pub fn is_to_be_heard(&self) -> bool {
-        self.follows && self.acknowledges && self.snapshot_left == 0
+        let is_online = |attachment: &Arc<Attachment>| attachment.stage() == Stage::Online;
+        self.acknowledges && self.attachment.as_ref().is_some_and(is_online)
     }
 }
 
-/// A session of a worker that follows the stream from an offset on.
-#[derive(Debug, Clone, Copy)]
+/// How far a replica has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stage {
+    /// Its snapshot is not begun, or not written to its end.
+    Waits,
+    /// Its snapshot is being sent.
+    GetsSnapshot,
+    /// It has the snapshot, or will, and the stream goes on to it.
+    Online,
+}
+
+/// A replica's part in the stream, for its worker and for who makes snapshots.
+pub struct Attachment {
+    stage: AtomicU8,
+    /// The place from which it gets the stream; [`NOT_YET`] before its snapshot is begun.
+    from: AtomicU64,
+    transfer: Mutex<Option<Arc<Transfer>>>,
+}
+
+const NOT_YET: u64 = u64::MAX;
+
+impl Default for Attachment {
+    fn default() -> Attachment {
+        Attachment {
+            stage: AtomicU8::new(Stage::Waits as u8),
+            from: AtomicU64::new(NOT_YET),
+            transfer: Mutex::default(),
+        }
+    }
+}
+
+impl Attachment {
+    /// The place from which it gets the stream, once its snapshot is begun. Changes only while all
+    /// workers stand still.
+    #[inline]
+    pub fn from(&self) -> Option<u64> {
+        Some(self.from.load(Ordering::Relaxed)).filter(|from| *from != NOT_YET)
+    }
+
+    pub fn stage(&self) -> Stage {
+        match self.stage.load(Ordering::Relaxed) {
+            stage if stage == Stage::Waits as u8 => Stage::Waits,
+            stage if stage == Stage::GetsSnapshot as u8 => Stage::GetsSnapshot,
+            _ => Stage::Online,
+        }
+    }
+
+    pub fn set_stage(&self, stage: Stage) {
+        self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// Its snapshot, from its beginning until it was sent.
+    pub fn transfer(&self) -> Option<Arc<Transfer>> {
+        self.transfer.lock().even_poisoned().clone()
+    }
+
+    /// This is its snapshot. Only while all workers stand still.
+    pub(super) fn join(&self, transfer: &Arc<Transfer>) {
+        transfer.join();
+        *self.transfer.lock().even_poisoned() = Some(Arc::clone(transfer));
+        self.from.store(transfer.from, Ordering::Relaxed);
+    }
+
+    /// It has its snapshot, or is gone.
+    pub(super) fn leave(&self) {
+        if let Some(transfer) = self.transfer.lock().even_poisoned().take() {
+            transfer.leave();
+        }
+    }
+}
+
+/// A session of a worker that is a replica.
+#[derive(Clone)]
 pub struct Follower {
     pub token: Token,
-    pub from: u64,
+    pub attachment: Arc<Attachment>,
 }

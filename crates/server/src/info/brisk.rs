@@ -68,7 +68,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
         view.shared.observe.figures.input_total_limit_disconnections.load(Ordering::Relaxed);
     text.number("client_input_total_limit_disconnections", closed);
     let snapshots = &view.shared.snapshots;
-    text.number("snapshot_bytes", snapshots.underway().map_or(0, |now| now.bytes));
+    let underway = snapshots.underway().or_else(|| view.shared.replication.underway());
+    text.number("snapshot_bytes", underway.map_or(0, |now| now.bytes));
     text.number("snapshot_cut_us", snapshots.last_cut_us());
     text.number("leftover_watches", view.shared.keyspace.leftover_watches() as u64);
     for (id, stats) in view.shared.observe.stats.iter().enumerate() {

@@ -54,17 +54,25 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.human("maxmemory_human", max);
     text.word("maxmemory_policy", view.config.memory.maxmemory_policy.word());
     fragmentation(&holding, text);
-    text.number("mem_not_counted_for_evict", view.shared.replication.feed.buffered());
+    let not_evicted = view.shared.replication.feed.buffered() + view.shared.aof.buffered();
+    text.number("mem_not_counted_for_evict", not_evicted);
     text.number("mem_replication_backlog", 0);
     text.number("mem_total_replication_buffers", 0);
-    text.number("mem_clients_slaves", 0);
-    text.number("mem_clients_normal", clients);
+    let replicas = of_replicas(view);
+    text.number("mem_clients_slaves", replicas);
+    text.number("mem_clients_normal", clients.saturating_sub(replicas));
     text.number("mem_cluster_links", 0);
     text.number("mem_aof_buffer", view.shared.aof.buffered());
     text.word("mem_allocator", brisk_node::core::memory::ALLOCATOR);
     text.number("active_defrag_running", 0);
     text.number("lazyfree_pending_objects", view.shared.background.pending());
     text.number("lazyfreed_objects", view.shared.background.freed());
+}
+
+/// Bytes of sessions that are replicas, with all that waits to be sent to them. O(replicas).
+fn of_replicas(view: &View<'_>) -> u64 {
+    let members = view.shared.replication.feed.members();
+    members.iter().map(|member| member.client.weight.bytes()).sum()
 }
 
 /// Bytes of the keyspace's own structures: exact for slots, an estimate for tables. O(databases).

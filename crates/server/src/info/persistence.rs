@@ -1,6 +1,7 @@
 //! INFO persistence: what was saved and loaded, and the append-only file.
 
 use super::View;
+use brisk_node::persistence::bgsave;
 use brisk_node::persistence::state::Loading;
 use brisk_observe::text::Text;
 use brisk_reactor::unix_ms;
@@ -11,10 +12,12 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let saved = &shared.snapshots;
     text.number("loading", u64::from(shared.is_loading()));
     text.number("async_loading", 0);
-    let underway = saved.underway();
+    // To Redis a snapshot for replicas is one as any other.
+    let underway = saved.underway().or_else(|| shared.replication.underway());
     let now = underway.unwrap_or_default();
     // There are no pages that are copied on write: this is what a snapshot takes besides the dataset.
-    text.number("current_cow_peak", if underway.is_some() { saved.last_peak_bytes() } else { 0 });
+    let peak = saved.underway().map_or(now.bytes, |_| saved.last_peak_bytes());
+    text.number("current_cow_peak", peak);
     text.number("current_cow_size", now.bytes);
     text.number("current_cow_size_age", 0);
     text.ratio("current_fork_perc", now.keys_written as f64 * 100.0 / now.keys.max(1) as f64);
@@ -50,7 +53,7 @@ fn write_aof(view: &View<'_>, text: &mut Text) {
     // One that is switched on begins with a rewrite, but not before a snapshot that is being taken
     // has ended.
     let begins = is_wanted && !report.is_complete;
-    let waits = view.shared.snapshots.is_running();
+    let waits = bgsave::is_saving(view.shared);
     let is_scheduled = if begins { waits } else { report.rewrite_is_scheduled };
     text.number("aof_enabled", u64::from(is_wanted));
     text.number("aof_rewrite_in_progress", u64::from(report.rewrite_runs || (begins && !waits)));

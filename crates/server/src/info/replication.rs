@@ -1,6 +1,7 @@
 //! INFO replication: a primary and its replicas.
 
 use super::View;
+use brisk_node::replication::replica::Stage;
 use brisk_observe::text::Text;
 use brisk_reactor::unix_ms;
 
@@ -11,18 +12,21 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("connected_slaves", replicas.len() as u64);
     for (number, replica) in replicas.iter().enumerate() {
         let ip = replica.ip.map(|ip| ip.to_string()).unwrap_or_default();
-        let online = replica.acked_ms > 0;
-        let lag = match replica.acked_ms {
-            0 => 0,
-            acked => unix_ms().saturating_sub(acked) / 1000,
+        let stage = replica.attachment.stage();
+        let lag = match stage {
+            Stage::Online => unix_ms().saturating_sub(replica.acked_ms) / 1000,
+            Stage::Waits | Stage::GetsSnapshot => 0,
+        };
+        let state = match stage {
+            Stage::Waits => "wait_bgsave",
+            Stage::GetsSnapshot => "send_bulk",
+            Stage::Online => "online",
         };
         text.word(
             &format!("slave{number}"),
             &format!(
-                "ip={ip},port={},state={},offset={},lag={lag}",
-                replica.port,
-                if online { "online" } else { "send_bulk" },
-                replica.acked
+                "ip={ip},port={},state={state},offset={},lag={lag}",
+                replica.port, replica.acked
             ),
         );
     }

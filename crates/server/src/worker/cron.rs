@@ -13,7 +13,7 @@ use brisk_node::clients::flag;
 use brisk_node::core::session::Stall;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::{bgsave, ending};
-use brisk_node::replication::follow;
+use brisk_node::replication::{follow, synchronise};
 use brisk_node::script::run;
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::unix_ms;
@@ -33,6 +33,8 @@ const WALK_SLICE_NS: u64 = 200_000;
 const WALK_PAUSE_NS: u64 = 1_200_000;
 /// Until the next look if others have to do something first.
 const WALK_WAIT_NS: u64 = 5_000_000;
+/// Time between two newlines for a replica that waits for its snapshot.
+const NEWLINE_PERIOD_NS: u64 = 1_000_000_000;
 /// Samples that a rate is averaged over.
 const RATE_SAMPLES: usize = 16;
 /// Time between two samples.
@@ -47,6 +49,8 @@ pub struct Cron {
     next_expire: u64,
     next_sample: u64,
     next_ping: u64,
+    /// When replicas that wait for a snapshot are shown again that the server lives.
+    next_newline: u64,
     sweeper: Option<Sweeper>,
     /// When the walk of the snapshot that is being taken goes on; `None` without one.
     next_walk: Option<u64>,
@@ -152,9 +156,12 @@ impl Cron {
             self.publish_traffic(worker.core.stats(), io.counters());
             publish_loop_figures(worker, io, &mut self.published);
             run::forget_flushed(&mut worker.core);
+            self.keep_synchronising(worker, io, now);
             if self.samples_server {
                 rewrite::begin_if_due(&worker.core);
                 bgsave::begin_if_due(&worker.core);
+                // Last: whoever asks for snapshots again and again would else keep the others off.
+                synchronise::begin_if_due(&worker.core);
                 self.sample(worker, now);
                 // To get them takes longer, which is left to a thread when all is loaded.
                 if !worker.core.shared.is_loading() {
@@ -187,6 +194,16 @@ impl Cron {
         stats.send_calls.add(now.sends - last.sends);
         (last.bytes_in, last.bytes_out) = (now.bytes_in, now.bytes_out);
         (last.receives, last.sends) = (now.receives, now.sends);
+    }
+
+    /// Goes on with replicas that have no snapshot yet, and shows them once a second that the server
+    /// lives.
+    fn keep_synchronising(&mut self, worker: &mut Worker, io: &mut Control, now: u64) {
+        worker.synchronise(io);
+        if now >= self.next_newline {
+            self.next_newline = now + NEWLINE_PERIOD_NS;
+            worker.keep_waiting_replicas(io);
+        }
     }
 
     /// Tells replicas that the server lives, and stops collecting for those that are gone.

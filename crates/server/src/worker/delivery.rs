@@ -158,7 +158,7 @@ const MESSAGES_KEPT_MAX: usize = 1024;
 /// To the session whose turn it is: behind the replies that are made at the moment.
 fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut ReplyBuffer) {
     let protocol = session.protocol;
-    if session.stream.is_some() || replies.has_stream() {
+    if session.holds_messages() || replies.has_stream() {
         framed.pieces(protocol, |piece| session.held.extend_from_slice(piece));
     } else {
         framed.pieces(protocol, |piece| replies.bytes_mut().extend_from_slice(piece));
@@ -170,7 +170,7 @@ fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut Repl
 fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>) {
     let token = session.token;
     let protocol = session.protocol;
-    if session.stream.is_some() {
+    if session.holds_messages() {
         framed.pieces(protocol, |piece| session.held.extend_from_slice(piece));
     } else {
         session.traffic.bytes_out += framed.len() as u64;
@@ -197,8 +197,9 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
 /// Closes a subscriber that does not read.
 #[inline]
 fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
-    let unsent = io.unsent(token) + session.held.len() + session.unlogged.len();
-    if unsent >= core.pubsub_watch_bytes && !session.is_closing() {
+    let unsent = io.unsent(token) + session.unlogged.len();
+    let all = unsent + session.held.len();
+    if all >= core.pubsub_watch_bytes && !session.is_closing() {
         if core.exceeds_output_limit(session, unsent as u64) {
             session.close_at_once();
             io.close(token, Close::Now);

@@ -108,7 +108,10 @@ impl Handler for Worker {
         self.run_staged(io);
         let Some(session) = self.session_at(token.index()) else { return };
         session.finished = true;
-        if session.stall == Stall::None {
+        if session.synchronises() {
+            // A replica that is gone needs no snapshot.
+            io.close(token, Close::Now);
+        } else if session.stall == Stall::None {
             close_flushed(io, session);
         } else if session.stall.ends_with_the_client() {
             io.close(token, Close::Now);
@@ -149,6 +152,7 @@ impl Handler for Worker {
     fn drained(&mut self, io: &mut Control, token: Token) {
         self.core.refresh_config();
         self.core.read_clocks();
+        self.synchronise_one(io, token);
         self.go_on(io, token, Stall::Output);
         self.end_of_turns(io);
     }
@@ -169,6 +173,7 @@ impl Handler for Worker {
                     }
                 }
                 Message::MonitorLine(line) => self.deliver_monitor_line(io, &line),
+                Message::Synchronise => self.synchronise(io),
                 Message::Monitor(token) => self.add_monitor(token),
                 Message::Listen(_) | Message::Keepalive(_) => self.listening.push(message),
                 Message::Unpause => self.resume_paused(io),

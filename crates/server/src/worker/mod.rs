@@ -14,6 +14,7 @@
 //! | `notices` | the same for messages of client-side caching |
 //! | `waiting` | sessions whose commands wait for keys |
 //! | `followers` | the stream of changes on its way to replicas |
+//! | `synchronising` | the snapshots that replicas begin with |
 //! | `logging` | the append-only file at the end of a round, and output that waited for it |
 //! | `cron` | what is done besides serving: expiry, idle clients, sampled figures |
 //! | `listening` | listeners that a changed setting replaces |
@@ -33,6 +34,7 @@ mod monitors;
 mod notices;
 mod script;
 mod staging;
+mod synchronising;
 mod turn;
 mod waiting;
 

@@ -197,7 +197,7 @@ fn send(
     pieces: &[&[u8]],
 ) {
     let token = session.token;
-    let answered_later = session.stream.is_some()
+    let answered_later = session.holds_messages()
         || session.stall == Stall::Elsewhere
         || session.waiter.as_ref().is_some_and(|waiter| waiter.is_over())
         || replies.as_ref().is_some_and(|replies| replies.has_stream());
@@ -228,11 +228,12 @@ fn send(
 /// Closes a session that does not take what it did not ask for: above the limit of its class, or
 /// above the limit of all clients together if it has none.
 fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
-    let unsent = io.unsent(token) + session.held.len() + session.unlogged.len();
-    if unsent < core.pubsub_watch_bytes || session.is_closing() {
+    let unsent = io.unsent(token) + session.unlogged.len();
+    let all = unsent + session.held.len();
+    if all < core.pubsub_watch_bytes || session.is_closing() {
         return;
     }
-    if unsent as u64 > core.total_limit || core.exceeds_output_limit(session, unsent as u64) {
+    if all as u64 > core.total_limit || core.exceeds_output_limit(session, unsent as u64) {
         session.close_at_once();
         io.close(token, Close::Now);
     }

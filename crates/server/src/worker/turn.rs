@@ -210,6 +210,10 @@ impl Worker {
                 if session.is_closing() {
                     return Some(data.len());
                 }
+                if session.synchronises() {
+                    self.stall(session, Stall::Synchronises);
+                    return Some(request.start);
+                }
                 session.renew_user();
             }
             if session.gets_messages && publish::has_messages(&self.core) {
@@ -342,7 +346,7 @@ impl Worker {
     pub(super) fn stall(&mut self, session: &mut Session, stall: Stall) {
         session.stall = stall;
         match stall {
-            Stall::None | Stall::Output | Stall::Elsewhere => {}
+            Stall::None | Stall::Output | Stall::Elsewhere | Stall::Synchronises => {}
             Stall::Frozen => hold(&mut self.frozen, session.token, &self.sessions),
             Stall::Waiting => self.core.shared.clients.set_blocked(&session.record, true),
             Stall::NextRound => self.again.push_back(session.token),

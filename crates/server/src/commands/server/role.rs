@@ -3,6 +3,7 @@
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
+use brisk_node::replication::replica::Stage;
 
 /// A primary, its place in the stream, and its replicas with theirs.
 fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
@@ -10,7 +11,8 @@ fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     call.reply.bulk(b"master");
     let feed = &call.core.shared.replication.feed;
     call.reply.integer(feed.offset(call.core.shared.keyspace.journal()) as i64);
-    let replicas: Vec<_> = feed.members().into_iter().filter(|one| one.ip.is_some()).collect();
+    let mut replicas = feed.members();
+    replicas.retain(|one| one.ip.is_some() && one.attachment.stage() == Stage::Online);
     let mut outcome = call.reply.array(replicas.len());
     for replica in replicas {
         call.reply.array(3);

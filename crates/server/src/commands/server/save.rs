@@ -28,7 +28,7 @@ const SAVE: Command = Command {
 
 fn save(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     call.core.shared.snapshots.make_way();
-    if call.core.shared.snapshots.is_running() {
+    if bgsave::is_saving(call.core.shared) {
         return Err(bgsave::in_progress());
     }
     let quiesced = call.core.stop_others()?;

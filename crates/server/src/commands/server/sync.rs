@@ -2,11 +2,12 @@
 //!
 //! Each synchronisation is a full one: the dataset, and from then on every change of it.
 
-use brisk_engine::command::{Arg, Flags, Group, InMulti, Scope, Spec};
+use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
-use brisk_node::replication::follow;
+use brisk_node::replication::{follow, synchronise};
 
 /// Longest address a replica may name.
 const ADDRESS_LEN_MAX: usize = 255;
@@ -22,26 +23,27 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     follow(call, true)
 }
 
-fn follow(call: &mut Call<'_>, tells_offset: bool) -> Result<Outcome> {
+/// Nothing is answered here: the answer is the snapshot, when there is one.
+fn follow(call: &mut Call<'_>, acknowledges: bool) -> Result<Outcome> {
     if call.session.in_transaction() {
         return Err(CommandError::text("ERR Command not allowed inside a transaction"));
     }
-    // A second one is not even answered, as in Redis.
-    if call.session.replica.as_ref().is_some_and(|replica| replica.follows) {
+    // A second one is not even answered, nor who monitors, as in Redis.
+    let follows = call.session.replica.as_ref().is_some_and(|replica| replica.follows());
+    if follows || call.session.record.has(flag::MONITOR) {
         return Ok(Outcome::Replied);
     }
-    let shared = call.core.shared;
-    let (snapshot, offset) = follow::attach_replica(call.core, call.session)?;
-    shared.log.notice(format_args!(
-        "Replica {} asks for synchronization: {} bytes, stream from offset {offset}",
-        call.session.record.addr,
-        snapshot.len()
-    ));
-    call.session.replica.get_or_insert_default().acknowledges = tells_offset;
-    if tells_offset {
-        call.reply.simple(&format!("FULLRESYNC {} {offset}", shared.replication.id));
+    let (shared, addr) = (call.core.shared, call.session.record.addr.clone());
+    shared.log.notice(format_args!("Replica {addr} asks for synchronization"));
+    follow::attach_replica(call.core, call.session, acknowledges);
+    if shared.keyspace.is_emitting() {
+        shared.log.notice(format_args!(
+            "Another snapshot is being written. BGSAVE for replication delayed"
+        ));
     }
-    Ok(call.reply.payload(snapshot))
+    // If it is not possible now, the timers begin it.
+    synchronise::begin_if_due(call.core);
+    Ok(Outcome::Replied)
 }
 
 fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -71,13 +73,14 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             let offset = parse_i64(args.bytes()?);
             // The place up to which its own append-only file is on its disk.
             let durable = if args.take("fack") { parse_i64(args.bytes()?) } else { None };
-            let follows = call.session.replica.as_ref().is_some_and(|replica| replica.follows);
+            let follows = call.session.replica.as_ref().is_some_and(|replica| replica.follows());
             if let Some(offset) = offset.filter(|_| follows) {
-                let (token, now) = (call.session.token, call.now().0);
+                let now = call.now().0;
                 let (shared, id) = (call.core.shared, call.core.id);
                 let offset = u64::try_from(offset).unwrap_or(0);
                 let durable = durable.and_then(|place| u64::try_from(place).ok());
-                shared.replication.feed.acknowledge((token, id), offset, durable, now);
+                let client = &call.session.record;
+                shared.replication.feed.acknowledge(client, offset, durable, now);
                 shared.aof.wake_waiting(shared, Some(id));
             }
             return Ok(Outcome::Replied);
@@ -112,7 +115,6 @@ const SYNC: Command = Command {
         arity: 1,
         flags: FLAGS,
         in_multi: InMulti::Refuses,
-        scope: Scope::Quiescent,
         ..Spec::EMPTY
     },
     run: sync,

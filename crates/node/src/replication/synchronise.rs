@@ -1,0 +1,126 @@
+//! Snapshots for replicas: a cut of the dataset at a place of the stream, written to a file beside
+//! commands.
+//!
+//! ```text
+//!  SYNC, PSYNC ── replicas that wait ──┐
+//!                                      ├─ all stand still: cut, place in the stream, effects collected
+//!  no other cut is being written ──────┘        │
+//!                                               ├─ each replica: +FULLRESYNC, and the stream is held for it
+//!       a thread writes the file ◄──────────────┘
+//!       the workers of the replicas send the file, and then what was held
+//! ```
+//! All replicas that wait share the next cut. There is one cut at a time: while another is being
+//! written, for BGSAVE, the append-only file or other replicas, they wait for its end.
+
+use super::replica::Stage;
+use super::transfer::{Payload, Transfer};
+use crate::core::Core;
+use crate::core::mailbox::Message;
+use crate::core::shared::Shared;
+use crate::persistence::bgsave;
+use crate::persistence::snapshot::{self, Head};
+use brisk_config::Config;
+use brisk_engine::Result;
+use brisk_engine::effect::Hooks;
+use std::sync::Arc;
+
+/// Keys that are looked at while everybody stands still, for what the file's version has to be, at most:
+/// about a millisecond by estimate. None if no field of a hash ever had a deadline.
+const KEYS_LOOKED_AT_MAX: usize = 10_000;
+
+/// Begins a snapshot for the replicas that wait for one, if no other is being written.
+///
+/// # Errors
+/// [`brisk_engine::CommandError::SlotBusy`] while a script takes long. They go on waiting.
+pub fn begin_if_possible(core: &Core) -> Result<()> {
+    let shared = core.shared;
+    let feed = &shared.replication.feed;
+    if shared.keyspace.is_emitting()
+        || !feed.has_waiting()
+        || shared.is_loading()
+        || shared.shutdown.is_asked()
+    {
+        return Ok(());
+    }
+    let config = Arc::clone(&core.config);
+    let quiesced = core.stop_others()?;
+    if !feed.has_waiting() {
+        // They left while this worker waited for stillness, or have been served.
+        return Ok(());
+    }
+    // A replica may be one that no later version can be sent to.
+    let version =
+        brisk_engine::snapshot::version_within(&shared.keyspace, &core.env, KEYS_LOOKED_AT_MAX);
+    let head = Head::now(core, version);
+    let options = bgsave::options(&config, head.used_memory());
+    // Others may have begun one while this worker waited for stillness.
+    let Some(cut) = shared.keyspace.begin_cut(options) else { return Ok(()) };
+    shared.pump(core.id);
+    let journal = shared.keyspace.journal();
+    core.env.hooks.set(Hooks::PROPAGATE, true);
+    let transfer = Arc::new(Transfer::new(cut, journal.end().0));
+    feed.join(&transfer, journal);
+    shared.replication.begin_writing(&transfer);
+    drop(quiesced);
+    shared.log.notice(format_args!("Starting BGSAVE for SYNC with target: disk"));
+    let own = Arc::clone(&transfer);
+    let write = move || write(shared, &config, &head, &own);
+    if let Err(error) = std::thread::Builder::new().name("brisk-sync".to_owned()).spawn(write) {
+        shared.log.warning(format_args!("Can't save in background: {error}"));
+        end(shared, &transfer, None);
+    }
+    tell_workers(shared);
+    Ok(())
+}
+
+/// The same for the timers of one worker.
+pub fn begin_if_due(core: &Core) {
+    // A script that takes long is in the way: at one of the next turns then.
+    let _ = begin_if_possible(core);
+}
+
+/// Writes the file, and tells the log.
+fn write(shared: &Shared, config: &Config, head: &Head, transfer: &Transfer) {
+    let cut = transfer.cut();
+    let log = &shared.log;
+    let written = snapshot::write_nameless(config, head, cut);
+    let payload = match written {
+        Ok(file) => Payload::new(file).map_err(|error| error.to_string()),
+        Err(failure) => Err(failure.to_string()),
+    };
+    match &payload {
+        Ok(_) => log.notice(format_args!("Background saving terminated with success")),
+        Err(_) if !transfer.is_wanted() => {
+            log.notice(format_args!("Background saving was given up: no replica waits for it"));
+        }
+        Err(failure) => {
+            log.warning(format_args!("{failure}"));
+            log.warning(format_args!("Background saving error"));
+        }
+    }
+    end(shared, transfer, payload.ok());
+    tell_workers(shared);
+}
+
+fn end(shared: &Shared, transfer: &Transfer, payload: Option<Payload>) {
+    shared.keyspace.end_cut(transfer.cut());
+    shared.replication.end_writing(transfer);
+    transfer.end(payload);
+}
+
+/// Has each worker look at its replicas that are not online.
+fn tell_workers(shared: &Shared) {
+    let mut workers: Vec<usize> = shared
+        .replication
+        .feed
+        .members()
+        .into_iter()
+        .filter(|member| member.attachment.stage() != Stage::Online)
+        .map(|member| member.client.worker)
+        .collect();
+    workers.sort_unstable();
+    workers.dedup();
+    for worker in workers {
+        shared.mailboxes[worker].send(Message::Synchronise);
+    }
+}

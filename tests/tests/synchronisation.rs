@@ -1,0 +1,460 @@
+//! The snapshot that a replica begins with: it is made and sent beside commands, and the stream follows
+//! it without a gap. What the stream has in it is in `replication`.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::matrix::each_backend;
+use brisk_testkit::reply::Reply;
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
+use brisk_tests::{changes, with_workers};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const RUNNING: &str = "(error) ERR Background save already in progress";
+
+/// A connection that asked by PSYNC.
+struct Replica(Conn);
+
+impl Replica {
+    fn ask(server: &Server) -> Replica {
+        let mut conn = server.connect();
+        conn.send("PSYNC ? -1");
+        Replica(conn)
+    }
+
+    /// The next line that is not only there to show that the server lives.
+    fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        loop {
+            match self.0.bytes(1)[0] {
+                b'\n' if line.is_empty() => {}
+                b'\n' => return String::from_utf8(line).unwrap().trim_end().to_owned(),
+                byte => line.push(byte),
+            }
+        }
+    }
+
+    /// The place in the stream that it is told.
+    fn place(&mut self) -> u64 {
+        let line = self.line();
+        let place = line.strip_prefix("+FULLRESYNC ").and_then(|rest| rest.split_once(' '));
+        place.unwrap_or_else(|| panic!("{line}")).1.parse().unwrap()
+    }
+
+    /// The length of the snapshot, once it comes.
+    fn head(&mut self) -> usize {
+        self.line().strip_prefix('$').expect("a length").parse().unwrap()
+    }
+
+    fn snapshot(&mut self) -> Vec<u8> {
+        let len = self.head();
+        self.0.bytes(len)
+    }
+
+    /// The next command of the stream but PING, as one line, and its bytes.
+    fn next(&mut self) -> (String, u64) {
+        let mut bytes = 0;
+        loop {
+            let Reply::Array(words) = self.0.reply() else { panic!("no command") };
+            let words: Vec<String> = words.iter().map(Reply::text).collect();
+            let word = |word: &String| format!("${}\r\n{word}\r\n", word.len()).len();
+            bytes += format!("*{}\r\n", words.len()).len() + words.iter().map(word).sum::<usize>();
+            if !words[0].eq_ignore_ascii_case("PING") {
+                return (words.join(" "), bytes as u64);
+            }
+        }
+    }
+}
+
+/// `count` keys, of which each takes the writer of a snapshot so long.
+fn fill(conn: &mut Conn, count: usize, us_per_key: u64) {
+    assert_reply!(conn, &format!("DEBUG POPULATE {count} key 10"), "OK");
+    delay(conn, us_per_key);
+}
+
+fn delay(conn: &mut Conn, us_per_key: u64) {
+    assert_reply!(conn, &format!("CONFIG SET rdb-key-save-delay {us_per_key}"), "OK");
+}
+
+/// Snapshots last until somebody ends them.
+fn make_endless(conn: &mut Conn) {
+    fill(conn, 100, 10_000_000);
+}
+
+fn state(conn: &mut Conn, replica: usize) -> String {
+    let line = conn.info(&format!("slave{replica}"));
+    let state = line.split(',').find_map(|part| part.strip_prefix("state="));
+    state.unwrap_or(&line).to_owned()
+}
+
+#[test]
+fn real_replicas_that_attach_under_load_have_the_same_data() {
+    replicas_have_the_same_data(with_workers(2));
+}
+
+/// What a replica is sent waits for the file as any other reply.
+#[test]
+fn so_they_have_with_an_append_only_file() {
+    replicas_have_the_same_data(
+        with_workers(2).set("appendonly", "yes").set("appendfsync", "always"),
+    );
+}
+
+fn replicas_have_the_same_data(primary: Launch) {
+    let server = primary.start();
+    let mut conn = server.connect();
+    fill(&mut conn, 2000, 100);
+    let launch = || {
+        let primary = format!("127.0.0.1 {}", server.port());
+        Launch::redis().set("replicaof", &primary).start()
+    };
+    let is_over = AtomicBool::new(false);
+    let replicas = std::thread::scope(|scope| {
+        for client in 0..4 {
+            let (server, is_over) = (&server, &is_over);
+            scope.spawn(move || {
+                changes::make(server, client, |done| {
+                    done < 500 || !is_over.load(Ordering::Relaxed)
+                });
+            });
+        }
+        // The others attach while the first is sent its snapshot, and beside a BGSAVE.
+        let replicas = [launch(), launch(), {
+            conn.cmd("BGSAVE SCHEDULE");
+            launch()
+        }];
+        for replica in &replicas {
+            replica.wait_for_info("master_link_status", |status| status == "up");
+        }
+        conn.cmd("SWAPDB 0 1");
+        is_over.store(true, Ordering::Relaxed);
+        replicas
+    });
+    assert_reply!(conn, "SET last 1", "OK");
+    assert_reply!(conn, "WAIT 3 60000", "(integer) 3");
+    let digest = conn.cmd("DEBUG DIGEST").text();
+    for replica in &replicas {
+        assert_eq!(replica.connect().cmd("DEBUG DIGEST").text(), digest);
+    }
+}
+
+#[test]
+fn what_happens_while_the_snapshot_is_made_follows_it_without_a_gap() {
+    each_backend(
+        || with_workers(2).set("repl-diskless-sync", "no"),
+        |server| {
+            let [mut conn, mut other] = server.connections();
+            fill(&mut conn, 100, 5_000);
+            let mut replica = Replica::ask(server);
+            let place = replica.place();
+            assert_eq!(state(&mut conn, 0), "wait_bgsave");
+            assert_eq!(conn.info("rdb_bgsave_in_progress"), "1");
+            assert_eq!(conn.info("sync_full"), "1");
+            assert!(conn.cmd("CLIENT LIST TYPE replica").text().contains(" flags=S "));
+            // Not before it is online.
+            assert_eq!(conn.cmd("ROLE").elements()[2].elements().len(), 0);
+            for n in 0..200 {
+                conn.cmd(&format!("SET one:{n} {n}"));
+                other.cmd(&format!("DEL key:{n}"));
+            }
+            let snapshot = replica.snapshot();
+            assert!(snapshot.starts_with(b"REDIS"));
+            assert!(!snapshot.windows(4).any(|bytes| bytes == b"one:"));
+            let mut end = place;
+            let (mut sets, mut deletions) = (0, 0);
+            while sets < 200 || deletions < 100 {
+                let (line, bytes) = replica.next();
+                end += bytes;
+                let line = line.to_lowercase();
+                if line.starts_with("set ") {
+                    assert_eq!(line, format!("set one:{sets} {sets}"));
+                    sets += 1;
+                } else if line.starts_with("del ") {
+                    assert_eq!(line, format!("del key:{deletions}"));
+                    deletions += 1;
+                } else {
+                    assert_eq!((line.as_str(), sets + deletions), ("select 0", 0));
+                }
+            }
+            let told: u64 = conn.info("master_repl_offset").parse().unwrap();
+            // A PING may have come since.
+            assert!((end..end + 100).contains(&told), "{end} {told}");
+            assert_eq!(state(&mut conn, 0), "online");
+            assert_eq!(conn.cmd("ROLE").elements()[2].elements().len(), 1);
+        },
+    );
+}
+
+#[test]
+fn replicas_that_ask_beside_a_bgsave_share_the_next_snapshot() {
+    if subject_is_redis() {
+        return; // what ends its BGSAVE differs
+    }
+    each_backend(
+        || with_workers(2),
+        |server| {
+            let mut conn = server.connect();
+            make_endless(&mut conn);
+            assert_reply!(conn, "BGSAVE", "Background saving started");
+            let mut replicas = [Replica::ask(server), Replica::ask(server)];
+            server.wait_for_info("connected_slaves", |count| count == "2");
+            for number in 0..2 {
+                assert_eq!(state(&mut conn, number), "wait_bgsave");
+            }
+            // They are shown that the server lives.
+            replicas.iter_mut().for_each(|replica| replica.0.expect_bytes(b"\n"));
+            // The stream is not for them yet.
+            assert_reply!(conn, "SET before 1", "OK");
+            // It gives the running snapshot up.
+            delay(&mut conn, 0);
+            assert_reply!(conn, "DEBUG RELOAD", "OK");
+            let places = replicas.each_mut().map(Replica::place);
+            assert_eq!(places[0], places[1]);
+            let snapshots = replicas.each_mut().map(Replica::snapshot);
+            assert!(snapshots[0] == snapshots[1]);
+            assert!(snapshots[0].windows(6).any(|bytes| bytes == b"before"));
+            assert_eq!(server.log().matches("Starting BGSAVE for SYNC").count(), 1);
+            assert_reply!(conn, "SET after 1", "OK");
+            for replica in &mut replicas {
+                assert_eq!(replica.next().0.to_lowercase(), "select 0");
+                assert_eq!(replica.next().0.to_lowercase(), "set after 1");
+            }
+        },
+    );
+}
+
+/// Nobody stands still: commands are answered between the cut and the first byte of the snapshot. Nor is
+/// the snapshot in memory.
+#[test]
+fn a_large_dataset_is_sent_beside_commands_and_not_from_memory() {
+    let server = with_workers(2).set("rdbcompression", "no").start();
+    let mut conn = server.connect();
+    assert_reply!(conn, "DEBUG POPULATE 10000 key 10000", "OK");
+    let (answered, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for client in 0..2 {
+            let (server, answered, is_over) = (&server, &answered, &is_over);
+            scope.spawn(move || {
+                changes::make(server, client, |_| {
+                    answered.fetch_add(1, Ordering::SeqCst);
+                    !is_over.load(Ordering::SeqCst)
+                });
+            });
+        }
+        let mut replica = Replica::ask(&server);
+        replica.place();
+        let before = answered.load(Ordering::SeqCst);
+        let len = replica.head();
+        let after = answered.load(Ordering::SeqCst);
+        is_over.store(true, Ordering::SeqCst);
+        assert!(after > before + 2, "{before} {after}");
+        assert!(len > 100_000_000, "{len}");
+        assert_eq!(state(&mut conn, 0), "send_bulk");
+        if !subject_is_redis() {
+            // What the kernel has taken is not counted.
+            wait_until("the sessions have been looked at", || {
+                let bytes: u64 = conn.info("mem_clients_slaves").parse().unwrap();
+                (1..20_000_000).contains(&bytes)
+            });
+        }
+        assert!(replica.0.bytes(len).starts_with(b"REDIS"));
+        wait_until("the end of its snapshot", || state(&mut conn, 0) == "online");
+    });
+}
+
+#[test]
+fn a_replica_that_is_gone_leaves_nothing_behind() {
+    if subject_is_redis() {
+        return; // its snapshot goes on without replicas
+    }
+    each_backend(
+        || with_workers(2).set("rdbcompression", "no"),
+        |server| {
+            let mut conn = server.connect();
+            let files = server.open_fds();
+            // While the snapshot is made: by the end of the connection, and of what it sends.
+            make_endless(&mut conn);
+            for half in [false, true] {
+                let mut replica = Replica::ask(server);
+                replica.place();
+                if half {
+                    replica.0.finish_sending();
+                    assert_eq!(replica.0.read_to_end().strip_prefix(b"\n"), None);
+                }
+                drop(replica);
+                server.wait_for_info("connected_slaves", |count| count == "0");
+                server.wait_for_info("rdb_bgsave_in_progress", |running| running == "0");
+            }
+            // With a request that waits for the end of the snapshot.
+            let mut replica = Replica::ask(server);
+            replica.place();
+            replica.0.send("GET key:1");
+            drop(replica);
+            server.wait_for_info("rdb_bgsave_in_progress", |running| running == "0");
+            // Another one stays.
+            let mut gone = Replica::ask(server);
+            gone.place();
+            let kept = Replica::ask(server);
+            drop(gone);
+            delay(&mut conn, 0);
+            server.wait_for_info("connected_slaves", |count| count == "1");
+            let mut kept = kept;
+            kept.place();
+            kept.snapshot();
+            drop(kept);
+            server.wait_for_info("connected_slaves", |count| count == "0");
+            // Amid the transfer.
+            assert_reply!(conn, "DEBUG POPULATE 3000 large 10000", "OK");
+            let mut replica = Replica::ask(server);
+            replica.place();
+            let len = replica.head();
+            assert!(len > 30_000_000);
+            replica.0.bytes(1_000_000);
+            assert_eq!(state(&mut conn, 0), "send_bulk");
+            drop(replica);
+            server.wait_for_info("connected_slaves", |count| count == "0");
+            wait_until("its file to be closed", || server.open_fds() == files);
+            assert_eq!(conn.info("mem_not_counted_for_evict"), "0");
+            assert_reply!(conn, "BGSAVE", "Background saving started");
+        },
+    );
+}
+
+/// Requests behind SYNC are executed behind the snapshot, and what others have for it follows too.
+#[test]
+fn nothing_comes_into_the_snapshot() {
+    if subject_is_redis() {
+        return; // it sends what is answered meanwhile with the first part of the stream
+    }
+    each_backend(
+        || with_workers(2),
+        |server| {
+            let mut conn = server.connect();
+            fill(&mut conn, 100, 5_000);
+            let mut replica = Replica(server.connect());
+            replica.0.send_raw(
+                b"HELLO 3\r\nSUBSCRIBE channel\r\nCLIENT TRACKING on\r\nPSYNC ? -1\r\nECHO one\r\nGET key\r\n",
+            );
+            replica.0.reply();
+            replica.0.reply();
+            replica.0.reply();
+            replica.place();
+            conn.cmd("PUBLISH channel message");
+            conn.cmd("SET key:1 1");
+            replica.snapshot();
+            let mut rest = Vec::new();
+            while !rest.ends_with(b"interact with the keyspace\r\n") {
+                rest.push(replica.0.bytes(1)[0]);
+            }
+            let rest = String::from_utf8(rest).unwrap();
+            let places = ["message", "key:1", "one"].map(|text| rest.find(text).expect(text));
+            assert!(places.is_sorted(), "{rest}");
+        },
+    );
+}
+
+#[test]
+fn what_is_held_for_a_replica_is_bounded_by_its_class() {
+    each_backend(
+        || with_workers(2).set("client-output-buffer-limit", "replica 1mb 0 0"),
+        |server| {
+            let mut conn = server.connect();
+            make_endless(&mut conn);
+            let mut replica = Replica::ask(server);
+            replica.place();
+            for n in 0..30 {
+                conn.call(&["SET", &format!("large:{n}"), &"x".repeat(100_000)]);
+            }
+            server.wait_for_info("connected_slaves", |count| count == "0");
+            replica.0.read_to_end();
+            if !subject_is_redis() {
+                server.wait_for_info("rdb_bgsave_in_progress", |running| running == "0");
+                assert_eq!(conn.info("mem_not_counted_for_evict"), "0");
+            }
+        },
+    );
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_written_closes_its_replicas_and_nothing_else() {
+    if subject_is_redis() {
+        return; // the name of its temporary file is not known before
+    }
+    let server = with_workers(2).set("save", "3600 1000000").start();
+    let mut conn = server.connect();
+    fill(&mut conn, 100_000, 0);
+    let temporary = server.dir().join(format!("temp-repl-{}.rdb", server.pid()));
+    std::os::unix::fs::symlink("/dev/full", &temporary).unwrap();
+    let mut replica = Replica::ask(&server);
+    replica.place();
+    assert!(replica.0.read_to_end().iter().all(|byte| *byte == b'\n'));
+    let log = server.log();
+    for line in ["No space left on device", "SYNC failed. BGSAVE child returned an error"] {
+        assert!(log.contains(line), "{log}");
+    }
+    // There is no place for it.
+    let gone = server.dir().join("gone");
+    std::fs::create_dir(&gone).unwrap();
+    conn.call(&["CONFIG", "SET", "dir", gone.to_str().unwrap()]);
+    std::fs::remove_dir(&gone).unwrap();
+    let mut replica = Replica::ask(&server);
+    replica.place();
+    assert!(replica.0.read_to_end().iter().all(|byte| *byte == b'\n'));
+    assert!(server.log().contains("Failed opening the temp RDB file temp-repl-"));
+    assert_eq!(conn.info("rdb_bgsave_in_progress"), "0");
+    assert_eq!(conn.info("rdb_last_bgsave_status"), "ok");
+    assert_reply!(conn, "SET k v", "OK");
+    conn.call(&["CONFIG", "SET", "dir", server.dir().to_str().unwrap()]);
+    let mut replica = Replica::ask(&server);
+    replica.place();
+    assert!(replica.snapshot().starts_with(b"REDIS"));
+    assert!(!temporary.exists());
+}
+
+#[test]
+fn other_snapshots_and_the_end_beside_one_for_replicas() {
+    // Redis would wait for what the replica lacks.
+    let server = with_workers(2).set("shutdown-timeout", "0").start();
+    let mut conn = server.connect();
+    make_endless(&mut conn);
+    let mut replica = Replica::ask(&server);
+    replica.place();
+    // Of the next snapshots.
+    delay(&mut conn, 0);
+    for command in ["SAVE", "BGSAVE", "BGSAVE SCHEDULE"] {
+        assert_reply!(conn, command, RUNNING);
+    }
+    let scheduled = "Background append only file rewriting scheduled";
+    assert_reply!(conn, "BGREWRITEAOF", scheduled);
+    if !subject_is_redis() {
+        assert_reply!(conn, "CONFIG SET appendonly yes", "OK");
+        assert_eq!(conn.info("aof_rewrite_scheduled"), "1");
+        assert_reply!(conn, "CONFIG SET appendonly no", "OK");
+        assert_eq!(conn.info("rdb_bgsave_in_progress"), "1");
+        // What follows the cut is in the stream, so the snapshot is still good for something.
+        assert_reply!(conn, "FLUSHALL", "OK");
+        assert_reply!(conn, "SET k v", "OK");
+        assert_reply!(conn, "DEBUG RELOAD", "OK");
+        assert_eq!(conn.info("rdb_bgsave_in_progress"), "1");
+        assert_eq!(state(&mut conn, 0), "wait_bgsave");
+    }
+    conn.send("SHUTDOWN SAVE");
+    assert_eq!(replica.0.read_to_end().iter().filter(|byte| **byte != b'\n').count(), 0);
+    let log = server.ended();
+    assert!(log.contains("There is a child saving an .rdb. Killing it!"), "{log}");
+}
+
+#[test]
+fn a_flushed_dataset_reaches_a_replica_that_was_amid_its_snapshot() {
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    fill(&mut conn, 1000, 500);
+    let primary = format!("127.0.0.1 {}", server.port());
+    let replica = Launch::redis().set("replicaof", &primary).start();
+    server.wait_for_info("rdb_bgsave_in_progress", |running| running == "1");
+    assert_reply!(conn, "FLUSHALL", "OK");
+    assert_reply!(conn, "SET left 1", "OK");
+    assert_reply!(conn, "WAIT 1 60000", "(integer) 1");
+    let mut follower = replica.connect();
+    assert_reply!(follower, "DBSIZE", "(integer) 1");
+    assert_eq!(follower.cmd("DEBUG DIGEST").text(), conn.cmd("DEBUG DIGEST").text());
+}
