@@ -1,7 +1,7 @@
 //! `cargo xtask bench`: our server beside a peer, on one machine, in one run.
 //!
 //! Both servers run at once, pinned to CPU 0 with one worker and no persistence, but for the cases
-//! `persistence` and `start`; load comes from CPU 1. Rounds alternate between them, so slow drifts
+//! `persistence`, `log` and `start`; load comes from CPU 1. Rounds alternate between them, so slow drifts
 //! of the machine hit both alike, and medians are reported. The figure to trust is the server's CPU
 //! time per operation (all threads, user and system); requests per second swing with whatever else
 //! the machine does.
@@ -13,6 +13,7 @@
 //! - [`expiry`]: keys that die at one instant.
 //! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
 //! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots beside writers.
+//! - [`log`]: the append-only file.
 //! - [`strings`]: strings of 256 MB. [`start`]: a start with a file.
 //! - [`every`]: all data commands. [`large`]: those whose cost may depend on how much there is.
 //! - [`generator`]: what brisk-benchmark itself costs.
@@ -25,6 +26,7 @@ mod generator;
 mod huge;
 mod large;
 mod load;
+mod log;
 mod persistence;
 mod pubsub;
 mod report;
@@ -128,6 +130,11 @@ const CASES: &[Case] = &[
         name: "persistence",
         about: "BGSAVE beside 50 writers: what others wait, what it takes; --part, --scale",
         run: persistence::persistence,
+    },
+    Case {
+        name: "log",
+        about: "the append-only file: CPU beside none, rates with always, a busy disk",
+        run: log::log,
     },
     Case {
         name: "expiry",

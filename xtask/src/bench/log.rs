@@ -1,0 +1,156 @@
+//! What the append-only file costs: CPU beside no file, rates with `always`, and what clients wait for
+//! while the disk is slow. (D2, D4)
+
+use super::Setup;
+use super::load::{Rate, Run, benchmark};
+use super::report::{Limit, Report, Row, median};
+use super::sides::{ours, unpinned_peer};
+use anyhow::Result;
+use brisk_testkit::TempDir;
+use brisk_testkit::server::{Launch, Server};
+use std::fs::File;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const KEYS: u64 = 100_000;
+const SET: &[&str] = &["SET", "key:__rand_int__", VALUE];
+const VALUE: &str = "0123456789012345678901234567890123456789012345678901234567890123";
+/// CPU per SET with `everysec` over that without a file, at most.
+const COST_MAX: f64 = 1.2;
+/// What keeps the disk busy is written and synchronised in pieces of this size.
+const BUSY_BYTES: usize = 64 << 20;
+
+/// Servers by turns under the same load: the medians of each.
+fn by_turns(setup: &Setup<'_>, servers: &[&Server], run: &Run<'_>) -> Result<Vec<Medians>> {
+    let mut rates: Vec<Vec<Rate>> = servers.iter().map(|_| Vec::new()).collect();
+    for round in 0..setup.rounds {
+        for at in 0..servers.len() {
+            // The order rotates, so that no server always runs first.
+            let at = (at + round) % servers.len();
+            rates[at].push(benchmark(servers[at], run)?);
+        }
+    }
+    Ok(rates.iter().map(|rates| Medians::of(rates)).collect())
+}
+
+struct Medians {
+    per_second: f64,
+    cpu_us: f64,
+    p99_ms: f64,
+}
+
+impl Medians {
+    fn of(rates: &[Rate]) -> Medians {
+        let of = |figure: fn(&Rate) -> f64| median(&rates.iter().map(figure).collect::<Vec<_>>());
+        Medians {
+            per_second: of(|rate| rate.per_second),
+            cpu_us: of(|rate| rate.cpu_us),
+            p99_ms: of(|rate| rate.p99_ms),
+        }
+    }
+}
+
+/// A server with an append-only file that is never rewritten.
+fn with_file(launch: Launch, policy: &str) -> Result<Server> {
+    launch
+        .set("appendonly", "yes")
+        .set("appendfsync", policy)
+        .set("auto-aof-rewrite-percentage", "0")
+        .try_start()
+        .map_err(anyhow::Error::msg)
+}
+
+fn set(clients: u32, pipeline: u32, operations: u64) -> Run<'static> {
+    Run { command: SET, operations, clients, pipeline, keep_alive: true, keys: KEYS }
+}
+
+pub(crate) fn log(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    cost(setup, report)?;
+    always(setup, report)?;
+    slow_disk(setup, report)
+}
+
+/// `everysec` beside no file.
+fn cost(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let start = |launch: Launch| launch.try_start().map_err(anyhow::Error::msg);
+    let servers = [
+        start(ours(setup, 2)?)?,
+        with_file(ours(setup, 2)?, "everysec")?,
+        start(unpinned_peer(setup))?,
+        with_file(unpinned_peer(setup), "everysec")?,
+    ];
+    let servers: Vec<&Server> = servers.iter().collect();
+    for (pipeline, operations) in [(16, 1_600_000), (100, 4_000_000)] {
+        let run = set(50, pipeline, setup.scaled(operations));
+        let found = by_turns(setup, &servers, &run)?;
+        let cost = |without: usize| found[without + 1].cpu_us / found[without].cpu_us;
+        report.add(Row {
+            what: format!("SET P{pipeline}, everysec"),
+            unit: "CPU µs/op",
+            ours: found[1].cpu_us,
+            theirs: Some(found[3].cpu_us),
+            limit: Limit::None,
+        });
+        report.add(Row {
+            what: format!("SET P{pipeline}, everysec over no file"),
+            unit: "CPU, times",
+            ours: cost(0),
+            theirs: Some(cost(2)),
+            limit: Limit::Most(COST_MAX),
+        });
+    }
+    Ok(())
+}
+
+/// Every reply waits for the disk.
+fn always(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let servers =
+        [with_file(ours(setup, 2)?, "always")?, with_file(unpinned_peer(setup), "always")?];
+    let servers: Vec<&Server> = servers.iter().collect();
+    for (clients, operations, ratio) in [(1, 4_000, 1.0), (50, 40_000, 1.2), (500, 150_000, 1.2)] {
+        let run = set(clients, 1, setup.scaled(operations));
+        let found = by_turns(setup, &servers, &run)?;
+        report.add(Row {
+            what: format!("SET, always, {clients} clients"),
+            unit: "req/s",
+            ours: found[0].per_second,
+            theirs: Some(found[1].per_second),
+            limit: Limit::RatioAtLeast(ratio),
+        });
+    }
+    Ok(())
+}
+
+/// `everysec`, while something else keeps the same disk busy.
+fn slow_disk(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let servers =
+        [with_file(ours(setup, 2)?, "everysec")?, with_file(unpinned_peer(setup), "everysec")?];
+    let servers: Vec<&Server> = servers.iter().collect();
+    let over = AtomicBool::new(false);
+    let found = std::thread::scope(|scope| {
+        let busy = scope.spawn(|| keep_disk_busy(&over));
+        let found = by_turns(setup, &servers, &set(50, 1, setup.scaled(400_000)));
+        over.store(true, Ordering::SeqCst);
+        busy.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        found
+    })?;
+    report.add(Row {
+        what: "SET, everysec, busy disk".to_owned(),
+        unit: "p99 ms",
+        ours: found[0].p99_ms,
+        theirs: Some(found[1].p99_ms),
+        limit: Limit::Ratio(1.0),
+    });
+    Ok(())
+}
+
+fn keep_disk_busy(over: &AtomicBool) -> Result<()> {
+    let home = TempDir::new();
+    let piece = vec![7; BUSY_BYTES];
+    while !over.load(Ordering::SeqCst) {
+        let mut file = File::create(home.path("busy"))?;
+        file.write_all(&piece)?;
+        file.sync_all()?;
+    }
+    Ok(())
+}
