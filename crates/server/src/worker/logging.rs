@@ -7,6 +7,7 @@ use brisk_engine::effect::Hooks;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
+use brisk_node::persistence::aof::writer::Written;
 use brisk_reactor::Control;
 use std::time::Duration;
 
@@ -36,8 +37,8 @@ impl Worker {
             self.deliver_stream(io, None);
         }
         let id = self.core.id;
-        if shared.aof.is_on() && shared.aof.has_pending() && !shared.aof.write_now(shared, id) {
-            shared.aof.hasten(shared.aof.level());
+        if shared.aof.is_on() && shared.aof.has_pending() {
+            self.write_pending();
         }
         if !self.has_waiting_replies() {
             return;
@@ -47,6 +48,23 @@ impl Worker {
         self.send_logged(io);
         self.answer_acknowledged(io);
         shared.aof.set_waiting(id, self.has_waiting_replies());
+    }
+
+    /// Has what is pending written: by this worker, by who has the file, or by the thread.
+    fn write_pending(&self) {
+        let (shared, id) = (self.core.shared, self.core.id);
+        let mut written = shared.aof.write_now(shared, id);
+        if written == Written::OthersWrite && self.has_waiting_replies() {
+            // Who has the file may be done before it sees that this worker waits.
+            shared.aof.set_waiting(id, true);
+            written = shared.aof.write_now(shared, id);
+            if written == Written::OthersWrite {
+                return;
+            }
+        }
+        if written != Written::All {
+            shared.aof.hasten(shared.aof.level());
+        }
     }
 
     /// Whether replies wait for the file or for replicas.

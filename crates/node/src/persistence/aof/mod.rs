@@ -37,4 +37,4 @@ pub mod rewrite;
 pub mod state;
 pub mod unlogged;
 pub mod wait;
-mod writer;
+pub mod writer;

@@ -185,6 +185,8 @@ pub(super) struct Figures {
     /// Replies that did not wait any longer, since the disk was slow.
     pub(super) delayed: AtomicU64,
     pub(super) fsync_in_progress: AtomicBool,
+    /// How long the last write and fdatasync of `always` took, in microseconds.
+    pub(super) sync_us: AtomicU64,
 }
 
 impl<D: Disk> Aof<D> {

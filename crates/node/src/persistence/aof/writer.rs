@@ -3,8 +3,10 @@
 //! Usually a worker writes at the end of its round what all have appended: one system call for all
 //! commands of the round, and no other thread has to be woken. While a write may take long (the file
 //! is being put on the disk, the last write failed, the file changes), the thread `brisk-aof` does it.
-//! With `always` it does it too, and calls fdatasync behind each write: while that runs, the next
-//! batch collects. With `everysec` another thread calls fdatasync, so that writing goes on beside it.
+//! With `always` fdatasync is called behind each write, while the next batch collects: by the worker, whose
+//! clients wait for it anyhow, if the disk is quick; else by the thread, so that the worker goes on with
+//! clients that wait for nothing. With `everysec` another thread calls it, so that writing goes on
+//! beside it.
 
 use super::file::{File, Handle, Trouble};
 use super::state::{Aof, Level, Work};
@@ -20,8 +22,20 @@ use std::time::{Duration, Instant};
 
 /// With `everysec` the file is put on the disk this often.
 const SYNC_PERIOD: Duration = Duration::from_secs(1);
+/// A worker waits for the disk itself if it took no longer than this last time.
+const QUICK_SYNC_MAX: Duration = Duration::from_millis(1);
 /// After a write that failed the next is tried this much later.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// How far a worker came with what is pending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    All,
+    /// The thread has to be asked.
+    LeftToThread,
+    /// Somebody else has the file. Workers that wait are woken when it is free.
+    OthersWrite,
+}
 
 /// What is put on the disk beside writes: so many bytes of a file, with which the stream is there up to
 /// a place.
@@ -32,16 +46,37 @@ struct Asked {
 }
 
 impl Aof {
-    /// Writes what is pending, if that takes no longer than a system call. False if the thread has to.
-    pub fn write_now(&self, shared: &Shared, worker: usize) -> bool {
-        if self.level() == Level::Disk || self.is_slow() {
-            return false;
+    /// Writes what is pending, if that takes no longer than a system call, and with `always` puts it on a
+    /// disk that is quick.
+    pub fn write_now(&self, shared: &Shared, worker: usize) -> Written {
+        let syncs = self.level() == Level::Disk;
+        if self.is_slow() || (syncs && !self.is_disk_quick()) {
+            return Written::LeftToThread;
         }
-        let Ok(mut file) = self.file.try_lock() else { return false };
-        let written = self.write_pending(shared, &mut file);
+        let Ok(mut file) = self.file.try_lock() else { return Written::OthersWrite };
+        let began = Instant::now();
+        let mut done = self.write_pending(shared, &mut file);
+        if let Some(file) = file.as_ref().filter(|_| syncs && done) {
+            done = self.sync_timed(shared, file, began);
+        }
         drop(file);
         self.wake_waiting(shared, Some(worker));
-        written
+        if done { Written::All } else { Written::LeftToThread }
+    }
+
+    fn is_disk_quick(&self) -> bool {
+        self.figures.sync_us.load(Ordering::Relaxed) <= QUICK_SYNC_MAX.as_micros() as u64
+    }
+
+    /// Puts what is written on the disk, and notes how long that and writing it took. False if it failed.
+    fn sync_timed(&self, shared: &Shared, file: &File, began: Instant) -> bool {
+        let synced = self.sync(file);
+        let us = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.figures.sync_us.store(us, Ordering::Relaxed);
+        if let Err(error) = &synced {
+            note_lost(shared, error);
+        }
+        synced.is_ok()
     }
 
     /// Writes all that is pending; false if that failed, and everything is as before.
@@ -126,6 +161,7 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
         let sync = wait_for_work(aof);
         let (policy, level) = (aof.policy(), aof.level());
         let mut file = aof.file.lock().even_poisoned();
+        let began = Instant::now();
         if !aof.write_pending(shared, &mut file) {
             drop(file);
             std::thread::park_timeout(RETRY_AFTER);
@@ -139,11 +175,8 @@ fn write_for_ever(shared: &'static Shared, asks_sync: &mpsc::Sender<Asked>) {
             continue;
         };
         if level == Level::Disk {
-            let synced = aof.sync(file_now);
+            aof.sync_timed(shared, file_now, began);
             drop(file);
-            if let Err(error) = synced {
-                note_lost(shared, &error);
-            }
         } else {
             let is_due = policy == AppendFsync::EverySecond
                 && !aof.is_sparing_disk()
