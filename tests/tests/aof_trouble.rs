@@ -527,8 +527,12 @@ fn a_file_is_loaded_whatever_is_refused_to_clients() {
         assert_reply!(conn, line, "OK");
     }
     assert!(conn.cmd("SET a 1").to_string().contains("OOM"));
+    assert_reply!(conn, "CONFIG SET slowlog-log-slower-than 0", "OK");
+    assert_reply!(conn, "SLOWLOG RESET", "OK");
     assert_reply!(conn, "DEBUG LOADAOF", "OK");
     assert_eq!(digest(&server), before);
+    // It is no client's work.
+    assert!(conn.cmd("SLOWLOG LEN").integer() < 5);
     if subject_is_redis() {
         return;
     }

@@ -425,6 +425,10 @@ impl Core {
         words: &Args<'_>,
     ) {
         use brisk_engine::command::Flags;
+        if self.is_loading {
+            // A file is executed, for no client: all its commands see the same moment.
+            return;
+        }
         let fast = row.has(Flags::FAST);
         self.note_latency(if fast { "fast-command" } else { "command" }, ns);
         let threshold_us = self.config.observe.slowlog_log_slower_than_us;
@@ -441,8 +445,8 @@ impl Core {
             };
             self.shared.observe.slowlog.add(entry, usize::try_from(len_max).unwrap_or(0));
         }
-        // All commands of a transaction see one moment, those of a file none.
-        if self.unit.is_none() && !self.is_loading {
+        // All commands of a transaction see one moment.
+        if self.unit.is_none() {
             self.env.set_now(UnixMs(unix_ms()));
         }
     }

@@ -222,6 +222,11 @@ impl Shared {
         self.armed.load(Ordering::Relaxed) & armed::LOADING != 0
     }
 
+    /// Whether others keep away from a script that takes long: then nobody can make all stand still.
+    pub fn is_busy(&self) -> bool {
+        self.armed.load(Ordering::Relaxed) & armed::BUSY != 0
+    }
+
     /// Whether commands that write are refused follows from how the disk was found last.
     pub fn arm_disk_error(&self) {
         let is_well = self.snapshots.is_ok() && self.aof.failure().is_none();

@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// Sends the line for the command that just ran to all monitors.
 #[cold]
 pub fn show_to_monitors(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
+    if session.is_replay {
+        return;
+    }
     let record = &session.record;
     let client = if record.has(flag::UNIX_SOCKET) {
         format!("unix:{}", core.config.network.unixsocket.to_string_lossy())

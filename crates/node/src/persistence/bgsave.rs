@@ -88,7 +88,8 @@ pub fn begin_if_due(core: &Core) {
             snapshots.schedule_after_flush();
         }
     }
-    if shared.keyspace.is_emitting() {
+    // A script that takes long is in the way: at one of the next turns then.
+    if shared.keyspace.is_emitting() || shared.is_busy() {
         return;
     }
     let now_s = unix_ms() / 1000;
@@ -108,7 +109,7 @@ pub fn begin_if_due(core: &Core) {
         shared.log.notice(format_args!("{changes} changes in {seconds} seconds. Saving..."));
     }
     if due.is_some() || snapshots.is_scheduled() {
-        // A script that takes long is in the way: at one of the next turns then.
+        // One may have begun to take long just now.
         let _ = begin(core);
     }
 }

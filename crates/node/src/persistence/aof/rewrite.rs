@@ -64,7 +64,9 @@ pub fn begin_if_due(core: &Core) {
     let (shared, aof) = (core.shared, &core.shared.aof);
     let rewrite = &aof.rewrite;
     let is_busy = rewrite.is_running.load(Ordering::SeqCst) || shared.keyspace.is_emitting();
-    if is_busy || shared.is_loading() || shared.shutdown.is_asked() {
+    // While a script takes long nobody can make all stand still.
+    let may_not = shared.is_busy() || shared.is_loading() || shared.shutdown.is_asked();
+    if is_busy || may_not {
         return;
     }
     let growth = if aof.mode() == Mode::On { growth_too_large(core) } else { None };
