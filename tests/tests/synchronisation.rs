@@ -270,6 +270,8 @@ fn a_replica_that_is_gone_leaves_nothing_behind() {
         || with_workers(2).set("rdbcompression", "no"),
         |server| {
             let mut conn = server.connect();
+            // It is accepted by then.
+            assert_reply!(conn, "PING", "PONG");
             let files = server.open_fds();
             // While the snapshot is made: by the end of the connection, and of what it sends.
             make_endless(&mut conn);
@@ -294,8 +296,9 @@ fn a_replica_that_is_gone_leaves_nothing_behind() {
             let mut gone = Replica::ask(server);
             gone.place();
             let kept = Replica::ask(server);
-            drop(gone);
+            // The snapshot behind it, which may begin at once, is as quick as is said by then.
             delay(&mut conn, 0);
+            drop(gone);
             server.wait_for_info("connected_slaves", |count| count == "1");
             let mut kept = kept;
             kept.place();
