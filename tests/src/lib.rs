@@ -7,6 +7,7 @@
 
 pub mod aof;
 pub mod changes;
+pub mod snapshots;
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server};

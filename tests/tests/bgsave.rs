@@ -5,6 +5,7 @@
 use brisk_testkit::matrix::each_backend;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, TempDir, assert_reply, wait_until};
+use brisk_tests::snapshots::{delay, fill, make_endless};
 use std::fs;
 use std::path::Path;
 
@@ -18,21 +19,6 @@ fn quiet(program: Launch) -> Launch {
 
 fn launch() -> Launch {
     quiet(Launch::subject())
-}
-
-/// `count` keys, so that a snapshot takes as many times `us_per_key`.
-fn fill(conn: &mut Conn, count: usize, us_per_key: u64) {
-    assert_reply!(conn, &format!("DEBUG POPULATE {count} key 10"), "OK");
-    delay(conn, us_per_key);
-}
-
-fn delay(conn: &mut Conn, us_per_key: u64) {
-    assert_reply!(conn, &format!("CONFIG SET rdb-key-save-delay {us_per_key}"), "OK");
-}
-
-/// Snapshots last until somebody ends them.
-fn make_endless(conn: &mut Conn) {
-    fill(conn, 100, 10_000_000);
 }
 
 fn begin(conn: &mut Conn) {

@@ -6,6 +6,7 @@ use brisk_testkit::matrix::each_backend;
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
+use brisk_tests::snapshots::{delay, fill, make_endless};
 use brisk_tests::{changes, with_workers};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -63,21 +64,6 @@ impl Replica {
             }
         }
     }
-}
-
-/// `count` keys, of which each takes the writer of a snapshot so long.
-fn fill(conn: &mut Conn, count: usize, us_per_key: u64) {
-    assert_reply!(conn, &format!("DEBUG POPULATE {count} key 10"), "OK");
-    delay(conn, us_per_key);
-}
-
-fn delay(conn: &mut Conn, us_per_key: u64) {
-    assert_reply!(conn, &format!("CONFIG SET rdb-key-save-delay {us_per_key}"), "OK");
-}
-
-/// Snapshots last until somebody ends them.
-fn make_endless(conn: &mut Conn) {
-    fill(conn, 100, 10_000_000);
 }
 
 fn state(conn: &mut Conn, replica: usize) -> String {

@@ -1,0 +1,19 @@
+//! Snapshots that take as long as a test wants.
+
+use brisk_testkit::{Conn, assert_reply};
+
+/// `count` keys, so that a snapshot takes as many times `us_per_key`.
+pub fn fill(conn: &mut Conn, count: usize, us_per_key: u64) {
+    assert_reply!(conn, &format!("DEBUG POPULATE {count} key 10"), "OK");
+    delay(conn, us_per_key);
+}
+
+/// Each key takes the writer of the snapshots that begin from now on so long.
+pub fn delay(conn: &mut Conn, us_per_key: u64) {
+    assert_reply!(conn, &format!("CONFIG SET rdb-key-save-delay {us_per_key}"), "OK");
+}
+
+/// Snapshots last until somebody ends them.
+pub fn make_endless(conn: &mut Conn) {
+    fill(conn, 100, 10_000_000);
+}
