@@ -49,9 +49,21 @@ pub mod armed {
     pub const LOADING: u32 = 1 << 14;
     /// Too much waits to be written to the append-only file.
     pub const LOG_CONGESTION: u32 = 1 << 15;
+    /// This server is a replica.
+    pub const REPLICA: u32 = 1 << 16;
+    /// There are not as many replicas as writing needs (`min-replicas-to-write`).
+    pub const FEW_REPLICAS: u32 = 1 << 17;
     /// All that a command meets at the gate.
-    pub const AT_THE_GATE: u32 =
-        MAXMEMORY | PAUSE | MONITOR | CONGESTION | BUSY | DISK_ERROR | LOADING | LOG_CONGESTION;
+    pub const AT_THE_GATE: u32 = MAXMEMORY
+        | PAUSE
+        | MONITOR
+        | CONGESTION
+        | BUSY
+        | DISK_ERROR
+        | LOADING
+        | LOG_CONGESTION
+        | REPLICA
+        | FEW_REPLICAS;
 }
 
 /// The server, as all of its threads see it.
@@ -184,6 +196,7 @@ impl Shared {
     /// Puts new settings in force: each worker takes them before its next batch.
     pub fn publish_config(&self, config: Config) {
         self.arm(armed::MAXMEMORY, config.memory.maxmemory > 0);
+        self.arm(armed::REPLICA, config.replication.replicaof.is_some());
         self.settings.replace(config);
         self.announce_settings();
     }
@@ -220,6 +233,12 @@ impl Shared {
     /// nothing has changed that could be lost.
     pub fn is_loading(&self) -> bool {
         self.armed.load(Ordering::Relaxed) & armed::LOADING != 0
+    }
+
+    /// Whether this server is a replica.
+    #[inline]
+    pub fn is_replica(&self) -> bool {
+        self.armed.load(Ordering::Relaxed) & armed::REPLICA != 0
     }
 
     /// Whether others keep away from a script that takes long: then nobody can make all stand still.

@@ -3,12 +3,14 @@
 //!
 //! | file | about |
 //! |---|---|
+//! | `history` | what the stream is called, and its places to others |
 //! | `feed` | transactions come in by ticket, bytes go out in order |
 //! | `replica` | what is known of a session that follows |
 //! | `transfer` | the snapshot that replicas begin with |
 //! | `acks` | WAIT and WAITAOF: what is acknowledged |
 //! | `follow` | how sessions begin and cease to follow |
 //! | `synchronise` | snapshots for replicas are begun and written |
+//! | `primary` | of a replica: how far the way to its primary has come |
 //! | `migration` | MIGRATE's connections to other servers |
 
 pub mod migration;
@@ -16,11 +18,15 @@ pub mod migration;
 pub mod acks;
 pub mod feed;
 pub mod follow;
+pub mod history;
+pub mod primary;
 pub mod replica;
 pub mod synchronise;
 pub mod transfer;
 
 use self::feed::Feed;
+use self::history::History;
+use self::primary::Primary;
 use self::replica::Replica;
 use self::transfer::Transfer;
 use crate::persistence::state::Underway;
@@ -32,8 +38,10 @@ use std::sync::{Arc, Mutex};
 pub struct Replication {
     /// The changes of all workers in one order.
     pub feed: Feed,
-    /// Names the history of this data set to replicas.
-    pub id: String,
+    /// What it is called to others.
+    pub history: History,
+    /// Of a replica: the way to its primary.
+    pub primary: Primary,
     /// The snapshot for replicas that is being written.
     writing: Mutex<Option<Arc<Transfer>>>,
     /// For those who look often.
@@ -44,7 +52,13 @@ impl Replication {
     /// Without a replica, for so many workers.
     pub fn new(workers: usize, id: String) -> Replication {
         let (writing, is_writing) = (Mutex::default(), AtomicBool::new(false));
-        Replication { feed: Feed::new(workers), id, writing, is_writing }
+        Replication {
+            feed: Feed::new(workers),
+            history: History::new(id),
+            primary: Primary::default(),
+            writing,
+            is_writing,
+        }
     }
 
     /// So many bytes wait to be sent to a replica: they count for no limit of the dataset.

@@ -107,8 +107,9 @@ fn step(core: &Core, io: &mut Control, session: &mut Session) -> Step {
 fn tell_place(core: &Core, io: &mut Control, session: &mut Session, transfer: &Transfer) {
     let Some(replica) = &mut session.replica else { return };
     if !std::mem::replace(&mut replica.told_place, true) && replica.acknowledges {
-        let id = &core.shared.replication.id;
-        put(io, session, format!("+FULLRESYNC {id} {}\r\n", transfer.from).as_bytes());
+        let history = &core.shared.replication.history;
+        let (id, offset) = (history.ids().id, history.offset(Ticket(transfer.from)));
+        put(io, session, format!("+FULLRESYNC {id} {offset}\r\n").as_bytes());
     }
 }
 

@@ -1,0 +1,137 @@
+//! The primary of this server, if it is a replica: how far the way there has come.
+//!
+//! Who the primary is the settings say (`replicaof`); that there is one shows in
+//! [`crate::core::shared::armed::REPLICA`].
+
+use brisk_structures::poison::EvenPoisoned;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+/// How far the way to the primary has come, in the words of ROLE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Phase {
+    /// There is no connection; one is to be made.
+    Connect,
+    /// One is being made.
+    Connecting,
+    /// Both tell of themselves.
+    Handshake,
+    /// The dataset comes.
+    Sync,
+    /// The stream comes.
+    Connected,
+}
+
+impl Phase {
+    pub fn word(self) -> &'static str {
+        match self {
+            Phase::Connect => "connect",
+            Phase::Connecting => "connecting",
+            Phase::Handshake => "handshake",
+            Phase::Sync => "sync",
+            Phase::Connected => "connected",
+        }
+    }
+}
+
+/// A dataset on its way from the primary, in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Incoming {
+    /// `None` if the primary does not know before its end.
+    pub total: Option<u64>,
+    pub read: u64,
+    /// When the last of it came, in Unix ms.
+    pub last_ms: u64,
+}
+
+/// What all workers can see of it.
+pub struct Primary {
+    phase: AtomicU8,
+    /// When the last byte came from it, in Unix ms.
+    last_io_ms: AtomicU64,
+    /// Since when there is no stream, in Unix ms; 0 if there never was.
+    down_since_ms: AtomicU64,
+    /// Bytes of the stream that were received, as an offset.
+    read_offset: AtomicU64,
+    incoming: Mutex<Incoming>,
+}
+
+impl Default for Primary {
+    fn default() -> Primary {
+        Primary {
+            phase: AtomicU8::new(Phase::Connect as u8),
+            last_io_ms: AtomicU64::new(0),
+            down_since_ms: AtomicU64::new(0),
+            read_offset: AtomicU64::new(0),
+            incoming: Mutex::default(),
+        }
+    }
+}
+
+impl Primary {
+    pub fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Relaxed) {
+            0 => Phase::Connect,
+            1 => Phase::Connecting,
+            2 => Phase::Handshake,
+            3 => Phase::Sync,
+            _ => Phase::Connected,
+        }
+    }
+
+    /// Whether the stream comes.
+    #[inline]
+    pub fn is_up(&self) -> bool {
+        self.phase() == Phase::Connected
+    }
+
+    pub fn set_phase(&self, phase: Phase, now_ms: u64) {
+        let before = self.phase.swap(phase as u8, Ordering::SeqCst);
+        if before == Phase::Connected as u8 && phase != Phase::Connected {
+            self.down_since_ms.store(now_ms, Ordering::Relaxed);
+        }
+        if phase == Phase::Sync {
+            *self.incoming.lock().even_poisoned() = Incoming::default();
+        }
+    }
+
+    /// Another primary: nothing is known of the way there.
+    pub fn reset(&self) {
+        self.phase.store(Phase::Connect as u8, Ordering::SeqCst);
+        self.down_since_ms.store(0, Ordering::Relaxed);
+        self.last_io_ms.store(0, Ordering::Relaxed);
+    }
+
+    /// When the last byte came, in Unix ms.
+    pub fn last_io_ms(&self) -> u64 {
+        self.last_io_ms.load(Ordering::Relaxed)
+    }
+
+    pub fn note_io(&self, now_ms: u64) {
+        self.last_io_ms.store(now_ms, Ordering::Relaxed);
+    }
+
+    /// Since when there is no stream, in Unix ms; `None` if there never was.
+    pub fn down_since_ms(&self) -> Option<u64> {
+        Some(self.down_since_ms.load(Ordering::Relaxed)).filter(|since| *since > 0)
+    }
+
+    /// Up to which offset the stream was received, executed or not.
+    pub fn read_offset(&self) -> u64 {
+        self.read_offset.load(Ordering::Relaxed)
+    }
+
+    pub fn note_read(&self, offset: u64) {
+        self.read_offset.store(offset, Ordering::Relaxed);
+    }
+
+    /// The dataset that is on its way.
+    pub fn incoming(&self) -> Incoming {
+        *self.incoming.lock().even_poisoned()
+    }
+
+    pub fn note_incoming(&self, change: impl FnOnce(&mut Incoming)) {
+        change(&mut self.incoming.lock().even_poisoned());
+    }
+}
