@@ -95,8 +95,9 @@ const NODE: Layers = Layers {
 
 const SERVER: Layers = Layers {
     sources: "crates/server/src",
-    // FUNCTION LOAD and what loads files share how libraries are checked, and DEBUG loads files.
-    order: &[&["info"], &["commands", "loading"], &["worker"], &["boot"], &["lib", "main"]],
+    // FUNCTION LOAD and what loads files share how libraries are checked, and DEBUG loads files. REPLICAOF
+    // begins the link, which puts libraries of the primary in force.
+    order: &[&["info"], &["commands", "loading", "link"], &["worker"], &["boot"], &["lib", "main"]],
 };
 
 /// The imports of a file that its layer does not allow.

@@ -15,5 +15,6 @@
 pub mod boot;
 pub mod commands;
 pub mod info;
+pub mod link;
 pub mod loading;
 pub mod worker;

@@ -181,6 +181,9 @@ pub enum Invalidation {
     All { by: u64 },
 }
 
+/// A buffer for more bytes of another server's stream is given back.
+const RELAYED_KEPT_MAX: usize = 64 * 1024;
+
 /// What transactions leave behind until it is fetched.
 #[derive(Debug, Default)]
 pub struct Aftermath {
@@ -199,6 +202,9 @@ pub struct Aftermath {
     pub(crate) slots: Vec<(DbIndex, SlotId)>,
     /// Several commands run as one unit.
     unit: bool,
+    /// What the running transaction is in the stream of another server, which this one relays; empty if
+    /// it is in none, or is by now.
+    relayed: Vec<u8>,
 }
 
 impl Aftermath {
@@ -244,9 +250,30 @@ impl Aftermath {
     #[must_use]
     pub(crate) fn seal(&mut self, journal: &Journal) -> Ticket {
         debug_assert!(!self.effects.is_empty(), "a ticket for nothing");
-        let ticket = journal.append(&self.effects);
+        let ticket = match self.relayed.is_empty() {
+            true => journal.append(&self.effects),
+            false => journal.relay(&self.relayed),
+        };
+        self.relayed.clear();
         self.effects.clear();
         ticket
+    }
+
+    /// The next transaction comes from another server, in whose stream it is these bytes. They become
+    /// part of this server's with its first change, while its slots are held.
+    pub fn begin_relay(&mut self, bytes: &[u8]) {
+        self.relayed.clear();
+        self.relayed.shrink_to(RELAYED_KEPT_MAX);
+        self.relayed.extend_from_slice(bytes);
+    }
+
+    /// That transaction is done, or was not run: the bytes are part of the stream if they are not yet and
+    /// `is_done`.
+    pub fn end_relay(&mut self, journal: &Journal, is_done: bool) {
+        if is_done && !self.relayed.is_empty() {
+            journal.relay(&self.relayed);
+        }
+        self.relayed.clear();
     }
 }
 

@@ -41,23 +41,51 @@ struct State {
     bytes: Vec<u8>,
     /// The database of the last command; `None` if who reads on from here does not know it.
     db: Option<DbIndex>,
+    /// The stream is another server's: what transactions of this one leave is not part of it.
+    is_relayed: bool,
 }
 
 impl Journal {
     /// Appends a transaction. Its slots are held.
     pub(crate) fn append(&self, effects: &Effects) -> Ticket {
         let mut state = self.state.lock().even_poisoned();
-        let State { bytes, db } = &mut *state;
+        let State { bytes, db, is_relayed } = &mut *state;
+        if *is_relayed {
+            return self.end();
+        }
         let before = bytes.len();
         effects.write(bytes, db);
         self.advance(bytes.len() - before)
     }
 
-    /// Appends a command that changes nothing, such as a PING for replicas.
+    /// Appends a command that changes nothing, such as a PING for replicas; not to the stream of another
+    /// server.
     pub fn append_request(&self, request: &[u8]) {
         let mut state = self.state.lock().even_poisoned();
-        state.bytes.extend_from_slice(request);
-        self.advance(request.len());
+        if !state.is_relayed {
+            state.bytes.extend_from_slice(request);
+            self.advance(request.len());
+        }
+    }
+
+    /// Appends a part of the stream of another server, as it came.
+    pub fn relay(&self, part: &[u8]) -> Ticket {
+        let mut state = self.state.lock().even_poisoned();
+        debug_assert!(state.is_relayed, "two servers write one stream");
+        state.bytes.extend_from_slice(part);
+        self.advance(part.len())
+    }
+
+    /// From now on the stream is another server's, or this one's again. Only while all other threads
+    /// stand still.
+    pub fn set_relayed(&self, is_relayed: bool) {
+        let mut state = self.state.lock().even_poisoned();
+        (state.is_relayed, state.db) = (is_relayed, None);
+    }
+
+    /// The database that the stream has come to, if it is this server's own and has named one.
+    pub fn database(&self) -> Option<DbIndex> {
+        self.state.lock().even_poisoned().db
     }
 
     /// The lock is held.
@@ -122,6 +150,23 @@ mod tests {
             words.join(" ").trim_end().to_owned()
         };
         text.split('*').skip(1).map(words).collect()
+    }
+
+    #[test]
+    fn the_stream_of_another_server_is_kept_as_it_came() {
+        let journal = Journal::default();
+        journal.append(&effects(&[(3, "DEL a")]));
+        journal.set_relayed(true);
+        let before = journal.end();
+        assert_eq!(journal.append(&effects(&[(0, "SET own 1")])), before);
+        journal.append_request(b"*1\r\n$4\r\nPING\r\n");
+        assert_eq!(journal.relay(b"as it came").0, before.0 + 10);
+        journal.set_relayed(false);
+        journal.append(&effects(&[(3, "DEL b")]));
+        let mut bytes = Vec::new();
+        journal.take(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes[before.0 as usize..]).into_owned();
+        assert!(text.starts_with("as it came*2\r\n$6\r\nSELECT"), "{text}");
     }
 
     #[test]

@@ -194,6 +194,10 @@ impl Env {
         self.now.set(REPLAY);
     }
 
+    pub fn begin_applying(&self, _now: UnixMs) {
+        self.begin_replay();
+    }
+
     /// Whether commands come from such a file.
     pub fn is_replay(&self) -> bool {
         self.now.get() == REPLAY

@@ -42,6 +42,7 @@ pub mod flag {
     pub const ADMIN: u32 = 1 << 12;
     /// It is subscribed to something.
     pub const PUBSUB: u32 = 1 << 16;
+    pub const PRIMARY: u32 = 1 << 18;
     /// The user it acts as was changed since it last looked.
     pub const USER_CHANGED: u32 = 1 << 17;
 }

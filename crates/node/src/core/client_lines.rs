@@ -30,12 +30,7 @@ struct Own {
 
 /// One client as CLIENT LIST shows it, without the line's end: `session`, which sent `args`.
 /// `command` is what it runs, if that is not its last command already.
-pub(crate) fn describe(
-    core: &Core,
-    session: &Session,
-    args: &Args<'_>,
-    command: Option<&Row>,
-) -> String {
+pub fn describe(core: &Core, session: &Session, args: &Args<'_>, command: Option<&Row>) -> String {
     let record = &session.record;
     let last = record.last_command.load(Ordering::Relaxed) as usize;
     let row = command.or_else(|| core.shared.table.all().find(|row| row.id == last));

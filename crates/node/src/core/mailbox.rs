@@ -1,5 +1,6 @@
 //! Messages from one worker, or from any other thread, to a worker.
 
+use crate::core::Core;
 use brisk_acl::Denied;
 use brisk_engine::ReplyBuffer;
 use brisk_net::listeners::Replacement;
@@ -40,6 +41,17 @@ pub enum Message {
     Listen(Replacement),
     /// Probe idle connections that are accepted from now on after so many seconds.
     Keepalive(u32),
+    /// Do this between two commands.
+    Run(Work),
+}
+
+/// What a thread that is no worker has one do for it.
+pub struct Work(pub Box<dyn FnOnce(&mut Core) + Send>);
+
+impl std::fmt::Debug for Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Work")
+    }
 }
 
 /// The answer to a command that waited.
@@ -55,6 +67,8 @@ pub struct Delivery {
 pub enum Unblocked {
     Timeout,
     Error,
+    /// This server has become a replica. The connection is closed behind it.
+    RoleChanged,
     /// Its user may not run the command any more.
     Forbidden(Denied),
 }

@@ -138,6 +138,8 @@ pub struct Session {
     pub unlogged: Unlogged,
     /// It stands for an append-only file: its commands wait for nothing.
     pub is_replay: bool,
+    /// It stands for the primary of this server: its commands were executed there.
+    pub is_primary: bool,
     /// What it asked its replies to wait for, if not for what the settings say.
     pub durability: Option<Level>,
     /// What it listens to.
@@ -206,6 +208,7 @@ impl Session {
             unlogged: Unlogged::default(),
             durability: None,
             is_replay: false,
+            is_primary: false,
             subscriptions: Subscriptions::default(),
             listens: false,
             tracker: None,

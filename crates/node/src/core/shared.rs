@@ -201,6 +201,11 @@ impl Shared {
         self.announce_settings();
     }
 
+    pub fn enter_phase(&self, phase: crate::replication::primary::Phase, now_ms: u64) {
+        self.replication.primary.set_phase(phase, now_ms);
+    }
+    pub fn arm_stale(&self) {}
+
     /// Large elements of lists have nodes of their own from `bytes` on; 0 leaves it to the limits.
     pub fn set_list_plain_min(&self, bytes: usize) {
         self.debug.list_plain_min.store(bytes, Ordering::Relaxed);

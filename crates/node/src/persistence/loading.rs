@@ -16,6 +16,7 @@ use super::state::Loading;
 use crate::core::Core;
 use crate::core::settings_in_force;
 use crate::core::shared::Shared;
+use crate::replication::history;
 use brisk_config::Config;
 use brisk_engine::loader::{Awaited, Loader};
 use brisk_engine::random::Random;
@@ -25,6 +26,7 @@ use brisk_observe::log::Log;
 use brisk_persist::rdb::{Checksum, Event, Piece, Splitter};
 use brisk_reactor::unix_ms;
 use brisk_structures::reclaim::{self, Participant};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::thread::{Builder, ScopedJoinHandle, park_timeout, scope};
@@ -45,20 +47,16 @@ type Failed = (LoadFailure, u64);
 /// What a thread did.
 type Done = Result<(Loaded, Awaited), Failed>;
 
-/// Loads the keys of the file at the start, when nobody looks at keys; the sources of its libraries
-/// too. O(file).
+/// Loads the keys of the file at the start, when nobody looks at keys. O(file).
 ///
 /// # Errors
 /// Why the file cannot be loaded. A part of its keys may be there.
-pub fn load_at_start(shared: &Shared) -> Result<Vec<Vec<u8>>, Unreadable> {
+pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
     let config = shared.config();
     let settings = settings_in_force(shared, &config);
     // What has expired by now is not loaded.
     let how = How { settings, now: UnixMs(unix_ms()), duplicate: Duplicate::Refuse };
-    let (functions, awaited) = load(shared, &config, &how)?;
-    // Nobody waits for keys yet.
-    drop(awaited);
-    Ok(functions)
+    load(shared, &config, &how)
 }
 
 /// Loads the keys of the file. Only while all other workers stand still. O(file).
@@ -69,7 +67,7 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
     let how = How { settings: core.env.settings.clone(), now: core.env.now(), duplicate };
     // The threads free what they replace when this one has nothing to do with it.
     let loaded = reclaim::offline_while(|| load(core.shared, &core.config, &how));
-    core.env.take_awaited(loaded?.1);
+    core.env.take_awaited(loaded?.awaited);
     Ok(())
 }
 
@@ -82,10 +80,9 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
 pub fn load_base_at_start(shared: &Shared, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
     let config = shared.config();
     let settings = settings_in_force(shared, &config);
-    let (functions, awaited, end) = load_base_by(shared, &config, settings, path)?;
     // Nobody waits for keys yet.
-    drop(awaited);
-    Ok((end, functions))
+    let loaded = load_base_by(shared, &config, settings, path)?;
+    Ok((loaded.end, loaded.functions))
 }
 
 /// The same while all other workers stand still.
@@ -95,9 +92,9 @@ pub fn load_base_at_start(shared: &Shared, path: &Path) -> Result<(u64, Vec<Vec<
 pub fn load_base(core: &Core, path: &Path) -> Result<(u64, Vec<Vec<u8>>), Unreadable> {
     let settings = core.env.settings.clone();
     let load = || load_base_by(core.shared, &core.config, settings, path);
-    let (functions, awaited, end) = reclaim::offline_while(load)?;
-    core.env.take_awaited(awaited);
-    Ok((end, functions))
+    let loaded = reclaim::offline_while(load)?;
+    core.env.take_awaited(loaded.awaited);
+    Ok((loaded.end, loaded.functions))
 }
 
 fn load_base_by(
@@ -105,9 +102,45 @@ fn load_base_by(
     config: &Config,
     settings: Settings,
     path: &Path,
-) -> Result<(Vec<Vec<u8>>, Awaited, u64), Unreadable> {
+) -> Result<Beside, Unreadable> {
     let how = How { settings, now: UnixMs(0), duplicate: Duplicate::Refuse };
     load_from(shared, config, &how, &Source::open_at(path.to_path_buf())?)
+}
+
+/// What came with a dataset besides its keys.
+#[derive(Default)]
+pub struct Beside {
+    /// The sources of its libraries.
+    pub functions: Vec<Vec<u8>>,
+    /// Keys that somebody waits for.
+    pub awaited: Awaited,
+    /// Where in which history it was written.
+    pub lineage: Lineage,
+    /// Where it ends in its file.
+    end: u64,
+}
+
+/// Where in which history a dataset was written, as far as the file says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lineage {
+    pub id: Option<String>,
+    pub offset: Option<u64>,
+    /// The database that the stream had come to.
+    pub db: Option<DbIndex>,
+}
+
+/// Loads a dataset that a primary has sent, keys that have expired included: the primary removes them.
+/// The gate refuses meanwhile what looks at keys, and there are none. O(file).
+///
+/// # Errors
+/// As of [`load_at_start`].
+pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> {
+    let config = shared.config();
+    let settings = settings_in_force(shared, &config);
+    let how = How { settings, now: UnixMs(0), duplicate: Duplicate::Refuse };
+    let source = Source::nameless(file)?;
+    shared.snapshots.loading.begin(source.bytes);
+    load_from(shared, &config, &how, &source)
 }
 
 /// What all threads go by.
@@ -117,24 +150,18 @@ struct How {
     duplicate: Duplicate,
 }
 
-fn load(
-    shared: &Shared,
-    config: &Config,
-    how: &How,
-) -> Result<(Vec<Vec<u8>>, Awaited), Unreadable> {
+fn load(shared: &Shared, config: &Config, how: &How) -> Result<Beside, Unreadable> {
     let source = Source::open(config)?;
     shared.snapshots.loading.begin(source.bytes);
-    let (functions, awaited, _) = load_from(shared, config, how, &source)?;
-    Ok((functions, awaited))
+    load_from(shared, config, how, &source)
 }
 
-/// The sources of libraries, the keys that somebody waits for, and where the snapshot ends.
 fn load_from(
     shared: &Shared,
     config: &Config,
     how: &How,
     source: &Source,
-) -> Result<(Vec<Vec<u8>>, Awaited, u64), Unreadable> {
+) -> Result<Beside, Unreadable> {
     let progress = &shared.snapshots.loading;
     let splitter = Splitter::new(&source.file);
     let splitter = splitter.map_err(|error| source.unreadable(error.into(), 0))?;
@@ -146,9 +173,13 @@ fn load_from(
         // One key after the other waits.
         _ => 1,
     };
-    let mut functions = Vec::new();
+    let mut beside = Beside::default();
+    let Beside { functions, lineage, .. } = &mut beside;
     let other = |event| match event {
-        Event::Aux { name, value } => tell_of(&name, &value, &shared.log, progress),
+        Event::Aux { name, value } => {
+            tell_of(&name, &value, &shared.log, progress);
+            lineage.note(&name, &value);
+        }
         Event::Function(source) => functions.push(source),
         Event::End(Checksum::None) => shared
             .log
@@ -163,7 +194,20 @@ fn load_from(
     shared.log.notice(format_args!(
         "Done loading RDB, keys loaded: {keys}, keys expired: {expired}{skipped}."
     ));
-    Ok((functions, awaited, splitter.position()))
+    Ok(Beside { awaited, end: splitter.position(), ..beside })
+}
+
+impl Lineage {
+    /// Takes what a file says of itself. What cannot be is as if it said nothing.
+    fn note(&mut self, name: &[u8], value: &[u8]) {
+        let text = String::from_utf8_lossy(value);
+        match name {
+            b"repl-id" if history::is_id(value) => self.id = Some(text.into_owned()),
+            b"repl-offset" => self.offset = text.parse().ok(),
+            b"repl-stream-db" => self.db = text.parse().ok().map(DbIndex),
+            _ => {}
+        }
+    }
 }
 
 /// Reads a file of `total` bytes on this thread and loads on others.

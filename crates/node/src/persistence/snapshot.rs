@@ -253,6 +253,19 @@ impl Source {
         Ok(Source { file, bytes, path })
     }
 
+    /// A file without a name.
+    pub(super) fn nameless(file: File) -> Result<Source, Unreadable> {
+        let path = PathBuf::from("the dataset of the primary");
+        let len = System.len(&file);
+        let bytes = len.map_err(|error| Unreadable {
+            failure: LoadError::from(error).into(),
+            path: path.clone(),
+            position: 0,
+            bytes: 0,
+        })?;
+        Ok(Source { file, bytes, path })
+    }
+
     pub(super) fn unreadable(&self, failure: LoadFailure, position: u64) -> Unreadable {
         Unreadable { failure, path: self.path.clone(), position, bytes: self.bytes }
     }

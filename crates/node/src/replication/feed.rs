@@ -14,6 +14,7 @@
 use super::replica::Attachment;
 use super::transfer::Transfer;
 use crate::clients::ClientRecord;
+use crate::core::shared::Shared;
 use crate::persistence::aof::state::Aof;
 use brisk_engine::keyspace::Journal;
 use brisk_structures::poison::EvenPoisoned;
@@ -254,6 +255,15 @@ impl Feed {
         let Pending { from, bytes, overflow } = std::mem::take(&mut *pending);
         Part { from, bytes, overflow }
     }
+}
+
+impl Feed {
+    pub fn disconnect_all(&self, _: &Shared) {}
+    pub fn has_backlog(&self) -> bool {
+        false
+    }
+    pub fn begin_backlog(&self, _: brisk_engine::keyspace::Ticket, _: u64) {}
+    pub fn forget_backlog(&self) {}
 }
 
 /// A buffer for more is given back.

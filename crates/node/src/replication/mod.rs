@@ -11,6 +11,7 @@
 //! | `follow` | how sessions begin and cease to follow |
 //! | `synchronise` | snapshots for replicas are begun and written |
 //! | `primary` | of a replica: how far the way to its primary has come |
+//! | `incoming` | the stream of the primary, received and not executed yet |
 //! | `migration` | MIGRATE's connections to other servers |
 
 pub mod migration;
@@ -19,6 +20,7 @@ pub mod acks;
 pub mod feed;
 pub mod follow;
 pub mod history;
+pub mod incoming;
 pub mod primary;
 pub mod replica;
 pub mod synchronise;
@@ -30,6 +32,7 @@ use self::primary::Primary;
 use self::replica::Replica;
 use self::transfer::Transfer;
 use crate::persistence::state::Underway;
+use brisk_engine::Keyspace;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -59,6 +62,11 @@ impl Replication {
             writing,
             is_writing,
         }
+    }
+
+    /// What this server has of which history: its name, and so many bytes.
+    pub fn position(&self, keyspace: &Keyspace) -> (String, u64) {
+        (self.history.ids().id, self.history.offset(keyspace.journal().end()))
     }
 
     /// So many bytes wait to be sent to a replica: they count for no limit of the dataset.

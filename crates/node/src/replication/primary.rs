@@ -3,9 +3,19 @@
 //! Who the primary is the settings say (`replicaof`); that there is one shows in
 //! [`crate::core::shared::armed::REPLICA`].
 
+use super::incoming::Stream;
+use brisk_engine::DbIndex;
 use brisk_structures::poison::EvenPoisoned;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// The connection to the primary, for those who have something to say there.
+pub trait Connection: Send + Sync {
+    /// Sends a short request without waiting: if the primary does not read, the connection is closed.
+    fn send(&self, request: &[u8]);
+    /// Nothing more comes by it.
+    fn close(&self);
+}
 
 /// How far the way to the primary has come, in the words of ROLE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +65,13 @@ pub struct Primary {
     /// Bytes of the stream that were received, as an offset.
     read_offset: AtomicU64,
     incoming: Mutex<Incoming>,
+    /// Grows with each other primary, and when there is none any more.
+    generation: AtomicU64,
+    connection: Mutex<Option<Arc<dyn Connection>>>,
+    /// The database that what was executed of the stream has come to.
+    stream_db: AtomicU32,
+    /// What was received and not executed yet.
+    pub stream: Stream,
 }
 
 impl Default for Primary {
@@ -65,6 +82,10 @@ impl Default for Primary {
             down_since_ms: AtomicU64::new(0),
             read_offset: AtomicU64::new(0),
             incoming: Mutex::default(),
+            generation: AtomicU64::new(0),
+            connection: Mutex::default(),
+            stream_db: AtomicU32::new(0),
+            stream: Stream::default(),
         }
     }
 }
@@ -96,11 +117,60 @@ impl Primary {
         }
     }
 
-    /// Another primary: nothing is known of the way there.
-    pub fn reset(&self) {
+    /// There is another primary, or none: what came of this one and was not executed is dropped, and the
+    /// way there closed. Only while all other workers stand still. The number of the way to the next.
+    pub fn leave(&self) -> u64 {
+        // In this order: nobody adds to the stream who has not seen it.
+        let generation = self.generation.fetch_add(1, Ordering::SeqCst) + 1;
+        self.stream.begin();
+        if let Some(connection) = self.connection.lock().even_poisoned().take() {
+            connection.close();
+        }
         self.phase.store(Phase::Connect as u8, Ordering::SeqCst);
         self.down_since_ms.store(0, Ordering::Relaxed);
         self.last_io_ms.store(0, Ordering::Relaxed);
+        generation
+    }
+
+    /// The number of the way to the present primary.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation.load(Ordering::SeqCst)
+    }
+
+    /// This is the connection from now on, if the way with this number is still the one that is gone;
+    /// whether it is.
+    pub fn connect(&self, generation: u64, connection: Arc<dyn Connection>) -> bool {
+        let mut place = self.connection.lock().even_poisoned();
+        let is_wanted = generation == self.generation();
+        if is_wanted {
+            *place = Some(connection);
+        }
+        is_wanted
+    }
+
+    /// The connection is closed; another one may be made.
+    pub fn disconnect(&self) {
+        if let Some(connection) = self.connection.lock().even_poisoned().take() {
+            connection.close();
+        }
+    }
+
+    /// Says something to the primary, if there is a connection.
+    pub fn send(&self, request: &[u8]) {
+        let connection = self.connection.lock().even_poisoned().clone();
+        if let Some(connection) = connection {
+            connection.send(request);
+        }
+    }
+
+    /// The database that what was executed of the stream has come to.
+    pub fn stream_db(&self) -> DbIndex {
+        DbIndex(self.stream_db.load(Ordering::Relaxed))
+    }
+
+    pub fn set_stream_db(&self, db: DbIndex) {
+        self.stream_db.store(db.0, Ordering::Relaxed);
     }
 
     /// When the last byte came, in Unix ms.

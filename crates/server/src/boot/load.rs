@@ -1,5 +1,6 @@
 //! The dataset that was saved, loaded while workers answer that it is being loaded.
 
+use crate::link::role;
 use crate::loading::aof;
 use crate::loading::steps::Steps;
 use brisk_engine::snapshot::LoadFailure;
@@ -14,7 +15,7 @@ use std::time::Instant;
 ///
 /// # Errors
 /// It cannot be loaded: what is wrong, where, and what to do. The file is left alone.
-pub(super) fn load(shared: &Shared, steps: &Steps) -> Result<(), String> {
+pub(super) fn load(shared: &'static Shared, steps: &Steps) -> Result<(), String> {
     if shared.config().persistence.appendonly {
         aof::load(shared, steps)?;
     } else {
@@ -23,15 +24,16 @@ pub(super) fn load(shared: &Shared, steps: &Steps) -> Result<(), String> {
     // A client may ask before the timers have their first turn.
     shared.observe.figures.sample_memory();
     shared.arm(armed::LOADING, false);
+    role::begin(shared);
     Ok(())
 }
 
 fn load_snapshot(shared: &Shared, steps: &Steps) -> Result<(), String> {
     let began = Instant::now();
     match loading::load_at_start(shared) {
-        Ok(functions) => {
+        Ok(loaded) => {
             steps
-                .restore(functions)
+                .restore(loaded.functions)
                 .map_err(|error| fatal(&format!("a library of functions: {error}"), DAMAGED))?;
             let seconds = began.elapsed().as_secs_f64();
             shared.log.notice(format_args!("DB loaded from disk: {seconds:.3} seconds"));

@@ -134,7 +134,6 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
              config file use brisk-server /path/to/brisk.conf"
         )),
     }
-    refuse_to_be_replica(&store.current())?;
     log.set_role(Role::Primary);
     if !reserve_files(&mut store, log) {
         return Ok(1);
@@ -242,18 +241,6 @@ fn reserve_files(store: &mut Store, log: &Log) -> bool {
     files.maxclients > 0
 }
 
-/// Refuses `replicaof`: users who believe that this is a replica would find that it took writes of
-/// its own.
-fn refuse_to_be_replica(config: &Config) -> Result<(), String> {
-    let Some(primary) = &config.replication.replicaof else { return Ok(()) };
-    Err(format!(
-        "replicaof is set ({} {}), but Brisk cannot be a replica yet: it would neither follow that \
-         server nor refuse writes. Remove the directive to start a server of its own.",
-        primary.host.to_string_lossy(),
-        primary.port
-    ))
-}
-
 fn open_log(config: &Config) -> Result<Log, FileError> {
     let process = &config.process;
     if process.logfile.is_empty() {
@@ -287,6 +274,7 @@ fn share(
     let shared =
         Shared::new(log, settings, (table, handlers), keyspace, workers, process, random_id()?);
     shared.arm(armed::MAXMEMORY, maxmemory > 0);
+    shared.keyspace.journal().set_relayed(config.replication.replicaof.is_some());
     shared.arm(armed::LOADING, true);
     Ok(Box::leak(Box::new(shared)))
 }

@@ -133,7 +133,9 @@ impl Target for Again<'_> {
     }
 }
 
-fn forget(core: &mut Core) {
+/// Nothing is in the dataset any more, of which neither replicas nor the append-only file hear. All other
+/// workers stand still.
+pub(crate) fn forget(core: &mut Core) {
     let keyspace = &core.shared.keyspace;
     let mut keys = Keys::unlocked(keyspace, &core.env, DbIndex(0));
     for db in (0..keyspace.database_count()).map(DbIndex) {

@@ -6,7 +6,7 @@ use brisk_engine::env::Garbage;
 use brisk_net::listeners::Purpose;
 use brisk_node::clients::address::Address;
 use brisk_node::clients::{ClientRecord, flag};
-use brisk_node::core::mailbox::Message;
+use brisk_node::core::mailbox::{Message, Work};
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::pubsub::subscribe;
 use brisk_node::replication::follow;
@@ -177,6 +177,11 @@ impl Handler for Worker {
                 Message::Monitor(token) => self.add_monitor(token),
                 Message::Listen(_) | Message::Keepalive(_) => self.listening.push(message),
                 Message::Unpause => self.resume_paused(io),
+                Message::Run(Work(work)) => {
+                    self.core.read_clocks();
+                    work(&mut self.core);
+                    self.core.free_garbage();
+                }
                 Message::Served(delivery) => self.deliver(io, delivery),
                 Message::Computed(outcome) => self.take_computed(io, outcome),
                 Message::Thawed => self.resume_frozen(io),

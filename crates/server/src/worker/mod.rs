@@ -40,6 +40,7 @@ mod waiting;
 
 use self::staging::Staged;
 pub use self::turn::append;
+use crate::link::applying::{self, Applier};
 use crate::loading::steps::{Loading, Progress};
 use crate::worker::cron::Cron;
 use brisk_engine::ReplyBuffer;
@@ -104,6 +105,8 @@ pub struct Worker {
     loop_generation: Option<u64>,
     /// What loading the dataset leaves to this worker, until it is loaded.
     pub loading: Option<Loading>,
+    /// Executes what comes from the primary: on the first worker, once something has come.
+    applier: Option<Box<Applier>>,
     /// Messages that change the listeners, which only the loop around the worker can do.
     pub listening: Vec<Message>,
 }
@@ -134,6 +137,7 @@ impl Worker {
             listeners,
             loop_generation: None,
             loading: None,
+            applier: None,
             listening: Vec::new(),
         }
     }
@@ -176,6 +180,7 @@ impl Worker {
         }
         self.go_on_with_script(io);
         let loads = self.loading.is_some() && self.go_on_loading() == Progress::More;
+        let applied = self.go_on_applying();
         if !self.core.ended_watches.is_empty() {
             self.go_on_with_leftovers();
         }
@@ -191,13 +196,27 @@ impl Worker {
         }
         self.end_of_turns(io);
         self.commit(io);
-        let wait = wait.min(self.logging_wait());
+        let wait = wait.min(self.logging_wait()).min(applied.wait());
         let wait = self.next_wait_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
         let idle = self.again.is_empty()
             && self.core.scripts.parked.is_none()
             && !loads
             && self.core.ended_watches.is_empty();
         if idle { wait } else { Duration::ZERO }
+    }
+
+    /// Executes for a while what has come from the primary.
+    #[inline]
+    fn go_on_applying(&mut self) -> applying::Progress {
+        let stream = &self.core.shared.replication.primary.stream;
+        if self.core.id != 0 || !stream.has_news() {
+            return applying::Progress::Nothing;
+        }
+        let new = || Box::new(Applier::new(&self.core));
+        let mut applier = self.applier.take().unwrap_or_else(new);
+        let progress = applier.go_on(&mut self.core, &self.participant);
+        self.applier = Some(applier);
+        progress
     }
 
     /// Does for a while what loading the dataset leaves to this worker.

@@ -20,6 +20,8 @@ use brisk_reactor::{Control, Token};
 use std::sync::Arc;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
+const ROLE_CHANGED: &str =
+    "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
 impl Worker {
     /// The session's command has begun to wait.
@@ -86,6 +88,15 @@ impl Worker {
                 let error = CommandError::text(UNBLOCKED);
                 dispatch::count_error(&self.core, &error);
                 waiting::book_wait(&mut self.core, &waiter, true, 0);
+                reply.error(&error)
+            }
+            Unblocked::RoleChanged => {
+                let error = CommandError::text(ROLE_CHANGED);
+                dispatch::count_error(&self.core, &error);
+                waiting::book_wait(&mut self.core, &waiter, true, 0);
+                if let Some(session) = self.session_at(token.index()) {
+                    session.close_after_reply();
+                }
                 reply.error(&error)
             }
             Unblocked::Forbidden(denied) => {

@@ -6,8 +6,10 @@
 
 use super::home::Home;
 use crate::persistence::disk::{Disk, System};
+use brisk_engine::DbIndex;
 use brisk_persist::aof::{Manifest, writer as encode};
 use brisk_reactor::unix_ms;
+use brisk_resp::request;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,6 +46,8 @@ pub(in crate::persistence) struct File<D: Disk = System> {
     has_begun: bool,
     /// The second that the last timestamp in it names.
     second: i64,
+    /// What stands in its first batch: which database what follows is about, if that does not say so.
+    preface: Vec<u8>,
     /// What makes it one of the files that are loaded, to be done before anything is written to it.
     install: Option<(Home, Manifest)>,
 }
@@ -112,6 +116,7 @@ impl<D: Disk> File<D> {
             is_new: false,
             has_begun: false,
             second: 0,
+            preface: Vec::new(),
             install: None,
         };
         Ok((file, size))
@@ -125,6 +130,11 @@ impl<D: Disk> File<D> {
     pub(super) fn installing(mut self, home: Home, manifest: Manifest) -> File<D> {
         self.install = Some((home, manifest));
         self
+    }
+
+    /// What follows in it is about this database until it names another.
+    pub(super) fn begin_in(&mut self, db: DbIndex) {
+        request::encode(&mut self.preface, &["SELECT", &db.0.to_string()]);
     }
 
     /// Nothing more is written to `before`: what is in it is put on the disk, so that what is told of
@@ -157,7 +167,11 @@ impl<D: Disk> File<D> {
     /// Writes the batch that it begins with, if that was not done. Then it may be named.
     pub(super) fn begin(&mut self) -> Result<(), Trouble> {
         if !self.has_begun {
-            self.write_batch(0, b"", false)?;
+            let preface = std::mem::take(&mut self.preface);
+            if let Err(trouble) = self.write_batch(0, &preface, false) {
+                self.preface = preface;
+                return Err(trouble);
+            }
             self.sync().map_err(Trouble::Sync)?;
             if self.is_new {
                 let dir = self.path.parent().unwrap_or(Path::new("."));

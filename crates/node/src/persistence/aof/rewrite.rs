@@ -173,7 +173,7 @@ fn begin_alone(core: &Core) -> Result<()> {
         aof.rewrite.note_failed();
         refused()
     };
-    let file = files::begin_rewrite(&System, &home, increment.as_ref()).map_err(failed)?;
+    let mut file = files::begin_rewrite(&System, &home, increment.as_ref()).map_err(failed)?;
     aof.start_threads(shared).map_err(failed)?;
     let quiesced = core.stop_others()?;
     let began = Instant::now();
@@ -183,7 +183,11 @@ fn begin_alone(core: &Core) -> Result<()> {
     let journal = shared.keyspace.journal();
     // The first command in the new file says in which database.
     journal.name_database();
-    if let Some(file) = file {
+    if let Some(mut file) = file.take() {
+        if shared.is_replica() {
+            // The stream is another server's, which names no database for our sake.
+            file.begin_in(shared.replication.primary.stream_db());
+        }
         if aof.mode() == Mode::Off {
             core.env.hooks.set(Hooks::PROPAGATE, true);
             aof.configure(&config.persistence);
@@ -357,6 +361,18 @@ pub fn is_first(shared: &Shared) -> bool {
     }
 }
 
+/// Whether a base is being written.
+pub fn is_running(shared: &Shared) -> bool {
+    shared.aof.rewrite.is_running.load(Ordering::SeqCst)
+}
+
+/// A rewrite that is going on ends without a base, soon.
+pub fn give_up(shared: &Shared, why: &'static str) {
+    if let Some(cut) = &*shared.aof.rewrite.cut.lock().even_poisoned() {
+        cut.give_up(why);
+    }
+}
+
 /// A rewrite that is going on ends without a base, whose temporary file is removed. Waits for that, at
 /// most [`STOP_MAX`]: behind its last byte it cannot be stopped, and is as good as done. Whether it is
 /// over.
@@ -366,9 +382,7 @@ pub fn stop(shared: &Shared, why: &'static str) -> bool {
         return true;
     }
     shared.log.warning(format_args!("There is a child rewriting the AOF. Killing it!"));
-    if let Some(cut) = &*shared.aof.rewrite.cut.lock().even_poisoned() {
-        cut.give_up(why);
-    }
+    give_up(shared, why);
     let until = Instant::now() + STOP_MAX;
     while is_running.load(Ordering::SeqCst) && Instant::now() < until {
         std::thread::park_timeout(LOOK_AGAIN);

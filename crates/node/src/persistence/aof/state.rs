@@ -326,6 +326,12 @@ impl<D: Disk> Aof<D> {
         })
     }
 
+    /// Up to where the stream is on the disk; `None` without a file.
+    pub fn durable(&self) -> Option<Ticket> {
+        let place = || Ticket(self.places.durable.load(Ordering::Acquire));
+        (self.mode() == Mode::On).then(place)
+    }
+
     /// Whether the stream is on the disk up to a place; never without a file that is loaded.
     pub fn is_durable(&self, place: Ticket) -> bool {
         self.mode() == Mode::On && place.0 <= self.places.durable.load(Ordering::Acquire)

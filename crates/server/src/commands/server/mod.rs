@@ -10,6 +10,7 @@
 //! | `latency`, `latency_report`, `slowlog` | LATENCY; its graphs and its doctor; SLOWLOG |
 //! | `monitor`, `module` | MONITOR; MODULE |
 //! | `save`, `shutdown` | SAVE, BGSAVE, BGREWRITEAOF and LASTSAVE; SHUTDOWN |
+//! | `replicaof` | REPLICAOF |
 //! | `sync`, `wait` | SYNC, PSYNC and REPLCONF; WAIT and WAITAOF |
 
 mod acl;
@@ -25,6 +26,7 @@ mod memory;
 mod module;
 mod monitor;
 mod reconfigure;
+mod replicaof;
 mod role;
 mod save;
 mod shutdown;
@@ -44,6 +46,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     memory::COMMANDS,
     module::COMMANDS,
     monitor::COMMANDS,
+    replicaof::COMMANDS,
     role::COMMANDS,
     save::COMMANDS,
     shutdown::COMMANDS,

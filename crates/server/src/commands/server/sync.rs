@@ -2,6 +2,7 @@
 //!
 //! Each synchronisation is a full one: the dataset, and from then on every change of it.
 
+use crate::link;
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -85,8 +86,11 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             }
             return Ok(Outcome::Replied);
         } else if is("getack") {
-            // Asked of a replica only, which this server is not.
             args.bytes()?;
+            if call.session.is_primary {
+                // This request itself is not counted yet.
+                link::acknowledge(call.core.shared);
+            }
             return Ok(Outcome::Replied);
         } else if is("rdb-only") {
             if !matches!(args.integer()?, 0 | 1) {

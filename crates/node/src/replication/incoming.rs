@@ -1,0 +1,139 @@
+//! The stream of the primary between the thread that receives it and the worker that executes it.
+
+use brisk_structures::poison::EvenPoisoned;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+/// Bytes that are received before the worker takes them, at most, beside one part: what is not received
+/// waits in the output of the primary, which counts it.
+const WAITING_BYTES_MAX: usize = 8 << 20;
+
+/// What was received and not executed.
+#[derive(Default)]
+pub struct Stream {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+    /// Which stream it is: grows when another begins.
+    number: AtomicU64,
+    /// There is something for the worker.
+    has_news: AtomicBool,
+}
+
+#[derive(Default)]
+struct Waiting {
+    parts: VecDeque<Vec<u8>>,
+    bytes: usize,
+    /// The worker has taken some that it has not executed.
+    is_executing: bool,
+}
+
+/// Something for the worker.
+pub enum News {
+    /// Behind what it got before.
+    Part(Vec<u8>),
+    /// Another stream has begun: what it has of the one before is nothing any more.
+    Begins(u64),
+    Nothing,
+}
+
+impl Stream {
+    /// Another stream begins: what was received is dropped.
+    pub fn begin(&self) {
+        let mut waiting = self.waiting.lock().even_poisoned();
+        *waiting = Waiting::default();
+        self.number.fetch_add(1, Ordering::SeqCst);
+        self.has_news.store(true, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    /// Which stream it is: what is executed must be of this one.
+    #[inline]
+    pub fn number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is something for the worker.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.has_news.load(Ordering::Relaxed)
+    }
+
+    /// Adds what was received, if `is_wanted`; whether the worker has to be woken.
+    pub fn push(&self, part: Vec<u8>, is_wanted: impl FnOnce() -> bool) -> bool {
+        let mut waiting = self.waiting.lock().even_poisoned();
+        if !is_wanted() {
+            return false;
+        }
+        waiting.bytes += part.len();
+        waiting.parts.push_back(part);
+        // Until it has found nothing the worker does not sleep.
+        !self.has_news.swap(true, Ordering::Release)
+    }
+
+    /// Waits until there is room for more, at most so long; whether there is.
+    pub fn wait_for_room(&self, most: Duration) -> bool {
+        let waiting = self.waiting.lock().even_poisoned();
+        let is_full = |waiting: &mut Waiting| waiting.bytes > WAITING_BYTES_MAX;
+        let waited = self.changed.wait_timeout_while(waiting, most, is_full);
+        !is_full(&mut waited.even_poisoned().0)
+    }
+
+    /// Waits until everything was executed, at most so long; whether it was.
+    pub fn wait_for_end(&self, most: Duration) -> bool {
+        let waiting = self.waiting.lock().even_poisoned();
+        let goes_on = |waiting: &mut Waiting| waiting.is_executing || !waiting.parts.is_empty();
+        let waited = self.changed.wait_timeout_while(waiting, most, goes_on);
+        !goes_on(&mut waited.even_poisoned().0)
+    }
+
+    /// The next part for a worker that has executed what it can of those before, of the stream `number`.
+    pub fn take(&self, number: u64) -> News {
+        let mut waiting = self.waiting.lock().even_poisoned();
+        let present = self.number();
+        if present != number {
+            return News::Begins(present);
+        }
+        match waiting.parts.pop_front() {
+            Some(part) => {
+                waiting.bytes -= part.len();
+                waiting.is_executing = true;
+                self.changed.notify_all();
+                News::Part(part)
+            }
+            None => {
+                waiting.is_executing = false;
+                self.has_news.store(false, Ordering::Release);
+                self.changed.notify_all();
+                News::Nothing
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_in_order_and_not_those_of_a_stream_that_ended() {
+        let stream = Stream::default();
+        let number = stream.number();
+        assert!(stream.push(b"one".to_vec(), || true) && stream.has_news());
+        assert!(!stream.push(b"two".to_vec(), || true));
+        assert!(!stream.push(b"of nobody".to_vec(), || false));
+        assert!(matches!(stream.take(number), News::Part(part) if part == b"one"));
+        assert!(!stream.wait_for_end(Duration::ZERO));
+        assert!(matches!(stream.take(number), News::Part(part) if part == b"two"));
+        assert!(!stream.wait_for_end(Duration::ZERO));
+        assert!(matches!(stream.take(number), News::Nothing) && !stream.has_news());
+        assert!(stream.wait_for_end(Duration::ZERO));
+        stream.push(b"lost".to_vec(), || true);
+        stream.begin();
+        let News::Begins(next) = stream.take(number) else { panic!("it goes on") };
+        assert!(next > number && matches!(stream.take(next), News::Nothing));
+        stream.push(vec![0; WAITING_BYTES_MAX + 1], || true);
+        assert!(!stream.wait_for_room(Duration::ZERO));
+    }
+}

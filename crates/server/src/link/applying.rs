@@ -1,0 +1,235 @@
+//! The stream of the primary, executed by the first worker as the commands of a client that waits for no
+//! reply.
+//!
+//! ```text
+//!  parts ─► input ─ cut a batch ─ dispatch each ─┬─ a change: the bytes of its transaction go into the
+//!             ▲                                  │  journal while its slots are held
+//!             └─ what is not whole stays         └─ none: they go there behind it
+//! ```
+//!
+//! A transaction is MULTI to EXEC: its bytes become part of this server's stream when EXEC has run, so the
+//! place that this server has come to is never inside of one. A connection that breaks there goes on at MULTI.
+
+use brisk_engine::command::InMulti;
+use brisk_engine::{ReplyBuffer, UnixMs};
+use brisk_node::clients::address::Address;
+use brisk_node::clients::{ClientRecord, flag};
+use brisk_node::core::Core;
+use brisk_node::core::session::{Session, Stall};
+use brisk_node::replication::incoming::News;
+use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Stop};
+use brisk_node::run::dispatch::{self, Flow};
+use brisk_node::script::run;
+use brisk_node::transactions::execute;
+use brisk_reactor::{PeerAddr, Token, unix_ms};
+use brisk_resp::Limits;
+use brisk_structures::reclaim::Participant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long the worker executes before it turns to its clients.
+const SLICE: Duration = Duration::from_millis(1);
+/// Until the next look at a command that has to wait for a while.
+const WAIT: Duration = Duration::from_millis(1);
+/// Memory for input that is kept when the input is empty.
+const INPUT_KEPT_MAX: usize = 1 << 20;
+
+/// The primary, as a client of this server.
+pub struct Applier {
+    session: Session,
+    batch: Batch,
+    replies: ReplyBuffer,
+    /// Which stream it is.
+    number: u64,
+    /// What came, of which the first `at` bytes were executed or queued, and the first `sealed` are part
+    /// of this server's stream.
+    input: Vec<u8>,
+    at: usize,
+    sealed: usize,
+}
+
+/// What is left to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    More,
+    /// A command has to wait.
+    Later,
+    /// Nothing before something comes.
+    Nothing,
+}
+
+impl Progress {
+    /// How long the worker may sleep.
+    pub fn wait(self) -> Duration {
+        match self {
+            Progress::More => Duration::ZERO,
+            Progress::Later => WAIT,
+            Progress::Nothing => Duration::MAX,
+        }
+    }
+}
+
+impl Applier {
+    pub fn new(core: &Core) -> Applier {
+        Applier {
+            session: new_session(core),
+            batch: Batch::default(),
+            replies: ReplyBuffer::new(),
+            number: u64::MAX,
+            input: Vec::new(),
+            at: 0,
+            sealed: 0,
+        }
+    }
+
+    /// Executes what has come, for a while.
+    pub fn go_on(&mut self, core: &mut Core, participant: &Participant) -> Progress {
+        let until = Instant::now() + SLICE;
+        let mut progress = Progress::More;
+        while progress == Progress::More && Instant::now() < until {
+            progress = self.step(core, participant);
+        }
+        progress
+    }
+
+    fn step(&mut self, core: &mut Core, participant: &Participant) -> Progress {
+        let shared = core.shared;
+        // Not before a look at the number: it may have ended.
+        let is_present = self.number == shared.replication.primary.stream.number();
+        if is_present
+            && self.at < self.input.len()
+            && let Some(progress) = self.execute_some(core, participant)
+        {
+            return progress;
+        }
+        match shared.replication.primary.stream.take(self.number) {
+            News::Part(part) if self.input.is_empty() => self.input = part,
+            News::Part(part) => self.input.extend_from_slice(&part),
+            News::Begins(number) => self.begin(core, number),
+            News::Nothing => return Progress::Nothing,
+        }
+        Progress::More
+    }
+
+    /// Another stream has begun: what is left of the last one is nothing any more.
+    fn begin(&mut self, core: &mut Core, number: u64) {
+        execute::end_transaction(core, &mut self.session);
+        self.session = new_session(core);
+        self.session.db = core.shared.replication.primary.stream_db();
+        (self.number, self.at, self.sealed) = (number, 0, 0);
+        self.input = Vec::new();
+    }
+
+    /// Executes a batch; `None` if there is no whole command.
+    fn execute_some(&mut self, core: &mut Core, participant: &Participant) -> Option<Progress> {
+        let begin = self.at;
+        core.env.begin_applying(UnixMs(unix_ms()));
+        let stopped = self.execute_batch(core, participant);
+        core.stats().commands_processed.add(std::mem::take(&mut core.ran));
+        core.env.set_now(UnixMs(unix_ms()));
+        core.free_garbage();
+        participant.quiescent();
+        if self.sealed == self.input.len() {
+            self.input.clear();
+            self.input.shrink_to(INPUT_KEPT_MAX);
+            (self.at, self.sealed) = (0, 0);
+        } else if self.sealed > INPUT_KEPT_MAX {
+            self.input.drain(..self.sealed);
+            (self.at, self.sealed) = (self.at - self.sealed, 0);
+        }
+        stopped.or((self.at != begin || self.input.is_empty()).then_some(Progress::More))
+    }
+
+    /// Executes what a batch holds of the input; what to do next if that was not all of it.
+    fn execute_batch(&mut self, core: &mut Core, participant: &Participant) -> Option<Progress> {
+        let Applier { session, batch, replies, number, input, at, sealed } = self;
+        let shared = core.shared;
+        let (primary, journal) = (&shared.replication.primary, shared.keyspace.journal());
+        let begin = *at;
+        let data = &input[begin..];
+        let look = Look {
+            table: shared.table,
+            hasher: shared.keyspace.hasher(),
+            database: shared.keyspace.database(session.db),
+            participant: Some(participant),
+        };
+        // What the primary has taken is no matter of this server's limits.
+        let limits = Limits { bulk_bytes_max: u64::MAX, authenticated: true, ..core.limits };
+        let (len, stop) = batch.fill(data, REQUESTS_MAX, &mut session.decoder, &limits, &look);
+        for in_batch in 0..batch.len() {
+            let request = *batch.request(in_batch);
+            shared.quiesce.checkpoint(core.id);
+            if primary.stream.number() != *number {
+                // There is another primary, or none.
+                return Some(Progress::More);
+            }
+            let executes = request.row.is_some_and(|row| row.spec.in_multi == InMulti::Executes);
+            let end = begin + request.end;
+            if !session.in_transaction() || executes {
+                core.env.aftermath.borrow_mut().begin_relay(&input[*sealed..end]);
+            }
+            let flow = dispatch::dispatch(core, session, batch, &request, data, replies);
+            replies.clear();
+            match flow {
+                Flow::Later(stall) => {
+                    core.env.aftermath.borrow_mut().end_relay(journal, false);
+                    // It may stand within a request that follows.
+                    session.decoder.reset();
+                    return Some(match stall {
+                        Stall::NextRound => Progress::More,
+                        _ => Progress::Later,
+                    });
+                }
+                Flow::Elsewhere => end_script(core, session),
+                _ => {}
+            }
+            *at = end;
+            let is_done = !session.in_transaction();
+            core.env.aftermath.borrow_mut().end_relay(journal, is_done);
+            if is_done {
+                *sealed = end;
+                primary.set_stream_db(session.db);
+            }
+        }
+        // Lines without a word are nothing to execute, but bytes of the stream.
+        *at = begin + len;
+        if let Stop::Broken(error) = stop {
+            shared.log.warning(format_args!("Protocol error from the primary: {error}"));
+            primary.disconnect();
+            return Some(Progress::Later);
+        }
+        None
+    }
+}
+
+fn new_session(core: &Core) -> Session {
+    let accounts = &core.shared.accounts;
+    let nowhere = || Address::Socket(PeerAddr::Unix);
+    let record = ClientRecord::new(
+        core.shared.clients.next_id(),
+        core.id,
+        Token::from_u64(u64::MAX),
+        -1,
+        true,
+        true,
+        (nowhere(), nowhere()),
+        unix_ms(),
+    );
+    record.set(flag::PRIMARY, true);
+    let mut session = Session::new(Arc::new(record), accounts.default_account());
+    // The primary may do everything.
+    (session.authenticated, session.restricted) = (true, false);
+    session.is_primary = true;
+    session
+}
+
+/// Runs a script to its end that takes long.
+#[cold]
+fn end_script(core: &mut Core, session: &mut Session) {
+    while core.scripts.parked.is_some() {
+        core.shared.quiesce.checkpoint(core.id);
+        // Nobody waits for the answer.
+        let _ = run::go_on_with_script(core, Some(&mut *session));
+        core.free_garbage();
+    }
+}

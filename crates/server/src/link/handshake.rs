@@ -1,0 +1,253 @@
+//! What a replica and its primary tell one another before the dataset or the stream comes.
+
+use super::wire::{RECEIVED_MAX, Wire};
+use brisk_config::Config;
+use brisk_node::replication::history::is_id;
+use brisk_node::replication::primary::Primary;
+use brisk_reactor::unix_ms;
+use brisk_resp::request;
+use std::io::{self, ErrorKind};
+use std::time::{Duration, Instant};
+
+/// The longest line that is read.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+
+/// Why the way to the primary ends.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Io(io::Error),
+    /// In words for the log.
+    Refused(String),
+    /// There is another primary, or none any more.
+    Unwanted,
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::Io(error)
+    }
+}
+
+/// What is read from the primary, line by line or as it comes.
+pub(super) struct Reader<'a> {
+    wire: &'a Wire,
+    primary: &'a Primary,
+    generation: u64,
+    silence_max: Duration,
+    heard: Instant,
+    received: Vec<u8>,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Of a connection that is closed when nothing comes for `silence_max`.
+    pub(super) fn new(
+        wire: &'a Wire,
+        primary: &'a Primary,
+        generation: u64,
+        silence_max: Duration,
+    ) -> Reader<'a> {
+        let (received, heard) = (Vec::new(), Instant::now());
+        Reader { wire, primary, generation, silence_max, heard, received, at: 0 }
+    }
+
+    /// Bytes that have come, `None` if none did for a while.
+    ///
+    /// # Errors
+    /// The connection is closed, silent for too long, or not wanted any more.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, Failure> {
+        if self.at < self.received.len() {
+            let rest = self.received.split_off(self.at);
+            self.received.clear();
+            self.at = 0;
+            return Ok(Some(rest));
+        }
+        let mut bytes = vec![0; RECEIVED_MAX];
+        let len = self.read(&mut bytes)?;
+        bytes.truncate(len);
+        if bytes.capacity() > 4 * len {
+            bytes.shrink_to_fit();
+        }
+        Ok((len > 0).then_some(bytes))
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
+        if self.primary.generation() != self.generation {
+            return Err(Failure::Unwanted);
+        }
+        match self.wire.read(into) {
+            Ok(0) if self.primary.generation() != self.generation => Err(Failure::Unwanted),
+            Ok(0) => Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
+            Ok(len) => {
+                self.heard = Instant::now();
+                self.primary.note_io(unix_ms());
+                Ok(len)
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if self.heard.elapsed() > self.silence_max {
+                    return Err(io::Error::from(ErrorKind::TimedOut).into());
+                }
+                Ok(0)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// These bytes were read and are for who reads next.
+    pub(super) fn put_back(&mut self, bytes: Vec<u8>) {
+        debug_assert!(self.at == self.received.len(), "they would come before others");
+        (self.received, self.at) = (bytes, 0);
+    }
+
+    /// The next line, without its end. Empty ones show only that the primary lives.
+    pub(super) fn line(&mut self) -> Result<Vec<u8>, Failure> {
+        loop {
+            let rest = &self.received[self.at..];
+            if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line = rest[..end].strip_suffix(b"\r").unwrap_or(&rest[..end]).to_vec();
+                self.at += end + 1;
+                if line.is_empty() {
+                    continue;
+                }
+                return Ok(line);
+            }
+            if rest.len() > LINE_BYTES_MAX {
+                return Err(Failure::Refused("a line without an end".to_owned()));
+            }
+            self.received.drain(..self.at);
+            self.at = 0;
+            let mut bytes = [0; 4096];
+            let len = self.read(&mut bytes)?;
+            self.received.extend_from_slice(&bytes[..len]);
+        }
+    }
+
+    /// Sends a request and reads the line that answers it.
+    fn ask(&mut self, words: &[&[u8]]) -> Result<Vec<u8>, Failure> {
+        let mut bytes = Vec::new();
+        request::encode(&mut bytes, words);
+        self.wire.write(&bytes)?;
+        self.line()
+    }
+}
+
+/// What comes next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// The dataset, as of this place in this history, then the stream.
+    Full { id: String, offset: u64 },
+    /// The stream from where this server is. The history may have another name by now.
+    Partial { id: Option<String> },
+    /// Nothing for now.
+    Later(String),
+}
+
+/// Tells of this server; what the primary has against that.
+pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), Failure> {
+    let settings = &config.replication;
+    let pong = reader.ask(&[b"PING"])?;
+    let is_usable = pong.starts_with(b"+")
+        || [&b"-NOAUTH"[..], b"-NOPERM", b"-ERR operation not permitted"]
+            .iter()
+            .any(|refusal| pong.starts_with(refusal));
+    if !is_usable {
+        return Err(refused("Error reply to PING from master", &pong));
+    }
+    if !settings.masterauth.is_empty() {
+        let (user, password) = (settings.masteruser.as_bytes(), settings.masterauth.as_bytes());
+        let answer = if user.is_empty() {
+            reader.ask(&[b"AUTH", password])?
+        } else {
+            reader.ask(&[b"AUTH", user, password])?
+        };
+        if answer.starts_with(b"-") {
+            return Err(refused("Unable to AUTH to MASTER", &answer));
+        }
+    }
+    let port = announced_port(config).to_string();
+    let announced = settings.replica_announce_ip.as_bytes();
+    let mut told: Vec<Vec<&[u8]>> = vec![vec![b"listening-port", port.as_bytes()]];
+    if !announced.is_empty() {
+        told.push(vec![b"ip-address", announced]);
+    }
+    told.push(vec![b"capa", b"eof", b"capa", b"psync2"]);
+    for words in told {
+        let request: Vec<&[u8]> = std::iter::once(&b"REPLCONF"[..]).chain(words).collect();
+        let answer = reader.ask(&request)?;
+        if answer.starts_with(b"-NOAUTH") || answer.starts_with(b"-NOPERM") {
+            return Err(refused("REPLCONF was refused", &answer));
+        }
+        // Older servers do not know all of it.
+    }
+    Ok(())
+}
+
+/// The port that clients of this replica are to use.
+pub(super) fn announced_port(config: &Config) -> i64 {
+    match config.replication.replica_announce_port {
+        0 if config.tls.replication && config.tls.port > 0 => config.tls.port,
+        0 => config.network.port,
+        port => port,
+    }
+}
+
+/// Asks for what follows `offset` bytes of the history `id`.
+pub(super) fn ask_for_stream(
+    reader: &mut Reader<'_>,
+    (id, offset): (&str, u64),
+    takes_over: bool,
+) -> Result<Next, Failure> {
+    let next = (offset + 1).to_string();
+    let mut words: Vec<&[u8]> = vec![b"PSYNC", id.as_bytes(), next.as_bytes()];
+    if takes_over {
+        words.push(b"FAILOVER");
+    }
+    let answer = reader.ask(&words)?;
+    understand(&answer)
+}
+
+fn understand(answer: &[u8]) -> Result<Next, Failure> {
+    let words: Vec<&[u8]> =
+        answer.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).collect();
+    match words[..] {
+        [b"+FULLRESYNC", id, offset] if is_id(id) => {
+            let offset = std::str::from_utf8(offset).ok().and_then(|offset| offset.parse().ok());
+            let id = String::from_utf8_lossy(id).into_owned();
+            let wrong = || refused("Master replied with wrong +FULLRESYNC syntax", answer);
+            Ok(Next::Full { id, offset: offset.ok_or_else(wrong)? })
+        }
+        [b"+CONTINUE"] => Ok(Next::Partial { id: None }),
+        [b"+CONTINUE", id] if is_id(id) => {
+            Ok(Next::Partial { id: Some(String::from_utf8_lossy(id).into_owned()) })
+        }
+        [b"-NOMASTERLINK" | b"-LOADING", ..] => {
+            Ok(Next::Later(String::from_utf8_lossy(answer).into_owned()))
+        }
+        _ => Err(refused("Unexpected reply to PSYNC from master", answer)),
+    }
+}
+
+fn refused(what: &str, answer: &[u8]) -> Failure {
+    Failure::Refused(format!("{what}: '{}'", String::from_utf8_lossy(answer)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_to_psync_are_read_strictly() {
+        let id = "0123456789abcdef0123456789abcdef01234567";
+        let full = understand(format!("+FULLRESYNC {id} 17").as_bytes()).expect("understood");
+        assert_eq!(full, Next::Full { id: id.to_owned(), offset: 17 });
+        assert_eq!(understand(b"+CONTINUE").expect("understood"), Next::Partial { id: None });
+        let renamed = understand(format!("+CONTINUE {id}").as_bytes()).expect("understood");
+        assert_eq!(renamed, Next::Partial { id: Some(id.to_owned()) });
+        assert!(matches!(understand(b"-LOADING x"), Ok(Next::Later(_))));
+        for bad in ["+FULLRESYNC", "+FULLRESYNC abc 1", "+FULLRESYNC ? -1", "-ERR", "+CONTINUE x"] {
+            assert!(matches!(understand(bad.as_bytes()), Err(Failure::Refused(_))), "{bad}");
+        }
+        let negative = format!("+FULLRESYNC {id} -1");
+        assert!(matches!(understand(negative.as_bytes()), Err(Failure::Refused(_))));
+    }
+}

@@ -1,0 +1,266 @@
+//! A replica's link to its primary: a thread connects, introduces this server, gets the dataset or what
+//! follows of the stream, and hands the stream to the first worker, which executes it.
+//!
+//! ```text
+//!  connect ─ PING, AUTH, REPLCONF ─ PSYNC ─┬─ +FULLRESYNC ─ file ─ stillness: nothing ─ load ─┐
+//!     ▲                                    └─ +CONTINUE ──────────────────────────────────────┤
+//!     │ a second later                                                                        ▼
+//!     └────────────────── connection lost ── parts of the stream ─► worker: executes, relays them
+//! ```
+//!
+//! | part | about |
+//! |---|---|
+//! | `role` | from primary to replica and back |
+//! | `wire` | the connection |
+//! | `handshake` | what both tell one another |
+//! | `dataset` | a full copy, received and loaded |
+//! | `applying` | the stream, executed by the first worker |
+
+pub mod applying;
+mod dataset;
+mod handshake;
+pub mod role;
+mod wire;
+
+use self::handshake::{Failure, Next, Reader};
+use self::wire::Wire;
+use brisk_config::Config;
+use brisk_config::value::PrimaryAddress;
+use brisk_engine::effect::Hooks;
+use brisk_node::core::Core;
+use brisk_node::core::mailbox::{Message, Work};
+use brisk_node::core::shared::Shared;
+use brisk_node::replication::primary::{Phase, Primary};
+use brisk_reactor::unix_ms;
+use brisk_resp::request;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+/// How long after a failure the next connection is tried.
+const RETRY: Duration = Duration::from_secs(1);
+/// How often the primary hears how far this server has come.
+const ACK_PERIOD: Duration = Duration::from_secs(1);
+/// How often who waits for a worker looks whether that makes sense.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// Starts the thread that follows the primary which the settings name, for as long as the way there has
+/// this number.
+pub fn start(shared: &'static Shared, generation: u64) {
+    let run = move || Link { shared, generation }.run();
+    if let Err(error) = std::thread::Builder::new().name("brisk-link".to_owned()).spawn(run) {
+        shared.log.warning(format_args!("Can't follow the primary, no thread: {error}"));
+    }
+}
+
+/// One way to one primary, over as many connections as it takes.
+struct Link {
+    shared: &'static Shared,
+    generation: u64,
+}
+
+impl Link {
+    fn primary(&self) -> &'static Primary {
+        &self.shared.replication.primary
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.primary().generation() == self.generation && !self.shared.shutdown.is_asked()
+    }
+
+    fn run(&self) {
+        while self.is_wanted() {
+            let config = self.shared.config();
+            let Some(address) = config.replication.replicaof.clone() else { return };
+            let ended = self.connect(&config, &address);
+            let log = &self.shared.log;
+            if !self.is_wanted() {
+                return;
+            }
+            self.primary().disconnect();
+            self.set_phase(Phase::Connect);
+            match ended {
+                Err(Failure::Unwanted) => return,
+                Err(Failure::Io(error)) => {
+                    let reason = brisk_config::os_reason(&error);
+                    log.warning(format_args!("Connection with master lost: {reason}"));
+                }
+                Err(Failure::Refused(why)) => log.warning(format_args!("{why}")),
+                Ok(()) => {}
+            }
+            let until = Instant::now() + RETRY;
+            while self.is_wanted() && Instant::now() < until {
+                std::thread::park_timeout(LOOK_AGAIN * 5);
+            }
+        }
+    }
+
+    fn set_phase(&self, phase: Phase) {
+        self.shared.enter_phase(phase, unix_ms());
+    }
+
+    /// One connection, from its beginning to its end.
+    fn connect(&self, config: &Config, address: &PrimaryAddress) -> Result<(), Failure> {
+        let (log, primary) = (&self.shared.log, self.primary());
+        let host = address.host.to_string_lossy();
+        let silence_max = Duration::from_secs(config.replication.repl_timeout_s.max(1) as u64);
+        log.notice(format_args!("Connecting to MASTER {host}:{}", address.port));
+        self.set_phase(Phase::Connecting);
+        let wire = Wire::open(&host, address.port, silence_max)?;
+        wire.set_patience(ACK_PERIOD)?;
+        log.notice(format_args!("MASTER <-> REPLICA sync started"));
+        let wire = Arc::new(wire);
+        if !primary.connect(self.generation, Arc::clone(&wire) as _) {
+            return Err(Failure::Unwanted);
+        }
+        self.set_phase(Phase::Handshake);
+        let mut reader = Reader::new(&wire, primary, self.generation, silence_max);
+        handshake::introduce(&mut reader, config)?;
+        self.finish_stream()?;
+        let (id, offset) = self.shared.replication.position(&self.shared.keyspace);
+        log.notice(format_args!(
+            "Trying a partial resynchronization (request {id}:{}).",
+            offset + 1
+        ));
+        match handshake::ask_for_stream(&mut reader, (&id, offset), false)? {
+            Next::Full { id, offset } => {
+                log.notice(format_args!("Full resync from master: {id}:{offset}"));
+                self.set_phase(Phase::Sync);
+                dataset::take(self, config, &wire, &mut reader, (id, offset))?;
+            }
+            Next::Partial { id } => {
+                log.notice(format_args!("Successful partial resynchronization with master."));
+                self.go_on_from(id, offset)?;
+            }
+            Next::Later(why) => {
+                let text = format!(
+                    "Master is currently unable to PSYNC but should be in the future: {why}"
+                );
+                return Err(Failure::Refused(text));
+            }
+        }
+        self.set_phase(Phase::Connected);
+        self.follow(&mut reader)
+    }
+
+    /// Waits until what came by the connection before was executed.
+    fn finish_stream(&self) -> Result<(), Failure> {
+        while !self.primary().stream.wait_for_end(LOOK_AGAIN) {
+            if !self.is_wanted() {
+                return Err(Failure::Unwanted);
+            }
+        }
+        Ok(())
+    }
+
+    /// The stream goes on where it ended; the history may be called `id` from there.
+    fn go_on_from(&self, id: Option<String>, offset: u64) -> Result<(), Failure> {
+        self.when_still(move |core| {
+            let replication = &core.shared.replication;
+            let present = replication.history.ids().id;
+            if let Some(id) = id.as_ref().filter(|id| **id != present) {
+                core.shared.log.notice(format_args!("Master replication ID changed to {id}"));
+                replication.history.rename(id.clone(), offset);
+                replication.feed.disconnect_all(core.shared);
+            }
+            if !replication.feed.has_backlog() {
+                replication.feed.begin_backlog(core.shared.keyspace.journal().end(), unix_ms());
+            }
+            core.env.hooks.set(Hooks::PROPAGATE, true);
+            replication.primary.stream.begin();
+        })
+    }
+
+    /// Hands the stream to the worker until the connection ends.
+    fn follow(&self, reader: &mut Reader<'_>) -> Result<(), Failure> {
+        let (shared, primary) = (self.shared, self.primary());
+        primary.note_read(shared.replication.history.offset(shared.keyspace.journal().end()));
+        acknowledge(shared);
+        let mut told = Instant::now();
+        loop {
+            let part = reader.next()?;
+            if let Some(part) = part {
+                primary.note_read(primary.read_offset().wrapping_add(part.len() as u64));
+                while !primary.stream.wait_for_room(ACK_PERIOD) {
+                    if !self.is_wanted() {
+                        return Err(Failure::Unwanted);
+                    }
+                    acknowledge(shared);
+                }
+                if primary.stream.push(part, || self.is_wanted()) {
+                    shared.mailboxes[0].wake();
+                }
+            }
+            if told.elapsed() >= ACK_PERIOD {
+                acknowledge(shared);
+                told = Instant::now();
+            }
+        }
+    }
+
+    /// Has the first worker do something, and waits for it.
+    fn on_worker<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Core) -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (done, is_done) = sync_channel(1);
+        let work = move |core: &mut Core| {
+            // Who does not wait for it any more ends with the server.
+            let _ = done.send(work(core));
+        };
+        self.shared.mailboxes[0].send(Message::Run(Work(Box::new(work))));
+        loop {
+            match is_done.recv_timeout(LOOK_AGAIN) {
+                Ok(done) => return Ok(done),
+                Err(RecvTimeoutError::Timeout) if !self.shared.shutdown.is_asked() => {}
+                Err(_) => return Err(Failure::Unwanted),
+            }
+        }
+    }
+
+    /// Has the first worker do something while all others stand still, if the primary is still the one:
+    /// while a script takes long, later.
+    fn when_still<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Core) -> T + Send + Sync + 'static,
+    ) -> Result<T, Failure> {
+        self.when(move |core| Some(work(core)))
+    }
+
+    /// The same, until it gives something.
+    fn when<T: Send + 'static>(
+        &self,
+        work: impl Fn(&mut Core) -> Option<T> + Send + Sync + 'static,
+    ) -> Result<T, Failure> {
+        let (work, generation) = (Arc::new(work), self.generation);
+        loop {
+            let work = Arc::clone(&work);
+            let done = self.on_worker(move |core| {
+                let Ok(_still) = core.stop_others() else { return Ok(None) };
+                if core.shared.replication.primary.generation() != generation {
+                    return Err(Failure::Unwanted);
+                }
+                Ok(work(core))
+            })??;
+            match done {
+                Some(done) => return Ok(done),
+                None => std::thread::park_timeout(LOOK_AGAIN),
+            }
+        }
+    }
+}
+
+/// Tells the primary how far this server has come, and how far its append-only file.
+pub fn acknowledge(shared: &Shared) {
+    let (history, end) = (&shared.replication.history, shared.keyspace.journal().end());
+    let offset = history.offset(end).to_string();
+    let mut bytes = Vec::new();
+    match shared.aof.durable() {
+        Some(place) => {
+            let durable = history.offset(place.min(end)).to_string();
+            request::encode(&mut bytes, &["REPLCONF", "ACK", &offset, "FACK", &durable]);
+        }
+        None => request::encode(&mut bytes, &["REPLCONF", "ACK", &offset]),
+    }
+    shared.replication.primary.send(&bytes);
+}

@@ -1,0 +1,73 @@
+//! From primary to replica and back. All other workers stand still.
+
+use super::start;
+use brisk_config::value::PrimaryAddress;
+use brisk_node::core::Core;
+use brisk_node::core::mailbox::{Message, Unblocked};
+use brisk_node::core::shared::Shared;
+use brisk_node::replication::history;
+
+/// This server follows that primary from now on. What it has stays until the primary has sent something
+/// else; if both are of one history it goes on from there.
+pub fn become_replica(core: &Core, primary: PrimaryAddress) {
+    let shared = core.shared;
+    shared.pump(core.id);
+    let was_replica = shared.is_replica();
+    set_primary(shared, Some(primary));
+    shared.keyspace.journal().set_relayed(true);
+    let replication = &shared.replication;
+    // They can go on only if this server can.
+    replication.feed.disconnect_all(shared);
+    if !was_replica {
+        unblock_all(shared);
+    }
+    start(shared, replication.primary.leave());
+    shared.arm_stale();
+}
+
+/// This server is a primary from now on, with what it has. Who followed the same one can go on here.
+pub fn become_primary(core: &Core) {
+    let shared = core.shared;
+    shared.pump(core.id);
+    let journal = shared.keyspace.journal();
+    let replication = &shared.replication;
+    replication.primary.leave();
+    journal.set_relayed(false);
+    let offset = replication.history.offset(journal.end());
+    let id = history::new_id(&mut core.env.random.borrow_mut());
+    let before = replication.history.ids().id;
+    shared.log.notice(format_args!(
+        "Setting secondary replication ID to {before}, valid up to offset: {}. New replication ID \
+         is {id}",
+        offset + 1
+    ));
+    replication.history.rename(id, offset);
+    // They learn the new name when they come again.
+    replication.feed.disconnect_all(shared);
+    set_primary(shared, None);
+}
+
+fn set_primary(shared: &Shared, primary: Option<PrimaryAddress>) {
+    let mut store = shared.settings.store();
+    store.adopt(|config| config.replication.replicaof = primary);
+    shared.publish_config((*store.current()).clone());
+}
+
+/// What clients wait for will not come: only the primary changes the dataset.
+fn unblock_all(shared: &Shared) {
+    for client in shared.clients.list() {
+        let ends = client.waiter().as_ref().is_some_and(|waiter| waiter.end());
+        if ends {
+            let (token, id) = (client.token, client.id);
+            let how = Unblocked::RoleChanged;
+            shared.mailboxes[client.worker].send(Message::Unblock { token, id, how });
+        }
+    }
+}
+
+/// At the start: a replica by its settings, when its own dataset is loaded.
+pub fn begin(shared: &'static Shared) {
+    if shared.is_replica() {
+        start(shared, shared.replication.primary.generation());
+    }
+}
