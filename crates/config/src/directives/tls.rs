@@ -54,8 +54,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::text("tls-cert-file", "", field!(tls.cert_file)),
     Directive::text("tls-key-file", "", field!(tls.key_file)),
     Directive::text("tls-key-file-pass", "", field!(tls.key_file_pass)).sensitive().ignored(),
-    Directive::text("tls-client-cert-file", "", field!(tls.client_cert_file)).planned(),
-    Directive::text("tls-client-key-file", "", field!(tls.client_key_file)).planned(),
+    Directive::text("tls-client-cert-file", "", field!(tls.client_cert_file)),
+    Directive::text("tls-client-key-file", "", field!(tls.client_key_file)),
     Directive::text("tls-client-key-file-pass", "", field!(tls.client_key_file_pass))
         .sensitive()
         .planned(),
@@ -66,7 +66,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::text("tls-ciphers", "", field!(tls.ciphers)),
     Directive::text("tls-ciphersuites", "", field!(tls.ciphersuites)),
     Directive::choice("tls-auth-clients", "yes", choice!(tls.auth_clients)),
-    Directive::switch("tls-replication", "no", field!(tls.replication)).planned(),
+    Directive::switch("tls-replication", "no", field!(tls.replication)),
     Directive::switch("tls-cluster", "no", field!(tls.cluster)).planned(),
     Directive::switch("tls-prefer-server-ciphers", "no", field!(tls.prefer_server_ciphers)),
     Directive::switch("tls-session-caching", "yes", field!(tls.session_caching)),

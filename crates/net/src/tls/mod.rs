@@ -12,11 +12,13 @@
 //! |---|---|
 //! | `settings` | the directives `tls-*`, certificates and keys; what new connections use |
 //! | `ciphers` | names of cipher suites and protocol versions |
+//! | `outgoing` | connections to other servers |
 //! | `resumption` | sessions that clients may resume |
 //! | `stream` | one connection |
 
 mod ciphers;
 mod error;
+pub mod outgoing;
 mod resumption;
 mod settings;
 mod stream;

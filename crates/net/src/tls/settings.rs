@@ -162,7 +162,7 @@ fn client_verifier(
     Ok(Some(verifier))
 }
 
-fn authorities(config: &Config) -> Result<RootCertStore, TlsError> {
+pub(super) fn authorities(config: &Config) -> Result<RootCertStore, TlsError> {
     let tls = &config.tls;
     let mut store = RootCertStore::empty();
     if !tls.ca_cert_file.is_empty() {
@@ -207,7 +207,7 @@ fn hashed_files(directive: &'static str, dir: &Path) -> Result<Vec<PathBuf>, Tls
     Ok(files)
 }
 
-fn certificates(
+pub(super) fn certificates(
     config: &Config,
     directive: &'static str,
     name: &Text,
@@ -233,7 +233,7 @@ fn certificates_in(
     Ok(all)
 }
 
-fn private_key(
+pub(super) fn private_key(
     config: &Config,
     directive: &'static str,
     name: &Text,

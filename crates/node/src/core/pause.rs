@@ -10,45 +10,77 @@ pub enum Paused {
     All,
 }
 
-/// The pause in force, if any. What it arms is changed under its lock, so that the end of one
-/// pause cannot disarm the next.
+/// The pauses in force, if any. What they arm is changed under their lock, so that the end of one pause
+/// cannot disarm the next.
 #[derive(Debug, Default)]
-pub struct Pause(Mutex<Option<(Paused, u64)>>);
+pub struct Pause(Mutex<Pauses>);
+
+#[derive(Debug, Default)]
+struct Pauses {
+    /// What clients asked for, and until when.
+    asked: Option<(Paused, u64)>,
+    /// A failover goes on: nothing is written, whatever clients ask for.
+    fails_over: bool,
+}
+
+impl Pauses {
+    fn in_force(&self, now_ms: u64) -> Option<(Paused, u64)> {
+        let asked = self.asked.filter(|(_, until)| *until > now_ms);
+        match (asked, self.fails_over) {
+            (asked, false) => asked,
+            (Some((what, _)), true) => Some((what, u64::MAX)),
+            (None, true) => Some((Paused::Writes, u64::MAX)),
+        }
+    }
+}
 
 impl Pause {
     /// Pauses until `until_ms`. A pause that is in force at `now_ms` is never made weaker or
     /// shorter.
     pub fn begin(&self, what: Paused, until_ms: u64, now_ms: u64, arm: impl FnOnce()) {
-        let mut pause = self.lock();
-        *pause = Some(match pause.filter(|(_, until)| *until > now_ms) {
+        let mut pauses = self.lock();
+        pauses.asked = Some(match pauses.asked.filter(|(_, until)| *until > now_ms) {
             Some((before, until)) => (before.max(what), until.max(until_ms)),
             None => (what, until_ms),
         });
         arm();
     }
 
-    /// Ends any pause.
+    /// Ends any pause but that of a failover.
     pub fn end(&self, disarm: impl FnOnce()) {
-        *self.lock() = None;
-        disarm();
+        let mut pauses = self.lock();
+        pauses.asked = None;
+        if !pauses.fails_over {
+            disarm();
+        }
+    }
+
+    /// A failover begins, or is over.
+    pub fn set_fails_over(&self, fails_over: bool, arm: impl FnOnce()) {
+        let mut pauses = self.lock();
+        pauses.fails_over = fails_over;
+        if fails_over {
+            arm();
+        }
     }
 
     /// What is paused at `now_ms`, and until when.
     pub fn in_force(&self, now_ms: u64) -> Option<(Paused, u64)> {
-        self.lock().filter(|(_, until)| *until > now_ms)
+        self.lock().in_force(now_ms)
     }
 
     /// As [`Pause::in_force`]; disarms if nothing is paused any more.
     pub fn in_force_or(&self, now_ms: u64, disarm: impl FnOnce()) -> Option<(Paused, u64)> {
-        let mut pause = self.lock();
-        *pause = pause.filter(|(_, until)| *until > now_ms);
-        if pause.is_none() {
+        let mut pauses = self.lock();
+        let in_force = pauses.in_force(now_ms);
+        if in_force.is_none() {
+            pauses.asked = None;
             disarm();
         }
-        *pause
+        in_force
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<(Paused, u64)>> {
+    fn lock(&self) -> MutexGuard<'_, Pauses> {
         self.0.lock().even_poisoned()
     }
 }
@@ -76,6 +108,17 @@ mod tests {
         begin(&pause, Paused::All, 2000, 1000);
         begin(&pause, Paused::Writes, 2500, 2000);
         assert_eq!(pause.in_force(2100), Some((Paused::Writes, 2500)));
+    }
+
+    #[test]
+    fn clients_cannot_end_the_pause_of_a_failover() {
+        let pause = Pause::default();
+        begin(&pause, Paused::All, 2000, 1000);
+        pause.set_fails_over(true, || ());
+        pause.end(|| panic!("it goes on"));
+        assert_eq!(pause.in_force(9_999_999), Some((Paused::Writes, u64::MAX)));
+        pause.set_fails_over(false, || ());
+        assert_eq!(pause.in_force(1000), None);
     }
 
     #[test]

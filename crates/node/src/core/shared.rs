@@ -270,6 +270,19 @@ impl Shared {
         }
     }
 
+    /// A failover begins: until it is over nothing is written.
+    pub fn begin_failover_pause(&self) {
+        self.pause.set_fails_over(true, || self.arm(armed::PAUSE, true));
+    }
+
+    /// It is over: what waited goes on at once, unless clients have paused it too.
+    pub fn end_failover_pause(&self) {
+        self.pause.set_fails_over(false, || {});
+        for mailbox in &self.mailboxes {
+            mailbox.send(Message::Unpause);
+        }
+    }
+
     /// The pause in force at `now_ms`, if any; one that is over is disarmed.
     pub fn pause_in_force(&self, now_ms: u64) -> Option<(Paused, u64)> {
         self.pause.in_force_or(now_ms, || self.arm(armed::PAUSE, false))

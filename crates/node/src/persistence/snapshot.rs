@@ -6,6 +6,7 @@ use super::replace::{Failure, Target, replace};
 use crate::core::Core;
 use crate::script::libraries::Set;
 use brisk_config::{Config, os_reason};
+use brisk_engine::DbIndex;
 use brisk_engine::keyspace::Cut;
 use brisk_engine::snapshot::{self, LoadFailure};
 use brisk_observe::version::REDIS_VERSION;
@@ -143,11 +144,26 @@ pub(crate) struct Head {
     used_memory: u64,
     libraries: Arc<Set>,
     is_base: bool,
+    /// Where in which history the moment is, and the database that the stream has come to; `None` if nobody
+    /// follows.
+    lineage: Option<(String, u64, DbIndex)>,
 }
 
 impl Head {
+    /// All other workers stand still.
     pub(crate) fn now(core: &Core, version: u32) -> Head {
+        let (shared, replication) = (core.shared, &core.shared.replication);
+        let lineage = replication.feed.has_backlog().then(|| {
+            let (id, offset) = replication.position(&shared.keyspace);
+            let db = match shared.is_replica() {
+                true => replication.primary.stream_db(),
+                // Who goes on from here is told the database if none was named.
+                false => shared.keyspace.journal().database().unwrap_or_default(),
+            };
+            (id, offset, db)
+        });
         Head {
+            lineage,
             version,
             is_compressed: core.config.persistence.rdbcompression,
             has_checksum: core.config.persistence.rdbchecksum,
@@ -160,7 +176,8 @@ impl Head {
 
     /// Of the base of an append-only file.
     pub(super) fn of_base(self) -> Head {
-        Head { is_base: true, ..self }
+        // What follows in the file goes on where this ends, and nobody else does.
+        Head { is_base: true, lineage: None, ..self }
     }
 
     pub(crate) fn used_memory(&self) -> u64 {
@@ -179,6 +196,11 @@ impl Head {
         out.aux("redis-bits", b"64");
         out.aux("ctime", self.unix_s.to_string().as_bytes());
         out.aux("used-mem", self.used_memory.to_string().as_bytes());
+        if let Some((id, offset, db)) = &self.lineage {
+            out.aux("repl-stream-db", db.0.to_string().as_bytes());
+            out.aux("repl-id", id.as_bytes());
+            out.aux("repl-offset", offset.to_string().as_bytes());
+        }
         out.aux("aof-base", if self.is_base { b"1" } else { b"0" });
         for library in self.libraries.libraries.values() {
             out.function(&library.code);

@@ -12,11 +12,13 @@
 //! | `synchronise` | snapshots for replicas are begun and written |
 //! | `primary` | of a replica: how far the way to its primary has come |
 //! | `incoming` | the stream of the primary, received and not executed yet |
+//! | `failover` | handing over to a replica |
 //! | `migration` | MIGRATE's connections to other servers |
 
 pub mod migration;
 
 pub mod acks;
+pub mod failover;
 pub mod feed;
 pub mod follow;
 pub mod history;
@@ -26,6 +28,7 @@ pub mod replica;
 pub mod synchronise;
 pub mod transfer;
 
+use self::failover::Failover;
 use self::feed::Feed;
 use self::history::History;
 use self::primary::Primary;
@@ -45,6 +48,7 @@ pub struct Replication {
     pub history: History,
     /// Of a replica: the way to its primary.
     pub primary: Primary,
+    pub failover: Failover,
     /// The snapshot for replicas that is being written.
     writing: Mutex<Option<Arc<Transfer>>>,
     /// For those who look often.
@@ -59,6 +63,7 @@ impl Replication {
             feed: Feed::new(workers),
             history: History::new(id),
             primary: Primary::default(),
+            failover: Failover::default(),
             writing,
             is_writing,
         }

@@ -28,13 +28,14 @@ pub(super) fn load(shared: &'static Shared, steps: &Steps) -> Result<(), String>
     Ok(())
 }
 
-fn load_snapshot(shared: &Shared, steps: &Steps) -> Result<(), String> {
+fn load_snapshot(shared: &'static Shared, steps: &Steps) -> Result<(), String> {
     let began = Instant::now();
     match loading::load_at_start(shared) {
         Ok(loaded) => {
             steps
                 .restore(loaded.functions)
                 .map_err(|error| fatal(&format!("a library of functions: {error}"), DAMAGED))?;
+            role::inherit(shared, &loaded.lineage);
             let seconds = began.elapsed().as_secs_f64();
             shared.log.notice(format_args!("DB loaded from disk: {seconds:.3} seconds"));
         }

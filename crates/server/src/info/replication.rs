@@ -30,7 +30,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
             ),
         );
     }
-    text.word("master_failover_state", "no-failover");
+    text.word("master_failover_state", view.shared.replication.failover.word());
     text.word("master_replid", &view.shared.replication.history.ids().id);
     text.word("master_replid2", "0000000000000000000000000000000000000000");
     text.number("master_repl_offset", feed.offset(view.shared.keyspace.journal()));

@@ -11,6 +11,7 @@
 //! | part | about |
 //! |---|---|
 //! | `role` | from primary to replica and back |
+//! | `failover` | handing over to a replica |
 //! | `wire` | the connection |
 //! | `handshake` | what both tell one another |
 //! | `dataset` | a full copy, received and loaded |
@@ -18,6 +19,7 @@
 
 pub mod applying;
 mod dataset;
+pub mod failover;
 mod handshake;
 pub mod role;
 mod wire;
@@ -27,9 +29,11 @@ use self::wire::Wire;
 use brisk_config::Config;
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
+use brisk_net::tls::outgoing;
 use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Work};
 use brisk_node::core::shared::Shared;
+use brisk_node::replication::failover::Phase as FailoverPhase;
 use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
@@ -107,6 +111,7 @@ impl Link {
         log.notice(format_args!("Connecting to MASTER {host}:{}", address.port));
         self.set_phase(Phase::Connecting);
         let wire = Wire::open(&host, address.port, silence_max)?;
+        let wire = if config.tls.replication { encrypt(config, wire)? } else { wire };
         wire.set_patience(ACK_PERIOD)?;
         log.notice(format_args!("MASTER <-> REPLICA sync started"));
         let wire = Arc::new(wire);
@@ -122,7 +127,19 @@ impl Link {
             "Trying a partial resynchronization (request {id}:{}).",
             offset + 1
         ));
-        match handshake::ask_for_stream(&mut reader, (&id, offset), false)? {
+        let takes_over = self.shared.replication.failover.phase() == FailoverPhase::InProgress;
+        let next = handshake::ask_for_stream(&mut reader, (&id, offset), takes_over);
+        if takes_over {
+            match &next {
+                Ok(Next::Full { .. } | Next::Partial { .. }) => failover::end(self.shared),
+                Ok(Next::Later(_)) | Err(Failure::Refused(_)) => {
+                    let why = "Failover target rejected psync request";
+                    return self.when_still(move |core| failover::abort(core, why));
+                }
+                Err(_) => {}
+            }
+        }
+        match next? {
             Next::Full { id, offset } => {
                 log.notice(format_args!("Full resync from master: {id}:{offset}"));
                 self.set_phase(Phase::Sync);
@@ -198,24 +215,11 @@ impl Link {
         }
     }
 
-    /// Has the first worker do something, and waits for it.
     fn on_worker<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Core) -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let (done, is_done) = sync_channel(1);
-        let work = move |core: &mut Core| {
-            // Who does not wait for it any more ends with the server.
-            let _ = done.send(work(core));
-        };
-        self.shared.mailboxes[0].send(Message::Run(Work(Box::new(work))));
-        loop {
-            match is_done.recv_timeout(LOOK_AGAIN) {
-                Ok(done) => return Ok(done),
-                Err(RecvTimeoutError::Timeout) if !self.shared.shutdown.is_asked() => {}
-                Err(_) => return Err(Failure::Unwanted),
-            }
-        }
+        on_worker(self.shared, work).ok_or(Failure::Unwanted)
     }
 
     /// Has the first worker do something while all others stand still, if the primary is still the one:
@@ -246,6 +250,31 @@ impl Link {
                 Some(done) => return Ok(done),
                 None => std::thread::park_timeout(LOOK_AGAIN),
             }
+        }
+    }
+}
+
+fn encrypt(config: &Config, wire: Wire) -> Result<Wire, Failure> {
+    let tls = outgoing::connection(config, wire.peer_ip()?);
+    Ok(wire.encrypted(tls.map_err(|error| Failure::Refused(error.to_string()))?))
+}
+
+/// Has the first worker do something, and waits for it; `None` if the server ends.
+fn on_worker<T: Send + 'static>(
+    shared: &Shared,
+    work: impl FnOnce(&mut Core) -> T + Send + 'static,
+) -> Option<T> {
+    let (done, is_done) = sync_channel(1);
+    let work = move |core: &mut Core| {
+        // Who does not wait for it any more ends with the server.
+        let _ = done.send(work(core));
+    };
+    shared.mailboxes[0].send(Message::Run(Work(Box::new(work))));
+    loop {
+        match is_done.recv_timeout(LOOK_AGAIN) {
+            Ok(done) => return Some(done),
+            Err(RecvTimeoutError::Timeout) if !shared.shutdown.is_asked() => {}
+            Err(_) => return None,
         }
     }
 }

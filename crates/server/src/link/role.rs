@@ -1,11 +1,14 @@
 //! From primary to replica and back. All other workers stand still.
 
-use super::start;
+use super::{on_worker, start};
 use brisk_config::value::PrimaryAddress;
+use brisk_engine::effect::Hooks;
 use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Unblocked};
 use brisk_node::core::shared::Shared;
-use brisk_node::replication::history;
+use brisk_node::persistence::loading::Lineage;
+use brisk_node::replication::history::{self, Former, Ids};
+use brisk_reactor::unix_ms;
 
 /// This server follows that primary from now on. What it has stays until the primary has sent something
 /// else; if both are of one history it goes on from there.
@@ -63,6 +66,26 @@ fn unblock_all(shared: &Shared) {
             shared.mailboxes[client.worker].send(Message::Unblock { token, id, how });
         }
     }
+}
+
+/// At the start, with a dataset that was saved at a place of a history: a replica can go on from there, and
+/// so can replicas of a primary.
+pub fn inherit(shared: &'static Shared, lineage: &Lineage) {
+    let (Some(id), Some(offset)) = (lineage.id.clone(), lineage.offset) else { return };
+    let db = lineage.db.unwrap_or_default();
+    // Nothing is done if the server ends.
+    on_worker(shared, move |core| {
+        let (replication, end) = (&core.shared.replication, core.shared.keyspace.journal().end());
+        let own = replication.history.ids().id;
+        let ids = match core.shared.is_replica() {
+            true => Ids { id, former: None },
+            false => Ids { id: own, former: Some(Former { id, end: offset }) },
+        };
+        replication.history.adopt(ids, offset, end);
+        replication.primary.set_stream_db(db);
+        replication.feed.begin_backlog(end, unix_ms());
+        core.env.hooks.set(Hooks::PROPAGATE, true);
+    });
 }
 
 /// At the start: a replica by its settings, when its own dataset is loaded.

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use rustls::ClientConnection;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Connects to the first address of `host` that takes it, from `source` if that is given.
+    /// Connects to the first address of `host` that takes it.
     pub(super) fn open(host: &str, port: u16, timeout: Duration) -> io::Result<Wire> {
         let mut failure = io::Error::from(ErrorKind::AddrNotAvailable);
         for at in (host, port).to_socket_addrs()? {
@@ -42,12 +42,8 @@ impl Wire {
         Wire { tls: Mutex::new(Some(Box::new(tls))), has_tls: true, ..self }
     }
 
-    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
-    }
-
-    pub(super) fn peer_ip(&self) -> Option<IpAddr> {
-        self.socket.peer_addr().ok().map(|address| address.ip())
+    pub(super) fn peer_ip(&self) -> io::Result<IpAddr> {
+        Ok(self.socket.peer_addr()?.ip())
     }
 
     /// How long a read waits.

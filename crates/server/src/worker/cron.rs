@@ -4,6 +4,7 @@
 //! Expiry goes on between rounds in slices of [`EXPIRE_SLICE_NS`] as long as there is work, and
 //! takes at most a quarter of the worker's time (more with `active-expire-effort`).
 
+use crate::link::failover;
 use crate::worker::Worker;
 use brisk_engine::CommandError;
 use brisk_engine::keyspace::expire::{Sweeper, Swept};
@@ -158,6 +159,7 @@ impl Cron {
             run::forget_flushed(&mut worker.core);
             self.keep_synchronising(worker, io, now);
             if self.samples_server {
+                failover::go_on(&worker.core);
                 rewrite::begin_if_due(&worker.core);
                 bgsave::begin_if_due(&worker.core);
                 // Last: whoever asks for snapshots again and again would else keep the others off.

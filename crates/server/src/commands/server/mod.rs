@@ -10,7 +10,7 @@
 //! | `latency`, `latency_report`, `slowlog` | LATENCY; its graphs and its doctor; SLOWLOG |
 //! | `monitor`, `module` | MONITOR; MODULE |
 //! | `save`, `shutdown` | SAVE, BGSAVE, BGREWRITEAOF and LASTSAVE; SHUTDOWN |
-//! | `replicaof` | REPLICAOF |
+//! | `replicaof`, `failover` | REPLICAOF; FAILOVER |
 //! | `sync`, `wait` | SYNC, PSYNC and REPLCONF; WAIT and WAITAOF |
 
 mod acl;
@@ -19,6 +19,7 @@ mod config;
 mod debug;
 mod debug_keyspace;
 mod debug_protocol;
+mod failover;
 mod figures;
 mod latency;
 mod latency_report;
@@ -41,6 +42,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     command::COMMANDS,
     config::COMMANDS,
     debug::COMMANDS,
+    failover::COMMANDS,
     figures::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,

@@ -2,7 +2,7 @@
 //!
 //! Each synchronisation is a full one: the dataset, and from then on every change of it.
 
-use crate::link;
+use crate::link::{self, role};
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
@@ -19,9 +19,31 @@ fn sync(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 
 /// No part of the stream is kept, so whatever a replica has seen, it begins anew.
 fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    args.bytes()?;
+    let id = args.bytes()?;
     args.integer()?;
+    if args.take("failover") {
+        take_over(call, id)?;
+    }
     follow(call, true)
+}
+
+/// The primary hands over to this server.
+fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
+    let core = &*call.core;
+    let (shared, addr) = (core.shared, &call.session.record.addr);
+    let shown = String::from_utf8_lossy(id);
+    shared.log.warning(format_args!("Failover request received for replid {shown}."));
+    if !shared.is_replica() {
+        return Err(CommandError::text("ERR PSYNC FAILOVER can't be sent to a master."));
+    }
+    if !shared.replication.history.ids().id.as_bytes().eq_ignore_ascii_case(id) {
+        return Err(CommandError::text("ERR PSYNC FAILOVER replid must match my replid."));
+    }
+    let still = core.stop_others()?;
+    role::become_primary(core);
+    drop(still);
+    shared.log.notice(format_args!("MASTER MODE enabled (failover request from '{addr}')"));
+    Ok(())
 }
 
 /// Nothing is answered here: the answer is the snapshot, when there is one.

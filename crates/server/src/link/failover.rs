@@ -1,0 +1,97 @@
+//! A primary hands over to one of its replicas: what is done until that has happened.
+
+use super::role;
+use brisk_config::value::{PrimaryAddress, Text};
+use brisk_node::core::Core;
+use brisk_node::core::shared::Shared;
+use brisk_node::replication::failover::{Attempt, Phase};
+use brisk_node::replication::feed::Member;
+use brisk_node::replication::replica::Stage;
+use brisk_reactor::unix_ms;
+
+/// Begins one. All other workers stand still.
+pub fn begin(core: &Core, attempt: Attempt) {
+    let shared = core.shared;
+    match &attempt.target {
+        Some((host, port)) => {
+            shared.log.notice(format_args!("FAILOVER requested to {host}:{port}."));
+        }
+        None => shared.log.notice(format_args!("FAILOVER requested.")),
+    }
+    shared.replication.failover.set(Some(attempt));
+    shared.begin_failover_pause();
+}
+
+/// Hands over if a replica has everything by now, or if time is up. For the timers of one worker.
+pub fn go_on(core: &Core) {
+    let shared = core.shared;
+    if shared.replication.failover.phase() != Phase::WaitsForSync {
+        return;
+    }
+    // While a script takes long: at one of the next turns.
+    let Ok(_still) = core.stop_others() else { return };
+    let Some(attempt) = shared.replication.failover.attempt() else { return };
+    let is_late = attempt.until_ms.is_some_and(|until| unix_ms() >= until);
+    if let Some((host, port)) = synchronised(shared, &attempt) {
+        shared.log.notice(format_args!("Failover target {host}:{port} is synced, failing over."));
+        hand_over(core, attempt, (host, port));
+    } else if is_late {
+        match attempt.target.clone().filter(|_| attempt.is_forced) {
+            Some((host, port)) => {
+                shared.log.notice(format_args!(
+                    "Failover to {host}:{port} time out exceeded, failing over."
+                ));
+                hand_over(core, attempt, (host, port));
+            }
+            None => abort(core, "Replica never caught up before timeout"),
+        }
+    }
+}
+
+/// A replica that may take over and has acknowledged everything.
+fn synchronised(shared: &Shared, attempt: &Attempt) -> Option<(String, u16)> {
+    let place = shared.keyspace.journal().end();
+    let offset = shared.replication.history.offset(place);
+    let members = shared.replication.feed.members();
+    let has_all = |member: &&Member| {
+        member.attachment.stage() == Stage::Online
+            && member.acked == offset
+            && attempt.target.as_ref().is_none_or(|(host, port)| is_at(member, host, *port))
+    };
+    let member = members.iter().find(has_all)?;
+    Some((member.ip?.to_string(), member.port))
+}
+
+/// Whether a replica listens there, as it says.
+pub fn is_at(member: &Member, host: &str, port: u16) -> bool {
+    member.port == port && member.ip.is_some_and(|ip| ip.to_string() == host)
+}
+
+fn hand_over(core: &Core, attempt: Attempt, (host, port): (String, u16)) {
+    let failover = &core.shared.replication.failover;
+    let target = Some((host.clone(), port));
+    failover.set(Some(Attempt { phase: Phase::InProgress, target, ..attempt }));
+    role::become_replica(core, PrimaryAddress { host: Text::from(host.as_bytes()), port });
+}
+
+/// The replica has taken over.
+pub(super) fn end(shared: &Shared) {
+    shared.replication.failover.set(None);
+    shared.end_failover_pause();
+}
+
+/// It is not to be: this server is the primary again. All other workers stand still.
+pub fn abort(core: &Core, why: &str) {
+    let shared = core.shared;
+    let Some(attempt) = shared.replication.failover.attempt() else { return };
+    match &attempt.target {
+        Some((host, port)) => {
+            shared.log.notice(format_args!("Aborting failover to {host}:{port}. {why}"));
+        }
+        None => shared.log.notice(format_args!("Aborting failover. {why}")),
+    }
+    if attempt.phase == Phase::InProgress {
+        role::become_primary(core);
+    }
+    end(shared);
+}
