@@ -447,7 +447,7 @@ impl Core {
         }
         // All commands of a transaction see one moment.
         if self.unit.is_none() {
-            self.env.set_now(UnixMs(unix_ms()));
+            self.env.advance(UnixMs(unix_ms()));
         }
     }
 

@@ -340,7 +340,7 @@ fn park(
     let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
     core.last_ticks = ticks;
     let mut aside = Aside::default();
-    aside.set_now(core.env.now());
+    aside.take_moment(&core.env);
     core.env.exchange(&mut aside);
     let mut parked = Box::new(Parked {
         machine: Rc::clone(machine),
