@@ -138,6 +138,8 @@ pub struct Session {
     pub unlogged: Unlogged,
     /// It stands for an append-only file: its commands wait for nothing.
     pub is_replay: bool,
+    /// It stands for the primary of this server: its commands were executed there.
+    pub is_primary: bool,
     /// What it asked its replies to wait for, if not for what the settings say.
     pub durability: Option<Level>,
     /// What it listens to.
@@ -206,6 +208,7 @@ impl Session {
             unlogged: Unlogged::default(),
             durability: None,
             is_replay: false,
+            is_primary: false,
             subscriptions: Subscriptions::default(),
             listens: false,
             tracker: None,
@@ -239,6 +242,13 @@ impl Session {
             no_touch: session.no_touch,
             ..Session::new(Arc::clone(&session.record), &session.account)
         }
+    }
+
+    /// Whether its commands were executed before, earlier or elsewhere, and are to be again: they are
+    /// refused nothing, and wait for nothing that others do.
+    #[inline]
+    pub fn repeats(&self) -> bool {
+        self.is_replay || self.is_primary
     }
 
     /// Whether the client is on this machine.
@@ -422,7 +432,7 @@ impl Session {
     pub fn flags_of(&self, row: &Row) -> Flags {
         match &self.transaction {
             Some(transaction) if row.spec.in_multi == InMulti::Executes => {
-                row.spec.flags | transaction.flags()
+                transaction.flags(row.spec.flags)
             }
             _ => row.spec.flags,
         }

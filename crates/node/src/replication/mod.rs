@@ -30,6 +30,7 @@ use self::primary::Primary;
 use self::replica::Replica;
 use self::transfer::Transfer;
 use crate::persistence::state::Underway;
+use brisk_engine::env::journal::Journal;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -59,6 +60,12 @@ impl Replication {
             writing,
             is_writing,
         }
+    }
+
+    /// Of a replica: up to which offset of its primary's stream it has executed. What it has executed is in
+    /// its own stream, which its replicas get.
+    pub fn applied(&self, journal: &Journal) -> u64 {
+        self.history.offset(journal.end())
     }
 
     /// So many bytes wait to be sent to a replica: they count for no limit of the dataset.

@@ -55,7 +55,12 @@ pub struct Primary {
     /// Bytes of the stream that were received, as an offset.
     read_offset: AtomicU64,
     incoming: Mutex<Incoming>,
+    /// When the log was told last that its commands cannot be written to the disk, in Unix ms.
+    warned_ms: AtomicU64,
 }
+
+/// Time between two lines in the log about that.
+const WARNED_PERIOD_MS: u64 = 10_000;
 
 impl Default for Primary {
     fn default() -> Primary {
@@ -65,6 +70,7 @@ impl Default for Primary {
             down_since_ms: AtomicU64::new(0),
             read_offset: AtomicU64::new(0),
             incoming: Mutex::default(),
+            warned_ms: AtomicU64::new(0),
         }
     }
 }
@@ -86,6 +92,11 @@ impl Primary {
         self.phase() == Phase::Connected
     }
 
+    /// Whether there is a stream, or was one.
+    pub fn has_been_up(&self) -> bool {
+        self.is_up() || self.down_since_ms().is_some()
+    }
+
     pub fn set_phase(&self, phase: Phase, now_ms: u64) {
         let before = self.phase.swap(phase as u8, Ordering::SeqCst);
         if before == Phase::Connected as u8 && phase != Phase::Connected {
@@ -101,6 +112,16 @@ impl Primary {
         self.phase.store(Phase::Connect as u8, Ordering::SeqCst);
         self.down_since_ms.store(0, Ordering::Relaxed);
         self.last_io_ms.store(0, Ordering::Relaxed);
+    }
+
+    /// Whether it is time to tell the log that its commands cannot be written to the disk.
+    pub fn warns_of_disk(&self, now_ms: u64) -> bool {
+        let warned = self.warned_ms.load(Ordering::Relaxed);
+        let is_due = now_ms.saturating_sub(warned) >= WARNED_PERIOD_MS;
+        if is_due {
+            self.warned_ms.store(now_ms, Ordering::Relaxed);
+        }
+        is_due
     }
 
     /// When the last byte came, in Unix ms.
