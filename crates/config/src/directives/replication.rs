@@ -131,32 +131,28 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     )
     .alias("slave-announce-port")
     .planned(),
-    Directive::switch("replica-announced", "yes", field!(replication.replica_announced)).planned(),
+    Directive::switch("replica-announced", "yes", field!(replication.replica_announced)),
     Directive::integer(
         "replica-priority",
         "100",
         (0, INT_MAX),
         field!(replication.replica_priority),
     )
-    .alias("slave-priority")
-    .planned(),
+    .alias("slave-priority"),
     Directive::switch("replica-read-only", "yes", field!(replication.replica_read_only))
-        .alias("slave-read-only")
-        .planned(),
+        .alias("slave-read-only"),
     Directive::switch(
         "replica-serve-stale-data",
         "yes",
         field!(replication.replica_serve_stale_data),
     )
-    .alias("slave-serve-stale-data")
-    .planned(),
+    .alias("slave-serve-stale-data"),
     Directive::switch(
         "replica-ignore-maxmemory",
         "yes",
         field!(replication.replica_ignore_maxmemory),
     )
-    .alias("slave-ignore-maxmemory")
-    .planned(),
+    .alias("slave-ignore-maxmemory"),
     Directive::switch("replica-lazy-flush", "no", field!(replication.replica_lazy_flush))
         .alias("slave-lazy-flush")
         .planned(),
@@ -164,8 +160,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "replica-ignore-disk-write-errors",
         "no",
         field!(replication.replica_ignore_disk_write_errors),
-    )
-    .planned(),
+    ),
     Directive::integer(
         "min-replicas-to-write",
         "0",
@@ -186,6 +181,5 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "propagation-error-behavior",
         "ignore",
         choice!(replication.propagation_error_behavior),
-    )
-    .planned(),
+    ),
 ];

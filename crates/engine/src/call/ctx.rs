@@ -92,6 +92,12 @@ impl Ctx<'_, '_> {
         self.keys.now()
     }
 
+    /// Whether what expires at this moment has expired already.
+    #[inline]
+    pub fn has_passed(&self, deadline: UnixMs) -> bool {
+        deadline <= self.keys.env().horizon()
+    }
+
     /// `get`, or `client|list` for a subcommand.
     pub fn command_name(&self) -> Cow<'static, str> {
         full_name(self.parent, self.spec)

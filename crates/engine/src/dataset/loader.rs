@@ -158,7 +158,7 @@ impl<'a> Loader<'a> {
             }
             return Ok(None);
         }
-        if has_expired(&notes, self.env.now()) {
+        if has_expired(&notes, self.env.horizon()) {
             self.loaded.expired += 1;
             return Ok(None);
         }

@@ -31,8 +31,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The time that commands of a replay see: long before any deadline.
-const REPLAY: UnixMs = UnixMs(0);
+/// Long before any deadline: nothing has expired.
+const NOTHING_EXPIRED: UnixMs = UnixMs(0);
 
 /// One thread's belongings. Not shared: the cells are for code that holds parts of it.
 pub struct Env {
@@ -78,6 +78,8 @@ pub struct Env {
     pub(crate) spread: RefCell<Spread>,
     /// The moment the running batch began.
     now: Cell<UnixMs>,
+    /// Deadlines up to this moment have passed.
+    horizon: Cell<UnixMs>,
 }
 
 /// What commands of a unit have left so far, and the moment they see: put aside while commands run
@@ -87,12 +89,13 @@ pub struct Aside {
     aftermath: Aftermath,
     ready: VecDeque<(DbIndex, Box<[u8]>)>,
     now: UnixMs,
+    horizon: UnixMs,
 }
 
 impl Aside {
-    /// Sets the moment that they see.
-    pub fn set_now(&mut self, now: UnixMs) {
-        self.now = now;
+    /// They see the moment that commands see at present.
+    pub fn take_moment(&mut self, env: &Env) {
+        (self.now, self.horizon) = (env.now(), env.horizon());
     }
 }
 
@@ -101,8 +104,9 @@ impl Env {
     pub fn exchange(&self, aside: &mut Aside) {
         std::mem::swap(&mut *self.aftermath.borrow_mut(), &mut aside.aftermath);
         std::mem::swap(&mut *self.ready.borrow_mut(), &mut aside.ready);
-        let now = self.now();
+        let (now, horizon) = (self.now(), self.horizon());
         self.set_now(std::mem::replace(&mut aside.now, now));
+        self.horizon.set(std::mem::replace(&mut aside.horizon, horizon));
         self.set_hooks_by_contents();
     }
 
@@ -121,6 +125,7 @@ impl Env {
         *ready = std::mem::take(&mut aside.ready);
         drop(ready);
         self.set_now(aside.now);
+        self.horizon.set(aside.horizon);
         self.set_hooks_by_contents();
     }
 
@@ -149,6 +154,7 @@ impl Env {
             recency: Cell::new(0),
             spread: RefCell::default(),
             now: Cell::default(),
+            horizon: Cell::default(),
         }
     }
 
@@ -183,24 +189,39 @@ impl Env {
 
     /// Sets the time that commands see from now on.
     pub fn set_now(&self, now: UnixMs) {
+        self.horizon.set(now);
         if self.now.replace(now) != now {
             self.recency.set(crate::keyspace::evict::recency_clock(now));
+        }
+    }
+
+    /// The time goes on for commands of the same kind.
+    pub fn advance(&self, now: UnixMs) {
+        let is_replay = self.is_replay();
+        self.set_now(now);
+        if is_replay {
+            self.horizon.set(NOTHING_EXPIRED);
         }
     }
 
     /// Commands that follow were executed long ago, and stand in a file with their effects as words:
     /// nothing is past its deadline, while access clocks go by the present. Until the next `set_now`.
     pub fn begin_replay(&self) {
-        self.now.set(REPLAY);
+        self.now.set(NOTHING_EXPIRED);
+        self.horizon.set(NOTHING_EXPIRED);
     }
 
-    pub fn begin_applying(&self, _now: UnixMs) {
-        self.begin_replay();
+    /// Commands that follow come from the primary, which says itself what has expired: nothing is past its
+    /// deadline here, while times that count from the present count from `now`. Until the next `set_now`.
+    pub fn begin_applying(&self, now: UnixMs) {
+        self.set_now(now);
+        self.horizon.set(NOTHING_EXPIRED);
     }
 
-    /// Whether commands come from such a file.
+    /// Whether commands were executed before, by another server or for a file: what they say holds, and
+    /// nothing expires between them.
     pub fn is_replay(&self) -> bool {
-        self.now.get() == REPLAY
+        self.horizon.get() == NOTHING_EXPIRED
     }
 
     /// A reply shows what the transaction with this ticket left, and all before.
@@ -229,6 +250,12 @@ impl Env {
     #[inline]
     pub fn now(&self) -> UnixMs {
         self.now.get()
+    }
+
+    /// Deadlines up to this moment have passed: the present, or long ago if nothing expires.
+    #[inline]
+    pub fn horizon(&self) -> UnixMs {
+        self.horizon.get()
     }
 
     /// The command that is running begins to wait, for something else than keys.

@@ -88,7 +88,7 @@ impl Keys<'_> {
     pub fn random_key(&mut self) -> Option<Vec<u8>> {
         self.assert_holds_nothing();
         let database = self.keyspace().database_if_used(self.db())?;
-        let now = self.now();
+        let now = self.env().horizon();
         for _ in 0..EXPIRED_MAX {
             let total = self.keyspace().key_count(self.db());
             if total == 0 {

@@ -62,7 +62,7 @@ impl Keys<'_> {
 
     /// Removes what is due inside the value of `key`, about `limit` things; false if more are.
     pub(super) fn remove_expired_inside(&mut self, key: &Key<'_>, limit: usize) -> bool {
-        let now = self.now();
+        let now = self.env().horizon();
         if self.inner_deadline(key).is_none_or(|at| at > now) {
             return true;
         }
@@ -98,7 +98,7 @@ pub(super) fn expire_inside(
     let change = Change { keyspace, env, db };
     let found = guard.find_mut(change, key_hash, key).and_then(|mut entry| {
         let hash = Hash::of_value_mut(entry.object_mut()?)?;
-        let done = hash.expire(env.now().0, limit, |field| {
+        let done = hash.expire(env.horizon().0, limit, |field| {
             count += 1;
             if hooks.contains(Hooks::PROPAGATE) {
                 names.push(field.to_vec());

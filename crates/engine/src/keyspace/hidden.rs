@@ -25,7 +25,7 @@ impl Keys<'_> {
     /// fields O(those that are due).
     #[cold]
     pub(super) fn hide_expired(&mut self, key: &Key<'_>) {
-        let now = self.now();
+        let now = self.env().horizon();
         let Some(entry) = self.find(key) else { return };
         let mut left = None;
         if entry.deadline().is_none_or(|at| UnixMs(at) > now) {

@@ -168,7 +168,7 @@ impl Keys<'_> {
     pub fn watch(&mut self, key: &Key<'_>, watches: &mut Watches) {
         let (keyspace, db) = (self.keyspace(), self.db());
         let deadline = self.inspect(key).and_then(|entry| entry.deadline());
-        let stale = deadline.is_some_and(|at| at <= self.now());
+        let stale = deadline.is_some_and(|at| at <= self.env().horizon());
         if let Entry::Vacant(vacant) =
             watches.slots.entry((db, key.slot)).or_default().entry(key.bytes.into())
         {

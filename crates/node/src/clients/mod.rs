@@ -32,6 +32,8 @@ pub mod flag {
     pub const TRACKING: u32 = 1 << 7;
     /// It follows the stream of changes.
     pub const REPLICA: u32 = 1 << 9;
+    /// It is the primary of this server.
+    pub const PRIMARY: u32 = 1 << 14;
     /// It is a replica whose snapshot was not sent yet: nothing else is sent, and nothing executed.
     pub const SYNCHRONISES: u32 = 1 << 13;
     /// The client that its invalidations are redirected to is gone.
@@ -42,7 +44,6 @@ pub mod flag {
     pub const ADMIN: u32 = 1 << 12;
     /// It is subscribed to something.
     pub const PUBSUB: u32 = 1 << 16;
-    pub const PRIMARY: u32 = 1 << 18;
     /// The user it acts as was changed since it last looked.
     pub const USER_CHANGED: u32 = 1 << 17;
 }

@@ -131,13 +131,14 @@ impl Weights {
     /// For `workers` workers, by all memory that a client has. As in Redis, only ordinary clients
     /// and subscribers are evicted.
     pub fn of_memory(workers: usize) -> Weights {
-        let spared = flag::NO_EVICT | flag::REPLICA | flag::ADMIN;
+        let spared = flag::NO_EVICT | flag::REPLICA | flag::PRIMARY | flag::ADMIN;
         Weights::new(workers, |record| &record.weight, spared)
     }
 
     /// For `workers` workers, by what waits to be executed. No client can ask to be spared.
     pub fn of_input(workers: usize) -> Weights {
-        Weights::new(workers, |record| &record.input_weight, flag::ADMIN)
+        let spared = flag::PRIMARY | flag::ADMIN;
+        Weights::new(workers, |record| &record.input_weight, spared)
     }
 
     fn new(workers: usize, of: WeightOf, spared: u32) -> Weights {

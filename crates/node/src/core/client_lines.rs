@@ -111,7 +111,11 @@ fn line(text: &mut String, record: &ClientRecord, own: Option<&Own>, now_ms: u64
     let texts = record.texts();
     let own_words = own.map_or(0, |own| own.words_bytes);
     let memory = record.weight.bytes() + own_words + replies;
-    let user = if texts.user.is_empty() { DEFAULT_USER } else { &texts.user };
+    let user = match () {
+        () if record.has(flag::PRIMARY) => "(superuser)",
+        () if texts.user.is_empty() => DEFAULT_USER,
+        () => &texts.user,
+    };
     // A session has no reply buffer of its own (`rbs`, `rbp`): all of a worker share one, and
     // what the kernel has not taken is the output list. Words are never copied: `argv-mem` is the
     // part of the input that they take.
@@ -157,6 +161,7 @@ fn flags(record: &ClientRecord) -> String {
     let letters = [
         (record.has(flag::MONITOR), 'O'),
         (record.has(flag::REPLICA), 'S'),
+        (record.has(flag::PRIMARY), 'M'),
         (record.has(flag::PUBSUB), 'P'),
         (record.queued.load(Ordering::Relaxed) >= 0, 'x'),
         (record.has(flag::BLOCKED), 'b'),

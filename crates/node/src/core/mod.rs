@@ -248,16 +248,29 @@ impl Core {
         self.pause_in_force();
     }
 
-    /// What CLIENT PAUSE holds back at the moment. While it is in force the dataset stays as it is:
-    /// expired keys are hidden from now on, or removed again.
+    /// What CLIENT PAUSE holds back at the moment. While it is in force the dataset stays as it is, and
+    /// that of a replica is its primary's: expired keys are hidden from now on, or removed again.
     #[inline]
     pub fn pause_in_force(&self) -> Option<Paused> {
+        let armed = self.shared.armed.load(Ordering::Relaxed);
         let mut paused = None;
-        if self.shared.armed.load(Ordering::Relaxed) & armed::PAUSE != 0 {
+        if armed & armed::PAUSE != 0 {
             paused = self.shared.pause_in_force(self.env.now().0).map(|(what, _)| what);
         }
-        self.env.keeps_expired.set(paused.is_some());
+        self.env.keeps_expired.set(paused.is_some() || armed & armed::REPLICA != 0);
         paused
+    }
+
+    /// Commands that follow come from the primary: to them nothing has expired. Until
+    /// [`Core::end_applying`], which is to be called before this worker executes anything else.
+    pub fn begin_applying(&mut self) {
+        self.last_ticks = self.clock.ticks();
+        self.env.begin_applying(UnixMs(unix_ms()));
+    }
+
+    /// To commands that follow what is past its deadline has expired.
+    pub fn end_applying(&mut self) {
+        self.env.set_now(UnixMs(unix_ms()));
     }
 
     /// Whether the data is to stay as it is, but for commands that may write: during CLIENT PAUSE,
@@ -333,6 +346,13 @@ impl Core {
         brisk_observe::memory::above(max.saturating_add(waiting))
     }
 
+    /// The bytes of memory that commands are held to; 0 for no limit. A replica leaves it to its primary,
+    /// unless the settings say otherwise.
+    pub fn memory_limit(&self) -> u64 {
+        let ignores = self.config.replication.replica_ignore_maxmemory && self.shared.is_replica();
+        if ignores { 0 } else { self.config.memory.maxmemory }
+    }
+
     /// Evicts until memory is within `maxmemory`. False if that is not possible.
     pub fn make_room(&mut self) -> bool {
         let budget_ns = eviction_budget_ns(self.config.memory.maxmemory_eviction_tenacity);
@@ -341,7 +361,7 @@ impl Core {
 
     /// The same, if it takes no longer than `budget_ns`; true if it does.
     pub fn make_room_within(&mut self, budget_ns: u64) -> bool {
-        let max = self.config.memory.maxmemory;
+        let max = self.memory_limit();
         if max == 0 || self.fits_in_memory(max) {
             return true;
         }
@@ -447,7 +467,7 @@ impl Core {
         }
         // All commands of a transaction see one moment.
         if self.unit.is_none() {
-            self.env.set_now(UnixMs(unix_ms()));
+            self.env.advance(UnixMs(unix_ms()));
         }
     }
 

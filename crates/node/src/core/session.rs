@@ -244,6 +244,13 @@ impl Session {
         }
     }
 
+    /// Whether its commands were executed before, earlier or elsewhere, and are to be again: they are
+    /// refused nothing, and wait for nothing that others do.
+    #[inline]
+    pub fn repeats(&self) -> bool {
+        self.is_replay || self.is_primary
+    }
+
     /// Whether the client is on this machine.
     pub fn is_local(&self) -> bool {
         self.record.local
@@ -425,7 +432,7 @@ impl Session {
     pub fn flags_of(&self, row: &Row) -> Flags {
         match &self.transaction {
             Some(transaction) if row.spec.in_multi == InMulti::Executes => {
-                row.spec.flags | transaction.flags()
+                transaction.flags(row.spec.flags)
             }
             _ => row.spec.flags,
         }

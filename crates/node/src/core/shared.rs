@@ -15,6 +15,7 @@ use crate::persistence::aof::state::Aof;
 use crate::persistence::state::Snapshots;
 use crate::pubsub::Registry;
 use crate::replication::Replication;
+use crate::replication::primary::Phase;
 use crate::script::slow::SlowScript;
 use crate::tracking::Prefixes;
 use brisk_acl::Vocabulary;
@@ -25,7 +26,7 @@ use brisk_net::tls::TlsSettings;
 use brisk_observe::errors::ErrorCounts;
 use brisk_observe::figures::Figures;
 use brisk_observe::latency::Latency;
-use brisk_observe::log::Log;
+use brisk_observe::log::{Log, Role};
 use brisk_observe::slowlog::Slowlog;
 use brisk_observe::stats::{Count, WorkerStats};
 use std::sync::Arc;
@@ -53,7 +54,9 @@ pub mod armed {
     pub const REPLICA: u32 = 1 << 16;
     /// There are not as many replicas as writing needs (`min-replicas-to-write`).
     pub const FEW_REPLICAS: u32 = 1 << 17;
-    /// All that a command meets at the gate.
+    /// This server is a replica that answers nothing about its data, as it does not hear from its primary.
+    pub const STALE: u32 = 1 << 18;
+    /// All that any command meets at the gate.
     pub const AT_THE_GATE: u32 = MAXMEMORY
         | PAUSE
         | MONITOR
@@ -62,8 +65,9 @@ pub mod armed {
         | DISK_ERROR
         | LOADING
         | LOG_CONGESTION
-        | REPLICA
-        | FEW_REPLICAS;
+        | STALE;
+    /// What only commands meet there that may write: reading is not to cost more on a replica.
+    pub const BEFORE_WRITES: u32 = REPLICA | FEW_REPLICAS;
 }
 
 /// The server, as all of its threads see it.
@@ -195,16 +199,46 @@ impl Shared {
 
     /// Puts new settings in force: each worker takes them before its next batch.
     pub fn publish_config(&self, config: Config) {
-        self.arm(armed::MAXMEMORY, config.memory.maxmemory > 0);
-        self.arm(armed::REPLICA, config.replication.replicaof.is_some());
+        self.arm_settings(&config);
         self.settings.replace(config);
+        self.arm_stale();
         self.announce_settings();
     }
 
-    pub fn enter_phase(&self, phase: crate::replication::primary::Phase, now_ms: u64) {
-        self.replication.primary.set_phase(phase, now_ms);
+    /// Has checks and the log go by the settings.
+    pub fn arm_settings(&self, config: &Config) {
+        let replication = &config.replication;
+        let is_replica = replication.replicaof.is_some();
+        let is_limited = !(is_replica && replication.replica_ignore_maxmemory);
+        self.arm(armed::MAXMEMORY, is_limited && config.memory.maxmemory > 0);
+        self.arm(armed::REPLICA, is_replica);
+        self.log.set_role(if is_replica { Role::Replica } else { Role::Primary });
     }
-    pub fn arm_stale(&self) {}
+
+    /// The way to the primary has come to another phase.
+    pub fn enter_phase(&self, phase: Phase, now_ms: u64) {
+        self.replication.primary.set_phase(phase, now_ms);
+        self.arm_stale();
+    }
+
+    /// Whether a replica refuses to tell of its data follows from the settings and from the way to the
+    /// primary: to be called when one of them has changed.
+    pub fn arm_stale(&self) {
+        let is_stale = || {
+            let config = self.config();
+            let replication = &config.replication;
+            replication.replicaof.is_some()
+                && !replication.replica_serve_stale_data
+                && !self.replication.primary.is_up()
+        };
+        let mut stale = is_stale();
+        self.arm(armed::STALE, stale);
+        // Another thread may have changed one of them, and seen the other as it was.
+        while is_stale() != stale {
+            stale = !stale;
+            self.arm(armed::STALE, stale);
+        }
+    }
 
     /// Large elements of lists have nodes of their own from `bytes` on; 0 leaves it to the limits.
     pub fn set_list_plain_min(&self, bytes: usize) {

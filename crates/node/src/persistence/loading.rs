@@ -54,8 +54,10 @@ type Done = Result<(Loaded, Awaited), Failed>;
 pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
     let config = shared.config();
     let settings = settings_in_force(shared, &config);
-    // What has expired by now is not loaded.
-    let how = How { settings, now: UnixMs(unix_ms()), duplicate: Duplicate::Refuse };
+    // What has expired by now is not loaded, but by a replica.
+    let now = UnixMs(unix_ms());
+    let keeps_expired = shared.is_replica();
+    let how = How { settings, now, keeps_expired, duplicate: Duplicate::Refuse };
     load(shared, &config, &how)
 }
 
@@ -64,7 +66,12 @@ pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
 /// # Errors
 /// As of [`load_at_start`].
 pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
-    let how = How { settings: core.env.settings.clone(), now: core.env.now(), duplicate };
+    let how = How {
+        settings: core.env.settings.clone(),
+        now: core.env.now(),
+        keeps_expired: core.shared.is_replica(),
+        duplicate,
+    };
     // The threads free what they replace when this one has nothing to do with it.
     let loaded = reclaim::offline_while(|| load(core.shared, &core.config, &how));
     core.env.take_awaited(loaded?.awaited);
@@ -103,7 +110,7 @@ fn load_base_by(
     settings: Settings,
     path: &Path,
 ) -> Result<Beside, Unreadable> {
-    let how = How { settings, now: UnixMs(0), duplicate: Duplicate::Refuse };
+    let how = How { settings, now: UnixMs(0), keeps_expired: true, duplicate: Duplicate::Refuse };
     load_from(shared, config, &how, &Source::open_at(path.to_path_buf())?)
 }
 
@@ -137,7 +144,7 @@ pub struct Lineage {
 pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> {
     let config = shared.config();
     let settings = settings_in_force(shared, &config);
-    let how = How { settings, now: UnixMs(0), duplicate: Duplicate::Refuse };
+    let how = How { settings, now: UnixMs(0), keeps_expired: true, duplicate: Duplicate::Refuse };
     let source = Source::nameless(file)?;
     shared.snapshots.loading.begin(source.bytes);
     load_from(shared, &config, &how, &source)
@@ -147,6 +154,8 @@ pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> 
 struct How {
     settings: Settings,
     now: UnixMs,
+    /// Keys that have expired are loaded: the commands that follow, or the primary, say what is gone.
+    keeps_expired: bool,
     duplicate: Duplicate,
 }
 
@@ -296,7 +305,10 @@ fn load_blocks(shared: &Shared, how: &How, queue: &Queue) -> Done {
     let tally = progress.take_tally(&shared.keyspace);
     let mut env = Env::new(tally.clone(), Random::seeded(how.now.0));
     env.settings = how.settings.clone();
-    env.set_now(how.now);
+    match how.keeps_expired {
+        true => env.begin_applying(how.now),
+        false => env.set_now(how.now),
+    }
     let mut loader = Loader::new(&shared.keyspace, &env, how.duplicate);
     let mut loaded = Ok(());
     while loaded.is_ok() {

@@ -36,6 +36,7 @@ use self::replica::Replica;
 use self::transfer::Transfer;
 use crate::persistence::state::Underway;
 use brisk_engine::Keyspace;
+use brisk_engine::env::journal::Journal;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -72,6 +73,12 @@ impl Replication {
     /// What this server has of which history: its name, and so many bytes.
     pub fn position(&self, keyspace: &Keyspace) -> (String, u64) {
         (self.history.ids().id, self.history.offset(keyspace.journal().end()))
+    }
+
+    /// Of a replica: up to which offset of its primary's stream it has executed. What it has executed is in
+    /// its own stream, which its replicas get.
+    pub fn applied(&self, journal: &Journal) -> u64 {
+        self.history.offset(journal.end())
     }
 
     /// So many bytes wait to be sent to a replica: they count for no limit of the dataset.

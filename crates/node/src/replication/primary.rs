@@ -72,7 +72,12 @@ pub struct Primary {
     stream_db: AtomicU32,
     /// What was received and not executed yet.
     pub stream: Stream,
+    /// When the log was told last that its commands cannot be written to the disk, in Unix ms.
+    warned_ms: AtomicU64,
 }
+
+/// Time between two lines in the log about that.
+const WARNED_PERIOD_MS: u64 = 10_000;
 
 impl Default for Primary {
     fn default() -> Primary {
@@ -86,6 +91,7 @@ impl Default for Primary {
             connection: Mutex::default(),
             stream_db: AtomicU32::new(0),
             stream: Stream::default(),
+            warned_ms: AtomicU64::new(0),
         }
     }
 }
@@ -105,6 +111,11 @@ impl Primary {
     #[inline]
     pub fn is_up(&self) -> bool {
         self.phase() == Phase::Connected
+    }
+
+    /// Whether there is a stream, or was one.
+    pub fn has_been_up(&self) -> bool {
+        self.is_up() || self.down_since_ms().is_some()
     }
 
     pub fn set_phase(&self, phase: Phase, now_ms: u64) {
@@ -171,6 +182,16 @@ impl Primary {
 
     pub fn set_stream_db(&self, db: DbIndex) {
         self.stream_db.store(db.0, Ordering::Relaxed);
+    }
+
+    /// Whether it is time to tell the log that its commands cannot be written to the disk.
+    pub fn warns_of_disk(&self, now_ms: u64) -> bool {
+        let warned = self.warned_ms.load(Ordering::Relaxed);
+        let is_due = now_ms.saturating_sub(warned) >= WARNED_PERIOD_MS;
+        if is_due {
+            self.warned_ms.store(now_ms, Ordering::Relaxed);
+        }
+        is_due
     }
 
     /// When the last byte came, in Unix ms.

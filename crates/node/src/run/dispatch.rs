@@ -11,6 +11,7 @@ use crate::run::batch::{Batch, Request};
 use crate::run::gate::{self, RequestFacts, Verdict};
 use crate::run::long;
 use crate::run::permission;
+use crate::run::repeated;
 use crate::run::waiting;
 use crate::script::invoked;
 use crate::transactions::execute;
@@ -104,7 +105,7 @@ pub fn dispatch(
             if let Some(stall) = postponed(core, session, &error) {
                 return Flow::Later(stall);
             }
-            note_failed_replay(core, session, row.spec.name, &error);
+            repeated::note_failed(core, session, Some(row), &error);
             write_error(core, session, &error, replies);
             (true, false)
         }
@@ -231,7 +232,7 @@ fn run(
                 parent: row.parent,
                 run,
                 db: session.db,
-                blocking: if session.is_replay {
+                blocking: if session.repeats() {
                     Blocking::Never
                 } else {
                     Blocking::Client(client)
@@ -323,7 +324,7 @@ fn reject(
     // It may have been refused when it was to be run again.
     session.script_shown = false;
     let error = execute::refuse_in_transaction(core, session, row, &error, args).unwrap_or(error);
-    note_failed_replay(core, session, row.map_or("<unknown>", |row| row.spec.name), &error);
+    repeated::note_failed(core, session, row, &error);
     let mark = replies.mark();
     write_error(core, session, &error, replies);
     if !session.wants_reply() {
@@ -331,17 +332,6 @@ fn reject(
     }
     session.after_command();
     Flow::Next
-}
-
-/// A command of the append-only file was executed before, and fails now: the dataset is not what it
-/// was.
-fn note_failed_replay(core: &Core, session: &Session, command: &str, error: &CommandError) {
-    if session.is_replay {
-        core.shared.log.warning(format_args!(
-            "== CRITICAL == This server is sending an error to its AOF-loading-client: '-{error}' \
-             after processing the command '{command}'"
-        ));
-    }
 }
 
 pub(crate) fn write_error(

@@ -9,6 +9,7 @@ use crate::core::session::{Session, Stall};
 use crate::core::shared::armed;
 use crate::persistence::bgsave;
 use crate::run::permission;
+use crate::run::repeated;
 use brisk_config::choice::Protection;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};
@@ -44,7 +45,10 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("permission", permission),
     ("memory", memory),
     ("disk", disk),
+    ("replicas", replicas),
+    ("read only", read_only),
     ("subscribed", subscribed),
+    ("stale", stale),
     ("loading", loading),
     ("busy", busy),
     ("monitor", monitor),
@@ -53,15 +57,28 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("log congestion", log_congestion),
 ];
 
+/// The checks that commands of the primary pass: what they change has been changed there, so that
+/// none of them refuses anything.
+const CHECKS_OF_PRIMARY: &[Check] =
+    &[memory_of_primary, disk_of_primary, busy_of_primary, pause, congestion, log_congestion];
+
 /// Whether any check may have something to say.
 #[inline]
 pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
-    armed & armed::AT_THE_GATE != 0
+    (armed != 0 && concerns(armed, row))
         || session.is_restricted()
         || session.in_transaction()
         || session.listens
         || session.replica.is_some()
         || row.spec.flags.intersects(Flags::PROTECTED.union(Flags::UNSUBSCRIBES))
+}
+
+/// Whether what is armed has something to do with a command. That a replica's clients may not write,
+/// or nobody for want of replicas, is nothing to commands that only read: most of a replica's.
+#[inline]
+fn concerns(armed: u32, row: &Row) -> bool {
+    armed & armed::AT_THE_GATE != 0
+        || row.spec.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT))
 }
 
 /// Asks all checks in order.
@@ -71,7 +88,20 @@ pub fn check(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts
         // It has been executed once, and is to be again, whatever is in force today.
         return Verdict::Pass;
     }
-    for (_, check) in CHECKS {
+    if session.is_primary {
+        return ask(core, session, row, facts, CHECKS_OF_PRIMARY.iter());
+    }
+    ask(core, session, row, facts, CHECKS.iter().map(|(_, check)| check))
+}
+
+fn ask<'c>(
+    core: &mut Core,
+    session: &Session,
+    row: &Row,
+    facts: &RequestFacts<'_>,
+    checks: impl Iterator<Item = &'c Check>,
+) -> Verdict {
+    for check in checks {
         match check(core, session, row, facts) {
             Verdict::Pass => {}
             other => return other,
@@ -160,7 +190,7 @@ fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_
     if is_operator_request(session, row) {
         return Verdict::Pass;
     }
-    let fits = core.config.memory.maxmemory == 0 || core.make_room();
+    let fits = core.memory_limit() == 0 || core.make_room();
     if session.has_old_user() {
         // While it waited for a slot: what its user may do is asked anew.
         return Verdict::Wait(Stall::NextRound);
@@ -185,6 +215,37 @@ fn disk(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Ve
     bgsave::refusal(core).map_or(Verdict::Pass, Verdict::Refuse)
 }
 
+/// Why nobody may write while there are not as many replicas as the settings want. Of a replica they
+/// want none.
+pub(crate) fn refusal_for_replicas(core: &Core) -> Option<CommandError> {
+    let armed = core.shared.armed.load(Ordering::Relaxed);
+    let lacks = armed & armed::FEW_REPLICAS != 0 && armed & armed::REPLICA == 0;
+    lacks.then(|| CommandError::text("NOREPLICAS Not enough good replicas to write."))
+}
+
+fn replicas(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
+    if !facts.flags.contains(Flags::WRITE) {
+        return Verdict::Pass;
+    }
+    refusal_for_replicas(core).map_or(Verdict::Pass, Verdict::Refuse)
+}
+
+/// Whether clients may not write because this server is a replica.
+pub(crate) fn is_read_only(core: &Core) -> bool {
+    core.shared.is_replica() && core.config.replication.replica_read_only
+}
+
+/// The error for who writes to a replica.
+pub(crate) const READ_ONLY: &str = "READONLY You can't write against a read only replica.";
+
+fn read_only(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
+    if facts.flags.contains(Flags::WRITE) && is_read_only(core) {
+        Verdict::Refuse(CommandError::text(READ_ONLY))
+    } else {
+        Verdict::Pass
+    }
+}
+
 fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     if !session.listens && row.has(Flags::UNSUBSCRIBES) && core.is_valkey() {
         let name = full_name(row.parent, row.spec);
@@ -200,6 +261,23 @@ fn subscribed(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_
         full_name(row.parent, row.spec)
     );
     Verdict::Refuse(CommandError::text(text))
+}
+
+/// Whether this is a replica that does not hear from its primary, and tells nothing of its data then.
+pub(crate) fn is_stale(core: &Core) -> bool {
+    core.shared.armed.load(Ordering::Relaxed) & armed::STALE != 0
+}
+
+/// The error for who asks a replica whose data is stale.
+pub(crate) const STALE: &str =
+    "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
+
+fn stale(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
+    if is_stale(core) && !facts.flags.contains(Flags::STALE) {
+        Verdict::Refuse(CommandError::text(STALE))
+    } else {
+        Verdict::Pass
+    }
 }
 
 /// Refuses what looks at keys while the dataset is being loaded, and PING, which asks whether the
@@ -291,4 +369,27 @@ fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>
     let exempt =
         session.record.has(flag::MONITOR | flag::REPLICA) || is_operator_request(session, row);
     if waits && !exempt { Verdict::Wait(Stall::Paused) } else { Verdict::Pass }
+}
+
+/// Makes room, unless that is left to the primary; there may be none.
+fn memory_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
+    core.make_room();
+    Verdict::Pass
+}
+
+/// Writes are executed though they cannot be saved, or the process ends.
+fn disk_of_primary(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
+    let armed = core.shared.armed.load(Ordering::Relaxed);
+    if armed & armed::DISK_ERROR != 0
+        && facts.flags.contains(Flags::WRITE)
+        && bgsave::refusal(core).is_some()
+    {
+        repeated::note_unwritten(core);
+    }
+    Verdict::Pass
+}
+
+/// Nothing of the stream is executed while a script takes long, whatever its keys: there is one order.
+fn busy_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
+    if core.shared.is_busy() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }
 }

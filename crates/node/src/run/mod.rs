@@ -6,6 +6,7 @@
 //! | `dispatch` | one request: found, checked, run, counted |
 //! | `gate` | the checks before it runs, in the order that clients can see |
 //! | `permission` | whether a session may run a command |
+//! | `repeated` | commands of the primary, or of a file, that fail |
 //! | `long`, `waiting` | commands that other threads compute; commands that waited for keys |
 
 pub mod batch;
@@ -13,4 +14,5 @@ pub mod dispatch;
 pub mod gate;
 pub mod long;
 pub mod permission;
+pub(crate) mod repeated;
 pub mod waiting;

@@ -10,6 +10,7 @@ use crate::monitor::lines;
 use crate::persistence::bgsave;
 use crate::pubsub::publish;
 use crate::run::dispatch;
+use crate::run::gate;
 use crate::run::permission;
 use brisk_acl::{Context, Denied, check};
 use brisk_engine::args::PreparedKey;
@@ -139,6 +140,10 @@ fn admit_from_script(
     if refused && (never || !all) {
         return Err("This Redis command is not allowed from script".into());
     }
+    let clients = !session.repeats();
+    if clients && !row.has(Flags::STALE) && gate::is_stale(core) {
+        return Err("Can not execute the command on a stale replica".into());
+    }
     if session.is_restricted()
         && let Err(denied) = permit_script(session, row, words)
     {
@@ -149,7 +154,8 @@ fn admit_from_script(
         return Err("Write commands are not allowed from read-only scripts.".into());
     }
     if row.has(Flags::WRITE)
-        && let Some(refusal) = bgsave::refusal(core)
+        && clients
+        && let Some(refusal) = refusal_to_write(core)
     {
         return Err(format!("-{refusal}"));
     }
@@ -157,6 +163,14 @@ fn admit_from_script(
         return Err(format!("-{}", CommandError::OutOfMemory));
     }
     Ok(())
+}
+
+/// Why no script may write, in the order of Redis, which is not that of the gate.
+fn refusal_to_write(core: &Core) -> Option<CommandError> {
+    if gate::is_read_only(core) {
+        return Some(CommandError::text(gate::READ_ONLY));
+    }
+    bgsave::refusal(core).or_else(|| gate::refusal_for_replicas(core))
 }
 
 fn keys_of_script(core: &Core, runner: &ScriptRunner, row: &Row, words: &Words) -> Keys {

@@ -10,6 +10,7 @@ use crate::core::session::Session;
 use crate::core::shared::armed;
 use crate::monitor::lines;
 use crate::run::dispatch;
+use crate::run::gate;
 use crate::run::waiting;
 use crate::script::calls;
 use crate::tracking::session;
@@ -170,13 +171,28 @@ fn admit(call: &mut Call<'_>, target: &Target<'_>) -> Result<Admitted> {
     let core = &mut *call.core;
     let compatible = target.flags.contains(ScriptFlags::COMPATIBLE);
     let no_writes = !compatible && target.flags.contains(ScriptFlags::NO_WRITES);
+    let clients = !call.session.repeats();
+    if clients && gate::is_stale(core) {
+        if compatible {
+            return Err(CommandError::text(gate::STALE));
+        }
+        if !target.flags.contains(ScriptFlags::ALLOW_STALE) {
+            let text = "MASTERDOWN Link with MASTER is down, replica-serve-stale-data is set to 'no' and \
+                        'allow-stale' flag is not set.";
+            return Err(CommandError::text(text));
+        }
+    }
+    if clients && !compatible && !no_writes && gate::is_read_only(core) {
+        let text = "READONLY Can not run script with write flag on readonly replica.";
+        return Err(CommandError::text(text));
+    }
     if read_only && !compatible && !no_writes {
         let text = "ERR Can not execute a script with write flag using *_ro command.";
         return Err(CommandError::text(text));
     }
     let allows_oom =
         !compatible && target.flags.intersects(ScriptFlags::ALLOW_OOM | ScriptFlags::NO_WRITES);
-    let max = core.config.memory.maxmemory;
+    let max = core.memory_limit();
     // Within a transaction nothing is evicted: it holds slots.
     let is_short = |core: &mut Core| match core.unit.is_some() {
         true => !core.fits_in_memory(max),
@@ -340,7 +356,7 @@ fn park(
     let ns = core.clock.ns(ticks.wrapping_sub(core.last_ticks));
     core.last_ticks = ticks;
     let mut aside = Aside::default();
-    aside.set_now(core.env.now());
+    aside.take_moment(&core.env);
     core.env.exchange(&mut aside);
     let mut parked = Box::new(Parked {
         machine: Rc::clone(machine),

@@ -14,6 +14,7 @@ use crate::run::dispatch;
 use crate::run::dispatch::Flow;
 use crate::run::gate::RequestFacts;
 use crate::run::permission;
+use crate::run::repeated;
 use crate::script::run;
 use brisk_engine::command::InMulti;
 use brisk_engine::ctx::Blocking;
@@ -268,6 +269,7 @@ fn run_queued(
     }
     if let Err(error) = &result {
         replies.truncate(mark);
+        repeated::note_failed(core, session, Some(row), error);
         dispatch::write_error(core, session, error, replies);
     }
     replies.finish();

@@ -28,6 +28,8 @@ pub struct Transaction {
     pub(super) keys: Vec<PreparedKey>,
     /// What is true of some command in the queue.
     pub(super) flags: Flags,
+    /// Some command may not run on a replica whose data is stale.
+    pub(super) needs_primary: bool,
     /// Some command may touch more than the keys it names.
     pub(super) roams: bool,
     /// Some command runs a script.
@@ -72,6 +74,7 @@ impl Default for Transaction {
             spans: Spans::new(),
             keys: Vec::new(),
             flags: Flags::empty(),
+            needs_primary: false,
             roams: false,
             runs_scripts: false,
             refused: false,
@@ -106,9 +109,11 @@ impl Transaction {
         self.commands.is_empty()
     }
 
-    /// What is true of some queued command.
-    pub fn flags(&self) -> Flags {
-        self.flags
+    /// What is true of some queued command, and of EXEC, which has these flags: but what a command of its
+    /// own may run in spite of, it may only if all commands may.
+    pub fn flags(&self, exec: Flags) -> Flags {
+        let flags = self.flags | exec;
+        if self.needs_primary { flags.difference(Flags::STALE) } else { flags }
     }
 
     /// Bytes of all words.
@@ -142,6 +147,7 @@ impl Transaction {
         self.commands.push(Queued { row, db, first_byte, first_span, spans, first_key, keys });
         // Those of a script, not of EVAL.
         self.flags |= flags;
+        self.needs_primary |= !flags.contains(Flags::STALE);
         let runs_script = spec.flags.contains(Flags::RUNS_SCRIPT);
         self.runs_scripts |= runs_script;
         self.roams |= spec.scope != Scope::Keys || runs_script;

@@ -265,7 +265,6 @@ fn share(
     let (k0, k1) = (random_u64()?, random_u64()?);
     let databases = config.process.databases.clamp(1, i64::from(i32::MAX)) as u32;
     let keyspace = Keyspace::new(databases, KeyHasher::seeded(k0, k1));
-    let maxmemory = config.memory.maxmemory;
     let has_admin_lane = config.network.has_admin_lane();
     let workers = workers + usize::from(has_admin_lane);
     let process = Process::new(random_id()?, unix_ms(), has_admin_lane, is_supervised);
@@ -273,7 +272,8 @@ fn share(
     let log = Arc::clone(log);
     let shared =
         Shared::new(log, settings, (table, handlers), keyspace, workers, process, random_id()?);
-    shared.arm(armed::MAXMEMORY, maxmemory > 0);
+    shared.arm_settings(&config);
+    shared.arm_stale();
     shared.keyspace.journal().set_relayed(config.replication.replicaof.is_some());
     shared.arm(armed::LOADING, true);
     Ok(Box::leak(Box::new(shared)))

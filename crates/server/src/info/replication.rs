@@ -1,23 +1,82 @@
-//! INFO replication: a primary and its replicas.
+//! INFO replication: a primary and its replicas, a replica and its primary.
 
 use super::View;
+use brisk_config::value::PrimaryAddress;
+use brisk_node::replication::feed::Member;
+use brisk_node::replication::primary::Phase;
 use brisk_node::replication::replica::Stage;
 use brisk_observe::text::Text;
-use brisk_reactor::unix_ms;
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
-    text.word("role", "master");
-    let feed = &view.shared.replication.feed;
-    let replicas = feed.members();
+    let primary = view.config.replication.replicaof.as_ref();
+    text.word("role", if primary.is_some() { "slave" } else { "master" });
+    if let Some(address) = primary {
+        of_primary(view, address, text);
+    }
+    of_replicas(view, text);
+    of_history(view, text);
+}
+
+/// The way to the primary, and what this replica says of itself.
+fn of_primary(view: &View<'_>, address: &PrimaryAddress, text: &mut Text) {
+    let (shared, config) = (view.shared, &view.config.replication);
+    let primary = &shared.replication.primary;
+    let (phase, down_since) = (primary.phase(), primary.down_since_ms());
+    let is_up = phase == Phase::Connected;
+    let seconds_since = |moment_ms: u64| view.now_ms.saturating_sub(moment_ms) / 1000;
+    text.word("master_host", &address.host.to_string_lossy());
+    text.number("master_port", u64::from(address.port));
+    text.word("master_link_status", if is_up { "up" } else { "down" });
+    let heard = is_up.then(|| seconds_since(primary.last_io_ms()).cast_signed());
+    text.signed("master_last_io_seconds_ago", heard.unwrap_or(-1));
+    text.number("master_sync_in_progress", u64::from(phase == Phase::Sync));
+    // Without a stream ever, both are 1 in Redis.
+    let (read, applied) = match primary.has_been_up() {
+        true => (primary.read_offset(), shared.replication.applied(shared.keyspace.journal())),
+        false => (1, 1),
+    };
+    text.number("slave_read_repl_offset", read);
+    text.number("slave_repl_offset", applied);
+    if phase == Phase::Sync {
+        let incoming = primary.incoming();
+        let total = incoming.total.unwrap_or(0);
+        text.number("master_sync_total_bytes", total);
+        text.number("master_sync_read_bytes", incoming.read);
+        // Negative as long as the total is not known.
+        let left = total.cast_signed().wrapping_sub(incoming.read.cast_signed());
+        text.signed("master_sync_left_bytes", left);
+        let part = if total == 0 { 0.0 } else { incoming.read as f64 / total as f64 };
+        text.ratio("master_sync_perc", part * 100.0);
+        text.number("master_sync_last_io_seconds_ago", seconds_since(incoming.last_ms));
+    }
+    if !is_up {
+        let down = down_since.map(|since| seconds_since(since).cast_signed());
+        text.signed("master_link_down_since_seconds", down.unwrap_or(-1));
+    }
+    text.signed("slave_priority", config.replica_priority);
+    text.number("slave_read_only", u64::from(config.replica_read_only));
+    text.number("replica_announced", u64::from(config.replica_announced));
+}
+
+/// Those that follow this server.
+fn of_replicas(view: &View<'_>, text: &mut Text) {
+    let replicas = view.shared.replication.feed.members();
+    let lag = |replica: &Member| match replica.attachment.stage() {
+        Stage::Online => view.now_ms.saturating_sub(replica.acked_ms) / 1000,
+        Stage::Waits | Stage::GetsSnapshot => 0,
+    };
     text.number("connected_slaves", replicas.len() as u64);
+    let config = &view.config.replication;
+    if config.min_replicas_to_write > 0 && config.min_replicas_max_lag_s > 0 {
+        let lag_max = config.min_replicas_max_lag_s.cast_unsigned();
+        let is_good = |replica: &&Member| {
+            replica.attachment.stage() == Stage::Online && lag(replica) <= lag_max
+        };
+        text.number("min_slaves_good_slaves", replicas.iter().filter(is_good).count() as u64);
+    }
     for (number, replica) in replicas.iter().enumerate() {
         let ip = replica.ip.map(|ip| ip.to_string()).unwrap_or_default();
-        let stage = replica.attachment.stage();
-        let lag = match stage {
-            Stage::Online => unix_ms().saturating_sub(replica.acked_ms) / 1000,
-            Stage::Waits | Stage::GetsSnapshot => 0,
-        };
-        let state = match stage {
+        let state = match replica.attachment.stage() {
             Stage::Waits => "wait_bgsave",
             Stage::GetsSnapshot => "send_bulk",
             Stage::Online => "online",
@@ -25,16 +84,32 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
         text.word(
             &format!("slave{number}"),
             &format!(
-                "ip={ip},port={},state={state},offset={},lag={lag}",
-                replica.port, replica.acked
+                "ip={ip},port={},state={state},offset={},lag={}",
+                replica.port,
+                replica.acked,
+                lag(replica)
             ),
         );
     }
-    text.word("master_failover_state", view.shared.replication.failover.word());
-    text.word("master_replid", &view.shared.replication.history.ids().id);
-    text.word("master_replid2", "0000000000000000000000000000000000000000");
-    text.number("master_repl_offset", feed.offset(view.shared.keyspace.journal()));
-    text.signed("second_repl_offset", -1);
+}
+
+/// What the stream is called, and how much of it there is.
+fn of_history(view: &View<'_>, text: &mut Text) {
+    /// What is shown for a name that there is none of.
+    const NO_ID: &str = "0000000000000000000000000000000000000000";
+    let replication = &view.shared.replication;
+    let (ids, journal) = (replication.history.ids(), view.shared.keyspace.journal());
+    text.word("master_failover_state", replication.failover.word());
+    text.word("master_replid", &ids.id);
+    let former = ids.former.as_ref();
+    text.word("master_replid2", former.map_or(NO_ID, |former| &former.id));
+    let follows = view.config.replication.replicaof.is_some() && replication.primary.has_been_up();
+    let offset =
+        if follows { replication.applied(journal) } else { replication.feed.offset(journal) };
+    text.number("master_repl_offset", offset);
+    // The first byte that is not shared, counted from 1.
+    let differs = former.map_or(-1, |former| former.end.cast_signed() + 1);
+    text.signed("second_repl_offset", differs);
     text.number("repl_backlog_active", 0);
     text.number("repl_backlog_size", view.config.replication.repl_backlog_size);
     text.number("repl_backlog_first_byte_offset", 0);

@@ -226,7 +226,9 @@ impl Cron {
 
     fn expire(&mut self, worker: &mut Worker, now: u64) {
         let core = &worker.core;
-        let held_back = core.data_must_not_change() || core.is_congested();
+        // What is gone a replica is told by its primary.
+        let held_back =
+            core.data_must_not_change() || core.shared.is_replica() || core.is_congested();
         if !core.shared.debug.active_expire.load(Ordering::Relaxed) || held_back {
             self.next_expire = next_multiple(now, EXPIRE_PERIOD_NS);
             return;
@@ -307,9 +309,9 @@ impl Cron {
             let token: Token = session.token;
             let (input, output) = (session.published_input, session.counted_output);
             let idle = now.saturating_sub(session.record.last_active_ms.load(Ordering::Relaxed));
-            let exempt =
-                session.record.has(flag::MONITOR | flag::REPLICA | flag::BLOCKED | flag::PUBSUB)
-                    || session.stall == Stall::Elsewhere;
+            let spared =
+                flag::MONITOR | flag::REPLICA | flag::PRIMARY | flag::BLOCKED | flag::PUBSUB;
+            let exempt = session.record.has(spared) || session.stall == Stall::Elsewhere;
             let shaking = session.tls.as_ref().is_some_and(|stream| stream.is_handshaking());
             let late = shaking && now.saturating_sub(session.record.created_ms) > HANDSHAKE_MS_MAX;
             let replica = session.replica.as_ref().is_some_and(|replica| replica.is_to_be_heard());
@@ -339,7 +341,7 @@ impl Cron {
         figures.round_us.store(rounds_ns / rounds.max(1) / 1000, Ordering::Relaxed);
         let used = brisk_observe::memory::used();
         figures.peak_memory.fetch_max(used, Ordering::Relaxed);
-        let max = worker.core.config.memory.maxmemory;
+        let max = worker.core.memory_limit();
         figures.sample_limit(max > 0 && used > max, unix_ms());
         figures.sample_process();
     }

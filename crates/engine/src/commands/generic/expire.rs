@@ -38,13 +38,13 @@ fn set_deadline(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, counting: Counting) 
     let conditions = Conditions::take(args)?;
     let deadline = deadline_ms(ctx, time, counting)?;
 
-    let now = ctx.now();
+    let horizon = ctx.keys.env().horizon();
     let Some(mut entry) = ctx.keys.open_any_mut(&key) else { return Ok(ctx.reply.integer(0)) };
     if !conditions.admit(entry.deadline(), deadline) {
         return Ok(ctx.reply.integer(0));
     }
     match u64::try_from(deadline).map(UnixMs) {
-        Ok(at) if at > now => {
+        Ok(at) if at > horizon => {
             entry.expire_at(at);
             ctx.keys.propagate(|| {
                 let ms = Digits::new().format(deadline).to_vec();

@@ -58,7 +58,7 @@ fn keys(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let pattern = args.bytes()?;
     let mut found = Found::default();
     let keyspace = ctx.keys.keyspace();
-    let (db, now) = (ctx.keys.db(), ctx.now());
+    let (db, now) = (ctx.keys.db(), ctx.keys.env().horizon());
     if let Some(name) = glob::literal(pattern) {
         let key = keyspace.hasher().key(&name);
         if ctx.keys.is_alive(&key) {

@@ -2,6 +2,7 @@
 
 use crate::env::effect::EventClass;
 use crate::env::{Dialect, EvictionPolicy};
+use crate::keyspace::UnixMs;
 use crate::testing::Db;
 
 const SAME: &str = "(error) ERR source and destination objects are the same";
@@ -568,5 +569,33 @@ fn expired_keys_stay_and_are_hidden_while_the_dataset_is_to_stay_as_it_is() {
     db.effects("HLEN h", &["HDEL h f"]);
     db.check("DBSIZE", "(integer) 3");
     assert_eq!(db.keyspace().totals().expired, 1);
+    db.invariants();
+}
+
+/// A real replica shows clients, and keeps, the same when its primary does not remove what expires.
+#[test]
+fn for_commands_of_the_primary_nothing_expires_while_times_count_from_the_present() {
+    let mut db = Db::new();
+    db.check("SET due 1 PX 100", "OK").check("HSET h f 1", "(integer) 1");
+    db.check("HPEXPIRE h 100 FIELDS 1 f", "1) (integer) 1");
+    let applying = |db: &mut Db| db.env().begin_applying(UnixMs(5000));
+    db.at(5000);
+    applying(&mut db);
+    assert!(db.env().is_replay() && db.env().now() == UnixMs(5000));
+    db.effects("APPEND due 2", &["APPEND due 2"]);
+    db.check("GET due", "\"12\"").check("HGET h f", "\"1\"");
+    db.check("KEYS *u*", "1) \"due\"").check("RANDOMKEY", "\"due\"");
+    // What was sent as a time counts from now, what was sent as a moment is not judged.
+    db.check("SET for 1 PX 50", "OK").check("PEXPIRETIME for", "(integer) 5050");
+    db.check("SETEX for 2 1", "OK").check("PEXPIRETIME for", "(integer) 7000");
+    db.effects("PEXPIREAT for 4000", &["PEXPIREAT for 4000"]);
+    db.check("GETEX for PXAT 3000", "\"1\"").check("PEXPIRETIME for", "(integer) 3000");
+    db.check("HPEXPIREAT h 3000 FIELDS 1 f", "1) (integer) 1").check("HLEN h", "(integer) 1");
+    db.check("XADD s * f 1", "\"5000-0\"");
+    db.env().advance(UnixMs(6000));
+    db.check("EXISTS due for", "(integer) 2").check("PTTL due", "(integer) 0");
+    db.invariants();
+    // Others see that it has expired.
+    db.at(6000).check("EXISTS due for h", "(integer) 0");
     db.invariants();
 }

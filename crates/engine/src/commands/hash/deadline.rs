@@ -5,7 +5,7 @@ use crate::base::number::{Digits, parse_i64};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::keyspace::Key;
+use crate::keyspace::{Key, UnixMs};
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::Hash;
@@ -118,7 +118,7 @@ fn set_deadlines(
     let condition = Condition::take(args);
     let fields = FieldList::parse(args, FieldList::OF_DEADLINES)?;
 
-    let is_past = deadline <= ctx.now().0;
+    let is_past = ctx.has_passed(UnixMs(deadline));
     let reply = &mut ctx.reply;
     reply.array(fields.len());
     let mut effect = FieldEffect::default();

@@ -6,7 +6,7 @@ use crate::base::number::{Digits, parse_i64};
 use crate::call::ctx::{Command, Ctx};
 use crate::command::args::Args;
 use crate::command::{Arg, Flags, Group, KeyFlags, KeySpec, Spec};
-use crate::keyspace::Key;
+use crate::keyspace::{Key, UnixMs};
 use crate::reply::Outcome;
 use crate::types::Edit;
 use crate::types::hash::{FieldDeadline, Hash};
@@ -127,7 +127,7 @@ fn hgetex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let options = Words { sets: false }.parse(ctx, args)?;
     let deadline = options.ttl.deadline(ctx)?;
     let fields = FieldList::rest(args);
-    let now = ctx.now().0;
+    let is_past = deadline.is_some_and(|at| ctx.has_passed(UnixMs(at)));
     let reply = &mut ctx.reply;
     reply.array(fields.len());
     let mut effect = FieldEffect::default();
@@ -146,7 +146,7 @@ fn hgetex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
                     hash.set_deadline(field, None);
                     effect.changed.push(field);
                 }
-                (_, Some(deadline)) if deadline <= now => {
+                (_, Some(_)) if is_past => {
                     hash.remove(field);
                     effect.removed.push(field);
                 }
@@ -211,7 +211,7 @@ fn expire_all(
     deadline: u64,
 ) -> Result<()> {
     let mut effect = FieldEffect::default();
-    let is_past = deadline <= ctx.now().0;
+    let is_past = ctx.has_passed(UnixMs(deadline));
     ctx.keys.update::<Hash, _>(key, |hash, _| {
         for (field, _) in pairs.iter() {
             if !is_past {

@@ -54,7 +54,7 @@ fn getex(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
         Ttl::Given(unit, number) => {
             let deadline = unit.deadline(ctx, number)?;
-            if deadline <= ctx.now() {
+            if ctx.has_passed(deadline) {
                 ctx.expire_key(&key);
             } else if let Some(mut entry) = ctx.keys.open_any_mut(&key) {
                 entry.expire_at(deadline);

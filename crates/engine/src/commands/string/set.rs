@@ -82,7 +82,7 @@ fn set_with_options<'a>(
         return Ok(if get { Outcome::Replied } else { ctx.reply.null() });
     }
     if let Overwrite::ExpireAt(deadline) = overwrite
-        && deadline <= ctx.now()
+        && ctx.has_passed(deadline)
         && ctx.keys.env().settings.dialect == Dialect::Valkey
     {
         // Redis stores it, to be found expired by who comes next.

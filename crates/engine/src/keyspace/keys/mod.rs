@@ -154,7 +154,7 @@ impl<'a> Keys<'a> {
             // A try-lock out of order cannot deadlock.
             self.held.add(place, guard);
         }
-        let now = self.now();
+        let now = self.env.horizon();
         if self.held.at(place).is_some_and(|guard| guard.meta().earliest <= now) {
             self.in_db(db, |keys| keys.remove_if_expired(key, usize::MAX));
         }
@@ -597,7 +597,7 @@ impl<'a> Keys<'a> {
         keys: impl Iterator<Item = Key<'w>>,
         in_slices: bool,
     ) -> bool {
-        let now = self.now();
+        let now = self.env.horizon();
         let due = match &self.held {
             Held::None => false,
             Held::One(_, guard) => guard.meta().earliest <= now,
@@ -615,7 +615,7 @@ impl<'a> Keys<'a> {
             self.hide_expired(key);
             return true;
         }
-        let now = self.now();
+        let now = self.env.horizon();
         let deadline = self.find(key).and_then(|entry| entry.deadline());
         if deadline.is_some_and(|at| UnixMs(at) <= now) {
             let entry = self.detach(key).expect("it was just found");

@@ -44,7 +44,8 @@ impl<'a> Keys<'a> {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
         let guard = lock_patiently(database, key.slot);
-        let alive = |entry: Stored<'_>| entry.deadline().is_none_or(|at| UnixMs(at) > self.now());
+        let alive =
+            |entry: Stored<'_>| entry.deadline().is_none_or(|at| UnixMs(at) > self.env.horizon());
         guard.table().find(key.hash, key.bytes).is_some_and(alive)
     }
 
@@ -53,8 +54,9 @@ impl<'a> Keys<'a> {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(self.db) else { return false };
         let guard = lock_patiently(database, key.slot);
-        let due = |entry: Stored<'_>| entry.deadline().is_some_and(|at| UnixMs(at) <= self.now());
-        guard.meta().earliest <= self.now()
+        let due =
+            |entry: Stored<'_>| entry.deadline().is_some_and(|at| UnixMs(at) <= self.env.horizon());
+        guard.meta().earliest <= self.env.horizon()
             && guard.table().find(key.hash, key.bytes).is_some_and(due)
     }
 
@@ -82,7 +84,7 @@ impl<'a> Keys<'a> {
         self.assert_holds_nothing();
         const POSITION_BITS: u32 = 24;
         let Some(database) = self.keyspace.database_if_used(self.db) else { return (0, false) };
-        let now = self.now();
+        let now = self.env.horizon();
         let keeps_expired = self.env.keeps_expired.get();
         let mut position = (cursor & ((1 << POSITION_BITS) - 1)) as u32;
         let first = usize::try_from(cursor >> POSITION_BITS).unwrap_or(SLOTS).min(SLOTS);
@@ -135,7 +137,7 @@ impl<'a> Keys<'a> {
         for id in database.occupied_from(0) {
             let mut guard = lock_patiently(database, id);
             if guard.marks() & WATCHED != 0 {
-                self.keyspace.break_watches_of_all((db, id), self.now(), &guard, None);
+                self.keyspace.break_watches_of_all((db, id), self.env.horizon(), &guard, None);
             }
             self.keyspace.note_other_contents((db, id), &guard);
             guard.meta_mut().no_deadlines();
@@ -174,7 +176,12 @@ impl<'a> Keys<'a> {
                 let place = (db, id);
                 self.keyspace.note_other_contents(place, before);
                 if before.marks() & WATCHED != 0 {
-                    self.keyspace.break_watches_of_all(place, self.now(), before, Some(after));
+                    self.keyspace.break_watches_of_all(
+                        place,
+                        self.env.horizon(),
+                        before,
+                        Some(after),
+                    );
                 }
             }
             std::mem::swap(here.meta_mut(), there.meta_mut());

@@ -44,7 +44,7 @@ impl<'k> Unit<'k> {
     pub fn settle(&mut self, env: &Env, watches: &Watches) -> bool {
         let keyspace = self.keyspace;
         let held = &mut self.held;
-        let expired = keyspace.any_expired(watches, env.now(), |(db, slot), look| match held {
+        let expired = keyspace.any_expired(watches, env.horizon(), |(db, slot), look| match held {
             Some(locks) => locks.at((db, slot)).is_none_or(|guard| look(guard)),
             None => look(&lock_patiently(keyspace.database(db), slot)),
         });

@@ -74,7 +74,7 @@ fn sleep(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     shared.quiesce.leave(id);
     std::thread::sleep(duration);
     shared.quiesce.enter(id);
-    call.core.env.set_now(UnixMs(unix_ms()));
+    call.core.env.advance(UnixMs(unix_ms()));
     Ok(call.reply.ok())
 }
 

@@ -1,12 +1,34 @@
 //! ROLE: this server's part in replication.
 
+use brisk_config::value::PrimaryAddress;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_engine::{Args, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::replica::Stage;
 
-/// A primary, its place in the stream, and its replicas with theirs.
 fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    let primary = call.core.config.replication.replicaof.clone();
+    match primary.filter(|_| call.core.shared.is_replica()) {
+        Some(address) => Ok(replica(call, &address)),
+        None => Ok(primary_with_replicas(call)),
+    }
+}
+
+/// A replica, its primary, how far the way there has come, and its place in the stream.
+fn replica(call: &mut Call<'_>, address: &PrimaryAddress) -> Outcome {
+    let shared = call.core.shared;
+    let primary = &shared.replication.primary;
+    call.reply.array(5);
+    call.reply.bulk(b"slave");
+    call.reply.bulk(address.host.as_bytes());
+    call.reply.integer(i64::from(address.port));
+    call.reply.bulk(primary.phase().word().as_bytes());
+    let place = || shared.replication.applied(shared.keyspace.journal()).cast_signed();
+    call.reply.integer(if primary.is_up() { place() } else { -1 })
+}
+
+/// A primary, its place in the stream, and its replicas with theirs.
+fn primary_with_replicas(call: &mut Call<'_>) -> Outcome {
     call.reply.array(3);
     call.reply.bulk(b"master");
     let feed = &call.core.shared.replication.feed;
@@ -20,7 +42,7 @@ fn role(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         call.reply.bulk(replica.port.to_string().as_bytes());
         outcome = call.reply.bulk(replica.acked.to_string().as_bytes());
     }
-    Ok(outcome)
+    outcome
 }
 
 const ROLE: Command = Command {

@@ -6,6 +6,13 @@ use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::acks::{ASK, AckWait, Wanted};
 
 fn wait(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    if call.core.shared.is_replica() {
+        return Err(CommandError::text(
+            "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a \
+             replica is configured to be writable (which is not the default) writes to replicas are just \
+             local and are not propagated.",
+        ));
+    }
     let replicas = args.integer()?;
     let timeout = timeout_ms(args)?;
     // No replica is as good as a negative number of them.
@@ -23,6 +30,12 @@ fn wait_for_files(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let replicas = u64::try_from(args.integer()?)
         .map_err(|_| CommandError::text("ERR value is out of range, must be positive"))?;
     let timeout = timeout_ms(args)?;
+    if call.core.shared.is_replica() {
+        return Err(CommandError::text(
+            "ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas \
+             are just local and are not propagated.",
+        ));
+    }
     begin(call, args, Wanted::Disks { local, replicas }, timeout)
 }
 
@@ -39,7 +52,7 @@ fn begin(call: &mut Call<'_>, args: &Args<'_>, wanted: Wanted, timeout_ms: u64) 
     let wait = AckWait { shown, wanted };
     if wait.is_over(&shared.replication.feed, &shared.aof)?
         || call.in_exec()
-        || call.session.is_replay
+        || call.session.repeats()
     {
         return Ok(wait.answer(&shared.replication.feed, &shared.aof, &mut call.reply));
     }

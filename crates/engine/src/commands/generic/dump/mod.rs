@@ -65,7 +65,8 @@ fn restore(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         // What overflows is past, as in Redis.
         ttl => Some(ttl.wrapping_add(now)),
     };
-    if deadline.is_some_and(|at| at <= now) {
+    let horizon = ctx.keys.env().horizon().0.cast_signed();
+    if deadline.is_some_and(|at| at <= horizon) {
         entry.into_iter().for_each(|entry| discard(ctx.keys.env(), entry));
         if ctx.keys.delete(&key) {
             let lazy = ctx.keys.env().settings.lazy_server_del;

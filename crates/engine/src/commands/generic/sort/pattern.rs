@@ -74,7 +74,8 @@ impl<'a> Pattern<'a> {
         Ok(match self.field() {
             None => show(keys.open::<Str>(&key).unwrap_or(None), visit),
             Some(field) => {
-                show_field(keys.open::<Hash>(&key).unwrap_or(None), field, keys.now(), visit)
+                let now = keys.env().horizon();
+                show_field(keys.open::<Hash>(&key).unwrap_or(None), field, now, visit)
             }
         })
     }

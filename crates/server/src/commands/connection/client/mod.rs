@@ -58,7 +58,9 @@ impl Kind {
 
     /// Monitors count as normal, as in Redis.
     fn of(record: &ClientRecord) -> Kind {
-        if record.has(flag::REPLICA) {
+        if record.has(flag::PRIMARY) {
+            Kind::Primary
+        } else if record.has(flag::REPLICA) {
             Kind::Replica
         } else if record.has(flag::PUBSUB) {
             Kind::PubSub

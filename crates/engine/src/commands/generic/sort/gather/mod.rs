@@ -204,7 +204,7 @@ impl Reader {
         Reader {
             observer: keys.keyspace().observer(),
             db: keys.db(),
-            now: keys.now(),
+            now: keys.env().horizon(),
             touches: Touches::of(keys.env()),
             found: (0, 0),
         }

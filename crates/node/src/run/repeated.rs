@@ -1,0 +1,68 @@
+//! Commands that were executed before, by the primary or for an append-only file, and what is made of
+//! it if they cannot be executed again: this dataset is not what it was there.
+
+use crate::clients::flag;
+use crate::core::Core;
+use crate::core::session::Session;
+use brisk_config::choice::PropagationError;
+use brisk_engine::CommandError;
+use brisk_engine::table::Row;
+use std::sync::atomic::Ordering;
+
+/// Tells the log of a command that failed, if it is one that should not; and ends the process if the
+/// settings want that.
+#[cold]
+pub(crate) fn note_failed(core: &Core, session: &Session, row: Option<&Row>, error: &CommandError) {
+    let (this, whose) = if session.is_replay {
+        ("server", "AOF-loading-client")
+    } else if session.is_primary {
+        ("replica", "master")
+    } else if session.record.has(flag::REPLICA) {
+        ("master", "replica")
+    } else {
+        return;
+    };
+    let command = row.map_or("<unknown>".into(), Row::full_name);
+    let shared = core.shared;
+    shared.log.warning(format_args!(
+        "== CRITICAL == This {this} is sending an error to its {whose}: '-{error}' after processing the \
+         command '{command}'"
+    ));
+    shared.observe.figures.unexpected_errors.fetch_add(1, Ordering::Relaxed);
+    let replication = &core.config.replication;
+    let ends = match replication.propagation_error_behavior {
+        PropagationError::Ignore => false,
+        PropagationError::Panic => session.is_replay || is_read_only_replica(core, session),
+        PropagationError::PanicOnReplicas => is_read_only_replica(core, session),
+    };
+    if ends {
+        end_process(core, "propagation-error-behavior is not to go on when such a command fails");
+    }
+}
+
+/// Of a replica that clients write to, too, nobody expects to be as its primary.
+fn is_read_only_replica(core: &Core, session: &Session) -> bool {
+    session.is_primary && core.config.replication.replica_read_only
+}
+
+/// A command of the primary cannot be written to the disk, where it was to be kept: it is executed with
+/// a line in the log, or the process ends.
+#[cold]
+pub(crate) fn note_unwritten(core: &Core) {
+    if !core.config.replication.replica_ignore_disk_write_errors {
+        let why = "what the primary sends cannot be written to the disk, and \
+                   replica-ignore-disk-write-errors is off";
+        end_process(core, why);
+    }
+    if core.shared.replication.primary.warns_of_disk(core.env.now().0) {
+        core.shared.log.warning(format_args!(
+            "Replica is applying a command even though it is unable to write to disk."
+        ));
+    }
+}
+
+/// Ends the process at once, as the settings want it: nothing is saved.
+fn end_process(core: &Core, why: &str) -> ! {
+    core.shared.log.warning(format_args!("The server ends here: {why}"));
+    std::process::abort();
+}
