@@ -5,6 +5,8 @@
 //! - [`matrix`]: run one test body for every protocol and I/O back end.
 //! - [`diff`]: the same command stream to two servers, replies compared, differences shrunk.
 //! - [`race`]: many clients at once, and whether some order of what they did explains the answers.
+//! - [`proxy`]: a bad network between two nodes.
+//! - [`kind`]: which server a node is, ours, Redis or Valkey.
 //! - [`wait`]: the only place that waits; everything else names a condition and a deadline.
 //!
 //! A manual clock is not here: time is an argument of every call into `brisk-engine`, so a test of
@@ -19,8 +21,10 @@
 pub mod conn;
 pub mod crowd;
 pub mod diff;
+pub mod kind;
 pub mod matrix;
 pub mod port;
+pub mod proxy;
 pub mod race;
 pub mod random;
 pub mod reply;
@@ -30,7 +34,9 @@ pub mod wait;
 pub mod words;
 
 pub use conn::Conn;
+pub use kind::Kind;
 pub use matrix::{Config, each_backend, each_config, each_protocol};
+pub use proxy::Proxy;
 pub use server::{Launch, Server};
 pub use temp_dir::TempDir;
 pub use wait::wait_until;
