@@ -19,7 +19,7 @@ pub enum Kind {
 
 impl Kind {
     /// A server of this kind, which sends a snapshot to a replica without waiting for further ones,
-    /// and tells every second that it lives.
+    /// tells every second that it lives, and ends what waits soon after its time.
     ///
     /// # Panics
     /// If it is Valkey and there is none, see [`Kind::is_there`].
@@ -31,7 +31,8 @@ impl Kind {
         };
         let launch = Launch::new(program)
             .set("repl-diskless-sync-delay", "0")
-            .set("repl-ping-replica-period", "1");
+            .set("repl-ping-replica-period", "1")
+            .set("hz", "100");
         if self == Kind::Brisk { launch.set("threads", "2") } else { launch }
     }
 

@@ -3,6 +3,8 @@
 //! - [`server`]: start, watch and stop a server process, ours or a real Redis.
 //! - [`conn`]: a connection driven by a script of commands, with replies as `redis-cli` shows them.
 //! - [`matrix`]: run one test body for every protocol and I/O back end.
+//! - [`writers`]: clients that change values of every type.
+//! - [`digest`]: whether two servers hold the same.
 //! - [`diff`]: the same command stream to two servers, replies compared, differences shrunk.
 //! - [`race`]: many clients at once, and whether some order of what they did explains the answers.
 //! - [`proxy`]: a bad network between two nodes.
@@ -21,6 +23,7 @@
 pub mod conn;
 pub mod crowd;
 pub mod diff;
+pub mod digest;
 pub mod kind;
 pub mod matrix;
 pub mod port;
@@ -32,6 +35,7 @@ pub mod server;
 pub mod temp_dir;
 pub mod wait;
 pub mod words;
+pub mod writers;
 
 pub use conn::Conn;
 pub use kind::Kind;
