@@ -7,6 +7,7 @@
 
 pub mod aof;
 pub mod changes;
+pub mod links;
 pub mod snapshots;
 
 use brisk_testkit::server::subject_is_redis;
