@@ -55,7 +55,16 @@ impl Launch {
     /// A server of `program`: no persistence, DEBUG and protected settings allowed, as the tests
     /// need them.
     pub fn new(program: Program) -> Launch {
-        let launch = Launch {
+        Launch::bare(program)
+            .set("save", "")
+            .set("appendonly", "no")
+            .set("enable-debug-command", "yes")
+            .set("enable-protected-configs", "yes")
+    }
+
+    /// A server of `program` with nothing set but where it listens and writes.
+    pub const fn bare(program: Program) -> Launch {
+        Launch {
             program,
             directives: Vec::new(),
             cpu: None,
@@ -63,12 +72,7 @@ impl Launch {
             loading: false,
             file: None,
             words: Vec::new(),
-        };
-        launch
-            .set("save", "")
-            .set("appendonly", "no")
-            .set("enable-debug-command", "yes")
-            .set("enable-protected-configs", "yes")
+        }
     }
 
     /// The real Redis.
