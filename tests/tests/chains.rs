@@ -30,7 +30,8 @@ const TO_BRISK: &[&[Kind]] = &[
     &[Valkey, Brisk],
     &[Valkey, Brisk, Brisk],
 ];
-const OF_VALKEY: &[&[Kind]] = &[&[Valkey, Valkey, Valkey]];
+/// Redis cannot read the snapshots of Valkey.
+const OF_VALKEY: &[&[Kind]] = &[&[Valkey, Valkey, Valkey], &[Redis, Valkey]];
 
 /// Runs `body` for those of the chains that can be built here and now, all at once: most of the time they
 /// wait for servers that connect anew once a second.

@@ -138,6 +138,11 @@ fn a_group_of_redis_survives_failovers() {
 }
 
 #[test]
+fn a_group_of_valkey_survives_failovers() {
+    each_group(&[[Valkey; 3]]);
+}
+
+#[test]
 fn a_group_of_ours_survives_failovers() {
     each_group(&[[Brisk; 3]]);
 }

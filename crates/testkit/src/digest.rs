@@ -51,6 +51,7 @@ pub fn first_difference(one: &Holder, other: &Holder) -> Option<String> {
     let mut pair = Pair {
         conns: [one, other].map(|holder| Conn::tcp(&holder.address)),
         has_one_digest: one.kind.has_digest_of(other.kind),
+        tells_idle_consumers: ![one.kind, other.kind].contains(&Kind::Valkey),
     };
     if let Some(difference) = pair.libraries() {
         return Some(difference);
@@ -69,6 +70,8 @@ pub fn first_difference(one: &Holder, other: &Holder) -> Option<String> {
 struct Pair {
     conns: [Conn; 2],
     has_one_digest: bool,
+    /// Valkey does not tell replicas of a consumer that came to be by a claim of nothing.
+    tells_idle_consumers: bool,
 }
 
 impl Pair {
@@ -148,14 +151,19 @@ impl Pair {
                 return Some(format!("XINFO STREAM, {field}: {one}\nand: {other}"));
             }
         }
+        let tells_idle = self.tells_idle_consumers;
         let groups = |reply: &Reply| {
             let group = |group: &&Reply| {
                 let id = group.field("last-delivered-id").map(Reply::to_string);
                 let consumers = group.field("consumers").map(Reply::elements).unwrap_or_default();
                 let consumer = |consumer: &&Reply| {
-                    [consumer.field("name"), consumer.field("pel")].map(|f| f.map(Reply::to_string))
+                    // By its name in Redis 7.0, or in Valkey.
+                    let pending = consumer.field("pending").or_else(|| consumer.field("pel"));
+                    let pending = pending.expect("XINFO tells what is pending");
+                    let counts = tells_idle || !pending.elements().is_empty();
+                    counts.then(|| (consumer.field("name").map(Reply::to_string), pending.clone()))
                 };
-                let consumers: BTreeSet<_> = consumers.iter().map(consumer).collect();
+                let consumers: BTreeSet<_> = consumers.iter().filter_map(consumer).collect();
                 (group.field("name").map(Reply::to_string), id, consumers)
             };
             let groups = reply.field("groups").map(Reply::elements).unwrap_or_default();

@@ -42,6 +42,8 @@ fn each_difference_is_found_and_named() {
         ("ZADD z 1.25 a", "ZADD z 1.5 a", "key \"z\""),
         ("XGROUP SETID x g 1-2", "XGROUP SETID x g 1-1", "groups"),
         ("XGROUP CREATECONSUMER x g c", "XGROUP DELCONSUMER x g c", "groups"),
+        ("XREADGROUP GROUP g c COUNT 1 STREAMS x >", "XGROUP DELCONSUMER x g c", "groups"),
+        ("XGROUP SETID x g 1-1", "XGROUP SETID x g 1-1", ""),
         ("XSETID x 9-9", "XSETID x 1-2", "last-generated-id"),
         ("MOVE k 5", "SELECT 5", "key \"k\""),
         ("MOVE k 0", "SELECT 0", ""),
