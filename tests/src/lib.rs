@@ -7,6 +7,9 @@
 
 pub mod aof;
 pub mod changes;
+pub mod links;
+pub mod records;
+pub mod sentinels;
 pub mod snapshots;
 
 use brisk_testkit::server::subject_is_redis;

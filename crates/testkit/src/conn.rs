@@ -101,6 +101,12 @@ impl Conn {
         Conn::over(Stream::Unix(UnixStream::connect(path)?))
     }
 
+    /// From now on a wait fails after this time instead of [`DEADLINE`], for callers that expect a
+    /// server to stand still.
+    pub fn give_up_after(&mut self, limit: Duration) {
+        let _ = self.stream.read_timeout(Some(limit));
+    }
+
     fn over(stream: Stream) -> io::Result<Conn> {
         stream.read_timeout(Some(DEADLINE))?;
         stream.write_timeout(Some(DEADLINE))?;

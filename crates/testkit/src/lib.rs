@@ -3,8 +3,12 @@
 //! - [`server`]: start, watch and stop a server process, ours or a real Redis.
 //! - [`conn`]: a connection driven by a script of commands, with replies as `redis-cli` shows them.
 //! - [`matrix`]: run one test body for every protocol and I/O back end.
+//! - [`writers`]: clients that change values of every type.
+//! - [`digest`]: whether two servers hold the same.
 //! - [`diff`]: the same command stream to two servers, replies compared, differences shrunk.
 //! - [`race`]: many clients at once, and whether some order of what they did explains the answers.
+//! - [`proxy`]: a bad network between two nodes.
+//! - [`kind`]: which server a node is, ours, Redis or Valkey.
 //! - [`wait`]: the only place that waits; everything else names a condition and a deadline.
 //!
 //! A manual clock is not here: time is an argument of every call into `brisk-engine`, so a test of
@@ -19,8 +23,11 @@
 pub mod conn;
 pub mod crowd;
 pub mod diff;
+pub mod digest;
+pub mod kind;
 pub mod matrix;
 pub mod port;
+pub mod proxy;
 pub mod race;
 pub mod random;
 pub mod reply;
@@ -28,9 +35,12 @@ pub mod server;
 pub mod temp_dir;
 pub mod wait;
 pub mod words;
+pub mod writers;
 
 pub use conn::Conn;
+pub use kind::Kind;
 pub use matrix::{Config, each_backend, each_config, each_protocol};
+pub use proxy::Proxy;
 pub use server::{Launch, Server};
 pub use temp_dir::TempDir;
 pub use wait::wait_until;

@@ -22,6 +22,9 @@ pub const SERVER_BIN: &str = "BRISK_SERVER_BIN";
 /// that the tests themselves are right.
 pub const SUBJECT: &str = "BRISK_TEST_SUBJECT";
 
+/// The name of a server's configuration file in its directory, where it has one.
+const CONFIG_FILE: &str = "server.conf";
+
 /// A port may still be taken between the claim and the server's bind; then another is tried.
 const STARTS_MAX: usize = 5;
 
@@ -44,24 +47,32 @@ pub struct Launch {
     cpu: Option<usize>,
     under: Vec<String>,
     loading: bool,
+    file: Option<String>,
+    words: Vec<String>,
 }
 
 impl Launch {
     /// A server of `program`: no persistence, DEBUG and protected settings allowed, as the tests
     /// need them.
     pub fn new(program: Program) -> Launch {
-        let launch = Launch {
+        Launch::bare(program)
+            .set("save", "")
+            .set("appendonly", "no")
+            .set("enable-debug-command", "yes")
+            .set("enable-protected-configs", "yes")
+    }
+
+    /// A server of `program` with nothing set but where it listens and writes.
+    pub const fn bare(program: Program) -> Launch {
+        Launch {
             program,
             directives: Vec::new(),
             cpu: None,
             under: Vec::new(),
             loading: false,
-        };
-        launch
-            .set("save", "")
-            .set("appendonly", "no")
-            .set("enable-debug-command", "yes")
-            .set("enable-protected-configs", "yes")
+            file: None,
+            words: Vec::new(),
+        }
     }
 
     /// The real Redis.
@@ -78,6 +89,19 @@ impl Launch {
     pub fn set(mut self, directive: &str, value: &str) -> Launch {
         self.directives.retain(|(name, _)| name != directive);
         self.directives.push((directive.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Gives it a configuration file with this text, which it may rewrite. What is set by [`Launch::set`]
+    /// comes behind it, also when the server is started again.
+    pub fn file(mut self, text: &str) -> Launch {
+        self.file = Some(text.to_owned());
+        self
+    }
+
+    /// A word of the command line behind the configuration file.
+    pub fn word(mut self, word: &str) -> Launch {
+        self.words.push(word.to_owned());
         self
     }
 
@@ -121,17 +145,45 @@ impl Launch {
         Err(last)
     }
 
+    /// Starts a server that was killed again, on its port and with the files it left behind.
+    #[track_caller]
+    pub fn start_again(&self, server: &mut Server) {
+        assert!(!server.is_running(), "the server still runs");
+        let started = self.spawn(&server.port, &server.dir).and_then(|child| {
+            (server.child, server.stopped) = (child, false);
+            self.wait_until_up(server)
+        });
+        if let Err(error) = started {
+            panic!("{error}");
+        }
+    }
+
     fn start_once(&self) -> Result<Server, String> {
         let port = Port::claim();
         let dir = fresh_dir()?;
+        if let Some(text) = &self.file {
+            let written = fs::write(dir.join(CONFIG_FILE), text);
+            written.map_err(|e| format!("cannot write {}: {e}", dir.display()))?;
+        }
+        let child = self.spawn(&port, &dir)?;
+        let mut server = Server { child, port, dir, stopped: false };
+        self.wait_until_up(&mut server)?;
+        Ok(server)
+    }
+
+    fn spawn(&self, port: &Port, dir: &Path) -> Result<Child, String> {
         let log = dir.join("log");
         let open = || File::options().create(true).append(true).open(&log);
         let (Ok(out), Ok(err)) = (open(), open()) else {
             return Err(format!("cannot write {}", log.display()));
         };
         let mut command = self.command()?;
+        if self.file.is_some() {
+            command.arg(dir.join(CONFIG_FILE));
+        }
+        command.args(&self.words);
         command.args(["--port", &port.number().to_string(), "--bind", "127.0.0.1"]);
-        command.arg("--dir").arg(&dir).arg("--unixsocket").arg(dir.join("socket"));
+        command.arg("--dir").arg(dir).arg("--unixsocket").arg(dir.join("socket"));
         for (name, value) in &self.directives {
             command.arg(format!("--{name}"));
             // Several words of one directive are several arguments: `--save 3600 1`.
@@ -141,9 +193,11 @@ impl Launch {
             }
             command.args(words.iter().map(|w| String::from_utf8_lossy(w).into_owned()));
         }
-        command.current_dir(&dir).stdin(Stdio::null()).stdout(out).stderr(err);
-        let child = command.spawn().map_err(|e| format!("cannot run {command:?}: {e}"))?;
-        let mut server = Server { child, port, dir, stopped: false };
+        command.current_dir(dir).stdin(Stdio::null()).stdout(out).stderr(err);
+        command.spawn().map_err(|e| format!("cannot run {command:?}: {e}"))
+    }
+
+    fn wait_until_up(&self, server: &mut Server) -> Result<(), String> {
         let mut ended = None;
         let up = holds_within(DEADLINE, || {
             ended = server.child.try_wait().ok().flatten();
@@ -156,7 +210,7 @@ impl Launch {
         if !up {
             return Err(format!("no answer to PING within {DEADLINE:?}:\n{}", server.log()));
         }
-        Ok(server)
+        Ok(())
     }
 
     fn command(&self) -> Result<Command, String> {
@@ -417,6 +471,11 @@ impl Server {
 
     /// Ends it at once, as a loss of power would.
     pub fn kill(mut self) {
+        self.kill_for_now();
+    }
+
+    /// Ends it at once; its port and its files stay for [`Launch::start_again`].
+    pub fn kill_for_now(&mut self) {
         self.stopped = true;
         let _ = self.child.kill();
         let _ = self.child.wait();

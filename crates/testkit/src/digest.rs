@@ -1,0 +1,193 @@
+//! Whether two servers hold the same: by one digest of everything where both compute the same one,
+//! else key by key; and if not, what differs first.
+//!
+//! What a digest does not cover is compared beside it: the libraries of functions, the groups of
+//! streams, and the keys' deadlines.
+
+use crate::conn::Conn;
+use crate::kind::Kind;
+use crate::reply::Reply;
+use crate::words::quoted;
+use std::collections::BTreeSet;
+
+const DATABASES: usize = 16;
+/// Keys asked of SCAN at once.
+const SCAN_COUNT: &str = "500";
+
+/// A server, and what it is.
+#[derive(Debug, Clone)]
+pub struct Holder {
+    pub kind: Kind,
+    pub address: String,
+}
+
+impl Holder {
+    pub fn new(kind: Kind, address: &str) -> Holder {
+        Holder { kind, address: address.to_owned() }
+    }
+
+    /// The digest of everything.
+    #[track_caller]
+    pub fn digest(&self) -> String {
+        Conn::tcp(&self.address).cmd("DEBUG DIGEST").text()
+    }
+}
+
+/// Panics with what differs first, if anything does. Nobody may write meanwhile.
+#[track_caller]
+pub fn assert_same(one: &Holder, other: &Holder) {
+    if let Some(difference) = first_difference(one, other) {
+        let (one, other) = (described(one), described(other));
+        panic!("{one} and {other} hold not the same: {difference}");
+    }
+}
+
+fn described(holder: &Holder) -> String {
+    format!("{} at {}", holder.kind, holder.address)
+}
+
+/// What differs first: the database, the key, and what both have there.
+pub fn first_difference(one: &Holder, other: &Holder) -> Option<String> {
+    let mut pair = Pair {
+        conns: [one, other].map(|holder| Conn::tcp(&holder.address)),
+        has_one_digest: one.kind.has_digest_of(other.kind),
+        tells_idle_consumers: ![one.kind, other.kind].contains(&Kind::Valkey),
+    };
+    if let Some(difference) = pair.libraries() {
+        return Some(difference);
+    }
+    for db in 0..DATABASES {
+        if let Some(difference) = pair.database(db) {
+            return Some(format!("database {db}, {difference}"));
+        }
+    }
+    let digests = pair.ask(&["DEBUG", "DIGEST"]);
+    // It cannot be: each key was the same.
+    (pair.has_one_digest && digests[0] != digests[1])
+        .then(|| format!("DEBUG DIGEST alone: {} and {}", digests[0], digests[1]))
+}
+
+struct Pair {
+    conns: [Conn; 2],
+    has_one_digest: bool,
+    /// Valkey does not tell replicas of a consumer that came to be by a claim of nothing.
+    tells_idle_consumers: bool,
+}
+
+impl Pair {
+    fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> [Reply; 2] {
+        self.conns.each_mut().map(|conn| conn.call(words))
+    }
+
+    fn differ<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Option<String> {
+        let [one, other] = self.ask(words);
+        let told = String::from_utf8_lossy(words[0].as_ref()).into_owned();
+        (one != other).then(|| format!("{told}: {one}\nand: {other}"))
+    }
+
+    fn libraries(&mut self) -> Option<String> {
+        let [one, other] = self.ask(&["FUNCTION", "LIST", "WITHCODE"]).map(|reply| {
+            let code = |library: &&Reply| library.field("library_code").map(Reply::to_string);
+            reply.elements().iter().map(code).collect::<BTreeSet<_>>()
+        });
+        (one != other).then(|| format!("libraries {one:?}\nand: {other:?}"))
+    }
+
+    fn database(&mut self, db: usize) -> Option<String> {
+        self.ask(&["SELECT", &db.to_string()]);
+        let [one, other] = self.conns.each_mut().map(keys);
+        if let Some(key) = one.symmetric_difference(&other).next() {
+            let only = if one.contains(key) { "first" } else { "second" };
+            let dumps = self.ask(&[b"DUMP".as_slice(), key]);
+            let deadlines = self.ask(&[b"PEXPIRETIME".as_slice(), key]);
+            return Some(format!(
+                "key {}: the {only} has it alone: {dumps:?}, {deadlines:?}",
+                quoted(key)
+            ));
+        }
+        one.iter().find_map(|key| {
+            let difference = self.key(key)?;
+            let [one, other] = self.ask(&[b"DUMP".as_slice(), key]);
+            Some(format!("key {}: {difference}\nDUMP {one}\nand {other}", quoted(key)))
+        })
+    }
+
+    fn key(&mut self, key: &[u8]) -> Option<String> {
+        if let Some(difference) = self
+            .differ(&[b"TYPE".as_slice(), key])
+            .or_else(|| self.differ(&[b"PEXPIRETIME".as_slice(), key]))
+        {
+            return Some(difference);
+        }
+        let kind = self.conns[0].call(&[b"TYPE".as_slice(), key]).text();
+        match kind.as_str() {
+            "zset" if !self.has_one_digest => self.scores(key),
+            "stream" => self.stream(key),
+            _ => self.differ(&[b"DEBUG".as_slice(), b"DIGEST-VALUE", key]),
+        }
+    }
+
+    /// Members with their scores as numbers, since the digits of a score are a matter of taste.
+    fn scores(&mut self, key: &[u8]) -> Option<String> {
+        let [one, other] = self.ask(&[b"ZRANGE".as_slice(), key, b"0", b"-1", b"WITHSCORES"]);
+        let pairs = |reply: &Reply| -> Vec<(String, f64)> {
+            let items = reply.elements();
+            let score = |score: &Reply| score.text().parse().unwrap_or(f64::NAN);
+            items.chunks_exact(2).map(|pair| (pair[0].to_string(), score(pair[1]))).collect()
+        };
+        (pairs(&one) != pairs(&other)).then(|| format!("ZRANGE: {one}\nand: {other}"))
+    }
+
+    /// Entries, the last id, and groups with what each consumer has not acknowledged. When a consumer
+    /// was seen is no part of it.
+    fn stream(&mut self, key: &[u8]) -> Option<String> {
+        if let Some(difference) = self.differ(&[b"DEBUG".as_slice(), b"DIGEST-VALUE", key]) {
+            return Some(difference);
+        }
+        let [one, other] =
+            self.ask(&[b"XINFO".as_slice(), b"STREAM", key, b"FULL", b"COUNT", b"0"]);
+        for field in ["last-generated-id", "length"] {
+            if one.field(field) != other.field(field) {
+                return Some(format!("XINFO STREAM, {field}: {one}\nand: {other}"));
+            }
+        }
+        let tells_idle = self.tells_idle_consumers;
+        let groups = |reply: &Reply| {
+            let group = |group: &&Reply| {
+                let id = group.field("last-delivered-id").map(Reply::to_string);
+                let consumers = group.field("consumers").map(Reply::elements).unwrap_or_default();
+                let consumer = |consumer: &&Reply| {
+                    // By its name in Redis 7.0, or in Valkey.
+                    let pending = consumer.field("pending").or_else(|| consumer.field("pel"));
+                    let pending = pending.expect("XINFO tells what is pending");
+                    let counts = tells_idle || !pending.elements().is_empty();
+                    counts.then(|| (consumer.field("name").map(Reply::to_string), pending.clone()))
+                };
+                let consumers: BTreeSet<_> = consumers.iter().filter_map(consumer).collect();
+                (group.field("name").map(Reply::to_string), id, consumers)
+            };
+            let groups = reply.field("groups").map(Reply::elements).unwrap_or_default();
+            groups.iter().map(group).collect::<BTreeSet<_>>()
+        };
+        let [one, other] = [groups(&one), groups(&other)];
+        (one != other).then(|| format!("groups: {one:?}\nand: {other:?}"))
+    }
+}
+
+fn keys(conn: &mut Conn) -> BTreeSet<Vec<u8>> {
+    let mut found = BTreeSet::new();
+    let mut cursor = "0".to_owned();
+    loop {
+        let reply = conn.call(&["SCAN", &cursor, "COUNT", SCAN_COUNT]);
+        let [next, keys] = reply.elements()[..] else { panic!("no reply to SCAN: {reply}") };
+        for key in keys.elements() {
+            if let Reply::Bulk(key) = key {
+                found.insert(key.clone());
+            }
+        }
+        cursor = next.text();
+        if cursor == "0" {
+            return found;
+        }
+    }
+}

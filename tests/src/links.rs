@@ -1,0 +1,222 @@
+//! Nodes that replicate from one another, with a bad network between them.
+//!
+//! What our server cannot do yet stands here as constants; the combinations that need it are in the
+//! lists of the tests already.
+
+use brisk_testkit::digest::{Holder, assert_same};
+use brisk_testkit::proxy::{Cut, Direction, Split};
+use brisk_testkit::random::Random;
+use brisk_testkit::writers::wait_until_nothing_expires;
+use brisk_testkit::{Kind, Launch, Proxy, Server, wait_until};
+use std::str::FromStr;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// Whether ours can be a replica.
+pub const BRISK_FOLLOWS: bool = false;
+/// Whether ours, as a primary, lets a replica go on where its link broke.
+pub const BRISK_CONTINUES: bool = false;
+/// Whether ours has FAILOVER, and refuses writes by `min-replicas-to-write`: with `BRISK_FOLLOWS`, what
+/// failovers need.
+pub const BRISK_FAILS_OVER: bool = false;
+
+/// Whether a server of this kind can stand at this place of a chain, 0 being the primary's.
+pub fn can_stand(kind: Kind, place: usize) -> bool {
+    kind != Kind::Brisk || place == 0 || BRISK_FOLLOWS
+}
+
+/// Whether a replica of a server of this kind goes on where its link broke.
+pub fn continues(kind: Kind) -> bool {
+    kind != Kind::Brisk || BRISK_CONTINUES
+}
+
+/// A size or seed that the environment may set.
+#[track_caller]
+pub fn sized<T: FromStr>(variable: &str, usual: T) -> T {
+    match std::env::var(variable).ok().map(|text| text.parse()) {
+        None => usual,
+        Some(Ok(size)) => size,
+        Some(Err(_)) => panic!("{variable} is no number"),
+    }
+}
+
+/// A server that takes part.
+#[derive(Debug)]
+pub struct Node {
+    pub kind: Kind,
+    pub server: Server,
+}
+
+impl Node {
+    pub fn start(kind: Kind, launch: impl Fn(Launch) -> Launch) -> Node {
+        Node { kind, server: launch(kind.launch()).start() }
+    }
+
+    /// Has it follow the server on this port.
+    #[track_caller]
+    pub fn follow(&self, port: u16) {
+        let reply = self.server.connect().cmd(&format!("REPLICAOF 127.0.0.1 {port}"));
+        assert!(!reply.is_error(), "{}: {reply}", self.kind);
+    }
+
+    #[track_caller]
+    pub fn wait_until_it_follows(&self) {
+        self.server.wait_for_info("master_link_status", |status| status == "up");
+    }
+
+    pub fn holder(&self) -> Holder {
+        Holder::new(self.kind, &self.server.address())
+    }
+
+    /// Synchronisations it has served as a primary: full ones and partial ones.
+    pub fn served(&self) -> [u64; 2] {
+        let mut conn = self.server.connect();
+        ["sync_full", "sync_partial_ok"]
+            .map(|field| conn.info(field).parse().expect("INFO counts them"))
+    }
+}
+
+/// Waits until the replica has everything that its primary, or the primary's primary, has.
+#[track_caller]
+pub fn wait_until_caught_up(primary: &Server, replica: &Server) {
+    let (mut one, mut other) = (primary.connect(), replica.connect());
+    wait_until("the replica to have everything", || {
+        other.info("role") == "slave"
+            && other.info("master_link_status") == "up"
+            && other.info("slave_repl_offset") == one.info("master_repl_offset")
+    });
+}
+
+/// Each node replicates from the one before it, through a proxy.
+#[derive(Debug)]
+pub struct Chain {
+    pub nodes: Vec<Node>,
+    /// The proxy with number n is between node n and node n + 1.
+    pub links: Vec<Proxy>,
+}
+
+impl Chain {
+    /// Starts servers, the primary first, and waits until each follows.
+    #[track_caller]
+    pub fn start(kinds: &[Kind], launch: impl Fn(Launch) -> Launch) -> Chain {
+        let nodes: Vec<Node> = kinds.iter().map(|kind| Node::start(*kind, &launch)).collect();
+        let before = nodes.iter().take(nodes.len() - 1);
+        let links: Vec<Proxy> = before.map(|node| Proxy::to(&node.server.address())).collect();
+        let chain = Chain { nodes, links };
+        for (link, node) in chain.links.iter().zip(&chain.nodes[1..]) {
+            node.follow(link.port());
+            node.wait_until_it_follows();
+        }
+        chain
+    }
+
+    pub fn primary(&self) -> &Server {
+        &self.nodes[0].server
+    }
+
+    #[track_caller]
+    pub fn wait_until_all_follow(&self) {
+        self.nodes[1..].iter().for_each(Node::wait_until_it_follows);
+    }
+
+    /// When nobody writes any more: waits until all have the same offset, and asserts that all have
+    /// the same data.
+    #[track_caller]
+    pub fn assert_agrees(&self) {
+        self.links.iter().for_each(Proxy::heal);
+        wait_until_nothing_expires(&self.primary().address());
+        let [primary, replicas @ ..] = &self.nodes[..] else { return };
+        for replica in replicas {
+            wait_until_caught_up(&primary.server, &replica.server);
+        }
+        for replica in replicas {
+            assert_same(&primary.holder(), &replica.holder());
+        }
+    }
+}
+
+/// How much writers may write: what makes a run as long as it is meant to be, on any machine.
+#[derive(Debug, Default)]
+pub struct Budget {
+    granted: AtomicU64,
+    used: AtomicU64,
+    is_over: AtomicBool,
+}
+
+impl Budget {
+    /// Lets them make so many further steps.
+    pub fn grant(&self, steps: u64) {
+        self.granted.fetch_add(steps, Ordering::SeqCst);
+    }
+
+    /// Steps made so far.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::SeqCst)
+    }
+
+    /// Waits until at least so many were made.
+    #[track_caller]
+    pub fn wait_until_used(&self, steps: u64) {
+        wait_until("writers to write", || self.used() >= steps);
+    }
+
+    /// Lets them make what is granted, and then end.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+
+    /// Waits until a step may be made; `false`: it is over.
+    #[track_caller]
+    pub fn take(&self) -> bool {
+        let mut goes_on = false;
+        wait_until("a grant or the end", || {
+            let granted = self.granted.load(Ordering::SeqCst);
+            let take = |used| (used < granted).then_some(used + 1);
+            goes_on = self.used.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_ok();
+            goes_on || self.is_over.load(Ordering::SeqCst)
+        });
+        goes_on
+    }
+}
+
+/// Does something bad to the link, as chance wills, and ends with a broken connection. Writers that
+/// have the budget write meanwhile.
+pub fn break_link(link: &Proxy, random: &mut Random, budget: &Budget, grant: u64) {
+    let how = *random.pick(&[Cut::Reset, Cut::End]);
+    let begun = budget.used();
+    budget.grant(grant);
+    link.heal();
+    match random.below(8) {
+        // What was written meanwhile is on neither side of the link.
+        0 => {
+            link.part();
+            budget.wait_until_used(begun + grant / 2);
+        }
+        1 => {
+            link.stall(Direction::ToServer, true);
+            budget.wait_until_used(begun + grant / 2);
+        }
+        2 => {
+            link.refuse(true);
+            link.cut(how);
+            budget.wait_until_used(begun + grant / 2);
+        }
+        // The next connection is slow.
+        3 => link.delay(Duration::from_millis(1 + random.below(20) as u64)),
+        4 => link.throttle(Some(200_000)),
+        5 => {
+            let seed = random.bits();
+            link.split(Some(Split { single_bytes: 300, bytes_max: 40, seed }));
+        }
+        // The next connection breaks, within the handshake or behind some commands.
+        6 => {
+            let direction = *random.pick(&Direction::BOTH);
+            link.cut_next_after(direction, 1 + random.below(3000) as u64, how);
+        }
+        _ => {}
+    }
+    link.cut(how);
+    link.stall(Direction::ToServer, false);
+    link.stall(Direction::ToClient, false);
+    link.refuse(false);
+}

@@ -1,0 +1,211 @@
+//! Clients that write numbered records to whoever is the primary, and remember which were acknowledged:
+//! what was lost when another one became it.
+//!
+//! A record is a key, an element of a list and a member of a set, written by one transaction: what is
+//! there must be there in all three, in the order of the numbers, and must have been sent. Whether a
+//! record that was not acknowledged is there, nobody knows.
+
+use brisk_testkit::reply::Reply;
+use brisk_testkit::wait::holds_within;
+use brisk_testkit::{Conn, Server, wait_until};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, RwLock, RwLockWriteGuard};
+use std::time::Duration;
+
+/// A primary that is silent for so long is given up.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long replicas may take to acknowledge a record.
+const WAIT_MS: u32 = 200;
+
+/// How EXEC is refused: by what its commands were, or by what has changed since.
+const REFUSALS: &[&str] = &["EXECABORT ", "NOREPLICAS ", "READONLY ", "LOADING ", "MASTERDOWN "];
+
+#[derive(Debug, Default)]
+struct Client {
+    sent: u64,
+    /// With the number of replicas that had it then.
+    acknowledged: BTreeMap<u64, i64>,
+}
+
+/// What several clients have written.
+#[derive(Debug)]
+pub struct Records {
+    clients: Vec<Mutex<Client>>,
+    replicas: i64,
+    /// Held by a client while it writes a record.
+    pause: RwLock<()>,
+    is_over: AtomicBool,
+}
+
+/// What became of what was acknowledged.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fate {
+    pub there: usize,
+    pub lost: usize,
+}
+
+impl Records {
+    /// Of so many clients, every second of which waits for each record until so many replicas have it.
+    pub fn new(clients: usize, replicas: i64) -> Records {
+        let clients = (0..clients).map(|_| Mutex::default()).collect();
+        Records { clients, replicas, pause: RwLock::default(), is_over: AtomicBool::new(false) }
+    }
+
+    /// Writes as one of the clients until [`Records::end`]. `find` says where the primary is, if it is known.
+    ///
+    /// # Panics
+    /// If a reply is none that a primary or a former primary gives.
+    pub fn write(&self, number: usize, find: impl Fn() -> Option<String>) {
+        let mut conn: Option<Conn> = None;
+        while !self.is_over.load(Ordering::SeqCst) {
+            if conn.is_none() {
+                holds_within(PATIENCE, || {
+                    conn = find().and_then(|address| connect(&address));
+                    conn.is_some()
+                });
+            }
+            let Some(known) = conn.as_mut() else { continue };
+            let is_paused = self.pause.read();
+            let goes_on = self.record(number, known);
+            drop(is_paused);
+            // A wait of the server's keeps the pace, so that failures are detected in time on a busy machine.
+            if goes_on != Some(true) || known.try_cmd("BLPOP pace 0.01").is_err() {
+                conn = None;
+            }
+        }
+    }
+
+    /// Writes one record. `None`: the connection is broken; `false`: it is no primary's.
+    fn record(&self, number: usize, conn: &mut Conn) -> Option<bool> {
+        let n = {
+            let mut client = self.client(number);
+            client.sent += 1;
+            client.sent
+        };
+        let lines = [
+            "MULTI".to_owned(),
+            format!("SET record:{number}:{n} {n}"),
+            format!("RPUSH list:{number} {n}"),
+            format!("SADD set:{number} {n}"),
+            "EXEC".to_owned(),
+        ];
+        let mut request = String::new();
+        lines.iter().for_each(|line| request.extend([line, "\r\n"]));
+        conn.try_send_raw(request.as_bytes()).ok()?;
+        let mut last = Reply::Null;
+        for _ in &lines {
+            last = conn.try_reply().ok()?;
+        }
+        if last.is_error() {
+            // A replica, a primary without replicas, or one that fails over.
+            let text = last.text();
+            assert!(REFUSALS.iter().any(|refusal| text.starts_with(refusal)), "{text}");
+            return Some(false);
+        }
+        assert_eq!(last.elements().len(), 3, "{last}");
+        let replicas = if !waits(number) {
+            0
+        } else {
+            let reply = conn.try_cmd(&format!("WAIT {} {WAIT_MS}", self.replicas));
+            // It may have become a replica meanwhile, which knows nothing about others.
+            match reply {
+                Ok(Reply::Integer(replicas)) => replicas,
+                _ => 0,
+            }
+        };
+        self.client(number).acknowledged.insert(n, replicas);
+        Some(true)
+    }
+
+    fn client(&self, number: usize) -> std::sync::MutexGuard<'_, Client> {
+        self.clients[number].lock().expect("clients do not panic while they hold it")
+    }
+
+    /// While the guard lives, nobody is amid a record.
+    ///
+    /// # Panics
+    /// If a client has panicked.
+    pub fn pause(&self) -> RwLockWriteGuard<'_, ()> {
+        self.pause.write().expect("no client has panicked")
+    }
+
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::SeqCst);
+    }
+
+    /// For each client how many records it has sent: where a failure begins.
+    pub fn sent(&self) -> Vec<u64> {
+        (0..self.clients.len()).map(|number| self.client(number).sent).collect()
+    }
+
+    /// Waits until each client has further records acknowledged.
+    #[track_caller]
+    pub fn wait_until_they_go_on(&self, further: usize) {
+        let count = |number| self.client(number).acknowledged.len();
+        let before: Vec<usize> = (0..self.clients.len()).map(count).collect();
+        wait_until("clients to find the primary", || {
+            (0..self.clients.len()).all(|number| count(number) >= before[number] + further)
+        });
+    }
+
+    /// While nobody writes: asserts that on this server no record is there in part, twice, out of order
+    /// or without having been sent, and none is lost of those acknowledged
+    ///
+    /// - up to `safe`, the records sent when all replicas had everything,
+    /// - by all replicas, since one of them became the primary.
+    ///
+    /// The others that are lost are counted, and not asked for again.
+    #[track_caller]
+    pub fn check(&self, server: &Server, safe: &[u64]) -> Fate {
+        let mut conn = server.connect();
+        let mut fate = Fate::default();
+        for number in 0..self.clients.len() {
+            let mut client = self.client(number);
+            let mut numbers = |line: &str| -> Vec<u64> {
+                let reply = conn.cmd(line);
+                let number = |text: &str| text.rsplit(':').next().and_then(|n| n.parse().ok());
+                let items = reply.elements().into_iter();
+                items.map(|item| number(&item.text()).expect("a number")).collect()
+            };
+            let list = numbers(&format!("LRANGE list:{number} 0 -1"));
+            assert!(list.is_sorted_by(|one, next| one < next), "client {number}: {list:?}");
+            let there: BTreeSet<u64> = list.iter().copied().collect();
+            for line in [format!("SMEMBERS set:{number}"), format!("KEYS record:{number}:*")] {
+                let others: BTreeSet<u64> = numbers(&line).into_iter().collect();
+                assert!(others == there, "{line}: half of a record is there");
+            }
+            assert!(list.last().is_none_or(|last| *last <= client.sent), "it was never sent");
+            let safe = safe.get(number).copied().unwrap_or(0);
+            client.acknowledged.retain(|n, replicas| {
+                let is_there = there.contains(n);
+                if is_there {
+                    fate.there += 1;
+                    return true;
+                }
+                assert!(*n > safe, "record {n} of client {number} was on all replicas");
+                assert!(
+                    *replicas < self.replicas,
+                    "record {n} of client {number} was acknowledged by {replicas} replicas"
+                );
+                fate.lost += 1;
+                false
+            });
+        }
+        fate
+    }
+}
+
+/// Whether this client waits for replicas.
+const fn waits(number: usize) -> bool {
+    !number.is_multiple_of(2)
+}
+
+/// A connection to the server there, if it says that it is a primary.
+fn connect(address: &str) -> Option<Conn> {
+    let mut conn = Conn::try_tcp(address).ok()?;
+    conn.give_up_after(PATIENCE);
+    let role = conn.try_cmd("ROLE").ok()?;
+    let is_primary = role.elements().first().is_some_and(|role| role.text() == "master");
+    is_primary.then_some(conn)
+}

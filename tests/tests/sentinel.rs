@@ -1,0 +1,153 @@
+//! Failovers by real sentinels: whatever happens to the primary, there is one again with two replicas
+//! that have its data, and nothing is lost that was promised.
+//!
+//! What is promised, and asserted after each failover:
+//!
+//! - Whatever all replicas had before the failure stays: one of them is the next primary.
+//! - So does each record for which WAIT has counted both replicas, whenever it was written. One is not
+//!   enough: sentinels choose by offsets that they asked for a while ago, and a planned failover does not
+//!   wait for the replica that it promotes.
+//! - Other acknowledged records may be lost, if they were written while the failover went on. They are
+//!   counted and printed.
+//! - A primary that is cut from its replicas soon refuses writes by `min-replicas-to-write`, so what it
+//!   acknowledges and loses is bounded.
+//! - No record is there in part, twice, or out of order, on any server.
+//!
+//! `BRISK_FAILOVERS` makes more than one of each failure.
+
+use brisk_testkit::kind::{Kind, are_there, named};
+use brisk_testkit::proxy::Cut;
+use brisk_testkit::{Launch, wait_until};
+use brisk_tests::links::{BRISK_FAILS_OVER, can_stand, sized};
+use brisk_tests::records::Records;
+use brisk_tests::sentinels::Group;
+
+use Kind::{Brisk, Redis, Valkey};
+
+const CLIENTS: usize = 3;
+const REPLICAS: i64 = 2;
+/// Records of each client before a failure, and after it.
+const RECORDS: usize = 20;
+
+#[derive(Debug, Clone, Copy)]
+enum Failure {
+    /// The process ends at once, and comes back when there is another primary.
+    Killed,
+    /// The process stands still, and goes on when there is another primary.
+    Stopped,
+    /// Nobody reaches it, but a client that is beside it.
+    Parted,
+    /// None: the sentinels are asked for another primary.
+    Planned,
+}
+
+const FAILURES: [Failure; 4] =
+    [Failure::Killed, Failure::Stopped, Failure::Parted, Failure::Planned];
+
+fn launch(launch: Launch) -> Launch {
+    launch.set("min-replicas-to-write", "1").set("min-replicas-max-lag", "2")
+}
+
+impl Failure {
+    #[track_caller]
+    fn happens_to(self, group: &mut Group, primary: usize) {
+        match self {
+            Failure::Killed => {
+                group.members[primary].node.server.kill_for_now();
+                group.wait_until_it_is_not(primary);
+                group.members[primary].start_again();
+            }
+            Failure::Stopped => {
+                group.members[primary].node.server.signal("STOP");
+                group.wait_until_it_is_not(primary);
+                group.members[primary].node.server.signal("CONT");
+            }
+            Failure::Parted => {
+                let member = &group.members[primary];
+                member.door.part();
+                let mut beside = member.node.server.connect();
+                wait_until("it to refuse writes", || {
+                    beside.cmd("INCR alone").to_string().contains("NOREPLICAS")
+                });
+                group.wait_until_it_is_not(primary);
+                member.door.cut(Cut::Reset);
+                member.door.heal();
+            }
+            Failure::Planned => {
+                group.hand_over();
+                group.wait_until_it_is_not(primary);
+            }
+        }
+    }
+}
+
+fn survives_failovers(kinds: [Kind; 3]) {
+    let mut group = Group::start(kinds, launch);
+    let records = Records::new(CLIENTS, REPLICAS);
+    let failovers = sized("BRISK_FAILOVERS", FAILURES.len());
+    std::thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let (records, find) = (&records, group.finder());
+            scope.spawn(move || records.write(client, find));
+        }
+        // Else the clients would write for ever when something is asserted in vain.
+        let end = EndAtExit(&records);
+        for round in 0..failovers {
+            let failure = FAILURES[round % FAILURES.len()];
+            let primary = group.wait_until_settled();
+            records.wait_until_they_go_on(RECORDS);
+            let safe = {
+                let _paused = records.pause();
+                group.assert_agrees(primary);
+                records.sent()
+            };
+            failure.happens_to(&mut group, primary);
+            let next = group.wait_until_settled();
+            records.wait_until_they_go_on(RECORDS);
+            let _paused = records.pause();
+            group.assert_agrees(next);
+            let fate = records.check(&group.members[next].node.server, &safe);
+            eprintln!("{}: {failure:?}, {primary} -> {next}: {fate:?}", named(&kinds));
+        }
+        drop(end);
+    });
+}
+
+struct EndAtExit<'a>(&'a Records);
+
+impl Drop for EndAtExit<'_> {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Runs it for those of the groups that can be built here and now.
+fn each_group(groups: &[[Kind; 3]]) {
+    for kinds in groups {
+        let can_be = kinds.iter().all(|kind| can_stand(*kind, 1))
+            && (BRISK_FAILS_OVER || !kinds.contains(&Brisk));
+        if can_be && are_there(kinds) {
+            survives_failovers(*kinds);
+        }
+    }
+}
+
+#[test]
+fn a_group_of_redis_survives_failovers() {
+    each_group(&[[Redis; 3]]);
+}
+
+#[test]
+fn a_group_of_valkey_survives_failovers() {
+    each_group(&[[Valkey; 3]]);
+}
+
+#[test]
+fn a_group_of_ours_survives_failovers() {
+    each_group(&[[Brisk; 3]]);
+}
+
+#[test]
+fn groups_of_ours_and_others_survive_failovers() {
+    each_group(&[[Redis, Brisk, Brisk], [Brisk, Redis, Brisk], [Brisk, Brisk, Valkey]]);
+}
