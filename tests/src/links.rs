@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Whether ours can be a replica.
-pub const BRISK_FOLLOWS: bool = false;
+pub const BRISK_FOLLOWS: bool = true;
 /// Whether ours, as a primary, lets a replica go on where its link broke.
 pub const BRISK_CONTINUES: bool = false;
 /// Whether ours has FAILOVER, and refuses writes by `min-replicas-to-write`: with `BRISK_FOLLOWS`, what
