@@ -14,11 +14,12 @@ use crate::monitor::Monitors;
 use crate::persistence::aof::state::Aof;
 use crate::persistence::state::Snapshots;
 use crate::pubsub::Registry;
-use crate::replication::Replication;
+use crate::replication::{Replication, needs_good};
 use crate::script::slow::SlowScript;
 use crate::tracking::Prefixes;
 use brisk_acl::Vocabulary;
 use brisk_config::Config;
+use brisk_config::directives::replication::Replication as ReplicationSettings;
 use brisk_engine::Keyspace;
 use brisk_engine::table::CommandTable;
 use brisk_net::tls::TlsSettings;
@@ -156,6 +157,8 @@ impl Shared {
         let channels = config.security.acl_pubsub_default;
         let dialect = config.process.dialect;
         let snapshots = Snapshots::new(process.started_unix_ms / 1000);
+        let replication = Replication::new(workers, replication_id);
+        replication.feed.set_backlog_bytes(config.replication.repl_backlog_size);
         Shared {
             accounts: Accounts::new(Vocabulary { table, channels }),
             log,
@@ -173,7 +176,7 @@ impl Shared {
             monitors: Monitors::new(workers),
             pubsub: Registry::new(workers),
             tracking: Prefixes::new(workers),
-            replication: Replication::new(workers, replication_id),
+            replication,
             snapshots,
             aof: Aof::new(workers),
             scripts: Default::default(),
@@ -197,6 +200,8 @@ impl Shared {
     pub fn publish_config(&self, config: Config) {
         self.arm(armed::MAXMEMORY, config.memory.maxmemory > 0);
         self.arm(armed::REPLICA, config.replication.replicaof.is_some());
+        self.replication.feed.set_backlog_bytes(config.replication.repl_backlog_size);
+        self.arm_few_replicas(&config.replication);
         self.settings.replace(config);
         self.announce_settings();
     }
@@ -244,6 +249,17 @@ impl Shared {
     /// Whether others keep away from a script that takes long: then nobody can make all stand still.
     pub fn is_busy(&self) -> bool {
         self.armed.load(Ordering::Relaxed) & armed::BUSY != 0
+    }
+
+    /// Whether commands that write are refused for want of replicas follows from how many are well. The
+    /// timers ask again: time alone makes one too far behind.
+    pub fn arm_few_replicas(&self, settings: &ReplicationSettings) {
+        let few = needs_good(settings)
+            && !self.is_replica()
+            && self.replication.has_few_good(settings, brisk_reactor::unix_ms());
+        if few != (self.armed.load(Ordering::Relaxed) & armed::FEW_REPLICAS != 0) {
+            self.arm(armed::FEW_REPLICAS, few);
+        }
     }
 
     /// Whether commands that write are refused follows from how the disk was found last.
@@ -341,7 +357,7 @@ impl Shared {
         if !journal.has_news() {
             return;
         }
-        // Its own outbox the worker looks at right after.
+        // Its own replicas the worker looks at right after.
         let wake = |other: usize| {
             if other != worker {
                 self.mailboxes[other].wake();
