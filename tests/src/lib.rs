@@ -27,9 +27,10 @@ pub fn facts(name: &str) -> Value {
     }
 }
 
-/// A server with so many workers; a real Redis has its own number.
+/// A server with so many workers; a real Redis has its own number. Replicas of it do not wait for
+/// others to share a snapshot with.
 pub fn with_workers(workers: usize) -> Launch {
-    let launch = Launch::subject();
+    let launch = Launch::subject().set("repl-diskless-sync-delay", "0");
     if subject_is_redis() { launch } else { launch.set("threads", &workers.to_string()) }
 }
 

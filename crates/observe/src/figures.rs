@@ -15,6 +15,10 @@ pub struct Figures {
     /// Rounds of an event loop per second, and microseconds of a round; means of all workers.
     pub rounds_per_second: AtomicU64,
     pub round_us: AtomicU64,
+    /// Replicas that asked for all, went on where they were, and could not.
+    pub full_syncs: AtomicU64,
+    pub partial_syncs: AtomicU64,
+    pub refused_partial_syncs: AtomicU64,
     pub rejected_connections: AtomicU64,
     pub query_limit_disconnections: AtomicU64,
     pub output_limit_disconnections: AtomicU64,
@@ -90,8 +94,11 @@ impl Figures {
     }
 
     /// What CONFIG RESETSTAT sets to zero.
-    pub fn resettable(&self) -> [&AtomicU64; 10] {
+    pub fn resettable(&self) -> [&AtomicU64; 13] {
         [
+            &self.full_syncs,
+            &self.partial_syncs,
+            &self.refused_partial_syncs,
             &self.rejected_connections,
             &self.query_limit_disconnections,
             &self.output_limit_disconnections,

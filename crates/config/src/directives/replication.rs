@@ -87,37 +87,32 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "1mb",
         (1, SIZE_MAX),
         field!(replication.repl_backlog_size),
-    )
-    .planned(),
+    ),
     Directive::integer(
         "repl-backlog-ttl",
         "3600",
         (0, LONG_MAX),
         field!(replication.repl_backlog_ttl_s),
-    )
-    .planned(),
+    ),
     Directive::switch(
         "repl-disable-tcp-nodelay",
         "no",
         field!(replication.repl_disable_tcp_nodelay),
     )
     .planned(),
-    Directive::switch("repl-diskless-sync", "yes", field!(replication.repl_diskless_sync))
-        .planned(),
+    Directive::switch("repl-diskless-sync", "yes", field!(replication.repl_diskless_sync)),
     Directive::integer(
         "repl-diskless-sync-delay",
         "5",
         (0, INT_MAX),
         field!(replication.repl_diskless_sync_delay_s),
-    )
-    .planned(),
+    ),
     Directive::integer(
         "repl-diskless-sync-max-replicas",
         "0",
         (0, INT_MAX),
         field!(replication.repl_diskless_sync_max_replicas),
-    )
-    .planned(),
+    ),
     Directive::choice("repl-diskless-load", "disabled", choice!(replication.repl_diskless_load))
         .planned(),
     Directive::text("replica-announce-ip", "", field!(replication.replica_announce_ip))
@@ -167,16 +162,14 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(replication.min_replicas_to_write),
     )
-    .alias("min-slaves-to-write")
-    .planned(),
+    .alias("min-slaves-to-write"),
     Directive::integer(
         "min-replicas-max-lag",
         "10",
         (0, INT_MAX),
         field!(replication.min_replicas_max_lag_s),
     )
-    .alias("min-slaves-max-lag")
-    .planned(),
+    .alias("min-slaves-max-lag"),
     Directive::choice(
         "propagation-error-behavior",
         "ignore",

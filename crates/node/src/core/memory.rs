@@ -37,6 +37,8 @@ pub struct Usage {
     pub holding: Holding,
     /// Sessions with their input and output.
     pub clients: u64,
+    /// Of the stream for replicas: the backlog, and what is held for slow ones beyond it.
+    pub stream: (u64, u64),
     /// Keys of all databases.
     pub keys: u64,
     /// For each database with keys: what its slots and tables take besides the entries.
@@ -64,6 +66,7 @@ impl Usage {
             resident,
             holding: Holding::ask(allocated, resident),
             clients: of_clients(shared),
+            stream: shared.replication.feed.stream_memory(),
             keys: databases.iter().map(|(db, _)| shared.keyspace.key_count(*db)).sum(),
             databases,
         }
@@ -72,7 +75,7 @@ impl Usage {
     /// All that is not keys and values.
     pub fn overhead(&self) -> u64 {
         let tables: u64 = self.databases.iter().map(|(_, bytes)| bytes).sum();
-        self.startup + self.clients + tables
+        self.startup + self.clients + self.stream.0 + self.stream.1 + tables
     }
 }
 

@@ -495,22 +495,32 @@ impl Core {
     }
 
     /// Whether a client has more output than `client-output-buffer-limit` lets its class have, at once
-    /// or for so long: `unsent` bytes, and what is held back for it.
+    /// or for so long: `unsent` bytes, and what is held back for it. Of a replica counts what it was not
+    /// sent of the stream, wherever that is.
     pub fn exceeds_output_limit(&self, session: &mut Session, mut unsent: u64) -> bool {
         let class = class_of(session);
-        unsent += session.held.len() as u64;
+        let mut hard_bytes = self.config.clients.output_limits[class as usize].hard_bytes;
         if let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows()) {
-            self.shared.replication.note_held(replica, unsent);
+            replica.note_unsent(unsent);
+            unsent -= replica.stream_unsent;
+            let replication = &self.shared.replication;
+            replication.note_held(replica, unsent + session.held.len() as u64);
             // The snapshot may be as large as it is.
-            replica.snapshot_unsent = replica.snapshot_unsent.min(unsent);
             unsent -= replica.snapshot_unsent;
+            let behind = replica.attachment.as_ref().map(|one| replication.feed.behind(one));
+            unsent += behind.unwrap_or(0);
+            // Who may go on with all of the backlog would else be closed for that.
+            if hard_bytes > 0 {
+                hard_bytes = hard_bytes.max(self.config.replication.repl_backlog_size);
+            }
         }
+        unsent += session.held.len() as u64;
         if unsent <= UNCOUNTED_OUTPUT_BYTES {
             session.over_soft_limit_since = None;
             return false;
         }
         let limit = self.config.clients.output_limits[class as usize];
-        let hard = limit.hard_bytes > 0 && unsent > limit.hard_bytes;
+        let hard = hard_bytes > 0 && unsent > hard_bytes;
         let soft = limit.soft_bytes > 0 && unsent > limit.soft_bytes;
         let lasting = if soft {
             let now = self.env.now().0;
@@ -530,7 +540,9 @@ impl Core {
     /// Weighs a session if something has changed, and evicts clients if all together take too much.
     #[inline]
     pub fn weigh(&self, unsent: usize, session: &mut Session) {
-        let bytes = session.memory(unsent);
+        // The stream is weighed once for all replicas.
+        let stream = session.replica.as_ref().map_or(0, |replica| replica.stream_unsent as usize);
+        let bytes = session.memory(unsent.saturating_sub(stream));
         if bytes != session.weight {
             let grows = bytes > session.weight;
             session.weight = bytes;

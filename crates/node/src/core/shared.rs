@@ -14,12 +14,13 @@ use crate::monitor::Monitors;
 use crate::persistence::aof::state::Aof;
 use crate::persistence::state::Snapshots;
 use crate::pubsub::Registry;
-use crate::replication::Replication;
 use crate::replication::primary::Phase;
+use crate::replication::{Replication, needs_good};
 use crate::script::slow::SlowScript;
 use crate::tracking::Prefixes;
 use brisk_acl::Vocabulary;
 use brisk_config::Config;
+use brisk_config::directives::replication::Replication as ReplicationSettings;
 use brisk_engine::Keyspace;
 use brisk_engine::table::CommandTable;
 use brisk_net::tls::TlsSettings;
@@ -160,6 +161,8 @@ impl Shared {
         let channels = config.security.acl_pubsub_default;
         let dialect = config.process.dialect;
         let snapshots = Snapshots::new(process.started_unix_ms / 1000);
+        let replication = Replication::new(workers, replication_id);
+        replication.feed.set_backlog_bytes(config.replication.repl_backlog_size);
         Shared {
             accounts: Accounts::new(Vocabulary { table, channels }),
             log,
@@ -177,7 +180,7 @@ impl Shared {
             monitors: Monitors::new(workers),
             pubsub: Registry::new(workers),
             tracking: Prefixes::new(workers),
-            replication: Replication::new(workers, replication_id),
+            replication,
             snapshots,
             aof: Aof::new(workers),
             scripts: Default::default(),
@@ -200,6 +203,8 @@ impl Shared {
     /// Puts new settings in force: each worker takes them before its next batch.
     pub fn publish_config(&self, config: Config) {
         self.arm_settings(&config);
+        self.replication.feed.set_backlog_bytes(config.replication.repl_backlog_size);
+        self.arm_few_replicas(&config.replication);
         self.settings.replace(config);
         self.arm_stale();
         self.announce_settings();
@@ -283,6 +288,17 @@ impl Shared {
     /// Whether others keep away from a script that takes long: then nobody can make all stand still.
     pub fn is_busy(&self) -> bool {
         self.armed.load(Ordering::Relaxed) & armed::BUSY != 0
+    }
+
+    /// Whether commands that write are refused for want of replicas follows from how many are well. The
+    /// timers ask again: time alone makes one too far behind.
+    pub fn arm_few_replicas(&self, settings: &ReplicationSettings) {
+        let few = needs_good(settings)
+            && !self.is_replica()
+            && self.replication.has_few_good(settings, brisk_reactor::unix_ms());
+        if few != (self.armed.load(Ordering::Relaxed) & armed::FEW_REPLICAS != 0) {
+            self.arm(armed::FEW_REPLICAS, few);
+        }
     }
 
     /// Whether commands that write are refused follows from how the disk was found last.
@@ -393,7 +409,7 @@ impl Shared {
         if !journal.has_news() {
             return;
         }
-        // Its own outbox the worker looks at right after.
+        // Its own replicas the worker looks at right after.
         let wake = |other: usize| {
             if other != worker {
                 self.mailboxes[other].wake();

@@ -57,13 +57,10 @@ pub fn send_mail(core: &Core, worker: usize, mail: Mail, deliveries: usize) {
     }
 }
 
-/// Whether messages or a part of the stream wait for this worker, or events and invalidations for
-/// being sent.
+/// Whether messages wait for this worker, or events and invalidations for being sent.
 #[inline(always)]
 pub fn has_messages(core: &Core) -> bool {
-    has_news(core)
-        || core.shared.pubsub.inbox(core.id).is_filled()
-        || core.shared.replication.feed.is_waiting(core.id)
+    has_news(core) || core.shared.pubsub.inbox(core.id).is_filled()
 }
 
 /// Whether events or invalidations wait for being sent.

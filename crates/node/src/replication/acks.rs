@@ -1,6 +1,6 @@
 //! WAIT and WAITAOF: what a session has seen is acknowledged by replicas, or on the disk.
 
-use super::feed::Feed;
+use super::Replication;
 use crate::persistence::aof::state::Aof;
 use brisk_engine::keyspace::Ticket;
 use brisk_engine::{CommandError, Outcome, Reply};
@@ -38,8 +38,8 @@ impl AckWait {
     ///
     /// # Errors
     /// What is waited for cannot come: there is no append-only file.
-    pub fn is_over(&self, feed: &Feed, aof: &Aof) -> Result<bool, CommandError> {
-        let reached = self.reached(feed, aof);
+    pub fn is_over(&self, replication: &Replication, aof: &Aof) -> Result<bool, CommandError> {
+        let reached = self.reached(replication, aof);
         match self.wanted {
             Wanted::Replicas(wanted) => Ok(reached.replicas >= wanted),
             Wanted::Disks { local, replicas } => {
@@ -64,8 +64,8 @@ impl AckWait {
     }
 
     /// Says how far it has come, whether that is enough or not. O(replicas).
-    pub fn answer(&self, feed: &Feed, aof: &Aof, reply: &mut Reply<'_>) -> Outcome {
-        let reached = self.reached(feed, aof);
+    pub fn answer(&self, replication: &Replication, aof: &Aof, reply: &mut Reply<'_>) -> Outcome {
+        let reached = self.reached(replication, aof);
         if let Wanted::Disks { .. } = self.wanted {
             reply.array(2);
             reply.integer(i64::from(reached.local));
@@ -73,17 +73,20 @@ impl AckWait {
         reply.integer(i64::try_from(reached.replicas).unwrap_or(i64::MAX))
     }
 
-    fn reached(&self, feed: &Feed, aof: &Aof) -> Reached {
+    fn reached(&self, replication: &Replication, aof: &Aof) -> Reached {
+        let shown = replication.history.offset(self.shown);
+        // Offsets wrap around together with the difference between them and tickets.
+        let has = |offset: u64| shown.wrapping_sub(offset).cast_signed() <= 0;
+        let feed = &replication.feed;
         match self.wanted {
             Wanted::Replicas(_) => Reached {
                 local: false,
-                replicas: feed.count(|member| member.acked >= self.shown.0),
+                replicas: feed.count(|member| member.is_online() && has(member.acked)),
             },
             Wanted::Disks { .. } => Reached {
                 local: aof.is_durable(self.shown),
-                replicas: feed.count(|member| {
-                    member.acked_durable.is_some_and(|place| place >= self.shown.0)
-                }),
+                replicas: feed
+                    .count(|member| member.is_online() && member.acked_durable.is_some_and(has)),
             },
         }
     }

@@ -2,29 +2,33 @@
 //!
 //! ```text
 //!  transactions of all workers ── journal ── pump ─┬─ append-only file
-//!                                                  ├─ outbox of worker 0 ─ its replicas
-//!                                                  └─ outbox of worker 1 ─ its replicas
+//!                                                  └─ backlog ─┬─ worker 0 ─ its replicas
+//!                                                              └─ worker 1 ─ its replicas
 //! ```
 //!
 //! The journal is in order and has no gaps, so whoever pumps takes what all have appended. A worker does
 //! it after its commands. Nothing is appended while nobody reads:
 //! [`brisk_engine::effect::Hooks::PROPAGATE`] is armed with the first reader, while all workers stand
 //! still, and disarmed some time after the last is gone.
+//!
+//! The stream is held once, in the `backlog`, which is there from the first replica on. Each replica is
+//! a place in it; its worker takes from there what its connection has room for.
+//!
+//! For a server that becomes a replica, or another one's: what was kept stands for another history, so
+//! while all stand still it is [`Feed::begin_backlog`] with the place from which the stream is the new
+//! primary's, and those who followed are disconnected before (`follow::disconnect_all`). A replica keeps
+//! a backlog for as long as it is one, also without followers, so that it can be promoted.
 
-use super::replica::Attachment;
+use super::backlog::{Backlog, Piece};
+use super::replica::{Attachment, Stage};
 use super::transfer::Transfer;
 use crate::clients::ClientRecord;
-use crate::core::shared::Shared;
 use crate::persistence::aof::state::Aof;
-use brisk_engine::keyspace::Journal;
+use brisk_engine::keyspace::{Journal, Ticket};
 use brisk_structures::poison::EvenPoisoned;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-
-/// Bytes of the stream that a worker has not fetched yet, at most; beyond it its replicas are
-/// dropped, since they could not be served.
-const OUTBOX_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// A session that follows the stream, or waits for a snapshot to begin with.
 #[derive(Clone)]
@@ -34,6 +38,11 @@ pub struct Member {
     pub ip: Option<IpAddr>,
     /// What it says it listens on; 0 if it said nothing.
     pub port: u16,
+    /// When it asked, in Unix ms.
+    pub since_ms: u64,
+    /// It said that it takes a snapshot whose length is not known before: by the settings it then waits
+    /// for others to share its snapshot.
+    pub waits_for_others: bool,
     /// The offset it acknowledged last, and when, in Unix ms; 0 before. It begins to count as heard of
     /// when its snapshot was sent.
     pub acked: u64,
@@ -42,23 +51,45 @@ pub struct Member {
     pub acked_durable: Option<u64>,
 }
 
+impl Member {
+    /// How many seconds ago it was heard of.
+    pub fn lag_s(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.acked_ms) / 1000
+    }
+
+    /// Whether the stream goes on to it.
+    pub fn is_online(&self) -> bool {
+        self.attachment.stage() == Stage::Online
+    }
+}
+
 /// The stream of the server.
 pub struct Feed {
     state: Mutex<State>,
-    outboxes: Box<[Outbox]>,
+    /// Of each worker: its replicas have something to take, or to be looked at for what they have not.
+    news: Box<[AtomicBool]>,
     /// Sessions that the stream is for by now, and those that wait for a snapshot to be begun.
     replicas: AtomicUsize,
     waiting: AtomicUsize,
-    /// How often a replica asked for a snapshot.
-    synchronisations: AtomicU64,
-    /// Bytes that the workers hold for replicas.
+    /// The stream is kept; it was at some time.
+    has_backlog: AtomicBool,
+    had_backlog: AtomicBool,
+    /// `repl-backlog-size`.
+    wanted_bytes: AtomicU64,
+    /// Of the backlog: the place behind it, and its bytes.
+    end: AtomicU64,
+    kept_bytes: AtomicU64,
+    /// When the last replica left, or the backlog began without one, in Unix ms.
+    alone_since_ms: AtomicU64,
+    /// Bytes besides the stream that the workers hold for replicas.
     held: AtomicI64,
 }
 
 #[derive(Default)]
 struct State {
     members: Vec<Member>,
-    /// Emptied; what is about to leave.
+    backlog: Backlog,
+    /// Emptied; what is about to be appended.
     bytes: Vec<u8>,
 }
 
@@ -66,31 +97,21 @@ impl State {
     fn find(&mut self, client: &ClientRecord) -> Option<&mut Member> {
         self.members.iter_mut().find(|member| member.client.id == client.id)
     }
+
+    /// The first place that a replica may still need.
+    fn needed_from(&self) -> u64 {
+        let sent = self.members.iter().filter_map(|member| member.attachment.sent());
+        sent.min().unwrap_or(u64::MAX)
+    }
 }
 
-/// What a worker's replicas have still to get.
-#[derive(Default)]
-struct Outbox {
-    pending: Mutex<Pending>,
-    /// Bytes in it; also says whether it is worth a look.
-    len: AtomicUsize,
-}
-
-#[derive(Default)]
-struct Pending {
-    /// The stream's offset of the first byte.
-    from: u64,
-    bytes: Vec<u8>,
-    overflow: bool,
-}
-
-/// A part of the stream for one worker's replicas.
-pub struct Part {
-    /// The stream's offset of the first byte.
-    pub from: u64,
-    pub bytes: Vec<u8>,
-    /// Bytes were lost: its replicas cannot go on.
-    pub overflow: bool,
+/// What is kept for those that come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// The place of the first byte.
+    pub first: Ticket,
+    /// Bytes in memory.
+    pub bytes: u64,
 }
 
 impl Feed {
@@ -98,17 +119,27 @@ impl Feed {
     pub fn new(workers: usize) -> Feed {
         Feed {
             state: Mutex::default(),
-            outboxes: (0..workers).map(|_| Outbox::default()).collect(),
+            news: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             replicas: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
-            synchronisations: AtomicU64::new(0),
+            has_backlog: AtomicBool::new(false),
+            had_backlog: AtomicBool::new(false),
+            wanted_bytes: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            kept_bytes: AtomicU64::new(0),
+            alone_since_ms: AtomicU64::new(0),
             held: AtomicI64::new(0),
         }
     }
 
     /// The place in the stream that replicas go by; 0 before the first.
     pub fn offset(&self, journal: &Journal) -> u64 {
-        if self.synchronisations() == 0 { 0 } else { journal.end().0 }
+        if self.had_backlog() { journal.end().0 } else { 0 }
+    }
+
+    /// Whether somebody may know a place in the stream: it was kept at some time.
+    pub(super) fn had_backlog(&self) -> bool {
+        self.had_backlog.load(Ordering::Relaxed)
     }
 
     /// How many sessions the stream is for.
@@ -121,9 +152,10 @@ impl Feed {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// How often a replica asked for a snapshot.
-    pub fn synchronisations(&self) -> u64 {
-        self.synchronisations.load(Ordering::Relaxed)
+    /// Since when there is no replica at all, in Unix ms; `None` if there is one.
+    pub(super) fn alone_since_ms(&self) -> Option<u64> {
+        let is_alone = self.replica_count() == 0 && !self.has_waiting();
+        is_alone.then(|| self.alone_since_ms.load(Ordering::Relaxed))
     }
 
     /// Workers hold so many bytes more for their replicas.
@@ -131,41 +163,108 @@ impl Feed {
         self.held.fetch_add(change, Ordering::Relaxed);
     }
 
-    /// Bytes of memory that wait to be sent to replicas. O(workers).
+    /// Bytes of memory that are there because replicas have not taken them: of the stream what is beyond
+    /// `repl-backlog-size`. O(1).
     pub fn buffered(&self) -> u64 {
-        let waiting = self.outboxes.iter().map(|outbox| outbox.len.load(Ordering::Relaxed) as u64);
-        self.held.load(Ordering::Relaxed).max(0).cast_unsigned() + waiting.sum::<u64>()
+        self.held.load(Ordering::Relaxed).max(0).cast_unsigned() + self.stream_memory().1
+    }
+
+    /// Bytes of the stream that are held: up to `repl-backlog-size`, and beyond it for slow replicas. O(1).
+    pub fn stream_memory(&self) -> (u64, u64) {
+        let held = self.kept_bytes.load(Ordering::Relaxed);
+        let backlog = held.min(self.wanted_bytes.load(Ordering::Relaxed));
+        (backlog, held - backlog)
+    }
+
+    /// `repl-backlog-size`: what is too much by now is dropped with the next part of the stream.
+    pub fn set_backlog_bytes(&self, wanted: u64) {
+        self.wanted_bytes.store(wanted, Ordering::Relaxed);
+    }
+
+    /// Whether the stream is kept. Changes only while all workers stand still.
+    #[inline]
+    pub fn has_backlog(&self) -> bool {
+        self.has_backlog.load(Ordering::Relaxed)
+    }
+
+    /// What is kept, if anything is.
+    pub fn kept(&self) -> Option<Kept> {
+        let state = lock(&self.state);
+        let kept = Kept { first: Ticket(state.backlog.first()), bytes: state.backlog.bytes() };
+        self.has_backlog().then_some(kept)
+    }
+
+    /// The stream is kept from this place on, and nothing of what was before: who has not taken that is
+    /// disconnected when its worker finds out. Only while all other workers stand still, behind
+    /// [`Feed::pump`], and with the place at the journal's end.
+    pub fn begin_backlog(&self, place: Ticket, now_ms: u64) {
+        let mut state = lock(&self.state);
+        state.backlog = Backlog::beginning_at(place.0);
+        self.alone_since_ms.store(now_ms, Ordering::Relaxed);
+        self.had_backlog.store(true, Ordering::Relaxed);
+        self.has_backlog.store(true, Ordering::Relaxed);
+        self.publish(&state);
+        self.announce(&state, |_| {});
+    }
+
+    /// Nothing is kept any more, nor is what comes. Whoever calls sees to it that the history gets another
+    /// name before anything is changed. Only while all other workers stand still.
+    pub fn forget_backlog(&self) {
+        let mut state = lock(&self.state);
+        state.backlog = Backlog::beginning_at(state.backlog.end());
+        self.has_backlog.store(false, Ordering::Relaxed);
+        self.publish(&state);
     }
 
     /// A session asks for a snapshot and for what follows it.
     pub fn attach(&self, member: Member) {
         let mut state = lock(&self.state);
         state.members.push(member);
-        self.synchronisations.fetch_add(1, Ordering::Relaxed);
         self.count_members(&state);
+    }
+
+    /// A session has everything before this place: it goes on from there, and how many bytes it lacks is
+    /// returned. `None` if what it lacks is not kept; it is no member then.
+    pub(super) fn resume(&self, member: Member, place: Ticket) -> Option<u64> {
+        let mut state = lock(&self.state);
+        if !self.has_backlog() || !state.backlog.reaches(place.0) {
+            return None;
+        }
+        member.attachment.begin_at(place.0);
+        member.attachment.set_stage(Stage::Online);
+        self.news[member.client.worker].store(true, Ordering::Release);
+        state.members.push(member);
+        self.count_members(&state);
+        Some(state.backlog.end() - place.0)
     }
 
     /// The sessions that wait get this snapshot, and follow from here on. Only while all other workers
     /// stand still, and behind [`Feed::pump`].
-    pub(super) fn join(&self, transfer: &Arc<Transfer>, journal: &Journal) {
-        let state = lock(&self.state);
+    pub(super) fn join(&self, transfer: &Arc<Transfer>, journal: &Journal, now_ms: u64) {
         debug_assert!(!journal.has_news(), "what was before is not for them");
+        if !self.has_backlog() {
+            self.begin_backlog(journal.end(), now_ms);
+        }
+        let state = lock(&self.state);
         journal.name_database();
-        for member in state.members.iter().filter(|member| member.attachment.from().is_none()) {
+        for member in state.members.iter().filter(|member| !member.attachment.has_place()) {
             member.attachment.join(transfer);
         }
         self.count_members(&state);
     }
 
     /// A session is gone.
-    pub fn detach(&self, client: &ClientRecord) {
+    pub fn detach(&self, client: &ClientRecord, now_ms: u64) {
         let mut state = lock(&self.state);
         state.members.retain(|member| member.client.id != client.id);
+        if state.members.is_empty() {
+            self.alone_since_ms.store(now_ms, Ordering::Relaxed);
+        }
         self.count_members(&state);
     }
 
     fn count_members(&self, state: &State) {
-        let follows = |member: &&Member| member.attachment.from().is_some();
+        let follows = |member: &&Member| member.attachment.has_place();
         let replicas = state.members.iter().filter(follows).count();
         self.replicas.store(replicas, Ordering::Relaxed);
         self.waiting.store(state.members.len() - replicas, Ordering::Relaxed);
@@ -204,66 +303,96 @@ impl Feed {
         lock(&self.state).members.clone()
     }
 
-    /// Hands what is new in the journal to who reads the stream; `wake` is called for each worker with
-    /// something to fetch.
-    pub fn pump(&self, journal: &Journal, aof: &Aof, mut wake: impl FnMut(usize)) {
-        let mut state = self.state.lock().even_poisoned();
-        let State { members, bytes } = &mut *state;
-        if self.replica_count() == 0 {
+    /// Hands what is new in the journal to who reads the stream; `wake` is called for each worker whose
+    /// replicas have something to take.
+    pub fn pump(&self, journal: &Journal, aof: &Aof, wake: impl FnMut(usize)) {
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        if !self.has_backlog() {
             aof.take_from(journal);
             return;
         }
-        let from = journal.take(bytes).0;
-        if bytes.is_empty() {
+        let from = journal.take(&mut state.bytes).0;
+        if state.bytes.is_empty() {
             return;
         }
-        aof.push(bytes);
-        for (worker, outbox) in self.outboxes.iter().enumerate() {
-            let is_for =
-                |one: &Member| one.client.worker == worker && one.attachment.from().is_some();
-            if !members.iter().any(is_for) {
-                continue;
-            }
-            let mut pending = outbox.pending.lock().even_poisoned();
-            if pending.bytes.is_empty() {
-                pending.from = from;
-            }
-            if pending.bytes.len() + bytes.len() > OUTBOX_BYTES_MAX {
-                pending.overflow = true;
-            } else {
-                pending.bytes.extend_from_slice(bytes);
-            }
-            if outbox.len.swap(pending.bytes.len().max(1), Ordering::Release) == 0 {
+        assert_eq!(from, state.backlog.end(), "the stream has no gaps");
+        aof.push(&state.bytes);
+        state.backlog.append(&state.bytes);
+        let came = state.bytes.len();
+        state.bytes.clear();
+        state.bytes.shrink_to(BUFFER_KEPT_MAX);
+        self.trim_by(state, came);
+        self.announce(state, wake);
+    }
+
+    /// Drops what replicas have been sent meanwhile.
+    pub fn trim(&self) {
+        if self.stream_memory().1 > 0 {
+            self.trim_by(&mut lock(&self.state), 0);
+        }
+    }
+
+    fn trim_by(&self, state: &mut State, came: usize) {
+        let wanted = self.wanted_bytes.load(Ordering::Relaxed);
+        if state.backlog.bytes() > wanted {
+            let needed_from = state.needed_from();
+            state.backlog.trim(wanted, needed_from, came);
+        }
+        self.publish(state);
+    }
+
+    fn publish(&self, state: &State) {
+        self.end.store(state.backlog.end(), Ordering::Release);
+        self.kept_bytes.store(state.backlog.bytes(), Ordering::Relaxed);
+    }
+
+    /// Has all workers with replicas look at them.
+    fn announce(&self, state: &State, mut wake: impl FnMut(usize)) {
+        for member in state.members.iter().filter(|member| member.attachment.has_place()) {
+            let worker = member.client.worker;
+            if !self.news[worker].swap(true, Ordering::AcqRel) {
                 wake(worker);
             }
         }
-        bytes.clear();
-        bytes.shrink_to(BUFFER_KEPT_MAX);
     }
 
-    /// Whether a worker has something to fetch.
+    /// Whether a worker's replicas are to be looked at.
     #[inline]
     pub fn is_waiting(&self, worker: usize) -> bool {
-        self.outboxes[worker].len.load(Ordering::Relaxed) != 0
+        self.news[worker].load(Ordering::Relaxed)
     }
 
-    /// Everything for a worker's replicas.
-    pub fn fetch(&self, worker: usize) -> Part {
-        let outbox = &self.outboxes[worker];
-        let mut pending = lock(&outbox.pending);
-        outbox.len.store(0, Ordering::Relaxed);
-        let Pending { from, bytes, overflow } = std::mem::take(&mut *pending);
-        Part { from, bytes, overflow }
+    /// The worker looks at them now: what comes from here on is news again.
+    pub fn begin_look(&self, worker: usize) {
+        self.news[worker].swap(false, Ordering::AcqRel);
     }
-}
 
-impl Feed {
-    pub fn disconnect_all(&self, _: &Shared) {}
-    pub fn has_backlog(&self) -> bool {
-        false
+    /// Adds what a replica is to be sent next, of what stands before `until`: up to the first end of a
+    /// transaction behind `most` bytes. How many bytes that are; `None` if what it lacks is not kept any
+    /// more.
+    pub fn take(
+        &self,
+        attachment: &Attachment,
+        until: Ticket,
+        most: usize,
+        into: &mut Vec<Piece>,
+    ) -> Option<u64> {
+        let from = attachment.handed()?;
+        let end = lock(&self.state).backlog.take(from, until.0, most, into)?;
+        attachment.hand(end);
+        Some(end - from)
     }
-    pub fn begin_backlog(&self, _: brisk_engine::keyspace::Ticket, _: u64) {}
-    pub fn forget_backlog(&self) {}
+
+    /// How many bytes of the stream a replica lacks, of those that it will get. O(1).
+    pub fn behind(&self, attachment: &Attachment) -> u64 {
+        attachment.sent().map_or(0, |sent| self.end.load(Ordering::Acquire).saturating_sub(sent))
+    }
+
+    /// Whether there is more of the stream than a replica was handed. O(1).
+    pub fn has_more(&self, attachment: &Attachment) -> bool {
+        attachment.handed().is_some_and(|handed| handed < self.end.load(Ordering::Acquire))
+    }
 }
 
 /// A buffer for more is given back.
@@ -278,52 +407,161 @@ mod tests {
     use super::*;
     use crate::clients::testing::record;
     use brisk_engine::Keyspace;
-    use brisk_engine::keyspace::{CutOptions, KeyHasher};
+    use brisk_engine::keyspace::{Cut, CutOptions, KeyHasher};
 
-    fn member(worker: usize) -> Member {
+    fn member(client: u64, worker: usize) -> Member {
         Member {
-            client: record(worker as u64, worker),
+            client: record(client, worker),
             attachment: Arc::default(),
             ip: None,
             port: 0,
+            since_ms: 0,
+            waits_for_others: false,
             acked: 0,
             acked_ms: 0,
             acked_durable: None,
         }
     }
 
-    #[test]
-    fn what_is_in_the_journal_goes_to_the_workers_with_replicas_from_their_snapshots_on() {
-        let (feed, aof) = (Feed::new(2), Aof::new(2));
-        let keyspace = Keyspace::new(1, KeyHasher::seeded(1, 2));
-        let journal = Journal::default();
-        let pump = |text: &str| -> Vec<usize> {
+    impl Feed {
+        fn stream_bytes(&self) -> u64 {
+            self.kept_bytes.load(Ordering::Relaxed)
+        }
+    }
+
+    struct World {
+        feed: Feed,
+        aof: Aof,
+        keyspace: Keyspace,
+        journal: Journal,
+    }
+
+    impl World {
+        fn new() -> World {
+            let keyspace = Keyspace::new(1, KeyHasher::seeded(1, 2));
+            let (feed, aof) = (Feed::new(2), Aof::new(2));
+            feed.set_backlog_bytes(50_000);
+            World { feed, aof, keyspace, journal: Journal::default() }
+        }
+
+        /// The workers that are woken.
+        fn pump(&self, text: &[u8]) -> Vec<usize> {
             let mut woken = Vec::new();
-            journal.append_request(text.as_bytes());
-            feed.pump(&journal, &aof, |worker| woken.push(worker));
+            self.journal.append_request(text);
+            self.feed.pump(&self.journal, &self.aof, |worker| woken.push(worker));
             woken
-        };
-        assert!(pump("nobody follows").is_empty());
-        feed.attach(member(1));
-        assert!(pump("one waits").is_empty() && feed.replica_count() == 0 && feed.has_waiting());
-        let options = CutOptions { compresses: false, queue_bytes_max: u64::MAX, dataset_bytes: 0 };
-        let cut = keyspace.begin_cut(options).expect("no other");
-        let transfer = Arc::new(Transfer::new(cut, journal.end().0));
-        feed.join(&transfer, &journal);
-        assert!(feed.replica_count() == 1 && !feed.has_waiting());
-        let attachment = Arc::clone(&feed.members()[0].attachment);
-        assert_eq!(attachment.from(), Some(23));
-        feed.attach(member(0));
-        assert_eq!(pump("one"), [1]);
-        assert!(pump("two").is_empty());
-        let part = feed.fetch(1);
-        assert_eq!((part.from, &part.bytes[..], part.overflow), (23, &b"onetwo"[..], false));
+        }
+
+        fn cut(&self) -> Arc<Cut> {
+            let options =
+                CutOptions { compresses: false, queue_bytes_max: u64::MAX, dataset_bytes: 0 };
+            self.keyspace.begin_cut(options).expect("no other")
+        }
+
+        /// Those that wait follow from here on.
+        fn join(&self) -> Arc<Transfer> {
+            let transfer = Arc::new(Transfer::new(self.cut(), self.journal.end().0));
+            self.feed.join(&transfer, &self.journal, 1);
+            self.keyspace.end_cut(transfer.cut());
+            transfer
+        }
+
+        fn attach(&self, client: u64, worker: usize) -> Arc<Attachment> {
+            let member = member(client, worker);
+            let attachment = Arc::clone(&member.attachment);
+            self.feed.attach(member);
+            attachment
+        }
+
+        fn take(&self, attachment: &Attachment, most: usize) -> Option<Vec<u8>> {
+            let mut pieces = Vec::new();
+            self.feed.take(attachment, Ticket(u64::MAX), most, &mut pieces)?;
+            Some(pieces.iter().flat_map(Piece::as_slice).copied().collect())
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_journal_is_for_replicas_from_their_snapshots_on() {
+        let world = World::new();
+        let feed = &world.feed;
+        assert!(world.pump(b"nobody follows").is_empty());
+        let first = world.attach(1, 1);
+        assert!(world.pump(b"one waits").is_empty() && feed.has_waiting());
+        assert!(feed.replica_count() == 0 && !feed.has_backlog());
+        assert_eq!(world.take(&first, 100), None);
+        let transfer = world.join();
+        assert!(feed.replica_count() == 1 && !feed.has_waiting() && feed.has_backlog());
+        assert_eq!((first.handed(), first.sent()), (Some(23), Some(23)));
+        world.attach(2, 0);
+        assert_eq!(world.pump(b"one"), [1]);
+        assert!(world.pump(b"two").is_empty() && feed.behind(&first) == 6);
+        feed.begin_look(1);
+        assert_eq!(world.take(&first, 100), Some(b"onetwo".to_vec()));
+        assert!(!feed.has_more(&first) && feed.behind(&first) == 6, "nothing was sent");
         assert!(!feed.is_waiting(1) && !feed.is_waiting(0));
-        feed.detach(&record(1, 1));
-        assert!(pump("gone").is_empty() && feed.replica_count() == 0);
+        feed.detach(&record(1, 1), 5);
+        feed.detach(&record(2, 0), 7);
+        assert_eq!(feed.alone_since_ms(), Some(7));
         // Nobody writes on for who is gone.
-        assert!(!transfer.cut().is_over());
-        attachment.leave();
+        first.leave();
         assert!(transfer.cut().is_over());
+        // What comes is kept for its return.
+        assert!(world.pump(b"three").is_empty());
+        assert_eq!(feed.kept(), Some(Kept { first: Ticket(23), bytes: 11 }));
+    }
+
+    #[test]
+    fn who_comes_back_goes_on_where_it_was_if_that_is_kept() {
+        let world = World::new();
+        let feed = &world.feed;
+        assert_eq!(feed.resume(member(1, 0), Ticket(0)), None);
+        world.pump(b"before");
+        feed.begin_backlog(world.journal.end(), 1);
+        assert_eq!(feed.resume(member(1, 0), Ticket(5)), None);
+        assert_eq!(feed.resume(member(1, 0), Ticket(7)), None);
+        assert_eq!(feed.resume(member(1, 0), Ticket(6)), Some(0));
+        assert!(feed.is_waiting(0) && feed.members()[0].is_online());
+        world.pump(b"behind");
+        let second = member(2, 1);
+        let attachment = Arc::clone(&second.attachment);
+        assert_eq!(feed.resume(second, Ticket(8)), Some(4));
+        assert_eq!(world.take(&attachment, 100), Some(b"hind".to_vec()));
+        // Another history: what they have not taken is not there any more.
+        let late = Arc::clone(&feed.members()[0].attachment);
+        feed.begin_backlog(world.journal.end(), 2);
+        assert_eq!(world.take(&late, 100), None);
+        assert_eq!(world.take(&attachment, 100), Some(vec![]));
+        feed.forget_backlog();
+        assert!(feed.kept().is_none() && feed.resume(member(3, 0), Ticket(12)).is_none());
+        assert!(world.pump(b"not kept").is_empty() && feed.stream_bytes() == 0);
+    }
+
+    #[test]
+    fn the_slowest_decides_how_much_is_held_whatever_their_number() {
+        let world = World::new();
+        let feed = &world.feed;
+        let slow: Vec<_> = (0..10).map(|client| world.attach(client, 0)).collect();
+        world.join();
+        for _ in 0..100 {
+            world.pump(&[b'x'; 10_000]);
+        }
+        assert_eq!((feed.stream_bytes(), feed.buffered()), (1_000_000, 950_000));
+        // All but one have been sent nearly everything.
+        for one in &slow[1..] {
+            one.begin_at(990_000);
+        }
+        feed.trim();
+        assert_eq!(feed.stream_bytes(), 1_000_000);
+        slow[0].begin_at(500_000);
+        feed.trim();
+        assert_eq!(feed.stream_bytes(), 500_000);
+        slow[0].begin_at(990_000);
+        feed.trim();
+        assert_eq!((feed.stream_bytes(), feed.buffered()), (50_000, 0));
+        // A lowered size is in force with the next part.
+        feed.set_backlog_bytes(16_384);
+        slow.iter().for_each(|one| one.begin_at(1_000_000));
+        world.pump(b"x");
+        assert_eq!(feed.stream_bytes(), 20_001);
     }
 }

@@ -1,35 +1,67 @@
-//! Sessions that follow the stream: how they begin and cease to. Their snapshot is begun in
-//! `synchronise`.
+//! Sessions that follow the stream: how they begin and cease to, and what is kept when none does. Their
+//! snapshot is begun in `synchronise`.
 
 use super::feed::Member;
+use super::history::new_id;
 use super::replica::{Attachment, Follower, Stage};
 use crate::clients::flag;
 use crate::core::Core;
+use crate::core::mailbox::Message;
 use crate::core::session::Session;
+use crate::core::shared::Shared;
 use brisk_engine::effect::Hooks;
+use brisk_engine::keyspace::Ticket;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Makes a session a replica that waits for a snapshot. Nothing but the snapshot leaves for it until
 /// it has that.
 pub fn attach_replica(core: &mut Core, session: &mut Session, acknowledges: bool) {
-    let token = session.token;
+    let member = make_member(core, session, acknowledges);
+    session.record.set(flag::REPLICA | flag::SYNCHRONISES, true);
+    let follower = Follower { token: session.token, attachment: Arc::clone(&member.attachment) };
+    core.shared.replication.feed.attach(member);
+    core.followers.push(follower);
+}
+
+/// Makes a session a replica that has everything up to a place in the stream, if what it lacks is kept.
+/// How many bytes that are. The stream follows the reply.
+pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> Option<u64> {
+    let shared = core.shared;
+    // What was appended by now is a part of the history as well.
+    shared.pump(core.id);
+    let member = make_member(core, session, true);
+    let follower = Follower { token: session.token, attachment: Arc::clone(&member.attachment) };
+    let Some(lacking) = shared.replication.feed.resume(member, place) else {
+        if let Some(replica) = &mut session.replica {
+            replica.attachment = None;
+        }
+        return None;
+    };
+    session.record.set(flag::REPLICA, true);
+    core.followers.push(follower);
+    shared.arm_few_replicas(&core.config.replication);
+    Some(lacking)
+}
+
+fn make_member(core: &Core, session: &mut Session, acknowledges: bool) -> Member {
     let attachment = Arc::new(Attachment::default());
     let peer = session.record.addr.tcp().map(|address| address.ip());
+    let now_ms = core.env.now().0;
     let replica = session.replica.get_or_insert_default();
     replica.attachment = Some(Arc::clone(&attachment));
     replica.acknowledges = acknowledges;
-    session.record.set(flag::REPLICA | flag::SYNCHRONISES, true);
-    core.shared.replication.feed.attach(Member {
+    Member {
         client: Arc::clone(&session.record),
-        attachment: Arc::clone(&attachment),
+        attachment,
         ip: replica.ip.or(peer),
         port: replica.port,
+        since_ms: now_ms,
+        waits_for_others: replica.takes_unknown_length,
         acked: 0,
-        acked_ms: 0,
+        acked_ms: now_ms,
         acked_durable: None,
-    });
-    core.followers.push(Follower { token, attachment });
+    }
 }
 
 /// All of its snapshot is in a replica's output: the stream follows.
@@ -43,6 +75,7 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     let now_ms = brisk_reactor::unix_ms();
     session.record.last_active_ms.store(now_ms, Ordering::Relaxed);
     core.shared.replication.feed.note_online(&session.record, now_ms);
+    core.shared.arm_few_replicas(&core.config.replication);
 }
 
 /// A session that is gone follows no more.
@@ -52,20 +85,58 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
     let replication = &core.shared.replication;
     replication.note_held(replica, 0);
     core.followers.retain(|follower| follower.token != session.token);
-    replication.feed.detach(&session.record);
+    replication.feed.detach(&session.record, brisk_reactor::unix_ms());
     attachment.leave();
+    core.shared.arm_few_replicas(&core.config.replication);
 }
 
-/// Stops collecting effects if nobody wants them any more.
-pub fn disarm_feed(core: &mut Core) {
-    let hooks = &core.env.hooks;
-    let is_idle = || core.shared.replication.feed.replica_count() == 0 && !core.shared.aof.is_on();
-    if hooks.get().contains(Hooks::PROPAGATE) && is_idle() {
-        // While a script takes long it is put off.
-        let Ok(quiesced) = core.stop_others() else { return };
-        if is_idle() {
-            hooks.set(Hooks::PROPAGATE, false);
-        }
-        drop(quiesced);
+/// Closes the connections of all replicas: what they have is not this server's history any more. It takes
+/// effect when their workers find the message.
+pub fn disconnect_all(shared: &Shared) {
+    for member in shared.replication.feed.members() {
+        let record = &member.client;
+        // Nothing more is executed for it, wherever its worker stands.
+        record.set(flag::CLOSE_ASAP, true);
+        let (token, id) = (record.token, record.id);
+        shared.mailboxes[record.worker].send(Message::Kill { token, id });
     }
+}
+
+/// Frees the backlog if no replica has come for long, and stops collecting effects if nobody wants them
+/// any more.
+pub fn disarm_feed(core: &mut Core) {
+    let shared = core.shared;
+    let hooks = &core.env.hooks;
+    let replication = &shared.replication;
+    let ttl_s = core.config.replication.repl_backlog_ttl_s.max(0).cast_unsigned();
+    let is_forgotten = || {
+        let is_kept = ttl_s == 0 || shared.is_replica();
+        let now_ms = brisk_reactor::unix_ms();
+        let alone_s =
+            replication.feed.alone_since_ms().map(|since| now_ms.saturating_sub(since) / 1000);
+        replication.feed.has_backlog() && !is_kept && alone_s.is_some_and(|alone| alone > ttl_s)
+    };
+    let is_idle = || {
+        hooks.get().contains(Hooks::PROPAGATE)
+            && !replication.feed.has_backlog()
+            && !shared.aof.is_on()
+    };
+    if !is_forgotten() && !is_idle() {
+        return;
+    }
+    // While a script takes long it is put off.
+    let Ok(quiesced) = core.stop_others() else { return };
+    if is_forgotten() {
+        shared.pump(core.id);
+        replication.feed.forget_backlog();
+        // Who comes back with an offset of before would be sent what follows another dataset.
+        replication.history.begin_anew(new_id(&mut core.env.random.borrow_mut()));
+        shared.log.notice(format_args!(
+            "Replication backlog freed after {ttl_s} seconds without connected replicas."
+        ));
+    }
+    if is_idle() {
+        hooks.set(Hooks::PROPAGATE, false);
+    }
+    drop(quiesced);
 }

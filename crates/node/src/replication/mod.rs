@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `history` | what the stream is called, and its places to others |
 //! | `feed` | transactions come in by ticket, bytes go out in order |
+//! | `backlog` | the latest part of the stream, held once for all who read it |
 //! | `replica` | what is known of a session that follows |
 //! | `transfer` | the snapshot that replicas begin with |
 //! | `acks` | WAIT and WAITAOF: what is acknowledged |
@@ -18,6 +19,7 @@
 pub mod migration;
 
 pub mod acks;
+pub mod backlog;
 pub mod failover;
 pub mod feed;
 pub mod follow;
@@ -29,14 +31,15 @@ pub mod synchronise;
 pub mod transfer;
 
 use self::failover::Failover;
-use self::feed::Feed;
+use self::feed::{Feed, Member};
 use self::history::History;
 use self::primary::Primary;
 use self::replica::Replica;
 use self::transfer::Transfer;
 use crate::persistence::state::Underway;
+use brisk_config::directives::replication::Replication as Settings;
 use brisk_engine::Keyspace;
-use brisk_engine::env::journal::Journal;
+use brisk_engine::keyspace::Journal;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -54,6 +57,11 @@ pub struct Replication {
     writing: Mutex<Option<Arc<Transfer>>>,
     /// For those who look often.
     is_writing: AtomicBool,
+}
+
+/// Whether the settings ask for replicas that follow closely.
+pub fn needs_good(settings: &Settings) -> bool {
+    settings.min_replicas_to_write > 0 && settings.min_replicas_max_lag_s > 0
 }
 
 impl Replication {
@@ -87,6 +95,25 @@ impl Replication {
         if bytes != before {
             self.feed.note_held(bytes.cast_signed() - before.cast_signed());
         }
+    }
+
+    /// The offset that the history has come to; 0 while it was never anybody's but this server's.
+    pub fn offset(&self, journal: &Journal) -> u64 {
+        if self.feed.had_backlog() { self.history.offset(journal.end()) } else { 0 }
+    }
+
+    /// Whether fewer replicas follow closely than commands that write need
+    /// (`min-replicas-to-write`). O(replicas), and nothing if none are needed.
+    pub fn has_few_good(&self, settings: &Settings, now_ms: u64) -> bool {
+        let needed = settings.min_replicas_to_write;
+        needs_good(settings) && self.count_good(settings, now_ms) < needed.cast_unsigned()
+    }
+
+    /// How many replicas were heard of within `min-replicas-max-lag`. O(replicas).
+    pub fn count_good(&self, settings: &Settings, now_ms: u64) -> u64 {
+        let lag_max = settings.min_replicas_max_lag_s.cast_unsigned();
+        let is_good = |one: &Member| one.is_online() && one.lag_s(now_ms) <= lag_max;
+        self.feed.count(is_good)
     }
 
     /// Whether a snapshot for replicas is being written.

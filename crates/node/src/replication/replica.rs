@@ -22,7 +22,13 @@ pub struct Replica {
     pub snapshot_sent: Option<u64>,
     /// Bytes of its output that are the snapshot's: no limit counts them.
     pub snapshot_unsent: u64,
-    /// Bytes that are held for it, as all replicas' sum has them.
+    /// Bytes of its output that are the stream's, behind those: the backlog holds them.
+    pub stream_unsent: u64,
+    /// It said `capa psync2`: it wants to know the name of the history that it goes on with.
+    pub wants_id: bool,
+    /// It said `capa eof`.
+    pub takes_unknown_length: bool,
+    /// Bytes that are held for it besides the stream, as all replicas' sum has them.
     pub(super) held: u64,
 }
 
@@ -30,6 +36,17 @@ impl Replica {
     /// Whether it asked for the stream.
     pub fn follows(&self) -> bool {
         self.attachment.is_some()
+    }
+
+    /// So many bytes of its output have not been taken by the kernel.
+    pub fn note_unsent(&mut self, unsent: u64) {
+        self.stream_unsent = self.stream_unsent.min(unsent);
+        self.snapshot_unsent = self.snapshot_unsent.min(unsent - self.stream_unsent);
+        if let Some(attachment) = &self.attachment
+            && let Some(handed) = attachment.handed()
+        {
+            attachment.sent.store(handed - self.stream_unsent, Ordering::Relaxed);
+        }
     }
 
     /// Whether its silence for long means that it is gone.
@@ -54,8 +71,10 @@ pub enum Stage {
 /// A replica's part in the stream, for its worker and for who makes snapshots.
 pub struct Attachment {
     stage: AtomicU8,
-    /// The place from which it gets the stream; [`NOT_YET`] before its snapshot is begun.
-    from: AtomicU64,
+    /// The place up to which its output was handed the stream; [`NOT_YET`] before its snapshot is begun.
+    handed: AtomicU64,
+    /// The place up to which the kernel has taken that: what is behind it is kept. Likewise.
+    sent: AtomicU64,
     transfer: Mutex<Option<Arc<Transfer>>>,
 }
 
@@ -65,18 +84,41 @@ impl Default for Attachment {
     fn default() -> Attachment {
         Attachment {
             stage: AtomicU8::new(Stage::Waits as u8),
-            from: AtomicU64::new(NOT_YET),
+            handed: AtomicU64::new(NOT_YET),
+            sent: AtomicU64::new(NOT_YET),
             transfer: Mutex::default(),
         }
     }
 }
 
 impl Attachment {
-    /// The place from which it gets the stream, once its snapshot is begun. Changes only while all
-    /// workers stand still.
+    /// Whether it has a place in the stream: its snapshot is begun, or it needs none.
     #[inline]
-    pub fn from(&self) -> Option<u64> {
-        Some(self.from.load(Ordering::Relaxed)).filter(|from| *from != NOT_YET)
+    pub fn has_place(&self) -> bool {
+        self.handed().is_some()
+    }
+
+    /// The place up to which its output was handed the stream, if it has one.
+    #[inline]
+    pub fn handed(&self) -> Option<u64> {
+        Some(self.handed.load(Ordering::Relaxed)).filter(|place| *place != NOT_YET)
+    }
+
+    /// The place up to which it was sent the stream, as far as its worker knows.
+    #[inline]
+    pub fn sent(&self) -> Option<u64> {
+        Some(self.sent.load(Ordering::Relaxed)).filter(|place| *place != NOT_YET)
+    }
+
+    /// Its output has the stream up to this place. Only its worker says so.
+    pub(super) fn hand(&self, place: u64) {
+        self.handed.store(place, Ordering::Relaxed);
+    }
+
+    /// It has, or gets by its snapshot, what stands before this place.
+    pub(super) fn begin_at(&self, place: u64) {
+        self.sent.store(place, Ordering::Relaxed);
+        self.handed.store(place, Ordering::Relaxed);
     }
 
     pub fn stage(&self) -> Stage {
@@ -100,7 +142,7 @@ impl Attachment {
     pub(super) fn join(&self, transfer: &Arc<Transfer>) {
         transfer.join();
         *self.transfer.lock().even_poisoned() = Some(Arc::clone(transfer));
-        self.from.store(transfer.from, Ordering::Relaxed);
+        self.begin_at(transfer.from);
     }
 
     /// It has its snapshot, or is gone.

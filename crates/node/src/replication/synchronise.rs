@@ -12,6 +12,7 @@
 //! All replicas that wait share the next cut. There is one cut at a time: while another is being
 //! written, for BGSAVE, the append-only file or other replicas, they wait for its end.
 
+use super::feed::Member;
 use super::replica::Stage;
 use super::transfer::{Payload, Transfer};
 use crate::core::Core;
@@ -20,6 +21,7 @@ use crate::core::shared::Shared;
 use crate::persistence::bgsave;
 use crate::persistence::snapshot::{self, Head};
 use brisk_config::Config;
+use brisk_config::directives::replication::Replication as Settings;
 use brisk_engine::Result;
 use brisk_engine::effect::Hooks;
 use std::sync::Arc;
@@ -28,7 +30,8 @@ use std::sync::Arc;
 /// about a millisecond by estimate. None if no field of a hash ever had a deadline.
 const KEYS_LOOKED_AT_MAX: usize = 10_000;
 
-/// Begins a snapshot for the replicas that wait for one, if no other is being written.
+/// Begins a snapshot for the replicas that wait for one, if no other is being written and no more of them
+/// are waited for.
 ///
 /// # Errors
 /// [`brisk_engine::CommandError::SlotBusy`] while a script takes long. They go on waiting.
@@ -40,6 +43,9 @@ pub fn begin_if_possible(core: &Core) -> Result<()> {
         || shared.is_loading()
         || shared.shutdown.is_asked()
     {
+        return Ok(());
+    }
+    if !is_due(shared, &core.config.replication, brisk_reactor::unix_ms()) {
         return Ok(());
     }
     let config = Arc::clone(&core.config);
@@ -59,7 +65,7 @@ pub fn begin_if_possible(core: &Core) -> Result<()> {
     let journal = shared.keyspace.journal();
     core.env.hooks.set(Hooks::PROPAGATE, true);
     let transfer = Arc::new(Transfer::new(cut, journal.end().0));
-    feed.join(&transfer, journal);
+    feed.join(&transfer, journal, brisk_reactor::unix_ms());
     shared.replication.begin_writing(&transfer);
     drop(quiesced);
     shared.log.notice(format_args!("Starting BGSAVE for SYNC with target: disk"));
@@ -71,6 +77,22 @@ pub fn begin_if_possible(core: &Core) -> Result<()> {
     }
     tell_workers(shared);
     Ok(())
+}
+
+/// Whether a snapshot is to be begun for those that wait: one of them does not wait for others to come, or
+/// has done so for long, or as many have come as are waited for. O(replicas).
+fn is_due(shared: &Shared, settings: &Settings, now_ms: u64) -> bool {
+    let delay_ms = settings.repl_diskless_sync_delay_s.max(0).cast_unsigned().saturating_mul(1000);
+    let enough = settings.repl_diskless_sync_max_replicas.max(0).cast_unsigned();
+    let is_waiting = |member: &Member| !member.attachment.has_place();
+    let feed = &shared.replication.feed;
+    let hurries = |member: &Member| {
+        is_waiting(member)
+            && (!settings.repl_diskless_sync
+                || !member.waits_for_others
+                || now_ms.saturating_sub(member.since_ms) >= delay_ms)
+    };
+    feed.count(hurries) > 0 || (enough > 0 && feed.count(is_waiting) >= enough)
 }
 
 /// The same for the timers of one worker.

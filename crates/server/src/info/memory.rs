@@ -22,7 +22,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let peak = figures.peak_memory.fetch_max(used, Ordering::Relaxed).max(used);
     let startup = figures.startup_memory.load(Ordering::Relaxed);
     let clients = brisk_node::core::memory::of_clients(view.shared);
-    let overhead = startup + clients + tables(view);
+    let (backlog, beyond) = view.shared.replication.feed.stream_memory();
+    let overhead = startup + clients + tables(view) + backlog + beyond;
     let dataset = used.saturating_sub(overhead);
     let beyond_startup = used.saturating_sub(startup).max(1);
     text.number("used_memory", used);
@@ -56,10 +57,10 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     fragmentation(&holding, text);
     let not_evicted = view.shared.replication.feed.buffered() + view.shared.aof.buffered();
     text.number("mem_not_counted_for_evict", not_evicted);
-    text.number("mem_replication_backlog", 0);
-    text.number("mem_total_replication_buffers", 0);
+    text.number("mem_replication_backlog", backlog);
+    text.number("mem_total_replication_buffers", backlog + beyond);
     let replicas = of_replicas(view);
-    text.number("mem_clients_slaves", replicas);
+    text.number("mem_clients_slaves", replicas + beyond);
     text.number("mem_clients_normal", clients.saturating_sub(replicas));
     text.number("mem_cluster_links", 0);
     text.number("mem_aof_buffer", view.shared.aof.buffered());
@@ -69,7 +70,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("lazyfreed_objects", view.shared.background.freed());
 }
 
-/// Bytes of sessions that are replicas, with all that waits to be sent to them. O(replicas).
+/// Bytes of sessions that are replicas, without what is held of the stream for all. O(replicas).
 fn of_replicas(view: &View<'_>) -> u64 {
     let members = view.shared.replication.feed.members();
     members.iter().map(|member| member.client.weight.bytes()).sum()

@@ -3,9 +3,13 @@
 use super::View;
 use brisk_config::value::PrimaryAddress;
 use brisk_node::replication::feed::Member;
+use brisk_node::replication::needs_good;
 use brisk_node::replication::primary::Phase;
 use brisk_node::replication::replica::Stage;
 use brisk_observe::text::Text;
+
+/// What is shown for a history that there is not.
+const NO_ID: &str = "0000000000000000000000000000000000000000";
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let primary = view.config.replication.replicaof.as_ref();
@@ -66,13 +70,10 @@ fn of_replicas(view: &View<'_>, text: &mut Text) {
         Stage::Waits | Stage::GetsSnapshot => 0,
     };
     text.number("connected_slaves", replicas.len() as u64);
-    let config = &view.config.replication;
-    if config.min_replicas_to_write > 0 && config.min_replicas_max_lag_s > 0 {
-        let lag_max = config.min_replicas_max_lag_s.cast_unsigned();
-        let is_good = |replica: &&Member| {
-            replica.attachment.stage() == Stage::Online && lag(replica) <= lag_max
-        };
-        text.number("min_slaves_good_slaves", replicas.iter().filter(is_good).count() as u64);
+    let settings = &view.config.replication;
+    if needs_good(settings) {
+        let good = view.shared.replication.count_good(settings, view.now_ms);
+        text.number("min_slaves_good_slaves", good);
     }
     for (number, replica) in replicas.iter().enumerate() {
         let ip = replica.ip.map(|ip| ip.to_string()).unwrap_or_default();
@@ -93,25 +94,26 @@ fn of_replicas(view: &View<'_>, text: &mut Text) {
     }
 }
 
-/// What the stream is called, and how much of it there is.
+/// What the stream is called, how far it has come, and what is kept of it.
 fn of_history(view: &View<'_>, text: &mut Text) {
-    /// What is shown for a name that there is none of.
-    const NO_ID: &str = "0000000000000000000000000000000000000000";
-    let replication = &view.shared.replication;
-    let (ids, journal) = (replication.history.ids(), view.shared.keyspace.journal());
+    let (replication, journal) = (&view.shared.replication, view.shared.keyspace.journal());
+    let ids = replication.history.ids();
+    let former = ids.former.as_ref();
     text.word("master_failover_state", replication.failover.word());
     text.word("master_replid", &ids.id);
-    let former = ids.former.as_ref();
-    text.word("master_replid2", former.map_or(NO_ID, |former| &former.id));
-    let follows = view.config.replication.replicaof.is_some() && replication.primary.has_been_up();
-    let offset =
-        if follows { replication.applied(journal) } else { replication.feed.offset(journal) };
-    text.number("master_repl_offset", offset);
+    text.word("master_replid2", former.map_or(NO_ID, |former| former.id.as_str()));
+    let kept = replication.feed.kept();
+    // Behind the look at what is kept: so it has come at least as far.
+    let follows = view.shared.is_replica() && replication.primary.has_been_up();
+    let end = if follows { replication.applied(journal) } else { replication.offset(journal) };
+    text.number("master_repl_offset", end);
     // The first byte that is not shared, counted from 1.
     let differs = former.map_or(-1, |former| former.end.cast_signed() + 1);
     text.signed("second_repl_offset", differs);
-    text.number("repl_backlog_active", 0);
+    text.number("repl_backlog_active", u64::from(kept.is_some()));
     text.number("repl_backlog_size", view.config.replication.repl_backlog_size);
-    text.number("repl_backlog_first_byte_offset", 0);
-    text.number("repl_backlog_histlen", 0);
+    // Offsets count bytes from 1 on.
+    let before = kept.map(|kept| replication.history.offset(kept.first));
+    text.number("repl_backlog_first_byte_offset", before.map_or(0, |before| before + 1));
+    text.number("repl_backlog_histlen", before.map_or(0, |before| end.saturating_sub(before)));
 }

@@ -21,9 +21,10 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.ratio("instantaneous_input_repl_kbps", 0.0);
     text.ratio("instantaneous_output_repl_kbps", 0.0);
     text.number("rejected_connections", load(&figures.rejected_connections));
-    text.number("sync_full", view.shared.replication.feed.synchronisations());
-    text.number("sync_partial_ok", 0);
-    text.number("sync_partial_err", 0);
+    let syncs = |of: &AtomicU64| of.load(Ordering::Relaxed);
+    text.number("sync_full", syncs(&view.shared.observe.figures.full_syncs));
+    text.number("sync_partial_ok", syncs(&view.shared.observe.figures.partial_syncs));
+    text.number("sync_partial_err", syncs(&view.shared.observe.figures.refused_partial_syncs));
     keys(view, text);
     let names = |space| view.shared.pubsub.size(space) as u64;
     text.number("pubsub_channels", names(Space::Channel));

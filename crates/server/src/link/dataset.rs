@@ -16,6 +16,7 @@ use brisk_node::core::Core;
 use brisk_node::core::shared::{Shared, armed};
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::loading::{self, Beside};
+use brisk_node::replication::follow;
 use brisk_node::replication::history::{self, Ids};
 use brisk_node::script::libraries::Policy;
 use brisk_reactor::unix_ms;
@@ -184,7 +185,7 @@ fn empty(link: &Link) -> Result<(), Failure> {
             return None;
         }
         rewrite::close(shared);
-        shared.replication.feed.disconnect_all(shared);
+        follow::disconnect_all(shared);
         shared.replication.feed.forget_backlog();
         shared.arm(armed::LOADING, true);
         forget(core);

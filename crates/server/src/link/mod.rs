@@ -34,6 +34,7 @@ use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Work};
 use brisk_node::core::shared::Shared;
 use brisk_node::replication::failover::Phase as FailoverPhase;
+use brisk_node::replication::follow;
 use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
@@ -178,7 +179,7 @@ impl Link {
             if let Some(id) = id.as_ref().filter(|id| **id != present) {
                 core.shared.log.notice(format_args!("Master replication ID changed to {id}"));
                 replication.history.rename(id.clone(), offset);
-                replication.feed.disconnect_all(core.shared);
+                follow::disconnect_all(core.shared);
             }
             if !replication.feed.has_backlog() {
                 replication.feed.begin_backlog(core.shared.keyspace.journal().end(), unix_ms());

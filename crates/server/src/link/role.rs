@@ -7,6 +7,7 @@ use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Unblocked};
 use brisk_node::core::shared::Shared;
 use brisk_node::persistence::loading::Lineage;
+use brisk_node::replication::follow;
 use brisk_node::replication::history::{self, Former, Ids};
 use brisk_reactor::unix_ms;
 
@@ -20,7 +21,7 @@ pub fn become_replica(core: &Core, primary: PrimaryAddress) {
     shared.keyspace.journal().set_relayed(true);
     let replication = &shared.replication;
     // They can go on only if this server can.
-    replication.feed.disconnect_all(shared);
+    follow::disconnect_all(shared);
     if !was_replica {
         unblock_all(shared);
     }
@@ -46,7 +47,7 @@ pub fn become_primary(core: &Core) {
     ));
     replication.history.rename(id, offset);
     // They learn the new name when they come again.
-    replication.feed.disconnect_all(shared);
+    follow::disconnect_all(shared);
     set_primary(shared, None);
 }
 

@@ -211,6 +211,8 @@ impl Cron {
     /// Tells replicas that the server lives, and stops collecting for those that are gone.
     fn keep_replicas(&mut self, worker: &mut Worker, now: u64) {
         let shared = worker.core.shared;
+        shared.replication.feed.trim();
+        shared.arm_few_replicas(&worker.core.config.replication);
         follow::disarm_feed(&mut worker.core);
         if now >= self.next_ping && shared.replication.feed.replica_count() > 0 {
             let period_s = worker.core.config.replication.repl_ping_replica_period_s;

@@ -80,20 +80,15 @@ impl<'p> Framed<'p> {
 }
 
 impl Worker {
-    /// Publishes the events and effects that have collected, hands all messages of the inbox to
-    /// their subscribers, and the stream to the replicas. `current` is the session whose turn it
-    /// is: what it gets follows its replies.
+    /// Publishes the events that have collected, and hands all messages of the inbox to their
+    /// subscribers. `current` is the session whose turn it is: what it gets follows its replies.
     #[cold]
     pub(super) fn deliver_messages(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
         if publish::has_news(&self.core) {
             publish::publish_events(&mut self.core);
             invalidate::send_invalidations(&mut self.core);
         }
-        self.core.shared.pump(self.core.id);
         let shared = self.core.shared;
-        if shared.replication.feed.is_waiting(self.core.id) {
-            self.deliver_stream(io, current.as_deref_mut());
-        }
         if current.is_some() {
             self.core.env.note_shown(wait::shown_to_all(&self.core));
         }

@@ -1,51 +1,124 @@
 //! The stream on its way into the output of this worker's replicas.
+//!
+//! Between turns, each gets what its connection has room for. Of what it has not got it has no copy: that is
+//! in the backlog, which knows its place.
 
-use crate::worker::{Worker, append};
-use brisk_engine::ReplyBuffer;
+use super::logging::reached_by;
+use super::synchronising::has_replies_left;
+use crate::worker::Worker;
 use brisk_node::core::session::Session;
+use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
-use brisk_node::replication::feed::Part;
+use brisk_node::replication::backlog::Piece;
+use brisk_node::replication::replica::Stage;
 use brisk_reactor::{Close, Control, Token};
 
+/// Bytes of the stream in the output of a replica that it has not taken, at most: a transaction more.
+/// Small changes are copied into it, so this is what a replica that does not read costs besides its
+/// share of the backlog.
+const AHEAD_BYTES_MAX: usize = 256 << 10;
+
+/// What became of a replica's part of the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fed {
+    /// It has all, or as much as it takes for now.
+    Enough,
+    /// It waits until more of it is in the append-only file.
+    WaitsForFile,
+}
+
 impl Worker {
-    /// Hands the part of the stream that has come for this worker's replicas to them. `current` is
-    /// the session whose turn it is.
+    /// Hands what has come of the stream to this worker's replicas, and closes those that are too far
+    /// behind.
     #[cold]
-    pub fn deliver_stream(&mut self, io: &mut Control, mut current: Option<&mut Session>) {
-        let Part { from, bytes, overflow } = self.core.shared.replication.feed.fetch(self.core.id);
+    pub(super) fn deliver_stream(&mut self, io: &mut Control) {
+        self.core.shared.replication.feed.begin_look(self.core.id);
         let followers = std::mem::take(&mut self.core.followers);
+        let mut waits = false;
         for follower in &followers {
-            let token = follower.token;
-            // Without a snapshot it gets nothing.
-            let Some(begin) = follower.attachment.from() else { continue };
-            if overflow {
-                io.close(token, Close::Now);
-                continue;
-            }
-            // What stands before its snapshot is in it.
-            let known = usize::try_from(begin.saturating_sub(from)).unwrap_or(usize::MAX);
-            let Some(news) = bytes.get(known..) else { continue };
-            match &mut current {
-                Some(session) if session.token == token => {
-                    push_to_current(session, self.replies_mut(), news);
-                    // It leaves when it is where this server's own replies wait for it to be.
-                    self.core.env.note_shown(wait::shown_to_all(&self.core));
-                }
-                _ => {
-                    let (core, session) = self.core_and_session(token.index());
-                    let Some(session) = session.filter(|session| session.token == token) else {
-                        continue;
-                    };
-                    if session.holds_messages() {
-                        session.held.extend_from_slice(news);
-                    } else {
-                        append(core, io, session, news);
-                    }
-                    self.check_replica(io, token);
-                }
+            if follower.attachment.stage() == Stage::Online {
+                waits |= self.feed_replica(io, follower.token) == Fed::WaitsForFile;
+            } else {
+                self.check_replica(io, follower.token);
             }
         }
         self.core.followers = followers;
+        if !waits {
+            self.stream_waits_since = None;
+        }
+    }
+
+    /// Whether replicas wait until more of the stream is in the append-only file.
+    #[inline]
+    pub(super) fn stream_waits(&self) -> bool {
+        self.stream_waits_since.is_some()
+    }
+
+    /// Goes on with a session if it is a replica that the stream goes to.
+    pub(super) fn go_on_feeding(&mut self, io: &mut Control, token: Token) {
+        let Some(session) = self.session_at(token.index()).filter(|one| one.token == token) else {
+            return;
+        };
+        let replica = session.replica.as_ref().and_then(|replica| replica.attachment.as_ref());
+        if replica.is_some_and(|attachment| attachment.stage() == Stage::Online) {
+            self.feed_replica(io, token);
+        }
+    }
+
+    fn feed_replica(&mut self, io: &mut Control, token: Token) -> Fed {
+        let now = self.core.clock.ns(self.core.clock.ticks());
+        let waited = now.saturating_sub(self.stream_waits_since.unwrap_or(now));
+        let (core, session) = self.core_and_session(token.index());
+        let Some(session) = session.filter(|session| session.token == token) else {
+            return Fed::Enough;
+        };
+        let attachment = session.replica.as_ref().and_then(|replica| replica.attachment.clone());
+        let Some(attachment) = attachment.filter(|_| !session.is_closing()) else {
+            return Fed::Enough;
+        };
+        let feed = &core.shared.replication.feed;
+        let mut is_fed = false;
+        let mut pieces = Vec::new();
+        let mut fed = Fed::Enough;
+        while feed.has_more(&attachment) {
+            if has_replies_left(session) {
+                // They come first: among them may be the answer that the stream follows.
+                if !session.unlogged.is_empty() {
+                    fed = Fed::WaitsForFile;
+                }
+                break;
+            }
+            if io.unsent(token) >= AHEAD_BYTES_MAX {
+                io.when_drained(token, AHEAD_BYTES_MAX / 2);
+                break;
+            }
+            let until = reached_by(core, session, waited);
+            match feed.take(&attachment, until, AHEAD_BYTES_MAX, &mut pieces) {
+                Some(0) => {
+                    fed = Fed::WaitsForFile;
+                    break;
+                }
+                Some(bytes) => push(io, session, bytes, &mut pieces),
+                None => {
+                    io.close(token, Close::Now);
+                    return Fed::Enough;
+                }
+            }
+            is_fed = true;
+        }
+        if fed == Fed::WaitsForFile {
+            let level = wait::level(core, session);
+            if level == Level::Disk {
+                core.shared.aof.hasten(level);
+            }
+            // Some of it has come: the disk is not stuck.
+            self.stream_waits_since = match self.stream_waits_since {
+                Some(since) if !is_fed => Some(since),
+                _ => Some(now),
+            };
+        }
+        self.check_replica(io, token);
+        fed
     }
 
     /// Closes a replica that does not read.
@@ -54,6 +127,12 @@ impl Worker {
         let Some(session) = session.filter(|session| session.token == token) else { return };
         let unsent = io.unsent(token) + session.unlogged.len();
         if core.exceeds_output_limit(session, unsent as u64) {
+            let log = &core.shared.log;
+            log.warning(format_args!(
+                "Closing replica {}: it has not taken what client-output-buffer-limit lets a replica leave",
+                session.record.addr
+            ));
+            session.close_at_once();
             io.close(token, Close::Now);
         }
         core.publish_output(unsent, session);
@@ -61,11 +140,18 @@ impl Worker {
     }
 }
 
-/// Behind the replies that are made at the moment.
-fn push_to_current(session: &mut Session, replies: &mut ReplyBuffer, bytes: &[u8]) {
-    if session.holds_messages() || replies.has_stream() {
-        session.held.extend_from_slice(bytes);
-    } else {
-        replies.bytes_mut().extend_from_slice(bytes);
+/// Puts so many bytes of the stream behind what is in the output.
+fn push(io: &mut Control, session: &mut Session, bytes: u64, pieces: &mut Vec<Piece>) {
+    session.traffic.bytes_out += bytes;
+    let output = io.output(session.token);
+    for piece in pieces.drain(..) {
+        match &mut session.tls {
+            Some(stream) => stream.send(piece.as_slice(), output),
+            None => output.push_shared(piece.bytes, piece.range),
+        }
     }
+    if let Some(replica) = &mut session.replica {
+        replica.stream_unsent += bytes;
+    }
+    io.send(session.token);
 }

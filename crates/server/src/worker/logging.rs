@@ -4,6 +4,8 @@
 use super::Worker;
 use super::turn::close_flushed;
 use brisk_engine::effect::Hooks;
+use brisk_engine::keyspace::Ticket;
+use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
@@ -33,12 +35,13 @@ impl Worker {
     fn commit_appended(&mut self, io: &mut Control) {
         let shared = self.core.shared;
         shared.pump(self.core.id);
-        if shared.replication.feed.is_waiting(self.core.id) {
-            self.deliver_stream(io, None);
-        }
         let id = self.core.id;
         if shared.aof.is_on() && shared.aof.has_pending() {
             self.write_pending();
+        }
+        // Behind the write: often there is nothing left to wait for.
+        if shared.replication.feed.is_waiting(id) {
+            self.deliver_stream(io);
         }
         if !self.has_waiting_replies() {
             return;
@@ -46,6 +49,9 @@ impl Worker {
         // In this order: what is reached behind the look wakes this worker.
         shared.aof.set_waiting(id, true);
         self.send_logged(io);
+        if self.stream_waits() {
+            self.deliver_stream(io);
+        }
         self.answer_acknowledged(io);
         shared.aof.set_waiting(id, self.has_waiting_replies());
     }
@@ -67,9 +73,11 @@ impl Worker {
         }
     }
 
-    /// Whether replies wait for the file or for replicas.
+    /// Whether replies, or parts of the stream, wait for the file or for replicas.
     fn has_waiting_replies(&self) -> bool {
-        !self.core.unlogged.borrow().is_empty() || !self.awaits_acks.is_empty()
+        !self.core.unlogged.borrow().is_empty()
+            || !self.awaits_acks.is_empty()
+            || self.stream_waits()
     }
 
     /// How long this worker may sleep with output that waits.
@@ -98,13 +106,8 @@ impl Worker {
         let aof = &core.shared.aof;
         let level = wait::level(core, session);
         let now = core.clock.ns(core.clock.ticks());
-        let mut reached = aof.reached(level);
         let waited = now.saturating_sub(session.unlogged.since_ns());
-        let is_stuck = level == Level::Log && waited > WRITE_WAIT_NS_MAX;
-        if is_stuck && aof.failure().is_none() && !aof.is_switching() {
-            aof.note_delayed();
-            reached = wait::shown_to_all(core);
-        }
+        let reached = reached_by(core, session, waited);
         let mut sends = false;
         while let Some(bytes) = session.unlogged.pop(reached, now) {
             let output = io.output(session.token);
@@ -160,4 +163,19 @@ impl Worker {
         io.pause_reading(session.token);
         true
     }
+}
+
+/// Up to where a session may be sent what the stream has, or shows, when that has waited for so long.
+pub(super) fn reached_by(core: &Core, session: &Session, waited_ns: u64) -> Ticket {
+    let aof = &core.shared.aof;
+    if !aof.is_on() {
+        return Ticket(u64::MAX);
+    }
+    let level = wait::level(core, session);
+    let is_stuck = level == Level::Log && waited_ns > WRITE_WAIT_NS_MAX;
+    if is_stuck && aof.failure().is_none() && !aof.is_switching() {
+        aof.note_delayed();
+        return wait::shown_to_all(core);
+    }
+    aof.reached(level)
 }

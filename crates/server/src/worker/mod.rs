@@ -87,6 +87,9 @@ pub struct Worker {
     held_back: Vec<Outcome>,
     /// Sessions whose WAIT or WAITAOF waits.
     awaits_acks: Vec<Token>,
+    /// Since when replicas wait until more of the stream is in the append-only file, in the worker's
+    /// nanoseconds; `None` if none does.
+    stream_waits_since: Option<u64>,
     /// When the waits of this worker's sessions are over.
     wait_timers: Wheel<Token>,
     monitors: HashSet<Token>,
@@ -126,6 +129,7 @@ impl Worker {
             frozen: Vec::new(),
             held_back: Vec::new(),
             awaits_acks: Vec::new(),
+            stream_waits_since: None,
             wait_timers: Wheel::new(unix_ms()),
             monitors: HashSet::new(),
             messages: VecDeque::new(),

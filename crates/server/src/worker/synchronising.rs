@@ -1,5 +1,5 @@
 //! The snapshots that replicas begin with, on their way into the output: where they end in the stream,
-//! then the file as the replica takes it, then what came of the stream meanwhile.
+//! then the file as the replica takes it, then what came meanwhile, of which the backlog has the stream.
 //!
 //! Until then nothing else is put into a replica's output (see `Session::holds_messages`), and it executes
 //! nothing.
@@ -71,7 +71,7 @@ impl Worker {
                 log.notice(format_args!("Synchronization with replica {addr} succeeded"));
                 let held = std::mem::take(&mut session.held);
                 put_held(core, io, session, held);
-                self.check_replica(io, token);
+                self.go_on_feeding(io, token);
                 self.core.read_clocks();
                 self.go_on(io, token, Stall::Synchronises);
             }
@@ -80,7 +80,7 @@ impl Worker {
 }
 
 /// Whether replies to what a session executed before have not reached its output.
-fn has_replies_left(session: &Session) -> bool {
+pub(super) fn has_replies_left(session: &Session) -> bool {
     session.stream.is_some() || !session.unlogged.is_empty()
 }
 
@@ -181,8 +181,11 @@ fn put_owned(io: &mut Control, session: &mut Session, bytes: Vec<u8>) {
     io.send(session.token);
 }
 
-/// What came of the stream, and of messages, before the snapshot was sent.
+/// Messages that came before the snapshot was sent.
 fn put_held(core: &Core, io: &mut Control, session: &mut Session, held: Vec<u8>) {
+    if held.is_empty() {
+        return;
+    }
     if wait::must_wait(core, session, wait::shown_to_all(core)) {
         append(core, io, session, &held);
     } else {

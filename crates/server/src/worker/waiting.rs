@@ -79,7 +79,7 @@ impl Worker {
                 match acks {
                     Some(wait) => {
                         let shared = self.core.shared;
-                        wait.answer(&shared.replication.feed, &shared.aof, &mut reply)
+                        wait.answer(&shared.replication, &shared.aof, &mut reply)
                     }
                     None => reply.null_array(),
                 }
@@ -186,7 +186,7 @@ impl Worker {
             let (Some(wait), Some(waiter)) = (session.acks, session.waiter.clone()) else {
                 continue;
             };
-            let over = wait.is_over(&shared.replication.feed, &shared.aof);
+            let over = wait.is_over(&shared.replication, &shared.aof);
             if matches!(over, Ok(false)) {
                 if wait.wants_disk() {
                     shared.aof.hasten(Level::Disk);
@@ -202,7 +202,7 @@ impl Worker {
             let mut reply = Reply::new(&mut delivery.replies, client.protocol);
             waiting::book_wait(&mut self.core, &waiter, over.is_err(), 0);
             match over {
-                Ok(_) => wait.answer(&shared.replication.feed, &shared.aof, &mut reply),
+                Ok(_) => wait.answer(&shared.replication, &shared.aof, &mut reply),
                 Err(error) => {
                     dispatch::count_error(&self.core, &error);
                     reply.error(&error)

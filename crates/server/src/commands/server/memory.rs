@@ -46,8 +46,8 @@ fn stats(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     put("peak.allocated", usage.peak);
     put("total.allocated", usage.allocated);
     put("startup.allocated", usage.startup);
-    put("replication.backlog", 0);
-    put("clients.slaves", 0);
+    put("replication.backlog", usage.stream.0);
+    put("clients.slaves", usage.stream.1);
     put("clients.normal", usage.clients);
     put("cluster.links", 0);
     put("aof.buffer", 0);

@@ -1,6 +1,7 @@
 //! SYNC, PSYNC and REPLCONF: a connection becomes a replica.
 //!
-//! Each synchronisation is a full one: the dataset, and from then on every change of it.
+//! It gets what it lacks of the history that it has the beginning of, if that is kept; else the dataset.
+//! From then on it gets every change.
 
 use crate::link::{self, role};
 use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
@@ -9,22 +10,53 @@ use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::{follow, synchronise};
+use std::sync::atomic::Ordering;
+
+/// What is shown for a history that there is not.
+const NO_ID: &str = "0000000000000000000000000000000000000000";
+
+const NO_PRIMARY: &str = "NOMASTERLINK Can't SYNC while not connected with my master";
 
 /// Longest address a replica may name.
 const ADDRESS_LEN_MAX: usize = 255;
 
 fn sync(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
-    follow(call, false)
+    if is_to_answer(call)? {
+        follow(call, false);
+    }
+    Ok(Outcome::Replied)
 }
 
-/// No part of the stream is kept, so whatever a replica has seen, it begins anew.
 fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let id = args.bytes()?;
-    args.integer()?;
+    let first = args.integer();
+    if !is_to_answer(call)? {
+        return Ok(Outcome::Replied);
+    }
+    let first = first?;
     if args.take("failover") {
         take_over(call, id)?;
     }
-    follow(call, true)
+    match resume(call, id, first) {
+        Ok(()) => {
+            call.core.shared.observe.figures.partial_syncs.fetch_add(1, Ordering::Relaxed);
+            if call.session.replica.as_ref().is_some_and(|replica| replica.wants_id) {
+                let id = call.core.shared.replication.history.ids().id;
+                return Ok(call.reply.simple(&format!("CONTINUE {id}")));
+            }
+            return Ok(call.reply.simple("CONTINUE"));
+        }
+        Err(refusal) => {
+            let shared = call.core.shared;
+            shared.log.notice(format_args!("{refusal}"));
+            // Who asks for everything was not refused anything.
+            if !asks_for_all(id) {
+                shared.observe.figures.refused_partial_syncs.fetch_add(1, Ordering::Relaxed);
+            }
+            follow(call, true);
+        }
+    }
+    Ok(Outcome::Replied)
 }
 
 /// The primary hands over to this server.
@@ -46,18 +78,77 @@ fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Nothing is answered here: the answer is the snapshot, when there is one.
-fn follow(call: &mut Call<'_>, acknowledges: bool) -> Result<Outcome> {
+/// Whether a replica knows no history.
+fn asks_for_all(id: &[u8]) -> bool {
+    id.first() == Some(&b'?')
+}
+
+/// Has a session go on from the byte `first` of a history, counted from 1.
+///
+/// # Errors
+/// Why that is not possible, for the log.
+fn resume(call: &mut Call<'_>, id: &[u8], first: i64) -> std::result::Result<(), String> {
+    let shared = call.core.shared;
+    let addr = call.session.record.addr.clone();
+    let history = &shared.replication.history;
+    if asks_for_all(id) {
+        return Err(format!("Full resync requested by replica {addr}"));
+    }
+    let offset = first.checked_sub(1).and_then(|had| u64::try_from(had).ok());
+    if !history.shares(id, offset.unwrap_or(0)) {
+        let ids = history.ids();
+        let (asked, former) = (String::from_utf8_lossy(id), ids.former);
+        return Err(match former {
+            Some(former) if former.id.as_bytes().eq_ignore_ascii_case(id) => format!(
+                "Partial resynchronization not accepted: Requested offset for second ID was \
+                 {first}, but I can reply up to {}",
+                former.end + 1
+            ),
+            _ => format!(
+                "Partial resynchronization not accepted: Replication ID mismatch (Replica asked \
+                 for '{asked}', my replication IDs are '{}' and '{}')",
+                ids.id,
+                former.map_or(NO_ID.to_owned(), |former| former.id)
+            ),
+        });
+    }
+    let place = offset.map(|offset| history.place(offset));
+    let lacking = place.and_then(|place| follow::resume_replica(call.core, call.session, place));
+    let Some(lacking) = lacking else {
+        return Err(format!(
+            "Unable to partial resync with replica {addr} for lack of backlog (Replica request was: \
+             {first})."
+        ));
+    };
+    shared.log.notice(format_args!(
+        "Partial resynchronization request from {addr} accepted. Sending {lacking} bytes of backlog \
+         starting from offset {first}."
+    ));
+    Ok(())
+}
+
+/// Whether a session can become a replica. A second request is not even answered, nor who monitors, as in
+/// Redis.
+fn is_to_answer(call: &Call<'_>) -> Result<bool> {
     if call.session.in_transaction() {
         return Err(CommandError::text("ERR Command not allowed inside a transaction"));
     }
-    // A second one is not even answered, nor who monitors, as in Redis.
     let follows = call.session.replica.as_ref().is_some_and(|replica| replica.follows());
     if follows || call.session.record.has(flag::MONITOR) {
-        return Ok(Outcome::Replied);
+        return Ok(false);
     }
     let (shared, addr) = (call.core.shared, call.session.record.addr.clone());
+    if shared.is_replica() && !shared.replication.primary.is_up() {
+        return Err(CommandError::text(NO_PRIMARY));
+    }
     shared.log.notice(format_args!("Replica {addr} asks for synchronization"));
+    Ok(true)
+}
+
+/// Nothing is answered here: the answer is the snapshot, when there is one.
+fn follow(call: &mut Call<'_>, acknowledges: bool) {
+    let shared = call.core.shared;
+    shared.observe.figures.full_syncs.fetch_add(1, Ordering::Relaxed);
     follow::attach_replica(call.core, call.session, acknowledges);
     if shared.keyspace.is_emitting() {
         shared.log.notice(format_args!(
@@ -66,7 +157,6 @@ fn follow(call: &mut Call<'_>, acknowledges: bool) -> Result<Outcome> {
     }
     // If it is not possible now, the timers begin it.
     synchronise::begin_if_due(call.core);
-    Ok(Outcome::Replied)
 }
 
 fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -90,8 +180,11 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             let ip = std::str::from_utf8(address).ok().and_then(|text| text.parse().ok());
             call.session.replica.get_or_insert_default().ip = ip;
         } else if is("capa") {
-            // What a replica can do beyond what is sent does not matter.
-            args.bytes()?;
+            // What else a replica can do does not matter.
+            let capability = args.bytes()?;
+            let replica = call.session.replica.get_or_insert_default();
+            replica.wants_id |= capability.eq_ignore_ascii_case(b"psync2");
+            replica.takes_unknown_length |= capability.eq_ignore_ascii_case(b"eof");
         } else if is("ack") {
             let offset = parse_i64(args.bytes()?);
             // The place up to which its own append-only file is on its disk.
@@ -104,6 +197,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 let durable = durable.and_then(|place| u64::try_from(place).ok());
                 let client = &call.session.record;
                 shared.replication.feed.acknowledge(client, offset, durable, now);
+                // Perhaps it was not heard of for long.
+                shared.arm_few_replicas(&call.core.config.replication);
                 shared.aof.wake_waiting(shared, Some(id));
             }
             return Ok(Outcome::Replied);
