@@ -15,10 +15,10 @@ use std::time::Duration;
 /// Whether ours can be a replica.
 pub const BRISK_FOLLOWS: bool = true;
 /// Whether ours, as a primary, lets a replica go on where its link broke.
-pub const BRISK_CONTINUES: bool = false;
+pub const BRISK_CONTINUES: bool = true;
 /// Whether ours has FAILOVER, and refuses writes by `min-replicas-to-write`: with `BRISK_FOLLOWS`, what
 /// failovers need.
-pub const BRISK_FAILS_OVER: bool = false;
+pub const BRISK_FAILS_OVER: bool = true;
 
 /// Whether a server of this kind can stand at this place of a chain, 0 being the primary's.
 pub fn can_stand(kind: Kind, place: usize) -> bool {

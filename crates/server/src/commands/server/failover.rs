@@ -31,7 +31,8 @@ fn read(args: &mut Args<'_>) -> Result<Options> {
             let port = args.integer()?;
             // As in Redis, which looks for a replica that says this of itself.
             options.target = Some((host, u16::try_from(port).unwrap_or(0)));
-            options.is_forced = args.take("force");
+        } else if !options.is_forced && args.take("force") {
+            options.is_forced = true;
         } else {
             return Err(CommandError::Syntax);
         }
@@ -40,7 +41,7 @@ fn read(args: &mut Args<'_>) -> Result<Options> {
 }
 
 fn is_first(options: &Options) -> bool {
-    options.target.is_none() && options.timeout_ms.is_none()
+    options.target.is_none() && options.timeout_ms.is_none() && !options.is_forced
 }
 
 fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

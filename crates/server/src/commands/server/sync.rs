@@ -30,13 +30,13 @@ fn sync(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let id = args.bytes()?;
     let first = args.integer();
+    if args.take("failover") && !call.session.in_transaction() {
+        take_over(call, id)?;
+    }
     if !is_to_answer(call)? {
         return Ok(Outcome::Replied);
     }
     let first = first?;
-    if args.take("failover") {
-        take_over(call, id)?;
-    }
     match resume(call, id, first) {
         Ok(()) => {
             call.core.shared.observe.figures.partial_syncs.fetch_add(1, Ordering::Relaxed);
