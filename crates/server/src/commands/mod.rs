@@ -5,6 +5,8 @@ mod connection;
 mod pubsub;
 pub(crate) mod scripting;
 mod server;
+#[cfg(test)]
+mod tests;
 mod transactions;
 
 use brisk_engine::table::CommandTable;

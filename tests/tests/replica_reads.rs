@@ -1,0 +1,324 @@
+//! What clients see of a replica: reads, refused writes, expired keys, and what it says of itself.
+//!
+//! Each test runs against a replica of a real Redis: first another real one, which says what is
+//! expected, then ours.
+
+use brisk_testkit::reply::Reply;
+use brisk_testkit::server::Program;
+use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
+
+/// Whether ours can be a replica.
+const OURS_FOLLOWS: bool = false;
+
+const READONLY: &str = "(error) READONLY You can't write against a read only replica.";
+const MASTERDOWN: &str =
+    "(error) MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
+
+/// A primary, one of its replicas, and a client of each.
+struct Pair {
+    primary: Server,
+    replica: Server,
+    at_primary: Conn,
+    at_replica: Conn,
+}
+
+impl Pair {
+    fn start(replica: Launch) -> Pair {
+        // What expires stays at the primary until somebody asks for it there.
+        let primary = Launch::redis().set("repl-diskless-sync-delay", "0").start();
+        let mut at_primary = primary.connect();
+        assert_reply!(at_primary, "DEBUG SET-ACTIVE-EXPIRE 0", "OK");
+        let address = format!("127.0.0.1 {}", primary.port());
+        let replica = replica.set("replicaof", &address).start();
+        let mut at_replica = replica.connect();
+        wait_for_link(&mut at_replica, "up");
+        Pair { primary, replica, at_primary, at_replica }
+    }
+
+    /// A write at the primary, once its replica has it.
+    fn write(&mut self, line: &str) {
+        let reply = self.at_primary.cmd(line).to_string();
+        assert!(!reply.starts_with("(error)"), "{line}: {reply}");
+        wait_until("the replica has it", || {
+            let place = self.at_primary.info("master_repl_offset");
+            self.at_replica.info("slave_repl_offset") == place
+        });
+    }
+
+    fn check(&mut self, lines: &[(&str, &str)]) {
+        for (line, want) in lines {
+            assert_eq!(self.at_replica.cmd(line).to_string(), *want, "{line}");
+        }
+    }
+}
+
+fn wait_for_link(conn: &mut Conn, status: &str) {
+    wait_until("the link is as expected", || conn.info("master_link_status") == status);
+}
+
+fn each_replica(test: impl Fn(Pair)) {
+    test(Pair::start(Launch::redis()));
+    if OURS_FOLLOWS {
+        test(Pair::start(Launch::new(Program::Brisk)));
+    }
+}
+
+/// The names of the fields of INFO replication, in their order.
+fn fields(conn: &mut Conn) -> Vec<String> {
+    let text = conn.cmd("INFO replication").text();
+    let lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.map(|(name, _)| name.to_owned()).collect()
+}
+
+#[test]
+fn expired_keys_of_a_replica_are_hidden_and_stay_until_its_primary_removes_them() {
+    each_replica(|mut pair| {
+        pair.write("MSET stays 1 due 1");
+        pair.write("HSET hash f v");
+        pair.write("PEXPIRE hash 1");
+        pair.write("PEXPIRE due 1");
+        wait_until("both have expired", || {
+            assert_reply!(pair.at_replica, "DBSIZE", "(integer) 3");
+            pair.at_replica.cmd("EXISTS due hash").to_string() == "(integer) 0"
+        });
+        pair.check(&[
+            ("GET due", "(nil)"),
+            ("STRLEN due", "(integer) 0"),
+            ("EXISTS due stays due", "(integer) 1"),
+            ("TTL due", "(integer) -2"),
+            ("PTTL due", "(integer) -2"),
+            ("PEXPIRETIME due", "(integer) -2"),
+            ("TYPE due", "none"),
+            ("OBJECT ENCODING due", "(nil)"),
+            ("DUMP due", "(nil)"),
+            ("TOUCH due", "(integer) 0"),
+            ("MGET due stays", "1) (nil)\n2) \"1\""),
+            ("HGET hash f", "(nil)"),
+            ("HLEN hash", "(integer) 0"),
+            ("SCAN 0 COUNT 1000", "1) \"0\"\n2) 1) \"stays\""),
+            ("KEYS *", "1) \"stays\""),
+            ("RANDOMKEY", "\"stays\""),
+            ("EVAL \"return redis.call('EXISTS', 'due', 'stays')\" 0", "(integer) 1"),
+            ("DBSIZE", "(integer) 3"),
+        ]);
+        assert_eq!(pair.at_replica.info("expired_keys"), "0");
+        // Asked for, they go: there, and here by its word.
+        pair.write("EXISTS due hash");
+        pair.check(&[("DBSIZE", "(integer) 1")]);
+        assert_eq!(pair.at_replica.info("expired_keys"), "0");
+    });
+}
+
+/// What the primary sends finds them: there they are.
+#[test]
+fn to_its_primary_a_replica_has_keys_that_have_expired() {
+    each_replica(|mut pair| {
+        pair.write("SET due 1 PXAT 1");
+        pair.check(&[("EXISTS due", "(integer) 0"), ("DBSIZE", "(integer) 1")]);
+        // It is set anew there, and is persistent here, too.
+        pair.write("SET due 2");
+        pair.check(&[("GET due", "\"2\""), ("TTL due", "(integer) -1")]);
+    });
+}
+
+#[test]
+fn clients_of_a_replica_do_not_write() {
+    each_replica(|mut pair| {
+        pair.write("SET k 1");
+        pair.check(&[
+            ("GET k", "\"1\""),
+            ("SET k 2", READONLY),
+            ("FLUSHALL", READONLY),
+            ("SWAPDB 0 1", READONLY),
+            ("SORT k", READONLY),
+            ("SPOP k", READONLY),
+            ("PUBLISH a b", "(integer) 0"),
+            ("PFCOUNT none", "(integer) 0"),
+            ("SCRIPT LOAD \"return 1\"", "\"e0e1f9fabfc9d4800c877a703b823ac0578ff8db\""),
+            ("EVAL \"return redis.call('GET', 'k')\" 0", "\"1\""),
+            ("EVAL \"return redis.pcall('SET', 'k', '2')['err']\" 0", &quoted(READONLY)),
+            ("EVAL \"#!lua\\nreturn 1\" 0", READONLY),
+            ("EVAL \"#!lua flags=no-writes\\nreturn 1\" 0", "(integer) 1"),
+            ("MULTI", "OK"),
+            ("SET k 2", READONLY),
+            ("EXEC", "(error) EXECABORT Transaction discarded because of previous errors."),
+            (
+                "WAIT 0 0",
+                "(error) ERR WAIT cannot be used with replica instances. Please also note that since \
+                 Redis 4.0 if a replica is configured to be writable (which is not the default) \
+                 writes to replicas are just local and are not propagated.",
+            ),
+        ]);
+        let refused = pair.at_replica.cmd("EVAL \"return redis.call('SET', 'k', '2')\" 0");
+        assert!(refused.to_string().starts_with(&format!("{READONLY} script: ")), "{refused}");
+        // Who may write finds expired keys gone.
+        pair.write("SET due 1 PXAT 1");
+        pair.check(&[
+            ("CONFIG SET replica-read-only no", "OK"),
+            ("SET own 1", "OK"),
+            ("APPEND due 2", "(integer) 1"),
+            ("GET due", "\"2\""),
+            ("TTL due", "(integer) -1"),
+        ]);
+        assert_reply!(pair.at_primary, "EXISTS own", "(integer) 0");
+    });
+}
+
+/// An error as a string.
+fn quoted(error: &str) -> String {
+    format!("\"{}\"", error.trim_start_matches("(error) "))
+}
+
+#[test]
+fn without_its_primary_a_replica_tells_of_its_data_only_if_it_may() {
+    each_replica(|mut pair| {
+        pair.write("SET k 1");
+        pair.primary.kill();
+        let conn = &mut pair.at_replica;
+        wait_for_link(conn, "down");
+        let refused = [
+            "GET k",
+            "PING",
+            "WAIT 0 0",
+            "SAVE",
+            "DBSIZE",
+            "OBJECT ENCODING k",
+            "FUNCTION LIST",
+            "SCRIPT EXISTS a",
+            "EVAL \"return 1\" 0",
+            "EVAL \"#!lua flags=no-writes\\nreturn 1\" 0",
+        ];
+        let admitted = [
+            "ECHO a",
+            "SELECT 0",
+            "PUBLISH a b",
+            "TIME",
+            "ROLE",
+            "MULTI",
+            "DISCARD",
+            "UNWATCH",
+            "LASTSAVE",
+            "CLIENT ID",
+            "OBJECT HELP",
+            "CONFIG GET dir",
+            "LATENCY LATEST",
+            "INFO",
+            "ACL WHOAMI",
+            "SLOWLOG LEN",
+            "COMMAND COUNT",
+            "EVAL \"#!lua flags=allow-stale,no-writes\\nreturn redis.call('ECHO', 'a')\" 0",
+        ];
+        assert_reply!(conn, "GET k", "\"1\"");
+        assert_reply!(conn, "CONFIG SET replica-serve-stale-data no", "OK");
+        for line in refused {
+            assert_eq!(conn.cmd(line).to_string(), MASTERDOWN, "{line}");
+        }
+        for line in admitted {
+            let reply = conn.cmd(line).to_string();
+            assert!(!reply.starts_with("(error)"), "{line}: {reply}");
+        }
+        assert_reply!(conn, "SET k 2", READONLY);
+        let reads = "EVAL \"#!lua flags=allow-stale,no-writes\\nreturn redis.call('GET', 'k')\" 0";
+        let refused = conn.cmd(reads).to_string();
+        let want = "(error) ERR Can not execute the command on a stale replica script: ";
+        assert!(refused.starts_with(want), "{refused}");
+        assert_reply!(conn, "CONFIG SET replica-serve-stale-data yes", "OK");
+        assert_reply!(conn, "GET k", "\"1\"");
+    });
+}
+
+#[test]
+fn a_replica_says_whose_it_is_and_how_it_stands_with_it() {
+    const TAIL: &[&str] = &[
+        "slave_priority",
+        "slave_read_only",
+        "replica_announced",
+        "connected_slaves",
+        "master_failover_state",
+        "master_replid",
+        "master_replid2",
+        "master_repl_offset",
+        "second_repl_offset",
+        "repl_backlog_active",
+        "repl_backlog_size",
+        "repl_backlog_first_byte_offset",
+        "repl_backlog_histlen",
+    ];
+    const HEAD: &[&str] = &[
+        "role",
+        "master_host",
+        "master_port",
+        "master_link_status",
+        "master_last_io_seconds_ago",
+        "master_sync_in_progress",
+        "slave_read_repl_offset",
+        "slave_repl_offset",
+    ];
+    each_replica(|mut pair| {
+        pair.write("SET k 1");
+        let port = pair.primary.port();
+        let conn = &mut pair.at_replica;
+        assert_eq!(fields(conn), [HEAD, TAIL].concat());
+        let at = conn.info("slave_repl_offset");
+        assert_eq!(conn.info("master_replid"), pair.at_primary.info("master_replid"));
+        let role = |phase: &str, at: &str| {
+            format!(
+                "1) \"slave\"\n2) \"127.0.0.1\"\n3) (integer) {port}\n4) \"{phase}\"\n5) (integer) {at}"
+            )
+        };
+        assert_eq!(conn.cmd("ROLE").to_string(), role("connected", &at));
+        for (field, want) in
+            [("role", "slave"), ("master_host", "127.0.0.1"), ("slave_priority", "100")]
+        {
+            assert_eq!(conn.info(field), want);
+        }
+        assert_reply!(conn, "CONFIG SET replica-priority 7 replica-announced no", "OK");
+        assert_eq!(
+            (conn.info("slave_priority"), conn.info("replica_announced")),
+            ("7".into(), "0".into())
+        );
+        pair.primary.kill();
+        wait_for_link(conn, "down");
+        let down = ["master_link_down_since_seconds"].as_slice();
+        assert_eq!(fields(conn), [HEAD, down, TAIL].concat());
+        assert_eq!(conn.info("master_last_io_seconds_ago"), "-1");
+        assert_eq!(conn.info("slave_repl_offset"), at);
+        let Reply::Array(role) = conn.cmd("ROLE") else { panic!("no role") };
+        assert_eq!(role[4].to_string(), "(integer) -1");
+        assert!(pair.replica.log().contains(":S "), "the letter of a replica");
+    });
+}
+
+#[test]
+fn the_connection_to_the_primary_is_listed_and_can_be_closed() {
+    each_replica(|mut pair| {
+        let conn = &mut pair.at_replica;
+        let line = conn.cmd("CLIENT LIST TYPE master").text();
+        assert!(line.contains(" flags=M ") && line.contains(" user=(superuser) "), "{line}");
+        let address = format!(" addr=127.0.0.1:{} ", pair.primary.port());
+        assert!(line.contains(&address), "{line}");
+        assert_reply!(conn, "CLIENT LIST TYPE replica", "\"\"");
+        assert_reply!(conn, "CLIENT KILL TYPE master", "(integer) 1");
+        // Redis takes the session up again, with its id, on another connection.
+        let laddr =
+            |line: &str| line.split(' ').find(|word| word.starts_with("laddr=")).map(str::to_owned);
+        wait_until("there is another one", || {
+            let now = laddr(&conn.cmd("CLIENT LIST TYPE master").text());
+            now.is_some() && now != laddr(&line)
+        });
+        wait_for_link(conn, "up");
+    });
+}
+
+#[test]
+fn monitors_of_a_replica_see_what_its_primary_sends() {
+    each_replica(|mut pair| {
+        let mut monitor = pair.replica.connect();
+        assert_reply!(monitor, "MONITOR", "OK");
+        pair.write("SET shown 1");
+        let from = format!("127.0.0.1:{}] \"SET\" \"shown\" \"1\"", pair.primary.port());
+        wait_until("it is shown", || {
+            monitor.reply().text().to_lowercase().contains(&from.to_lowercase())
+        });
+    });
+}
