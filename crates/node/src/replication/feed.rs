@@ -79,6 +79,8 @@ pub struct Feed {
     /// Of the backlog: the place behind it, and its bytes.
     end: AtomicU64,
     kept_bytes: AtomicU64,
+    /// What the slowest replica lacks beyond `repl-backlog-size`.
+    lacking_bytes: AtomicU64,
     /// When the last replica left, or the backlog began without one, in Unix ms.
     alone_since_ms: AtomicU64,
     /// Bytes besides the stream that the workers hold for replicas.
@@ -127,6 +129,7 @@ impl Feed {
             wanted_bytes: AtomicU64::new(0),
             end: AtomicU64::new(0),
             kept_bytes: AtomicU64::new(0),
+            lacking_bytes: AtomicU64::new(0),
             alone_since_ms: AtomicU64::new(0),
             held: AtomicI64::new(0),
         }
@@ -172,8 +175,8 @@ impl Feed {
     /// Bytes of the stream that are held: up to `repl-backlog-size`, and beyond it for slow replicas. O(1).
     pub fn stream_memory(&self) -> (u64, u64) {
         let held = self.kept_bytes.load(Ordering::Relaxed);
-        let backlog = held.min(self.wanted_bytes.load(Ordering::Relaxed));
-        (backlog, held - backlog)
+        let beyond = self.lacking_bytes.load(Ordering::Relaxed).min(held);
+        (held - beyond, beyond)
     }
 
     /// `repl-backlog-size`: what is too much by now is dropped with the next part of the stream.
@@ -261,6 +264,7 @@ impl Feed {
             self.alone_since_ms.store(now_ms, Ordering::Relaxed);
         }
         self.count_members(&state);
+        self.trim_by(&mut state, 0);
     }
 
     fn count_members(&self, state: &State) {
@@ -342,9 +346,17 @@ impl Feed {
         self.publish(state);
     }
 
+    /// Tells those who look without the lock. O(replicas).
+
     fn publish(&self, state: &State) {
         self.end.store(state.backlog.end(), Ordering::Release);
         self.kept_bytes.store(state.backlog.bytes(), Ordering::Relaxed);
+        let wanted = self.wanted_bytes.load(Ordering::Relaxed);
+        let lacking = match state.backlog.bytes() > wanted {
+            true => state.backlog.end().saturating_sub(state.needed_from()).saturating_sub(wanted),
+            false => 0,
+        };
+        self.lacking_bytes.store(lacking, Ordering::Relaxed);
     }
 
     /// Has all workers with replicas look at them.

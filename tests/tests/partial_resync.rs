@@ -1,0 +1,321 @@
+//! Replicas that come back go on where they were, if the server still has what they lack; and what is
+//! kept for them costs its bytes once.
+//!
+//! What is expected is Redis's: offsets count the bytes of the stream from 1 on, PSYNC asks for the next
+//! one, and what is kept is what INFO replication says.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::reply::Reply;
+use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
+use brisk_tests::{changes, with_workers};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A real server that follows `of`.
+fn follower(of: &Server) -> Server {
+    let primary = format!("127.0.0.1 {}", of.port());
+    let launch = Launch::redis().set("replicaof", &primary).set("enable-debug-command", "yes");
+    let replica = launch.start();
+    replica.wait_for_info("master_link_status", |status| status == "up");
+    of.wait_for_info("slave0", |line| line.contains("state=online"));
+    replica
+}
+
+fn number(server: &Server, field: &str) -> u64 {
+    server.info(field).parse().unwrap()
+}
+
+fn line(conn: &mut Conn) -> String {
+    let mut line = Vec::new();
+    loop {
+        match conn.bytes(1)[0] {
+            b'\n' if line.is_empty() => {}
+            b'\n' => return String::from_utf8(line).unwrap().trim_end().to_owned(),
+            byte => line.push(byte),
+        }
+    }
+}
+
+/// What PSYNC is answered, and the connection.
+fn psync(server: &Server, id: &str, next: i64) -> (String, Conn) {
+    let mut conn = server.connect();
+    assert_reply!(conn, "REPLCONF capa psync2", "OK");
+    conn.send(&format!("PSYNC {id} {next}"));
+    (line(&mut conn), conn)
+}
+
+/// Everything, and then the history's name, the place in it, and the connection.
+fn follow(server: &Server) -> (String, i64, Conn) {
+    let (answer, mut conn) = psync(server, "?", -1);
+    let words: Vec<&str> = answer.split(' ').collect();
+    let ["+FULLRESYNC", id, place] = words[..] else { panic!("{answer}") };
+    let len: usize = line(&mut conn).strip_prefix('$').unwrap().parse().unwrap();
+    conn.bytes(len);
+    (id.to_owned(), place.parse().unwrap(), conn)
+}
+
+fn assert_same(server: &Server, replica: &Server) {
+    let mut conn = server.connect();
+    assert_reply!(conn, "SET last 1", "OK");
+    assert_reply!(conn, "WAIT 1 60000", "(integer) 1");
+    assert_eq!(replica.info("slave_repl_offset"), server.info("master_repl_offset"));
+    let digest = conn.cmd("DEBUG DIGEST").text();
+    assert_eq!(replica.connect().cmd("DEBUG DIGEST").text(), digest);
+}
+
+#[test]
+fn a_replica_whose_link_is_cut_under_load_goes_on_where_it_was() {
+    for policy in ["", "always"] {
+        let mut launch =
+            with_workers(2).set("repl-backlog-size", "100mb").set("enable-debug-command", "yes");
+        if !policy.is_empty() {
+            launch = launch.set("appendonly", "yes").set("appendfsync", policy);
+        }
+        let server = launch.start();
+        let replica = follower(&server);
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for client in 0..3 {
+                let (server, is_over) = (&server, &is_over);
+                scope.spawn(move || {
+                    changes::make(server, client, |_| !is_over.load(Ordering::Relaxed));
+                });
+            }
+            let mut conn = server.connect();
+            for cut in 1..=5 {
+                conn.cmd("CLIENT KILL TYPE replica");
+                server.wait_for_info("sync_partial_ok", |count| count == cut.to_string());
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert_same(&server, &replica);
+        assert_eq!((number(&server, "sync_full"), number(&server, "sync_partial_err")), (1, 0));
+        assert!(server.log().contains("Partial resynchronization request from "));
+    }
+}
+
+#[test]
+fn one_that_lacks_more_than_is_kept_gets_everything() {
+    let server =
+        with_workers(2).set("repl-backlog-size", "16kb").set("enable-debug-command", "yes").start();
+    let replica = follower(&server);
+    let mut conn = server.connect();
+    // It stands still while its connection is cut and more comes than is kept.
+    replica.signal("STOP");
+    conn.cmd("CLIENT KILL TYPE replica");
+    server.wait_for_info("connected_slaves", |count| count == "0");
+    for n in 0..50 {
+        conn.call(&["SET", &format!("key:{n}"), &"x".repeat(10_000)]);
+    }
+    replica.signal("CONT");
+    server.wait_for_info("sync_full", |count| count == "2");
+    assert_eq!((number(&server, "sync_partial_ok"), number(&server, "sync_partial_err")), (0, 1));
+    replica.wait_for_info("master_link_status", |status| status == "up");
+    assert_same(&server, &replica);
+    assert!(server.log().contains("for lack of backlog (Replica request was: "));
+}
+
+#[test]
+fn what_is_kept_is_kept_to_the_byte() {
+    let server = with_workers(2)
+        .set("repl-backlog-size", "16kb")
+        .set("repl-ping-replica-period", "10000")
+        .start();
+    let mut conn = server.connect();
+    let (id, place, mut first) = follow(&server);
+    assert_eq!(id, server.info("master_replid"));
+    for n in 0..200 {
+        conn.call(&["SET", &format!("key:{n}"), &"x".repeat(1000)]);
+    }
+    let end = number(&server, "master_repl_offset") as i64;
+    // All of the stream, as one has seen it that was there.
+    let stream = first.bytes((end - place) as usize);
+    drop(first);
+    server.wait_for_info("connected_slaves", |count| count == "0");
+    let begin = number(&server, "repl_backlog_first_byte_offset") as i64;
+    let len = number(&server, "repl_backlog_histlen") as i64;
+    assert_eq!((server.info("repl_backlog_active").as_str(), begin + len - 1), ("1", end));
+    assert!((16_384..200_000).contains(&len), "{len}");
+    let (mut full, mut partial, mut refused) = (1, 0, 0);
+    for next in [begin, begin + 1, begin + 777, end - 1, end, end + 1] {
+        let (answer, mut conn) = psync(&server, &id, next);
+        assert_eq!(answer, format!("+CONTINUE {id}"), "{next}");
+        let lacking = &stream[(next - 1 - place) as usize..];
+        assert!(conn.bytes(lacking.len()) == lacking, "{next}");
+        partial += 1;
+    }
+    let strange = "f".repeat(40);
+    for (id, next) in [
+        (id.as_str(), begin - 1),
+        (&id, end + 2),
+        (&id, 0),
+        (&id, -1),
+        (&id, i64::MAX),
+        (&id, i64::MIN),
+        (&strange, end + 1),
+        ("?", -1),
+        ("?", end + 1),
+    ] {
+        assert!(psync(&server, id, next).0.starts_with("+FULLRESYNC "), "{id} {next}");
+        full += 1;
+        refused += i32::from(id != "?");
+    }
+    let counts = [("sync_full", full), ("sync_partial_ok", partial), ("sync_partial_err", refused)];
+    for (field, count) in counts {
+        assert_eq!(server.info(field), count.to_string(), "{field}");
+    }
+    // Who did not say that it knows names is not told any. Names are compared as numbers are.
+    let mut plain = server.connect();
+    plain.send(&format!("PSYNC {} {}", id.to_uppercase(), end + 1));
+    plain.expect_bytes(b"+CONTINUE\r\n");
+    assert_reply!(conn, "CONFIG RESETSTAT", "OK");
+    assert_eq!(server.info("sync_partial_ok"), "0");
+}
+
+/// While nobody follows, the stream goes on: its places would else name other changes later.
+#[test]
+fn what_changes_while_nobody_follows_is_in_what_comes_next() {
+    let server = with_workers(2).set("repl-ping-replica-period", "10000").start();
+    let mut conn = server.connect();
+    let (id, place, gone) = follow(&server);
+    drop(gone);
+    server.wait_for_info("connected_slaves", |count| count == "0");
+    assert_reply!(conn, "SET a 1", "OK");
+    assert_reply!(conn, "MULTI", "OK");
+    assert_reply!(conn, "INCR a", "QUEUED");
+    assert_reply!(conn, "INCR b", "QUEUED");
+    conn.cmd("EXEC");
+    let (answer, mut replica) = psync(&server, &id, place + 1);
+    assert_eq!(answer, format!("+CONTINUE {id}"));
+    let mut next = || match replica.reply() {
+        Reply::Array(words) => words.iter().map(Reply::text).collect::<Vec<_>>().join(" "),
+        other => panic!("no command: {other:?}"),
+    };
+    for expected in ["select 0", "set a 1", "multi", "incr a", "incr b", "exec"] {
+        assert_eq!(next().to_lowercase(), expected);
+    }
+    // One that comes back knows the database: it is not told again.
+    let end = number(&server, "master_repl_offset") as i64;
+    let (_, mut again) = psync(&server, &id, end + 1);
+    assert_reply!(conn, "SET c 1", "OK");
+    again.expect_bytes(b"*3\r\n");
+}
+
+#[test]
+fn a_backlog_that_is_freed_takes_the_name_of_the_history_with_it() {
+    let server = with_workers(2).set("repl-backlog-ttl", "1").start();
+    let mut conn = server.connect();
+    let (id, place, gone) = follow(&server);
+    assert_eq!(conn.info("repl_backlog_active"), "1");
+    drop(gone);
+    server.wait_for_info("repl_backlog_active", |active| active == "0");
+    let other = conn.info("master_replid");
+    assert_ne!(id, other);
+    assert_eq!(conn.info("master_replid2"), "0".repeat(40));
+    assert_eq!(conn.info("second_repl_offset"), "-1");
+    assert_eq!(conn.info("repl_backlog_histlen"), "0");
+    assert_reply!(conn, "SET lost 1", "OK");
+    assert!(psync(&server, &id, place + 1).0.starts_with("+FULLRESYNC "));
+    assert!(server.log().contains("Replication backlog freed after 1 seconds"));
+}
+
+#[test]
+fn a_replica_that_does_not_read_is_closed_at_its_limit_but_not_within_the_backlog() {
+    let server = with_workers(2)
+        .set("client-output-buffer-limit", "replica 100kb 0 0")
+        .set("repl-backlog-size", "10mb")
+        .start();
+    let mut conn = server.connect();
+    let (_, _, mut stalled) = follow(&server);
+    let value = "x".repeat(100_000);
+    for _ in 0..80 {
+        conn.call(&["SET", "key", &value]);
+    }
+    // What the kernel has taken does not count, what is in the backlog may be behind.
+    assert_eq!(conn.info("connected_slaves"), "1");
+    while conn.info("connected_slaves") == "1" {
+        conn.call(&["SET", "key", &value]);
+        assert!(number(&server, "master_repl_offset") < 60_000_000);
+    }
+    stalled.read_to_end();
+    server.wait_for_info("mem_not_counted_for_evict", |bytes| bytes == "0");
+    assert_ne!(conn.info("client_output_buffer_limit_disconnections"), "0");
+}
+
+/// Bytes that a stalled stream of 20 MB takes for so many replicas.
+fn cost_of(replicas: usize, value: &str, count: usize) -> u64 {
+    let server = with_workers(2)
+        .set("client-output-buffer-limit", "replica 0 0 0")
+        .set("repl-backlog-size", "1mb")
+        .start();
+    let mut conn = server.connect();
+    let _stalled: Vec<_> = (0..replicas).map(|_| follow(&server)).collect();
+    let before = number(&server, "used_memory");
+    for _ in 0..count / 100 {
+        conn.pipeline(&vec![format!("SET key {value}").as_str(); 100]);
+    }
+    assert_eq!(conn.info("connected_slaves"), replicas.to_string());
+    number(&server, "used_memory") - before
+}
+
+#[test]
+fn ten_replicas_that_do_not_read_cost_what_one_does() {
+    for (value, count) in [("x".repeat(10_000), 2000), ("x".repeat(100), 150_000)] {
+        let (one, ten) = (cost_of(1, &value, count), cost_of(10, &value, count));
+        // Each has some 256 KiB in its output, which small changes are copied into.
+        assert!(one > 8_000_000 && ten < one + one / 5 + 5_000_000, "{one} {ten}");
+    }
+}
+
+#[test]
+fn a_lowered_size_is_in_force_at_once() {
+    let server = with_workers(2).set("repl-backlog-size", "10mb").start();
+    let mut conn = server.connect();
+    let (_, _, gone) = follow(&server);
+    drop(gone);
+    for _ in 0..50 {
+        conn.call(&["SET", "key", &"x".repeat(100_000)]);
+    }
+    assert!(number(&server, "repl_backlog_histlen") > 5_000_000);
+    assert!(number(&server, "mem_replication_backlog") > 5_000_000);
+    assert_reply!(conn, "CONFIG SET repl-backlog-size 100000", "OK");
+    assert_reply!(conn, "SET key 1", "OK");
+    wait_until("it shrinks", || {
+        conn.cmd("SET key 1");
+        let len = number(&server, "repl_backlog_histlen");
+        (100_000..200_000).contains(&len)
+    });
+}
+
+#[test]
+fn replicas_that_are_well_are_counted() {
+    let server = with_workers(2).set("min-replicas-to-write", "1").start();
+    let mut conn = server.connect();
+    assert_eq!(conn.info("min_slaves_good_slaves"), "0");
+    let replica = follower(&server);
+    server.wait_for_info("min_slaves_good_slaves", |good| good == "1");
+    assert_reply!(conn, "CONFIG SET min-replicas-max-lag 1", "OK");
+    replica.signal("STOP");
+    server.wait_for_info("min_slaves_good_slaves", |good| good == "0");
+    replica.signal("CONT");
+    server.wait_for_info("min_slaves_good_slaves", |good| good == "1");
+}
+
+#[test]
+fn snapshots_wait_for_further_replicas_that_can_share_them() {
+    let server = with_workers(2)
+        .set("repl-diskless-sync-delay", "1000")
+        .set("repl-diskless-sync-max-replicas", "2")
+        .start();
+    let ask = || {
+        let mut conn = server.connect();
+        assert_reply!(conn, "REPLCONF capa eof", "OK");
+        conn.send("PSYNC ? -1");
+        conn
+    };
+    let mut one = ask();
+    server.wait_for_info("slave0", |line| line.contains("state=wait_bgsave"));
+    let mut two = ask();
+    let places = [line(&mut one), line(&mut two)];
+    assert!(places[0].starts_with("+FULLRESYNC ") && places[0] == places[1], "{places:?}");
+    assert_eq!(server.log().matches("Starting BGSAVE for SYNC").count(), 1);
+}
