@@ -46,8 +46,7 @@ const GROUPS: &[&str] = &[
 ];
 
 /// Commands of [`GROUPS`] that work on what the server does not have.
-const LATER: &[(&str, &str)] =
-    &[("failover", "replicas"), ("replicaof", "replicas"), ("slaveof", "replicas")];
+const LATER: &[(&str, &str)] = &[];
 
 /// Commands of the reference that the server will never have, each with its reason.
 const NEVER: &[(&str, &str)] = &[];

@@ -8,7 +8,7 @@ use brisk_testkit::server::Program;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 
 /// Whether ours can be a replica.
-const OURS_FOLLOWS: bool = false;
+const OURS_FOLLOWS: bool = true;
 
 const READONLY: &str = "(error) READONLY You can't write against a read only replica.";
 const MASTERDOWN: &str =

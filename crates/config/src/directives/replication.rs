@@ -61,19 +61,14 @@ pub struct Replication {
 }
 
 pub(super) const DIRECTIVES: &[Directive] = &[
-    Directive::new("replicaof", "", Kind::Many(special::REPLICAOF))
-        .alias("slaveof")
-        .immutable()
-        .planned(),
+    Directive::new("replicaof", "", Kind::Many(special::REPLICAOF)).alias("slaveof").immutable(),
     Directive::text("masteruser", "", field!(replication.masteruser))
         .alias("primaryuser")
-        .sensitive()
-        .planned(),
+        .sensitive(),
     Directive::text("masterauth", "", field!(replication.masterauth))
         .alias("primaryauth")
         .sensitive()
-        .binary()
-        .planned(),
+        .binary(),
     Directive::integer("repl-timeout", "60", (1, INT_MAX), field!(replication.repl_timeout_s)),
     Directive::integer(
         "repl-ping-replica-period",
@@ -116,16 +111,14 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::choice("repl-diskless-load", "disabled", choice!(replication.repl_diskless_load))
         .planned(),
     Directive::text("replica-announce-ip", "", field!(replication.replica_announce_ip))
-        .alias("slave-announce-ip")
-        .planned(),
+        .alias("slave-announce-ip"),
     Directive::integer(
         "replica-announce-port",
         "0",
         (0, 65535),
         field!(replication.replica_announce_port),
     )
-    .alias("slave-announce-port")
-    .planned(),
+    .alias("slave-announce-port"),
     Directive::switch("replica-announced", "yes", field!(replication.replica_announced)),
     Directive::integer(
         "replica-priority",
