@@ -22,7 +22,7 @@ pub(crate) fn note_failed(core: &Core, session: &Session, row: Option<&Row>, err
     } else {
         return;
     };
-    let command = row.map_or("<unknown>".into(), Row::full_name);
+    let command = row.map_or("<unknown>", Row::full_name);
     let shared = core.shared;
     shared.log.warning(format_args!(
         "== CRITICAL == This {this} is sending an error to its {whose}: '-{error}' after processing the \
