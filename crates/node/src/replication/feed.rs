@@ -347,7 +347,6 @@ impl Feed {
     }
 
     /// Tells those who look without the lock. O(replicas).
-
     fn publish(&self, state: &State) {
         self.end.store(state.backlog.end(), Ordering::Release);
         self.kept_bytes.store(state.backlog.bytes(), Ordering::Relaxed);

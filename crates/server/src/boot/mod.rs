@@ -287,6 +287,7 @@ fn share(
     let shared =
         Shared::new(log, settings, (table, handlers), keyspace, workers, process, random_id()?);
     shared.arm(armed::MAXMEMORY, maxmemory > 0);
+    shared.arm_few_replicas(&config.replication);
     shared.arm(armed::LOADING, true);
     Ok(Box::leak(Box::new(shared)))
 }
