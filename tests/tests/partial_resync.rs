@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;
+use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 use brisk_tests::{changes, with_workers};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -238,7 +239,9 @@ fn a_replica_that_does_not_read_is_closed_at_its_limit_but_not_within_the_backlo
     }
     stalled.read_to_end();
     server.wait_for_info("mem_not_counted_for_evict", |bytes| bytes == "0");
-    assert_ne!(conn.info("client_output_buffer_limit_disconnections"), "0");
+    if !subject_is_redis() {
+        assert_eq!(conn.info("client_output_buffer_limit_disconnections"), "1"); // 7.0 has no such count
+    }
 }
 
 /// Bytes that a stalled stream of 20 MB takes for so many replicas.

@@ -274,6 +274,7 @@ fn share(
         Shared::new(log, settings, (table, handlers), keyspace, workers, process, random_id()?);
     shared.arm_settings(&config);
     shared.arm_stale();
+    shared.arm_few_replicas(&config.replication);
     shared.keyspace.journal().set_relayed(config.replication.replicaof.is_some());
     shared.arm(armed::LOADING, true);
     Ok(Box::leak(Box::new(shared)))

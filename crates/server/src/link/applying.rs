@@ -10,8 +10,8 @@
 //! A transaction is MULTI to EXEC: its bytes become part of this server's stream when EXEC has run, so the
 //! place that this server has come to is never inside of one. A connection that breaks there goes on at MULTI.
 
+use brisk_engine::ReplyBuffer;
 use brisk_engine::command::InMulti;
-use brisk_engine::{ReplyBuffer, UnixMs};
 use brisk_node::clients::address::Address;
 use brisk_node::clients::{ClientRecord, flag};
 use brisk_node::core::Core;
@@ -123,10 +123,10 @@ impl Applier {
     /// Executes a batch; `None` if there is no whole command.
     fn execute_some(&mut self, core: &mut Core, participant: &Participant) -> Option<Progress> {
         let begin = self.at;
-        core.env.begin_applying(UnixMs(unix_ms()));
+        core.begin_applying();
         let stopped = self.execute_batch(core, participant);
         core.stats().commands_processed.add(std::mem::take(&mut core.ran));
-        core.env.set_now(UnixMs(unix_ms()));
+        core.end_applying();
         core.free_garbage();
         participant.quiescent();
         if self.sealed == self.input.len() {
