@@ -228,6 +228,8 @@ fn put_in_force(link: &Link, loaded: Beside, id: String, offset: u64) -> Result<
     link.when_still(move |core| {
         let (shared, journal) = (core.shared, core.shared.keyspace.journal());
         let replication = &shared.replication;
+        // What is left of the history before is for nobody who follows.
+        shared.pump(core.id);
         replication.history.adopt(ids.clone(), offset, journal.end());
         replication.feed.begin_backlog(journal.end(), unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);

@@ -182,6 +182,7 @@ impl Link {
                 follow::disconnect_all(core.shared);
             }
             if !replication.feed.has_backlog() {
+                core.shared.pump(core.id);
                 replication.feed.begin_backlog(core.shared.keyspace.journal().end(), unix_ms());
             }
             core.env.hooks.set(Hooks::PROPAGATE, true);

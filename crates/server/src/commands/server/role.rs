@@ -31,9 +31,10 @@ fn replica(call: &mut Call<'_>, address: &PrimaryAddress) -> Outcome {
 fn primary_with_replicas(call: &mut Call<'_>) -> Outcome {
     call.reply.array(3);
     call.reply.bulk(b"master");
-    let feed = &call.core.shared.replication.feed;
-    call.reply.integer(feed.offset(call.core.shared.keyspace.journal()) as i64);
-    let mut replicas = feed.members();
+    let replication = &call.core.shared.replication;
+    let offset = replication.offset(call.core.shared.keyspace.journal());
+    call.reply.integer(offset.cast_signed());
+    let mut replicas = replication.feed.members();
     replicas.retain(|one| one.ip.is_some() && one.attachment.stage() == Stage::Online);
     let mut outcome = call.reply.array(replicas.len());
     for replica in replicas {

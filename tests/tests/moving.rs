@@ -1,0 +1,112 @@
+//! Moving to Brisk and back, as `docs/moving.md` says: a client writes throughout, and each of its writes is
+//! there in the end (C4, D1).
+
+use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Records between two steps.
+const RECORDS: u64 = 200;
+
+/// A client that appends numbers to a list where it is told to.
+struct Client {
+    goes_to: Mutex<String>,
+    written: AtomicU64,
+    ends: AtomicBool,
+}
+
+impl Client {
+    fn run(&self) {
+        let place = || self.goes_to.lock().expect("no panic").clone();
+        let mut conn = Conn::tcp(&place());
+        let mut next = 1;
+        while !self.ends.load(Ordering::SeqCst) {
+            let reply = conn.cmd(&format!("RPUSH records {next}")).to_string();
+            if reply.starts_with("(integer)") {
+                self.written.store(next, Ordering::SeqCst);
+                next += 1;
+            } else {
+                // It was not written: the server is no primary any more.
+                assert!(reply.starts_with("(error) READONLY"), "{reply}");
+                conn = Conn::tcp(&place());
+            }
+        }
+    }
+
+    fn wait_for_more(&self) {
+        let before = self.written.load(Ordering::SeqCst);
+        wait_until("the client to go on", || {
+            self.written.load(Ordering::SeqCst) >= before + RECORDS
+        });
+    }
+}
+
+fn follows(replica: &Server) {
+    replica.wait_for_info("master_link_status", |status| status == "up");
+}
+
+/// Step 3: writes wait at one, the other gets what it lacks and is the primary, the clients go there.
+fn go_over(client: &Client, from: &Server, to: &Server) {
+    let (mut old, mut new) = (from.connect(), to.connect());
+    assert_reply!(old, "CLIENT PAUSE 100000 WRITE", "OK");
+    wait_until("it to have everything", || {
+        from.info("master_repl_offset") == to.info("slave_repl_offset")
+    });
+    assert_reply!(new, "REPLICAOF NO ONE", "OK");
+    *client.goes_to.lock().expect("no panic") = to.address();
+    // Step 4. What waits there is refused then, and written here.
+    assert_reply!(old, &format!("REPLICAOF 127.0.0.1 {}", to.port()), "OK");
+    assert_reply!(old, "CLIENT UNPAUSE", "OK");
+    follows(from);
+}
+
+#[test]
+fn a_redis_is_left_for_brisk_and_returned_to_without_the_loss_of_a_write() {
+    let old = Launch::redis().set("repl-diskless-sync-delay", "0").start();
+    let mut conn = old.connect();
+    conn.cmd("DEBUG POPULATE 5000 key 100");
+    let client = Client {
+        goes_to: Mutex::new(old.address()),
+        written: AtomicU64::new(0),
+        ends: AtomicBool::new(false),
+    };
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| client.run());
+        client.wait_for_more();
+        let new = Launch::subject()
+            .set("replicaof", &format!("127.0.0.1 {}", old.port()))
+            .set("repl-diskless-sync-delay", "0")
+            .start();
+        follows(&new);
+        client.wait_for_more();
+        go_over(&client, &old, &new);
+        client.wait_for_more();
+        // The old one went on where it was.
+        assert_eq!((new.info("sync_full"), new.info("sync_partial_ok")), ("0".into(), "1".into()));
+        let full = old.info("sync_full");
+        go_over(&client, &new, &old);
+        client.wait_for_more();
+        assert_eq!(old.info("sync_full"), full);
+        // And once more by one command.
+        assert_reply!(
+            old.connect(),
+            &format!("FAILOVER TO 127.0.0.1 {} TIMEOUT 60000", new.port()),
+            "OK"
+        );
+        new.wait_for_info("role", |role| role == "master");
+        *client.goes_to.lock().expect("no panic") = new.address();
+        client.wait_for_more();
+        client.ends.store(true, Ordering::SeqCst);
+        writer.join().expect("no panic");
+        follows(&old);
+        let written = client.written.load(Ordering::SeqCst);
+        let wanted: Vec<String> = (1..=written).map(|number| number.to_string()).collect();
+        let records = new.connect().cmd("LRANGE records 0 -1");
+        let there: Vec<String> = records.elements().iter().map(|one| one.text()).collect();
+        assert_eq!(there, wanted);
+        wait_until("the same digest", || {
+            let [mut one, mut other] = [old.connect(), new.connect()];
+            one.cmd("DEBUG DIGEST").text() == other.cmd("DEBUG DIGEST").text()
+        });
+    });
+}
