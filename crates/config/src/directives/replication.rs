@@ -47,6 +47,8 @@ pub struct Replication {
     pub replica_serve_stale_data: bool,
     /// `replica-ignore-maxmemory`: leave eviction to the primary.
     pub replica_ignore_maxmemory: bool,
+    /// `dual-channel-replication-enabled`: send a full copy beside the stream.
+    pub dual_channel_replication_enabled: bool,
     /// `replica-lazy-flush`: free old data in the background before a full copy.
     pub replica_lazy_flush: bool,
     /// `replica-ignore-disk-write-errors`: go on when the primary's commands cannot
@@ -141,6 +143,13 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(replication.replica_ignore_maxmemory),
     )
     .alias("slave-ignore-maxmemory"),
+    // Valkey's, whose replicas take a dataset and the stream by one connection if it is not offered.
+    Directive::switch(
+        "dual-channel-replication-enabled",
+        "no",
+        field!(replication.dual_channel_replication_enabled),
+    )
+    .planned(),
     Directive::switch("replica-lazy-flush", "no", field!(replication.replica_lazy_flush))
         .alias("slave-lazy-flush")
         .planned(),

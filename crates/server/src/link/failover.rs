@@ -23,7 +23,7 @@ pub fn begin(core: &Core, attempt: Attempt) {
 }
 
 /// Hands over if a replica has everything by now, or if time is up. For the timers of one worker.
-pub fn go_on(core: &Core) {
+pub fn go_on(core: &mut Core) {
     let shared = core.shared;
     if shared.replication.failover.phase() != Phase::WaitsForSync {
         return;
@@ -67,7 +67,7 @@ pub fn is_at(member: &Member, host: &str, port: u16) -> bool {
     member.port == port && member.ip.is_some_and(|ip| ip.to_string() == host)
 }
 
-fn hand_over(core: &Core, attempt: Attempt, (host, port): (String, u16)) {
+fn hand_over(core: &mut Core, attempt: Attempt, (host, port): (String, u16)) {
     let failover = &core.shared.replication.failover;
     let target = Some((host.clone(), port));
     failover.set(Some(Attempt { phase: Phase::InProgress, target, ..attempt }));
@@ -81,7 +81,7 @@ pub(super) fn end(shared: &Shared) {
 }
 
 /// It is not to be: this server is the primary again. All other workers stand still.
-pub fn abort(core: &Core, why: &str) {
+pub fn abort(core: &mut Core, why: &str) {
     let shared = core.shared;
     let Some(attempt) = shared.replication.failover.attempt() else { return };
     match &attempt.target {

@@ -2,8 +2,10 @@
 
 use super::wire::{RECEIVED_MAX, Wire};
 use brisk_config::Config;
+use brisk_engine::Dialect;
+use brisk_node::core::shared::Shared;
 use brisk_node::replication::history::is_id;
-use brisk_node::replication::primary::Primary;
+use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
 use std::io::{self, ErrorKind};
@@ -28,27 +30,46 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// How long a primary may be silent.
+pub(super) fn silence_max(config: &Config) -> Duration {
+    Duration::from_secs(config.replication.repl_timeout_s.max(1).unsigned_abs())
+}
+
 /// What is read from the primary, line by line or as it comes.
 pub(super) struct Reader<'a> {
     wire: &'a Wire,
-    primary: &'a Primary,
+    shared: &'a Shared,
     generation: u64,
-    silence_max: Duration,
     heard: Instant,
     received: Vec<u8>,
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Of a connection that is closed when nothing comes for `silence_max`.
-    pub(super) fn new(
-        wire: &'a Wire,
-        primary: &'a Primary,
-        generation: u64,
-        silence_max: Duration,
-    ) -> Reader<'a> {
+    /// Of a connection that is given up when nothing comes for `repl-timeout`.
+    pub(super) fn new(wire: &'a Wire, shared: &'a Shared, generation: u64) -> Reader<'a> {
         let (received, heard) = (Vec::new(), Instant::now());
-        Reader { wire, primary, generation, silence_max, heard, received, at: 0 }
+        Reader { wire, shared, generation, heard, received, at: 0 }
+    }
+
+    fn primary(&self) -> &'a Primary {
+        &self.shared.replication.primary
+    }
+
+    /// Nothing has come for too long.
+    fn timeout(&self) -> Failure {
+        let who = match self.shared.config().process.dialect {
+            Dialect::Redis => "MASTER",
+            Dialect::Valkey => "PRIMARY",
+        };
+        Failure::Refused(match self.primary().phase() {
+            Phase::Connected => format!("{who} timeout: no data nor PING received..."),
+            Phase::Sync => format!(
+                "Timeout receiving bulk data from {who}... If the problem persists try to set the \
+                 'repl-timeout' parameter to a larger value."
+            ),
+            _ => format!("Timeout connecting to the {who}..."),
+        })
     }
 
     /// Bytes that have come, `None` if none did for a while.
@@ -72,20 +93,20 @@ impl<'a> Reader<'a> {
     }
 
     fn read(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
-        if self.primary.generation() != self.generation {
+        if self.primary().generation() != self.generation {
             return Err(Failure::Unwanted);
         }
         match self.wire.read(into) {
-            Ok(0) if self.primary.generation() != self.generation => Err(Failure::Unwanted),
+            Ok(0) if self.primary().generation() != self.generation => Err(Failure::Unwanted),
             Ok(0) => Err(io::Error::from(ErrorKind::UnexpectedEof).into()),
             Ok(len) => {
                 self.heard = Instant::now();
-                self.primary.note_io(unix_ms());
+                self.primary().note_io(unix_ms());
                 Ok(len)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                if self.heard.elapsed() > self.silence_max {
-                    return Err(io::Error::from(ErrorKind::TimedOut).into());
+                if self.heard.elapsed() > silence_max(&self.shared.config()) {
+                    return Err(self.timeout());
                 }
                 Ok(0)
             }

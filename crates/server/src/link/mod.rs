@@ -108,10 +108,9 @@ impl Link {
     fn connect(&self, config: &Config, address: &PrimaryAddress) -> Result<(), Failure> {
         let (log, primary) = (&self.shared.log, self.primary());
         let host = address.host.to_string_lossy();
-        let silence_max = Duration::from_secs(config.replication.repl_timeout_s.max(1) as u64);
         log.notice(format_args!("Connecting to MASTER {host}:{}", address.port));
         self.set_phase(Phase::Connecting);
-        let wire = Wire::open(&host, address.port, silence_max)?;
+        let wire = Wire::open(&host, address.port, handshake::silence_max(config))?;
         let wire = if config.tls.replication { encrypt(config, wire)? } else { wire };
         wire.set_patience(ACK_PERIOD)?;
         log.notice(format_args!("MASTER <-> REPLICA sync started"));
@@ -120,7 +119,7 @@ impl Link {
             return Err(Failure::Unwanted);
         }
         self.set_phase(Phase::Handshake);
-        let mut reader = Reader::new(&wire, primary, self.generation, silence_max);
+        let mut reader = Reader::new(&wire, self.shared, self.generation);
         handshake::introduce(&mut reader, config)?;
         self.finish_stream()?;
         let (id, offset) = self.shared.replication.position(&self.shared.keyspace);

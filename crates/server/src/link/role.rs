@@ -13,7 +13,7 @@ use brisk_reactor::unix_ms;
 
 /// This server follows that primary from now on. What it has stays until the primary has sent something
 /// else; if both are of one history it goes on from there.
-pub fn become_replica(core: &Core, primary: PrimaryAddress) {
+pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     let shared = core.shared;
     shared.pump(core.id);
     let was_replica = shared.is_replica();
@@ -27,10 +27,12 @@ pub fn become_replica(core: &Core, primary: PrimaryAddress) {
     }
     start(shared, replication.primary.leave());
     shared.arm_stale();
+    // What runs in the same transaction finds it so.
+    core.refresh_config();
 }
 
 /// This server is a primary from now on, with what it has. Who followed the same one can go on here.
-pub fn become_primary(core: &Core) {
+pub fn become_primary(core: &mut Core) {
     let shared = core.shared;
     shared.pump(core.id);
     let journal = shared.keyspace.journal();
@@ -49,6 +51,7 @@ pub fn become_primary(core: &Core) {
     // They learn the new name when they come again.
     follow::disconnect_all(shared);
     set_primary(shared, None);
+    core.refresh_config();
 }
 
 fn set_primary(shared: &Shared, primary: Option<PrimaryAddress>) {

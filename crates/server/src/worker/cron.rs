@@ -159,7 +159,7 @@ impl Cron {
             run::forget_flushed(&mut worker.core);
             self.keep_synchronising(worker, io, now);
             if self.samples_server {
-                failover::go_on(&worker.core);
+                failover::go_on(&mut worker.core);
                 rewrite::begin_if_due(&worker.core);
                 bgsave::begin_if_due(&worker.core);
                 // Last: whoever asks for snapshots again and again would else keep the others off.

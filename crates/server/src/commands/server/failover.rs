@@ -46,7 +46,8 @@ fn is_first(options: &Options) -> bool {
 
 fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let error = |text: &'static str| Err(CommandError::text(text));
-    let core = &*call.core;
+    let now_ms = call.now().0;
+    let core = &mut *call.core;
     let (shared, replication) = (core.shared, &core.shared.replication);
     let options = read(args)?;
     let is_going_on = replication.failover.phase() != Phase::None;
@@ -80,7 +81,6 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             return error("ERR FAILOVER target replica is not online.");
         }
     }
-    let now_ms = call.now().0;
     failover::begin(
         core,
         Attempt {

@@ -10,7 +10,7 @@ use brisk_node::replication::failover::Phase;
 
 fn replicaof(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (host, port) = (args.bytes()?, args.bytes()?);
-    let core = &*call.core;
+    let core = &mut *call.core;
     let shared = core.shared;
     let client = client_lines::describe(core, call.session, args, Some(call.row));
     if shared.replication.failover.phase() != Phase::None {

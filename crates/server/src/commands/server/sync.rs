@@ -61,7 +61,7 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 /// The primary hands over to this server.
 fn take_over(call: &mut Call<'_>, id: &[u8]) -> Result<()> {
-    let core = &*call.core;
+    let core = &mut *call.core;
     let (shared, addr) = (core.shared, &call.session.record.addr);
     let shown = String::from_utf8_lossy(id);
     shared.log.warning(format_args!("Failover request received for replid {shown}."));
