@@ -250,10 +250,13 @@ impl Aftermath {
     #[must_use]
     pub(crate) fn seal(&mut self, journal: &Journal) -> Ticket {
         debug_assert!(!self.effects.is_empty(), "a ticket for nothing");
-        let ticket = match self.relayed.is_empty() {
-            true => journal.append(&self.effects),
+        // It may have waited for its slots until there was no other server any more: then it is a
+        // transaction of this one.
+        let relayed = match self.relayed.is_empty() {
+            true => None,
             false => journal.relay(&self.relayed),
         };
+        let ticket = relayed.unwrap_or_else(|| journal.append(&self.effects));
         self.relayed.clear();
         self.effects.clear();
         ticket
@@ -271,7 +274,7 @@ impl Aftermath {
     /// `is_done`.
     pub fn end_relay(&mut self, journal: &Journal, is_done: bool) {
         if is_done && !self.relayed.is_empty() {
-            journal.relay(&self.relayed);
+            let _ = journal.relay(&self.relayed);
         }
         self.relayed.clear();
     }

@@ -68,12 +68,14 @@ impl Journal {
         }
     }
 
-    /// Appends a part of the stream of another server, as it came.
-    pub fn relay(&self, part: &[u8]) -> Ticket {
+    /// Appends a part of the stream of another server, as it came; `None`, and nothing, if the stream is
+    /// this server's own by now.
+    pub fn relay(&self, part: &[u8]) -> Option<Ticket> {
         let mut state = self.state.lock().even_poisoned();
-        debug_assert!(state.is_relayed, "two servers write one stream");
-        state.bytes.extend_from_slice(part);
-        self.advance(part.len())
+        state.is_relayed.then(|| {
+            state.bytes.extend_from_slice(part);
+            self.advance(part.len())
+        })
     }
 
     /// From now on the stream is another server's, or this one's again. Only while all other threads
@@ -160,8 +162,9 @@ mod tests {
         let before = journal.end();
         assert_eq!(journal.append(&effects(&[(0, "SET own 1")])), before);
         journal.append_request(b"*1\r\n$4\r\nPING\r\n");
-        assert_eq!(journal.relay(b"as it came").0, before.0 + 10);
+        assert_eq!(journal.relay(b"as it came"), Some(Ticket(before.0 + 10)));
         journal.set_relayed(false);
+        assert_eq!(journal.relay(b"too late"), None);
         journal.append(&effects(&[(3, "DEL b")]));
         let mut bytes = Vec::new();
         journal.take(&mut bytes);
