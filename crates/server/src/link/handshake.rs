@@ -174,31 +174,35 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     if !is_usable {
         return Err(refused("Error reply to PING from master", &pong));
     }
-    if !settings.masterauth.is_empty() {
-        let (user, password) = (settings.masteruser.as_bytes(), settings.masterauth.as_bytes());
-        let answer = if user.is_empty() {
-            reader.ask(&[b"AUTH", password])?
-        } else {
-            reader.ask(&[b"AUTH", user, password])?
-        };
-        if answer.starts_with(b"-") {
-            return Err(refused("Unable to AUTH to MASTER", &answer));
-        }
-    }
+    let (user, password) = (settings.masteruser.as_bytes(), settings.masterauth.as_bytes());
     let port = announced_port(config).to_string();
     let announced = settings.replica_announce_ip.as_bytes();
-    let mut told: Vec<Vec<&[u8]>> = vec![vec![b"listening-port", port.as_bytes()]];
-    if !announced.is_empty() {
-        told.push(vec![b"ip-address", announced]);
+    let mut requests: Vec<Vec<&[u8]>> = Vec::new();
+    if !password.is_empty() {
+        let user = Some(user).filter(|user| !user.is_empty());
+        requests.push([Some(&b"AUTH"[..]), user, Some(password)].into_iter().flatten().collect());
     }
-    told.push(vec![b"capa", b"eof", b"capa", b"psync2"]);
-    for words in told {
-        let request: Vec<&[u8]> = std::iter::once(&b"REPLCONF"[..]).chain(words).collect();
-        let answer = reader.ask(&request)?;
-        if answer.starts_with(b"-NOAUTH") || answer.starts_with(b"-NOPERM") {
-            return Err(refused("REPLCONF was refused", &answer));
+    requests.push(vec![b"REPLCONF", b"listening-port", port.as_bytes()]);
+    if !announced.is_empty() {
+        requests.push(vec![b"REPLCONF", b"ip-address", announced]);
+    }
+    requests.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"]);
+    // All at once: each answer that is waited for keeps this replica from being one for that long.
+    let mut bytes = Vec::new();
+    for words in &requests {
+        request::encode(&mut bytes, words);
+    }
+    reader.wire.write(&bytes)?;
+    for words in &requests {
+        let answer = reader.line()?;
+        let denies = |word: &[u8]| answer.starts_with(word);
+        if words[0] == b"AUTH" && denies(b"-") {
+            return Err(refused("Unable to AUTH to MASTER", &answer));
         }
-        // Older servers do not know all of it.
+        // Older servers do not know all of what it tells, which is no matter.
+        if denies(b"-NOAUTH") || denies(b"-NOPERM") {
+            return Err(refused("Master refused to hear of this replica", &answer));
+        }
     }
     Ok(())
 }
