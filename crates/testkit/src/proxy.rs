@@ -16,6 +16,7 @@
 
 use crate::port::Port;
 use crate::random::Random;
+use crate::wait::wait_until;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -126,7 +127,13 @@ impl Proxy {
     pub fn to(address: &str) -> Proxy {
         let target: SocketAddr = address.parse().expect("an address of numbers");
         let port = Port::claim();
-        let listener = TcpListener::bind(("127.0.0.1", port.number())).expect("the port is ours");
+        // A process that another test starts at this moment may hold what the claim has tried it with.
+        let mut listener = None;
+        wait_until("the port to be free", || {
+            listener = TcpListener::bind(("127.0.0.1", port.number())).ok();
+            listener.is_some()
+        });
+        let listener = listener.expect("it was waited for");
         let shared = Arc::new(Shared::default());
         let theirs = Arc::clone(&shared);
         let acceptor = std::thread::spawn(move || theirs.accept_all(&listener, target));
