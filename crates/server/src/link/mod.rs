@@ -46,6 +46,8 @@ use std::time::{Duration, Instant};
 const RETRY: Duration = Duration::from_secs(1);
 /// How often the primary hears how far this server has come.
 const ACK_PERIOD: Duration = Duration::from_secs(1);
+/// How long it waits for what has come to be executed, so as to tell of it.
+const ACK_PATIENCE: Duration = Duration::from_millis(2);
 /// How often who waits for a worker looks whether that makes sense.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -210,6 +212,9 @@ impl Link {
                 }
             }
             if told.elapsed() >= ACK_PERIOD {
+                // What has just come is worth telling too: the PINGs of a primary may come as often as
+                // this, each of them right before, and it would never hear that they were executed.
+                primary.stream.wait_for_end(ACK_PATIENCE);
                 acknowledge(shared);
                 told = Instant::now();
             }
