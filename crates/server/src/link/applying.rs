@@ -24,6 +24,7 @@ use brisk_node::transactions::execute;
 use brisk_reactor::{PeerAddr, Token, unix_ms};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -204,15 +205,21 @@ impl Applier {
 
 fn new_session(core: &Core) -> Session {
     let accounts = &core.shared.accounts;
-    let nowhere = || Address::Socket(PeerAddr::Unix);
+    // Monitors are shown where its commands come from.
+    let settings = core.shared.config();
+    let primary = settings.replication.replicaof.as_ref().and_then(|primary| {
+        let ip = primary.host.to_string_lossy().parse::<IpAddr>().ok()?;
+        Some(PeerAddr::Tcp(SocketAddr::new(ip, primary.port)))
+    });
+    let from = || Address::Socket(primary.unwrap_or(PeerAddr::Unknown));
     let record = ClientRecord::new(
         core.shared.clients.next_id(),
         core.id,
         Token::from_u64(u64::MAX),
         -1,
-        true,
-        true,
-        (nowhere(), nowhere()),
+        false,
+        false,
+        (from(), from()),
         unix_ms(),
     );
     record.set(flag::PRIMARY, true);
