@@ -3,12 +3,11 @@
 //! The peer's certificate has to come from the same authorities that clients' are checked against, whatever
 //! name it is for: nodes are known by addresses, which change.
 
-use super::settings::{authorities, certificates, private_key};
-use super::{TlsError, ciphers};
+use super::TlsError;
+use super::settings::{authorities, certificates, private_key, protocol};
 use brisk_config::Config;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
 use rustls::{
     CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, Error, SignatureScheme,
 };
@@ -27,13 +26,7 @@ pub fn connection(config: &Config, peer: IpAddr) -> Result<ClientConnection, Tls
 
 fn settings(config: &Config) -> Result<ClientConfig, TlsError> {
     let tls = &config.tls;
-    let mut suites = ciphers::tls13(&tls.ciphersuites.to_string_lossy())?;
-    suites.extend(ciphers::tls12(&tls.ciphers.to_string_lossy())?);
-    let (versions, _) = ciphers::versions(&tls.protocols.to_string_lossy())?;
-    let provider = Arc::new(CryptoProvider {
-        cipher_suites: suites,
-        ..rustls::crypto::ring::default_provider()
-    });
+    let (provider, versions) = protocol(tls)?;
     let roots = authorities(config)?;
     if roots.is_empty() {
         return Err(TlsError::NoAuthorities);

@@ -8,12 +8,13 @@ use super::{TlsError, ciphers};
 use arc_swap::ArcSwapOption;
 use brisk_config::Config;
 use brisk_config::choice::TlsClientAuth;
+use brisk_config::directives::tls::Tls;
 use brisk_config::value::Text;
 use brisk_observe::log::Log;
 use rustls::crypto::CryptoProvider;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{CertificateError, RootCertStore, ServerConfig};
+use rustls::{CertificateError, RootCertStore, ServerConfig, SupportedProtocolVersion};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 use std::io::Read;
@@ -73,13 +74,7 @@ impl TlsSettings {
         let tls = &config.tls;
         let chain = certificates(config, "tls-cert-file", &tls.cert_file)?;
         let key = private_key(config, "tls-key-file", &tls.key_file)?;
-        let mut suites = ciphers::tls13(&tls.ciphersuites.to_string_lossy())?;
-        suites.extend(ciphers::tls12(&tls.ciphers.to_string_lossy())?);
-        let (versions, _) = ciphers::versions(&tls.protocols.to_string_lossy())?;
-        let provider = Arc::new(CryptoProvider {
-            cipher_suites: suites,
-            ..rustls::crypto::ring::default_provider()
-        });
+        let (provider, versions) = protocol(tls)?;
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions)?;
         let builder = match client_verifier(config, provider)? {
@@ -99,6 +94,17 @@ impl TlsSettings {
         }
         Ok(Arc::new(settings))
     }
+}
+
+/// The cipher suites and versions that connections may use, whoever begins them.
+pub(super) fn protocol(
+    tls: &Tls,
+) -> Result<(Arc<CryptoProvider>, Vec<&'static SupportedProtocolVersion>), TlsError> {
+    let mut suites = ciphers::tls13(&tls.ciphersuites.to_string_lossy())?;
+    suites.extend(ciphers::tls12(&tls.ciphers.to_string_lossy())?);
+    let (versions, _) = ciphers::versions(&tls.protocols.to_string_lossy())?;
+    let ring = rustls::crypto::ring::default_provider();
+    Ok((Arc::new(CryptoProvider { cipher_suites: suites, ..ring }), versions))
 }
 
 /// Why the server's own chain and key were not taken.

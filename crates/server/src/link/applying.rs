@@ -10,22 +10,20 @@
 //! A transaction is MULTI to EXEC: its bytes become part of this server's stream when EXEC has run, so the
 //! place that this server has come to is never inside of one. A connection that breaks there goes on at MULTI.
 
+use crate::loading::stand_in;
 use brisk_engine::ReplyBuffer;
 use brisk_engine::command::InMulti;
-use brisk_node::clients::address::Address;
-use brisk_node::clients::{ClientRecord, flag};
+use brisk_node::clients::flag;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::replication::incoming::News;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX, Stop};
 use brisk_node::run::dispatch::{self, Flow};
-use brisk_node::script::run;
 use brisk_node::transactions::execute;
-use brisk_reactor::{PeerAddr, Token, unix_ms};
+use brisk_reactor::PeerAddr;
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// How long the worker executes before it turns to its clients.
@@ -47,6 +45,8 @@ pub struct Applier {
     input: Vec<u8>,
     at: usize,
     sealed: usize,
+    /// It is no stream of commands: the rest of it is dropped.
+    is_broken: bool,
 }
 
 /// What is left to be done.
@@ -80,6 +80,7 @@ impl Applier {
             input: Vec::new(),
             at: 0,
             sealed: 0,
+            is_broken: false,
         }
     }
 
@@ -104,6 +105,7 @@ impl Applier {
             return progress;
         }
         match shared.replication.primary.stream.take(self.number) {
+            News::Part(_) if self.is_broken => {}
             News::Part(part) if self.input.is_empty() => self.input = part,
             News::Part(part) => self.input.extend_from_slice(&part),
             News::Begins(number) => self.begin(core, number),
@@ -117,7 +119,7 @@ impl Applier {
         execute::end_transaction(core, &mut self.session);
         self.session = new_session(core);
         self.session.db = core.shared.replication.primary.stream_db();
-        (self.number, self.at, self.sealed) = (number, 0, 0);
+        (self.number, self.at, self.sealed, self.is_broken) = (number, 0, 0, false);
         self.input = Vec::new();
     }
 
@@ -143,7 +145,7 @@ impl Applier {
 
     /// Executes what a batch holds of the input; what to do next if that was not all of it.
     fn execute_batch(&mut self, core: &mut Core, participant: &Participant) -> Option<Progress> {
-        let Applier { session, batch, replies, number, input, at, sealed } = self;
+        let Applier { session, batch, replies, number, input, at, sealed, is_broken } = self;
         let shared = core.shared;
         let (primary, journal) = (&shared.replication.primary, shared.keyspace.journal());
         let begin = *at;
@@ -181,7 +183,7 @@ impl Applier {
                         _ => Progress::Later,
                     });
                 }
-                Flow::Elsewhere => end_script(core, session),
+                Flow::Elsewhere => stand_in::end_script(core, session),
                 _ => {}
             }
             *at = end;
@@ -197,46 +199,22 @@ impl Applier {
         if let Stop::Broken(error) = stop {
             shared.log.warning(format_args!("Protocol error from the primary: {error}"));
             primary.disconnect();
-            return Some(Progress::Later);
+            // Nobody knows where the next command begins: the stream goes on by another connection.
+            input.clear();
+            (*at, *sealed, *is_broken) = (0, 0, true);
         }
         None
     }
 }
 
 fn new_session(core: &Core) -> Session {
-    let accounts = &core.shared.accounts;
-    // Monitors are shown where its commands come from.
     let settings = core.shared.config();
-    let primary = settings.replication.replicaof.as_ref().and_then(|primary| {
+    let peer = settings.replication.replicaof.as_ref().and_then(|primary| {
         let ip = primary.host.to_string_lossy().parse::<IpAddr>().ok()?;
         Some(PeerAddr::Tcp(SocketAddr::new(ip, primary.port)))
     });
-    let from = || Address::Socket(primary.unwrap_or(PeerAddr::Unknown));
-    let record = ClientRecord::new(
-        core.shared.clients.next_id(),
-        core.id,
-        Token::from_u64(u64::MAX),
-        -1,
-        false,
-        false,
-        (from(), from()),
-        unix_ms(),
-    );
-    record.set(flag::PRIMARY, true);
-    let mut session = Session::new(Arc::new(record), accounts.default_account());
-    // The primary may do everything.
-    (session.authenticated, session.restricted) = (true, false);
+    let mut session = stand_in::session(core, peer.unwrap_or(PeerAddr::Unknown));
+    session.record.set(flag::PRIMARY, true);
     session.is_primary = true;
     session
-}
-
-/// Runs a script to its end that takes long.
-#[cold]
-fn end_script(core: &mut Core, session: &mut Session) {
-    while core.scripts.parked.is_some() {
-        core.shared.quiesce.checkpoint(core.id);
-        // Nobody waits for the answer.
-        let _ = run::go_on_with_script(core, Some(&mut *session));
-        core.free_garbage();
-    }
 }

@@ -46,8 +46,9 @@ impl Wire {
         Ok(self.socket.peer_addr()?.ip())
     }
 
-    /// How long a read waits.
+    /// How long a read waits, and a write.
     pub(super) fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        self.socket.set_write_timeout(Some(patience))?;
         self.socket.set_read_timeout(Some(patience))
     }
 

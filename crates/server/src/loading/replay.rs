@@ -1,21 +1,18 @@
 //! The commands of an append-only file, executed as those of a client that waits for no reply.
 
+use super::stand_in;
 use brisk_engine::ReplyBuffer;
 use brisk_engine::UnixMs;
-use brisk_node::clients::ClientRecord;
-use brisk_node::clients::address::Address;
 use brisk_node::core::Core;
 use brisk_node::core::session::Session;
 use brisk_node::persistence::loading;
 use brisk_node::run::batch::{Batch, Look, REQUESTS_MAX};
 use brisk_node::run::dispatch::{self, Flow};
-use brisk_node::script::run;
 use brisk_node::transactions::execute;
-use brisk_reactor::{PeerAddr, Token, unix_ms};
+use brisk_reactor::{PeerAddr, unix_ms};
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::ops::Range;
-use std::sync::Arc;
 use std::time::Instant;
 
 /// A command of a file that this server does not know.
@@ -40,21 +37,8 @@ pub(super) struct Replay {
 
 impl Replay {
     pub(super) fn new(core: &Core) -> Replay {
-        let accounts = &core.shared.accounts;
-        let nowhere = || Address::Socket(PeerAddr::Unix);
-        let record = ClientRecord::new(
-            core.shared.clients.next_id(),
-            core.id,
-            Token::from_u64(u64::MAX),
-            -1,
-            true,
-            true,
-            (nowhere(), nowhere()),
-            unix_ms(),
-        );
-        let mut session = Session::new(Arc::new(record), accounts.default_account());
         // Whoever may use the server, the file is its own.
-        (session.authenticated, session.restricted) = (true, false);
+        let mut session = stand_in::session(core, PeerAddr::Unix);
         session.is_replay = true;
         Replay {
             session,
@@ -140,7 +124,7 @@ impl Replay {
                 match dispatch::dispatch(core, session, batch, &request, data, replies) {
                     // Nobody else uses keys: what is busy is so for a moment.
                     Flow::Later(_) => std::thread::yield_now(),
-                    Flow::Elsewhere => break end_script(core, session),
+                    Flow::Elsewhere => break stand_in::end_script(core, session),
                     _ => break,
                 }
             }
@@ -160,17 +144,5 @@ impl Replay {
             return Err(unknown("?".to_owned()));
         }
         Ok(())
-    }
-}
-
-/// Runs a script to its end that takes long. No other command is computed elsewhere for a session that
-/// nobody waits for.
-#[cold]
-fn end_script(core: &mut Core, session: &mut Session) {
-    while core.scripts.parked.is_some() {
-        core.shared.quiesce.checkpoint(core.id);
-        // Nobody waits for the answer.
-        let _ = run::go_on_with_script(core, Some(&mut *session));
-        core.free_garbage();
     }
 }

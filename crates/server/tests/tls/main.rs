@@ -5,6 +5,7 @@
 mod certificates;
 mod client;
 mod hostile;
+mod link;
 mod settings;
 
 use brisk_testkit::reply::Reply;

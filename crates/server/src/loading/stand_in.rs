@@ -1,0 +1,41 @@
+//! A session for commands that were executed before, by this server or by its primary: nobody waits for
+//! their replies.
+
+use brisk_node::clients::ClientRecord;
+use brisk_node::clients::address::Address;
+use brisk_node::core::Core;
+use brisk_node::core::session::Session;
+use brisk_node::script::run;
+use brisk_reactor::{PeerAddr, Token, unix_ms};
+use std::sync::Arc;
+
+/// One that may do everything. Monitors are shown that its commands come from `peer`.
+pub(crate) fn session(core: &Core, peer: PeerAddr) -> Session {
+    let (accounts, is_unix) = (&core.shared.accounts, peer == PeerAddr::Unix);
+    let address = || Address::Socket(peer);
+    let record = ClientRecord::new(
+        core.shared.clients.next_id(),
+        core.id,
+        Token::from_u64(u64::MAX),
+        -1,
+        is_unix,
+        is_unix,
+        (address(), address()),
+        unix_ms(),
+    );
+    let mut session = Session::new(Arc::new(record), accounts.default_account());
+    (session.authenticated, session.restricted) = (true, false);
+    session
+}
+
+/// Runs a script of it to its end that takes long. No other command is computed elsewhere for a session that
+/// nobody waits for.
+#[cold]
+pub(crate) fn end_script(core: &mut Core, session: &mut Session) {
+    while core.scripts.parked.is_some() {
+        core.shared.quiesce.checkpoint(core.id);
+        // Nobody waits for the answer.
+        let _ = run::go_on_with_script(core, Some(&mut *session));
+        core.free_garbage();
+    }
+}

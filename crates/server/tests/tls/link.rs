@@ -1,0 +1,45 @@
+//! A replica follows its primary by an encrypted connection (`tls-replication`).
+
+use crate::certificates::Authority;
+use crate::client::Site;
+use brisk_testkit::{Launch, Server, assert_reply, wait_until};
+
+fn replica(site: &Site, launch: Launch, authority_file: &str) -> Server {
+    launch
+        .set("tls-replication", "yes")
+        .set("tls-ca-cert-file", authority_file)
+        .set("replicaof", &format!("127.0.0.1 {}", site.port.number()))
+        .start()
+}
+
+#[test]
+fn a_dataset_and_what_follows_come_by_an_encrypted_link() {
+    let site = Site::new();
+    let primary = site.launch().set("repl-diskless-sync-delay", "0").start();
+    let mut conn = primary.connect();
+    let value = "v".repeat(300_000);
+    assert_reply!(conn, &format!("SET before {value}"), "OK");
+    let other = Site::new();
+    let replica = replica(&site, other.launch(), &site.authority_file);
+    replica.wait_for_info("master_link_status", |status| status == "up");
+    for number in 0..100 {
+        assert_reply!(conn, &format!("SET after:{number} {value}"), "OK");
+    }
+    let mut there = replica.connect();
+    let whole = format!("\"{value}\"");
+    wait_until("all of it", || there.cmd("GET after:99").to_string() == whole);
+    assert_eq!(there.cmd("GET before").to_string(), whole);
+    // What it says there arrives, too.
+    assert_reply!(conn, "WAIT 1 30000", "(integer) 1");
+}
+
+#[test]
+fn a_primary_whose_certificate_comes_from_elsewhere_is_not_followed() {
+    let site = Site::new();
+    let _primary = site.launch().start();
+    let other = Site::new();
+    let stranger = other.dir.write("stranger.crt", &Authority::new("a stranger").pem);
+    let replica = replica(&site, other.launch(), &stranger);
+    wait_until("it is refused", || replica.log().contains("invalid peer certificate"));
+    assert_eq!(replica.info("master_link_status"), "down");
+}
