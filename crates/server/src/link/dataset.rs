@@ -13,7 +13,7 @@ use brisk_config::{Config, os_reason};
 use brisk_engine::DbIndex;
 use brisk_engine::effect::Hooks;
 use brisk_node::core::Core;
-use brisk_node::core::shared::{Shared, armed};
+use brisk_node::core::shared::armed;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::loading::{self, Beside};
 use brisk_node::replication::follow;
@@ -177,8 +177,7 @@ fn nameless(config: &Config) -> io::Result<File> {
 fn empty(link: &Link) -> Result<(), Failure> {
     link.when(|core| {
         let shared = core.shared;
-        let is_rewriting = |shared: &Shared| rewrite::is_running(shared);
-        if shared.keyspace.is_emitting() || is_rewriting(shared) {
+        if shared.keyspace.is_emitting() || rewrite::is_running(shared) {
             shared.snapshots.abandon();
             shared.replication.give_up("another dataset takes the place of this one");
             rewrite::give_up(shared, "another dataset takes the place of this one");
