@@ -316,6 +316,7 @@ fn snapshots_wait_for_further_replicas_that_can_share_them() {
         conn
     };
     let mut one = ask();
+    server.wait_for_info("connected_slaves", |count| count == "1");
     server.wait_for_info("slave0", |line| line.contains("state=wait_bgsave"));
     let mut two = ask();
     let places = [line(&mut one), line(&mut two)];
