@@ -31,6 +31,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+/// The longest string that a command of a primary, or of an append-only file, may leave.
+const REPLAYED_STRING_BYTES_MAX: u64 = 1 << 40;
+
 /// Long before any deadline: nothing has expired.
 const NOTHING_EXPIRED: UnixMs = UnixMs(0);
 
@@ -222,6 +225,13 @@ impl Env {
     /// nothing expires between them.
     pub fn is_replay(&self) -> bool {
         self.horizon.get() == NOTHING_EXPIRED
+    }
+
+    /// The longest string that a command may leave, in bytes. What was executed before was allowed then: the
+    /// settings of this server do not bind it.
+    pub fn string_bytes_max(&self) -> u64 {
+        let set = self.settings.string_bytes_max;
+        if self.is_replay() { set.max(REPLAYED_STRING_BYTES_MAX) } else { set }
     }
 
     /// A reply shows what the transaction with this ticket left, and all before.

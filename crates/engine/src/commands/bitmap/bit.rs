@@ -13,7 +13,7 @@ use brisk_structures::bits;
 
 fn setbit(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
-    let offset = parse_offset(args.bytes()?, ctx.keys.env().settings.string_bytes_max)?;
+    let offset = parse_offset(args.bytes()?, ctx.keys.env().string_bytes_max())?;
     let set = match parse_i64(args.bytes()?) {
         Some(0) => false,
         Some(1) => true,
@@ -33,7 +33,7 @@ fn setbit(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn getbit(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
-    let offset = parse_offset(args.bytes()?, ctx.keys.env().settings.string_bytes_max)?;
+    let offset = parse_offset(args.bytes()?, ctx.keys.env().string_bytes_max())?;
     let value = ctx.keys.open::<Str>(&key)?;
     let set = value.is_some_and(|value| value.bit(offset));
     Ok(ctx.reply.integer(i64::from(set)))

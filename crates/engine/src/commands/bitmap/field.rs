@@ -179,7 +179,7 @@ fn parse_field_offset(word: &[u8], field: FieldType, bytes_max: u64) -> Result<u
 
 fn bitfield(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
-    let bytes_max = ctx.keys.env().settings.string_bytes_max;
+    let bytes_max = ctx.keys.env().string_bytes_max();
     let steps = parse_steps(args, bytes_max, false)?;
     let len_needed = steps.iter().map(Step::len_needed).max().unwrap_or(0);
     if len_needed == 0 {
@@ -210,7 +210,7 @@ fn bitfield(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn bitfield_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
-    let bytes_max = ctx.keys.env().settings.string_bytes_max;
+    let bytes_max = ctx.keys.env().string_bytes_max();
     let steps = parse_steps(args, bytes_max, true)?;
     read_all(ctx, &key, &steps)
 }

@@ -32,7 +32,7 @@ fn lcs(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (mut a_digits, mut b_digits) = (Digits::new(), Digits::new());
     let a = a.map_or_else(Default::default, |value| value.contiguous(&mut a_digits));
     let b = b.map_or_else(Default::default, |value| value.contiguous(&mut b_digits));
-    check_size(a.len(), b.len(), ctx.keys.env().settings.string_bytes_max)?;
+    check_size(a.len(), b.len(), ctx.keys.env().string_bytes_max())?;
     if ctx.is_long(a.len() * b.len() / CELLS_PER_STEP) {
         let (a, b) = (a.into_owned(), b.into_owned());
         return Ok(ctx.answer_elsewhere(args, move |_, reply| Ok(answer(reply, &a, &b, &options))));

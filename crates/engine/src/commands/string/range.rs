@@ -13,7 +13,7 @@ use std::ops::Range;
 fn append(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let tail = args.bytes()?;
-    let bytes_max = ctx.keys.env().settings.string_bytes_max;
+    let bytes_max = ctx.keys.env().string_bytes_max();
     let len = match ctx.keys.open_mut::<Str>(&key)? {
         Some(mut entry) => {
             let old_len = entry.value().len();
@@ -34,7 +34,7 @@ fn setrange(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let offset = args.integer()?;
     let part = args.bytes()?;
     let offset = usize::try_from(offset).map_err(|_| CommandError::OffsetOutOfRange)?;
-    let bytes_max = ctx.keys.env().settings.string_bytes_max;
+    let bytes_max = ctx.keys.env().string_bytes_max();
 
     let old_len = ctx.keys.open_mut::<Str>(&key)?.map_or(0, |entry| entry.value().len());
     if part.is_empty() {
