@@ -52,7 +52,7 @@ use brisk_engine::{Args, CommandError, Dialect, Env, Result, Settings, UnixMs};
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::{Clock, Token, unix_ms};
 use brisk_resp::Limits;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -108,8 +108,10 @@ pub struct Core {
     pub quiesced: Option<Quiesced<'static>>,
     /// Watches of sessions of this worker that have ended.
     pub ended_watches: Leftovers,
-    /// Sessions of this worker with output that waits for the append-only file.
+    /// Sessions of this worker with output that waits for the append-only file, or for replicas.
     pub unlogged: RefCell<Vec<Token>>,
+    /// In this round output has begun to wait for replicas: they are asked how far they are.
+    pub asks_replicas: Cell<bool>,
     /// Memory for the next transaction.
     pub spare_transaction: Option<Box<Transaction>>,
     /// Scripts and functions of this worker.
@@ -156,6 +158,7 @@ impl Core {
             quiesced: None,
             ended_watches: Leftovers::default(),
             unlogged: RefCell::default(),
+            asks_replicas: Cell::default(),
             spare_transaction: None,
             scripts: WorkerScripts::new(shared, id),
             ran: 0,

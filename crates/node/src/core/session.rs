@@ -3,10 +3,9 @@
 use crate::clients::accounts::Account;
 use crate::clients::{ClientRecord, Traffic, flag};
 use crate::core::input::Input;
-use crate::persistence::aof::state::Level;
 use crate::persistence::aof::unlogged::Unlogged;
 use crate::pubsub::{Space, Subscriptions};
-use crate::replication::acks::AckWait;
+use crate::replication::acks::{AckWait, Asked};
 use crate::replication::replica::Replica;
 use crate::tracking::{Mode, Tracker};
 use crate::transactions::Transaction;
@@ -134,14 +133,14 @@ pub struct Session {
     pub stream: Option<ReplyStream>,
     /// Messages that arrived within that reply, or within a replica's snapshot, and follow it.
     pub held: Vec<u8>,
-    /// Output that waits until what it shows is in the append-only file.
+    /// Output that waits until what it shows is in the append-only file, or replicas have it.
     pub unlogged: Unlogged,
     /// It stands for an append-only file: its commands wait for nothing.
     pub is_replay: bool,
     /// It stands for the primary of this server: its commands were executed there.
     pub is_primary: bool,
-    /// What it asked its replies to wait for, if not for what the settings say.
-    pub durability: Option<Level>,
+    /// What it asked its replies to wait for.
+    pub asked: Asked,
     /// What it listens to.
     pub subscriptions: Subscriptions,
     /// It listens to something.
@@ -206,7 +205,7 @@ impl Session {
             stream: None,
             held: Vec::new(),
             unlogged: Unlogged::default(),
-            durability: None,
+            asked: Asked::default(),
             is_replay: false,
             is_primary: false,
             subscriptions: Subscriptions::default(),
@@ -345,7 +344,6 @@ impl Session {
             self.reply_mode = ReplyMode::On;
         }
         self.no_touch = false;
-        self.durability = None;
         self.record.set(flag::MONITOR | flag::NO_EVICT | flag::NO_TOUCH, false);
         self.record.edit_texts(|texts| texts.name.clear());
     }

@@ -1,14 +1,92 @@
-//! WAIT and WAITAOF: what a session has seen is acknowledged by replicas, or on the disk.
+//! What a session was shown is acknowledged by replicas, or on the disk: it waits for that by WAIT and
+//! WAITAOF, or all its replies do (CLIENT DURABILITY).
 
 use super::Replication;
-use crate::persistence::aof::state::Aof;
+use crate::persistence::aof::state::{Aof, Level};
 use brisk_engine::keyspace::Ticket;
 use brisk_engine::{CommandError, Outcome, Reply};
 
 /// What a replica is sent so that it tells at once how far it has come.
 pub const ASK: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
 
+/// So many replicas a client can have its replies wait for, at most.
+pub const REPLICAS_MAX: usize = 16;
+
 const NO_FILE: &str = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
+
+/// How far changes must have come before a session is shown them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Durability {
+    /// In this server; `None` for what the settings say.
+    pub level: Option<Level>,
+    /// Besides, in others.
+    pub replicas: Option<Acknowledged>,
+}
+
+/// By replicas.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// By so many: from 1 to [`REPLICAS_MAX`].
+    pub count: usize,
+    /// Who waits so long, and no reply leaves, is told so and disconnected; `None`: never.
+    pub timeout_ms: Option<u64>,
+    /// The feed's, when it was asked: in another nothing is promised.
+    pub era: u64,
+}
+
+/// What a session has asked its replies to wait for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asked {
+    now: Durability,
+    /// What it had asked before counts for replies of then that have not left.
+    before: Option<Durability>,
+}
+
+impl Asked {
+    /// Asks for something else; `usual` is what the settings say.
+    pub fn change(&mut self, wanted: Durability, usual: Level) {
+        if self.now != Durability::default() || self.before.is_some() {
+            let level = Some(self.level(usual));
+            self.before = Some(Durability { level, replicas: self.replicas() });
+        }
+        self.now = wanted;
+    }
+
+    /// All replies of before have left.
+    #[inline]
+    pub fn forget_before(&mut self) {
+        self.before = None;
+    }
+
+    /// How far changes must have come in this server.
+    #[inline]
+    pub fn level(&self, usual: Level) -> Level {
+        let now = self.now.level.unwrap_or(usual);
+        match &self.before {
+            None => now,
+            Some(before) => now.max(before.level.unwrap_or(usual)),
+        }
+    }
+
+    /// Which replicas must have acknowledged them, if any.
+    #[inline]
+    pub fn replicas(&self) -> Option<Acknowledged> {
+        match &self.before {
+            None => self.now.replicas,
+            Some(before) => strictest(self.now.replicas, before.replicas),
+        }
+    }
+}
+
+fn strictest(now: Option<Acknowledged>, before: Option<Acknowledged>) -> Option<Acknowledged> {
+    let (Some(one), Some(other)) = (now, before) else { return now.or(before) };
+    Some(Acknowledged {
+        count: one.count.max(other.count),
+        timeout_ms: one.timeout_ms,
+        // The earlier: if it is over, what was promised in it cannot be kept.
+        era: one.era.min(other.era),
+    })
+}
 
 /// What a session waits for.
 #[derive(Debug, Clone, Copy)]
@@ -89,5 +167,25 @@ impl AckWait {
                     .count(|member| member.is_online() && member.acked_durable.is_some_and(has)),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_asked_before_counts_until_all_replies_of_then_have_left() {
+        let by = |count, era| Some(Acknowledged { count, timeout_ms: None, era });
+        let mut asked = Asked::default();
+        assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Log, None));
+        asked.change(Durability { level: Some(Level::Disk), replicas: None }, Level::Log);
+        asked.change(Durability { level: Some(Level::Memory), replicas: by(2, 7) }, Level::Log);
+        assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Disk, by(2, 7)));
+        asked.change(Durability { level: None, replicas: by(1, 8) }, Level::Log);
+        asked.change(Durability::default(), Level::Log);
+        assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Disk, by(2, 7)));
+        asked.forget_before();
+        assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Log, None));
     }
 }

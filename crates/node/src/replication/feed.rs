@@ -19,12 +19,15 @@
 //! primary's, and those who followed are disconnected before (`follow::disconnect_all`). A replica keeps
 //! a backlog for as long as it is one, also without followers, so that it can be promoted.
 
+use super::acks::REPLICAS_MAX;
 use super::backlog::{Backlog, Piece};
+use super::marks::Marks;
 use super::replica::{Attachment, Stage};
 use super::transfer::Transfer;
 use crate::clients::ClientRecord;
 use crate::persistence::aof::state::Aof;
 use brisk_engine::keyspace::{Journal, Ticket};
+use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -47,6 +50,9 @@ pub struct Member {
     /// when its snapshot was sent.
     pub acked: u64,
     pub acked_ms: u64,
+    /// That offset as a place in the stream, or the place that it went on from; `None` before, and if it is
+    /// one of before this server's start.
+    pub acked_place: Option<Ticket>,
     /// The offset up to which it said that its own append-only file is on its disk.
     pub acked_durable: Option<u64>,
 }
@@ -85,12 +91,18 @@ pub struct Feed {
     alone_since_ms: AtomicU64,
     /// Bytes besides the stream that the workers hold for replicas.
     held: AtomicI64,
+    /// The places that at least one, two … replicas have acknowledged; 0 if there are not so many.
+    acknowledged: [AtomicU64; REPLICAS_MAX],
+    /// Grows when what replicas acknowledge tells nothing any more of what was shown before.
+    era: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
     members: Vec<Member>,
     backlog: Backlog,
+    /// Of the backlog, and of what replicas have not acknowledged.
+    marks: Marks,
     /// Emptied; what is about to be appended.
     bytes: Vec<u8>,
 }
@@ -132,6 +144,8 @@ impl Feed {
             lacking_bytes: AtomicU64::new(0),
             alone_since_ms: AtomicU64::new(0),
             held: AtomicI64::new(0),
+            acknowledged: std::array::from_fn(|_| AtomicU64::new(0)),
+            era: AtomicU64::new(0),
         }
     }
 
@@ -203,6 +217,7 @@ impl Feed {
     pub fn begin_backlog(&self, place: Ticket, now_ms: u64) {
         let mut state = lock(&self.state);
         state.backlog = Backlog::beginning_at(place.0);
+        state.marks = Marks::default();
         self.alone_since_ms.store(now_ms, Ordering::Relaxed);
         self.had_backlog.store(true, Ordering::Relaxed);
         self.has_backlog.store(true, Ordering::Relaxed);
@@ -217,6 +232,25 @@ impl Feed {
         state.backlog = Backlog::beginning_at(state.backlog.end());
         self.has_backlog.store(false, Ordering::Relaxed);
         self.publish(&state);
+        self.end_era();
+    }
+
+    /// What replicas acknowledge from now on does not count for what clients were shown before: the stream
+    /// is not kept any more, or is another server's. Only while all other workers stand still.
+    pub fn end_era(&self) {
+        self.era.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// In which acknowledgements count.
+    #[inline]
+    pub fn era(&self) -> u64 {
+        self.era.load(Ordering::Relaxed)
+    }
+
+    /// Up to where at least so many replicas, 1 to [`REPLICAS_MAX`], have acknowledged the stream. O(1).
+    #[inline]
+    pub fn acknowledged_by(&self, count: usize) -> Ticket {
+        Ticket(self.acknowledged[count - 1].load(Ordering::Acquire))
     }
 
     /// A session asks for a snapshot and for what follows it.
@@ -228,13 +262,14 @@ impl Feed {
 
     /// A session has everything before this place: it goes on from there, and how many bytes it lacks is
     /// returned. `None` if what it lacks is not kept; it is no member then.
-    pub(super) fn resume(&self, member: Member, place: Ticket) -> Option<u64> {
+    pub(super) fn resume(&self, mut member: Member, place: Ticket) -> Option<u64> {
         let mut state = lock(&self.state);
         if !self.has_backlog() || !state.backlog.reaches(place.0) {
             return None;
         }
         member.attachment.begin_at(place.0);
         member.attachment.set_stage(Stage::Online);
+        member.acked_place = Some(place);
         self.news[member.client.worker].store(true, Ordering::Release);
         state.members.push(member);
         self.count_members(&state);
@@ -272,6 +307,17 @@ impl Feed {
         let replicas = state.members.iter().filter(follows).count();
         self.replicas.store(replicas, Ordering::Relaxed);
         self.waiting.store(state.members.len() - replicas, Ordering::Relaxed);
+        self.count_acknowledged(state);
+    }
+
+    /// O(replicas × log replicas).
+    fn count_acknowledged(&self, state: &State) {
+        let online = state.members.iter().filter(|member| member.is_online());
+        let mut places: Vec<u64> = online.filter_map(|one| Some(one.acked_place?.0)).collect();
+        places.sort_unstable_by(|one, other| other.cmp(one));
+        for (at, acknowledged) in self.acknowledged.iter().enumerate() {
+            acknowledged.store(places.get(at).copied().unwrap_or(0), Ordering::Release);
+        }
     }
 
     /// A session has its snapshot.
@@ -282,11 +328,12 @@ impl Feed {
         }
     }
 
-    /// A session tells how far it has come, and how far its append-only file if it has one.
+    /// A session tells how far it has come, as an offset and as a place in the stream, and how far its
+    /// append-only file if it has one.
     pub fn acknowledge(
         &self,
         client: &ClientRecord,
-        offset: u64,
+        (offset, place): (u64, Ticket),
         durable: Option<u64>,
         now_ms: u64,
     ) {
@@ -294,6 +341,10 @@ impl Feed {
         if let Some(member) = state.find(client) {
             (member.acked, member.acked_ms) = (offset, now_ms);
             member.acked_durable = durable.or(member.acked_durable);
+            // What was before this server's start lies far behind any other place.
+            let end = Ticket(self.end.load(Ordering::Relaxed));
+            member.acked_place = Some(place).filter(|place| *place <= end);
+            self.count_acknowledged(&state);
         }
     }
 
@@ -323,6 +374,7 @@ impl Feed {
         assert_eq!(from, state.backlog.end(), "the stream has no gaps");
         aof.push(&state.bytes);
         state.backlog.append(&state.bytes);
+        state.marks.note(from, unix_ms());
         let came = state.bytes.len();
         state.bytes.clear();
         state.bytes.shrink_to(BUFFER_KEPT_MAX);
@@ -343,6 +395,9 @@ impl Feed {
             let needed_from = state.needed_from();
             state.backlog.trim(wanted, needed_from, came);
         }
+        let acked = state.members.iter().map(|member| member.acked_place.unwrap_or_default().0);
+        let first = state.backlog.first();
+        state.marks.trim(acked.min().unwrap_or(first).min(first));
         self.publish(state);
     }
 
@@ -400,6 +455,17 @@ impl Feed {
         attachment.sent().map_or(0, |sent| self.end.load(Ordering::Acquire).saturating_sub(sent))
     }
 
+    /// For how long the oldest of what a replica has not acknowledged has been there, in ms; `None` while it
+    /// has acknowledged nothing. O(log time).
+    pub fn behind_ms(&self, member: &Member, now_ms: u64) -> Option<u64> {
+        let place = member.acked_place.filter(|_| member.is_online())?.0;
+        let state = lock(&self.state);
+        if place >= state.backlog.end() {
+            return Some(0);
+        }
+        Some(now_ms.saturating_sub(state.marks.made_ms(place)?))
+    }
+
     /// Whether there is more of the stream than a replica was handed. O(1).
     pub fn has_more(&self, attachment: &Attachment) -> bool {
         attachment.handed().is_some_and(|handed| handed < self.end.load(Ordering::Acquire))
@@ -430,6 +496,7 @@ mod tests {
             waits_for_others: false,
             acked: 0,
             acked_ms: 0,
+            acked_place: None,
             acked_durable: None,
         }
     }

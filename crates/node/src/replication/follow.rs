@@ -1,6 +1,7 @@
 //! Sessions that follow the stream: how they begin and cease to, and what is kept when none does. Their
 //! snapshot is begun in `synchronise`.
 
+use super::acks::Asked;
 use super::feed::Member;
 use super::history::new_id;
 use super::replica::{Attachment, Follower, Stage};
@@ -11,6 +12,7 @@ use crate::core::session::Session;
 use crate::core::shared::Shared;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Ticket;
+use brisk_engine::{CommandError, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -51,6 +53,8 @@ fn make_member(core: &Core, session: &mut Session, acknowledges: bool) -> Member
     let replica = session.replica.get_or_insert_default();
     replica.attachment = Some(Arc::clone(&attachment));
     replica.acknowledges = acknowledges;
+    // The stream waits for the file only: else it would wait for itself.
+    session.asked = Asked::default();
     Member {
         client: Arc::clone(&session.record),
         attachment,
@@ -60,8 +64,34 @@ fn make_member(core: &Core, session: &mut Session, acknowledges: bool) -> Member
         waits_for_others: replica.takes_unknown_length,
         acked: 0,
         acked_ms: now_ms,
+        acked_place: None,
         acked_durable: None,
     }
+}
+
+/// Has the stream kept though no replica has come yet, so that a client can wait for one.
+///
+/// # Errors
+/// [`brisk_engine::CommandError::SlotBusy`] while a script takes long; within a transaction it is not
+/// possible.
+pub fn begin_stream(core: &Core) -> Result<()> {
+    let shared = core.shared;
+    let feed = &shared.replication.feed;
+    if feed.has_backlog() {
+        return Ok(());
+    }
+    if core.unit.is_some() {
+        return Err(CommandError::text(
+            "ERR no replica has come yet, CLIENT DURABILITY REPLICAS has to be called outside of MULTI",
+        ));
+    }
+    let _still = core.stop_others()?;
+    if !feed.has_backlog() && !shared.is_replica() {
+        shared.pump(core.id);
+        feed.begin_backlog(shared.keyspace.journal().end(), brisk_reactor::unix_ms());
+        core.env.hooks.set(Hooks::PROPAGATE, true);
+    }
+    Ok(())
 }
 
 /// All of its snapshot is in a replica's output: the stream follows.

@@ -23,10 +23,17 @@ pub struct Stream {
 
 #[derive(Default)]
 struct Waiting {
-    parts: VecDeque<Vec<u8>>,
+    /// With the moments in which they came, in Unix ms.
+    parts: VecDeque<(Vec<u8>, u64)>,
     bytes: usize,
-    /// The worker has taken some that it has not executed.
-    is_executing: bool,
+    /// When the first part came that the worker has taken and not executed; `None` if it has executed all.
+    executes_since_ms: Option<u64>,
+}
+
+impl Waiting {
+    fn oldest_ms(&self) -> Option<u64> {
+        self.executes_since_ms.or_else(|| Some(self.parts.front()?.1))
+    }
 }
 
 /// Something for the worker.
@@ -61,13 +68,13 @@ impl Stream {
     }
 
     /// Adds what was received, if `is_wanted`; whether the worker has to be woken.
-    pub fn push(&self, part: Vec<u8>, is_wanted: impl FnOnce() -> bool) -> bool {
+    pub fn push(&self, part: Vec<u8>, now_ms: u64, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut waiting = self.waiting.lock().even_poisoned();
         if !is_wanted() {
             return false;
         }
         waiting.bytes += part.len();
-        waiting.parts.push_back(part);
+        waiting.parts.push_back((part, now_ms));
         // Until it has found nothing the worker does not sleep.
         !self.has_news.swap(true, Ordering::Release)
     }
@@ -83,9 +90,14 @@ impl Stream {
     /// Waits until everything was executed, at most so long; whether it was.
     pub fn wait_for_end(&self, most: Duration) -> bool {
         let waiting = self.waiting.lock().even_poisoned();
-        let goes_on = |waiting: &mut Waiting| waiting.is_executing || !waiting.parts.is_empty();
+        let goes_on = |waiting: &mut Waiting| waiting.oldest_ms().is_some();
         let waited = self.changed.wait_timeout_while(waiting, most, goes_on);
         !goes_on(&mut waited.even_poisoned().0)
+    }
+
+    /// When the oldest came of what was not executed, in Unix ms; `None` if all was.
+    pub fn oldest_ms(&self) -> Option<u64> {
+        self.waiting.lock().even_poisoned().oldest_ms()
     }
 
     /// The next part for a worker that has executed what it can of those before, of the stream `number`.
@@ -96,14 +108,15 @@ impl Stream {
             return News::Begins(present);
         }
         match waiting.parts.pop_front() {
-            Some(part) => {
+            Some((part, came_ms)) => {
                 waiting.bytes -= part.len();
-                waiting.is_executing = true;
+                // What is left of the part before is a command that goes on in this one.
+                waiting.executes_since_ms = Some(came_ms);
                 self.changed.notify_all();
                 News::Part(part)
             }
             None => {
-                waiting.is_executing = false;
+                waiting.executes_since_ms = None;
                 self.has_news.store(false, Ordering::Release);
                 self.changed.notify_all();
                 News::Nothing
@@ -120,20 +133,24 @@ mod tests {
     fn parts_come_in_order_and_not_those_of_a_stream_that_ended() {
         let stream = Stream::default();
         let number = stream.number();
-        assert!(stream.push(b"one".to_vec(), || true) && stream.has_news());
-        assert!(!stream.push(b"two".to_vec(), || true));
-        assert!(!stream.push(b"of nobody".to_vec(), || false));
+        assert!(stream.push(b"one".to_vec(), 7, || true) && stream.has_news());
+        assert!(!stream.push(b"two".to_vec(), 9, || true));
+        assert!(!stream.push(b"of nobody".to_vec(), 9, || false));
+        assert_eq!(stream.oldest_ms(), Some(7));
         assert!(matches!(stream.take(number), News::Part(part) if part == b"one"));
+        assert_eq!(stream.oldest_ms(), Some(7));
         assert!(!stream.wait_for_end(Duration::ZERO));
         assert!(matches!(stream.take(number), News::Part(part) if part == b"two"));
         assert!(!stream.wait_for_end(Duration::ZERO));
+        assert_eq!(stream.oldest_ms(), Some(9));
         assert!(matches!(stream.take(number), News::Nothing) && !stream.has_news());
+        assert_eq!(stream.oldest_ms(), None);
         assert!(stream.wait_for_end(Duration::ZERO));
-        stream.push(b"lost".to_vec(), || true);
+        stream.push(b"lost".to_vec(), 9, || true);
         stream.begin();
         let News::Begins(next) = stream.take(number) else { panic!("it goes on") };
         assert!(next > number && matches!(stream.take(next), News::Nothing));
-        stream.push(vec![0; WAITING_BYTES_MAX + 1], || true);
+        stream.push(vec![0; WAITING_BYTES_MAX + 1], 9, || true);
         assert!(!stream.wait_for_room(Duration::ZERO));
     }
 }

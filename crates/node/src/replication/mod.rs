@@ -6,6 +6,7 @@
 //! | `history` | what the stream is called, and its places to others |
 //! | `feed` | transactions come in by ticket, bytes go out in order |
 //! | `backlog` | the latest part of the stream, held once for all who read it |
+//! | `marks` | when which part of it was made |
 //! | `replica` | what is known of a session that follows |
 //! | `transfer` | the snapshot that replicas begin with |
 //! | `acks` | WAIT and WAITAOF: what is acknowledged |
@@ -25,6 +26,7 @@ pub mod feed;
 pub mod follow;
 pub mod history;
 pub mod incoming;
+mod marks;
 pub mod primary;
 pub mod replica;
 pub mod synchronise;

@@ -71,6 +71,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let underway = snapshots.underway().or_else(|| view.shared.replication.underway());
     text.number("snapshot_bytes", underway.map_or(0, |now| now.bytes));
     text.number("snapshot_cut_us", snapshots.last_cut_us());
+    replication(view, text);
     text.number("leftover_watches", view.shared.keyspace.leftover_watches() as u64);
     for (id, stats) in view.shared.observe.stats.iter().enumerate() {
         if id < view.shared.serving_workers() {
@@ -80,6 +81,32 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
             text.push("admin_worker");
         }
         worker(text, stats);
+    }
+}
+
+/// How far this server's replicas are behind it, and it behind its primary: for how long what they lack
+/// has been there. -1 is not known.
+fn replication(view: &View<'_>, text: &mut Text) {
+    let (shared, now_ms) = (view.shared, view.now_ms);
+    let feed = &shared.replication.feed;
+    let seconds = |ms: Option<u64>| ms.map_or(-1, |ms| (ms / 1000).cast_signed());
+    if shared.is_replica() {
+        let primary = &shared.replication.primary;
+        let since = if primary.is_up() {
+            primary.stream.oldest_ms().or(Some(now_ms))
+        } else {
+            primary.down_since_ms()
+        };
+        let behind = since.map(|since| now_ms.saturating_sub(since));
+        text.signed("behind_primary_seconds", seconds(behind));
+    }
+    for (number, replica) in feed.members().iter().enumerate() {
+        let ip = replica.ip.map(|ip| ip.to_string()).unwrap_or_default();
+        let behind = seconds(feed.behind_ms(replica, now_ms));
+        text.word(
+            &format!("replica{number}"),
+            &format!("ip={ip},port={},behind_seconds={behind}", replica.port),
+        );
     }
 }
 

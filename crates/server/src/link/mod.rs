@@ -207,7 +207,7 @@ impl Link {
                     }
                     acknowledge(shared);
                 }
-                if primary.stream.push(part, || self.is_wanted()) {
+                if primary.stream.push(part, unix_ms(), || self.is_wanted()) {
                     shared.mailboxes[0].wake();
                 }
             }

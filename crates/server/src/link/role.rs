@@ -20,6 +20,8 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     set_primary(shared, Some(primary));
     shared.keyspace.journal().set_relayed(true);
     let replication = &shared.replication;
+    // What replicas have acknowledged so far may be lost now, with what clients wait for.
+    replication.feed.end_era();
     // They can go on only if this server can.
     follow::disconnect_all(shared);
     if !was_replica {

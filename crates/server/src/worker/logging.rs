@@ -1,15 +1,20 @@
-//! The end of a round with an append-only file: what was changed is written, and output that waited for
-//! that leaves.
+//! The end of a round with an append-only file or replicas: what was changed is written and sent, and output
+//! that waited for that leaves.
 
 use super::Worker;
 use super::turn::close_flushed;
+use super::waiting::ROLE_CHANGED;
+use brisk_engine::CommandError;
 use brisk_engine::effect::Hooks;
+use brisk_engine::env::Garbage;
 use brisk_engine::keyspace::Ticket;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
 use brisk_node::persistence::aof::writer::Written;
+use brisk_node::replication::acks::ASK;
+use brisk_node::run::dispatch;
 use brisk_reactor::Control;
 use std::time::Duration;
 
@@ -17,6 +22,9 @@ use std::time::Duration;
 /// memory only, which is counted. Not with `always`, nor for who asked for the disk, nor while a
 /// rewrite begins another file: that ends.
 const WRITE_WAIT_NS_MAX: u64 = 100_000_000;
+/// What a client is told whose replies have waited for replicas as long as it lets them.
+const NOT_ACKNOWLEDGED: &str =
+    "UNBLOCKED too few replicas have acknowledged what was written, it may be lost";
 /// How often output that waits is looked at, if nothing else comes.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -33,9 +41,12 @@ impl Worker {
     }
 
     fn commit_appended(&mut self, io: &mut Control) {
-        let shared = self.core.shared;
-        shared.pump(self.core.id);
-        let id = self.core.id;
+        let (shared, id) = (self.core.shared, self.core.id);
+        if self.core.asks_replicas.take() && shared.replication.feed.replica_count() > 0 {
+            // Behind all that this round's output shows.
+            shared.keyspace.journal().append_request(ASK);
+        }
+        shared.pump(id);
         if shared.aof.is_on() && shared.aof.has_pending() {
             self.write_pending();
         }
@@ -107,7 +118,13 @@ impl Worker {
         let level = wait::level(core, session);
         let now = core.clock.ns(core.clock.ticks());
         let waited = now.saturating_sub(session.unlogged.since_ns());
-        let reached = reached_by(core, session, waited);
+        // The file may be well, and what waits wait for replicas.
+        let lacks_file = session.unlogged.first() > Some(aof.reached(level));
+        let file = if lacks_file { reached_by(core, session, waited) } else { aof.reached(level) };
+        let reached = match wait::has_ended(core, session) {
+            true => Ticket::default(),
+            false => file.min(wait::acknowledged(core, session)),
+        };
         let mut sends = false;
         while let Some(bytes) = session.unlogged.pop(reached, now) {
             let output = io.output(session.token);
@@ -119,9 +136,44 @@ impl Worker {
         }
         if sends {
             io.send(session.token);
-        } else if level == Level::Disk {
+        } else if level == Level::Disk && lacks_file {
             aof.hasten(level);
         }
+        if session.unlogged.is_empty() {
+            session.asked.forget_before();
+        } else if let Some(text) = self.why_not_wait(session, waited, sends) {
+            self.give_up_waiting(io, session, text);
+        }
+    }
+
+    /// Why output that waits for replicas does not wait any longer, when nothing has left for `waited_ns`.
+    fn why_not_wait(&self, session: &Session, waited_ns: u64, sends: bool) -> Option<&'static str> {
+        let asked = session.asked.replicas()?;
+        if wait::has_ended(&self.core, session) {
+            return Some(ROLE_CHANGED);
+        }
+        let is_late = asked.timeout_ms.is_some_and(|most| waited_ns / 1_000_000 >= most);
+        (is_late && !sends).then_some(NOT_ACKNOWLEDGED)
+    }
+
+    /// What waits is dropped: nobody knows what becomes of what it tells. The client is told so, and
+    /// disconnected, since the other replies that it waits for will not come either.
+    fn give_up_waiting(&self, io: &mut Control, session: &mut Session, text: &'static str) {
+        let error = CommandError::text(text);
+        dispatch::count_error(&self.core, &error);
+        session.unlogged.clear();
+        if let Some(stream) = session.stream.take() {
+            self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
+        }
+        let line = format!("-{error}\r\n");
+        let output = io.output(session.token);
+        match &mut session.tls {
+            Some(stream) => stream.send(line.as_bytes(), output),
+            None => output.extend_from_slice(line.as_bytes()),
+        }
+        io.send(session.token);
+        session.close_after_reply();
+        close_flushed(io, session);
     }
 
     /// Notes what the replies of this turn show, and keeps them back if that is not where it has to be.
@@ -130,7 +182,11 @@ impl Worker {
     pub(super) fn keep_replies(&mut self, session: &mut Session) -> bool {
         let shown = self.core.env.take_shown();
         session.shown = session.shown.max(shown);
-        if self.replies.is_empty() || !wait::must_wait(&self.core, session, shown) {
+        if !wait::must_wait(&self.core, session, shown) {
+            session.asked.forget_before();
+            return false;
+        }
+        if self.replies.is_empty() {
             return false;
         }
         if self.replies.has_shared() && session.unlogged.is_empty() {

@@ -315,6 +315,13 @@ impl Worker {
     #[cold]
     pub(super) fn write_on(&mut self, io: &mut Control, session: &mut Session) -> bool {
         let Some(mut stream) = session.stream.take() else { return true };
+        if wait::has_ended(&self.core, session) {
+            // Its head may have left: no error can follow that.
+            self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
+            session.unlogged.clear();
+            session.close_at_once();
+            return true;
+        }
         let soft_limit = self.core.soft_limit();
         loop {
             let more = stream.write(&mut self.replies, soft_limit.min(FLUSH_BYTES));
@@ -385,7 +392,8 @@ impl Worker {
     /// Moves replies to the connection's output.
     pub(super) fn flush(&mut self, io: &mut Control, session: &mut Session) {
         let is_logged = self.core.env.hooks.get().contains(Hooks::PROPAGATE);
-        if (is_logged || !session.unlogged.is_empty()) && self.keep_replies(session) {
+        let is_kept = !session.unlogged.is_empty() || session.asked.replicas().is_some();
+        if (is_logged || is_kept) && self.keep_replies(session) {
             return;
         }
         if self.replies.is_empty() {

@@ -20,7 +20,7 @@ use brisk_reactor::{Control, Token};
 use std::sync::Arc;
 
 const UNBLOCKED: &str = "UNBLOCKED client unblocked via CLIENT UNBLOCK";
-const ROLE_CHANGED: &str =
+pub(super) const ROLE_CHANGED: &str =
     "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
 
 impl Worker {

@@ -1,4 +1,4 @@
-//! Output of a session that waits until what it shows is in the append-only file.
+//! Output of a session that waits until what it shows is in the append-only file, or acknowledged by replicas.
 
 use brisk_engine::keyspace::Ticket;
 use std::collections::VecDeque;
@@ -26,7 +26,12 @@ impl Unlogged {
         self.bytes
     }
 
-    /// Since when the oldest part waits.
+    /// What the oldest part shows.
+    pub fn first(&self) -> Option<Ticket> {
+        self.parts.front().map(|(shown, _)| *shown)
+    }
+
+    /// Since when the oldest part waits, or nothing has left.
     pub fn since_ns(&self) -> u64 {
         self.since_ns
     }

@@ -6,7 +6,9 @@ use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
+use brisk_node::persistence::aof::wait;
 use brisk_node::pubsub::subscribe;
+use brisk_node::replication::acks::Durability;
 use brisk_node::run::gate;
 use brisk_node::run::permission;
 use brisk_node::tracking::session;
@@ -197,6 +199,7 @@ fn reset(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     subscribe::unsubscribe_all(call.core, call.session);
     session::end_tracking(call.core, call.session);
     execute::end_transaction(call.core, call.session);
+    wait::ask(call.core, call.session, Durability::default());
     call.session.reset(call.core.shared.accounts.default_account());
     call.core.env.touch.set(true);
     call.reply.set_protocol(call.session.protocol);

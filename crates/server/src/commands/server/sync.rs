@@ -196,7 +196,8 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 let offset = u64::try_from(offset).unwrap_or(0);
                 let durable = durable.and_then(|place| u64::try_from(place).ok());
                 let client = &call.session.record;
-                shared.replication.feed.acknowledge(client, offset, durable, now);
+                let place = shared.replication.history.place(offset);
+                shared.replication.feed.acknowledge(client, (offset, place), durable, now);
                 // Perhaps it was not heard of for long.
                 shared.arm_few_replicas(&call.core.config.replication);
                 shared.aof.wake_waiting(shared, Some(id));

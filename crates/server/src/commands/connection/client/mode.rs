@@ -7,6 +7,9 @@ use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::session::ReplyMode;
 use brisk_node::persistence::aof::state::{Level, Mode};
+use brisk_node::persistence::aof::wait;
+use brisk_node::replication::acks::{Acknowledged, Durability, REPLICAS_MAX};
+use brisk_node::replication::follow;
 
 /// The argument of a switch.
 const ON_OFF: &[Arg] =
@@ -68,22 +71,34 @@ fn no_evict(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.ok())
 }
 
-/// A command of our own: `memory`, `log`, `disk`, or `default` for what the settings say.
+/// A command of our own: `memory`, `log`, `disk`, or `default` for what the settings say; and that so many
+/// replicas must have it.
 pub(super) const DURABILITY: Command = Command {
     spec: Spec {
         name: "durability",
         summary: "Says how far changes must have come before the connection is answered.",
         since: "7.2.0",
-        arity: 3,
-        args: &[Arg::one_of(
-            "level",
-            &[
-                Arg::token("memory", "MEMORY"),
-                Arg::token("log", "LOG"),
-                Arg::token("disk", "DISK"),
-                Arg::token("default", "DEFAULT"),
-            ],
-        )],
+        arity: -3,
+        args: &[
+            Arg::one_of(
+                "level",
+                &[
+                    Arg::token("memory", "MEMORY"),
+                    Arg::token("log", "LOG"),
+                    Arg::token("disk", "DISK"),
+                    Arg::token("default", "DEFAULT"),
+                ],
+            )
+            .optional(),
+            Arg::block(
+                "acknowledged",
+                &[
+                    Arg::integer("numreplicas").after("REPLICAS"),
+                    Arg::integer("milliseconds").after("TIMEOUT").optional(),
+                ],
+            )
+            .optional(),
+        ],
         ..ROW
     },
     run: durability,
@@ -97,18 +112,49 @@ fn durability(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         Some(Level::Log)
     } else if args.take("DISK") {
         Some(Level::Disk)
-    } else if args.take("DEFAULT") {
-        None
     } else {
-        return Err(CommandError::Syntax);
+        args.take("DEFAULT");
+        None
     };
+    let replicas = if args.take("REPLICAS") { acknowledged(call, args)? } else { None };
+    if args.remaining() > 0 {
+        return Err(CommandError::Syntax);
+    }
     if level > Some(Level::Memory) && call.core.shared.aof.mode() != Mode::On {
         return Err(CommandError::text(
             "ERR there is no append-only file to wait for, set appendonly to yes",
         ));
     }
-    call.session.durability = level;
+    if replicas.is_some() {
+        follow::begin_stream(call.core)?;
+    }
+    wait::ask(call.core, call.session, Durability { level, replicas });
     Ok(call.reply.ok())
+}
+
+/// What stands behind REPLICAS; `None` for no replica.
+fn acknowledged(call: &Call<'_>, args: &mut Args<'_>) -> Result<Option<Acknowledged>> {
+    let count = usize::try_from(args.integer()?).map_err(|_| CommandError::MustBePositive)?;
+    if count > REPLICAS_MAX {
+        return Err(CommandError::OutOfRange);
+    }
+    let mut timeout_ms = None;
+    if args.take("TIMEOUT") {
+        let timeout = u64::try_from(args.integer()?)
+            .map_err(|_| CommandError::text("ERR timeout is negative"))?;
+        timeout_ms = Some(timeout).filter(|timeout| *timeout > 0);
+    }
+    if count == 0 {
+        return Ok(None);
+    }
+    let shared = call.core.shared;
+    if shared.is_replica() || shared.is_loading() {
+        return Err(CommandError::text(
+            "ERR CLIENT DURABILITY REPLICAS cannot be used with replica instances, nor during loading",
+        ));
+    }
+    let era = shared.replication.feed.era();
+    Ok(Some(Acknowledged { count, timeout_ms, era }))
 }
 
 pub(super) const NO_TOUCH: Command = Command {

@@ -1,0 +1,453 @@
+//! CLIENT DURABILITY REPLICAS: replies wait until replicas have acknowledged what they show.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::kind::{Kind, are_there};
+use brisk_testkit::proxy::Direction;
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Proxy, Server, assert_reply, wait_until};
+use brisk_tests::links::Node;
+use brisk_tests::with_workers;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use Kind::{Brisk, Redis};
+
+/// How long nothing comes that is kept back: what is not kept back comes at once.
+const HELD: Duration = Duration::from_millis(60);
+
+const ROLE_CHANGED: &str = "(error) UNBLOCKED force unblock from blocking operation, instance state \
+                            changed (master -> replica?)";
+const NOT_ACKNOWLEDGED: &str =
+    "(error) UNBLOCKED too few replicas have acknowledged what was written, it may be lost";
+
+/// A primary, and a replica whose acknowledgements can be held up.
+struct Pair {
+    primary: Server,
+    replica: Node,
+    link: Proxy,
+}
+
+impl Pair {
+    fn start(kind: Kind) -> Pair {
+        let primary = with_workers(2).start();
+        let link = Proxy::to(&primary.address());
+        let replica = follower(kind, &link);
+        Pair { primary, replica, link }
+    }
+
+    /// Whether what the replica says stands still.
+    fn hold_acks(&self, held: bool) {
+        self.link.stall(Direction::ToServer, held);
+    }
+
+    /// A client whose replies wait for one replica.
+    fn durable(&self) -> Conn {
+        let mut conn = self.primary.connect();
+        assert_reply!(conn, "CLIENT DURABILITY REPLICAS 1", "OK");
+        conn
+    }
+
+    /// Waits until the replica has executed what set this key.
+    #[track_caller]
+    fn wait_until_there(&self, key: &str) {
+        let mut conn = self.replica.server.connect();
+        let line = format!("EXISTS {key}");
+        wait_until("the replica to have it", || conn.cmd(&line).integer() == 1);
+    }
+}
+
+fn follower(kind: Kind, link: &Proxy) -> Node {
+    let replica = Node::start(kind, |launch| launch);
+    replica.follow(link.port());
+    replica.wait_until_it_follows();
+    replica
+}
+
+/// Runs `body` with a real replica and with one of ours.
+fn each_replica(body: impl Fn(Pair)) {
+    if subject_is_redis() {
+        return; // it has no such clients
+    }
+    for kind in [Redis, Brisk] {
+        if are_there(&[kind]) {
+            eprintln!("a replica of {kind}");
+            body(Pair::start(kind));
+        }
+    }
+}
+
+#[track_caller]
+fn assert_held(conn: &mut Conn) {
+    assert!(!conn.has_reply_within(HELD), "{}", conn.reply());
+}
+
+#[test]
+fn what_is_asked_is_checked() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    let syntax = "(error) ERR syntax error";
+    for (line, want) in [
+        ("CLIENT DURABILITY REPLICAS", syntax),
+        ("CLIENT DURABILITY REPLICAS x", "(error) ERR value is not an integer or out of range"),
+        ("CLIENT DURABILITY REPLICAS -1", "(error) ERR value is out of range, must be positive"),
+        ("CLIENT DURABILITY REPLICAS 17", "(error) ERR value is out of range"),
+        ("CLIENT DURABILITY REPLICAS 1 MEMORY", syntax),
+        ("CLIENT DURABILITY TIMEOUT 1", syntax),
+        ("CLIENT DURABILITY REPLICAS 1 TIMEOUT -1", "(error) ERR timeout is negative"),
+        ("CLIENT DURABILITY REPLICAS 1 TIMEOUT 5 5", syntax),
+        ("CLIENT DURABILITY SOMEWHERE", syntax),
+        (
+            "CLIENT DURABILITY DISK REPLICAS 1",
+            "(error) ERR there is no append-only file to wait for, set appendonly to yes",
+        ),
+        ("CLIENT DURABILITY REPLICAS 0", "OK"),
+        ("SET a 1", "OK"),
+        ("CLIENT DURABILITY MEMORY REPLICAS 16 TIMEOUT 0", "OK"),
+        ("PING", "PONG"),
+        ("CLIENT DURABILITY DEFAULT", "OK"),
+    ] {
+        assert_reply!(conn, line, want);
+    }
+    // The stream begins while everybody stands still: not amid a transaction.
+    let alone = with_workers(2).start();
+    let mut conn = alone.connect();
+    conn.pipeline(&["MULTI", "CLIENT DURABILITY REPLICAS 1"]);
+    assert!(conn.cmd("EXEC").to_string().contains("outside of MULTI"));
+    let replica = with_workers(2).set("replicaof", &format!("127.0.0.1 {}", alone.port())).start();
+    replica.wait_for_info("master_link_status", |status| status == "up");
+    assert_reply!(
+        replica.connect(),
+        "CLIENT DURABILITY REPLICAS 1",
+        "(error) ERR CLIENT DURABILITY REPLICAS cannot be used with replica instances, nor during loading"
+    );
+    conn.pipeline(&["MULTI", "CLIENT DURABILITY REPLICAS 1", "SET b 1"]);
+    assert_reply!(conn, "EXEC", "1) OK\n2) OK");
+}
+
+#[test]
+fn a_reply_comes_when_the_replica_has_acknowledged_what_it_shows() {
+    each_replica(|pair| {
+        let (mut durable, mut other) = (pair.durable(), pair.primary.connect());
+        assert_reply!(durable, "SET before 1", "OK");
+        pair.hold_acks(true);
+        // In order, and nothing overtakes.
+        for line in ["SET a 1", "PING", "INCR n", "GET a", "INFO server", "ECHO last"] {
+            durable.send(line);
+        }
+        pair.wait_until_there("n");
+        assert_held(&mut durable);
+        // It counts for everybody else, who waits only if asked to.
+        assert_reply!(other, "GET a", "\"1\"");
+        assert_reply!(other, "WAIT 1 1", "(integer) 0");
+        let mut reader = pair.durable();
+        assert_reply!(reader, "GET before", "\"1\"");
+        reader.send("GET a");
+        assert_held(&mut reader);
+        pair.hold_acks(false);
+        assert_eq!(durable.reply().text(), "OK");
+        assert_eq!(durable.reply().text(), "PONG");
+        assert_eq!(durable.reply().integer(), 1);
+        assert_eq!(durable.reply().text(), "1");
+        assert!(durable.reply().text().contains("tcp_port"));
+        assert_eq!(durable.reply().text(), "last");
+        assert_eq!(reader.reply().text(), "1");
+        // Later it is there, and nobody waits.
+        pair.hold_acks(true);
+        assert_reply!(durable, "GET a", "\"1\"");
+    });
+}
+
+/// All that can be asked for by pipelines on many connections comes, each in order.
+#[test]
+fn pipelines_of_many_clients_keep_their_order() {
+    each_replica(|pair| {
+        let mut conns: Vec<Conn> = (0..8).map(|_| pair.durable()).collect();
+        pair.link.delay(Duration::from_millis(2));
+        for round in 0..20 {
+            for (at, conn) in conns.iter_mut().enumerate() {
+                for n in 0..50 {
+                    conn.send(&format!("SET key:{at}:{n} {round}"));
+                    conn.send(&format!("GET key:{at}:{n}"));
+                }
+            }
+            for conn in &mut conns {
+                for _ in 0..50 {
+                    assert_eq!(conn.reply().text(), "OK");
+                    assert_eq!(conn.reply().text(), round.to_string());
+                }
+            }
+        }
+        for conn in &mut conns {
+            conn.assert_in_step();
+        }
+    });
+}
+
+#[test]
+fn what_transactions_scripts_and_others_tell_waits_too() {
+    each_replica(|pair| {
+        let mut other = pair.primary.connect();
+        let [mut exec, mut script, mut popper, mut listener] = [(); 4].map(|()| pair.durable());
+        listener.send("SUBSCRIBE news");
+        listener.reply();
+        popper.send("BLPOP queue 0");
+        pair.primary.wait_for_info("blocked_clients", |count| count == "1");
+        pair.hold_acks(true);
+        exec.send_raw(b"MULTI\r\nSET in:exec 1\r\nGET in:exec\r\nEXEC\r\n");
+        script.send("EVAL \"return redis.call('INCR', KEYS[1])\" 1 in:script");
+        assert_reply!(other, "RPUSH queue element", "(integer) 1");
+        assert_reply!(other, "SET told 1", "OK");
+        assert_reply!(other, "PUBLISH news told", "(integer) 1");
+        pair.wait_until_there("told");
+        pair.wait_until_there("in:exec");
+        pair.wait_until_there("in:script");
+        for conn in [&mut exec, &mut script, &mut popper, &mut listener] {
+            assert_held(conn);
+        }
+        pair.hold_acks(false);
+        assert_eq!([(); 3].map(|()| exec.reply().to_string()), ["OK", "QUEUED", "QUEUED"]);
+        assert_eq!(exec.reply().to_string(), "1) OK\n2) \"1\"");
+        assert_eq!(script.reply().integer(), 1);
+        assert_eq!(popper.reply().elements()[1].text(), "element");
+        assert_eq!(listener.reply().elements()[2].text(), "told");
+    });
+}
+
+/// For one command of a pipeline, and for nothing less.
+#[test]
+fn who_asks_for_less_again_gets_what_was_asked_before_as_promised() {
+    each_replica(|pair| {
+        let mut conn = pair.primary.connect();
+        pair.hold_acks(true);
+        for ends in ["CLIENT DURABILITY DEFAULT", "CLIENT DURABILITY MEMORY", "RESET"] {
+            let key = ends.split(' ').next_back().unwrap_or_default();
+            let lines = [
+                "CLIENT DURABILITY REPLICAS 1".to_owned(),
+                format!("SET {key} 1"),
+                ends.to_owned(),
+                "ECHO done".to_owned(),
+            ];
+            conn.send_raw(format!("{}\r\n", lines.join("\r\n")).as_bytes());
+            pair.wait_until_there(key);
+            assert_held(&mut conn);
+            pair.hold_acks(false);
+            let replies: Vec<String> = (0..4).map(|_| conn.reply().text()).collect();
+            assert!(replies[1] == "OK" && replies[3] == "done", "{replies:?}");
+            pair.hold_acks(true);
+            assert_reply!(conn, &format!("SET {key} 2"), "OK");
+        }
+    });
+}
+
+#[test]
+fn so_many_must_have_it() {
+    if subject_is_redis() {
+        return;
+    }
+    let pair = Pair::start(Redis);
+    let second = Proxy::to(&pair.primary.address());
+    let mut conn = pair.primary.connect();
+    assert_reply!(conn, "CLIENT DURABILITY REPLICAS 2", "OK");
+    // There is one: the reply waits for another to come.
+    conn.send("SET a 1");
+    pair.wait_until_there("a");
+    assert_held(&mut conn);
+    let other = follower(Brisk, &second);
+    assert_eq!(conn.reply().text(), "OK");
+    second.stall(Direction::ToServer, true);
+    conn.send("SET b 1");
+    pair.wait_until_there("b");
+    assert_held(&mut conn);
+    // One is not enough, whoever it is.
+    assert_reply!(pair.durable(), "SET c 1", "OK");
+    assert_held(&mut conn);
+    second.stall(Direction::ToServer, false);
+    assert_eq!(conn.reply().text(), "OK");
+    // When one goes away the reply waits until there is another.
+    drop(other);
+    pair.primary.wait_for_info("connected_slaves", |count| count == "1");
+    conn.send("SET d 1");
+    pair.wait_until_there("d");
+    assert_held(&mut conn);
+    let _third = follower(Redis, &second);
+    assert_eq!(conn.reply().text(), "OK");
+}
+
+#[test]
+fn who_waits_too_long_is_told_so_and_disconnected() {
+    each_replica(|pair| {
+        let mut conn = pair.primary.connect();
+        assert_reply!(conn, "CLIENT DURABILITY REPLICAS 1 TIMEOUT 60000", "OK");
+        assert_reply!(conn, "SET a 1", "OK");
+        assert_reply!(conn, "CLIENT DURABILITY REPLICAS 1 TIMEOUT 50", "OK");
+        pair.hold_acks(true);
+        conn.send_raw(b"SET a 2\r\nSET a 3\r\n");
+        assert_eq!(conn.reply().to_string(), NOT_ACKNOWLEDGED);
+        assert_eq!(conn.read_to_end(), b"");
+        // It was written all the same.
+        assert_reply!(pair.primary.connect(), "GET a", "\"3\"");
+    });
+}
+
+/// What replicas acknowledge behind it is another history.
+#[test]
+fn a_primary_that_becomes_a_replica_acknowledges_nothing_more() {
+    each_replica(|pair| {
+        let other = with_workers(2).start();
+        let [mut waits, mut idle] = [(); 2].map(|()| pair.durable());
+        assert_reply!(idle, "SET idle 1", "OK");
+        pair.hold_acks(true);
+        waits.send_raw(b"SET lost 1\r\nGET lost\r\n");
+        pair.wait_until_there("lost");
+        let to = format!("REPLICAOF 127.0.0.1 {}", other.port());
+        assert_reply!(pair.primary.connect(), &to, "OK");
+        assert_eq!(waits.reply().to_string(), ROLE_CHANGED);
+        assert_eq!(waits.read_to_end(), b"");
+        pair.hold_acks(false);
+        // Whoever has asked hears of it, and not that something was written.
+        assert_reply!(pair.primary.connect(), "CONFIG SET replica-read-only no", "OK");
+        idle.send("SET own 1");
+        assert_eq!(idle.reply().to_string(), ROLE_CHANGED);
+        assert_eq!(idle.read_to_end(), b"");
+        // A primary again, it promises anew.
+        assert_reply!(pair.primary.connect(), "REPLICAOF NO ONE", "OK");
+        let mut conn = pair.durable();
+        wait_until("the replica to be there again", || {
+            pair.primary.connect().cmd("INFO replication").text().contains("state=online")
+        });
+        assert_reply!(conn, "SET kept 1", "OK");
+        pair.wait_until_there("kept");
+    });
+}
+
+#[test]
+fn without_a_replica_a_reply_waits_for_one_and_not_for_ever() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    assert_reply!(conn, "CLIENT DURABILITY REPLICAS 1", "OK");
+    conn.send("SET a 1");
+    assert_held(&mut conn);
+    let link = Proxy::to(&server.address());
+    let replica = follower(Redis, &link);
+    assert_eq!(conn.reply().text(), "OK");
+    assert_reply!(replica.server.connect(), "GET a", "\"1\"");
+    // When the stream is not kept any more there is nothing to acknowledge.
+    drop(replica);
+    server.wait_for_info("connected_slaves", |count| count == "0");
+    conn.send("SET a 2");
+    assert_held(&mut conn);
+    assert_reply!(server.connect(), "CONFIG SET repl-backlog-ttl 1", "OK");
+    assert_eq!(conn.reply().to_string(), ROLE_CHANGED);
+    assert_eq!(conn.read_to_end(), b"");
+}
+
+/// Who has asked for the disk besides waits for both.
+#[test]
+fn replicas_come_on_top_of_the_file() {
+    if subject_is_redis() {
+        return;
+    }
+    let primary = with_workers(2).set("appendonly", "yes").set("appendfsync", "no").start();
+    let link = Proxy::to(&primary.address());
+    let replica = follower(Redis, &link);
+    for level in ["", "MEMORY ", "LOG ", "DISK "] {
+        let mut conn = primary.connect();
+        assert_reply!(conn, &format!("CLIENT DURABILITY {level}REPLICAS 1"), "OK");
+        link.stall(Direction::ToServer, true);
+        let key = format!("at:{}", level.trim());
+        conn.send(&format!("SET {key} 1"));
+        let mut there = replica.server.connect();
+        let exists = format!("EXISTS {key}");
+        wait_until("the replica to have it", || there.cmd(&exists).integer() == 1);
+        assert_held(&mut conn);
+        link.stall(Direction::ToServer, false);
+        assert_eq!(conn.reply().text(), "OK");
+        assert_reply!(conn, "WAITAOF 1 0 0", "1) (integer) 1\n2) (integer) 0");
+    }
+}
+
+/// A killed primary: whatever was acknowledged is on the replica that takes its place.
+#[test]
+fn what_was_acknowledged_outlives_the_primary() {
+    const ROUNDS: usize = 4;
+    const CLIENTS: usize = 4;
+    const WRITES: usize = 300;
+    each_replica(|mut pair| {
+        for round in 0..ROUNDS {
+            let acknowledged = [(); CLIENTS].map(|()| Mutex::new(0_usize));
+            let is_over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                for (client, count) in acknowledged.iter().enumerate() {
+                    let mut conn = pair.durable();
+                    let is_over = &is_over;
+                    scope.spawn(move || {
+                        for n in 1.. {
+                            let line = format!("SET key:{client}:{n} {n}");
+                            match conn.try_cmd(&line) {
+                                Ok(reply) => assert_eq!(reply.text(), "OK"),
+                                Err(_) => break,
+                            }
+                            *count.lock().unwrap() = n;
+                        }
+                        assert!(is_over.load(Ordering::SeqCst), "disconnected before the end");
+                    });
+                }
+                wait_until("all to write", || {
+                    acknowledged.iter().all(|count| *count.lock().unwrap() >= WRITES)
+                });
+                is_over.store(true, Ordering::SeqCst);
+                pair.primary.kill_for_now();
+            });
+            let mut conn = pair.replica.server.connect();
+            assert_reply!(conn, "REPLICAOF NO ONE", "OK");
+            for (client, count) in acknowledged.iter().enumerate() {
+                let count = *count.lock().unwrap();
+                for n in 1..=count {
+                    let reply = conn.cmd(&format!("GET key:{client}:{n}")).to_string();
+                    assert_eq!(reply, format!("\"{n}\""), "round {round}: key:{client}:{n}");
+                }
+            }
+            if round + 1 < ROUNDS {
+                pair = Pair::start(pair.replica.kind);
+            }
+        }
+    });
+}
+
+/// INFO brisk tells how far behind who is, in seconds.
+#[test]
+fn who_is_behind_is_told_in_seconds() {
+    each_replica(|pair| {
+        let mut conn = pair.primary.connect();
+        let mut behind = || -> i64 {
+            let text = conn.cmd("INFO brisk").text();
+            let line = text.lines().find(|line| line.starts_with("replica0:")).map(str::to_owned);
+            let line = line.expect("there is a replica");
+            assert!(line.starts_with("replica0:ip=127.0.0.1,port="), "{line}");
+            line.rsplit_once("behind_seconds=").unwrap().1.parse().unwrap()
+        };
+        wait_until("it to have everything", || behind() == 0);
+        pair.hold_acks(true);
+        assert_reply!(pair.primary.connect(), "SET late 1", "OK");
+        wait_until("it to be two seconds behind", || behind() == 2);
+        pair.hold_acks(false);
+        wait_until("it to have everything again", || behind() == 0);
+        if pair.replica.kind == Brisk {
+            let mut replica = pair.replica.server.connect();
+            assert_eq!(replica.info("behind_primary_seconds"), "0");
+            pair.link.refuse(true);
+            pair.link.cut(brisk_testkit::proxy::Cut::Reset);
+            wait_until("it to notice", || replica.info("behind_primary_seconds") == "1");
+            pair.link.refuse(false);
+            wait_until("it to catch up", || replica.info("behind_primary_seconds") == "0");
+        }
+        assert!(!pair.primary.info("slave0").contains("behind"), "as parsers of Redis's know it");
+    });
+}
