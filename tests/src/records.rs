@@ -18,8 +18,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long replicas may take to acknowledge a record.
 const WAIT_MS: u32 = 200;
 
+/// What waits until replicas have a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promise {
+    /// Every second client, by WAIT behind each record.
+    Wait,
+    /// All clients that find a server of ours: their replies do, by CLIENT DURABILITY.
+    Durability,
+}
+
 /// How EXEC is refused: by what its commands were, or by what has changed since.
-const REFUSALS: &[&str] = &["EXECABORT ", "NOREPLICAS ", "READONLY ", "LOADING ", "MASTERDOWN "];
+const REFUSALS: &[&str] =
+    &["EXECABORT ", "NOREPLICAS ", "READONLY ", "LOADING ", "MASTERDOWN ", "UNBLOCKED "];
 
 #[derive(Debug, Default)]
 struct Client {
@@ -33,6 +43,7 @@ struct Client {
 pub struct Records {
     clients: Vec<Mutex<Client>>,
     replicas: i64,
+    promise: Promise,
     /// Held by a client while it writes a record.
     pause: RwLock<()>,
     is_over: AtomicBool,
@@ -46,10 +57,11 @@ pub struct Fate {
 }
 
 impl Records {
-    /// Of so many clients, every second of which waits for each record until so many replicas have it.
-    pub fn new(clients: usize, replicas: i64) -> Records {
+    /// Of so many clients, some of which wait for each record until so many replicas have it.
+    pub fn new(clients: usize, replicas: i64, promise: Promise) -> Records {
         let clients = (0..clients).map(|_| Mutex::default()).collect();
-        Records { clients, replicas, pause: RwLock::default(), is_over: AtomicBool::new(false) }
+        let (pause, is_over) = (RwLock::default(), AtomicBool::new(false));
+        Records { clients, replicas, promise, pause, is_over }
     }
 
     /// Writes as one of the clients until [`Records::end`]. `find` says where the primary is, if it is known.
@@ -61,7 +73,7 @@ impl Records {
         while !self.is_over.load(Ordering::SeqCst) {
             if conn.is_none() {
                 holds_within(PATIENCE, || {
-                    conn = find().and_then(|address| connect(&address));
+                    conn = find().and_then(|address| self.connect(&address));
                     conn.is_some()
                 });
             }
@@ -96,6 +108,10 @@ impl Records {
         let mut last = Reply::Null;
         for _ in &lines {
             last = conn.try_reply().ok()?;
+            if self.promise == Promise::Durability && last.is_error() {
+                // What comes behind it may be the end of the connection.
+                break;
+            }
         }
         if last.is_error() {
             // A replica, a primary without replicas, or one that fails over.
@@ -104,18 +120,31 @@ impl Records {
             return Some(false);
         }
         assert_eq!(last.elements().len(), 3, "{last}");
-        let replicas = if !waits(number) {
-            0
-        } else {
-            let reply = conn.try_cmd(&format!("WAIT {} {WAIT_MS}", self.replicas));
+        let replicas = match self.promise {
+            Promise::Durability => self.replicas,
+            Promise::Wait if !waits(number) => 0,
             // It may have become a replica meanwhile, which knows nothing about others.
-            match reply {
+            Promise::Wait => match conn.try_cmd(&format!("WAIT {} {WAIT_MS}", self.replicas)) {
                 Ok(Reply::Integer(replicas)) => replicas,
                 _ => 0,
-            }
+            },
         };
         self.client(number).acknowledged.insert(n, replicas);
         Some(true)
+    }
+
+    /// A connection to the server there, if it says that it is a primary.
+    fn connect(&self, address: &str) -> Option<Conn> {
+        let mut conn = Conn::try_tcp(address).ok()?;
+        conn.give_up_after(PATIENCE);
+        let role = conn.try_cmd("ROLE").ok()?;
+        let is_primary = role.elements().first().is_some_and(|role| role.text() == "master");
+        if self.promise == Promise::Durability {
+            let line = format!("CLIENT DURABILITY REPLICAS {}", self.replicas);
+            // It may be a replica by now.
+            conn.try_cmd(&line).ok().filter(|reply| !reply.is_error())?;
+        }
+        is_primary.then_some(conn)
     }
 
     fn client(&self, number: usize) -> std::sync::MutexGuard<'_, Client> {
@@ -199,13 +228,4 @@ impl Records {
 /// Whether this client waits for replicas.
 const fn waits(number: usize) -> bool {
     !number.is_multiple_of(2)
-}
-
-/// A connection to the server there, if it says that it is a primary.
-fn connect(address: &str) -> Option<Conn> {
-    let mut conn = Conn::try_tcp(address).ok()?;
-    conn.give_up_after(PATIENCE);
-    let role = conn.try_cmd("ROLE").ok()?;
-    let is_primary = role.elements().first().is_some_and(|role| role.text() == "master");
-    is_primary.then_some(conn)
 }

@@ -6,7 +6,7 @@ use brisk_testkit::kind::{Kind, are_there, named};
 use brisk_testkit::proxy::Direction;
 use brisk_testkit::{Conn, Proxy, Server, assert_reply, wait_until};
 use brisk_tests::links::{BRISK_FAILS_OVER, Node, can_stand, wait_until_caught_up};
-use brisk_tests::records::Records;
+use brisk_tests::records::{Promise, Records};
 
 use Kind::{Brisk, Redis, Valkey};
 
@@ -119,7 +119,7 @@ fn each_group(body: impl Fn([Kind; 3])) {
 
 /// Runs `body` while clients write; afterwards everybody has everything that was acknowledged.
 fn while_clients_write(group: &Group, primary_then: usize, body: impl FnOnce(&Records)) {
-    let records = Records::new(CLIENTS, 1);
+    let records = Records::new(CLIENTS, 1, Promise::Wait);
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
             let (records, find) = (&records, group.finder());

@@ -7,6 +7,8 @@
 //! - So does each record for which WAIT has counted both replicas, whenever it was written. One is not
 //!   enough: sentinels choose by offsets that they asked for a while ago, and a planned failover does not
 //!   wait for the replica that it promotes.
+//! - So is each that was answered at all, if clients have asked by CLIENT DURABILITY that both replicas have
+//!   what they are answered: nothing is lost then.
 //! - Other acknowledged records may be lost, if they were written while the failover went on. They are
 //!   counted and printed.
 //! - A primary that is cut from its replicas soon refuses writes by `min-replicas-to-write`, so what it
@@ -19,7 +21,7 @@ use brisk_testkit::kind::{Kind, are_there, named};
 use brisk_testkit::proxy::Cut;
 use brisk_testkit::{Launch, wait_until};
 use brisk_tests::links::{BRISK_FAILS_OVER, can_stand, sized};
-use brisk_tests::records::Records;
+use brisk_tests::records::{Promise, Records};
 use brisk_tests::sentinels::Group;
 
 use Kind::{Brisk, Redis, Valkey};
@@ -81,9 +83,9 @@ impl Failure {
     }
 }
 
-fn survives_failovers(kinds: [Kind; 3]) {
+fn survives_failovers(kinds: [Kind; 3], promise: Promise) {
     let mut group = Group::start(kinds, launch);
-    let records = Records::new(CLIENTS, REPLICAS);
+    let records = Records::new(CLIENTS, REPLICAS, promise);
     let failovers = sized("BRISK_FAILOVERS", FAILURES.len());
     std::thread::scope(|scope| {
         for client in 0..CLIENTS {
@@ -107,7 +109,8 @@ fn survives_failovers(kinds: [Kind; 3]) {
             let _paused = records.pause();
             group.assert_agrees(next);
             let fate = records.check(&group.members[next].node.server, &safe);
-            eprintln!("{}: {failure:?}, {primary} -> {next}: {fate:?}", named(&kinds));
+            eprintln!("{}, {promise:?}: {failure:?}, {primary} -> {next}: {fate:?}", named(&kinds));
+            assert!(promise == Promise::Wait || fate.lost == 0, "{fate:?}");
         }
         drop(end);
     });
@@ -122,32 +125,41 @@ impl Drop for EndAtExit<'_> {
 }
 
 /// Runs it for those of the groups that can be built here and now.
-fn each_group(groups: &[[Kind; 3]]) {
+fn each_group(groups: &[[Kind; 3]], promise: Promise) {
     for kinds in groups {
         let can_be = kinds.iter().all(|kind| can_stand(*kind, 1))
             && (BRISK_FAILS_OVER || !kinds.contains(&Brisk));
         if can_be && are_there(kinds) {
-            survives_failovers(*kinds);
+            survives_failovers(*kinds, promise);
         }
     }
 }
 
 #[test]
 fn a_group_of_redis_survives_failovers() {
-    each_group(&[[Redis; 3]]);
+    each_group(&[[Redis; 3]], Promise::Wait);
 }
 
 #[test]
 fn a_group_of_valkey_survives_failovers() {
-    each_group(&[[Valkey; 3]]);
+    each_group(&[[Valkey; 3]], Promise::Wait);
 }
 
 #[test]
 fn a_group_of_ours_survives_failovers() {
-    each_group(&[[Brisk; 3]]);
+    each_group(&[[Brisk; 3]], Promise::Wait);
+}
+
+/// Those of others have no such clients.
+#[test]
+fn a_group_of_ours_loses_nothing_that_its_clients_were_promised() {
+    each_group(&[[Brisk; 3]], Promise::Durability);
 }
 
 #[test]
 fn groups_of_ours_and_others_survive_failovers() {
-    each_group(&[[Redis, Brisk, Brisk], [Brisk, Redis, Brisk], [Brisk, Brisk, Valkey]]);
+    each_group(
+        &[[Redis, Brisk, Brisk], [Brisk, Redis, Brisk], [Brisk, Brisk, Valkey]],
+        Promise::Wait,
+    );
 }
