@@ -242,3 +242,22 @@ fn a_replica_never_shows_half_a_transaction_nor_goes_back() {
         assert!(seen.iter().all(|seen| *seen > 5), "{seen:?}");
     });
 }
+
+/// Another address of the same server, or of one that has the same history: who follows the replica hears
+/// nothing of it.
+#[test]
+fn replicas_of_a_replica_stay_when_it_goes_on_elsewhere_in_the_same_history() {
+    let lists: [&[&[Kind]]; 2] = [&[&[Redis, Redis, Redis]], &[&[Brisk, Brisk, Brisk]]];
+    each_chain(&lists, |kinds| {
+        let chain = Chain::start(kinds, with_large_backlog);
+        let [first, middle, _] = &chain.nodes[..] else { unreachable!() };
+        wait_until("all are online", || {
+            [first, middle].iter().all(|node| node.server.info("slave0").contains("state=online"))
+        });
+        middle.follow(first.server.port());
+        middle.wait_until_it_follows();
+        first.server.connect().cmd("SET later 1");
+        chain.assert_agrees();
+        assert_eq!(middle.served(), [1, 0], "{}", named(kinds));
+    });
+}

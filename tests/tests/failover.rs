@@ -252,6 +252,8 @@ fn writes_wait_while_a_replica_lacks_something_and_go_on_after_an_abort() {
                     assert_eq!(state(group.server(0)), "waiting-for-sync");
                     let again = "(error) ERR FAILOVER already in progress.";
                     assert_reply!(conn, "FAILOVER", again);
+                    let busy = "(error) NOMASTERLINK Can't SYNC while failing over";
+                    assert_reply!(conn, "PSYNC ? -1", busy);
                     // Who writes waits, who reads does not.
                     paused.send("INCR paused");
                     group.server(0).wait_for_info("blocked_clients", |count| count != "0");

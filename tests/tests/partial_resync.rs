@@ -219,6 +219,58 @@ fn a_backlog_that_is_freed_takes_the_name_of_the_history_with_it() {
     assert!(server.log().contains("Replication backlog freed after 1 seconds"));
 }
 
+/// A primary that saves at its end, and a real replica of it; keys that expire while it is down.
+fn after_a_night(backlog: &str, keys: usize) -> (Server, Server) {
+    let launch = with_workers(2)
+        .set("save", "3600 1")
+        .set("repl-backlog-size", backlog)
+        .set("repl-ping-replica-period", "3600")
+        .set("repl-timeout", "3600")
+        .set("enable-debug-command", "yes");
+    let mut server = launch.clone().start();
+    let replica = follower(&server);
+    let mut conn = server.connect();
+    assert_reply!(conn, "DEBUG SET-ACTIVE-EXPIRE 0", "OK");
+    assert_reply!(conn, "SET stays 1", "OK");
+    assert_reply!(conn, "SELECT 3", "OK");
+    for key in 0..keys {
+        assert_reply!(conn, &format!("SET key:{key} 1 PX 1"), "OK");
+    }
+    assert_reply!(conn, "WAIT 1 60000", "(integer) 1");
+    let last = format!("EXISTS key:{}", keys - 1);
+    let mut at_replica = replica.connect();
+    at_replica.cmd("SELECT 3");
+    wait_until("the last has expired", || at_replica.cmd(&last).to_string() == "(integer) 0");
+    conn.send("SHUTDOWN");
+    wait_until("it ends", || !server.is_running());
+    launch.start_again(&mut server);
+    replica.wait_for_info("master_link_status", |status| status == "up");
+    assert_eq!(number(&server, "rdb_last_load_keys_expired"), keys as u64);
+    wait_until("the replica has what is left", || {
+        at_replica.cmd("DBSIZE").to_string() == "(integer) 0"
+    });
+    assert_eq!(replica.connect().cmd("DBSIZE").to_string(), "(integer) 1");
+    (server, replica)
+}
+
+#[test]
+fn what_expired_while_a_primary_was_down_is_told_to_who_goes_on() {
+    let (server, replica) = after_a_night("1mb", 100);
+    assert_eq!((number(&server, "sync_full"), number(&server, "sync_partial_ok")), (0, 1));
+    assert_eq!(replica.info("slave_repl_offset"), server.info("master_repl_offset"));
+    let told = number(&server, "second_repl_offset") + number(&server, "repl_backlog_histlen");
+    assert_eq!(told, number(&server, "master_repl_offset") + 1);
+    assert!(number(&server, "repl_backlog_histlen") > 100);
+}
+
+#[test]
+fn if_more_has_expired_than_the_backlog_keeps_nobody_goes_on() {
+    for keys in [2000, 5000] {
+        let (server, _replica) = after_a_night("16kb", keys);
+        assert_eq!((number(&server, "sync_full"), number(&server, "sync_partial_ok")), (1, 0));
+    }
+}
+
 #[test]
 fn a_replica_that_does_not_read_is_closed_at_its_limit_but_not_within_the_backlog() {
     let server = with_workers(2)

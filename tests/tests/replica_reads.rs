@@ -321,6 +321,26 @@ fn the_connection_to_the_primary_is_listed_and_can_be_closed_but_not_ours() {
 }
 
 #[test]
+fn a_replica_comes_from_the_address_that_it_is_told_to() {
+    for launch in [Launch::redis(), Launch::new(Program::Brisk)] {
+        // That is another machine's to it.
+        let primary = Launch::redis().set("protected-mode", "no");
+        let primary = primary.set("repl-diskless-sync-delay", "0").start();
+        let replica = launch.set("bind-source-addr", "127.0.0.2").start();
+        let (mut at_primary, mut at_replica) = (primary.connect(), replica.connect());
+        let line = format!("REPLICAOF 127.0.0.1 {}", primary.port());
+        assert_reply!(at_replica, &line, "OK");
+        wait_for_link(&mut at_replica, "up");
+        assert!(at_primary.info("slave0").starts_with("ip=127.0.0.2,"));
+        // One that is not of this machine is no obstacle.
+        assert_reply!(at_replica, "CONFIG SET bind-source-addr 192.0.2.1", "OK");
+        assert_reply!(at_replica, "REPLICAOF NO ONE", "OK");
+        assert_reply!(at_replica, &line, "OK");
+        wait_for_link(&mut at_replica, "up");
+    }
+}
+
+#[test]
 fn monitors_of_a_replica_see_what_its_primary_sends() {
     each_replica(|mut pair| {
         let mut monitor = pair.replica.connect();

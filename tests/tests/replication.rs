@@ -93,7 +93,16 @@ fn a_replica_is_no_ordinary_client() {
     let server = with_workers(2).start();
     let mut conn = server.connect();
     let mut stream = Stream::attach(&server);
-    assert_reply!(stream.0, "GET key", "(error) ERR Replica can't interact with the keyspace");
+    assert_eq!(conn.info("connected_clients"), "1");
+    // A reply would be taken for a part of the stream.
+    for (line, name) in [("GET key", "get"), ("PING", "ping"), ("SLOWLOG GET", "slowlog|get")] {
+        let mut rogue = Stream::attach(&server);
+        rogue.0.send(line);
+        assert_eq!(rogue.0.read_to_end(), b"");
+        let told = format!("Replica generated a reply to command '{name}', disconnecting it: id=");
+        assert!(server.log().contains(&told), "{line}");
+    }
+    server.wait_for_info("connected_slaves", |count| count == "1");
     // Idle as an ordinary client that is closed for it, it stays.
     let mut idle = server.connect();
     conn.cmd("CONFIG SET timeout 1");
@@ -102,7 +111,55 @@ fn a_replica_is_no_ordinary_client() {
     conn.cmd("SET after 1");
     stream.expect(&["select 0", "set after 1"]);
     assert_eq!(conn.info("connected_slaves"), "1");
-    assert_eq!(conn.info("sync_full"), "1");
+    assert_eq!(conn.info("sync_full"), "4");
+}
+
+#[test]
+fn what_is_executed_nowhere_can_be_sent_to_replicas() {
+    let server = with_workers(2).set("enable-debug-command", "yes").start();
+    let mut conn = server.connect();
+    // Without replicas it is nothing.
+    assert_reply!(conn, "DEBUG REPLICATE nonsense 1", "OK");
+    let mut stream = Stream::attach(&server);
+    conn.cmd("SET a 1");
+    assert_reply!(conn, "DEBUG REPLICATE nonsense 2", "OK");
+    stream.expect(&["select 0", "set a 1", "nonsense 2"]);
+}
+
+#[test]
+fn what_a_replica_was_sent_of_the_stream_is_counted() {
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    let mut stream = Stream::attach(&server);
+    conn.call(&["SET", "a", &"x".repeat(10_000)]);
+    stream.expect(&["select 0"]);
+    stream.next();
+    wait_until("it is shown", || {
+        let line = conn.cmd("CLIENT LIST TYPE replica").text();
+        let sent = line.split_once("tot-net-out=").and_then(|(_, rest)| rest.split(' ').next());
+        sent.is_none_or(|sent| sent.parse::<u64>().is_ok_and(|sent| sent > 10_000))
+    });
+}
+
+#[test]
+fn a_shorter_time_between_pings_is_in_force_at_once() {
+    let server = with_workers(2).set("repl-ping-replica-period", "3600").start();
+    let mut conn = server.connect();
+    let mut stream = Stream::attach(&server);
+    conn.cmd("SET a 1");
+    stream.expect(&["select 0", "set a 1"]);
+    conn.cmd("CONFIG SET repl-ping-replica-period 1");
+    assert_eq!(stream.0.reply().elements()[0].text(), "PING");
+}
+
+#[test]
+fn psync_without_a_number_is_refused() {
+    let server = with_workers(2).start();
+    let mut conn = server.connect();
+    let refused = "(error) ERR value is not an integer or out of range";
+    assert_reply!(conn, "PSYNC ? first", refused);
+    assert!(server.log().contains(" asks for synchronization but with a wrong offset"));
+    assert_reply!(conn, "PING", "PONG");
 }
 
 /// Once a worker waited for ever for a slot that it held itself.

@@ -16,6 +16,7 @@ const SUBCOMMANDS: &str = "subcommands";
 
 /// Commands of later versions, which the reference lacks, and one of our own.
 const LATER: &[&str] = &[
+    "client|capa",
     "client|durability",
     "client|no-touch",
     "client|setinfo",

@@ -31,7 +31,7 @@ pub struct Network {
     pub tcp_keepalive: i64,
     /// `protected-mode`: without password and address list, serve the loopback interface only.
     pub protected_mode: bool,
-    /// `bind-source-addr`: local address of outgoing connections.
+    /// `bind-source-addr`: local address of the connection to the primary.
     pub bind_source_addr: Text,
     /// `socket-mark-id`: mark of listening sockets (SO_MARK); 0 for none.
     pub socket_mark_id: i64,
@@ -69,7 +69,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::integer("tcp-backlog", "511", (0, INT_MAX), field!(network.tcp_backlog)).immutable(),
     Directive::integer("tcp-keepalive", "300", (0, INT_MAX), field!(network.tcp_keepalive)),
     Directive::switch("protected-mode", "yes", field!(network.protected_mode)),
-    Directive::text("bind-source-addr", "", field!(network.bind_source_addr)).planned(),
+    Directive::text("bind-source-addr", "", field!(network.bind_source_addr)),
     Directive::integer("socket-mark-id", "0", (0, u32::MAX as i64), field!(network.socket_mark_id))
         .immutable()
         .ignored(),

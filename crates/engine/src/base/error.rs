@@ -48,6 +48,9 @@ pub enum CommandError {
     BadPayload(Box<str>),
     #[error("OOM command not allowed when used memory > 'maxmemory'.")]
     OutOfMemory,
+    /// Another server is to be asked.
+    #[error("REDIRECT {host}:{port}")]
+    Redirect { host: String, port: u16 },
     /// A text that occurs in one place only; it includes its code word (`ERR …`).
     #[error("{0}")]
     Text(Cow<'static, str>),

@@ -31,6 +31,8 @@ pub struct Loader<'a> {
     env: &'a Env,
     duplicate: Duplicate,
     loaded: Loaded,
+    /// Bytes of the names of expired keys that are kept, at most.
+    gone_bytes_max: u64,
     /// How many keys are inserted together.
     group: usize,
     /// How many keys a slot is expected to have in the end; 0 if nobody knows.
@@ -72,6 +74,7 @@ impl<'a> Loader<'a> {
             env,
             duplicate,
             loaded: Loaded::default(),
+            gone_bytes_max: 0,
             group: GROUP,
             expected: 0,
             groups: 0,
@@ -84,6 +87,11 @@ impl<'a> Loader<'a> {
     /// Each key is inserted by itself from now on, or a few together, which is the usual way.
     pub fn set_one_by_one(&mut self, on: bool) {
         self.group = if on { 1 } else { GROUP };
+    }
+
+    /// Keeps the names of keys that are left out because they have expired, of so many bytes at most.
+    pub fn keep_gone(&mut self, bytes_max: u64) {
+        self.gone_bytes_max = bytes_max;
     }
 
     /// The database of the next blocks is expected to have so many keys in the end. Tables are made
@@ -160,6 +168,7 @@ impl<'a> Loader<'a> {
         }
         if has_expired(&notes, self.env.horizon()) {
             self.loaded.expired += 1;
+            self.loaded.gone.push(db, &key, self.gone_bytes_max);
             return Ok(None);
         }
         let Key { slot, hash, .. } = self.keyspace.hasher().key(&key);
@@ -231,6 +240,7 @@ impl std::ops::AddAssign for Loaded {
         self.keys += other.keys;
         self.expired += other.expired;
         self.empty += other.empty;
+        self.gone.append(other.gone);
     }
 }
 

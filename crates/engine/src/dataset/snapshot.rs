@@ -131,13 +131,42 @@ pub enum LoadFailure {
 }
 
 /// What a file held.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loaded {
     pub keys: u64,
     /// Keys left out because they had expired.
     pub expired: u64,
+    /// The names of those.
+    pub gone: Gone,
     /// Collections without elements, which are left out.
     pub empty: u64,
+}
+
+/// Keys left out because they had expired: who goes on with the history of a dataset has to be told of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gone {
+    /// None of them if they were too many.
+    pub keys: Vec<(DbIndex, Box<[u8]>)>,
+    /// Bytes of all their names.
+    pub bytes: u64,
+}
+
+impl Gone {
+    /// One more; more than `bytes_max` are forgotten.
+    pub(super) fn push(&mut self, db: DbIndex, key: &[u8], bytes_max: u64) {
+        self.bytes += key.len() as u64;
+        if self.bytes <= bytes_max {
+            self.keys.push((db, key.into()));
+        } else {
+            self.keys = Vec::new();
+        }
+    }
+
+    /// Those of another thread as well.
+    pub(super) fn append(&mut self, mut other: Gone) {
+        self.bytes += other.bytes;
+        self.keys.append(&mut other.keys);
+    }
 }
 
 /// Reads a file to its end without keeping anything but the sources of its libraries of functions:

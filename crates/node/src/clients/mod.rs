@@ -34,6 +34,10 @@ pub mod flag {
     pub const REPLICA: u32 = 1 << 9;
     /// It is the primary of this server.
     pub const PRIMARY: u32 = 1 << 14;
+    /// It can be told to ask another server (CLIENT CAPA redirect).
+    pub const REDIRECTS: u32 = 1 << 8;
+    /// It reads from a replica all the same (READONLY).
+    pub const READS_REPLICA: u32 = 1 << 15;
     /// It is a replica whose snapshot was not sent yet: nothing else is sent, and nothing executed.
     pub const SYNCHRONISES: u32 = 1 << 13;
     /// The client that its invalidations are redirected to is gone.
@@ -291,6 +295,8 @@ pub struct Clients {
     blocked: AtomicI64,
     /// Clients that are subscribed to something.
     subscribed: AtomicI64,
+    /// Some client could be redirected, if it is there still or not.
+    pub had_redirected: AtomicBool,
     /// The memory that each takes.
     pub weights: Weights,
     /// The part of it that waits to be executed.
@@ -306,6 +312,7 @@ impl Clients {
             admins: AtomicI64::new(0),
             blocked: AtomicI64::new(0),
             subscribed: AtomicI64::new(0),
+            had_redirected: AtomicBool::new(false),
             weights: Weights::of_memory(workers),
             input_weights: Weights::of_input(workers),
         }

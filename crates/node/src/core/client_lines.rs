@@ -35,9 +35,17 @@ pub fn describe(core: &Core, session: &Session, args: &Args<'_>, command: Option
     let last = record.last_command.load(Ordering::Relaxed) as usize;
     let row = command.or_else(|| core.shared.table.all().find(|row| row.id == last));
     let own = Own::new(core, session, args, 0);
+    one_line(core, record, Some(&own), row.map_or("NULL", Row::full_name))
+}
+
+/// The same of a client that executes nothing now, whose last command was `command`.
+pub fn describe_at_rest(core: &Core, record: &ClientRecord, command: &str) -> String {
+    one_line(core, record, None, command)
+}
+
+fn one_line(core: &Core, record: &ClientRecord, own: Option<&Own>, command: &str) -> String {
     let mut text = String::new();
-    let name = row.map_or("NULL", Row::full_name);
-    line(&mut text, record, Some(&own), core.env.now().0, name);
+    line(&mut text, record, own, core.env.now().0, command);
     text.truncate(text.trim_end_matches('\n').len());
     text
 }
@@ -172,6 +180,7 @@ fn flags(record: &ClientRecord) -> String {
         (record.has(flag::CLOSE_AFTER_REPLY), 'c'),
         (record.has(flag::CLOSE_ASAP), 'A'),
         (record.has(flag::UNIX_SOCKET), 'U'),
+        (record.has(flag::READS_REPLICA), 'r'),
         (record.has(flag::NO_EVICT), 'e'),
         (record.has(flag::NO_TOUCH), 'T'),
     ];

@@ -344,7 +344,8 @@ impl Session {
             self.reply_mode = ReplyMode::On;
         }
         self.no_touch = false;
-        self.record.set(flag::MONITOR | flag::NO_EVICT | flag::NO_TOUCH, false);
+        let taken_back = flag::MONITOR | flag::NO_EVICT | flag::NO_TOUCH | flag::READS_REPLICA;
+        self.record.set(taken_back, false);
         self.record.edit_texts(|texts| texts.name.clear());
     }
 
@@ -382,11 +383,12 @@ impl Session {
         self.stream.is_some() || self.synchronises()
     }
 
-    /// Whether it is closing, or its user was changed, or it may execute nothing for now.
+    /// Whether it is closing, or its user was changed, or it is a replica, which may execute nothing for
+    /// now or is not to be answered.
     #[inline]
     pub fn needs_attention(&self) -> bool {
         let ends = flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP;
-        self.record.has(ends | flag::USER_CHANGED | flag::SYNCHRONISES)
+        self.record.has(ends | flag::USER_CHANGED | flag::REPLICA)
     }
 
     /// Whether replies to the present command are sent.

@@ -57,6 +57,8 @@ pub mod armed {
     pub const FEW_REPLICAS: u32 = 1 << 17;
     /// This server is a replica that answers nothing about its data, as it does not hear from its primary.
     pub const STALE: u32 = 1 << 18;
+    /// This server is a replica, and some client can be sent to its primary.
+    pub const REDIRECT: u32 = 1 << 19;
     /// All that any command meets at the gate.
     pub const AT_THE_GATE: u32 = MAXMEMORY
         | PAUSE
@@ -66,7 +68,8 @@ pub mod armed {
         | DISK_ERROR
         | LOADING
         | LOG_CONGESTION
-        | STALE;
+        | STALE
+        | REDIRECT;
     /// What only commands meet there that may write: reading is not to cost more on a replica.
     pub const BEFORE_WRITES: u32 = REPLICA | FEW_REPLICAS;
 }
@@ -217,7 +220,17 @@ impl Shared {
         let is_limited = !(is_replica && replication.replica_ignore_maxmemory);
         self.arm(armed::MAXMEMORY, is_limited && config.memory.maxmemory > 0);
         self.arm(armed::REPLICA, is_replica);
+        let redirects = is_replica && self.clients.had_redirected.load(Ordering::SeqCst);
+        self.arm(armed::REDIRECT, redirects);
         self.log.set_role(if is_replica { Role::Replica } else { Role::Primary });
+    }
+
+    /// A client can be told to ask the primary, if this server is a replica.
+    pub fn note_redirected(&self) {
+        self.clients.had_redirected.store(true, Ordering::SeqCst);
+        if self.is_replica() {
+            self.arm(armed::REDIRECT, true);
+        }
     }
 
     /// The way to the primary has come to another phase.

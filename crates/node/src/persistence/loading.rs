@@ -20,7 +20,7 @@ use crate::replication::history;
 use brisk_config::Config;
 use brisk_engine::loader::{Awaited, Loader};
 use brisk_engine::random::Random;
-use brisk_engine::snapshot::{Duplicate, LoadFailure, Loaded, database};
+use brisk_engine::snapshot::{Duplicate, Gone, LoadFailure, Loaded, database};
 use brisk_engine::{DbIndex, Env, Settings, UnixMs};
 use brisk_observe::log::Log;
 use brisk_persist::rdb::{Checksum, Event, Piece, Splitter};
@@ -57,7 +57,8 @@ pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
     // What has expired by now is not loaded, but by a replica.
     let now = UnixMs(unix_ms());
     let keeps_expired = shared.is_replica();
-    let how = How { settings, now, keeps_expired, duplicate: Duplicate::Refuse };
+    let gone_bytes_max = config.replication.repl_backlog_size;
+    let how = How { settings, now, keeps_expired, gone_bytes_max, duplicate: Duplicate::Refuse };
     load(shared, &config, &how)
 }
 
@@ -70,6 +71,7 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
         settings: core.env.settings.clone(),
         now: core.env.now(),
         keeps_expired: core.shared.is_replica(),
+        gone_bytes_max: 0,
         duplicate,
     };
     // The threads free what they replace when this one has nothing to do with it.
@@ -110,7 +112,7 @@ fn load_base_by(
     settings: Settings,
     path: &Path,
 ) -> Result<Beside, Unreadable> {
-    let how = How { settings, now: UnixMs(0), keeps_expired: true, duplicate: Duplicate::Refuse };
+    let how = How::of_all(settings);
     load_from(shared, config, &how, &Source::open_at(path.to_path_buf())?)
 }
 
@@ -123,6 +125,8 @@ pub struct Beside {
     pub awaited: Awaited,
     /// Where in which history it was written.
     pub lineage: Lineage,
+    /// What was left out because it had expired.
+    pub gone: Gone,
     /// Where it ends in its file.
     end: u64,
 }
@@ -144,7 +148,7 @@ pub struct Lineage {
 pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> {
     let config = shared.config();
     let settings = settings_in_force(shared, &config);
-    let how = How { settings, now: UnixMs(0), keeps_expired: true, duplicate: Duplicate::Refuse };
+    let how = How::of_all(settings);
     let source = Source::nameless(file)?;
     shared.snapshots.loading.begin(source.bytes);
     load_from(shared, &config, &how, &source)
@@ -156,7 +160,17 @@ struct How {
     now: UnixMs,
     /// Keys that have expired are loaded: the commands that follow, or the primary, say what is gone.
     keeps_expired: bool,
+    /// Bytes of the names of keys that are kept because they are not loaded, at most.
+    gone_bytes_max: u64,
     duplicate: Duplicate,
+}
+
+impl How {
+    /// Nothing is left out.
+    fn of_all(settings: Settings) -> How {
+        let (now, duplicate) = (UnixMs(0), Duplicate::Refuse);
+        How { settings, now, keeps_expired: true, gone_bytes_max: 0, duplicate }
+    }
 }
 
 fn load(shared: &Shared, config: &Config, how: &How) -> Result<Beside, Unreadable> {
@@ -198,12 +212,12 @@ fn load_from(
     let (loaded, awaited) = by_threads(shared, how, threads, (&mut splitter, source.bytes), other)
         .map_err(|(failure, position)| source.unreadable(failure, position))?;
     shared.snapshots.note_loaded(loaded.keys, loaded.expired);
-    let Loaded { keys, expired, empty } = loaded;
+    let Loaded { keys, expired, empty, gone } = loaded;
     let skipped = if empty > 0 { format!(", empty keys skipped: {empty}") } else { String::new() };
     shared.log.notice(format_args!(
         "Done loading RDB, keys loaded: {keys}, keys expired: {expired}{skipped}."
     ));
-    Ok(Beside { awaited, end: splitter.position(), ..beside })
+    Ok(Beside { awaited, gone, end: splitter.position(), ..beside })
 }
 
 impl Lineage {
@@ -310,6 +324,7 @@ fn load_blocks(shared: &Shared, how: &How, queue: &Queue) -> Done {
         false => env.set_now(how.now),
     }
     let mut loader = Loader::new(&shared.keyspace, &env, how.duplicate);
+    loader.keep_gone(how.gone_bytes_max);
     let mut loaded = Ok(());
     while loaded.is_ok() {
         let Some(part) = reclaim::offline_while(|| queue.take()) else { break };

@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// The last block grows up to so many bytes: a stream of small changes does not cost a block for each.
 const TAIL_BYTES_MAX: usize = 16 * 1024;
 /// No block is larger: one that is only partly wanted is held whole.
-const BLOCK_BYTES_MAX: usize = 64 * 1024;
+pub(super) const BLOCK_BYTES_MAX: usize = 64 * 1024;
 /// Blocks that are dropped at once, at most, besides as many as have come: `repl-backlog-size` may
 /// have been lowered by much.
 const DROPPED_BLOCKS_MAX: usize = 256;

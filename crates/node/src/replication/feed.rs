@@ -20,7 +20,7 @@
 //! a backlog for as long as it is one, also without followers, so that it can be promoted.
 
 use super::acks::REPLICAS_MAX;
-use super::backlog::{Backlog, Piece};
+use super::backlog::{BLOCK_BYTES_MAX, Backlog, Piece};
 use super::marks::Marks;
 use super::replica::{Attachment, Stage};
 use super::transfer::Transfer;
@@ -183,7 +183,15 @@ impl Feed {
     /// Bytes of memory that are there because replicas have not taken them: of the stream what is beyond
     /// `repl-backlog-size`. O(1).
     pub fn buffered(&self) -> u64 {
-        self.held.load(Ordering::Relaxed).max(0).cast_unsigned() + self.stream_memory().1
+        self.held.load(Ordering::Relaxed).max(0).cast_unsigned() + self.excess()
+    }
+
+    /// Bytes of the stream beyond `repl-backlog-size`, and what is held because blocks are held whole: whether a
+    /// replica needs them still, or they are dropped by and by. O(1).
+    fn excess(&self) -> u64 {
+        let wanted = self.wanted_bytes.load(Ordering::Relaxed);
+        let kept = self.kept_bytes.load(Ordering::Relaxed);
+        self.stream_memory().1.max(kept.saturating_sub(wanted + BLOCK_BYTES_MAX as u64))
     }
 
     /// Bytes of the stream that are held: up to `repl-backlog-size`, and beyond it for slow replicas. O(1).
@@ -384,7 +392,7 @@ impl Feed {
 
     /// Drops what replicas have been sent meanwhile.
     pub fn trim(&self) {
-        if self.stream_memory().1 > 0 {
+        if self.excess() > 0 {
             self.trim_by(&mut lock(&self.state), 0);
         }
     }
@@ -641,5 +649,25 @@ mod tests {
         slow.iter().for_each(|one| one.begin_at(1_000_000));
         world.pump(b"x");
         assert_eq!(feed.stream_bytes(), 20_001);
+    }
+
+    #[test]
+    fn what_a_slow_one_left_is_dropped_by_and_by_and_counts_for_nobody() {
+        let world = World::new();
+        let feed = &world.feed;
+        world.attach(1, 0);
+        world.join();
+        for _ in 0..600 {
+            world.pump(&[b'x'; 20_000]);
+        }
+        feed.detach(&record(1, 0), 1);
+        let left = feed.stream_bytes();
+        assert!(left > 50_000, "it takes more than one step");
+        assert_eq!(feed.buffered(), left - 50_000 - BLOCK_BYTES_MAX as u64);
+        while feed.buffered() > 0 {
+            let before = feed.stream_bytes();
+            feed.trim();
+            assert!(feed.stream_bytes() < before);
+        }
     }
 }

@@ -97,6 +97,7 @@ pub fn begin_stream(core: &Core) -> Result<()> {
 /// All of its snapshot is in a replica's output: the stream follows.
 pub fn note_synchronised(core: &Core, session: &mut Session) {
     let Some(replica) = &mut session.replica else { return };
+    replica.is_answered = false;
     let Some(attachment) = &replica.attachment else { return };
     attachment.leave();
     attachment.set_stage(Stage::Online);

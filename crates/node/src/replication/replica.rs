@@ -16,6 +16,8 @@ pub struct Replica {
     pub attachment: Option<Arc<Attachment>>,
     /// It tells how far it has come, about once a second: it asked by PSYNC.
     pub acknowledges: bool,
+    /// Among its replies is the one that the stream follows. Nothing else is answered to it.
+    pub is_answered: bool,
     /// It was told where in the stream its snapshot ends.
     pub told_place: bool,
     /// Bytes of the snapshot that are in its output or were sent; `None` before the first.

@@ -321,6 +321,10 @@ fn reject(
     {
         core.stats().commands[row.id].rejected.add(1);
     }
+    if let Some(row) = row.filter(|_| session.replica.is_some()) {
+        // It is named when a replica is told of that.
+        note_last(core, session, row);
+    }
     // It may have been refused when it was to be run again.
     session.script_shown = false;
     let error = execute::refuse_in_transaction(core, session, row, &error, args).unwrap_or(error);

@@ -8,6 +8,7 @@ use crate::core::pause::Paused;
 use crate::core::session::{Session, Stall};
 use crate::core::shared::armed;
 use crate::persistence::bgsave;
+use crate::replication::failover::Phase as FailoverPhase;
 use crate::run::permission;
 use crate::run::repeated;
 use brisk_config::choice::Protection;
@@ -43,6 +44,7 @@ pub const CHECKS: &[(&str, Check)] = &[
     ("authentication", authentication),
     ("transaction", transaction),
     ("permission", permission),
+    ("redirect", redirect),
     ("memory", memory),
     ("disk", disk),
     ("replicas", replicas),
@@ -182,6 +184,27 @@ fn permission(core: &mut Core, session: &Session, row: &Row, facts: &RequestFact
         Ok(()) => Verdict::Pass,
         Err(error) => Verdict::Refuse(error),
     }
+}
+
+/// Sends who asked for it to the primary, to read as well unless it said READONLY. While a failover is in
+/// progress the primary might send it back: it waits for the end of that.
+fn redirect(core: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -> Verdict {
+    let shared = core.shared;
+    if !session.record.has(flag::REDIRECTS) || !shared.is_replica() {
+        return Verdict::Pass;
+    }
+    let reads_here = session.record.has(flag::READS_REPLICA);
+    let reads_there = facts.flags.contains(Flags::READONLY) && !reads_here;
+    if !facts.flags.contains(Flags::WRITE) && !reads_there {
+        return Verdict::Pass;
+    }
+    if shared.replication.failover.phase() == FailoverPhase::InProgress {
+        return Verdict::Wait(Stall::Paused);
+    }
+    let config = shared.config();
+    let Some(primary) = &config.replication.replicaof else { return Verdict::Pass };
+    let host = primary.host.to_string_lossy().into_owned();
+    Verdict::Refuse(CommandError::Redirect { host, port: primary.port })
 }
 
 /// Makes room, and refuses what needs more if there is none: also to queue anything, but to Valkey.

@@ -13,12 +13,13 @@ use std::sync::atomic::Ordering;
 /// settings want that.
 #[cold]
 pub(crate) fn note_failed(core: &Core, session: &Session, row: Option<&Row>, error: &CommandError) {
+    let primary = if core.is_valkey() { "primary" } else { "master" };
     let (this, whose) = if session.is_replay {
         ("server", "AOF-loading-client")
     } else if session.is_primary {
-        ("replica", "master")
+        ("replica", primary)
     } else if session.record.has(flag::REPLICA) {
-        ("master", "replica")
+        (primary, "replica")
     } else {
         return;
     };

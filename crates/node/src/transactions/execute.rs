@@ -100,6 +100,10 @@ pub(crate) fn refuse_in_transaction(
         core.redacted.clear();
         lines::show_to_monitors(core, session, row, args);
     }
+    if let CommandError::Redirect { .. } = error {
+        // It is to be understood as that, and the transaction done again elsewhere.
+        return None;
+    }
     let why = error.wire();
     let why = why.strip_prefix(b"ERR ").unwrap_or(&why);
     let before = "EXECABORT Transaction discarded because of: ";

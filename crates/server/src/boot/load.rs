@@ -35,7 +35,7 @@ fn load_snapshot(shared: &'static Shared, steps: &Steps) -> Result<(), String> {
             steps
                 .restore(loaded.functions)
                 .map_err(|error| fatal(&format!("a library of functions: {error}"), DAMAGED))?;
-            role::inherit(shared, &loaded.lineage);
+            role::inherit(shared, &loaded.lineage, loaded.gone);
             let seconds = began.elapsed().as_secs_f64();
             shared.log.notice(format_args!("DB loaded from disk: {seconds:.3} seconds"));
         }

@@ -2,6 +2,7 @@
 
 use brisk_engine::command::{Arg, Categories, Deprecated, Flags, Group, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
 
 fn refuse(_: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
@@ -324,32 +325,42 @@ const ASKING: Command = refused(Spec {
     ..ROW
 });
 
-/// Valkey takes them for what they are without a cluster: of no effect.
-const fn without_effect(spec: Spec) -> Command {
-    let run = |call: &mut Call<'_>, args: &mut Args<'_>| {
-        if call.core.is_valkey() { Ok(call.reply.ok()) } else { refuse(call, args) }
-    };
-    Command { spec, run, subcommands: &[] }
+/// Valkey has them without a cluster too, for clients that a replica would send to its primary.
+fn read_here(call: &mut Call<'_>, args: &mut Args<'_>, on: bool) -> Result<Outcome> {
+    let record = &call.session.record;
+    if !call.core.is_valkey() && !record.has(flag::REDIRECTS) {
+        return refuse(call, args);
+    }
+    record.set(flag::READS_REPLICA, on);
+    Ok(call.reply.ok())
 }
 
-const READONLY: Command = without_effect(Spec {
-    name: "readonly",
-    summary: "Lets this connection read from a replica of a cluster.",
-    complexity: "O(1)",
-    arity: 1,
-    flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
-    categories: Categories::CONNECTION,
-    ..ROW
-});
+const READONLY: Command = Command {
+    spec: Spec {
+        name: "readonly",
+        summary: "Lets this connection read from a replica.",
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
+        categories: Categories::CONNECTION,
+        ..ROW
+    },
+    run: |call, args| read_here(call, args, true),
+    subcommands: &[],
+};
 
-const READWRITE: Command = without_effect(Spec {
-    name: "readwrite",
-    summary: "Ends READONLY.",
-    complexity: "O(1)",
-    arity: 1,
-    flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
-    categories: Categories::CONNECTION,
-    ..ROW
-});
+const READWRITE: Command = Command {
+    spec: Spec {
+        name: "readwrite",
+        summary: "Ends READONLY.",
+        complexity: "O(1)",
+        arity: 1,
+        flags: Flags::FAST.union(Flags::LOADING).union(Flags::STALE),
+        categories: Categories::CONNECTION,
+        ..ROW
+    },
+    run: |call, args| read_here(call, args, false),
+    subcommands: &[],
+};
 
 pub(super) const FAMILY: &[&[Command]] = &[&[ASKING, CLUSTER, READONLY, READWRITE]];

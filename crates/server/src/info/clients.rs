@@ -11,7 +11,9 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let stats = || view.shared.observe.stats.iter();
     let input = stats().map(|stats| stats.recent_input.get(seconds)).max().unwrap_or(0);
     let output = stats().map(|stats| stats.recent_output.get(seconds)).max().unwrap_or(0);
-    text.number("connected_clients", view.shared.clients.count());
+    // Replicas are no clients here, as in Redis.
+    let replicas = view.shared.replication.feed.replica_count() as u64;
+    text.number("connected_clients", view.shared.clients.count().saturating_sub(replicas));
     text.number("cluster_connections", 0);
     text.signed("maxclients", view.config.clients.maxclients);
     text.number("admin_clients", view.shared.clients.admins());

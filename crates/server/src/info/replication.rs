@@ -2,6 +2,7 @@
 
 use super::View;
 use brisk_config::value::PrimaryAddress;
+use brisk_engine::Dialect;
 use brisk_node::replication::feed::Member;
 use brisk_node::replication::needs_good;
 use brisk_node::replication::primary::Phase;
@@ -99,6 +100,10 @@ fn of_history(view: &View<'_>, text: &mut Text) {
     let (replication, journal) = (&view.shared.replication, view.shared.keyspace.journal());
     let ids = replication.history.ids();
     let former = ids.former.as_ref();
+    if view.config.process.dialect == Dialect::Valkey {
+        // Of a second connection for the dataset, which there is not.
+        text.number("replicas_waiting_psync", 0);
+    }
     text.word("master_failover_state", replication.failover.word());
     text.word("master_replid", &ids.id);
     text.word("master_replid2", former.map_or(NO_ID, |former| former.id.as_str()));

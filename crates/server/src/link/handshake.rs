@@ -166,18 +166,10 @@ pub(super) enum Next {
 /// Tells of this server; what the primary has against that.
 pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), Failure> {
     let settings = &config.replication;
-    let pong = reader.ask(&[b"PING"])?;
-    let is_usable = pong.starts_with(b"+")
-        || [&b"-NOAUTH"[..], b"-NOPERM", b"-ERR operation not permitted"]
-            .iter()
-            .any(|refusal| pong.starts_with(refusal));
-    if !is_usable {
-        return Err(refused("Error reply to PING from master", &pong));
-    }
     let (user, password) = (settings.masteruser.as_bytes(), settings.masterauth.as_bytes());
     let port = announced_port(config).to_string();
     let announced = settings.replica_announce_ip.as_bytes();
-    let mut requests: Vec<Vec<&[u8]>> = Vec::new();
+    let mut requests: Vec<Vec<&[u8]>> = vec![vec![b"PING"]];
     if !password.is_empty() {
         let user = Some(user).filter(|user| !user.is_empty());
         requests.push([Some(&b"AUTH"[..]), user, Some(password)].into_iter().flatten().collect());
@@ -187,7 +179,8 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
         requests.push(vec![b"REPLCONF", b"ip-address", announced]);
     }
     requests.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"]);
-    // All at once: each answer that is waited for keeps this replica from being one for that long.
+    // All at once: each answer that is waited for keeps this replica from being one for that long, and what
+    // its former primary has sent by then it may have to be sent again as a whole.
     let mut bytes = Vec::new();
     for words in &requests {
         request::encode(&mut bytes, words);
@@ -196,6 +189,13 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     for words in &requests {
         let answer = reader.line()?;
         let denies = |word: &[u8]| answer.starts_with(word);
+        if words[0] == b"PING" {
+            let wants_password = denies(b"-NOAUTH") || denies(b"-ERR operation not permitted");
+            if !denies(b"+") && !wants_password && !denies(b"-NOPERM") {
+                return Err(refused("Error reply to PING from master", &answer));
+            }
+            continue;
+        }
         if words[0] == b"AUTH" && denies(b"-") {
             return Err(refused("Unable to AUTH to MASTER", &answer));
         }

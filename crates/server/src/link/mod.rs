@@ -4,7 +4,7 @@
 //! ```text
 //!  connect ─ PING, AUTH, REPLCONF ─ PSYNC ─┬─ +FULLRESYNC ─ file ─ stillness: nothing ─ load ─┐
 //!     ▲                                    └─ +CONTINUE ──────────────────────────────────────┤
-//!     │ a second later                                                                        ▼
+//!     │ at once, or a second after a failure                                                  ▼
 //!     └────────────────── connection lost ── parts of the stream ─► worker: executes, relays them
 //! ```
 //!
@@ -44,6 +44,9 @@ use std::time::{Duration, Instant};
 
 /// How long after a failure the next connection is tried.
 const RETRY: Duration = Duration::from_secs(1);
+/// From the beginning of a connection by which the stream came to that of the next one, at least: what the
+/// backlog keeps is not to be used up meanwhile, but a primary that ends each at once is not to keep a core busy.
+const RECONNECT: Duration = Duration::from_millis(50);
 /// How often the primary hears how far this server has come.
 const ACK_PERIOD: Duration = Duration::from_secs(1);
 /// How long it waits for what has come to be executed, so as to tell of it.
@@ -79,7 +82,9 @@ impl Link {
         while self.is_wanted() {
             let config = self.shared.config();
             let Some(address) = config.replication.replicaof.clone() else { return };
+            let began = Instant::now();
             let ended = self.connect(&config, &address);
+            let followed = self.primary().phase() == Phase::Connected;
             let log = &self.shared.log;
             if !self.is_wanted() {
                 return;
@@ -95,9 +100,9 @@ impl Link {
                 Err(Failure::Refused(why)) => log.warning(format_args!("{why}")),
                 Ok(()) => {}
             }
-            let until = Instant::now() + RETRY;
+            let until = if followed { began + RECONNECT } else { Instant::now() + RETRY };
             while self.is_wanted() && Instant::now() < until {
-                std::thread::park_timeout(LOOK_AGAIN * 5);
+                std::thread::park_timeout(LOOK_AGAIN);
             }
         }
     }
@@ -112,7 +117,8 @@ impl Link {
         let host = address.host.to_string_lossy();
         log.notice(format_args!("Connecting to MASTER {host}:{}", address.port));
         self.set_phase(Phase::Connecting);
-        let wire = Wire::open(&host, address.port, handshake::silence_max(config))?;
+        let source = config.network.bind_source_addr.to_string_lossy().parse().ok();
+        let wire = Wire::open((&host, address.port), source, handshake::silence_max(config))?;
         let wire = if config.tls.replication { encrypt(config, wire)? } else { wire };
         wire.set_patience(ACK_PERIOD)?;
         log.notice(format_args!("MASTER <-> REPLICA sync started"));
@@ -188,6 +194,10 @@ impl Link {
             }
             core.env.hooks.set(Hooks::PROPAGATE, true);
             replication.primary.stream.begin();
+            let end = core.shared.keyspace.journal().end();
+            replication.primary.note_read(replication.history.offset(end));
+            // Here and not by the link's thread, which gets to it later: the link is up.
+            core.shared.enter_phase(Phase::Connected, unix_ms());
         })
     }
 

@@ -3,6 +3,7 @@
 use super::{on_worker, start};
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
+use brisk_engine::snapshot::Gone;
 use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Unblocked};
 use brisk_node::core::shared::Shared;
@@ -22,8 +23,8 @@ pub fn become_replica(core: &mut Core, primary: PrimaryAddress) {
     let replication = &shared.replication;
     // What replicas have acknowledged so far may be lost now, with what clients wait for.
     replication.feed.end_era();
-    // They can go on only if this server can.
-    follow::disconnect_all(shared);
+    // Its own replicas stay: they go on if this server can, and are sent away when it gets another dataset, or
+    // another name for the history.
     if !was_replica {
         unblock_all(shared);
     }
@@ -75,8 +76,8 @@ fn unblock_all(shared: &Shared) {
 }
 
 /// At the start, with a dataset that was saved at a place of a history: a replica can go on from there, and
-/// so can replicas of a primary.
-pub fn inherit(shared: &'static Shared, lineage: &Lineage) {
+/// so can replicas of a primary. These are told of what was left out: `gone`.
+pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: Gone) {
     let (Some(id), Some(offset)) = (lineage.id.clone(), lineage.offset) else { return };
     let db = lineage.db.unwrap_or_default();
     // Nothing is done if the server ends.
@@ -91,7 +92,30 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage) {
         replication.primary.set_stream_db(db);
         replication.feed.begin_backlog(end, unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
+        if !core.shared.is_replica() {
+            tell_of_gone(core, &gone);
+        }
     });
+}
+
+/// The stream begins with what has expired since. If that is more than the backlog keeps, nobody can go on from
+/// before it.
+fn tell_of_gone(core: &Core, gone: &Gone) {
+    /// So many keys are told before the backlog is given them.
+    const KEYS_AT_ONCE: usize = 1000;
+    let (shared, replication) = (core.shared, &core.shared.replication);
+    if gone.bytes > shared.config().replication.repl_backlog_size {
+        let (ids, end) = (replication.history.ids(), shared.keyspace.journal().end());
+        let offset = replication.history.offset(end) + gone.bytes;
+        return replication.history.adopt(ids, offset, end);
+    }
+    let word: &[u8] = if core.env.settings.lazy_expire { b"UNLINK" } else { b"DEL" };
+    for keys in gone.keys.chunks(KEYS_AT_ONCE) {
+        for (db, key) in keys {
+            shared.keyspace.propagate_beside(&core.env, *db, &[word, key]);
+        }
+        shared.pump(core.id);
+    }
 }
 
 /// At the start: a replica by its settings, when its own dataset is loaded.

@@ -3,10 +3,11 @@
 use brisk_node::replication::primary::Connection;
 use brisk_structures::poison::EvenPoisoned;
 use rustix::io::Errno;
-use rustix::net::SendFlags;
+use rustix::net::sockopt::Timeout;
+use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType};
 use rustls::ClientConnection;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -22,11 +23,19 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// Connects to the first address of `host` that takes it.
-    pub(super) fn open(host: &str, port: u16, timeout: Duration) -> io::Result<Wire> {
+    /// Connects to the first address of `host` that takes it, from the address `source` if there is one.
+    pub(super) fn open(
+        (host, port): (&str, u16),
+        source: Option<IpAddr>,
+        timeout: Duration,
+    ) -> io::Result<Wire> {
         let mut failure = io::Error::from(ErrorKind::AddrNotAvailable);
         for at in (host, port).to_socket_addrs()? {
-            match TcpStream::connect_timeout(&at, timeout) {
+            let connected = match source.filter(|source| source.is_ipv4() == at.is_ipv4()) {
+                Some(source) => connect_from(source, at, timeout),
+                None => TcpStream::connect_timeout(&at, timeout),
+            };
+            match connected {
                 Ok(socket) => {
                     socket.set_nodelay(true)?;
                     return Ok(Wire { socket, tls: Mutex::new(None), has_tls: false });
@@ -135,6 +144,16 @@ impl Wire {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn connect_from(source: IpAddr, to: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    net::sockopt::set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
+    // As in Redis: if that is no address of this machine, the system chooses one.
+    let _ = net::bind(&socket, &SocketAddr::new(source, 0));
+    net::connect(&socket, &to)?;
+    Ok(TcpStream::from(socket))
 }
 
 impl Connection for Wire {

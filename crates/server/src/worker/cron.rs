@@ -49,7 +49,8 @@ pub struct Cron {
     next_tick: u64,
     next_expire: u64,
     next_sample: u64,
-    next_ping: u64,
+    /// When replicas were sent a PING last.
+    pinged: u64,
     /// When replicas that wait for a snapshot are shown again that the server lives.
     next_newline: u64,
     sweeper: Option<Sweeper>,
@@ -214,15 +215,17 @@ impl Cron {
         shared.replication.feed.trim();
         shared.arm_few_replicas(&worker.core.config.replication);
         follow::disarm_feed(&mut worker.core);
-        if now >= self.next_ping && shared.replication.feed.replica_count() > 0 {
-            let period_s = worker.core.config.replication.repl_ping_replica_period_s;
-            if self.next_ping != 0 {
+        let period_s = worker.core.config.replication.repl_ping_replica_period_s.max(1) as u64;
+        // Looked at anew each time: the setting may have become shorter.
+        let is_due = now.saturating_sub(self.pinged) >= period_s * 1_000_000_000;
+        if is_due && shared.replication.feed.replica_count() > 0 {
+            if self.pinged != 0 {
                 let mut ping = Vec::new();
                 brisk_resp::request::encode(&mut ping, &["PING"]);
                 shared.keyspace.journal().append_request(&ping);
                 shared.pump(worker.core.id);
             }
-            self.next_ping = now + period_s.max(1) as u64 * 1_000_000_000;
+            self.pinged = now;
         }
     }
 

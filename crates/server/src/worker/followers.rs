@@ -6,6 +6,8 @@
 use super::logging::reached_by;
 use super::synchronising::has_replies_left;
 use crate::worker::Worker;
+use brisk_engine::table::Row;
+use brisk_node::core::client_lines;
 use brisk_node::core::session::Session;
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
@@ -63,6 +65,28 @@ impl Worker {
         if replica.is_some_and(|attachment| attachment.stage() == Stage::Online) {
             self.feed_replica(io, token);
         }
+    }
+
+    /// Within the stream a reply would be taken for a part of it: whoever follows and has something answered
+    /// to it is closed.
+    #[cold]
+    pub(super) fn refuse_to_answer(&mut self, session: &mut Session) {
+        let Some(replica) = session.replica.as_mut().filter(|replica| replica.follows()) else {
+            return;
+        };
+        if self.replies.is_empty() || std::mem::take(&mut replica.is_answered) {
+            return;
+        }
+        self.replies.clear();
+        let shared = self.core.shared;
+        let last = self.core.last_row as usize;
+        let row = shared.table.all().find(|row| row.id == last);
+        let name = row.map_or("<unknown>", Row::full_name);
+        let client = client_lines::describe_at_rest(&self.core, &session.record, name);
+        shared.log.warning(format_args!(
+            "Replica generated a reply to command '{name}', disconnecting it: {client}"
+        ));
+        session.close_at_once();
     }
 
     fn feed_replica(&mut self, io: &mut Control, token: Token) -> Fed {
@@ -136,6 +160,8 @@ impl Worker {
             io.close(token, Close::Now);
         }
         core.publish_output(unsent, session);
+        // What it was sent of the stream it gets between its turns.
+        session.publish_traffic();
         core.weigh(unsent, session);
     }
 }

@@ -214,6 +214,13 @@ impl Worker {
                     self.stall(session, Stall::Synchronises);
                     return Some(request.start);
                 }
+                if session.record.has(flag::REPLICA) {
+                    // It is answered nothing, but what the stream follows may stand there.
+                    self.flush(io, session);
+                    if session.is_closing() {
+                        return Some(data.len());
+                    }
+                }
                 session.renew_user();
             }
             if session.gets_messages && publish::has_messages(&self.core) {
@@ -392,6 +399,9 @@ impl Worker {
     /// Moves replies to the connection's output.
     pub(super) fn flush(&mut self, io: &mut Control, session: &mut Session) {
         let is_logged = self.core.env.hooks.get().contains(Hooks::PROPAGATE);
+        if is_logged && session.record.has(flag::REPLICA) {
+            self.refuse_to_answer(session);
+        }
         let is_kept = !session.unlogged.is_empty() || session.asked.replicas().is_some();
         if (is_logged || is_kept) && self.keep_replies(session) {
             return;

@@ -4,10 +4,12 @@
 
 use super::{debug_keyspace, debug_protocol};
 use brisk_engine::command::{Flags, Group, Scope, Spec};
+use brisk_engine::effect::Hooks;
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
 use brisk_node::core::call::{Call, Command};
 use brisk_reactor::unix_ms;
+use brisk_resp::request;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -36,6 +38,7 @@ const SUBCOMMANDS: &[Sub] = &[
     ("PROTOCOL", 1..=1, debug_protocol::protocol),
     ("QUICKLIST-PACKED-THRESHOLD", 1..=1, quicklist_packed_threshold),
     ("RELOAD", 0..=ANY, debug_keyspace::reload),
+    ("REPLICATE", 1..=ANY, replicate),
     ("REPLYBUFFER", 2..=2, reply_buffer),
     ("SEGFAULT", 0..=0, crash),
     ("SET-ACTIVE-EXPIRE", 1..=1, set_active_expire),
@@ -110,6 +113,19 @@ fn pause_cron(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 
 fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     flip(call, args, |shared| &shared.running_scripts.all_commands)
+}
+
+/// Has replicas execute what was executed nowhere else.
+fn replicate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let core = &*call.core;
+    if core.env.hooks.get().contains(Hooks::PROPAGATE) {
+        let words: Vec<&[u8]> = args.words().skip(2).collect();
+        let mut bytes = Vec::new();
+        request::encode(&mut bytes, &words);
+        core.shared.keyspace.journal().append_request(&bytes);
+        core.shared.pump(core.id);
+    }
+    Ok(call.reply.ok())
 }
 
 fn skip_checksums(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -203,6 +219,8 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
         "    Save the dataset to the snapshot file, forget it and load the file again; without",
         "    saving first, or beside the keys that are there, whose values MERGE replaces.",
+        "REPLICATE <command> [<argument> ...]",
+        "    Send a command to the replicas which is not executed here.",
         "REPLYBUFFER PEAK-RESET-TIME <NEVER|RESET|milliseconds>",
         "REPLYBUFFER RESIZING <0|1>",
         "    Accepted without effect: there are no reply buffers of a fixed size.",

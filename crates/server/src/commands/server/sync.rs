@@ -9,6 +9,7 @@ use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
+use brisk_node::replication::failover::Phase;
 use brisk_node::replication::{follow, synchronise};
 use std::sync::atomic::Ordering;
 
@@ -16,6 +17,7 @@ use std::sync::atomic::Ordering;
 const NO_ID: &str = "0000000000000000000000000000000000000000";
 
 const NO_PRIMARY: &str = "NOMASTERLINK Can't SYNC while not connected with my master";
+const FAILS_OVER: &str = "NOMASTERLINK Can't SYNC while failing over";
 
 /// Longest address a replica may name.
 const ADDRESS_LEN_MAX: usize = 255;
@@ -36,10 +38,18 @@ fn psync(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if !is_to_answer(call)? {
         return Ok(Outcome::Replied);
     }
-    let first = first?;
+    let first = first.inspect_err(|_| {
+        let addr = &call.session.record.addr;
+        call.core.shared.log.warning(format_args!(
+            "Replica {addr} asks for synchronization but with a wrong offset"
+        ));
+    })?;
     match resume(call, id, first) {
         Ok(()) => {
             call.core.shared.observe.figures.partial_syncs.fetch_add(1, Ordering::Relaxed);
+            if let Some(replica) = &mut call.session.replica {
+                replica.is_answered = true;
+            }
             if call.session.replica.as_ref().is_some_and(|replica| replica.wants_id) {
                 let id = call.core.shared.replication.history.ids().id;
                 return Ok(call.reply.simple(&format!("CONTINUE {id}")));
@@ -138,6 +148,9 @@ fn is_to_answer(call: &Call<'_>) -> Result<bool> {
         return Ok(false);
     }
     let (shared, addr) = (call.core.shared, call.session.record.addr.clone());
+    if shared.replication.failover.phase() != Phase::None {
+        return Err(CommandError::text(FAILS_OVER));
+    }
     if shared.is_replica() && !shared.replication.primary.is_up() {
         return Err(CommandError::text(NO_PRIMARY));
     }
@@ -150,6 +163,10 @@ fn follow(call: &mut Call<'_>, acknowledges: bool) {
     let shared = call.core.shared;
     shared.observe.figures.full_syncs.fetch_add(1, Ordering::Relaxed);
     follow::attach_replica(call.core, call.session, acknowledges);
+    if let Some(replica) = &mut call.session.replica {
+        // To what came before, in the same batch.
+        replica.is_answered = !call.reply.buffer().is_empty();
+    }
     if shared.keyspace.is_emitting() {
         shared.log.notice(format_args!(
             "Another snapshot is being written. BGSAVE for replication delayed"

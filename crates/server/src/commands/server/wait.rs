@@ -1,7 +1,7 @@
 //! WAIT and WAITAOF: the caller waits until what it wrote, or was shown, is safe elsewhere.
 
 use brisk_engine::command::{Arg, Categories, Flags, Group, Spec};
-use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::acks::{ASK, AckWait, Wanted};
 
@@ -14,7 +14,7 @@ fn wait(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         ));
     }
     let replicas = args.integer()?;
-    let timeout = timeout_ms(args)?;
+    let timeout = timeout_ms(args, call.now())?;
     // No replica is as good as a negative number of them.
     begin(call, args, Wanted::Replicas(u64::try_from(replicas).unwrap_or(0)), timeout)
 }
@@ -29,7 +29,7 @@ fn wait_for_files(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     };
     let replicas = u64::try_from(args.integer()?)
         .map_err(|_| CommandError::text("ERR value is out of range, must be positive"))?;
-    let timeout = timeout_ms(args)?;
+    let timeout = timeout_ms(args, call.now())?;
     if call.core.shared.is_replica() {
         return Err(CommandError::text(
             "ERR WAITAOF cannot be used with replica instances. Please also note that writes to replicas \
@@ -40,10 +40,13 @@ fn wait_for_files(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 /// Milliseconds; 0 is for ever.
-fn timeout_ms(args: &mut Args<'_>) -> Result<u64> {
+fn timeout_ms(args: &mut Args<'_>, now: UnixMs) -> Result<u64> {
     let not_a_number = |_| CommandError::text("ERR timeout is not an integer or out of range");
     let timeout = args.integer().map_err(not_a_number)?;
-    u64::try_from(timeout).map_err(|_| CommandError::text("ERR timeout is negative"))
+    let timeout =
+        u64::try_from(timeout).map_err(|_| CommandError::text("ERR timeout is negative"))?;
+    let until = now.0.checked_add(timeout).filter(|until| i64::try_from(*until).is_ok());
+    until.map(|_| timeout).ok_or_else(|| CommandError::text("ERR timeout is out of range"))
 }
 
 fn begin(call: &mut Call<'_>, args: &Args<'_>, wanted: Wanted, timeout_ms: u64) -> Result<Outcome> {

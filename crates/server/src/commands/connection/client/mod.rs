@@ -94,6 +94,7 @@ const CLIENT: Command = Command {
     run: |call, _| Err(call.wrong_arity()),
     subcommands: &[
         tracking::CACHING,
+        mode::CAPA,
         mode::DURABILITY,
         identity::GETNAME,
         tracking::GETREDIR,
@@ -127,6 +128,10 @@ const HELP: Command = Command {
 
 fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.help(&[
+        "CAPA <capability> [<capability> ...]",
+        "    Tell what this client can do:",
+        "    * REDIRECT",
+        "      Ask another server when it is told REDIRECT by a replica.",
         "CACHING (YES|NO)",
         "    Whether the keys of the next command are tracked, in modes OPTIN and OPTOUT.",
         "GETREDIR",

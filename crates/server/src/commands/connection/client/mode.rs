@@ -1,4 +1,4 @@
-//! CLIENT REPLY, NO-EVICT, NO-TOUCH, DURABILITY: how the caller's own commands work.
+//! CLIENT REPLY, CAPA, NO-EVICT, NO-TOUCH, DURABILITY: how the caller's own commands work.
 
 use super::{ADMIN, ROW, on_or_off};
 use brisk_engine::command::{Arg, Spec};
@@ -45,6 +45,31 @@ fn reply(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     } else {
         return Err(CommandError::Syntax);
     };
+    Ok(call.reply.ok())
+}
+
+pub(super) const CAPA: Command = Command {
+    spec: Spec {
+        name: "capa",
+        summary: "Tells what the client can do.",
+        since: "8.0.0",
+        complexity: "O(1)",
+        arity: -3,
+        args: &[Arg::string("capability").multiple()],
+        ..ROW
+    },
+    run: capa,
+    subcommands: &[],
+};
+
+/// Capabilities of later versions are no error.
+fn capa(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    while args.remaining() > 0 {
+        if args.bytes()?.eq_ignore_ascii_case(b"redirect") {
+            call.session.record.set(flag::REDIRECTS, true);
+            call.core.shared.note_redirected();
+        }
+    }
     Ok(call.reply.ok())
 }
 

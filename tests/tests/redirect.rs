@@ -1,0 +1,106 @@
+//! CLIENT CAPA redirect: a replica sends who asked for it to its primary.
+//!
+//! What is expected is what Valkey 8.0.1 answers, which is the control where it is there.
+
+use brisk_testkit::kind::Kind;
+use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
+
+/// What may be a replica and redirect: ours in either dialect, and the real one.
+fn each_kind(test: impl Fn(&dyn Fn() -> Launch)) {
+    test(&|| Kind::Brisk.launch());
+    test(&|| Kind::Brisk.launch().set("dialect", "valkey"));
+    if Kind::Valkey.is_there() {
+        test(&|| Kind::Valkey.launch());
+    }
+}
+
+fn follow(replica: &Server, primary: &Server) {
+    let line = format!("REPLICAOF 127.0.0.1 {}", primary.port());
+    assert_reply!(replica.connect(), &line, "OK");
+    replica.wait_for_info("master_link_status", |status| status == "up");
+    primary.wait_for_info("slave0", |line| line.contains("state=online"));
+}
+
+fn redirected(server: &Server) -> Conn {
+    let mut conn = server.connect();
+    assert_reply!(conn, "CLIENT CAPA unknown redirect", "OK");
+    conn
+}
+
+#[test]
+fn who_can_be_redirected_is_sent_to_the_primary() {
+    each_kind(|launch| {
+        let (primary, replica) = (launch().start(), launch().start());
+        let there = format!("(error) REDIRECT 127.0.0.1:{}", primary.port());
+        let mut conn = redirected(&replica);
+        assert_reply!(conn, "SET k 1", "OK");
+        assert_reply!(conn, "MULTI", "OK");
+        assert_reply!(conn, "SET k 2", "QUEUED");
+        follow(&replica, &primary);
+        // The transaction is over: it is to be done again there.
+        assert_reply!(conn, "EXEC", there);
+        assert_reply!(conn, "EXEC", "(error) ERR EXEC without MULTI");
+        assert_reply!(conn, "SET k 1", there);
+        assert_reply!(conn, "GET k", there);
+        assert_reply!(conn, "EVAL \"return redis.call('GET', KEYS[1])\" 1 k", "(nil)");
+        assert_reply!(conn, "PING", "PONG");
+        assert_reply!(conn, "MULTI", "OK");
+        assert_reply!(conn, "GET k", there);
+        let refused = "(error) EXECABORT Transaction discarded because of previous errors.";
+        assert_reply!(conn, "EXEC", refused);
+        // Others are answered as ever.
+        let mut other = replica.connect();
+        assert_reply!(other, "GET k", "(nil)");
+        let read_only = "(error) READONLY You can't write against a read only replica.";
+        assert_reply!(other, "SET k 1", read_only);
+        // It may ask for what the replica has, and is still not to write.
+        assert_reply!(conn, "READONLY", "OK");
+        assert_reply!(conn, "GET k", "(nil)");
+        assert_reply!(conn, "SET k 1", there);
+        assert!(conn.cmd("CLIENT INFO").text().contains(" flags=r "));
+        assert_reply!(conn, "READWRITE", "OK");
+        assert_reply!(conn, "GET k", there);
+        assert_reply!(conn, "READONLY", "OK");
+        assert_reply!(conn, "RESET", "RESET");
+        assert_reply!(conn, "GET k", there);
+        assert_reply!(replica.connect(), "REPLICAOF NO ONE", "OK");
+        assert_reply!(conn, "SET k 1", "OK");
+    });
+}
+
+#[test]
+fn without_a_cluster_redis_refuses_readonly_to_whom_it_does_not_redirect() {
+    let server = Kind::Brisk.launch().start();
+    let mut conn = server.connect();
+    let refused = "(error) ERR This instance has cluster support disabled";
+    assert_reply!(conn, "READONLY", refused);
+    assert_reply!(conn, "CLIENT CAPA redirect", "OK");
+    assert_reply!(conn, "READONLY", "OK");
+    assert_reply!(Launch::redis().start().connect(), "READONLY", refused);
+}
+
+#[test]
+fn while_a_failover_is_in_progress_they_wait_for_its_end() {
+    each_kind(|launch| {
+        let (primary, replica) = (launch().start(), launch().start());
+        follow(&replica, &primary);
+        let mut conn = redirected(&primary);
+        replica.signal("STOP");
+        let mut admin = primary.connect();
+        assert_reply!(admin, "SET k 1", "OK");
+        let target = format!("FAILOVER TO 127.0.0.1 {} TIMEOUT 100 FORCE", replica.port());
+        assert_reply!(admin, &target, "OK");
+        primary.wait_for_info("master_failover_state", |state| state == "failover-in-progress");
+        // To write and to read: either might be sent back from there.
+        let mut reader = redirected(&primary);
+        conn.send("SET k 2");
+        reader.send("GET k");
+        wait_until("both wait", || admin.info("blocked_clients") == "2");
+        replica.signal("CONT");
+        primary.wait_for_info("master_failover_state", |state| state == "no-failover");
+        let there = format!("(error) REDIRECT 127.0.0.1:{}", replica.port());
+        assert_eq!(conn.reply().to_string(), there);
+        assert_eq!(reader.reply().to_string(), there);
+        assert_eq!(replica.info("role"), "master");
+    });
+}
