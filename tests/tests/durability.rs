@@ -314,6 +314,7 @@ fn a_primary_that_becomes_a_replica_acknowledges_nothing_more() {
         assert_eq!(idle.reply().to_string(), ROLE_CHANGED);
         assert_eq!(idle.read_to_end(), b"");
         // A primary again, it promises anew.
+        wait_until("it to follow", || pair.primary.info("master_link_status") == "up");
         assert_reply!(pair.primary.connect(), "REPLICAOF NO ONE", "OK");
         let mut conn = pair.durable();
         wait_until("the replica to be there again", || {

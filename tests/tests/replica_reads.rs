@@ -63,11 +63,6 @@ fn each_replica(test: impl Fn(Pair)) {
     }
 }
 
-/// What ours lacks.
-fn at_redis(test: impl Fn(Pair)) {
-    test(Pair::start(Launch::redis()));
-}
-
 /// The names of the fields of INFO replication, in their order.
 fn fields(conn: &mut Conn) -> Vec<String> {
     let text = conn.cmd("INFO replication").text();
@@ -296,27 +291,55 @@ fn a_replica_says_whose_it_is_and_how_it_stands_with_it() {
 }
 
 #[test]
-fn the_connection_to_the_primary_is_listed_and_can_be_closed_but_not_ours() {
-    // Wrong and accepted: ours is held by a thread, and is no client that others find.
-    let mut ours = Pair::start(Launch::new(Program::Brisk));
-    assert_reply!(ours.at_replica, "CLIENT LIST TYPE master", "\"\"");
-    assert_reply!(ours.at_replica, "CLIENT KILL TYPE master", "(integer) 0");
-    at_redis(|mut pair| {
+fn the_connection_to_the_primary_is_listed_and_can_be_closed() {
+    each_replica(|mut pair| {
+        pair.write("SET k 1");
+        pair.at_primary.cmd("SELECT 3");
+        pair.write("SET k 1");
         let conn = &mut pair.at_replica;
         let line = conn.cmd("CLIENT LIST TYPE master").text();
-        assert!(line.contains(" flags=M ") && line.contains(" user=(superuser) "), "{line}");
-        let address = format!(" addr=127.0.0.1:{} ", pair.primary.port());
-        assert!(line.contains(&address), "{line}");
+        for part in
+            [" flags=M ", " name= ", " db=3 ", " multi=-1 ", " cmd=set ", " user=(superuser) "]
+        {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+        let address = format!("127.0.0.1:{}", pair.primary.port());
+        assert!(line.contains(&format!(" addr={address} ")), "{line}");
+        assert!(!line.contains(" fd=-1 ") && !line.contains(" laddr=127.0.0.1:0 "), "{line}");
         assert_reply!(conn, "CLIENT LIST TYPE replica", "\"\"");
-        assert_reply!(conn, "CLIENT KILL TYPE master", "(integer) 1");
-        // Redis takes the session up again, with its id, on another connection.
+        let id = line.strip_prefix("id=").and_then(|rest| rest.split(' ').next()).expect("an id");
+        assert!(conn.cmd("CLIENT LIST TYPE normal").text().lines().count() == 1);
+        assert!(conn.cmd(&format!("CLIENT LIST ID {id}")).text().contains(" flags=M "));
+        // It is counted, and no user's.
+        assert_eq!(conn.info("connected_clients"), "2");
+        assert_reply!(conn, "CLIENT KILL USER default SKIPME yes", "(integer) 0");
+        let before = pair.at_primary.info("sync_partial_ok");
         let laddr =
             |line: &str| line.split(' ').find(|word| word.starts_with("laddr=")).map(str::to_owned);
-        wait_until("there is another one", || {
-            let now = laddr(&conn.cmd("CLIENT LIST TYPE master").text());
-            now.is_some() && now != laddr(&line)
-        });
-        wait_for_link(conn, "up");
+        let mut known = laddr(&line);
+        for kill in [
+            "CLIENT KILL TYPE master".to_owned(),
+            format!("CLIENT KILL ID {id}"),
+            format!("CLIENT KILL ADDR {address}"),
+        ] {
+            assert_reply!(conn, &kill, "(integer) 1");
+            // The session is taken up again, with its id, on another connection.
+            wait_until("there is another one", || {
+                let now = conn.cmd("CLIENT LIST TYPE master").text();
+                let is_another = now.starts_with(&format!("id={id} ")) && laddr(&now) != known;
+                if is_another {
+                    known = laddr(&now);
+                }
+                is_another
+            });
+            wait_for_link(conn, "up");
+        }
+        let after: u64 = pair.at_primary.info("sync_partial_ok").parse().expect("a count");
+        assert_eq!(after, before.parse::<u64>().expect("a count") + 3);
+        // It is none of the new primary's.
+        assert_reply!(pair.at_replica, "REPLICAOF NO ONE", "OK");
+        assert_reply!(pair.at_replica, "CLIENT LIST TYPE master", "\"\"");
+        pair.at_primary.cmd("SELECT 0");
     });
 }
 

@@ -199,7 +199,8 @@ impl ClientRecord {
 
     /// Whether it acts as the default user.
     pub fn is_default_user(&self) -> bool {
-        self.texts.lock().even_poisoned().user.is_empty()
+        // The primary acts as nobody.
+        !self.has(flag::PRIMARY) && self.texts.lock().even_poisoned().user.is_empty()
     }
 
     pub fn edit_texts(&self, edit: impl FnOnce(&mut ClientTexts)) {

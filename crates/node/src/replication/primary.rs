@@ -4,6 +4,7 @@
 //! [`crate::core::shared::armed::REPLICA`].
 
 use super::incoming::Stream;
+use crate::clients::ClientRecord;
 use brisk_engine::DbIndex;
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -68,6 +69,8 @@ pub struct Primary {
     /// Grows with each other primary, and when there is none any more.
     generation: AtomicU64,
     connection: Mutex<Option<Arc<dyn Connection>>>,
+    /// The connection that the stream comes by, as a client of this server.
+    client: Mutex<Option<Arc<ClientRecord>>>,
     /// The database that what was executed of the stream has come to.
     stream_db: AtomicU32,
     /// What was received and not executed yet.
@@ -89,6 +92,7 @@ impl Default for Primary {
             incoming: Mutex::default(),
             generation: AtomicU64::new(0),
             connection: Mutex::default(),
+            client: Mutex::default(),
             stream_db: AtomicU32::new(0),
             stream: Stream::default(),
             warned_ms: AtomicU64::new(0),
@@ -137,6 +141,9 @@ impl Primary {
         if let Some(connection) = self.connection.lock().even_poisoned().take() {
             connection.close();
         }
+        if let Some(client) = self.client.lock().even_poisoned().take() {
+            client.killed.store(true, Ordering::Relaxed);
+        }
         self.phase.store(Phase::Connect as u8, Ordering::SeqCst);
         self.down_since_ms.store(0, Ordering::Relaxed);
         self.last_io_ms.store(0, Ordering::Relaxed);
@@ -165,6 +172,16 @@ impl Primary {
         if let Some(connection) = self.connection.lock().even_poisoned().take() {
             connection.close();
         }
+    }
+
+    /// The connection that the stream comes by, or came by last, as a client of this server.
+    pub fn client(&self) -> Option<Arc<ClientRecord>> {
+        self.client.lock().even_poisoned().clone()
+    }
+
+    /// The next stream comes by this connection.
+    pub fn set_client(&self, client: Arc<ClientRecord>) {
+        *self.client.lock().even_poisoned() = Some(client);
     }
 
     /// Says something to the primary, if there is a connection.

@@ -218,6 +218,11 @@ pub fn close_client(core: &mut Core, record: &ClientRecord) -> bool {
     if record.killed.swap(true, Ordering::Relaxed) {
         return false;
     }
+    if record.has(flag::PRIMARY) {
+        // A thread has it, which connects anew.
+        core.shared.replication.primary.disconnect();
+        return true;
+    }
     record.set(flag::CLOSE_ASAP, true);
     let (token, id) = (record.token, record.id);
     if record.worker == core.id {

@@ -24,6 +24,7 @@ use brisk_reactor::PeerAddr;
 use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// How long the worker executes before it turns to its clients.
@@ -118,7 +119,7 @@ impl Applier {
     fn begin(&mut self, core: &mut Core, number: u64) {
         execute::end_transaction(core, &mut self.session);
         self.session = new_session(core);
-        self.session.db = core.shared.replication.primary.stream_db();
+        self.session.select(core.shared.replication.primary.stream_db());
         (self.number, self.at, self.sealed, self.is_broken) = (number, 0, 0, false);
         self.input = Vec::new();
     }
@@ -128,7 +129,13 @@ impl Applier {
         let begin = self.at;
         core.begin_applying();
         let stopped = self.execute_batch(core, participant);
-        core.stats().commands_processed.add(std::mem::take(&mut core.ran));
+        let ran = std::mem::take(&mut core.ran);
+        core.stats().commands_processed.add(ran);
+        if ran > 0 {
+            let record = &self.session.record;
+            record.commands.fetch_add(ran, Ordering::Relaxed);
+            record.last_command.store(core.last_row, Ordering::Relaxed);
+        }
         core.end_applying();
         core.free_garbage();
         participant.quiescent();
@@ -213,7 +220,10 @@ fn new_session(core: &Core) -> Session {
         let ip = primary.host.to_string_lossy().parse::<IpAddr>().ok()?;
         Some(PeerAddr::Tcp(SocketAddr::new(ip, primary.port)))
     });
-    let mut session = stand_in::session(core, peer.unwrap_or(PeerAddr::Unknown));
+    let mut session = match core.shared.replication.primary.client() {
+        Some(client) => stand_in::session_of(core, client),
+        None => stand_in::session(core, peer.unwrap_or(PeerAddr::Unknown)),
+    };
     session.record.set(flag::PRIMARY, true);
     session.is_primary = true;
     session

@@ -13,6 +13,7 @@
 //! | `role` | from primary to replica and back |
 //! | `failover` | handing over to a replica |
 //! | `wire` | the connection |
+//! | `listed` | the connection as a client of this server |
 //! | `handshake` | what both tell one another |
 //! | `dataset` | a full copy, received and loaded |
 //! | `applying` | the stream, executed by the first worker |
@@ -21,15 +22,18 @@ pub mod applying;
 mod dataset;
 pub mod failover;
 mod handshake;
+mod listed;
 pub mod role;
 mod wire;
 
 use self::handshake::{Failure, Next, Reader};
+use self::listed::{Listed, Name};
 use self::wire::Wire;
 use brisk_config::Config;
 use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
 use brisk_net::tls::outgoing;
+use brisk_node::clients::ClientRecord;
 use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Work};
 use brisk_node::core::shared::Shared;
@@ -39,6 +43,7 @@ use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -57,7 +62,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Starts the thread that follows the primary which the settings name, for as long as the way there has
 /// this number.
 pub fn start(shared: &'static Shared, generation: u64) {
-    let run = move || Link { shared, generation }.run();
+    let run = move || Link { shared, generation, name: Name::default() }.run();
     if let Err(error) = std::thread::Builder::new().name("brisk-link".to_owned()).spawn(run) {
         shared.log.warning(format_args!("Can't follow the primary, no thread: {error}"));
     }
@@ -67,6 +72,7 @@ pub fn start(shared: &'static Shared, generation: u64) {
 struct Link {
     shared: &'static Shared,
     generation: u64,
+    name: Name,
 }
 
 impl Link {
@@ -151,10 +157,13 @@ impl Link {
             Next::Full { id, offset } => {
                 log.notice(format_args!("Full resync from master: {id}:{offset}"));
                 self.set_phase(Phase::Sync);
+                self.name.forget();
+                self.become_client(&wire)?;
                 dataset::take(self, config, &wire, &mut reader, (id, offset))?;
             }
             Next::Partial { id } => {
                 log.notice(format_args!("Successful partial resynchronization with master."));
+                self.become_client(&wire)?;
                 self.go_on_from(id, offset)?;
             }
             Next::Later(why) => {
@@ -164,8 +173,16 @@ impl Link {
                 return Err(Failure::Refused(text));
             }
         }
+        let client = primary.client().ok_or(Failure::Unwanted)?;
+        let _listed = Listed::new(self.shared, Arc::clone(&client));
         self.set_phase(Phase::Connected);
-        self.follow(&mut reader)
+        self.follow(&mut reader, &client)
+    }
+
+    /// What is executed from the next stream on comes from this connection.
+    fn become_client(&self, wire: &Wire) -> Result<(), Failure> {
+        self.primary().set_client(self.name.record(self.shared, wire)?);
+        Ok(())
     }
 
     /// Waits until what came by the connection before was executed.
@@ -202,7 +219,7 @@ impl Link {
     }
 
     /// Hands the stream to the worker until the connection ends.
-    fn follow(&self, reader: &mut Reader<'_>) -> Result<(), Failure> {
+    fn follow(&self, reader: &mut Reader<'_>, client: &ClientRecord) -> Result<(), Failure> {
         let (shared, primary) = (self.shared, self.primary());
         primary.note_read(shared.replication.history.offset(shared.keyspace.journal().end()));
         acknowledge(shared);
@@ -210,6 +227,8 @@ impl Link {
         loop {
             let part = reader.next()?;
             if let Some(part) = part {
+                client.bytes_in.fetch_add(part.len() as u64, Ordering::Relaxed);
+                client.last_active_ms.store(unix_ms(), Ordering::Relaxed);
                 primary.note_read(primary.read_offset().wrapping_add(part.len() as u64));
                 while !primary.stream.wait_for_room(ACK_PERIOD) {
                     if !self.is_wanted() {

@@ -8,6 +8,7 @@ use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType};
 use rustls::ClientConnection;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -53,6 +54,15 @@ impl Wire {
 
     pub(super) fn peer_ip(&self) -> io::Result<IpAddr> {
         Ok(self.socket.peer_addr()?.ip())
+    }
+
+    /// The primary's end, and this one.
+    pub(super) fn ends(&self) -> io::Result<[SocketAddr; 2]> {
+        Ok([self.socket.peer_addr()?, self.socket.local_addr()?])
+    }
+
+    pub(super) fn fd(&self) -> i32 {
+        self.socket.as_raw_fd()
     }
 
     /// How long a read waits, and a write.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// One that may do everything. Monitors are shown that its commands come from `peer`.
 pub(crate) fn session(core: &Core, peer: PeerAddr) -> Session {
-    let (accounts, is_unix) = (&core.shared.accounts, peer == PeerAddr::Unix);
+    let is_unix = peer == PeerAddr::Unix;
     let address = || Address::Socket(peer);
     let record = ClientRecord::new(
         core.shared.clients.next_id(),
@@ -23,7 +23,12 @@ pub(crate) fn session(core: &Core, peer: PeerAddr) -> Session {
         (address(), address()),
         unix_ms(),
     );
-    let mut session = Session::new(Arc::new(record), accounts.default_account());
+    session_of(core, Arc::new(record))
+}
+
+/// The same for a client that is known.
+pub(crate) fn session_of(core: &Core, record: Arc<ClientRecord>) -> Session {
+    let mut session = Session::new(record, core.shared.accounts.default_account());
     (session.authenticated, session.restricted) = (true, false);
     session
 }

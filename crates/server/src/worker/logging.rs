@@ -114,6 +114,9 @@ impl Worker {
 
     fn send_logged_of(&mut self, io: &mut Control, session: &mut Session) {
         let core = &self.core;
+        if wait::has_ended(core, session) {
+            return self.give_up_waiting(io, session, ROLE_CHANGED);
+        }
         let aof = &core.shared.aof;
         let level = wait::level(core, session);
         let now = core.clock.ns(core.clock.ticks());
@@ -121,10 +124,7 @@ impl Worker {
         // The file may be well, and what waits wait for replicas.
         let lacks_file = session.unlogged.first() > Some(aof.reached(level));
         let file = if lacks_file { reached_by(core, session, waited) } else { aof.reached(level) };
-        let reached = match wait::has_ended(core, session) {
-            true => Ticket::default(),
-            false => file.min(wait::acknowledged(core, session)),
-        };
+        let reached = file.min(wait::acknowledged(core, session));
         let mut sends = false;
         while let Some(bytes) = session.unlogged.pop(reached, now) {
             let output = io.output(session.token);
@@ -139,21 +139,12 @@ impl Worker {
         } else if level == Level::Disk && lacks_file {
             aof.hasten(level);
         }
+        let timeout_ms = session.asked.replicas().and_then(|asked| asked.timeout_ms);
         if session.unlogged.is_empty() {
             session.asked.forget_before();
-        } else if let Some(text) = self.why_not_wait(session, waited, sends) {
-            self.give_up_waiting(io, session, text);
+        } else if !sends && timeout_ms.is_some_and(|most| waited / 1_000_000 >= most) {
+            self.give_up_waiting(io, session, NOT_ACKNOWLEDGED);
         }
-    }
-
-    /// Why output that waits for replicas does not wait any longer, when nothing has left for `waited_ns`.
-    fn why_not_wait(&self, session: &Session, waited_ns: u64, sends: bool) -> Option<&'static str> {
-        let asked = session.asked.replicas()?;
-        if wait::has_ended(&self.core, session) {
-            return Some(ROLE_CHANGED);
-        }
-        let is_late = asked.timeout_ms.is_some_and(|most| waited_ns / 1_000_000 >= most);
-        (is_late && !sends).then_some(NOT_ACKNOWLEDGED)
     }
 
     /// What waits is dropped: nobody knows what becomes of what it tells. The client is told so, and
