@@ -1,5 +1,7 @@
 //! Load: redis-benchmark where it suffices, connections of our own where it does not.
 
+use super::Setup;
+use super::report::median;
 use super::sides::LOAD_CPU;
 use anyhow::{Context, Result, bail};
 use brisk_testkit::diff::peer::Peer;
@@ -58,6 +60,41 @@ pub(crate) fn benchmark_at(port: u16, pid: u32, run: &Run<'_>) -> Result<Rate> {
     Ok(Rate { per_second: number(6), cpu_us, p99_ms: number(1) })
 }
 
+/// Servers by turns under the same load: the medians of each.
+pub(crate) fn by_turns(
+    setup: &Setup<'_>,
+    servers: &[&Server],
+    run: &Run<'_>,
+) -> Result<Vec<Medians>> {
+    let mut rates: Vec<Vec<Rate>> = servers.iter().map(|_| Vec::new()).collect();
+    for round in 0..setup.rounds {
+        for at in 0..servers.len() {
+            // The order rotates, so that no server always runs first.
+            let at = (at + round) % servers.len();
+            rates[at].push(benchmark(servers[at], run)?);
+        }
+    }
+    Ok(rates.iter().map(|rates| Medians::of(rates)).collect())
+}
+
+/// What the runs against one server gave.
+pub(crate) struct Medians {
+    pub(crate) per_second: f64,
+    pub(crate) cpu_us: f64,
+    pub(crate) p99_ms: f64,
+}
+
+impl Medians {
+    fn of(rates: &[Rate]) -> Medians {
+        let of = |figure: fn(&Rate) -> f64| median(&rates.iter().map(figure).collect::<Vec<_>>());
+        Medians {
+            per_second: of(|rate| rate.per_second),
+            cpu_us: of(|rate| rate.cpu_us),
+            p99_ms: of(|rate| rate.p99_ms),
+        }
+    }
+}
+
 /// Sets keys `key:000000000000` and so on, as redis-benchmark names them, to values of `len` bytes.
 /// `first..first + count`.
 pub(crate) fn fill(server: &Server, first: u64, count: u64, len: usize) -> Result<()> {
@@ -98,6 +135,11 @@ impl Lines {
             bail!("these are not equally long");
         }
         Ok(Lines { bytes: lines.concat(), len })
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.bytes.len() / self.len
     }
 
     /// `count` of them from the one of this number on.

@@ -2,8 +2,8 @@
 //! while the disk is slow. (D2, D4)
 
 use super::Setup;
-use super::load::{Rate, Run, benchmark};
-use super::report::{Limit, Report, Row, median};
+use super::load::{Run, by_turns};
+use super::report::{Limit, Report, Row};
 use super::sides::{ours, unpinned_peer};
 use anyhow::Result;
 use brisk_testkit::TempDir;
@@ -19,36 +19,6 @@ const VALUE: &str = "01234567890123456789012345678901234567890123456789012345678
 const COST_MAX: f64 = 1.2;
 /// What keeps the disk busy is written and synchronised in pieces of this size.
 const BUSY_BYTES: usize = 64 << 20;
-
-/// Servers by turns under the same load: the medians of each.
-fn by_turns(setup: &Setup<'_>, servers: &[&Server], run: &Run<'_>) -> Result<Vec<Medians>> {
-    let mut rates: Vec<Vec<Rate>> = servers.iter().map(|_| Vec::new()).collect();
-    for round in 0..setup.rounds {
-        for at in 0..servers.len() {
-            // The order rotates, so that no server always runs first.
-            let at = (at + round) % servers.len();
-            rates[at].push(benchmark(servers[at], run)?);
-        }
-    }
-    Ok(rates.iter().map(|rates| Medians::of(rates)).collect())
-}
-
-struct Medians {
-    per_second: f64,
-    cpu_us: f64,
-    p99_ms: f64,
-}
-
-impl Medians {
-    fn of(rates: &[Rate]) -> Medians {
-        let of = |figure: fn(&Rate) -> f64| median(&rates.iter().map(figure).collect::<Vec<_>>());
-        Medians {
-            per_second: of(|rate| rate.per_second),
-            cpu_us: of(|rate| rate.cpu_us),
-            p99_ms: of(|rate| rate.p99_ms),
-        }
-    }
-}
 
 /// A server with an append-only file that is never rewritten.
 fn with_file(launch: Launch, policy: &str) -> Result<Server> {

@@ -1,8 +1,8 @@
 //! `cargo xtask bench`: our server beside a peer, on one machine, in one run.
 //!
 //! Both servers run at once, pinned to CPU 0 with one worker and no persistence, but for the cases
-//! `persistence`, `log` and `start`; load comes from CPU 1. Rounds alternate between them, so slow drifts
-//! of the machine hit both alike, and medians are reported. The figure to trust is the server's CPU
+//! `persistence`, `log`, `replication` and `start`; load comes from CPU 1. Rounds alternate between them, so
+//! slow drifts of the machine hit both alike, and medians are reported. The figure to trust is the server's CPU
 //! time per operation (all threads, user and system); requests per second swing with whatever else
 //! the machine does.
 //!
@@ -13,7 +13,7 @@
 //! - [`expiry`]: keys that die at one instant.
 //! - [`clients`]: looking at ten thousand of them. [`tracking`]: client-side caching.
 //! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots beside writers.
-//! - [`log`]: the append-only file.
+//! - [`log`]: the append-only file. [`replication`]: primaries and replicas.
 //! - [`strings`]: strings of 256 MB. [`start`]: a start with a file.
 //! - [`every`]: all data commands. [`large`]: those whose cost may depend on how much there is.
 //! - [`generator`]: what brisk-benchmark itself costs.
@@ -29,6 +29,7 @@ mod load;
 mod log;
 mod persistence;
 mod pubsub;
+mod replication;
 mod report;
 mod resources;
 pub(crate) mod sides;
@@ -135,6 +136,11 @@ const CASES: &[Case] = &[
         name: "log",
         about: "the append-only file: CPU beside none, rates with always, a busy disk",
         run: log::log,
+    },
+    Case {
+        name: "replication",
+        about: "primaries and replicas: CPU per SET, full copies, memory, promotion; --part, --scale",
+        run: replication::replication,
     },
     Case {
         name: "expiry",

@@ -13,7 +13,7 @@ pub(crate) struct Row {
 }
 
 /// What is owed for a figure.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Limit {
     /// Nothing; shown for orientation.
     None,

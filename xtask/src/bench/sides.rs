@@ -94,6 +94,12 @@ pub(crate) fn stand_back() -> Result<()> {
     change_thread("renice", &["-n", "19", "-p"])
 }
 
+/// Has the calling thread go before all others of its CPU: what it measures is how long a server takes,
+/// not how long this machine takes to let it look.
+pub(crate) fn step_forward() -> Result<()> {
+    change_thread("chrt", &["-f", "-p", "1"])
+}
+
 fn change_thread(program: &str, words: &[&str]) -> Result<()> {
     let thread = fs::read_link("/proc/thread-self")?;
     let id = thread.file_name().context("the name of this thread")?;

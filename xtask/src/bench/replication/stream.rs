@@ -1,0 +1,215 @@
+//! The stream: what it costs a primary and a replica, and how far a replica is behind.
+
+use super::ends::{Drain, Source};
+use super::{SIDES, Side, ask_to_follow, follow, number, start};
+use crate::bench::Setup;
+use crate::bench::load::{Lines, Run, by_turns};
+use crate::bench::report::{Limit, Report, Row, median};
+use crate::bench::sides::{SERVER_CPU, load_from_here};
+use anyhow::{Context, Result, ensure};
+use brisk_testkit::random::Random;
+use brisk_testkit::server::{Server, cpu_ns};
+use brisk_testkit::words::encode;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+pub(super) const SET: &[&str] = &["SET", "key:__rand_int__", VALUE];
+const VALUE: &str = "0123456789012345678901234567890123456789012345678901234567890123";
+const KEYS: u64 = 100_000;
+/// CPU per SET over the peer's, at most.
+const COST_MAX: f64 = 0.5;
+/// SETs with each call of the system, from the stand-in of a primary; and how many SETs in all.
+const SHAPES: [(usize, u64); 3] = [(1, 400_000), (16, 1_000_000), (500, 2_000_000)];
+/// A replica that keeps up has executed all so soon behind the load.
+const BEHIND_MS_MAX: f64 = 100.0;
+const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(60);
+
+/// CPU of a primary per SET, with a replica that reads at once.
+pub(super) fn primary(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let servers: Vec<Server> =
+        SIDES.iter().map(|side| side.start_on(setup, SERVER_CPU)).collect::<Result<_>>()?;
+    let servers: Vec<&Server> = servers.iter().collect();
+    let shapes = [(16, 800_000), (100, 2_000_000)];
+    let limits = [Limit::None, Limit::Ratio(COST_MAX)];
+    for (with, limit) in ["no replica", "a replica"].into_iter().zip(limits) {
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| -> Result<()> {
+            let mut drains = Vec::new();
+            if limit != Limit::None {
+                for server in &servers {
+                    let mut drain = Drain::follow(server)?;
+                    let over = &over;
+                    drains.push(scope.spawn(move || {
+                        load_from_here()?;
+                        drain.read_on(over)
+                    }));
+                }
+            }
+            let measured = shapes.into_iter().try_for_each(|(pipeline, operations)| {
+                let run = Run {
+                    command: SET,
+                    operations: setup.scaled(operations),
+                    clients: 50,
+                    pipeline,
+                    keep_alive: true,
+                    keys: KEYS,
+                };
+                let found = by_turns(setup, &servers, &run)?;
+                report.add(Row {
+                    what: format!("primary, SET P{pipeline}, {with}"),
+                    unit: "CPU µs/op",
+                    ours: found[0].cpu_us,
+                    theirs: Some(found[1].cpu_us),
+                    limit,
+                });
+                anyhow::Ok(())
+            });
+            over.store(true, Ordering::Relaxed);
+            for drain in drains {
+                drain.join().map_err(|_| anyhow::anyhow!("a replica panicked"))??;
+            }
+            measured
+        })?;
+    }
+    Ok(())
+}
+
+/// CPU of a replica per SET.
+pub(super) fn replica(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let mut random = Random::new(7);
+    let lines = Lines::collect((0..KEYS).map(|_| {
+        let key = format!("key:{:012}", random.below(KEYS as usize));
+        encode(&["SET", &key, VALUE])
+    }))?;
+    let mut replicas = Vec::new();
+    for side in SIDES {
+        let server = side.start_on(setup, SERVER_CPU)?;
+        let listener = Source::listen()?;
+        ask_to_follow(&server, listener.local_addr()?.port())?;
+        let source = Source::accept(&listener)?;
+        replicas.push((server, source));
+    }
+    for (at_once, operations) in SHAPES {
+        let operations = setup.scaled(operations);
+        let mut found: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
+        for round in 0..setup.rounds {
+            for at in 0..replicas.len() {
+                let at = (at + round) % replicas.len();
+                let (server, source) = &mut replicas[at];
+                found[at].push(applied(server, source, &lines, operations, at_once)?);
+            }
+        }
+        report.add(Row {
+            what: format!("replica, SET, {at_once} at once"),
+            unit: "CPU µs/op",
+            ours: median(&found[0]),
+            theirs: Some(median(&found[1])),
+            limit: Limit::Ratio(COST_MAX),
+        });
+    }
+    Ok(())
+}
+
+/// CPU per SET, in µs, of a replica that is sent so many.
+fn applied(
+    server: &Server,
+    source: &mut Source,
+    lines: &Lines,
+    operations: u64,
+    at_once: usize,
+) -> Result<f64> {
+    let before = cpu_ns(server.pid());
+    // A thread of its own, since the place of a thread is passed on to what it starts.
+    std::thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            load_from_here()?;
+            source.send_lines(lines, operations as usize, at_once)?;
+            source.wait()
+        });
+        sending.join().map_err(|_| anyhow::anyhow!("the primary panicked"))?
+    })?;
+    Ok(cpu_ns(server.pid()).saturating_sub(before) as f64 / 1000.0 / operations as f64)
+}
+
+/// What was seen of a primary and its replica under full load.
+#[derive(Clone, Copy)]
+struct Behind {
+    per_second: f64,
+    mib: f64,
+    ms: f64,
+}
+
+/// How far a replica is behind a primary with two workers.
+pub(super) fn behind(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let mut found: [Vec<Behind>; 2] = [Vec::new(), Vec::new()];
+    let pairs: Vec<(Server, Server)> = SIDES
+        .iter()
+        .map(|side: &Side| {
+            let (primary, replica) =
+                (start(side.launch(setup, 2)?)?, start(side.launch(setup, 2)?)?);
+            follow(&replica, &primary)?;
+            Ok((primary, replica))
+        })
+        .collect::<Result<_>>()?;
+    for round in 0..setup.rounds {
+        for at in 0..pairs.len() {
+            let at = (at + round) % pairs.len();
+            found[at].push(under_load(&pairs[at].0, &pairs[at].1, setup.scaled(2_000_000))?);
+        }
+    }
+    let middle = |side: usize, figure: fn(&Behind) -> f64| {
+        median(&found[side].iter().map(figure).collect::<Vec<_>>())
+    };
+    let rows = [
+        (
+            "rate meanwhile",
+            "SET/s",
+            [0, 1].map(|side| middle(side, |one| one.per_second)),
+            Limit::None,
+        ),
+        (
+            "at the end of the load",
+            "MiB",
+            [0, 1].map(|side| middle(side, |one| one.mib)),
+            Limit::None,
+        ),
+        (
+            "until it has all",
+            "ms",
+            [0, 1].map(|side| middle(side, |one| one.ms)),
+            Limit::Most(BEHIND_MS_MAX),
+        ),
+    ];
+    for (what, unit, [ours, theirs], limit) in rows {
+        report.add(Row {
+            what: format!("replica behind two workers at P100, {what}"),
+            unit,
+            ours,
+            theirs: Some(theirs),
+            limit,
+        });
+    }
+    Ok(())
+}
+
+fn under_load(primary: &Server, replica: &Server, operations: u64) -> Result<Behind> {
+    let begun = Instant::now();
+    let output = Command::new("redis-benchmark")
+        .args(["-q", "-h", "127.0.0.1", "-p", &primary.port().to_string(), "--threads", "2"])
+        .args(["-n", &operations.to_string(), "-c", "50", "-P", "100", "-r", &KEYS.to_string()])
+        .args(SET)
+        .output()
+        .context("redis-benchmark")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let per_second = operations as f64 / begun.elapsed().as_secs_f64();
+    let begun = Instant::now();
+    let end = number(primary, "master_repl_offset")?;
+    let mut at = number(replica, "slave_repl_offset")?;
+    let mib = end.saturating_sub(at) as f64 / f64::from(1 << 20);
+    while at < end {
+        ensure!(begun.elapsed() < CAUGHT_UP_WITHIN, "it does not catch up:\n{}", replica.log());
+        at = number(replica, "slave_repl_offset")?;
+    }
+    Ok(Behind { per_second, mib, ms: begun.elapsed().as_secs_f64() * 1000.0 })
+}
