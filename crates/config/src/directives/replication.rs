@@ -110,8 +110,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(replication.repl_diskless_sync_max_replicas),
     ),
-    Directive::choice("repl-diskless-load", "disabled", choice!(replication.repl_diskless_load))
-        .planned(),
+    Directive::choice("repl-diskless-load", "disabled", choice!(replication.repl_diskless_load)),
     Directive::text("replica-announce-ip", "", field!(replication.replica_announce_ip))
         .alias("slave-announce-ip"),
     Directive::integer(
@@ -151,8 +150,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     )
     .planned(),
     Directive::switch("replica-lazy-flush", "no", field!(replication.replica_lazy_flush))
-        .alias("slave-lazy-flush")
-        .planned(),
+        .alias("slave-lazy-flush"),
     Directive::switch(
         "replica-ignore-disk-write-errors",
         "no",

@@ -57,6 +57,8 @@ pub mod armed {
     pub const FEW_REPLICAS: u32 = 1 << 17;
     /// This server is a replica that answers nothing about its data, as it does not hear from its primary.
     pub const STALE: u32 = 1 << 18;
+    /// Another dataset of the same history is being loaded, to take the place of this one, which is served.
+    pub const ASYNC_LOADING: u32 = 1 << 19;
     /// All that any command meets at the gate.
     pub const AT_THE_GATE: u32 = MAXMEMORY
         | PAUSE
@@ -65,6 +67,7 @@ pub mod armed {
         | BUSY
         | DISK_ERROR
         | LOADING
+        | ASYNC_LOADING
         | LOG_CONGESTION
         | STALE;
     /// What only commands meet there that may write: reading is not to cost more on a replica.
@@ -277,6 +280,11 @@ impl Shared {
     /// nothing has changed that could be lost.
     pub fn is_loading(&self) -> bool {
         self.armed.load(Ordering::Relaxed) & armed::LOADING != 0
+    }
+
+    /// Whether another dataset is being loaded beside this one, which is served.
+    pub fn is_loading_beside(&self) -> bool {
+        self.armed.load(Ordering::Relaxed) & armed::ASYNC_LOADING != 0
     }
 
     /// Whether this server is a replica.

@@ -14,6 +14,7 @@
 //! | `failover` | handing over to a replica |
 //! | `wire` | the connection |
 //! | `handshake` | what both tell one another |
+//! | `payload` | a dataset as it comes |
 //! | `dataset` | a full copy, received and loaded |
 //! | `applying` | the stream, executed by the first worker |
 
@@ -21,6 +22,7 @@ pub mod applying;
 mod dataset;
 pub mod failover;
 mod handshake;
+mod payload;
 pub mod role;
 mod wire;
 
