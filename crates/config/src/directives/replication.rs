@@ -95,8 +95,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "repl-disable-tcp-nodelay",
         "no",
         field!(replication.repl_disable_tcp_nodelay),
-    )
-    .planned(),
+    ),
     Directive::switch("repl-diskless-sync", "yes", field!(replication.repl_diskless_sync)),
     Directive::integer(
         "repl-diskless-sync-delay",

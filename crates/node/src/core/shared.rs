@@ -165,7 +165,7 @@ impl Shared {
         let dialect = config.process.dialect;
         let snapshots = Snapshots::new(process.started_unix_ms / 1000);
         let replication = Replication::new(workers, replication_id);
-        replication.feed.set_backlog_bytes(config.replication.repl_backlog_size);
+        replication.adopt(&config);
         Shared {
             accounts: Accounts::new(Vocabulary { table, channels }),
             log,
@@ -206,7 +206,7 @@ impl Shared {
     /// Puts new settings in force: each worker takes them before its next batch.
     pub fn publish_config(&self, config: Config) {
         self.arm_settings(&config);
-        self.replication.feed.set_backlog_bytes(config.replication.repl_backlog_size);
+        self.replication.adopt(&config);
         self.arm_few_replicas(&config.replication);
         self.settings.replace(config);
         self.arm_stale();
