@@ -5,6 +5,7 @@
 //! thing; what is asserted of our server only says so.
 #![forbid(unsafe_code)]
 
+pub mod acted;
 pub mod aof;
 pub mod changes;
 pub mod links;

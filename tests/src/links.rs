@@ -6,7 +6,7 @@
 use brisk_testkit::digest::{Holder, assert_same};
 use brisk_testkit::proxy::{Cut, Direction, Split};
 use brisk_testkit::random::Random;
-use brisk_testkit::writers::wait_until_nothing_expires;
+use brisk_testkit::writers::{Writers, wait_until_nothing_expires};
 use brisk_testkit::{Kind, Launch, Proxy, Server, wait_until};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -133,6 +133,32 @@ impl Chain {
             assert_same(&primary.holder(), &replica.holder());
         }
     }
+}
+
+/// Does something while clients write to a server of all types, when they have written some.
+#[track_caller]
+pub fn while_written_to(server: &Server, body: impl FnOnce()) {
+    const BEFORE: u64 = 500;
+    /// Whatever fails, they end.
+    struct End<'a>(&'a AtomicBool);
+    impl Drop for End<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let (steps, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let (steps, is_over) = (&steps, &is_over);
+        let _end = End(is_over);
+        let goes_on = |_| {
+            steps.fetch_add(1, Ordering::SeqCst);
+            !is_over.load(Ordering::SeqCst)
+        };
+        let address = server.address();
+        scope.spawn(move || Writers::to(&address, 7).run(2, goes_on));
+        wait_until("some data", || steps.load(Ordering::SeqCst) >= BEFORE);
+        body();
+    });
 }
 
 /// How much writers may write: what makes a run as long as it is meant to be, on any machine.

@@ -3,53 +3,19 @@
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Launch, assert_reply, wait_until};
-use std::io::{BufRead, BufReader, Write};
-use std::net::{TcpListener, TcpStream};
-use std::time::Duration;
+use brisk_tests::acted::{ID, asked, listen};
+use std::io::Write;
 
-const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 /// A dataset without keys, of version 9, whose checksum is not looked at.
 const EMPTY: &[u8] = b"REDIS0009\xff\0\0\0\0\0\0\0\0";
 const SET: &[u8] = b"*3\r\n$3\r\nSET\r\n$4\r\nkept\r\n$1\r\n1\r\n";
-const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Answers all that a replica tells of itself; its PSYNC.
-fn asked(listener: &TcpListener) -> (TcpStream, String) {
-    let (stream, _) = listener.accept().expect("it comes");
-    stream.set_read_timeout(Some(TIMEOUT)).expect("a socket");
-    let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
-    loop {
-        let words = request(&mut reader);
-        let answer = if words[0] == "PING" { "+PONG\r\n" } else { "+OK\r\n" };
-        if words[0] == "PSYNC" {
-            return (stream, words.join(" "));
-        }
-        (&stream).write_all(answer.as_bytes()).expect("it reads");
-    }
-}
-
-fn request(reader: &mut impl BufRead) -> Vec<String> {
-    let mut line = || {
-        let mut line = String::new();
-        reader.read_line(&mut line).expect("it speaks");
-        line.trim_end().to_owned()
-    };
-    let count: usize = line()[1..].parse().expect("an array");
-    (0..count)
-        .map(|_| {
-            line();
-            line()
-        })
-        .collect()
-}
 
 #[test]
 fn what_is_no_command_ends_the_connection_and_what_came_before_is_kept() {
     if subject_is_redis() {
         return;
     }
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = listener.local_addr().expect("a port").port();
+    let (listener, port) = listen();
     let server = Launch::subject().start();
     let mut conn = server.connect();
     assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");

@@ -6,7 +6,7 @@ use brisk_testkit::matrix::each_backend;
 use brisk_testkit::reply::Reply;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
-use brisk_tests::snapshots::{delay, fill, make_endless};
+use brisk_tests::snapshots::{delay, fill, make_endless, take_disk_away};
 use brisk_tests::{changes, with_workers};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -350,6 +350,10 @@ fn what_is_held_for_a_replica_is_bounded_by_its_class() {
             make_endless(&mut conn);
             let mut replica = Replica::ask(server);
             replica.place();
+            if !subject_is_redis() {
+                // Else the stream goes there.
+                take_disk_away(server);
+            }
             for n in 0..30 {
                 conn.call(&["SET", &format!("large:{n}"), &"x".repeat(100_000)]);
             }
@@ -381,10 +385,7 @@ fn a_snapshot_that_cannot_be_written_closes_its_replicas_and_nothing_else() {
         assert!(log.contains(line), "{log}");
     }
     // There is no place for it.
-    let gone = server.dir().join("gone");
-    std::fs::create_dir(&gone).unwrap();
-    conn.call(&["CONFIG", "SET", "dir", gone.to_str().unwrap()]);
-    std::fs::remove_dir(&gone).unwrap();
+    take_disk_away(&server);
     let mut replica = Replica::ask(&server);
     replica.place();
     assert!(replica.0.read_to_end().iter().all(|byte| *byte == b'\n'));

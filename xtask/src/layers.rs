@@ -77,6 +77,7 @@ const NODE: Layers = Layers {
             "pubsub/subscribe",
             "replication/follow",
             "replication/synchronise",
+            "replication/spilling",
             "tracking/invalidate",
             "tracking/session",
         ],

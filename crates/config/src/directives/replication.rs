@@ -95,8 +95,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         "repl-disable-tcp-nodelay",
         "no",
         field!(replication.repl_disable_tcp_nodelay),
-    )
-    .planned(),
+    ),
     Directive::switch("repl-diskless-sync", "yes", field!(replication.repl_diskless_sync)),
     Directive::integer(
         "repl-diskless-sync-delay",
@@ -110,8 +109,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(replication.repl_diskless_sync_max_replicas),
     ),
-    Directive::choice("repl-diskless-load", "disabled", choice!(replication.repl_diskless_load))
-        .planned(),
+    Directive::choice("repl-diskless-load", "disabled", choice!(replication.repl_diskless_load)),
     Directive::text("replica-announce-ip", "", field!(replication.replica_announce_ip))
         .alias("slave-announce-ip"),
     Directive::integer(
@@ -151,8 +149,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     )
     .planned(),
     Directive::switch("replica-lazy-flush", "no", field!(replication.replica_lazy_flush))
-        .alias("slave-lazy-flush")
-        .planned(),
+        .alias("slave-lazy-flush"),
     Directive::switch(
         "replica-ignore-disk-write-errors",
         "no",

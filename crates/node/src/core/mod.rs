@@ -510,7 +510,8 @@ impl Core {
             replication.note_held(replica, unsent + session.held.len() as u64);
             // The snapshot may be as large as it is.
             unsent -= replica.snapshot_unsent;
-            let behind = replica.attachment.as_ref().map(|one| replication.feed.behind(one));
+            let behind =
+                replica.attachment.as_ref().map(|one| replication.feed.counted_behind(one));
             unsent += behind.unwrap_or(0);
             // Who may go on with all of the backlog would else be closed for that.
             if hard_bytes > 0 {

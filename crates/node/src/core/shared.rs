@@ -59,6 +59,8 @@ pub mod armed {
     pub const STALE: u32 = 1 << 18;
     /// This server is a replica, and some client can be sent to its primary.
     pub const REDIRECT: u32 = 1 << 19;
+    /// Another dataset of the same history is being loaded, to take the place of this one, which is served.
+    pub const ASYNC_LOADING: u32 = 1 << 20;
     /// All that any command meets at the gate.
     pub const AT_THE_GATE: u32 = MAXMEMORY
         | PAUSE
@@ -67,6 +69,7 @@ pub mod armed {
         | BUSY
         | DISK_ERROR
         | LOADING
+        | ASYNC_LOADING
         | LOG_CONGESTION
         | STALE
         | REDIRECT;
@@ -165,7 +168,7 @@ impl Shared {
         let dialect = config.process.dialect;
         let snapshots = Snapshots::new(process.started_unix_ms / 1000);
         let replication = Replication::new(workers, replication_id);
-        replication.feed.set_backlog_bytes(config.replication.repl_backlog_size);
+        replication.adopt(&config);
         Shared {
             accounts: Accounts::new(Vocabulary { table, channels }),
             log,
@@ -206,7 +209,7 @@ impl Shared {
     /// Puts new settings in force: each worker takes them before its next batch.
     pub fn publish_config(&self, config: Config) {
         self.arm_settings(&config);
-        self.replication.feed.set_backlog_bytes(config.replication.repl_backlog_size);
+        self.replication.adopt(&config);
         self.arm_few_replicas(&config.replication);
         self.settings.replace(config);
         self.arm_stale();
@@ -290,6 +293,11 @@ impl Shared {
     /// nothing has changed that could be lost.
     pub fn is_loading(&self) -> bool {
         self.armed.load(Ordering::Relaxed) & armed::LOADING != 0
+    }
+
+    /// Whether another dataset is being loaded beside this one, which is served.
+    pub fn is_loading_beside(&self) -> bool {
+        self.armed.load(Ordering::Relaxed) & armed::ASYNC_LOADING != 0
     }
 
     /// Whether this server is a replica.

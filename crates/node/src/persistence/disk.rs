@@ -34,6 +34,14 @@ pub trait Disk: Clone {
     fn create_dir(&self, path: &Path) -> io::Result<()>;
 }
 
+/// An empty file in a directory whose name is removed at once: whenever the process ends, it is gone.
+pub fn nameless(dir: &Path, name: &str) -> io::Result<File> {
+    let path = dir.join(name);
+    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
 /// That of the system.
 #[derive(Debug, Clone, Copy)]
 pub struct System;

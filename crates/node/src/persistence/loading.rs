@@ -11,7 +11,7 @@
 //! ([`crate::core::shared::armed::LOADING`]), later all workers stand still.
 
 use super::queue::{Part, Queue};
-use super::snapshot::{Source, Unreadable};
+use super::snapshot::{RECEIVED, Source, Unreadable};
 use super::state::Loading;
 use crate::core::Core;
 use crate::core::settings_in_force;
@@ -21,14 +21,14 @@ use brisk_config::Config;
 use brisk_engine::loader::{Awaited, Loader};
 use brisk_engine::random::Random;
 use brisk_engine::snapshot::{Duplicate, Gone, LoadFailure, Loaded, database};
-use brisk_engine::{DbIndex, Env, Settings, UnixMs};
+use brisk_engine::{DbIndex, Env, Keyspace, Settings, UnixMs};
 use brisk_observe::log::Log;
 use brisk_persist::rdb::{Checksum, Event, Piece, Splitter};
 use brisk_reactor::unix_ms;
 use brisk_structures::reclaim::{self, Participant};
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::{Builder, ScopedJoinHandle, park_timeout, scope};
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,8 @@ use std::time::{Duration, Instant};
 const THREADS_MAX: usize = 16;
 /// No entry has less bytes: a type, a key, and a value.
 const ENTRY_BYTES_MIN: u64 = 3;
+/// Keys that room is made for before they have come, at most, when nobody knows how long the file is.
+const EXPECTED_MAX: u64 = 1 << 24;
 /// Empty keys that are named in the log, at most.
 const EMPTY_TOLD_MAX: u64 = 10;
 /// How long `key-load-delay` is waited for before it is looked at again.
@@ -58,7 +60,8 @@ pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
     let now = UnixMs(unix_ms());
     let keeps_expired = shared.is_replica();
     let gone_bytes_max = config.replication.repl_backlog_size;
-    let how = How { settings, now, keeps_expired, gone_bytes_max, duplicate: Duplicate::Refuse };
+    let (keyspace, duplicate) = (&shared.keyspace, Duplicate::Refuse);
+    let how = How { keyspace, settings, now, keeps_expired, gone_bytes_max, duplicate };
     load(shared, &config, &how)
 }
 
@@ -68,6 +71,7 @@ pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
 /// As of [`load_at_start`].
 pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
     let how = How {
+        keyspace: &core.shared.keyspace,
         settings: core.env.settings.clone(),
         now: core.env.now(),
         keeps_expired: core.shared.is_replica(),
@@ -112,7 +116,7 @@ fn load_base_by(
     settings: Settings,
     path: &Path,
 ) -> Result<Beside, Unreadable> {
-    let how = How::of_all(settings);
+    let how = How::repeating(&shared.keyspace, settings);
     load_from(shared, config, &how, &Source::open_at(path.to_path_buf())?)
 }
 
@@ -148,14 +152,36 @@ pub struct Lineage {
 pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> {
     let config = shared.config();
     let settings = settings_in_force(shared, &config);
-    let how = How::of_all(settings);
+    let how = How::repeating(&shared.keyspace, settings);
     let source = Source::nameless(file)?;
     shared.snapshots.loading.begin(source.bytes);
     load_from(shared, &config, &how, &source)
 }
 
+/// The same from a stream as it comes, of `bytes` bytes if that is known, into `keyspace`: that of the
+/// server, or one that nobody else knows. The stream's reader runs on this thread. O(stream).
+///
+/// # Errors
+/// As of [`load_at_start`].
+pub fn load_stream(
+    shared: &Shared,
+    stream: impl Read,
+    bytes: Option<u64>,
+    keyspace: &Keyspace,
+) -> Result<Beside, Unreadable> {
+    let config = shared.config();
+    let how = How::repeating(keyspace, settings_in_force(shared, &config));
+    shared.snapshots.loading.begin(bytes.unwrap_or(0));
+    load_reader(shared, &config, &how, (stream, bytes)).map_err(|(failure, position)| {
+        let path = PathBuf::from(RECEIVED);
+        Unreadable { failure, path, position, bytes }
+    })
+}
+
 /// What all threads go by.
-struct How {
+struct How<'k> {
+    /// Where the keys go.
+    keyspace: &'k Keyspace,
     settings: Settings,
     now: UnixMs,
     /// Keys that have expired are loaded: the commands that follow, or the primary, say what is gone.
@@ -165,15 +191,15 @@ struct How {
     duplicate: Duplicate,
 }
 
-impl How {
-    /// Nothing is left out.
-    fn of_all(settings: Settings) -> How {
+impl How<'_> {
+    /// Nothing is left out: others say what has expired meanwhile.
+    fn repeating(keyspace: &Keyspace, settings: Settings) -> How<'_> {
         let (now, duplicate) = (UnixMs(0), Duplicate::Refuse);
-        How { settings, now, keeps_expired: true, gone_bytes_max: 0, duplicate }
+        How { keyspace, settings, now, keeps_expired: true, gone_bytes_max: 0, duplicate }
     }
 }
 
-fn load(shared: &Shared, config: &Config, how: &How) -> Result<Beside, Unreadable> {
+fn load(shared: &Shared, config: &Config, how: &How<'_>) -> Result<Beside, Unreadable> {
     let source = Source::open(config)?;
     shared.snapshots.loading.begin(source.bytes);
     load_from(shared, config, how, &source)
@@ -182,12 +208,21 @@ fn load(shared: &Shared, config: &Config, how: &How) -> Result<Beside, Unreadabl
 fn load_from(
     shared: &Shared,
     config: &Config,
-    how: &How,
+    how: &How<'_>,
     source: &Source,
 ) -> Result<Beside, Unreadable> {
+    load_reader(shared, config, how, (&source.file, Some(source.bytes)))
+        .map_err(|(failure, position)| source.unreadable(failure, position))
+}
+
+fn load_reader<R: Read>(
+    shared: &Shared,
+    config: &Config,
+    how: &How<'_>,
+    (reader, total): (R, Option<u64>),
+) -> Result<Beside, Failed> {
     let progress = &shared.snapshots.loading;
-    let splitter = Splitter::new(&source.file);
-    let splitter = splitter.map_err(|error| source.unreadable(error.into(), 0))?;
+    let splitter = Splitter::new(reader).map_err(|error| (error.into(), 0))?;
     progress.note_bytes(splitter.position());
     let checks_sum = config.persistence.rdbchecksum && !how.settings.skips_checksums;
     let mut splitter = if checks_sum { splitter } else { splitter.ignore_checksum() };
@@ -209,8 +244,7 @@ fn load_from(
             .notice(format_args!("RDB file was saved with checksum disabled: no check performed.")),
         _ => {}
     };
-    let (loaded, awaited) = by_threads(shared, how, threads, (&mut splitter, source.bytes), other)
-        .map_err(|(failure, position)| source.unreadable(failure, position))?;
+    let (loaded, awaited) = by_threads(shared, how, threads, (&mut splitter, total), other)?;
     shared.snapshots.note_loaded(loaded.keys, loaded.expired);
     let Loaded { keys, expired, empty, gone } = loaded;
     let skipped = if empty > 0 { format!(", empty keys skipped: {empty}") } else { String::new() };
@@ -233,12 +267,12 @@ impl Lineage {
     }
 }
 
-/// Reads a file of `total` bytes on this thread and loads on others.
+/// Reads a file of `total` bytes, if that is known, on this thread and loads on others.
 fn by_threads<R: Read>(
     shared: &Shared,
-    how: &How,
+    how: &How<'_>,
     threads: usize,
-    (splitter, total): (&mut Splitter<R>, u64),
+    (splitter, total): (&mut Splitter<R>, Option<u64>),
     other: impl FnMut(Event),
 ) -> Done {
     let queue = Queue::default();
@@ -277,7 +311,7 @@ fn by_threads<R: Read>(
 fn split<R: Read>(
     shared: &Shared,
     queue: &Queue,
-    (splitter, total): (&mut Splitter<R>, u64),
+    (splitter, total): (&mut Splitter<R>, Option<u64>),
     mut other: impl FnMut(Event),
 ) -> Result<(), Failed> {
     let mut db = DbIndex::default();
@@ -299,8 +333,8 @@ fn split<R: Read>(
             }
             // Not more than the rest of the file can have, whatever it says.
             Some(Piece::Section(Event::ResizeDb { keys, .. })) => {
-                let rest = total.saturating_sub(splitter.position());
-                expected = keys.min(rest / ENTRY_BYTES_MIN);
+                let rest = total.map(|total| total.saturating_sub(splitter.position()));
+                expected = keys.min(rest.map_or(EXPECTED_MAX, |rest| rest / ENTRY_BYTES_MIN));
             }
             Some(Piece::Section(event)) => other(event),
             None => return Ok(()),
@@ -310,20 +344,24 @@ fn split<R: Read>(
 }
 
 /// Loads blocks of the queue until there are no more.
-fn load_blocks(shared: &Shared, how: &How, queue: &Queue) -> Done {
+fn load_blocks(shared: &Shared, how: &How<'_>, queue: &Queue) -> Done {
     // Has nobody wait for a thread that panics.
     let _end = GiveUp(queue);
     // Without a place among them others free what this thread replaces.
     let _participant = Participant::register();
     let progress = &shared.snapshots.loading;
-    let tally = progress.take_tally(&shared.keyspace);
+    let is_own = std::ptr::eq(how.keyspace, &raw const shared.keyspace);
+    let tally = match is_own {
+        true => progress.take_tally(how.keyspace),
+        false => how.keyspace.tally(),
+    };
     let mut env = Env::new(tally.clone(), Random::seeded(how.now.0));
     env.settings = how.settings.clone();
     match how.keeps_expired {
         true => env.begin_applying(how.now),
         false => env.set_now(how.now),
     }
-    let mut loader = Loader::new(&shared.keyspace, &env, how.duplicate);
+    let mut loader = Loader::new(how.keyspace, &env, how.duplicate);
     loader.keep_gone(how.gone_bytes_max);
     let mut loaded = Ok(());
     while loaded.is_ok() {
@@ -331,7 +369,9 @@ fn load_blocks(shared: &Shared, how: &How, queue: &Queue) -> Done {
         loaded = load_part(shared, &mut loader, &part);
     }
     let done = loader.finish();
-    progress.give_tally_back(tally);
+    if is_own {
+        progress.give_tally_back(tally);
+    }
     if loaded.is_err() {
         queue.give_up();
     }

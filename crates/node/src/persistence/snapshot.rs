@@ -1,7 +1,7 @@
 //! The whole dataset of one moment as an RDB file: `dbfilename` in `dir`. How it comes back in is in
 //! `loading.rs`.
 
-use super::disk::{Disk, System};
+use super::disk::{Disk, System, nameless};
 use super::replace::{Failure, Target, replace};
 use crate::core::Core;
 use crate::script::libraries::Set;
@@ -102,20 +102,32 @@ pub(super) fn write_cut<D: Disk>(
 pub(crate) fn write_nameless(config: &Config, head: &Head, cut: &Cut) -> Result<File, Failure> {
     let name = format!("temp-repl-{}.rdb", std::process::id());
     let dir = config.process.dir.as_path();
-    let path = dir.join(&name);
-    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path);
-    let file = file.and_then(|file| System.remove(&path).map(|()| file));
-    let file = file.map_err(|error| Failure::Create {
+    let file = nameless(dir, &name).map_err(|error| Failure::Create {
         name,
         dir: dir.display().to_string(),
         reason: os_reason(&error),
     })?;
+    write_to(file, config, head, cut)
+}
+
+/// Writes the cut there; what it was written to.
+pub(crate) fn write_to<W: Write>(
+    out: W,
+    config: &Config,
+    head: &Head,
+    cut: &Cut,
+) -> Result<W, Failure> {
     let written = (|| {
-        let mut out = head.begin(file);
+        let mut out = head.begin(out);
         cut.write(&mut out, |keys| delay(config, keys, || cut.is_over()))?;
-        out.finish()
+        let mut out = out.finish()?;
+        out.flush()?;
+        Ok(out)
     })();
-    written.map_err(|error| Failure::Write { action: "rdbSaveRio", reason: os_reason(&error) })
+    written.map_err(|error: io::Error| Failure::Write {
+        action: "rdbSaveRio",
+        reason: os_reason(&error),
+    })
 }
 
 fn target<'t>(config: &'t Config, temporary: &'t str) -> Target<'t> {
@@ -209,15 +221,23 @@ impl Head {
     }
 }
 
+/// What a dataset that a primary sends is called.
+pub(super) const RECEIVED: &str = "the dataset of the primary";
+
 /// Why a file was not loaded, and where.
 #[derive(Debug, thiserror::Error)]
-#[error("{failure}; {path} was read up to byte {position} of {bytes}", path = path.display())]
+#[error("{failure}; {path} was read up to byte {position}{}", of(*bytes), path = path.display())]
 pub struct Unreadable {
     pub failure: LoadFailure,
-    path: PathBuf,
+    pub(super) path: PathBuf,
     /// Bytes read before it failed.
     pub position: u64,
-    bytes: u64,
+    /// How long the file is; `None` if nobody knows.
+    pub(super) bytes: Option<u64>,
+}
+
+fn of(bytes: Option<u64>) -> String {
+    bytes.map_or_else(String::new, |bytes| format!(" of {bytes}"))
 }
 
 impl Unreadable {
@@ -254,7 +274,7 @@ impl Source {
             failure: LoadError::from(error).into(),
             path: path.clone(),
             position: 0,
-            bytes: 0,
+            bytes: Some(0),
         };
         if config.persistence.dbfilename.is_empty() {
             // The path would be that of the directory.
@@ -268,7 +288,7 @@ impl Source {
             failure: LoadError::from(error).into(),
             path: path.clone(),
             position: 0,
-            bytes: 0,
+            bytes: Some(0),
         };
         let file = System.open(&path).map_err(cannot)?;
         let bytes = System.len(&file).map_err(cannot)?;
@@ -277,18 +297,18 @@ impl Source {
 
     /// A file without a name.
     pub(super) fn nameless(file: File) -> Result<Source, Unreadable> {
-        let path = PathBuf::from("the dataset of the primary");
+        let path = PathBuf::from(RECEIVED);
         let len = System.len(&file);
         let bytes = len.map_err(|error| Unreadable {
             failure: LoadError::from(error).into(),
             path: path.clone(),
             position: 0,
-            bytes: 0,
+            bytes: Some(0),
         })?;
         Ok(Source { file, bytes, path })
     }
 
     pub(super) fn unreadable(&self, failure: LoadFailure, position: u64) -> Unreadable {
-        Unreadable { failure, path: self.path.clone(), position, bytes: self.bytes }
+        Unreadable { failure, path: self.path.clone(), position, bytes: Some(self.bytes) }
     }
 }

@@ -126,6 +126,34 @@ impl Backlog {
         }
     }
 
+    /// Blocks of the front, whole transactions together, of about `most` bytes, if the rest still has
+    /// `wanted`; without the last block, which grows. O(blocks).
+    pub(super) fn front(&self, most: usize, wanted: u64) -> Vec<(Arc<Vec<u8>>, bool)> {
+        let (mut found, mut bytes, mut whole) = (Vec::new(), 0, 0);
+        for block in self.blocks.range(..self.blocks.len().saturating_sub(1)) {
+            bytes += block.bytes.len();
+            if self.bytes - (bytes as u64) < wanted {
+                break;
+            }
+            found.push((Arc::clone(&block.bytes), block.ends_unit));
+            if block.ends_unit {
+                whole = found.len();
+                if bytes >= most {
+                    break;
+                }
+            }
+        }
+        found.truncate(whole);
+        found
+    }
+
+    /// Drops so many blocks from the front. O(their number).
+    pub(super) fn drop_front(&mut self, count: usize) {
+        for block in self.blocks.drain(..count) {
+            self.bytes -= block.bytes.len() as u64;
+        }
+    }
+
     /// Adds what stands from `from` on and before `until`, up to the first end of a transaction behind
     /// `most` bytes. Returns the place behind it; `None` if what stands there is not held any more.
     /// O(log blocks + pieces).
@@ -214,6 +242,27 @@ mod tests {
         assert_eq!(backlog.taken(5, 5, 100), Some((vec![], 5)));
         assert_eq!(backlog.taken(400_000, u64::MAX, 100), Some((vec![], 400_000)));
         assert_eq!(backlog.taken(400_001, u64::MAX, 100), None);
+    }
+
+    #[test]
+    fn whole_transactions_of_the_front_can_be_taken_out() {
+        let mut backlog = Backlog::beginning_at(7);
+        for _ in 0..4 {
+            backlog.append(&[b'x'; 200_000]);
+        }
+        let sizes = |most, wanted| {
+            let front = backlog.front(most, wanted);
+            assert!(front.last().is_none_or(|(_, ends_unit)| *ends_unit));
+            front.iter().map(|(bytes, _)| bytes.len()).sum::<usize>()
+        };
+        assert_eq!((sizes(1, 0), sizes(200_001, 0)), (200_000, 400_000));
+        assert_eq!((sizes(1, 600_001), sizes(usize::MAX, 500_000)), (0, 200_000));
+        // The last block stays, and so what it is a part of.
+        assert_eq!(sizes(usize::MAX, 0), 600_000);
+        let count = backlog.front(1, 0).len();
+        backlog.drop_front(count);
+        assert_eq!((backlog.first(), backlog.bytes()), (200_007, 600_000));
+        backlog.check();
     }
 
     #[test]

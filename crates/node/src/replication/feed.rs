@@ -23,15 +23,18 @@ use super::acks::REPLICAS_MAX;
 use super::backlog::{BLOCK_BYTES_MAX, Backlog, Piece};
 use super::marks::Marks;
 use super::replica::{Attachment, Stage};
+use super::spill::{MOVED_BYTES, Move, Spilled};
 use super::transfer::Transfer;
 use crate::clients::ClientRecord;
 use crate::persistence::aof::state::Aof;
 use brisk_engine::keyspace::{Journal, Ticket};
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
+use std::fs::File;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::Thread;
 
 /// A session that follows the stream, or waits for a snapshot to begin with.
 #[derive(Clone)]
@@ -43,9 +46,9 @@ pub struct Member {
     pub port: u16,
     /// When it asked, in Unix ms.
     pub since_ms: u64,
-    /// It said that it takes a snapshot whose length is not known before: by the settings it then waits
-    /// for others to share its snapshot.
-    pub waits_for_others: bool,
+    /// It takes a snapshot whose length is not known before: by the settings it then waits for others to
+    /// share its snapshot, which is sent while it is written.
+    pub takes_unknown_length: bool,
     /// The offset it acknowledged last, and when, in Unix ms; 0 before. It begins to count as heard of
     /// when its snapshot was sent.
     pub acked: u64,
@@ -87,6 +90,14 @@ pub struct Feed {
     kept_bytes: AtomicU64,
     /// What the slowest replica lacks beyond `repl-backlog-size`.
     lacking_bytes: AtomicU64,
+    /// Bytes in memory beyond `repl-backlog-size` at which it goes to a file for replicas that are being
+    /// synchronised; bytes in that file.
+    memory_bytes_max: AtomicU64,
+    spilled_bytes: AtomicU64,
+    /// A thread moves blocks there.
+    is_spilling: AtomicBool,
+    /// That failed, and is not tried again for the replicas there are.
+    cannot_spill: AtomicBool,
     /// When the last replica left, or the backlog began without one, in Unix ms.
     alone_since_ms: AtomicU64,
     /// Bytes besides the stream that the workers hold for replicas.
@@ -103,6 +114,10 @@ struct State {
     backlog: Backlog,
     /// Of the backlog, and of what replicas have not acknowledged.
     marks: Marks,
+    /// What was before the backlog, for replicas that are being synchronised.
+    spilled: Option<Spilled>,
+    /// Who moves it there.
+    spiller: Option<Thread>,
     /// Emptied; what is about to be appended.
     bytes: Vec<u8>,
 }
@@ -110,6 +125,11 @@ struct State {
 impl State {
     fn find(&mut self, client: &ClientRecord) -> Option<&mut Member> {
         self.members.iter_mut().find(|member| member.client.id == client.id)
+    }
+
+    /// Whether a replica has not caught up since its full synchronisation began.
+    fn has_catching_up(&self) -> bool {
+        self.members.iter().any(|member| member.attachment.catches_up())
     }
 
     /// The first place that a replica may still need.
@@ -142,6 +162,10 @@ impl Feed {
             end: AtomicU64::new(0),
             kept_bytes: AtomicU64::new(0),
             lacking_bytes: AtomicU64::new(0),
+            memory_bytes_max: AtomicU64::new(u64::MAX),
+            spilled_bytes: AtomicU64::new(0),
+            is_spilling: AtomicBool::new(false),
+            cannot_spill: AtomicBool::new(false),
             alone_since_ms: AtomicU64::new(0),
             held: AtomicI64::new(0),
             acknowledged: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -206,6 +230,22 @@ impl Feed {
         self.wanted_bytes.store(wanted, Ordering::Relaxed);
     }
 
+    /// Of how many bytes in memory beyond `repl-backlog-size` on the stream goes to a file for replicas that
+    /// are being synchronised.
+    pub fn set_memory_bytes_max(&self, most: u64) {
+        self.memory_bytes_max.store(most, Ordering::Relaxed);
+    }
+
+    fn memory_max(&self) -> u64 {
+        let wanted = self.wanted_bytes.load(Ordering::Relaxed);
+        wanted.saturating_add(self.memory_bytes_max.load(Ordering::Relaxed))
+    }
+
+    /// Bytes of the stream in a file, for replicas that are being synchronised. O(1).
+    pub fn spilled_bytes(&self) -> u64 {
+        self.spilled_bytes.load(Ordering::Relaxed)
+    }
+
     /// Whether the stream is kept. Changes only while all workers stand still.
     #[inline]
     pub fn has_backlog(&self) -> bool {
@@ -226,6 +266,7 @@ impl Feed {
         let mut state = lock(&self.state);
         state.backlog = Backlog::beginning_at(place.0);
         state.marks = Marks::default();
+        state.spilled = None;
         self.alone_since_ms.store(now_ms, Ordering::Relaxed);
         self.had_backlog.store(true, Ordering::Relaxed);
         self.has_backlog.store(true, Ordering::Relaxed);
@@ -238,6 +279,7 @@ impl Feed {
     pub fn forget_backlog(&self) {
         let mut state = lock(&self.state);
         state.backlog = Backlog::beginning_at(state.backlog.end());
+        state.spilled = None;
         self.has_backlog.store(false, Ordering::Relaxed);
         self.publish(&state);
         self.end_era();
@@ -291,10 +333,11 @@ impl Feed {
         if !self.has_backlog() {
             self.begin_backlog(journal.end(), now_ms);
         }
+        self.cannot_spill.store(false, Ordering::Relaxed);
         let state = lock(&self.state);
         journal.name_database();
         for member in state.members.iter().filter(|member| !member.attachment.has_place()) {
-            member.attachment.join(transfer);
+            member.attachment.join(transfer, member.client.worker);
         }
         self.count_members(&state);
     }
@@ -352,6 +395,9 @@ impl Feed {
             // What was before this server's start lies far behind any other place.
             let end = Ticket(self.end.load(Ordering::Relaxed));
             member.acked_place = Some(place).filter(|place| *place <= end);
+            if member.attachment.set_awaits_ack(false) {
+                self.news[client.worker].store(true, Ordering::Release);
+            }
             self.count_acknowledged(&state);
         }
     }
@@ -387,18 +433,26 @@ impl Feed {
         state.bytes.clear();
         state.bytes.shrink_to(BUFFER_KEPT_MAX);
         self.trim_by(state, came);
+        if let Some(spiller) = &state.spiller
+            && state.backlog.bytes() > self.memory_max()
+        {
+            spiller.unpark();
+        }
         self.announce(state, wake);
     }
 
     /// Drops what replicas have been sent meanwhile.
     pub fn trim(&self) {
-        if self.excess() > 0 {
+        if self.excess() > 0 || self.spilled_bytes() > 0 {
             self.trim_by(&mut lock(&self.state), 0);
         }
     }
 
     fn trim_by(&self, state: &mut State, came: usize) {
         let wanted = self.wanted_bytes.load(Ordering::Relaxed);
+        if state.spilled.as_ref().is_some_and(|spilled| spilled.end() <= state.needed_from()) {
+            state.spilled = None;
+        }
         if state.backlog.bytes() > wanted {
             let needed_from = state.needed_from();
             state.backlog.trim(wanted, needed_from, came);
@@ -414,10 +468,13 @@ impl Feed {
         self.end.store(state.backlog.end(), Ordering::Release);
         self.kept_bytes.store(state.backlog.bytes(), Ordering::Relaxed);
         let wanted = self.wanted_bytes.load(Ordering::Relaxed);
+        let needed_from = || state.needed_from().max(state.backlog.first());
         let lacking = match state.backlog.bytes() > wanted {
-            true => state.backlog.end().saturating_sub(state.needed_from()).saturating_sub(wanted),
+            true => state.backlog.end().saturating_sub(needed_from()).saturating_sub(wanted),
             false => 0,
         };
+        let spilled = state.spilled.as_ref().map_or(0, Spilled::bytes);
+        self.spilled_bytes.store(spilled, Ordering::Relaxed);
         self.lacking_bytes.store(lacking, Ordering::Relaxed);
     }
 
@@ -453,7 +510,17 @@ impl Feed {
         into: &mut Vec<Piece>,
     ) -> Option<u64> {
         let from = attachment.handed()?;
-        let end = lock(&self.state).backlog.take(from, until.0, most, into)?;
+        let state = lock(&self.state);
+        let spilled = state.spilled.as_ref().filter(|spilled| from < spilled.end());
+        let end = if let Some(spilled) = spilled {
+            let (part, end) = spilled.part(from, until.0, most)?;
+            // Others are not to wait for the disk.
+            drop(state);
+            into.push(part.read().ok()?);
+            end
+        } else {
+            state.backlog.take(from, until.0, most, into)?
+        };
         attachment.hand(end);
         Some(end - from)
     }
@@ -474,9 +541,86 @@ impl Feed {
         Some(now_ms.saturating_sub(state.marks.made_ms(place)?))
     }
 
+    /// The same, as far as `client-output-buffer-limit` counts it: for a replica that is being synchronised
+    /// the stream goes into a file if that can be, so that it need not begin again; then only what is in
+    /// memory beyond `repl-backlog-size` counts. Asked by its worker. O(1).
+    pub fn counted_behind(&self, attachment: &Attachment) -> u64 {
+        let behind = self.behind(attachment);
+        if !attachment.catches_up() {
+            return behind;
+        }
+        let most = self.memory_bytes_max.load(Ordering::Relaxed);
+        if attachment.stage() == Stage::Online && behind <= most {
+            attachment.set_caught_up();
+        }
+        if self.cannot_spill.load(Ordering::Relaxed) {
+            return behind;
+        }
+        let kept = self.kept_bytes.load(Ordering::Relaxed);
+        behind.min(kept.saturating_sub(self.wanted_bytes.load(Ordering::Relaxed)))
+    }
+
+    /// Whether a thread is to move blocks to the file: replicas are being synchronised, and none does so.
+    /// Who asks does it from now on.
+    pub(super) fn begin_spilling(&self) -> bool {
+        self.replica_count() > 0
+            && !self.cannot_spill.load(Ordering::Relaxed)
+            && !self.is_spilling.load(Ordering::Relaxed)
+            && lock(&self.state).has_catching_up()
+            && !self.is_spilling.swap(true, Ordering::AcqRel)
+    }
+
+    pub(super) fn end_spilling(&self) {
+        lock(&self.state).spiller = None;
+        self.is_spilling.store(false, Ordering::Release);
+    }
+
+    /// It is not tried again for the replicas that there are.
+    pub(super) fn give_up_spilling(&self) {
+        self.cannot_spill.store(true, Ordering::Relaxed);
+    }
+
+    /// What is to be moved next: nothing while memory holds no more than it is to, until the thread is
+    /// unparked. `None` if no replica is being synchronised. O(blocks moved + replicas).
+    pub(super) fn next_move(&self) -> Option<Option<Move>> {
+        let mut state = lock(&self.state);
+        if self.cannot_spill.load(Ordering::Relaxed) || !state.has_catching_up() {
+            return None;
+        }
+        state.spiller.get_or_insert_with(std::thread::current);
+        if state.backlog.bytes() <= self.memory_max() {
+            return Some(None);
+        }
+        let first = state.backlog.first();
+        let needs = |member: &Member| {
+            let sent = member.attachment.sent();
+            member.attachment.catches_up() && sent.is_some_and(|sent| sent <= first)
+        };
+        let is_needed = state.members.iter().any(needs);
+        let wanted = self.wanted_bytes.load(Ordering::Relaxed);
+        let blocks = if is_needed { state.backlog.front(MOVED_BYTES, wanted) } else { vec![] };
+        let is_empty = blocks.is_empty();
+        let next = (!is_empty).then(|| Spilled::begin_move(state.spilled.as_ref(), first, blocks));
+        Some(next)
+    }
+
+    /// It was moved to the file, unless it was dropped meanwhile.
+    pub(super) fn end_move(&self, moved: &Move, file: Arc<File>) {
+        let mut guard = lock(&self.state);
+        let state = &mut *guard;
+        let follows = state.spilled.as_ref().is_none_or(|spilled| spilled.end() == moved.from());
+        if state.backlog.first() != moved.from() || !follows {
+            return;
+        }
+        Spilled::note_moved(&mut state.spilled, moved, file);
+        state.backlog.drop_front(moved.len());
+        self.trim_by(state, 0);
+    }
+
     /// Whether there is more of the stream than a replica was handed. O(1).
     pub fn has_more(&self, attachment: &Attachment) -> bool {
-        attachment.handed().is_some_and(|handed| handed < self.end.load(Ordering::Acquire))
+        let has_more = |handed| handed < self.end.load(Ordering::Acquire);
+        attachment.handed().is_some_and(has_more) && !attachment.awaits_ack()
     }
 }
 
@@ -501,7 +645,7 @@ mod tests {
             ip: None,
             port: 0,
             since_ms: 0,
-            waits_for_others: false,
+            takes_unknown_length: false,
             acked: 0,
             acked_ms: 0,
             acked_place: None,
@@ -546,7 +690,7 @@ mod tests {
 
         /// Those that wait follow from here on.
         fn join(&self) -> Arc<Transfer> {
-            let transfer = Arc::new(Transfer::new(self.cut(), self.journal.end().0));
+            let transfer = Arc::new(Transfer::new(self.cut(), self.journal.end().0, None));
             self.feed.join(&transfer, &self.journal, 1);
             self.keyspace.end_cut(transfer.cut());
             transfer

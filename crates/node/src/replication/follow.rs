@@ -61,7 +61,7 @@ fn make_member(core: &Core, session: &mut Session, acknowledges: bool) -> Member
         ip: replica.ip.or(peer),
         port: replica.port,
         since_ms: now_ms,
-        waits_for_others: replica.takes_unknown_length,
+        takes_unknown_length: replica.takes_unknown_length,
         acked: 0,
         acked_ms: now_ms,
         acked_place: None,
@@ -99,6 +99,8 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     let Some(replica) = &mut session.replica else { return };
     replica.is_answered = false;
     let Some(attachment) = &replica.attachment else { return };
+    let is_streamed = attachment.transfer().is_some_and(|transfer| transfer.pipe().is_some());
+    attachment.set_awaits_ack(is_streamed);
     attachment.leave();
     attachment.set_stage(Stage::Online);
     session.record.set(flag::SYNCHRONISES, false);

@@ -7,8 +7,9 @@
 //! | `feed` | transactions come in by ticket, bytes go out in order |
 //! | `backlog` | the latest part of the stream, held once for all who read it |
 //! | `marks` | when which part of it was made |
+//! | `spill`, `spilling` | the oldest part of the stream, in a file |
 //! | `replica` | what is known of a session that follows |
-//! | `transfer` | the snapshot that replicas begin with |
+//! | `transfer`, `pipe` | the snapshot that replicas begin with; one that is sent while it is written |
 //! | `acks` | WAIT and WAITAOF: what is acknowledged |
 //! | `follow` | how sessions begin and cease to follow |
 //! | `synchronise` | snapshots for replicas are begun and written |
@@ -27,8 +28,11 @@ pub mod follow;
 pub mod history;
 pub mod incoming;
 mod marks;
+pub mod pipe;
 pub mod primary;
 pub mod replica;
+pub mod spill;
+pub mod spilling;
 pub mod synchronise;
 pub mod transfer;
 
@@ -37,9 +41,12 @@ use self::feed::{Feed, Member};
 use self::history::History;
 use self::primary::Primary;
 use self::replica::Replica;
+use self::spill::memory_bytes_max;
 use self::transfer::Transfer;
 use crate::persistence::state::Underway;
+use brisk_config::Config;
 use brisk_config::directives::replication::Replication as Settings;
+use brisk_config::value::ClientClass;
 use brisk_engine::Keyspace;
 use brisk_engine::keyspace::Journal;
 use brisk_structures::poison::EvenPoisoned;
@@ -59,6 +66,9 @@ pub struct Replication {
     writing: Mutex<Option<Arc<Transfer>>>,
     /// For those who look often.
     is_writing: AtomicBool,
+    /// The last one that was sent while it was written took too much memory: the next goes by way of a
+    /// file.
+    streams_badly: AtomicBool,
 }
 
 /// Whether the settings ask for replicas that follow closely.
@@ -77,7 +87,15 @@ impl Replication {
             failover: Failover::default(),
             writing,
             is_writing,
+            streams_badly: AtomicBool::new(false),
         }
+    }
+
+    /// The settings have changed.
+    pub fn adopt(&self, config: &Config) {
+        self.feed.set_backlog_bytes(config.replication.repl_backlog_size);
+        let limit = config.clients.output_limits[ClientClass::Replica as usize];
+        self.feed.set_memory_bytes_max(memory_bytes_max(limit.hard_bytes, limit.soft_bytes));
     }
 
     /// What this server has of which history: its name, and so many bytes.

@@ -1,10 +1,11 @@
 //! What is known of a session that is a replica: by its own worker, and by all others.
 
+use super::pipe::Next;
 use super::transfer::Transfer;
 use brisk_reactor::Token;
 use brisk_structures::poison::EvenPoisoned;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// What a session said of itself by REPLCONF, and how far it has come as a replica.
@@ -26,6 +27,9 @@ pub struct Replica {
     pub snapshot_unsent: u64,
     /// Bytes of its output that are the stream's, behind those: the backlog holds them.
     pub stream_unsent: u64,
+    /// Bytes of a snapshot that is sent while it is written that the kernel had taken, and since when it
+    /// has taken no more, in Unix ms.
+    pub taken: (u64, u64),
     /// It said `capa psync2`: it wants to know the name of the history that it goes on with.
     pub wants_id: bool,
     /// It said `capa eof`.
@@ -77,7 +81,14 @@ pub struct Attachment {
     handed: AtomicU64,
     /// The place up to which the kernel has taken that: what is behind it is kept. Likewise.
     sent: AtomicU64,
-    transfer: Mutex<Option<Arc<Transfer>>>,
+    /// The stream does not follow before it has acknowledged its snapshot, of whose end it knows only by a
+    /// mark.
+    awaits_ack: AtomicBool,
+    /// It has not caught up since its full synchronisation began: what it was not sent is in no limit, as
+    /// long as it may go into a file.
+    catches_up: AtomicBool,
+    /// And its number among the replicas of that.
+    transfer: Mutex<Option<(Arc<Transfer>, u64)>>,
 }
 
 const NOT_YET: u64 = u64::MAX;
@@ -88,6 +99,8 @@ impl Default for Attachment {
             stage: AtomicU8::new(Stage::Waits as u8),
             handed: AtomicU64::new(NOT_YET),
             sent: AtomicU64::new(NOT_YET),
+            awaits_ack: AtomicBool::new(false),
+            catches_up: AtomicBool::new(false),
             transfer: Mutex::default(),
         }
     }
@@ -137,20 +150,46 @@ impl Attachment {
 
     /// Its snapshot, from its beginning until it was sent.
     pub fn transfer(&self) -> Option<Arc<Transfer>> {
-        self.transfer.lock().even_poisoned().clone()
+        self.transfer.lock().even_poisoned().as_ref().map(|(transfer, _)| Arc::clone(transfer))
     }
 
-    /// This is its snapshot. Only while all workers stand still.
-    pub(super) fn join(&self, transfer: &Arc<Transfer>) {
-        transfer.join();
-        *self.transfer.lock().even_poisoned() = Some(Arc::clone(transfer));
+    /// What there is of a snapshot that is sent while it is written.
+    pub fn next_block(&self) -> Next {
+        let transfer = self.transfer.lock().even_poisoned();
+        transfer.as_ref().map_or(Next::End, |(transfer, number)| transfer.next(*number))
+    }
+
+    /// Whether the stream has to wait until the replica has acknowledged its snapshot.
+    #[inline]
+    pub fn awaits_ack(&self) -> bool {
+        self.awaits_ack.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has not caught up since its full synchronisation began.
+    pub(super) fn catches_up(&self) -> bool {
+        self.catches_up.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_caught_up(&self) {
+        self.catches_up.store(false, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_awaits_ack(&self, on: bool) -> bool {
+        self.awaits_ack.swap(on, Ordering::Relaxed)
+    }
+
+    /// This is its snapshot, and it is of that worker. Only while all workers stand still.
+    pub(super) fn join(&self, transfer: &Arc<Transfer>, worker: usize) {
+        let number = transfer.join(worker);
+        *self.transfer.lock().even_poisoned() = Some((Arc::clone(transfer), number));
+        self.catches_up.store(true, Ordering::Relaxed);
         self.begin_at(transfer.from);
     }
 
     /// It has its snapshot, or is gone.
     pub(super) fn leave(&self) {
-        if let Some(transfer) = self.transfer.lock().even_poisoned().take() {
-            transfer.leave();
+        if let Some((transfer, number)) = self.transfer.lock().even_poisoned().take() {
+            transfer.leave(number);
         }
     }
 }

@@ -6,15 +6,22 @@
 //!                                      ├─ all stand still: cut, place in the stream, effects collected
 //!  no other cut is being written ──────┘        │
 //!                                               ├─ each replica: +FULLRESYNC, and the stream is held for it
-//!       a thread writes the file ◄──────────────┘
-//!       the workers of the replicas send the file, and then what was held
+//!       a thread writes it ◄────────────────────┘
+//!       the workers of the replicas send it, and then what was held
 //! ```
+//! It is written to a nameless file, which is sent when it is whole; or, with `repl-diskless-sync`, if all
+//! of them know the end of a snapshot by a mark, to a pipe from which they are sent it meanwhile. Then
+//! nothing needs a disk, but what is changed is kept in memory for as long as the slowest replica takes: if
+//! that becomes too much the next one goes by way of a file.
+//!
 //! All replicas that wait share the next cut. There is one cut at a time: while another is being
 //! written, for BGSAVE, the append-only file or other replicas, they wait for its end.
 
 use super::feed::Member;
+use super::history::new_id;
+use super::pipe::{Pipe, PipeWriter};
 use super::replica::Stage;
-use super::transfer::{Payload, Transfer};
+use super::transfer::{Outcome, Payload, Transfer};
 use crate::core::Core;
 use crate::core::mailbox::Message;
 use crate::core::shared::Shared;
@@ -22,9 +29,10 @@ use crate::persistence::bgsave;
 use crate::persistence::snapshot::{self, Head};
 use brisk_config::Config;
 use brisk_config::directives::replication::Replication as Settings;
-use brisk_engine::Result;
+use brisk_engine::Result as CommandResult;
 use brisk_engine::effect::Hooks;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Keys that are looked at while everybody stands still, for what the file's version has to be, at most:
 /// about a millisecond by estimate. None if no field of a hash ever had a deadline.
@@ -35,7 +43,7 @@ const KEYS_LOOKED_AT_MAX: usize = 10_000;
 ///
 /// # Errors
 /// [`brisk_engine::CommandError::SlotBusy`] while a script takes long. They go on waiting.
-pub fn begin_if_possible(core: &Core) -> Result<()> {
+pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
     let shared = core.shared;
     let feed = &shared.replication.feed;
     if shared.keyspace.is_emitting()
@@ -64,19 +72,33 @@ pub fn begin_if_possible(core: &Core) -> Result<()> {
     shared.pump(core.id);
     let journal = shared.keyspace.journal();
     core.env.hooks.set(Hooks::PROPAGATE, true);
-    let transfer = Arc::new(Transfer::new(cut, journal.end().0));
+    let pipe = streams(shared, &core.config.replication).then(|| {
+        // Random enough, and as long as a mark is.
+        Pipe::new(new_id(&mut core.env.random.borrow_mut()))
+    });
+    let target = if pipe.is_some() { "replicas sockets" } else { "disk" };
+    let transfer = Arc::new(Transfer::new(cut, journal.end().0, pipe));
     feed.join(&transfer, journal, brisk_reactor::unix_ms());
     shared.replication.begin_writing(&transfer);
     drop(quiesced);
-    shared.log.notice(format_args!("Starting BGSAVE for SYNC with target: disk"));
+    shared.log.notice(format_args!("Starting BGSAVE for SYNC with target: {target}"));
     let own = Arc::clone(&transfer);
     let write = move || write(shared, &config, &head, &own);
     if let Err(error) = std::thread::Builder::new().name("brisk-sync".to_owned()).spawn(write) {
         shared.log.warning(format_args!("Can't save in background: {error}"));
-        end(shared, &transfer, None);
+        end(shared, &transfer, Outcome::Failed);
     }
     tell_workers(shared);
     Ok(())
+}
+
+/// Whether the replicas that wait are sent the snapshot while it is written. O(replicas).
+fn streams(shared: &Shared, settings: &Settings) -> bool {
+    let replication = &shared.replication;
+    let wants_file = |one: &Member| !one.attachment.has_place() && !one.takes_unknown_length;
+    settings.repl_diskless_sync
+        && replication.feed.count(wants_file) == 0
+        && !replication.streams_badly.swap(false, Ordering::Relaxed)
 }
 
 /// Whether a snapshot is to be begun for those that wait: one of them does not wait for others to come, or
@@ -89,7 +111,7 @@ fn is_due(shared: &Shared, settings: &Settings, now_ms: u64) -> bool {
     let hurries = |member: &Member| {
         is_waiting(member)
             && (!settings.repl_diskless_sync
-                || !member.waits_for_others
+                || !member.takes_unknown_length
                 || now_ms.saturating_sub(member.since_ms) >= delay_ms)
     };
     feed.count(hurries) > 0 || (enough > 0 && feed.count(is_waiting) >= enough)
@@ -101,33 +123,55 @@ pub fn begin_if_due(core: &Core) {
     let _ = begin_if_possible(core);
 }
 
-/// Writes the file, and tells the log.
+/// Writes the snapshot, and tells the log.
 fn write(shared: &Shared, config: &Config, head: &Head, transfer: &Transfer) {
     let cut = transfer.cut();
     let log = &shared.log;
-    let written = snapshot::write_nameless(config, head, cut);
-    let payload = match written {
-        Ok(file) => Payload::new(file).map_err(|error| error.to_string()),
-        Err(failure) => Err(failure.to_string()),
+    let written = match transfer.pipe() {
+        Some(pipe) => write_to(pipe, shared, (config, head), transfer),
+        None => snapshot::write_nameless(config, head, cut)
+            .map_err(|failure| failure.to_string())
+            .and_then(|file| Payload::new(file).map_err(|error| error.to_string()))
+            .map(Outcome::File),
     };
-    match &payload {
-        Ok(_) => log.notice(format_args!("Background saving terminated with success")),
+    let what = if transfer.pipe().is_some() { "RDB transfer" } else { "saving" };
+    match &written {
+        Ok(_) => log.notice(format_args!("Background {what} terminated with success")),
         Err(_) if !transfer.is_wanted() => {
-            log.notice(format_args!("Background saving was given up: no replica waits for it"));
+            log.notice(format_args!("Background {what} was given up: no replica waits for it"));
         }
         Err(failure) => {
             log.warning(format_args!("{failure}"));
-            log.warning(format_args!("Background saving error"));
+            log.warning(format_args!("Background {what} error"));
         }
     }
-    end(shared, transfer, payload.ok());
+    if written.is_err() && transfer.pipe().is_some() && cut.ran_full() {
+        shared.replication.streams_badly.store(true, Ordering::Relaxed);
+    }
+    end(shared, transfer, written.unwrap_or(Outcome::Failed));
     tell_workers(shared);
 }
 
-fn end(shared: &Shared, transfer: &Transfer, payload: Option<Payload>) {
+/// Writes it for replicas that are sent it meanwhile.
+fn write_to(
+    pipe: &Pipe,
+    shared: &Shared,
+    (config, head): (&Config, &Head),
+    transfer: &Transfer,
+) -> Result<Outcome, String> {
+    let cut = transfer.cut();
+    let is_over = || cut.is_over();
+    let wake = |worker: usize| shared.mailboxes[worker].send(Message::Synchronise);
+    let out = PipeWriter::new(pipe, &is_over, &wake);
+    snapshot::write_to(out, config, head, cut).map_err(|failure| failure.to_string())?;
+    pipe.finish();
+    Ok(Outcome::Streamed)
+}
+
+fn end(shared: &Shared, transfer: &Transfer, outcome: Outcome) {
     shared.keyspace.end_cut(transfer.cut());
     shared.replication.end_writing(transfer);
-    transfer.end(payload);
+    transfer.end(outcome);
 }
 
 /// Has each worker look at its replicas that are not online.

@@ -1,6 +1,7 @@
-//! The dataset of one moment on its way to the replicas that asked for it: first a cut that is being
-//! written to a file, then that file.
+//! The dataset of one moment on its way to the replicas that asked for it: a cut that is being written to
+//! a file, and then that file; or to a [`Pipe`], from which they get it meanwhile.
 
+use super::pipe::{Next, Pipe};
 use crate::persistence::state::Underway;
 use brisk_engine::keyspace::Cut;
 use std::fs::File;
@@ -18,8 +19,17 @@ pub struct Transfer {
     began: Instant,
     /// How many replicas have not got it all.
     wanted: AtomicUsize,
-    /// What came of writing it; `None` inside if that failed.
-    outcome: OnceLock<Option<Payload>>,
+    /// Where it is written to, if not to a file.
+    pipe: Option<Pipe>,
+    outcome: OnceLock<Outcome>,
+}
+
+/// What came of writing it.
+pub enum Outcome {
+    Failed,
+    File(Payload),
+    /// All of it is in the pipe.
+    Streamed,
 }
 
 /// A file that is written to its end, and has no name any more: it is gone with the last who reads it.
@@ -54,22 +64,36 @@ impl Payload {
 
 impl Transfer {
     /// Of a cut that was made just now.
-    pub fn new(cut: Arc<Cut>, from: u64) -> Transfer {
+    pub fn new(cut: Arc<Cut>, from: u64, pipe: Option<Pipe>) -> Transfer {
         let (wanted, outcome) = (AtomicUsize::new(0), OnceLock::new());
-        Transfer { from, cut, began: Instant::now(), wanted, outcome }
+        Transfer { from, cut, began: Instant::now(), wanted, pipe, outcome }
+    }
+
+    /// From where its replicas get it while it is written.
+    pub fn pipe(&self) -> Option<&Pipe> {
+        self.pipe.as_ref()
     }
 
     pub fn cut(&self) -> &Arc<Cut> {
         &self.cut
     }
 
-    /// A replica wants it.
-    pub(super) fn join(&self) {
+    /// A replica of this worker wants it; its number.
+    pub(super) fn join(&self, worker: usize) -> u64 {
         self.wanted.fetch_add(1, Ordering::SeqCst);
+        self.pipe.as_ref().map_or(0, |pipe| pipe.join(worker))
+    }
+
+    /// What there is in the pipe for a replica.
+    pub(super) fn next(&self, number: u64) -> Next {
+        self.pipe.as_ref().map_or(Next::NotYet, |pipe| pipe.take(number))
     }
 
     /// A replica has it, or is gone. Nobody writes what nobody wants.
-    pub(super) fn leave(&self) {
+    pub(super) fn leave(&self, number: u64) {
+        if let Some(pipe) = &self.pipe {
+            pipe.leave(number);
+        }
         if self.wanted.fetch_sub(1, Ordering::SeqCst) == 1 && self.outcome.get().is_none() {
             self.cut.give_up("no replica waits for it any more");
         }
@@ -80,14 +104,14 @@ impl Transfer {
     }
 
     /// It was written, or that failed.
-    pub(super) fn end(&self, payload: Option<Payload>) {
+    pub(super) fn end(&self, outcome: Outcome) {
         // There is one thread that writes it.
-        let _ = self.outcome.set(payload);
+        let _ = self.outcome.set(outcome);
     }
 
-    /// What came of writing it, when that has ended; `None` inside if it failed.
-    pub fn outcome(&self) -> Option<Option<&Payload>> {
-        self.outcome.get().map(Option::as_ref)
+    /// What came of writing it, when that has ended.
+    pub fn outcome(&self) -> Option<&Outcome> {
+        self.outcome.get()
     }
 
     /// What there is to say of it while it is being written.
@@ -96,7 +120,7 @@ impl Transfer {
             seconds: self.began.elapsed().as_secs(),
             keys: self.cut.keys(),
             keys_written: self.cut.keys_written(),
-            bytes: self.cut.bytes(),
+            bytes: self.cut.bytes() + self.pipe.as_ref().map_or(0, Pipe::bytes),
         }
     }
 }

@@ -304,9 +304,15 @@ fn stale(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'_>) -> Ver
 }
 
 /// Refuses what looks at keys while the dataset is being loaded, and PING, which asks whether the
-/// server is of use. EXEC is not looked into: what it would run was not queued either.
-fn loading(core: &mut Core, _: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
-    if row.has(Flags::LOADING) || !core.shared.is_loading() {
+/// server is of use. EXEC is not looked into: what it would run was not queued either. While another
+/// dataset is loaded beside this one, only what has to do with saving and following is refused.
+fn loading(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
+    let shared = core.shared;
+    let is_refused = match shared.is_loading() {
+        true => !row.has(Flags::LOADING),
+        false => shared.is_loading_beside() && facts.flags.contains(Flags::NO_ASYNC_LOADING),
+    };
+    if !is_refused {
         return Verdict::Pass;
     }
     let title = core.config.process.dialect.title();

@@ -63,6 +63,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("requests_per_batch_max", max.unwrap_or(0));
     let congestions = view.shared.observe.figures.congestions.load(Ordering::Relaxed);
     text.number("pubsub_congestions", congestions);
+    text.number("repl_stream_on_disk", view.shared.replication.feed.spilled_bytes());
     text.number("mem_clients_input", view.shared.clients.input_weights.total());
     let closed =
         view.shared.observe.figures.input_total_limit_disconnections.load(Ordering::Relaxed);

@@ -11,7 +11,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let shared = view.shared;
     let saved = &shared.snapshots;
     text.number("loading", u64::from(shared.is_loading()));
-    text.number("async_loading", 0);
+    text.number("async_loading", u64::from(shared.is_loading_beside()));
     // To Redis a snapshot for replicas is one as any other.
     let underway = saved.underway().or_else(|| shared.replication.underway());
     let now = underway.unwrap_or_default();
@@ -41,7 +41,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("module_fork_in_progress", 0);
     text.number("module_fork_last_cow_size", 0);
     write_aof_file(view, text);
-    if shared.is_loading() {
+    if shared.is_loading() || shared.is_loading_beside() {
         write_loading(&saved.loading, text);
     }
 }

@@ -1,79 +1,154 @@
-//! A full copy: received into a file, and loaded in place of what was there.
+//! A full copy: received, and put in the place of what was there.
 //!
-//! The file is whole before anything is thrown away, so that a connection that breaks leaves the replica
-//! with what it had. Then the dataset is emptied while all workers stand still, and loaded while they
-//! answer that it is being loaded.
+//! | `repl-diskless-load` | while it comes | if it does not come whole |
+//! |---|---|---|
+//! | `disabled` | goes into a nameless file; what was there stays and is served | nothing has happened |
+//! | `on-empty-db`, nothing there | is loaded | nothing is there |
+//! | `swapdb` | is loaded beside what was there, which is served if it is of the same history | nothing has happened |
+//!
+//! A file is whole before anything is thrown away. Then the dataset is emptied while all workers stand
+//! still, and loaded while they answer that it is being loaded. What was loaded beside takes the other's
+//! place while all stand still, so everybody sees one or the other.
 
 use super::handshake::{Failure, Reader};
+use super::payload::Payload;
 use super::wire::Wire;
 use super::{ACK_PERIOD, Link};
 use crate::commands::scripting::libraries;
 use crate::loading::aof::forget;
+use brisk_config::choice::DisklessLoad;
 use brisk_config::{Config, os_reason};
-use brisk_engine::DbIndex;
 use brisk_engine::effect::Hooks;
+use brisk_engine::env::Garbage;
+use brisk_engine::keyspace::Keys;
+use brisk_engine::{DbIndex, Keyspace};
 use brisk_node::core::Core;
-use brisk_node::core::shared::armed;
+use brisk_node::core::shared::{Shared, armed};
 use brisk_node::persistence::aof::rewrite;
-use brisk_node::persistence::loading::{self, Beside};
+use brisk_node::persistence::disk;
+use brisk_node::persistence::loading::{self, Beside, Lineage};
 use brisk_node::replication::follow;
 use brisk_node::replication::history::{self, Ids};
 use brisk_node::script::libraries::Policy;
 use brisk_reactor::unix_ms;
 use std::fs::File;
 use std::io::{self, Seek, Write};
+use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Instant;
 
-/// Length of what marks the end of a dataset whose length is not told.
-const MARK_LEN: usize = 40;
 /// What came is put on the disk each so many bytes: the system would else do it all at once.
 const SYNC_EACH: u64 = 8 << 20;
 
-/// How the end of the dataset is known.
-enum End {
-    Length(u64),
-    Mark(Vec<u8>),
-}
+/// The place of the dataset: so many bytes of this history.
+type Place = (String, u64);
 
-/// Takes the dataset in, as of `offset` of the history `id`.
+/// Takes the dataset in, as of `place`.
 pub(super) fn take(
     link: &Link,
     config: &Config,
     wire: &Wire,
     reader: &mut Reader<'_>,
-    (id, offset): (String, u64),
+    place: Place,
+) -> Result<(), Failure> {
+    let shared = link.shared;
+    match config.replication.repl_diskless_load {
+        DisklessLoad::SwapDb => load_and_swap(link, reader, place)?,
+        DisklessLoad::OnEmptyDb if is_empty(shared) => load_as_it_comes(link, wire, reader, place)?,
+        _ => load_from_file(link, config, wire, reader, place)?,
+    }
+    shared.log.notice(format_args!("MASTER <-> REPLICA sync: Finished with success"));
+    Ok(())
+}
+
+fn is_empty(shared: &Shared) -> bool {
+    let keyspace = &shared.keyspace;
+    (0..keyspace.database_count()).all(|db| keyspace.key_count(DbIndex(db)) == 0)
+}
+
+fn load_from_file(
+    link: &Link,
+    config: &Config,
+    wire: &Wire,
+    reader: &mut Reader<'_>,
+    place: Place,
 ) -> Result<(), Failure> {
     let log = &link.shared.log;
     let file = receive(link, config, reader)?;
-    log.notice(format_args!("MASTER <-> REPLICA sync: Flushing old data"));
-    empty(link)?;
-    log.notice(format_args!("MASTER <-> REPLICA sync: Loading DB in memory"));
-    let loaded =
-        load_beside(link, wire, file).and_then(|loaded| put_in_force(link, loaded, id, offset));
+    make_room(link, wire)?;
+    let loaded = load_beside(link, wire, file).and_then(|loaded| put_in_force(link, loaded, place));
     if let Err(failure) = loaded {
         log.warning(format_args!("Failed trying to load the MASTER synchronization DB from disk"));
         give_up(link)?;
         return Err(failure);
     }
-    log.notice(format_args!("MASTER <-> REPLICA sync: Finished with success"));
     Ok(())
 }
 
-fn receive(link: &Link, config: &Config, reader: &mut Reader<'_>) -> Result<File, Failure> {
-    let line = reader.line()?;
-    let end = end_of(&line)?;
-    let log = &link.shared.log;
-    match &end {
-        End::Length(bytes) => log.notice(format_args!(
-            "MASTER <-> REPLICA sync: receiving {bytes} bytes from master to disk"
-        )),
-        End::Mark(_) => log.notice(format_args!(
-            "MASTER <-> REPLICA sync: receiving streamed RDB from master with EOF to disk"
-        )),
+fn load_as_it_comes(
+    link: &Link,
+    wire: &Wire,
+    reader: &mut Reader<'_>,
+    place: Place,
+) -> Result<(), Failure> {
+    let mut payload = Payload::begin(link, reader, "parser")?;
+    // It may have got keys since, and libraries it may have anyway.
+    make_room(link, wire)?;
+    let loaded = load_payload(link, &mut payload, &link.shared.keyspace);
+    if let Err(failure) = loaded.and_then(|loaded| put_in_force(link, loaded, place)) {
+        give_up(link)?;
+        return Err(failure);
     }
-    let primary = link.primary();
-    let total = if let End::Length(bytes) = end { Some(bytes) } else { None };
-    primary.note_incoming(|incoming| incoming.total = total);
+    Ok(())
+}
+
+fn load_and_swap(link: &Link, reader: &mut Reader<'_>, place: Place) -> Result<(), Failure> {
+    let shared = link.shared;
+    let mut payload = Payload::begin(link, reader, "parser")?;
+    let ours = &shared.keyspace;
+    let beside = Arc::new(Keyspace::new(ours.database_count(), ours.hasher().clone()));
+    // Then what is there is an older state of the same data. Other data nobody is told of any more.
+    let is_same_history = shared.replication.history.ids().id == place.0;
+    let bit = if is_same_history { armed::ASYNC_LOADING } else { armed::LOADING };
+    link.when_still(move |core| core.shared.arm(bit, true))?;
+    let loaded = load_payload(link, &mut payload, &beside);
+    let swapped = loaded.and_then(|loaded| swap(link, loaded, Arc::clone(&beside), place));
+    if swapped.is_err() {
+        let log = &shared.log;
+        log.notice(format_args!("MASTER <-> REPLICA sync: Discarding temporary DB in background"));
+    }
+    // Whatever has become of it, and also if nobody wants it any more.
+    shared.arm(bit, false);
+    swapped
+}
+
+/// Loads what comes, up to what says that this was all.
+fn load_payload(
+    link: &Link,
+    payload: &mut Payload<'_, '_>,
+    keyspace: &Keyspace,
+) -> Result<Beside, Failure> {
+    let log = &link.shared.log;
+    log.notice(format_args!("MASTER <-> REPLICA sync: Loading DB in memory"));
+    let total = payload.total();
+    let loaded = loading::load_stream(link.shared, &mut *payload, total, keyspace);
+    let loaded = match loaded {
+        Ok(loaded) => payload.finish().map(|()| loaded),
+        Err(error) => {
+            let failure = payload.take_failure();
+            Err(failure.unwrap_or_else(|| Failure::Refused(error.to_string())))
+        }
+    };
+    if loaded.is_err() {
+        log.warning(format_args!(
+            "Failed trying to load the MASTER synchronization DB from socket, check server logs."
+        ));
+    }
+    loaded
+}
+
+fn receive(link: &Link, config: &Config, reader: &mut Reader<'_>) -> Result<File, Failure> {
+    let mut payload = Payload::begin(link, reader, "disk")?;
     let cannot = |error: io::Error| {
         let reason = os_reason(&error);
         Failure::Refused(format!(
@@ -81,121 +156,116 @@ fn receive(link: &Link, config: &Config, reader: &mut Reader<'_>) -> Result<File
              synchronization: {reason}"
         ))
     };
-    let mut file = nameless(config).map_err(cannot)?;
-    let mut sink = Sink { end, read: 0, tail: Vec::new() };
-    let mut synced = 0;
-    while !sink.is_whole() {
-        let Some(bytes) = reader.next()? else { continue };
-        let (part, rest) = sink.take(bytes);
+    let name = format!("temp-link-{}.rdb", std::process::id());
+    let mut file = disk::nameless(config.process.dir.as_path(), &name).map_err(cannot)?;
+    let mut unsynced = 0;
+    while let Some(part) = payload.next()? {
         file.write_all(&part).map_err(cannot)?;
-        reader.put_back(rest);
-        primary.note_incoming(|incoming| {
-            (incoming.read, incoming.last_ms) = (sink.read, unix_ms());
-        });
-        if sink.read - synced >= SYNC_EACH {
+        unsynced += part.len() as u64;
+        if unsynced >= SYNC_EACH {
             file.sync_data().map_err(cannot)?;
-            synced = sink.read;
+            unsynced = 0;
         }
-    }
-    if let End::Mark(_) = sink.end {
-        file.set_len(sink.read - MARK_LEN as u64).map_err(cannot)?;
     }
     file.rewind().map_err(cannot)?;
     Ok(file)
 }
 
-/// `$<bytes>` or `$EOF:<mark>`.
-fn end_of(line: &[u8]) -> Result<End, Failure> {
-    let text = String::from_utf8_lossy(line);
-    if let Some(reason) = text.strip_prefix('-') {
-        let text = format!("MASTER aborted replication with an error: {reason}");
-        return Err(Failure::Refused(text));
-    }
-    let end = line.strip_prefix(b"$").and_then(|end| match end.strip_prefix(b"EOF:") {
-        Some(mark) => (mark.len() == MARK_LEN).then(|| End::Mark(mark.to_vec())),
-        None => std::str::from_utf8(end).ok()?.parse().ok().map(End::Length),
-    });
-    end.ok_or_else(|| {
-        let text = text.escape_debug();
-        Failure::Refused(format!(
-            "Bad protocol from MASTER, the first byte is not '$' (we received '{text}'), are you \
-             sure the host and port are right?"
-        ))
-    })
-}
-
-/// What is written of what comes.
-struct Sink {
-    end: End,
-    read: u64,
-    /// The last bytes, if they may be the mark.
-    tail: Vec<u8>,
-}
-
-impl Sink {
-    fn is_whole(&self) -> bool {
-        match &self.end {
-            End::Length(bytes) => self.read == *bytes,
-            End::Mark(mark) => self.tail == *mark,
+/// Nothing is there any more, and who asks is told that the dataset is being loaded. The memory is free
+/// before anything is loaded, unless `replica-lazy-flush` is on.
+fn make_room(link: &Link, wire: &Wire) -> Result<(), Failure> {
+    let log = &link.shared.log;
+    log.notice(format_args!("MASTER <-> REPLICA sync: Flushing old data"));
+    let mut told = Instant::now();
+    for thing in empty(link)? {
+        drop(thing);
+        if told.elapsed() >= ACK_PERIOD {
+            // If it is gone the stream will tell.
+            let _ = wire.write(b"\n");
+            told = Instant::now();
         }
     }
-
-    /// What of these bytes belongs to the file, and what comes behind it. Nothing comes behind a mark: the
-    /// primary waits for an acknowledgement.
-    fn take(&mut self, mut bytes: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
-        let mut rest = Vec::new();
-        match &self.end {
-            End::Length(total) => {
-                let wanted = usize::try_from(total - self.read).unwrap_or(usize::MAX);
-                if bytes.len() > wanted {
-                    rest = bytes.split_off(wanted);
-                }
-            }
-            End::Mark(_) => {
-                let kept = bytes.len().min(MARK_LEN);
-                self.tail.extend_from_slice(&bytes[bytes.len() - kept..]);
-                let surplus = self.tail.len().saturating_sub(MARK_LEN);
-                self.tail.drain(..surplus);
-            }
-        }
-        self.read += bytes.len() as u64;
-        (bytes, rest)
-    }
+    Ok(())
 }
 
-/// A file that is gone with this process, whatever becomes of it.
-fn nameless(config: &Config) -> io::Result<File> {
-    let name = format!("temp-link-{}.rdb", std::process::id());
-    let path = config.process.dir.as_path().join(name);
-    let file = File::options().read(true).write(true).create(true).truncate(true).open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
-}
-
-/// Nothing is there any more, and who asks is told that the dataset is being loaded. Snapshots that are
-/// being written end before: what follows is another history.
-fn empty(link: &Link) -> Result<(), Failure> {
+/// Empties the dataset, and gives what is still to be freed.
+fn empty(link: &Link) -> Result<Vec<Garbage>, Failure> {
     link.when(|core| {
-        let shared = core.shared;
-        if shared.keyspace.is_emitting() || rewrite::is_running(shared) {
-            shared.snapshots.abandon();
-            shared.replication.give_up("another dataset takes the place of this one");
-            rewrite::give_up(shared, "another dataset takes the place of this one");
+        if !end_snapshots(core.shared) {
             return None;
         }
-        rewrite::close(shared);
-        follow::disconnect_all(shared);
-        shared.replication.feed.forget_backlog();
-        shared.arm(armed::LOADING, true);
+        leave_history(core.shared);
+        core.shared.arm(armed::LOADING, true);
         forget(core);
+        let garbage = match core.shared.config().replication.replica_lazy_flush {
+            true => Vec::new(),
+            false => std::mem::take(&mut *core.env.garbage.borrow_mut()),
+        };
         core.free_garbage();
-        Some(())
+        Some(garbage)
     })
+}
+
+/// Has snapshots that are being written end before what follows, which is another history; whether there
+/// are none.
+fn end_snapshots(shared: &Shared) -> bool {
+    let is_written = shared.keyspace.is_emitting() || rewrite::is_running(shared);
+    if is_written {
+        shared.snapshots.abandon();
+        shared.replication.give_up("another dataset takes the place of this one");
+        rewrite::give_up(shared, "another dataset takes the place of this one");
+    }
+    !is_written
+}
+
+/// Neither the append-only file nor any replica gets more of what this server had.
+fn leave_history(shared: &Shared) {
+    rewrite::close(shared);
+    follow::disconnect_all(shared);
+    shared.replication.feed.forget_backlog();
+}
+
+/// What was loaded beside takes the place of what is there.
+fn swap(
+    link: &Link,
+    loaded: Beside,
+    beside: Arc<Keyspace>,
+    (id, offset): Place,
+) -> Result<(), Failure> {
+    let log = &link.shared.log;
+    log.notice(format_args!("MASTER <-> REPLICA sync: Swapping active DB with loaded DB"));
+    let Beside { functions, lineage, .. } = loaded;
+    let swapped = link.when(move |core| {
+        if !end_snapshots(core.shared) {
+            return None;
+        }
+        let sources = functions.iter().map(Vec::as_slice);
+        // If they are none nothing has happened.
+        if let Err(error) = libraries::restore_sources(core, sources, Policy::Flush) {
+            return Some(Err(error.to_string()));
+        }
+        leave_history(core.shared);
+        let mut keys = Keys::unlocked(&core.shared.keyspace, &core.env, DbIndex(0));
+        keys.adopt(&beside);
+        keys.invalidate_all();
+        keys.close_without_effects();
+        core.free_garbage();
+        follow_from(core, &lineage, (id.clone(), offset));
+        Some(Ok(()))
+    })?;
+    swapped.map_err(refused_library)?;
+    log.notice(format_args!("MASTER <-> REPLICA sync: Discarding old DB in background"));
+    Ok(())
+}
+
+fn refused_library(why: String) -> Failure {
+    Failure::Refused(format!("A library of functions: {why}"))
 }
 
 /// Loads the file on a thread beside this one, which shows the primary meanwhile that it lives.
 fn load_beside(link: &Link, wire: &Wire, file: File) -> Result<Beside, Failure> {
     let shared = link.shared;
+    shared.log.notice(format_args!("MASTER <-> REPLICA sync: Loading DB in memory"));
     let (done, is_done) = sync_channel(1);
     let load = move || {
         let _ = done.send(loading::load_received(shared, file));
@@ -215,27 +285,29 @@ fn load_beside(link: &Link, wire: &Wire, file: File) -> Result<Beside, Failure> 
 }
 
 /// The loaded dataset is the one that this server follows the primary with.
-fn put_in_force(link: &Link, loaded: Beside, id: String, offset: u64) -> Result<(), Failure> {
+fn put_in_force(link: &Link, loaded: Beside, place: Place) -> Result<(), Failure> {
     let Beside { functions, awaited, lineage, .. } = loaded;
     let restored = link.on_worker(move |core| {
         core.env.take_awaited(awaited);
         let sources = functions.iter().map(Vec::as_slice);
         libraries::restore_sources(core, sources, Policy::Flush).map_err(|error| error.to_string())
     })?;
-    restored.map_err(|why| Failure::Refused(format!("A library of functions: {why}")))?;
-    let ids = Ids { id, former: None };
-    link.when_still(move |core| {
-        let (shared, journal) = (core.shared, core.shared.keyspace.journal());
-        let replication = &shared.replication;
-        // What is left of the history before is for nobody who follows.
-        shared.pump(core.id);
-        replication.history.adopt(ids.clone(), offset, journal.end());
-        replication.feed.begin_backlog(journal.end(), unix_ms());
-        core.env.hooks.set(Hooks::PROPAGATE, true);
-        replication.primary.set_stream_db(lineage.db.unwrap_or(DbIndex(0)));
-        replication.primary.stream.begin();
-        open(core);
-    })
+    restored.map_err(refused_library)?;
+    link.when_still(move |core| follow_from(core, &lineage, place.clone()))
+}
+
+/// The dataset is that of this place, and what follows it is executed. All other workers stand still.
+fn follow_from(core: &Core, lineage: &Lineage, (id, offset): Place) {
+    let (shared, journal) = (core.shared, core.shared.keyspace.journal());
+    let replication = &shared.replication;
+    // What is left of the history before is for nobody who follows.
+    shared.pump(core.id);
+    replication.history.adopt(Ids { id, former: None }, offset, journal.end());
+    replication.feed.begin_backlog(journal.end(), unix_ms());
+    core.env.hooks.set(Hooks::PROPAGATE, true);
+    replication.primary.set_stream_db(lineage.db.unwrap_or(DbIndex(0)));
+    replication.primary.stream.begin();
+    open(core);
 }
 
 /// The dataset can be used again.
@@ -245,7 +317,7 @@ fn open(core: &Core) {
         shared.aof.schedule_rewrite();
     }
     shared.observe.figures.sample_memory();
-    shared.arm(armed::LOADING, false);
+    shared.arm(armed::LOADING | armed::ASYNC_LOADING, false);
 }
 
 /// It could not be loaded: there is none, and it is nobody's.

@@ -143,6 +143,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Shows the primary that this replica lives. If that is gone what is read next will tell.
+    pub(super) fn show_life(&self) {
+        let _ = self.wire.write(b"\n");
+    }
+
     /// Sends a request and reads the line that answers it.
     fn ask(&mut self, words: &[&[u8]]) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();

@@ -15,6 +15,7 @@
 //! | `wire` | the connection |
 //! | `listed` | the connection as a client of this server |
 //! | `handshake` | what both tell one another |
+//! | `payload` | a dataset as it comes |
 //! | `dataset` | a full copy, received and loaded |
 //! | `applying` | the stream, executed by the first worker |
 
@@ -23,6 +24,7 @@ mod dataset;
 pub mod failover;
 mod handshake;
 mod listed;
+mod payload;
 pub mod role;
 mod wire;
 

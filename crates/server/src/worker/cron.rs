@@ -14,7 +14,7 @@ use brisk_node::clients::flag;
 use brisk_node::core::session::Stall;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::{bgsave, ending};
-use brisk_node::replication::{follow, synchronise};
+use brisk_node::replication::{follow, spilling, synchronise};
 use brisk_node::script::run;
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::unix_ms;
@@ -213,6 +213,7 @@ impl Cron {
     fn keep_replicas(&mut self, worker: &mut Worker, now: u64) {
         let shared = worker.core.shared;
         shared.replication.feed.trim();
+        spilling::begin_if_due(shared);
         shared.arm_few_replicas(&worker.core.config.replication);
         follow::disarm_feed(&mut worker.core);
         let period_s = worker.core.config.replication.repl_ping_replica_period_s.max(1) as u64;

@@ -124,6 +124,10 @@ impl Worker {
                 }
                 Some(bytes) => push(io, session, bytes, &mut pieces),
                 None => {
+                    core.shared.log.warning(format_args!(
+                        "Closing replica {}: what it was not sent of the stream is not kept any more",
+                        session.record.addr
+                    ));
                     io.close(token, Close::Now);
                     return Fed::Enough;
                 }

@@ -14,13 +14,22 @@ fn replica(site: &Site, launch: Launch, authority_file: &str) -> Server {
 
 #[test]
 fn a_dataset_and_what_follows_come_by_an_encrypted_link() {
+    for (streams, form) in [("yes", "swapdb"), ("no", "on-empty-db"), ("yes", "disabled")] {
+        comes_by_an_encrypted_link(streams, form);
+    }
+}
+
+fn comes_by_an_encrypted_link(streams: &str, form: &str) {
     let site = Site::new();
-    let primary = site.launch().set("repl-diskless-sync-delay", "0").start();
+    let launch = site.launch().set("repl-diskless-sync-delay", "0");
+    let primary = launch.set("repl-diskless-sync", streams).start();
     let mut conn = primary.connect();
+    assert_reply!(conn, "DEBUG POPULATE 2000 key 10000", "OK");
     let value = "v".repeat(300_000);
     assert_reply!(conn, &format!("SET before {value}"), "OK");
     let other = Site::new();
-    let replica = replica(&site, other.launch(), &site.authority_file);
+    let launch = other.launch().set("repl-diskless-load", form);
+    let replica = replica(&site, launch, &site.authority_file);
     replica.wait_for_info("master_link_status", |status| status == "up");
     for number in 0..100 {
         assert_reply!(conn, &format!("SET after:{number} {value}"), "OK");

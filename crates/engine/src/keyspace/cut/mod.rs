@@ -121,6 +121,8 @@ pub struct Cut {
     /// Keys that were put into the queue, and keys that the writer has written.
     emitted: AtomicU64,
     written: AtomicU64,
+    /// It was given up because too much was changed before it was written.
+    ran_full: AtomicBool,
     /// Why it was given up.
     failure: Mutex<Option<String>>,
 }
@@ -148,6 +150,7 @@ impl Keyspace {
             open_outputs: AtomicUsize::new(0),
             emitted: AtomicU64::new(0),
             written: AtomicU64::new(0),
+            ran_full: AtomicBool::new(false),
             failure: Mutex::default(),
         });
         *active = Some(Arc::clone(&cut));
@@ -270,6 +273,11 @@ impl Cut {
     pub fn give_up(&self, reason: &str) {
         self.failure.lock().even_poisoned().get_or_insert_with(|| reason.to_owned());
         self.queue.close();
+    }
+
+    /// Whether it was given up because too much was changed before it was written.
+    pub fn ran_full(&self) -> bool {
+        self.ran_full.load(Ordering::Relaxed)
     }
 
     /// Whether it was given up, or was written.

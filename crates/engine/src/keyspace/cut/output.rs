@@ -283,7 +283,8 @@ impl Output {
         cut.emitted.fetch_add(piece.keys(), Ordering::SeqCst);
         cut.queue.put(piece);
         if cut.queue.bytes() > cut.options.queue_bytes_max {
-            cut.give_up("the disk is too slow: changes filled the memory for entries not written");
+            cut.ran_full.store(true, Ordering::Relaxed);
+            cut.give_up("the disk, or a replica, is too slow: changes filled the memory for entries not written");
         }
     }
 }

@@ -208,6 +208,55 @@ impl<'a> Keys<'a> {
     }
 }
 
+impl Keys<'_> {
+    /// Puts the contents of another keyspace, of as many databases, in the place of all there are, which
+    /// go to where memory is freed. Only under quiescence, while no cut is emitted, and when nobody else
+    /// has anything to do with the other one. O(slots with keys).
+    pub fn adopt(&mut self, other: &Keyspace) {
+        self.assert_holds_nothing();
+        for db in (0..self.keyspace.database_count()).map(DbIndex) {
+            let Some(theirs) = other.database_if_used(db) else {
+                self.flush(db);
+                continue;
+            };
+            let ours = self.keyspace.database(db);
+            ours.forget_empty_words();
+            let mut places: Vec<SlotId> =
+                ours.occupied_from(0).chain(theirs.occupied_from(0)).collect();
+            places.sort_unstable();
+            places.dedup();
+            for id in places {
+                let mut here = lock_patiently(ours, id);
+                let mut there = lock_patiently(theirs, id);
+                self.keyspace.note_other_contents((db, id), &here);
+                if here.marks() & WATCHED != 0 {
+                    let horizon = self.env.horizon();
+                    self.keyspace.break_watches_of_all((db, id), horizon, &here, Some(&there));
+                }
+                let last_write = here.meta().last_write;
+                std::mem::swap(here.meta_mut(), there.meta_mut());
+                here.meta_mut().restart_walk();
+                here.meta_mut().last_write = last_write;
+                fields::swap_marks(&mut here, &mut there);
+                here.exchange_tables(&mut there);
+                if !here.table().is_empty() {
+                    ours.note_occupied(id, &mut here);
+                }
+                let before = there.take_table();
+                if !before.view().is_empty() {
+                    self.env.garbage.borrow_mut().push(Garbage::Table(before));
+                }
+                if here.marks() & WAITED_FOR != 0 {
+                    self.signal_all(db, id);
+                }
+            }
+            ours.share_inner_deadlines(theirs);
+            let (was, is) = (self.keyspace.totals_of(db), other.totals_of(db));
+            self.env.tally.database(db).shift(&was, &is);
+        }
+    }
+}
+
 impl Keyspace {
     /// Shows `visit` all keys of a database that have not expired, slot after slot, each step of
     /// which is locked by itself. Keys that stay throughout are seen exactly once. For threads that

@@ -191,3 +191,32 @@ fn commands_on_whole_databases_mark_the_slots_they_changed() {
     db.check("FLUSHALL", "OK"); // nobody collects effects: no ticket
     assert_eq!(tickets(&db, 0).iter().max(), Some(&all));
 }
+
+#[test]
+fn the_contents_of_another_keyspace_take_the_place_of_all_there_are() {
+    let (ours, theirs) = (World::new(), World::new());
+    for n in 0..500 {
+        ours.set(&name(n), (n % 3 == 0).then_some(5000));
+        theirs.set(&name(n + 250), (n % 5 == 0).then_some(9000));
+    }
+    theirs.set("expires", Some(7000));
+    // A database that only one of them has ever used.
+    ours.with(DbIndex(1), &[b"old"], |keys, found| {
+        keys.set_string(&found[0], b"value", Overwrite::Persist, "set");
+    });
+    theirs.with(DbIndex(2), &[b"new"], |keys, found| {
+        keys.set_string(&found[0], b"value", Overwrite::Persist, "set");
+    });
+    ours.unlocked(|keys| keys.adopt(&theirs.keyspace));
+    ours.keyspace.check();
+    assert_eq!(ours.count(), 501);
+    assert!(ours.exists("expires") && ours.exists(&name(749)) && !ours.exists(&name(0)));
+    let counts = [1, 2].map(|db| ours.keyspace.key_count(DbIndex(db)));
+    assert_eq!(counts, [0, 1]);
+    assert_eq!(ours.keyspace.totals().databases[0].with_deadline, 101);
+    // What was there is freed elsewhere, and it can be written to as before.
+    assert!(!ours.env.garbage.borrow().is_empty());
+    ours.set("another", None);
+    assert!(ours.delete(&name(749)));
+    ours.keyspace.check();
+}

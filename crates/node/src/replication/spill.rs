@@ -1,0 +1,189 @@
+//! The oldest part of the stream in a file: what replicas whose full synchronisation is under way have not
+//! been sent, and memory is not to hold.
+//!
+//! ```text
+//!   |---------- in the file ----------|-- block --|-- block --|-- block --|-- block --|
+//!   ^ from        ^ a replica         ^ end: the backlog begins                  end of the stream
+//! ```
+//!
+//! A snapshot may take long to send, and all that is changed meanwhile is to follow it. Without the file it
+//! would fill the memory, or exceed `client-output-buffer-limit` and have the replica begin again, as
+//! often as it comes. So the stream of a replica does not count for that limit from the cut on until the
+//! replica has caught up, as long as there is room for the file; then it counts as any other's.
+//!
+//! A thread (`brisk-spill`, see `spilling`), which lives as long as such replicas do, moves blocks from the backlog's front to
+//! the file's end whenever memory has too many. The workers of the replicas read them back. The file has no name, and is gone when
+//! all who need it have read it.
+
+use super::backlog::Piece;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+/// Bytes of blocks that are moved at once: a transaction more.
+pub(super) const MOVED_BYTES: usize = 4 << 20;
+/// Ends of transactions are noted at least so far from each other: about what a replica is handed at once.
+const ENDS_APART: u64 = 128 << 10;
+
+/// The file.
+pub(super) struct Spilled {
+    file: Arc<File>,
+    /// The place of its first byte.
+    from: u64,
+    /// The place behind its last: a transaction ends there.
+    end: u64,
+    /// Some of the places where transactions end.
+    ends: Vec<u64>,
+}
+
+/// Blocks of the backlog's front that are to be moved: whole transactions together.
+pub(super) struct Move {
+    /// `None` if there is no file yet.
+    file: Option<(Arc<File>, u64)>,
+    from: u64,
+    blocks: Vec<(Arc<Vec<u8>>, bool)>,
+}
+
+impl Move {
+    /// How many blocks.
+    pub(super) fn len(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// The file, and how long it is, if there is one.
+    pub(super) fn file(&self) -> Option<(Arc<File>, u64)> {
+        self.file.clone()
+    }
+
+    pub(super) fn blocks(&self) -> impl Iterator<Item = &[u8]> {
+        self.blocks.iter().map(|(bytes, _)| bytes.as_slice())
+    }
+
+    /// The place that they begin at.
+    pub(super) fn from(&self) -> u64 {
+        self.from
+    }
+}
+
+/// What a replica is sent next of the file.
+pub(super) struct Part {
+    file: Arc<File>,
+    at: u64,
+    len: usize,
+}
+
+impl Part {
+    pub(super) fn read(&self) -> io::Result<Piece> {
+        let mut bytes = vec![0; self.len];
+        self.file.read_exact_at(&mut bytes, self.at)?;
+        Ok(Piece { bytes: Arc::new(bytes), range: 0..self.len })
+    }
+}
+
+impl Spilled {
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.end - self.from
+    }
+
+    /// What stands from `from` on and before `until`, up to an end of a transaction behind about `most`
+    /// bytes; the place behind it. `None` if the file begins later. O(log ends).
+    pub(super) fn part(&self, from: u64, until: u64, most: usize) -> Option<(Part, u64)> {
+        let at = from.checked_sub(self.from)?;
+        let next = self.ends.partition_point(|end| *end < from.saturating_add(most as u64));
+        let end = self.ends.get(next).copied().unwrap_or(self.end).min(until).max(from);
+        // A block at least fits into memory, as it has come from there.
+        let len = (end - from) as usize;
+        Some((Part { file: Arc::clone(&self.file), at, len }, end))
+    }
+
+    /// Blocks that begin at the place `from` are to be moved behind what is there.
+    pub(super) fn begin_move(
+        spilled: Option<&Spilled>,
+        from: u64,
+        blocks: Vec<(Arc<Vec<u8>>, bool)>,
+    ) -> Move {
+        let file = spilled.map(|spilled| (Arc::clone(&spilled.file), spilled.bytes()));
+        Move { file, from, blocks }
+    }
+
+    /// They have been moved to the file.
+    pub(super) fn note_moved(spilled: &mut Option<Spilled>, moved: &Move, file: Arc<File>) {
+        let from = moved.from;
+        let spilled =
+            spilled.get_or_insert_with(|| Spilled { file, from, end: from, ends: Vec::new() });
+        for (bytes, ends_unit) in &moved.blocks {
+            spilled.end += bytes.len() as u64;
+            let last = spilled.ends.last().copied().unwrap_or(spilled.from);
+            if *ends_unit && spilled.end - last >= ENDS_APART {
+                spilled.ends.push(spilled.end);
+            }
+        }
+    }
+}
+
+/// Bytes of the stream in memory beyond `repl-backlog-size`, from which on it goes to the file: half of the
+/// least of the limits that replicas have, so that who has caught up so far is within them.
+pub fn memory_bytes_max(hard_bytes: u64, soft_bytes: u64) -> u64 {
+    /// Without limits.
+    const USUAL: u64 = 64 << 20;
+    let limits = [hard_bytes / 2, soft_bytes / 2].into_iter().filter(|bytes| *bytes > 0);
+    limits.min().unwrap_or(USUAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::persistence::disk;
+
+    #[test]
+    fn what_is_read_back_ends_where_transactions_do() {
+        let dir = std::env::temp_dir();
+        let file = disk::nameless(&dir, &format!("brisk-spill-{}", std::process::id())).unwrap();
+        let file = Arc::new(file);
+        let mut spilled = None;
+        let block = |n: u8, len: usize, ends| (Arc::new(vec![n; len]), ends);
+        let (large, small) = (300 << 10, 1000);
+        let moves = [
+            (1000, vec![block(1, large, false), block(2, large, true)]),
+            (1000 + 2 * large as u64, vec![block(3, small, true), block(4, small, true)]),
+        ];
+        for (from, blocks) in moves {
+            let job = Spilled::begin_move(spilled.as_ref(), from, blocks);
+            let mut at = job.file.as_ref().map_or(0, |(_, at)| *at);
+            for (bytes, _) in &job.blocks {
+                file.write_all_at(bytes, at).unwrap();
+                at += bytes.len() as u64;
+            }
+            Spilled::note_moved(&mut spilled, &job, Arc::clone(&file));
+        }
+        let spilled = spilled.unwrap();
+        let first_end = 1000 + 2 * large as u64;
+        assert_eq!(spilled.end(), first_end + 2 * small as u64);
+        let read = |from, until| {
+            let (part, end) = spilled.part(from, until, 1)?;
+            Some((part.read().unwrap().as_slice().to_vec(), end))
+        };
+        let (bytes, end) = read(1000, u64::MAX).unwrap();
+        assert_eq!((bytes.len(), end), (2 * large, first_end));
+        assert!(bytes[..large].iter().all(|byte| *byte == 1));
+        let (bytes, end) = read(first_end, u64::MAX).unwrap();
+        assert_eq!(bytes, [vec![3; small], vec![4; small]].concat());
+        assert_eq!(end, spilled.end());
+        assert_eq!(read(1500, 1502), Some((vec![1; 2], 1502)));
+        assert_eq!(read(999, u64::MAX), None);
+    }
+
+    #[test]
+    fn who_has_caught_up_is_within_both_limits() {
+        assert_eq!(memory_bytes_max(256 << 20, 64 << 20), 32 << 20);
+        assert_eq!(memory_bytes_max(10, 0), 5);
+        assert_eq!(memory_bytes_max(10, 100), 5);
+        assert_eq!(memory_bytes_max(0, 100), 50);
+        assert_eq!(memory_bytes_max(0, 0), 64 << 20);
+    }
+}

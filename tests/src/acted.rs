@@ -1,0 +1,55 @@
+//! A primary that a test acts: it says what the test wants.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+/// The name of its history.
+pub const ID: &str = "0123456789abcdef0123456789abcdef01234567";
+
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Where it listens.
+///
+/// # Panics
+/// If this machine has no port.
+#[track_caller]
+pub fn listen() -> (TcpListener, u16) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("a port").port();
+    (listener, port)
+}
+
+/// Answers all that a replica tells of itself; its PSYNC, which is for the caller to answer.
+///
+/// # Panics
+/// If it comes not, or says nothing of use.
+#[track_caller]
+pub fn asked(listener: &TcpListener) -> (TcpStream, String) {
+    let (stream, _) = listener.accept().expect("it comes");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a socket");
+    let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
+    loop {
+        let words = request(&mut reader);
+        let answer = if words[0] == "PING" { "+PONG\r\n" } else { "+OK\r\n" };
+        if words[0] == "PSYNC" {
+            return (stream, words.join(" "));
+        }
+        (&stream).write_all(answer.as_bytes()).expect("it reads");
+    }
+}
+
+fn request(reader: &mut impl BufRead) -> Vec<String> {
+    let mut line = || {
+        let mut line = String::new();
+        reader.read_line(&mut line).expect("it speaks");
+        line.trim_end().to_owned()
+    };
+    let count: usize = line()[1..].parse().expect("an array");
+    (0..count)
+        .map(|_| {
+            line();
+            line()
+        })
+        .collect()
+}

@@ -1,0 +1,238 @@
+//! `repl-diskless-sync`: the snapshot is sent while it is written, without a file.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::digest::assert_same;
+use brisk_testkit::server::{redis_tool, subject_is_redis};
+use brisk_testkit::writers::wait_until_nothing_expires;
+use brisk_testkit::{Conn, Kind, Launch, Server, assert_reply, wait_until};
+use brisk_tests::links::{Node, wait_until_caught_up, while_written_to};
+use brisk_tests::snapshots::take_disk_away;
+use brisk_tests::with_workers;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const MARK_LEN: usize = 40;
+
+/// A connection that asked by PSYNC, and takes a snapshot whose length is not known.
+struct Replica {
+    conn: Conn,
+    mark: Vec<u8>,
+}
+
+impl Replica {
+    /// Waits until its snapshot begins.
+    fn ask(server: &Server) -> Replica {
+        let mut conn = server.connect();
+        assert_reply!(conn, "REPLCONF capa eof capa psync2", "OK");
+        conn.send("PSYNC ? -1");
+        let mut replica = Replica { conn, mark: Vec::new() };
+        let line = replica.line();
+        assert!(line.starts_with("+FULLRESYNC "), "{line}");
+        let line = replica.line();
+        let mark = line.strip_prefix("$EOF:").unwrap_or_else(|| panic!("{line}"));
+        assert_eq!(mark.len(), MARK_LEN);
+        replica.mark = mark.as_bytes().to_vec();
+        replica
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = Vec::new();
+        loop {
+            match self.conn.bytes(1)[0] {
+                b'\n' if line.is_empty() => {}
+                b'\n' => return String::from_utf8(line).unwrap().trim_end().to_owned(),
+                byte => line.push(byte),
+            }
+        }
+    }
+
+    /// The snapshot, without the mark behind it.
+    fn snapshot(&mut self) -> Vec<u8> {
+        let mut bytes = self.conn.bytes(MARK_LEN);
+        while !bytes.ends_with(&self.mark) {
+            bytes.extend(self.conn.bytes(1));
+        }
+        bytes.truncate(bytes.len() - MARK_LEN);
+        bytes
+    }
+}
+
+/// A primary that has no disk.
+fn diskless(launch: Launch) -> Server {
+    // Else it would write nothing either, for want of a place to save it.
+    let server = launch.set("repl-diskless-sync", "yes").set("save", "").start();
+    take_disk_away(&server);
+    server
+}
+
+fn state(conn: &mut Conn, replica: usize) -> String {
+    let line = conn.info(&format!("slave{replica}"));
+    let state = line.split(',').find_map(|part| part.strip_prefix("state="));
+    state.unwrap_or(&line).to_owned()
+}
+
+#[test]
+fn replicas_of_all_kinds_get_it_from_a_primary_without_a_disk() {
+    if subject_is_redis() {
+        return;
+    }
+    let primary = diskless(Kind::Brisk.launch());
+    let primary = Node { kind: Kind::Brisk, server: primary };
+    let kinds = [Kind::Brisk, Kind::Brisk, Kind::Brisk, Kind::Redis, Kind::Redis, Kind::Valkey];
+    let forms = ["disabled", "on-empty-db", "swapdb"].into_iter().cycle();
+    let replicas: Vec<Node> = kinds
+        .into_iter()
+        .zip(forms)
+        .filter(|(kind, _)| kind.is_there())
+        .map(|(kind, form)| Node::start(kind, |launch| launch.set("repl-diskless-load", form)))
+        .collect();
+    while_written_to(&primary.server, || {
+        replicas.iter().for_each(|replica| replica.follow(primary.server.port()));
+        replicas.iter().for_each(Node::wait_until_it_follows);
+    });
+    wait_until_nothing_expires(&primary.server.address());
+    for replica in &replicas {
+        wait_until_caught_up(&primary.server, &replica.server);
+        if replica.kind.has_digest_of(Kind::Brisk) {
+            assert_same(&primary.holder(), &replica.holder());
+        }
+    }
+    let log = primary.server.log();
+    assert!(log.contains("Starting BGSAVE for SYNC with target: replicas sockets"), "{log}");
+    assert!(!log.contains("target: disk"), "{log}");
+}
+
+#[test]
+fn the_stream_follows_when_the_replica_has_acknowledged_the_mark() {
+    let server = match subject_is_redis() {
+        true => with_workers(2).start(),
+        false => diskless(with_workers(2)),
+    };
+    let mut conn = server.connect();
+    for n in 0..100 {
+        conn.cmd(&format!("SET key:{n} {n}"));
+    }
+    let mut replica = Replica::ask(&server);
+    let snapshot = replica.snapshot();
+    assert!(snapshot.starts_with(b"REDIS") && snapshot.len() < 5000);
+    wait_until("it to be online", || state(&mut conn, 0) == "online");
+    assert_reply!(conn, "SET behind 1", "OK");
+    let mut pinged = server.connect();
+    assert_reply!(pinged, "PING", "PONG");
+    assert!(replica.conn.unread().is_empty());
+    assert!(!replica.conn.has_reply_within(Duration::from_millis(200)));
+    replica.conn.send("REPLCONF ACK 0");
+    assert_eq!(replica.conn.reply().to_string().to_lowercase(), "1) \"select\"\n2) \"0\"");
+    let next = replica.conn.reply().to_string().to_lowercase();
+    assert_eq!(next, "1) \"set\"\n2) \"behind\"\n3) \"1\"");
+}
+
+/// Who does not know of marks gets a length, and by that a file.
+#[test]
+fn a_replica_that_knows_no_marks_gets_a_length() {
+    let server = with_workers(2).set("repl-diskless-sync", "yes").start();
+    let mut conn = server.connect();
+    conn.send("PSYNC ? -1");
+    let mut replica = Replica { conn, mark: Vec::new() };
+    assert!(replica.line().starts_with("+FULLRESYNC "));
+    let line = replica.line();
+    let len: usize = line.strip_prefix('$').unwrap().parse().unwrap();
+    assert!(replica.conn.bytes(len).starts_with(b"REDIS"));
+}
+
+/// More than the pipe and all sockets hold.
+fn fill_much(conn: &mut Conn) {
+    assert_reply!(conn, "CONFIG SET rdbcompression no", "OK");
+    assert_reply!(conn, "DEBUG POPULATE 6000 key 10000", "OK");
+}
+
+#[test]
+fn a_replica_that_does_not_read_holds_up_the_others_until_it_is_dropped() {
+    if subject_is_redis() {
+        return; // whose pipes hold more
+    }
+    let server = diskless(Kind::Brisk.launch());
+    let mut conn = server.connect();
+    fill_much(&mut conn);
+    // Both share a cut.
+    assert_reply!(conn, "CONFIG SET repl-diskless-sync-delay 60", "OK");
+    assert_reply!(conn, "CONFIG SET repl-diskless-sync-max-replicas 2", "OK");
+    let follower = Node::start(Kind::Redis, |launch| launch);
+    follower.follow(server.port());
+    wait_until("it to ask", || conn.info("connected_slaves") == "1");
+    let _stalled = Replica::ask(&server);
+    // It is held up: what is written is in memory, as much as may be.
+    wait_until("the writer to wait", || {
+        let bytes: u64 = conn.info("current_cow_size").parse().unwrap();
+        assert!(bytes < 100 << 20, "{bytes}");
+        bytes >= 8 << 20
+    });
+    assert_eq!(conn.info("rdb_bgsave_in_progress"), "1");
+    assert_reply!(conn, "SET k v", "OK");
+    assert_eq!(state(&mut conn, 0), "wait_bgsave");
+    assert_eq!(follower.server.info("master_link_status"), "down");
+    assert_reply!(conn, "CONFIG SET repl-timeout 2", "OK");
+    wait_until("it to be dropped", || conn.info("connected_slaves") == "1");
+    assert_reply!(conn, "CONFIG SET repl-timeout 60", "OK");
+    follower.wait_until_it_follows();
+    wait_until_caught_up(&server, &follower.server);
+    let log = server.log();
+    assert!(log.contains("Disconnecting timedout replica (full sync)"), "{log}");
+    assert!(log.contains("Background RDB transfer terminated with success"), "{log}");
+    assert_same(&Node { kind: Kind::Brisk, server }.holder(), &follower.holder());
+}
+
+#[test]
+fn a_replica_that_leaves_amid_it_leaves_nothing_behind() {
+    if subject_is_redis() {
+        return;
+    }
+    let server = diskless(with_workers(2));
+    let mut conn = server.connect();
+    fill_much(&mut conn);
+    let replica = Replica::ask(&server);
+    wait_until("the writer to wait", || {
+        conn.info("current_cow_size").parse::<u64>().unwrap() >= 8 << 20
+    });
+    drop(replica);
+    wait_until("its end", || conn.info("rdb_bgsave_in_progress") == "0");
+    assert_eq!(conn.info("connected_slaves"), "0");
+    assert!(server.log().contains("Background RDB transfer was given up"));
+    // The next one is well.
+    let mut replica = Replica::ask(&server);
+    assert!(replica.snapshot().len() > 60_000_000);
+}
+
+/// The tools of Redis take both forms.
+#[test]
+fn redis_cli_takes_it() {
+    for streams in ["yes", "no"] {
+        let launch = with_workers(2).set("repl-diskless-sync", streams);
+        let server = launch.start();
+        let mut conn = server.connect();
+        conn.cmd("SET k v");
+        let file = server.dir().join("copy.rdb");
+        let port = server.port().to_string();
+        let cli = redis_tool("redis-cli");
+        let copied = Command::new(&cli).args(["-p", &port, "--rdb"]).arg(&file).output().unwrap();
+        assert!(copied.status.success(), "{copied:?}");
+        let checked = Command::new(redis_tool("redis-check-rdb")).arg(&file).output().unwrap();
+        let said = String::from_utf8_lossy(&checked.stdout).into_owned();
+        assert!(checked.status.success() && said.contains("1 keys read"), "{said}");
+        let shown = server.dir().join("shown");
+        let mut following = Command::new(&cli)
+            .args(["-p", &port, "--replica"])
+            .stdin(Stdio::null())
+            .stdout(std::fs::File::create(&shown).unwrap())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_until("it to follow", || conn.info("connected_slaves") == "1");
+        wait_until("what is changed", || {
+            conn.cmd("SET shown 1");
+            std::fs::read_to_string(&shown).unwrap().contains("shown")
+        });
+        following.kill().unwrap();
+        following.wait().unwrap();
+    }
+}

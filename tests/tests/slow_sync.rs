@@ -1,0 +1,106 @@
+//! A full synchronisation by a link that is slower than what is written meanwhile: what is to follow the
+//! snapshot goes into a file, so memory is bounded and the replica need not begin again.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
+
+use brisk_testkit::digest::assert_same;
+use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::{Conn, Kind, Proxy, assert_reply, wait_until};
+use brisk_tests::links::{Node, wait_until_caught_up};
+use brisk_tests::snapshots::take_disk_away;
+
+const HARD: u64 = 16 << 20;
+const BACKLOG: u64 = 1 << 20;
+/// What is written while the snapshot is on its way.
+const WRITTEN: u64 = 60 << 20;
+
+struct Slow {
+    primary: Node,
+    link: Proxy,
+    replica: Node,
+}
+
+impl Slow {
+    /// A replica of this kind gets its snapshot, slowly.
+    fn begin(kind: Kind, streams: &str) -> Slow {
+        let limit = format!("replica {HARD} 0 0");
+        let primary = Node::start(Kind::Brisk, |launch| {
+            launch
+                .set("client-output-buffer-limit", &limit)
+                .set("repl-backlog-size", &BACKLOG.to_string())
+                .set("repl-diskless-sync", streams)
+                .set("rdbcompression", "no")
+        });
+        let mut conn = primary.server.connect();
+        assert_reply!(conn, "DEBUG POPULATE 3000 key 10000", "OK");
+        let link = Proxy::to(&primary.server.address());
+        link.throttle(Some(1_000_000));
+        let replica = Node::start(kind, |launch| launch);
+        replica.follow(link.port());
+        let is_begun = || replica.server.info("master_sync_in_progress") == "1";
+        wait_until("the snapshot to come", is_begun);
+        Slow { primary, link, replica }
+    }
+
+    /// Writes, and gives what the stream took of memory and of the file at most.
+    fn write(&self) -> (u64, u64) {
+        let mut conn = self.primary.server.connect();
+        let value = "x".repeat(20_000);
+        let mut most = (0, 0);
+        for n in 0..WRITTEN / 20_000 {
+            conn.call(&["SET", &format!("key:{}", n % 4000), &value]);
+            if n.is_multiple_of(20) {
+                most.0 = most.0.max(figure(&mut conn, "mem_total_replication_buffers"));
+                most.1 = most.1.max(figure(&mut conn, "repl_stream_on_disk"));
+            }
+        }
+        most
+    }
+}
+
+fn figure(conn: &mut Conn, field: &str) -> u64 {
+    conn.info(field).parse().unwrap()
+}
+
+#[test]
+fn what_is_written_meanwhile_goes_into_a_file_and_from_there_to_the_replica() {
+    if subject_is_redis() {
+        return;
+    }
+    for (kind, streams) in [(Kind::Brisk, "yes"), (Kind::Redis, "no")] {
+        let slow = Slow::begin(kind, streams);
+        let (memory, file) = slow.write();
+        eprintln!("{kind}: {memory} bytes in memory, {file} in the file");
+        assert!(file > WRITTEN / 2, "{file}");
+        assert!(memory <= BACKLOG + HARD + (1 << 20), "{memory}");
+        slow.link.throttle(None);
+        slow.replica.wait_until_it_follows();
+        wait_until_caught_up(&slow.primary.server, &slow.replica.server);
+        assert_same(&slow.primary.holder(), &slow.replica.holder());
+        let mut conn = slow.primary.server.connect();
+        assert_eq!(conn.info("sync_full"), "1");
+        assert_eq!(conn.info("client_output_buffer_limit_disconnections"), "0");
+        wait_until("the file to be gone", || figure(&mut conn, "repl_stream_on_disk") == 0);
+        // From here on it is a replica as any other.
+        wait_until("the thread to end", || {
+            !slow.primary.server.thread_names().iter().any(|name| name == "brisk-spill")
+        });
+    }
+}
+
+/// So it would be without the file.
+#[test]
+fn without_a_disk_the_limit_holds() {
+    if subject_is_redis() {
+        return;
+    }
+    let slow = Slow::begin(Kind::Brisk, "yes");
+    take_disk_away(&slow.primary.server);
+    slow.write();
+    let log = || slow.primary.server.log();
+    wait_until("the replica to be closed", || log().contains("Closing replica 127.0.0.1"));
+    assert!(
+        log().contains("Can't hold the stream for replicas in a file: No such file"),
+        "{}",
+        log()
+    );
+}
