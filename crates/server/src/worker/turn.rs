@@ -205,23 +205,10 @@ impl Worker {
                 asked = self.batch.ask_elements(at, data, keyspace, session.db);
             }
             self.core.shared.quiesce.checkpoint(self.core.id);
-            // QUIT before it, or a CLIENT KILL from anywhere: nothing more is executed.
-            if session.needs_attention() {
-                if session.is_closing() {
-                    return Some(data.len());
-                }
-                if session.synchronises() {
-                    self.stall(session, Stall::Synchronises);
-                    return Some(request.start);
-                }
-                if session.record.has(flag::REPLICA) {
-                    // It is answered nothing, but what the stream follows may stand there.
-                    self.flush(io, session);
-                    if session.is_closing() {
-                        return Some(data.len());
-                    }
-                }
-                session.renew_user();
+            if session.needs_attention()
+                && let Some(stop) = self.attend(io, session, request.start, data.len())
+            {
+                return Some(stop);
             }
             if session.gets_messages && publish::has_messages(&self.core) {
                 // What came before a command stands before its reply, and before UNSUBSCRIBE.
@@ -279,6 +266,35 @@ impl Worker {
                 }
             }
         }
+        None
+    }
+
+    /// Looks at what is special about a session before a request that begins at `start`; behind how many of
+    /// `len` bytes it must stop, if it must.
+    #[cold]
+    fn attend(
+        &mut self,
+        io: &mut Control,
+        session: &mut Session,
+        start: usize,
+        len: usize,
+    ) -> Option<usize> {
+        // QUIT before it, or a CLIENT KILL from anywhere: nothing more is executed.
+        if session.is_closing() {
+            return Some(len);
+        }
+        if session.synchronises() {
+            self.stall(session, Stall::Synchronises);
+            return Some(start);
+        }
+        if session.record.has(flag::REPLICA) {
+            // It is answered nothing, but what the stream follows may stand there.
+            self.flush(io, session);
+            if session.is_closing() {
+                return Some(len);
+            }
+        }
+        session.renew_user();
         None
     }
 
