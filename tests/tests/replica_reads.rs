@@ -165,6 +165,47 @@ fn clients_of_a_replica_do_not_write() {
     });
 }
 
+/// What they gave a deadline goes when it has expired, and what the primary gave one stays.
+#[test]
+fn what_clients_of_a_writable_replica_let_expire_is_removed() {
+    each_replica(|mut pair| {
+        pair.write("MSET theirs 1 changed 1 copied 1 renamed 1");
+        let conn = &mut pair.at_replica;
+        assert_reply!(conn, "CONFIG SET replica-read-only no", "OK");
+        for line in [
+            "SET by:set 1 PX 150",
+            "SET by:pexpire 1",
+            "PEXPIRE by:pexpire 150",
+            "PEXPIRE changed 150",
+            "PEXPIRE renamed 150",
+            "RENAME renamed by:rename",
+            "PEXPIRE copied 150",
+            "COPY copied by:copy",
+            "EVAL \"return redis.call('PSETEX', KEYS[1], 150, 'v')\" 1 by:script",
+            "SET stays 1 EX 1000",
+            "SET persistent 1 PX 150",
+            "PERSIST persistent",
+            "SELECT 3",
+            "SET elsewhere 1 PX 150",
+            "SELECT 0",
+        ] {
+            let reply = conn.cmd(line);
+            assert!(!reply.is_error(), "{line}: {reply}");
+        }
+        // Whether it has expired by now or not, the primary says when it is gone.
+        pair.write("PEXPIRE theirs 100");
+        let conn = &mut pair.at_replica;
+        wait_until("theirs to have expired", || conn.cmd("EXISTS theirs").integer() == 0);
+        wait_until("what is due to be gone", || conn.cmd("DBSIZE").integer() == 3);
+        assert_reply!(conn, "EXISTS stays persistent", "(integer) 2");
+        assert_reply!(conn, "SELECT 3", "OK");
+        wait_until("what is due to be gone", || conn.cmd("DBSIZE").integer() == 0);
+        assert_eq!(conn.info("expired_keys"), "8");
+        // At the primary they are as they were.
+        assert_reply!(pair.at_primary, "EXISTS changed renamed copied", "(integer) 3");
+    });
+}
+
 /// An error as a string.
 fn quoted(error: &str) -> String {
     format!("\"{}\"", error.trim_start_matches("(error) "))

@@ -39,6 +39,7 @@ mod keys;
 mod marks;
 mod observed;
 mod occupied;
+mod own;
 mod prefetch;
 mod slot;
 mod tally;
@@ -135,6 +136,7 @@ pub struct Keyspace {
     observed: observed::Observed,
     tracking: Tracking,
     cuts: cut::Cuts,
+    own_deadlines: own::OwnDeadlines,
 }
 
 impl Keyspace {
@@ -153,6 +155,7 @@ impl Keyspace {
             observed: observed::Observed::new(databases),
             tracking: Tracking::new(),
             cuts: cut::Cuts::default(),
+            own_deadlines: own::OwnDeadlines::default(),
         }
     }
 

@@ -26,6 +26,8 @@ use std::time::Duration;
 const EXPIRE_SLICE_NS: u64 = 400_000;
 /// Pause between two slices, at the default effort: a quarter of the time is expiry's at most.
 const EXPIRE_PAUSE_NS: u64 = 1_200_000;
+/// Keys of a replica's own clients that a cycle looks at: well below a millisecond.
+const OWN_KEYS_PER_CYCLE: usize = 1000;
 /// A cycle over all slots begins this often.
 const EXPIRE_PERIOD_NS: u64 = 100_000_000;
 /// One slice of a snapshot's walk.
@@ -235,7 +237,16 @@ impl Cron {
         // What is gone a replica is told by its primary.
         let held_back =
             core.data_must_not_change() || core.shared.is_replica() || core.is_congested();
-        if !core.shared.debug.active_expire.load(Ordering::Relaxed) || held_back {
+        let is_off = !core.shared.debug.active_expire.load(Ordering::Relaxed);
+        if self.samples_server && !is_off && !core.data_must_not_change() {
+            if core.shared.is_replica() {
+                core.shared.keyspace.expire_own(&core.env, OWN_KEYS_PER_CYCLE);
+                core.free_garbage();
+            } else {
+                core.shared.keyspace.forget_own_deadlines();
+            }
+        }
+        if is_off || held_back {
             self.next_expire = next_multiple(now, EXPIRE_PERIOD_NS);
             return;
         }

@@ -432,7 +432,9 @@ impl<'a> Keys<'a> {
             meta.note(deadline);
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(deadline.0 as i64);
+            self.note_own_deadline(key);
         }
+        let guard = self.guard_mut(key.slot);
         match expected {
             0 => guard.insert(change, key.hash, entry),
             expected => guard.insert_first_of(change, key.hash, entry, expected),
@@ -582,10 +584,19 @@ impl<'a> Keys<'a> {
             meta.note(at);
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(at.0 as i64);
+            self.note_own_deadline(key);
         } else if meta.with_deadline == 0 && !fields_expire {
             meta.no_deadlines();
         }
         before.is_some()
+    }
+
+    /// At a replica only the primary says what has expired, but of what clients have changed there.
+    #[inline]
+    fn note_own_deadline(&self, key: &Key<'_>) {
+        if self.env.keeps_expired.get() && !self.env.is_replay() {
+            self.keyspace.note_own_deadline(self.db, key);
+        }
     }
 
     /// Removes those of the command's keys whose deadline has passed, and what is due inside the

@@ -1,0 +1,104 @@
+//! Keys of a writable replica to which its own clients gave a deadline: no primary says when they are gone.
+//!
+//! A key is known by its name, so what becomes of it meanwhile is looked up when it is its turn. Keys go
+//! around in a queue; those without a deadline leave it.
+
+use super::keys::{after_expiry, detach, lock_patiently, must_give_way, seal_slot};
+use super::{DbIndex, Key, Keyspace, UnixMs};
+use crate::env::Env;
+use brisk_structures::poison::EvenPoisoned;
+use std::collections::{HashSet, VecDeque};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// More keys are not known: they are hidden when they have expired, and stay.
+const KEYS_MAX: usize = 1 << 20;
+
+type Name = (DbIndex, Box<[u8]>);
+
+#[derive(Debug, Default)]
+pub(super) struct OwnDeadlines {
+    names: Mutex<Names>,
+    /// For those who look often.
+    count: AtomicUsize,
+}
+
+/// Each once in both.
+#[derive(Debug, Default)]
+struct Names {
+    queue: VecDeque<Name>,
+    known: HashSet<Name>,
+}
+
+/// What is to become of a name.
+enum Fate {
+    /// It has a deadline that is still to come.
+    Stays,
+    Leaves,
+    /// Its slot is not to be waited for now.
+    Later,
+}
+
+impl Keyspace {
+    /// A client of a replica gave a key a deadline.
+    #[cold]
+    pub(super) fn note_own_deadline(&self, db: DbIndex, key: &Key<'_>) {
+        let mut names = self.own_deadlines.names.lock().even_poisoned();
+        let name: Name = (db, key.bytes.into());
+        if names.queue.len() < KEYS_MAX && names.known.insert(name.clone()) {
+            names.queue.push_back(name);
+            self.own_deadlines.count.store(names.queue.len(), Ordering::Relaxed);
+        }
+    }
+
+    /// Removes those of the keys that have expired, of `most` that are looked at. For the timers of a
+    /// replica. O(`most`).
+    pub fn expire_own(&self, env: &Env, most: usize) {
+        for _ in 0..self.own_deadlines.count.load(Ordering::Relaxed).min(most) {
+            // Not held while a slot is: who has a slot may be about to add a name.
+            let Some(name) = self.own_deadlines.names.lock().even_poisoned().queue.pop_front()
+            else {
+                break;
+            };
+            let fate = self.expire_if_due(env, &name);
+            let mut names = self.own_deadlines.names.lock().even_poisoned();
+            if let Fate::Leaves = fate {
+                names.known.remove(&name);
+            } else {
+                names.queue.push_back(name);
+            }
+            self.own_deadlines.count.store(names.queue.len(), Ordering::Relaxed);
+            if let Fate::Later = fate {
+                break;
+            }
+        }
+    }
+
+    /// This server is no replica any more: all that expires goes.
+    pub fn forget_own_deadlines(&self) {
+        if self.own_deadlines.count.load(Ordering::Relaxed) > 0 {
+            let mut names = self.own_deadlines.names.lock().even_poisoned();
+            *names = Names::default();
+            self.own_deadlines.count.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn expire_if_due(&self, env: &Env, (db, bytes): &Name) -> Fate {
+        let Some(database) = self.database_if_used(*db) else { return Fate::Leaves };
+        let key = self.hasher().key(bytes);
+        let mut guard = lock_patiently(database, key.slot);
+        if must_give_way() {
+            return Fate::Later;
+        }
+        let found = guard.table().find(key.hash, bytes);
+        let Some(deadline) = found.and_then(|entry| entry.deadline()) else { return Fate::Leaves };
+        if UnixMs(deadline) > env.now() {
+            return Fate::Stays;
+        }
+        if let Some(entry) = detach(self, env, *db, &mut guard, key.hash, bytes) {
+            after_expiry(env, *db, entry);
+        }
+        seal_slot(self, env, (*db, key.slot), &mut guard);
+        Fate::Leaves
+    }
+}
