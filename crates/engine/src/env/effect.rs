@@ -205,6 +205,8 @@ pub struct Aftermath {
     /// What the running transaction is in the stream of another server, which this one relays; empty if
     /// it is in none, or is by now.
     relayed: Vec<u8>,
+    /// The running transaction changed something, and `relayed` says what.
+    is_told: bool,
 }
 
 impl Aftermath {
@@ -217,6 +219,7 @@ impl Aftermath {
         self.replaced = false;
         self.slots.clear();
         self.unit = false;
+        self.is_told = false;
     }
 
     /// Puts what others left before what is there.
@@ -226,6 +229,19 @@ impl Aftermath {
         others.invalidations.append(&mut self.invalidations);
         others.changed.append(&mut self.changed);
         *self = others;
+    }
+
+    /// Whether what has changed was told by another server, whose words are relayed: then it is noted, and
+    /// nothing has to be pushed. Never within a unit.
+    pub(crate) fn is_told_by(&mut self, journal: &Journal) -> bool {
+        let is_told = !self.unit && !self.relayed.is_empty() && journal.is_relayed();
+        self.is_told |= is_told;
+        is_told
+    }
+
+    /// Whether the running transaction is to be propagated.
+    pub(crate) fn has_effects(&self) -> bool {
+        self.is_told || !self.effects.is_empty()
     }
 
     /// Whether the running command is one of several that share a ticket.
@@ -249,16 +265,19 @@ impl Aftermath {
     /// The transaction is done; its slots are still held.
     #[must_use]
     pub(crate) fn seal(&mut self, journal: &Journal) -> Ticket {
-        debug_assert!(!self.effects.is_empty(), "a ticket for nothing");
+        debug_assert!(self.has_effects(), "a ticket for nothing");
         // It may have waited for its slots until there was no other server any more: then it is a
         // transaction of this one.
         let relayed = match self.relayed.is_empty() {
             true => None,
             false => journal.relay(&self.relayed),
         };
+        // Whose stream it is does not change while a command has its slots.
+        debug_assert!(relayed.is_some() || !self.is_told, "told to nobody");
         let ticket = relayed.unwrap_or_else(|| journal.append(&self.effects));
         self.relayed.clear();
         self.effects.clear();
+        self.is_told = false;
         ticket
     }
 

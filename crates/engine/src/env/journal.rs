@@ -13,7 +13,7 @@ use super::effect::Effects;
 use crate::base::place::{DbIndex, Ticket};
 use brisk_structures::poison::EvenPoisoned;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A buffer for more is given back when it was taken.
 const KEPT_BYTES_MAX: usize = 1 << 20;
@@ -23,6 +23,9 @@ const KEPT_BYTES_MAX: usize = 1 << 20;
 pub struct Journal {
     state: Mutex<State>,
     place: Place,
+    /// The stream is another server's: what transactions of this one leave is not part of it. Changes only
+    /// while all other threads stand still.
+    is_relayed: AtomicBool,
 }
 
 /// Read by all threads with every reply, and written with every transaction: on a line of its own.
@@ -41,16 +44,14 @@ struct State {
     bytes: Vec<u8>,
     /// The database of the last command; `None` if who reads on from here does not know it.
     db: Option<DbIndex>,
-    /// The stream is another server's: what transactions of this one leave is not part of it.
-    is_relayed: bool,
 }
 
 impl Journal {
     /// Appends a transaction. Its slots are held.
     pub(crate) fn append(&self, effects: &Effects) -> Ticket {
         let mut state = self.state.lock().even_poisoned();
-        let State { bytes, db, is_relayed } = &mut *state;
-        if *is_relayed {
+        let State { bytes, db } = &mut *state;
+        if self.is_relayed() {
             return self.end();
         }
         let before = bytes.len();
@@ -62,7 +63,7 @@ impl Journal {
     /// server.
     pub fn append_request(&self, request: &[u8]) {
         let mut state = self.state.lock().even_poisoned();
-        if !state.is_relayed {
+        if !self.is_relayed() {
             state.bytes.extend_from_slice(request);
             self.advance(request.len());
         }
@@ -72,7 +73,7 @@ impl Journal {
     /// this server's own by now.
     pub fn relay(&self, part: &[u8]) -> Option<Ticket> {
         let mut state = self.state.lock().even_poisoned();
-        state.is_relayed.then(|| {
+        self.is_relayed().then(|| {
             state.bytes.extend_from_slice(part);
             self.advance(part.len())
         })
@@ -82,7 +83,14 @@ impl Journal {
     /// stand still.
     pub fn set_relayed(&self, is_relayed: bool) {
         let mut state = self.state.lock().even_poisoned();
-        (state.is_relayed, state.db) = (is_relayed, None);
+        self.is_relayed.store(is_relayed, Ordering::Relaxed);
+        state.db = None;
+    }
+
+    /// Whether the stream is another server's.
+    #[inline]
+    pub(crate) fn is_relayed(&self) -> bool {
+        self.is_relayed.load(Ordering::Relaxed)
     }
 
     /// The database that the stream has come to, if it is this server's own and has named one.

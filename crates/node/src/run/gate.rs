@@ -67,7 +67,7 @@ const CHECKS_OF_PRIMARY: &[Check] =
 /// Whether any check may have something to say.
 #[inline]
 pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
-    (armed != 0 && concerns(armed, row))
+    (armed != 0 && concerns(armed, session, row))
         || session.is_restricted()
         || session.in_transaction()
         || session.listens
@@ -76,11 +76,13 @@ pub fn is_armed(armed: u32, session: &Session, row: &Row) -> bool {
 }
 
 /// Whether what is armed has something to do with a command. That a replica's clients may not write,
-/// or nobody for want of replicas, is nothing to commands that only read: most of a replica's.
+/// or nobody for want of replicas, is nothing to commands that only read, most of a replica's, nor to
+/// those of its primary.
 #[inline]
-fn concerns(armed: u32, row: &Row) -> bool {
+fn concerns(armed: u32, session: &Session, row: &Row) -> bool {
     armed & armed::AT_THE_GATE != 0
-        || row.spec.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT))
+        || (row.spec.flags.intersects(Flags::WRITE.union(Flags::RUNS_SCRIPT))
+            && !session.is_primary)
 }
 
 /// Asks all checks in order.

@@ -71,7 +71,9 @@ impl<'a> Keys<'a> {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             let mut aftermath = self.env.aftermath.borrow_mut();
             aftermath.replaced = true;
-            aftermath.effects.push(self.db, words().iter().map(Vec::as_slice));
+            if !aftermath.is_told_by(&self.keyspace.journal) {
+                aftermath.effects.push(self.db, words().iter().map(Vec::as_slice));
+            }
         }
     }
 
@@ -114,7 +116,7 @@ impl<'a> Keys<'a> {
         if self.dirty == 0 && !replaced && !self.expired_any {
             return None;
         }
-        if self.dirty > 0 && !replaced {
+        if self.dirty > 0 && !replaced && !aftermath.is_told_by(&self.keyspace.journal) {
             aftermath.effects.push(self.db, words);
         }
         if aftermath.is_unit() {
@@ -126,7 +128,7 @@ impl<'a> Keys<'a> {
             }
             return None;
         }
-        if aftermath.effects.is_empty() {
+        if !aftermath.has_effects() {
             aftermath.slots.clear();
             return None;
         }

@@ -53,7 +53,7 @@ pub(in crate::keyspace) fn seal_slot(
     let mut aftermath = env.aftermath.borrow_mut();
     if aftermath.is_unit() {
         aftermath.slots.push(place);
-    } else if !aftermath.effects.is_empty() {
+    } else if aftermath.has_effects() {
         guard.meta_mut().last_write = aftermath.seal(&keyspace.journal);
     }
 }

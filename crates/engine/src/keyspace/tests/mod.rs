@@ -3,6 +3,7 @@
 mod evict;
 mod expire;
 mod model;
+mod relayed;
 mod walks;
 
 use super::*;

@@ -1,0 +1,48 @@
+//! What another server has told, and this one executes and relays.
+
+use super::*;
+use crate::env::effect::Hooks;
+
+#[test]
+fn what_another_server_told_goes_on_in_its_words_and_what_it_did_not_stays() {
+    let world = World::new();
+    world.env.set_hooks(Hooks::PROPAGATE, true);
+    let journal = world.keyspace.journal();
+    let write = |words: [&[u8]; 3]| {
+        world.with(HOME, &[words[1]], |keys, found| {
+            keys.set_string(&found[0], words[2], Overwrite::Persist, "set");
+            keys.close(words.into_iter())
+        })
+    };
+    let took = || {
+        let mut bytes = Vec::new();
+        journal.take(&mut bytes);
+        assert!(!world.env.aftermath.borrow().has_effects(), "effects without a ticket");
+        String::from_utf8(bytes).unwrap()
+    };
+    let begin = |bytes: &[u8]| world.env.aftermath.borrow_mut().begin_relay(bytes);
+    let end = || world.env.aftermath.borrow_mut().end_relay(journal, true);
+    journal.set_relayed(true);
+    begin(b"its words");
+    assert_eq!(write([b"SET", b"a", b"1"]), Some(journal.end()));
+    assert_eq!(took(), "its words");
+    end();
+    assert_eq!(took(), "");
+    // What changes nothing is part of the stream, too.
+    begin(b"a question");
+    world.with(HOME, &[b"a"], |keys, _| {
+        assert_eq!(keys.close([b"GET".as_slice()].into_iter()), None)
+    });
+    end();
+    assert_eq!(took(), "a question");
+    // What clients of this server change is not.
+    assert_eq!(write([b"SET", b"own", b"1"]), Some(journal.end()));
+    assert_eq!(took(), "");
+    // The other one was left before its command ran.
+    begin(b"too late");
+    journal.set_relayed(false);
+    write([b"SET", b"a", b"2"]);
+    end();
+    let own = took();
+    assert!(own.contains("SELECT") && own.ends_with("\r\n$1\r\na\r\n$1\r\n2\r\n"), "{own}");
+}
