@@ -43,13 +43,15 @@ pub(super) struct Reader<'a> {
     heard: Instant,
     received: Vec<u8>,
     at: usize,
+    /// What is received into, of [`RECEIVED_MAX`] bytes unless it was handed on.
+    buffer: Vec<u8>,
 }
 
 impl<'a> Reader<'a> {
     /// Of a connection that is given up when nothing comes for `repl-timeout`.
     pub(super) fn new(wire: &'a Wire, shared: &'a Shared, generation: u64) -> Reader<'a> {
         let (received, heard) = (Vec::new(), Instant::now());
-        Reader { wire, shared, generation, heard, received, at: 0 }
+        Reader { wire, shared, generation, heard, received, at: 0, buffer: Vec::new() }
     }
 
     fn primary(&self) -> &'a Primary {
@@ -83,13 +85,17 @@ impl<'a> Reader<'a> {
             self.at = 0;
             return Ok(Some(rest));
         }
-        let mut bytes = vec![0; RECEIVED_MAX];
+        let mut bytes = std::mem::take(&mut self.buffer);
+        bytes.resize(RECEIVED_MAX, 0);
         let len = self.read(&mut bytes)?;
-        bytes.truncate(len);
-        if bytes.capacity() > 4 * len {
-            bytes.shrink_to_fit();
+        if len > RECEIVED_MAX / 4 {
+            bytes.truncate(len);
+            return Ok(Some(bytes));
         }
-        Ok((len > 0).then_some(bytes))
+        // Small parts are many: a buffer for each would be made of new memory, and cleared.
+        let part = bytes[..len].to_vec();
+        self.buffer = bytes;
+        Ok((len > 0).then_some(part))
     }
 
     fn read(&mut self, into: &mut [u8]) -> Result<usize, Failure> {
