@@ -320,10 +320,7 @@ fn nothing_comes_into_the_snapshot() {
             let mut conn = server.connect();
             fill(&mut conn, 100, 5_000);
             let mut replica = Replica(server.connect());
-            replica
-                .0
-                .send_raw(b"HELLO 3\r\nSUBSCRIBE channel\r\nCLIENT TRACKING on\r\nPSYNC ? -1\r\n");
-            replica.0.reply();
+            replica.0.send_raw(b"HELLO 3\r\nSUBSCRIBE channel\r\nPSYNC ? -1\r\n");
             replica.0.reply();
             replica.0.reply();
             replica.place();
@@ -331,7 +328,7 @@ fn nothing_comes_into_the_snapshot() {
             conn.cmd("SET key:1 1");
             replica.snapshot();
             let mut rest = String::new();
-            let expected = [">3\r\n$7\r\nmessage\r\n", ">2\r\n$10\r\ninvalidate\r\n", "SET\r\n"];
+            let expected = [">3\r\n$7\r\nmessage\r\n", "key:1\r\n"];
             while expected.iter().any(|text| !rest.contains(text)) {
                 rest.push(char::from(replica.0.bytes(1)[0]));
             }
