@@ -9,6 +9,9 @@
 //! 0x8000_0007, EDX bit 8) and the kernel has not judged it unstable (then its clock source is
 //! `hpet` or `acpi_pm`). Otherwise ticks are nanoseconds of `CLOCK_MONOTONIC`. The rate is measured
 //! once per process against that clock, within a few parts per million.
+//!
+//! With the feature `simulated-time`, which only tests have, a process may set the time itself
+//! ([`set_simulated_ms`]): then it stands still in between.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -75,7 +78,7 @@ impl Clock {
 
     fn calibrate() -> Self {
         let kernel_clock = Self { counter: false, ns_per_tick_scaled: 1 << SHIFT };
-        if !counter_is_trustworthy() {
+        if simulated_ms().is_some() || !counter_is_trustworthy() {
             return kernel_clock;
         }
         let (ns, ticks) = (monotonic_ns(), counter());
@@ -97,6 +100,9 @@ impl Clock {
 /// Nanoseconds of `CLOCK_MONOTONIC`.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
+    if let Some(ms) = simulated_ms() {
+        return ms * 1_000_000;
+    }
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: invariant 2: `now` is a local the call may fill.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
@@ -138,6 +144,9 @@ fn counter_is_trustworthy() -> bool {
 /// The wall clock, in milliseconds since 1970.
 #[must_use]
 pub fn unix_ms() -> u64 {
+    if let Some(ms) = simulated_ms() {
+        return ms;
+    }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_millis() as u64
 }
@@ -145,8 +154,32 @@ pub fn unix_ms() -> u64 {
 /// The wall clock, in microseconds since 1970.
 #[must_use]
 pub fn unix_us() -> u64 {
+    if let Some(ms) = simulated_ms() {
+        return ms * 1000;
+    }
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_micros() as u64
+}
+
+/// 0 as long as nobody has set it.
+#[cfg(feature = "simulated-time")]
+static SIMULATED_MS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+/// Sets the time of this process, in milliseconds since 1970. To be called before the first look at a clock.
+#[cfg(feature = "simulated-time")]
+pub fn set_simulated_ms(ms: u64) {
+    SIMULATED_MS.store(ms, std::sync::atomic::Ordering::SeqCst);
+}
+
+#[inline]
+fn simulated_ms() -> Option<u64> {
+    #[cfg(feature = "simulated-time")]
+    {
+        let ms = SIMULATED_MS.load(std::sync::atomic::Ordering::SeqCst);
+        (ms > 0).then_some(ms)
+    }
+    #[cfg(not(feature = "simulated-time"))]
+    None
 }
 
 #[cfg(test)]

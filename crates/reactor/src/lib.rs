@@ -45,6 +45,8 @@ mod token;
 mod uring;
 mod waker;
 
+#[cfg(feature = "simulated-time")]
+pub use clock::set_simulated_ms;
 pub use clock::{Clock, clock, monotonic_ns, ticks, unix_ms, unix_us};
 pub use control::Control;
 pub use counters::Counters;
