@@ -159,7 +159,8 @@ impl AckWait {
         match self.wanted {
             Wanted::Replicas(_) => Reached {
                 local: false,
-                replicas: feed.count(|member| member.is_online() && has(member.acked)),
+                replicas: feed
+                    .count(|member| member.is_online() && member.has_acked && has(member.acked)),
             },
             Wanted::Disks { .. } => Reached {
                 local: aof.is_durable(self.shown),
@@ -173,6 +174,10 @@ impl AckWait {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clients::testing::record;
+    use crate::replication::feed::Member;
+    use crate::replication::replica::{Attachment, Stage};
+    use std::sync::Arc;
 
     #[test]
     fn what_was_asked_before_counts_until_all_replies_of_then_have_left() {
@@ -187,5 +192,30 @@ mod tests {
         assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Disk, by(2, 7)));
         asked.forget_before();
         assert_eq!((asked.level(Level::Log), asked.replicas()), (Level::Log, None));
+    }
+
+    #[test]
+    fn a_replica_that_has_not_acknowledged_anything_has_nothing() {
+        let (replication, aof) = (Replication::new(1, "i".repeat(40)), Aof::new(1));
+        let (client, attachment) = (record(1, 0), Arc::<Attachment>::default());
+        attachment.set_stage(Stage::Online);
+        replication.feed.attach(Member {
+            client: Arc::clone(&client),
+            attachment,
+            ip: None,
+            port: 0,
+            since_ms: 0,
+            takes_unknown_length: false,
+            acked: 0,
+            acked_ms: 0,
+            has_acked: false,
+            acked_place: None,
+            acked_durable: None,
+        });
+        // Written before there was a stream: its dataset may still be on its way.
+        let wait = AckWait { shown: Ticket(0), wanted: Wanted::Replicas(1) };
+        assert!(!wait.is_over(&replication, &aof).expect("no file is waited for"));
+        replication.feed.acknowledge(&client, (0, Ticket(0)), None, 1);
+        assert!(wait.is_over(&replication, &aof).expect("no file is waited for"));
     }
 }

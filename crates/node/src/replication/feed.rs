@@ -56,6 +56,8 @@ pub struct Member {
     /// That offset as a place in the stream, or the place that it went on from; `None` before, and if it is
     /// one of before this server's start.
     pub acked_place: Option<Ticket>,
+    /// It has acknowledged something: before, `acked` says nothing, not even of the offset 0.
+    pub has_acked: bool,
     /// The offset up to which it said that its own append-only file is on its disk.
     pub acked_durable: Option<u64>,
 }
@@ -391,6 +393,7 @@ impl Feed {
         let mut state = lock(&self.state);
         if let Some(member) = state.find(client) {
             (member.acked, member.acked_ms) = (offset, now_ms);
+            member.has_acked = true;
             member.acked_durable = durable.or(member.acked_durable);
             // What was before this server's start lies far behind any other place.
             let end = Ticket(self.end.load(Ordering::Relaxed));
@@ -649,6 +652,7 @@ mod tests {
             acked: 0,
             acked_ms: 0,
             acked_place: None,
+            has_acked: false,
             acked_durable: None,
         }
     }

@@ -65,6 +65,7 @@ fn make_member(core: &Core, session: &mut Session, acknowledges: bool) -> Member
         acked: 0,
         acked_ms: now_ms,
         acked_place: None,
+        has_acked: false,
         acked_durable: None,
     }
 }

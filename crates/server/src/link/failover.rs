@@ -55,6 +55,7 @@ fn synchronised(shared: &Shared, attempt: &Attempt) -> Option<(String, u16)> {
     let members = shared.replication.feed.members();
     let has_all = |member: &&Member| {
         member.attachment.stage() == Stage::Online
+            && member.has_acked
             && member.acked == offset
             && attempt.target.as_ref().is_none_or(|(host, port)| is_at(member, host, *port))
     };
