@@ -131,6 +131,14 @@ pub(crate) fn restore_sources<'a>(
     policy: Policy,
 ) -> Result<()> {
     let shared = core.shared;
+    let mut sources = sources.peekable();
+    if sources.peek().is_none() {
+        // Most servers have none, and need no interpreter to have none again.
+        let restored = shared.libraries.restore(&[], policy);
+        restored.map_err(|text| error_with(b"ERR ", &text))?;
+        run::forget_flushed(core);
+        return Ok(());
+    }
     let interpreter = interpreter(core)?;
     let mut libraries: Vec<Arc<Library>> = Vec::new();
     let mut functions = Vec::new();
