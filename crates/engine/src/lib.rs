@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! commands    the data commands, by group, and the table of all commands
-//! dataset     all data at once: digests, snapshots
+//! dataset     all data at once: digests, comparisons, snapshots
 //! run         calls that are run: one, several as a unit, those of clients that waited
 //! ┌ call      one call: what its handler works with, and what is kept to run it again
 //! ┤ keyspace  databases, slots, keys, and who waits for, watches and caches them
@@ -41,7 +41,7 @@ pub use base::{double, error, glob, long_double, number, random};
 pub use call::{ctx, long};
 pub use command::{args, keyspec};
 pub use commands::table;
-pub use dataset::{digest, loader, snapshot};
+pub use dataset::{compare, digest, loader, snapshot};
 pub use env::{effect, transfer};
 pub use run::{exec, finish, serve, unit};
 

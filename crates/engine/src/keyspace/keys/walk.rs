@@ -29,6 +29,16 @@ impl<'a> Keys<'a> {
         }
     }
 
+    /// How many entries a slot has that is held, expired ones included.
+    pub(crate) fn entry_count(&self, slot: SlotId) -> usize {
+        self.guard(slot).table().len()
+    }
+
+    /// Shows `visit` all entries of a slot that is held, expired ones included. O(entries).
+    pub(crate) fn each_entry(&self, slot: SlotId, mut visit: impl FnMut(EntryRef<'_>)) {
+        self.guard(slot).table().for_each_prefetched(|entry| visit(EntryRef(entry)));
+    }
+
     /// Visits at least `count` keys (all of whole buckets) from `cursor` on and returns the next
     /// cursor, 0 at the end. Keys that stay throughout a full iteration are seen exactly once
     /// whatever grows or shrinks meanwhile. The visitor gets no expired keys.

@@ -1,0 +1,514 @@
+//! Digests of slots, by which a primary and a replica find out whether they hold the same, and what a
+//! slot is replaced by that differs.
+//!
+//! A slot's digest is the sum over its keys of a keyed hash of what each is to clients: name, type, elements
+//! whatever their encoding, deadline. It forgets the order of keys, which every server has its own of.
+//! What is due at the [`Lens`]'s moment counts as gone on both sides, whether it was removed yet or not.
+//! When clients last used a key, and when consumers of a group were last seen, counts for nothing.
+//!
+//! ```text
+//!  slot within SLOT_STEPS ──────────── looked at under its lock
+//!  else: values within LIGHT_STEPS ─── looked at under its lock, if they are not too many
+//!        the others ────────────────── only as views there; their digests are for another thread
+//! ```
+//! Which of them it is follows from the contents alone, so both servers do the same.
+
+use crate::base::number::Digits;
+use crate::env::Env;
+use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, SlotId, UnixMs, must_give_way};
+use crate::types::Value;
+use crate::types::dump::Dumpable;
+use crate::types::hash::Hash;
+use crate::types::list::{End, List};
+use crate::types::stream::{Stream, StreamId};
+use brisk_structures::hash::HashKey;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+/// Steps of a slot that is looked at as a whole under its lock: up to about a millisecond.
+const SLOT_STEPS: usize = 8 << 10;
+/// Steps of a value in a larger slot that is still looked at there.
+const LIGHT_STEPS: usize = 256;
+/// Steps that are made under the lock of a larger slot, at most; one with more is not looked at.
+const SLOT_STEPS_MAX: usize = 64 << 10;
+/// Bytes that count as one step, beside the one of an element: hashing them takes about as long.
+const BYTES_PER_STEP: usize = 128;
+
+/// How slots are looked at: the same on both sides.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lens {
+    /// Drawn for each comparison, so that nobody can make contents that look alike.
+    pub secret: HashKey,
+    /// What is due by then counts as gone.
+    pub now: UnixMs,
+}
+
+/// What was seen of a slot.
+#[derive(Debug, Default)]
+pub struct Seen {
+    /// The digest, to which large values contribute only that they are there; 0 without keys.
+    pub sum: u64,
+    /// These values.
+    pub large: Vec<Large>,
+}
+
+/// A large value, as it was when it was seen.
+#[derive(Debug)]
+pub struct Large {
+    /// Stands for the key.
+    pub id: u64,
+    value: Value,
+}
+
+impl Large {
+    /// The digest of the value. O(value).
+    #[must_use]
+    pub fn digest(&self, lens: &Lens) -> u64 {
+        let mut look = Look { lens, left: usize::MAX };
+        look.value(Dumpable::of_value(&self.value)).unwrap_or_default()
+    }
+}
+
+impl Lens {
+    /// What stands for a key.
+    #[must_use]
+    pub fn id(&self, key: &[u8]) -> u64 {
+        self.secret.hash(key)
+    }
+
+    fn is_gone(&self, entry: &EntryRef<'_>) -> bool {
+        entry.deadline().is_some_and(|at| at <= self.now)
+    }
+}
+
+/// Looks at slots of a database, all of which are held, and calls `tell` with what was seen before they are
+/// free again; what is `None` there has too much in it. `None` if the data may be amid a change.
+/// For a thread that holds no slot.
+pub fn look_at<R>(
+    (keyspace, env): (&Keyspace, &Env),
+    db: DbIndex,
+    slots: &[SlotId],
+    lens: &Lens,
+    tell: impl FnOnce(Vec<Option<Seen>>) -> R,
+) -> Option<R> {
+    let keys = Keys::hold_patiently(keyspace, env, db, &[], slots);
+    if must_give_way() {
+        return None;
+    }
+    Some(tell(slots.iter().map(|slot| see(&keys, *slot, lens)).collect()))
+}
+
+fn see(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
+    let count = keys.entry_count(slot);
+    if count <= SLOT_STEPS
+        && let Some(seen) = see_whole(keys, slot, lens)
+    {
+        return Some(seen);
+    }
+    if count > SLOT_STEPS_MAX { None } else { see_parts(keys, slot, lens) }
+}
+
+fn see_whole(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
+    let mut look = Look { lens, left: SLOT_STEPS };
+    let mut sum = Some(0_u64);
+    keys.each_entry(slot, |entry| {
+        if sum.is_some() && !lens.is_gone(&entry) {
+            let value = look.of_entry(&entry);
+            sum = sum.zip(value).map(|(sum, value)| sum.wrapping_add(value));
+        }
+    });
+    Some(Seen { sum: sum?, large: Vec::new() })
+}
+
+fn see_parts(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
+    let mut seen = Seen::default();
+    let mut left = SLOT_STEPS_MAX;
+    keys.each_entry(slot, |entry| {
+        if left == 0 || lens.is_gone(&entry) {
+            return;
+        }
+        // A string that stands in its entry has 64 KiB at most.
+        let steps = if entry.object().is_some() { LIGHT_STEPS } else { SLOT_STEPS };
+        let mut look = Look { lens, left: steps };
+        let value = look.of_entry(&entry);
+        left = left.saturating_sub(steps - look.left + 1);
+        let value = value.or_else(|| {
+            let id = lens.id(entry.key());
+            let value = entry.object()?.clone();
+            seen.large.push(Large { id, value });
+            Some(lens.secret.hash(&words(&[id, deadline_word(&entry)])))
+        });
+        seen.sum = seen.sum.wrapping_add(value.unwrap_or_default());
+    });
+    (left > 0).then_some(seen)
+}
+
+/// A look at values, as long as there are steps left for it.
+struct Look<'l> {
+    lens: &'l Lens,
+    left: usize,
+}
+
+impl Look<'_> {
+    /// The hash of a part of a value; `None` if that was too much.
+    fn part(&mut self, bytes: &[u8]) -> Option<u64> {
+        self.spend(1 + bytes.len() / BYTES_PER_STEP)?;
+        Some(self.lens.secret.hash(bytes))
+    }
+
+    fn spend(&mut self, steps: usize) -> Option<()> {
+        let left = self.left.checked_sub(steps);
+        self.left = left.unwrap_or(0);
+        left.map(drop)
+    }
+
+    /// Whether there are fewer steps left than elements: then nobody begins to look.
+    fn has_room_for(&self, elements: usize) -> Option<()> {
+        (elements <= self.left).then_some(())
+    }
+
+    fn join(&self, parts: &[u64]) -> u64 {
+        self.lens.secret.hash(&words(parts))
+    }
+
+    fn of_entry(&mut self, entry: &EntryRef<'_>) -> Option<u64> {
+        let key = self.part(entry.key())?;
+        let value = self.value(entry.dumpable())?;
+        if value == GONE {
+            return Some(0);
+        }
+        Some(self.join(&[key, deadline_word(entry), value]))
+    }
+
+    fn value(&mut self, value: Dumpable<'_>) -> Option<u64> {
+        match value {
+            Dumpable::Str(text) => {
+                self.has_room_for(text.len() / BYTES_PER_STEP)?;
+                let value = self.part(&text.contiguous(&mut Digits::new()))?;
+                Some(self.join(&[0, value]))
+            }
+            Dumpable::Other(Value::Str(text)) => {
+                self.has_room_for(text.len() / BYTES_PER_STEP)?;
+                let value = self.part(&text.to_vec())?;
+                Some(self.join(&[0, value]))
+            }
+            Dumpable::Other(Value::List(list)) => self.list(list),
+            Dumpable::Other(Value::Set(set)) => {
+                self.has_room_for(set.len())?;
+                let (mut digits, mut sum) = (itoa::Buffer::new(), Some(0));
+                set.each(|member| add(&mut sum, || self.part(member.text(&mut digits))));
+                Some(self.join(&[2, sum?]))
+            }
+            Dumpable::Other(Value::SortedSet(set)) => {
+                self.has_room_for(set.len())?;
+                let mut sum = 0_u64;
+                for (member, score) in set.iter(0..set.len()) {
+                    let member = self.part(member.text(&mut itoa::Buffer::new()))?;
+                    // The two zeros are one score.
+                    sum = sum.wrapping_add(self.join(&[member, (score + 0.0).to_bits()]));
+                }
+                Some(self.join(&[3, sum]))
+            }
+            Dumpable::Other(Value::Hash(hash)) => self.hash(hash),
+            Dumpable::Other(Value::Stream(stream)) => self.stream(stream),
+        }
+    }
+
+    fn list(&mut self, list: &List) -> Option<u64> {
+        self.has_room_for(list.len())?;
+        let (mut digits, mut chain) = (itoa::Buffer::new(), Some(0));
+        list.walk(0, End::Front, |_, item| {
+            chain = chain.zip(self.part(item.text(&mut digits))).map(|(a, b)| self.join(&[a, b]));
+            if chain.is_none() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        Some(self.join(&[1, chain?]))
+    }
+
+    fn hash(&mut self, hash: &Hash) -> Option<u64> {
+        self.has_room_for(hash.len())?;
+        let (mut digits, mut sum, mut count) = (itoa::Buffer::new(), Some(0), 0);
+        let now = self.lens.now.0;
+        hash.each_timed(|field, value, deadline| {
+            if deadline.is_some_and(|at| at <= now) {
+                return;
+            }
+            count += 1;
+            add(&mut sum, || {
+                let field = self.part(field.text(&mut digits))?;
+                let value = self.part(value.text(&mut digits))?;
+                Some(self.join(&[field, value, deadline.map_or(0, |at| at.wrapping_add(1))]))
+            });
+        });
+        let sum = sum?;
+        Some(if count == 0 { GONE } else { self.join(&[4, sum]) })
+    }
+
+    fn stream(&mut self, stream: &Stream) -> Option<u64> {
+        let pending: usize = stream.groups().map(|(_, group)| group.pending().len()).sum();
+        self.has_room_for(stream.len() + pending)?;
+        let mut sum = 0_u64;
+        for entry in stream.entries().range(StreamId::MIN, StreamId::MAX) {
+            let mut chain = self.id(entry.id);
+            for (field, value) in entry.pairs() {
+                let (field, value) = (self.part(&field.to_vec())?, self.part(&value.to_vec())?);
+                chain = self.join(&[chain, field, value]);
+            }
+            sum = sum.wrapping_add(chain);
+        }
+        let (last, deleted) = (self.id(stream.last_id), self.id(stream.max_deleted_id));
+        let mut groups = 0_u64;
+        for (name, group) in stream.groups() {
+            let mut waiting = 0_u64;
+            for (id, nack) in group.pending().iter_from(StreamId::MIN) {
+                let (id, owner) = (self.id(id), self.part(&group.owner(nack).name)?);
+                let times = [nack.delivered_ms.cast_unsigned(), nack.count];
+                waiting = waiting.wrapping_add(self.join(&[id, owner, times[0], times[1]]));
+            }
+            let (name, last) = (self.part(name)?, self.id(group.last_id));
+            groups = groups.wrapping_add(self.join(&[name, last, waiting]));
+        }
+        Some(self.join(&[6, sum, last, deleted, stream.entries_added, groups]))
+    }
+
+    fn id(&self, id: StreamId) -> u64 {
+        self.join(&[id.ms, id.seq])
+    }
+}
+
+/// The value of a hash all of whose fields are due.
+const GONE: u64 = 0;
+
+fn add(sum: &mut Option<u64>, part: impl FnOnce() -> Option<u64>) {
+    *sum = sum.and_then(|sum| Some(sum.wrapping_add(part()?)));
+}
+
+fn deadline_word(entry: &EntryRef<'_>) -> u64 {
+    entry.deadline().map_or(0, |at| at.0.wrapping_add(1))
+}
+
+fn words(parts: &[u64]) -> smallvec::SmallVec<[u8; 48]> {
+    parts.iter().flat_map(|part| part.to_le_bytes()).collect()
+}
+
+/// Tells who follows the stream all that a slot holds: a RESTORE for each key, as one transaction, and
+/// behind it the request that `rest` makes of the keys' ids, for those that have others there. False if
+/// the data may be amid a change. O(slot), while it is held. For a thread that holds no slot.
+pub fn tell_slot(
+    (keyspace, env): (&Keyspace, &Env),
+    db: DbIndex,
+    slot: SlotId,
+    lens: &Lens,
+    rest: impl FnOnce(&[u64]) -> Vec<u8>,
+) -> bool {
+    let mut keys = Keys::hold_patiently(keyspace, env, db, &[], &[slot]);
+    if must_give_way() {
+        return false;
+    }
+    let (mut ids, mut requests) = (Vec::new(), Vec::new());
+    keys.each_entry(slot, |entry| {
+        if lens.is_gone(&entry) {
+            return;
+        }
+        ids.push(lens.id(entry.key()));
+        let deadline = entry.deadline().map_or(0, |at| at.0).to_string().into_bytes();
+        let words = [b"RESTORE".to_vec(), entry.key().to_vec(), deadline];
+        let payload = entry.dumpable().payload();
+        let options = [payload, b"REPLACE".to_vec(), b"ABSTTL".to_vec()];
+        requests.push(words.into_iter().chain(options).collect::<Vec<_>>());
+    });
+    requests.into_iter().for_each(|request| keys.propagate(|| request));
+    let _ = keys.close(std::iter::empty());
+    keyspace.journal().append_request(&rest(&ids));
+    true
+}
+
+/// Removes what a slot holds besides the keys with these ids; how many keys that were. It is a transaction.
+/// O(slot). For a thread that holds no slot.
+pub fn keep_only(
+    (keyspace, env): (&Keyspace, &Env),
+    db: DbIndex,
+    slot: SlotId,
+    lens: &Lens,
+    ids: &HashSet<u64>,
+) -> usize {
+    if keyspace.database_if_used(db).is_none() {
+        return 0;
+    }
+    let mut keys = Keys::hold_patiently(keyspace, env, db, &[], &[slot]);
+    let mut names = Vec::new();
+    keys.each_entry(slot, |entry| {
+        if !ids.contains(&lens.id(entry.key())) {
+            names.push(entry.key().to_vec());
+        }
+    });
+    for name in &names {
+        keys.delete(&keyspace.hasher().key(name));
+    }
+    let words = || std::iter::once(b"DEL".to_vec()).chain(names.iter().cloned()).collect();
+    if !names.is_empty() {
+        keys.propagate(words);
+    }
+    let _ = keys.close(std::iter::empty());
+    names.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keyspace::SLOTS;
+    use crate::testing::Db;
+
+    const LENS: Lens = Lens { secret: HashKey { k0: 5, k1: 6 }, now: UnixMs(1000) };
+
+    /// What there is of all slots, with the digests of large values in it.
+    fn sums(db: &Db, now: u64) -> Vec<Option<u64>> {
+        let lens = Lens { now: UnixMs(now), ..LENS };
+        let whole = |seen: Option<Seen>| {
+            let Seen { sum, large } = seen?;
+            Some(large.iter().fold(sum, |sum, one| sum.wrapping_add(one.digest(&lens))))
+        };
+        let at = (db.keyspace(), db.env());
+        let mut all = Vec::new();
+        for first in (0..SLOTS as u16).step_by(64) {
+            let slots: Vec<SlotId> = (first..first + 64).map(SlotId::new).collect();
+            let tell = |seen: Vec<Option<Seen>>| seen.into_iter().map(whole).collect::<Vec<_>>();
+            all.extend(look_at(at, DbIndex(0), &slots, &lens, tell).expect("nobody changes it"));
+        }
+        all
+    }
+
+    const LINES: &[&str] = &[
+        "SET number 12",
+        "SET text abc",
+        "RPUSH list 1 two 3",
+        "SADD intset 1 2 3",
+        "SADD set a b c",
+        "ZADD zset 1 a 2.5 b",
+        "HSET hash f v g 2",
+        "XADD stream 1-1 f v",
+        "XGROUP CREATE stream g 0",
+        "XREADGROUP GROUP g c STREAMS stream >",
+    ];
+
+    fn filled(lines: &[&str]) -> Db {
+        let mut db = Db::new();
+        lines.iter().for_each(|line| drop(db.run(line)));
+        db
+    }
+
+    #[test]
+    fn order_and_encoding_do_not_matter_and_all_else_does() {
+        let want = sums(&filled(LINES), 1000);
+        let mut other = Db::new();
+        let limits = &mut other.settings().limits;
+        (limits.hash_max_listpack_entries, limits.zset_max_listpack_entries) = (0, 0);
+        (limits.set_max_intset_entries, limits.set_max_listpack_entries) = (0, 0);
+        let others = [
+            "SET text abc",
+            "SET number 1",
+            "APPEND number 2",
+            "SADD set c a b",
+            "SADD intset 3 1 2 4",
+            "SREM intset 4",
+            "RPUSH list two",
+            "LPUSH list 1",
+            "RPUSH list 3",
+            "HSET hash g 2 f v",
+            "ZADD zset 2.5 b 1 a",
+        ];
+        others.iter().chain(&LINES[7..]).for_each(|line| drop(other.run(line)));
+        assert_eq!(sums(&other, 1000), want);
+        let changes = [
+            "SET text abd",
+            "RENAME text text2",
+            "LSET list 0 2",
+            "SADD intset 9",
+            "ZADD zset 1.5 a",
+            "HSET hash f w",
+            "PEXPIREAT text 90000",
+            "XADD stream 2-1 f v",
+            "XACK stream g 1-1",
+            "XSETID stream 9-9",
+            "DEL list",
+        ];
+        for change in changes {
+            let mut changed = filled(LINES);
+            changed.run(change);
+            let sums = sums(&changed, 1000);
+            let differing = sums.iter().zip(&want).filter(|(one, other)| one != other).count();
+            assert!((1..=2).contains(&differing), "{change}: {differing}");
+        }
+    }
+
+    #[test]
+    fn what_is_due_counts_as_gone_whether_it_was_removed_or_not() {
+        let mut db = filled(&["SET stays 1", "HSET some f 1 g 2", "HSET all f 1", "SET goes 1"]);
+        db.run("PEXPIREAT goes 3000");
+        db.run("HPEXPIREAT some 3000 FIELDS 1 g");
+        db.run("HPEXPIREAT all 3000 FIELDS 1 f");
+        let other = filled(&["SET stays 1", "HSET some f 1"]);
+        assert_ne!(sums(&db, 2999), sums(&other, 2999));
+        assert_eq!(sums(&db, 3000), sums(&other, 3000));
+    }
+
+    #[test]
+    fn large_values_are_looked_at_apart() {
+        let fill = |last: &str| {
+            let mut db = Db::new();
+            for part in 0..9_u32 {
+                let members: String = (0..1000).map(|n| format!(" {}", part * 1000 + n)).collect();
+                db.run(&format!("SADD large{members}"));
+                db.run(&format!("RPUSH {{large}}:list{members}"));
+            }
+            db.run(&format!("RPUSH {{large}}:list {last}"));
+            db.run("SET {large}:small 1");
+            db
+        };
+        let (db, other) = (fill("x"), fill("y"));
+        let slot = db.keyspace().hasher().key(b"large").slot;
+        let see = |db: &Db| {
+            let tell = |mut seen: Vec<Option<Seen>>| seen.pop().flatten().expect("not too much");
+            look_at((db.keyspace(), db.env()), DbIndex(0), &[slot], &LENS, tell).expect("at once")
+        };
+        let (one, two) = (see(&db), see(&other));
+        assert_eq!((one.large.len(), one.sum), (2, two.sum));
+        assert_ne!(sums(&db, 1000), sums(&other, 1000));
+        assert_eq!(sums(&db, 1000), sums(&fill("x"), 1000));
+    }
+
+    #[test]
+    fn a_slot_with_too_many_keys_is_not_looked_at() {
+        let mut db = Db::new();
+        for key in 0..=SLOT_STEPS_MAX {
+            db.run(&format!("SET {{a}}{key} 1"));
+        }
+        assert_eq!(sums(&db, 1000).into_iter().filter(Option::is_none).count(), 1);
+    }
+
+    #[test]
+    fn a_slot_is_told_whole_and_what_others_have_besides_goes() {
+        let mut db = filled(&["SET {a}1 one", "SET {a}2 two PXAT 9000", "RPUSH {a}3 x"]);
+        db.run("PEXPIREAT {a}3 1500");
+        let slot = db.keyspace().hasher().key(b"a").slot;
+        db.env().hooks.set(crate::env::effect::Hooks::PROPAGATE, true);
+        let lens = Lens { now: UnixMs(2000), ..LENS };
+        let mut told = Vec::new();
+        let at = (db.keyspace(), db.env());
+        assert!(tell_slot(at, DbIndex(0), slot, &lens, |ids| {
+            told = ids.to_vec();
+            b"*1\r\n$4\r\nREST\r\n".to_vec()
+        }));
+        assert_eq!(told.len(), 2);
+        let mut bytes = Vec::new();
+        db.keyspace().journal().take(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        assert!(text.starts_with("*1\r\n$5\r\nMULTI"), "{text}");
+        assert!(text.ends_with("EXEC\r\n*1\r\n$4\r\nREST\r\n"), "{text}");
+        assert_eq!(text.matches("$7\r\nRESTORE").count(), 2, "{text}");
+        let keep: HashSet<u64> = told.into_iter().take(1).collect();
+        assert_eq!(keep_only(at, DbIndex(0), slot, &lens, &keep), 2);
+        assert_eq!(keep_only(at, DbIndex(3), slot, &lens, &keep), 0);
+        db.check("DBSIZE", "(integer) 1");
+        db.invariants();
+    }
+}
