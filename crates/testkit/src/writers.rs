@@ -157,6 +157,8 @@ const MISTAKES: &[&str] = &["ERR unknown", "ERR syntax", "ERR wrong number", "ER
 pub struct Writers {
     address: String,
     seed: u64,
+    /// In a thousand lines, those that change whole databases.
+    rare_per_thousand: usize,
 }
 
 /// What they did.
@@ -170,7 +172,15 @@ pub struct Written {
 impl Writers {
     /// Those of a seed, who write to the server at `address`.
     pub fn to(address: &str, seed: u64) -> Writers {
-        Writers { address: address.to_owned(), seed }
+        let rare_per_thousand = RARE_PER_THOUSAND;
+        Writers { address: address.to_owned(), seed, rare_per_thousand }
+    }
+
+    /// The same, who leave keys alone that are not theirs: they empty and exchange no databases.
+    #[must_use]
+    pub fn sparing_databases(mut self) -> Writers {
+        self.rare_per_thousand = 0;
+        self
     }
 
     /// So many at once, each of which writes while `goes_on` says so of how many steps it has made.
@@ -194,7 +204,12 @@ impl Writers {
 
     /// Writes as the client of this number.
     fn write(&self, client: u64, goes_on: impl Fn(u64) -> bool) -> Written {
-        let mut lines = Lines { client, random: Random::derived(self.seed, client), step: 0 };
+        let mut lines = Lines {
+            client,
+            random: Random::derived(self.seed, client),
+            step: 0,
+            rare_per_thousand: self.rare_per_thousand,
+        };
         let mut conn = Conn::tcp(&self.address);
         let mut written = Written::default();
         while goes_on(lines.step) {
@@ -220,6 +235,7 @@ struct Lines {
     client: u64,
     random: Random,
     step: u64,
+    rare_per_thousand: usize,
 }
 
 impl Lines {
@@ -240,7 +256,7 @@ impl Lines {
     }
 
     fn line(&mut self) -> String {
-        let is_rare = self.random.below(1000) < RARE_PER_THOUSAND;
+        let is_rare = self.random.below(1000) < self.rare_per_thousand;
         let line = *self.random.pick(if is_rare { RARE } else { LINES });
         let mut filled = line.to_owned();
         for (name, bound) in [("{n}", KEYS), ("{m}", KEYS), ("{d}", DATABASES)] {
