@@ -75,6 +75,7 @@ const NODE: Layers = Layers {
             "monitor/lines",
             "pubsub/publish",
             "pubsub/subscribe",
+            "replication/compare",
             "replication/follow",
             "replication/synchronise",
             "replication/spilling",

@@ -14,7 +14,7 @@ const OWN_WORDS: &[&str] = &["summary", "complexity", "replaced_by", "notes"];
 /// Compared one by one under their own names: a container may not have all of them yet.
 const SUBCOMMANDS: &str = "subcommands";
 
-/// Commands of later versions, which the reference lacks, and one of our own.
+/// Commands of later versions, which the reference lacks, and some of our own.
 const LATER: &[&str] = &[
     "client|capa",
     "client|durability",
@@ -32,6 +32,9 @@ const LATER: &[&str] = &[
     "hpttl",
     "hsetex",
     "httl",
+    "replication",
+    "replication|compare",
+    "replication|help",
     "waitaof",
 ];
 

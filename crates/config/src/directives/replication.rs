@@ -58,6 +58,10 @@ pub struct Replication {
     pub min_replicas_to_write: i64,
     /// `min-replicas-max-lag`: seconds of lag up to which a replica is good.
     pub min_replicas_max_lag_s: i64,
+    /// `replica-compare-period`: seconds between comparisons with replicas; 0 for none.
+    pub replica_compare_period_s: i64,
+    /// `replica-compare-heal`: have those comparisons heal what differs.
+    pub replica_compare_heal: bool,
     /// `propagation-error-behavior`: what a replica does when a command of its primary fails.
     pub propagation_error_behavior: PropagationError,
 }
@@ -169,6 +173,13 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(replication.min_replicas_max_lag_s),
     )
     .alias("min-slaves-max-lag"),
+    Directive::integer(
+        "replica-compare-period",
+        "3600",
+        (0, INT_MAX),
+        field!(replication.replica_compare_period_s),
+    ),
+    Directive::switch("replica-compare-heal", "no", field!(replication.replica_compare_heal)),
     Directive::choice(
         "propagation-error-behavior",
         "ignore",

@@ -95,6 +95,8 @@ pub enum Wanted {
     Replicas(u64),
     /// It is on this server's disk, if `local`, and on that of so many replicas.
     Disks { local: bool, replicas: u64 },
+    /// The comparison with this number is over.
+    Comparison(u64),
 }
 
 /// The wait of a session.
@@ -117,13 +119,15 @@ impl AckWait {
     /// # Errors
     /// What is waited for cannot come: there is no append-only file.
     pub fn is_over(&self, replication: &Replication, aof: &Aof) -> Result<bool, CommandError> {
-        let reached = self.reached(replication, aof);
+        let reached = || self.reached(replication, aof);
         match self.wanted {
-            Wanted::Replicas(wanted) => Ok(reached.replicas >= wanted),
+            Wanted::Comparison(number) => Ok(replication.comparison.ended() >= number),
+            Wanted::Replicas(wanted) => Ok(reached().replicas >= wanted),
             Wanted::Disks { local, replicas } => {
                 if local && !aof.is_on() {
                     return Err(CommandError::text(NO_FILE));
                 }
+                let reached = reached();
                 Ok((reached.local || !local) && reached.replicas >= replicas)
             }
         }
@@ -138,11 +142,15 @@ impl AckWait {
     pub fn wants_replicas(&self) -> bool {
         match self.wanted {
             Wanted::Replicas(wanted) | Wanted::Disks { replicas: wanted, .. } => wanted > 0,
+            Wanted::Comparison(_) => false,
         }
     }
 
     /// Says how far it has come, whether that is enough or not. O(replicas).
     pub fn answer(&self, replication: &Replication, aof: &Aof, reply: &mut Reply<'_>) -> Outcome {
+        if let Wanted::Comparison(_) = self.wanted {
+            return replication.comparison.answer(reply);
+        }
         let reached = self.reached(replication, aof);
         if let Wanted::Disks { .. } = self.wanted {
             reply.array(2);
@@ -157,6 +165,7 @@ impl AckWait {
         let has = |offset: u64| shown.wrapping_sub(offset).cast_signed() <= 0;
         let feed = &replication.feed;
         match self.wanted {
+            Wanted::Comparison(_) => Reached { local: false, replicas: 0 },
             Wanted::Replicas(_) => Reached {
                 local: false,
                 replicas: feed
@@ -206,6 +215,7 @@ mod tests {
             port: 0,
             since_ms: 0,
             takes_unknown_length: false,
+            compares: false,
             acked: 0,
             acked_ms: 0,
             has_acked: false,

@@ -49,6 +49,8 @@ pub struct Member {
     /// It takes a snapshot whose length is not known before: by the settings it then waits for others to
     /// share its snapshot, which is sent while it is written.
     pub takes_unknown_length: bool,
+    /// It understands comparisons.
+    pub compares: bool,
     /// The offset it acknowledged last, and when, in Unix ms; 0 before. It begins to count as heard of
     /// when its snapshot was sent.
     pub acked: u64,
@@ -63,6 +65,11 @@ pub struct Member {
 }
 
 impl Member {
+    /// What it is called to people: where it listens.
+    pub fn name(&self) -> String {
+        name_of(self.ip, self.port, &self.client)
+    }
+
     /// How many seconds ago it was heard of.
     pub fn lag_s(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.acked_ms) / 1000
@@ -71,6 +78,14 @@ impl Member {
     /// Whether the stream goes on to it.
     pub fn is_online(&self) -> bool {
         self.attachment.stage() == Stage::Online
+    }
+}
+
+/// What a replica is called: where it says it listens, or where its connection comes from.
+pub fn name_of(ip: Option<IpAddr>, port: u16, client: &ClientRecord) -> String {
+    match ip.filter(|_| port > 0) {
+        Some(ip) => format!("{ip}:{port}"),
+        None => client.addr.to_string(),
     }
 }
 
@@ -649,6 +664,7 @@ mod tests {
             port: 0,
             since_ms: 0,
             takes_unknown_length: false,
+            compares: false,
             acked: 0,
             acked_ms: 0,
             acked_place: None,

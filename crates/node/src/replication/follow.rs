@@ -62,6 +62,7 @@ fn make_member(core: &Core, session: &mut Session, acknowledges: bool) -> Member
         port: replica.port,
         since_ms: now_ms,
         takes_unknown_length: replica.takes_unknown_length,
+        compares: replica.compares,
         acked: 0,
         acked_ms: now_ms,
         acked_place: None,

@@ -16,12 +16,16 @@
 //! | `primary` | of a replica: how far the way to its primary has come |
 //! | `incoming` | the stream of the primary, received and not executed yet |
 //! | `failover` | handing over to a replica |
+//! | `comparison` | comparisons with replicas: what is said and found |
+//! | `compare` | comparisons with replicas: what is done |
 //! | `migration` | MIGRATE's connections to other servers |
 
 pub mod migration;
 
 pub mod acks;
 pub mod backlog;
+pub mod compare;
+pub mod comparison;
 pub mod failover;
 pub mod feed;
 pub mod follow;
@@ -36,6 +40,8 @@ pub mod spilling;
 pub mod synchronise;
 pub mod transfer;
 
+use self::comparison::Comparison;
+use self::comparison::observed::Observed;
 use self::failover::Failover;
 use self::feed::{Feed, Member};
 use self::history::History;
@@ -62,6 +68,10 @@ pub struct Replication {
     /// Of a replica: the way to its primary.
     pub primary: Primary,
     pub failover: Failover,
+    /// Of a primary: whether its replicas hold the same.
+    pub comparison: Comparison,
+    /// Of a replica: what it has found of that so far.
+    pub observed: Mutex<Observed>,
     /// The snapshot for replicas that is being written.
     writing: Mutex<Option<Arc<Transfer>>>,
     /// For those who look often.
@@ -85,6 +95,8 @@ impl Replication {
             history: History::new(id),
             primary: Primary::default(),
             failover: Failover::default(),
+            comparison: Comparison::default(),
+            observed: Mutex::default(),
             writing,
             is_writing,
             streams_badly: AtomicBool::new(false),

@@ -7,7 +7,7 @@ use super::incoming::Stream;
 use crate::clients::ClientRecord;
 use brisk_engine::DbIndex;
 use brisk_structures::poison::EvenPoisoned;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The connection to the primary, for those who have something to say there.
@@ -73,6 +73,8 @@ pub struct Primary {
     client: Mutex<Option<Arc<ClientRecord>>>,
     /// The database that what was executed of the stream has come to.
     stream_db: AtomicU32,
+    /// It understands what this server finds when both are compared.
+    compares: AtomicBool,
     /// What was received and not executed yet.
     pub stream: Stream,
     /// When the log was told last that its commands cannot be written to the disk, in Unix ms.
@@ -94,6 +96,7 @@ impl Default for Primary {
             connection: Mutex::default(),
             client: Mutex::default(),
             stream_db: AtomicU32::new(0),
+            compares: AtomicBool::new(false),
             stream: Stream::default(),
             warned_ms: AtomicU64::new(0),
         }
@@ -182,6 +185,16 @@ impl Primary {
     /// The next stream comes by this connection.
     pub fn set_client(&self, client: Arc<ClientRecord>) {
         *self.client.lock().even_poisoned() = Some(client);
+    }
+
+    /// Whether it understands what this server finds when both are compared. It said so when the present
+    /// connection began.
+    pub fn compares(&self) -> bool {
+        self.compares.load(Ordering::Relaxed)
+    }
+
+    pub fn set_compares(&self, compares: bool) {
+        self.compares.store(compares, Ordering::Relaxed);
     }
 
     /// Says something to the primary, if there is a connection.

@@ -34,6 +34,8 @@ pub struct Replica {
     pub wants_id: bool,
     /// It said `capa eof`.
     pub takes_unknown_length: bool,
+    /// It said that it understands comparisons.
+    pub compares: bool,
     /// Bytes that are held for it besides the stream, as all replicas' sum has them.
     pub(super) held: u64,
 }

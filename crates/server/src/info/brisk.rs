@@ -2,6 +2,7 @@
 
 use super::View;
 use super::server::backend;
+use brisk_node::replication::comparison::{Finding, Found};
 use brisk_observe::stats::{Count, WorkerStats};
 use brisk_observe::text::Text;
 use std::sync::atomic::Ordering;
@@ -74,6 +75,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("snapshot_cut_us", snapshots.last_cut_us());
     replication(view, text);
     text.number("leftover_watches", view.shared.keyspace.leftover_watches() as u64);
+    comparisons(view, text);
     for (id, stats) in view.shared.observe.stats.iter().enumerate() {
         if id < view.shared.serving_workers() {
             text.push("worker");
@@ -109,6 +111,25 @@ fn replication(view: &View<'_>, text: &mut Text) {
             &format!("ip={ip},port={},behind_seconds={behind}", replica.port),
         );
     }
+}
+
+/// What was compared with replicas.
+fn comparisons(view: &View<'_>, text: &mut Text) {
+    let comparison = &view.shared.replication.comparison;
+    text.number("comparisons", comparison.ended());
+    text.number("comparison_in_progress", u64::from(comparison.is_asked()));
+    comparison.with_last(|last| last_comparison(last, text));
+}
+
+fn last_comparison(last: &Finding, text: &mut Text) {
+    text.number("last_comparison_time", last.ended_ms / 1000);
+    text.number("last_comparison_replicas", last.replicas.len() as u64);
+    let offset = last.replicas.values().filter_map(|found| found.offset).max();
+    text.number("last_comparison_offset", offset.unwrap_or(0));
+    text.number("last_comparison_slots", last.sum(|found| found.compared));
+    text.number("last_comparison_skipped_slots", last.sum(|found| found.skipped));
+    text.number("last_comparison_differing_slots", last.sum(Found::differed_count));
+    text.number("last_comparison_healed_slots", last.sum(|found| found.healed().count() as u64));
 }
 
 /// One worker's share: the rest of its line.

@@ -4,6 +4,7 @@ use super::wire::{RECEIVED_MAX, Wire};
 use brisk_config::Config;
 use brisk_engine::Dialect;
 use brisk_node::core::shared::Shared;
+use brisk_node::replication::comparison::marker::CAPABILITY;
 use brisk_node::replication::history::is_id;
 use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
@@ -189,7 +190,9 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
     if !announced.is_empty() {
         requests.push(vec![b"REPLCONF", b"ip-address", announced]);
     }
-    requests.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2"]);
+    // Those that a primary does not know it passes over.
+    let own = CAPABILITY.as_bytes();
+    requests.push(vec![b"REPLCONF", b"capa", b"eof", b"capa", b"psync2", b"capa", own]);
     // All at once: each answer that is waited for keeps this replica from being one for that long, and what
     // its former primary has sent by then it may have to be sent again as a whole.
     let mut bytes = Vec::new();
@@ -197,6 +200,7 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
         request::encode(&mut bytes, words);
     }
     reader.wire.write(&bytes)?;
+    let mut compares = false;
     for words in &requests {
         let answer = reader.line()?;
         let denies = |word: &[u8]| answer.starts_with(word);
@@ -207,6 +211,7 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
             }
             continue;
         }
+        compares |= answer.strip_prefix(b"+OK ") == Some(own);
         if words[0] == b"AUTH" && denies(b"-") {
             return Err(refused("Unable to AUTH to MASTER", &answer));
         }
@@ -215,6 +220,7 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
             return Err(refused("Master refused to hear of this replica", &answer));
         }
     }
+    reader.primary().set_compares(compares);
     Ok(())
 }
 

@@ -14,6 +14,7 @@ use brisk_node::clients::flag;
 use brisk_node::core::session::Stall;
 use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::{bgsave, ending};
+use brisk_node::replication::compare::{Compared, Comparer};
 use brisk_node::replication::{follow, spilling, synchronise};
 use brisk_node::script::run;
 use brisk_observe::stats::WorkerStats;
@@ -61,6 +62,11 @@ pub struct Cron {
     walker: CutWalker,
     /// Commands executed before the last slice of it.
     commands_walked: u64,
+    /// When the comparison with replicas goes on; `None` without one.
+    next_compare: Option<u64>,
+    comparer: Comparer,
+    /// Commands executed before the last slice of that.
+    commands_compared: u64,
     /// Tracked keys to forget with the next tick if there are too many.
     trim_step: usize,
     /// Where the walk over sessions stands.
@@ -111,8 +117,9 @@ impl Cron {
 
     /// How long nothing will be due, if nothing is at this moment.
     #[inline]
-    pub fn nothing_due(&self, now: u64, snapshot: bool) -> Option<Duration> {
-        if snapshot && self.next_walk.is_none() {
+    pub fn nothing_due(&self, now: u64, snapshot: bool, compares: bool) -> Option<Duration> {
+        let begins = compares && self.samples_server && self.next_compare.is_none();
+        if begins || snapshot && self.next_walk.is_none() {
             return None;
         }
         let wait = self.next().checked_sub(now)?;
@@ -121,7 +128,8 @@ impl Cron {
 
     fn next(&self) -> u64 {
         let timers = self.next_tick.min(self.next_expire).min(self.next_sample);
-        timers.min(self.next_walk.unwrap_or(u64::MAX))
+        let walk = self.next_walk.unwrap_or(u64::MAX);
+        timers.min(walk).min(self.next_compare.unwrap_or(u64::MAX))
     }
 
     /// Does what is due; how long nothing will be.
@@ -143,6 +151,9 @@ impl Cron {
         }
         if self.next_walk.is_some_and(|at| now >= at) {
             self.walk(worker, now);
+        }
+        if self.samples_server {
+            self.compare(worker, now);
         }
         if now >= self.next_expire {
             self.expire(worker, now);
@@ -175,6 +186,7 @@ impl Cron {
                     );
                 }
                 self.keep_replicas(worker, now);
+                self.comparer.ask_if_due(&worker.core, unix_ms());
             }
         }
         let end = clock.ns(clock.ticks());
@@ -287,6 +299,30 @@ impl Cron {
             Walked::Part => Some(end + WALK_PAUSE_NS),
             Walked::Waits => Some(end + WALK_WAIT_NS),
             Walked::Nothing => None,
+        };
+    }
+
+    /// Compares a part of what this server and its replicas hold, if that is asked for.
+    fn compare(&mut self, worker: &mut Worker, now: u64) {
+        let core = &worker.core;
+        if self.next_compare.is_none() && core.shared.replication.comparison.is_asked() {
+            self.next_compare = Some(now);
+        }
+        if self.next_compare.is_none_or(|at| now < at) {
+            return;
+        }
+        let clock = core.clock;
+        let begin = clock.ticks();
+        let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < WALK_SLICE_NS;
+        let compared = self.comparer.go_on(core, more);
+        let commands = core.stats().commands_processed.get();
+        let is_busy = commands != std::mem::replace(&mut self.commands_compared, commands);
+        let end = now + clock.ns(clock.ticks().wrapping_sub(begin));
+        self.next_compare = match compared {
+            Compared::Part if !is_busy => Some(end),
+            Compared::Part => Some(end + WALK_PAUSE_NS),
+            Compared::Waits => Some(end + WALK_WAIT_NS),
+            Compared::Nothing => None,
         };
     }
 

@@ -249,6 +249,7 @@ impl Worker {
             && let Some(wait) = self.cron.nothing_due(
                 self.core.clock.ns(self.core.last_ticks),
                 self.core.shared.keyspace.is_emitting(),
+                self.core.shared.replication.comparison.is_asked(),
             )
         {
             return wait;

@@ -3,6 +3,7 @@
 use brisk_engine::command::{Arg, Categories, Flags, Group, InMulti, Spec};
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
+use brisk_node::replication::compare::replica;
 
 const PING: Command = Command {
     spec: Spec {
@@ -33,7 +34,13 @@ fn ping(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(call.reply.bulk(message.unwrap_or_default()));
     }
     Ok(match message {
-        Some(message) => call.reply.bulk(message),
+        Some(message) => {
+            if call.session.is_primary || call.session.is_replay {
+                // Comparisons stand in the stream as messages.
+                replica::execute(call.core, call.session, message);
+            }
+            call.reply.bulk(message)
+        }
         None => call.reply.word("PONG"),
     })
 }

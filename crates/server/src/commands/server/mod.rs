@@ -10,7 +10,7 @@
 //! | `latency`, `latency_report`, `slowlog` | LATENCY; its graphs and its doctor; SLOWLOG |
 //! | `monitor`, `module` | MONITOR; MODULE |
 //! | `save`, `shutdown` | SAVE, BGSAVE, BGREWRITEAOF and LASTSAVE; SHUTDOWN |
-//! | `replicaof`, `failover` | REPLICAOF; FAILOVER |
+//! | `replicaof`, `failover`, `replication` | REPLICAOF; FAILOVER; REPLICATION |
 //! | `sync`, `wait` | SYNC, PSYNC and REPLCONF; WAIT and WAITAOF |
 
 mod acl;
@@ -28,6 +28,7 @@ mod module;
 mod monitor;
 mod reconfigure;
 mod replicaof;
+mod replication;
 mod role;
 mod save;
 mod shutdown;
@@ -49,6 +50,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     module::COMMANDS,
     monitor::COMMANDS,
     replicaof::COMMANDS,
+    replication::COMMANDS,
     role::COMMANDS,
     save::COMMANDS,
     shutdown::COMMANDS,

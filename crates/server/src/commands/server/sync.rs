@@ -9,8 +9,10 @@ use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::core::call::{Call, Command};
+use brisk_node::replication::comparison::marker::CAPABILITY;
+use brisk_node::replication::comparison::report;
 use brisk_node::replication::failover::Phase;
-use brisk_node::replication::{follow, synchronise};
+use brisk_node::replication::{compare, follow, synchronise};
 use std::sync::atomic::Ordering;
 
 /// What is shown for a history that there is not.
@@ -143,8 +145,7 @@ fn is_to_answer(call: &Call<'_>) -> Result<bool> {
     if call.session.in_transaction() {
         return Err(CommandError::text("ERR Command not allowed inside a transaction"));
     }
-    let follows = call.session.replica.as_ref().is_some_and(|replica| replica.follows());
-    if follows || call.session.record.has(flag::MONITOR) {
+    if is_follower(call) || call.session.record.has(flag::MONITOR) {
         return Ok(false);
     }
     let (shared, addr) = (call.core.shared, call.session.record.addr.clone());
@@ -156,6 +157,11 @@ fn is_to_answer(call: &Call<'_>) -> Result<bool> {
     }
     shared.log.notice(format_args!("Replica {addr} asks for synchronization"));
     Ok(true)
+}
+
+/// Whether the session asked for the stream.
+fn is_follower(call: &Call<'_>) -> bool {
+    call.session.replica.as_ref().is_some_and(|replica| replica.follows())
 }
 
 /// Nothing is answered here: the answer is the snapshot, when there is one.
@@ -180,6 +186,7 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     if !args.remaining().is_multiple_of(2) {
         return Err(CommandError::Syntax);
     }
+    let mut tells_capability = false;
     while args.remaining() > 0 {
         let option = args.bytes()?;
         let is = |name: &str| option.eq_ignore_ascii_case(name.as_bytes());
@@ -202,12 +209,15 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             let replica = call.session.replica.get_or_insert_default();
             replica.wants_id |= capability.eq_ignore_ascii_case(b"psync2");
             replica.takes_unknown_length |= capability.eq_ignore_ascii_case(b"eof");
+            if capability == CAPABILITY.as_bytes() {
+                replica.compares = true;
+                tells_capability = true;
+            }
         } else if is("ack") {
             let offset = parse_i64(args.bytes()?);
             // The place up to which its own append-only file is on its disk.
             let durable = if args.take("fack") { parse_i64(args.bytes()?) } else { None };
-            let follows = call.session.replica.as_ref().is_some_and(|replica| replica.follows());
-            if let Some(offset) = offset.filter(|_| follows) {
+            if let Some(offset) = offset.filter(|_| is_follower(call)) {
                 let now = call.now().0;
                 let (shared, id) = (call.core.shared, call.core.id);
                 let offset = u64::try_from(offset).unwrap_or(0);
@@ -219,6 +229,9 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
                 shared.arm_few_replicas(&call.core.config.replication);
                 shared.aof.wake_waiting(shared, Some(id));
             }
+            return Ok(Outcome::Replied);
+        } else if is(report::OPTION) && is_follower(call) {
+            compare::replica::hear(call.core, call.session, args.bytes()?);
             return Ok(Outcome::Replied);
         } else if is("getack") {
             args.bytes()?;
@@ -238,7 +251,11 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             return Err(CommandError::text_around(before, option, ""));
         }
     }
-    Ok(call.reply.ok())
+    Ok(match tells_capability {
+        // Only who has it is told.
+        true => call.reply.simple(&format!("OK {CAPABILITY}")),
+        false => call.reply.ok(),
+    })
 }
 
 const FLAGS: Flags =

@@ -1,0 +1,460 @@
+//! A primary compares, while commands go on, what it holds with what its replicas hold.
+//!
+//! ```text
+//!  some slots held ─ digests ─ marker appended ─┐     ┌─ replica executes up to the marker: its own digests
+//!  … the next slots                             ├─ stream ─ …
+//!  end ─────────────────────────────────────────┘     └─ tells what differs
+//!                 ┌────────── REPLCONF brisk-compared ◄────────────┘
+//!  differing slots told whole, and compared again
+//! ```
+//! What stands before a marker in the stream is what the slot's contents came from, on both sides. So each
+//! slot is compared at one offset, whatever is written meanwhile, and nothing has to be tried again.
+//!
+//! The first worker does it between its rounds, a slice at a time. [`replica`] is the other side.
+
+pub mod replica;
+
+use super::comparison::marker::Marker;
+use super::comparison::report::Report;
+use super::comparison::{Finding, Found};
+use super::feed::Member;
+use crate::core::Core;
+use crate::core::long::yield_to_workers;
+use crate::core::shared::{Shared, armed};
+use brisk_engine::compare::{self, Large, Lens, Seen};
+use brisk_engine::keyspace::{DbIndex, Place, SLOTS, SlotId, UnixMs};
+use brisk_structures::hash::HashKey;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+/// Slots that are held at once, at most, and the keys in them: some tens of microseconds.
+const SLOTS_AT_ONCE: usize = 64;
+const KEYS_AT_ONCE: usize = 256;
+/// So often a comparison goes through slots, at most: with replicas that differ in more slots than they
+/// name at once, each time the named ones are healed.
+const PASSES_MAX: usize = 32;
+/// Large values that one marker tells of, at most.
+const LARGE_PER_MARKER: usize = 1000;
+/// Slots that a line in the log names, at most.
+const LOGGED_MAX: usize = 32;
+
+const IS_REPLICA: &str = "ERR this server is a replica now, the comparison has ended";
+
+/// What came of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// There is more to do at once.
+    Part,
+    /// Others have to do something first.
+    Waits,
+    /// No comparison goes on.
+    Nothing,
+}
+
+/// The first worker's part in comparisons.
+#[derive(Default)]
+pub struct Comparer {
+    work: Option<Box<Work>>,
+    /// When the next one is due by `replica-compare-period`, in Unix ms; 0 before that is known.
+    due_ms: u64,
+}
+
+/// A comparison that goes on.
+struct Work {
+    pass: Pass,
+    passes: usize,
+    phase: Phase,
+    /// Whether it was to heal when that was looked at last.
+    heals: bool,
+    found: BTreeMap<String, Found>,
+}
+
+/// One walk over slots.
+struct Pass {
+    kind: Kind,
+    round: u64,
+    lens: Lens,
+    /// Slots that are left to be looked at, the next ones last.
+    runs: Vec<Run>,
+    databases: Vec<DbIndex>,
+}
+
+/// Why slots are looked at.
+#[derive(Clone, PartialEq)]
+enum Kind {
+    /// All slots of the databases that this server has keys in.
+    All,
+    /// Those of databases that only replicas have keys in.
+    Beyond,
+    /// Those that were told whole.
+    Told(BTreeSet<Place>),
+}
+
+/// Slots that follow one another.
+#[derive(Clone, Copy)]
+struct Run {
+    db: DbIndex,
+    first: usize,
+    end: usize,
+}
+
+enum Phase {
+    Walks,
+    /// A thread makes the digests of large values of the slots that were looked at last.
+    WaitsForLarge(JoinHandle<Vec<Marker>>),
+    /// All was looked at; replicas tell of it until then, in Unix ms.
+    Listens(u64),
+    Tells(Vec<Place>),
+}
+
+impl Comparer {
+    /// Asks for a comparison if it is time. For the timers.
+    pub fn ask_if_due(&mut self, core: &Core, now_ms: u64) {
+        let settings = &core.config.replication;
+        let period_ms = settings.replica_compare_period_s.max(0).cast_unsigned() * 1000;
+        if period_ms == 0 || core.shared.is_replica() || !has_comparable(core.shared) {
+            self.due_ms = 0;
+        } else if self.due_ms == 0 || self.due_ms > now_ms.saturating_add(period_ms) {
+            // The first, or the period has become shorter.
+            self.due_ms = now_ms.saturating_add(period_ms);
+        } else if now_ms >= self.due_ms {
+            self.due_ms = now_ms.saturating_add(period_ms);
+            core.shared.replication.comparison.ask(settings.replica_compare_heal);
+        }
+    }
+
+    /// Goes on with what was asked for while `more` says so.
+    pub fn go_on(&mut self, core: &Core, mut more: impl FnMut() -> bool) -> Compared {
+        let mut compared = Compared::Part;
+        while compared == Compared::Part && more() {
+            compared = self.step(core);
+        }
+        compared
+    }
+
+    fn step(&mut self, core: &Core) -> Compared {
+        let shared = core.shared;
+        let comparison = &shared.replication.comparison;
+        if !comparison.is_asked() {
+            self.work = None;
+            return Compared::Nothing;
+        }
+        if shared.is_replica() {
+            self.work = None;
+            return end(core, Finding { failure: Some(IS_REPLICA), ..Finding::default() }, true);
+        }
+        let is_congested = shared.armed.load(Ordering::Relaxed) & armed::LOG_CONGESTION != 0;
+        if core.data_must_not_change() || is_congested {
+            return Compared::Waits;
+        }
+        let Some(work) = &mut self.work else {
+            if !has_comparable(shared) {
+                return end(core, Finding::default(), true);
+            }
+            self.work = Some(Box::new(Work::begin(core)));
+            return Compared::Part;
+        };
+        let step = work.step(core);
+        if step == Compared::Nothing
+            && let Some(work) = self.work.take()
+        {
+            log_found(core, &work.found);
+            let finding = Finding { replicas: work.found, ..Finding::default() };
+            return end(core, finding, work.heals);
+        }
+        step
+    }
+}
+
+/// If it has been asked to heal meanwhile it begins anew.
+fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
+    let finding = Finding { ended_ms: brisk_reactor::unix_ms(), ..finding };
+    if !core.shared.replication.comparison.end(finding, heals) {
+        return Compared::Part;
+    }
+    core.shared.aof.wake_waiting(core.shared, Some(core.id));
+    Compared::Nothing
+}
+
+/// Whether a replica follows that can compare.
+fn has_comparable(shared: &Shared) -> bool {
+    shared.replication.feed.count(is_comparable) > 0
+}
+
+fn is_comparable(member: &Member) -> bool {
+    member.compares && member.is_online()
+}
+
+/// Their names. One whose last connection was not found to be gone yet is one all the same.
+fn comparable(shared: &Shared) -> BTreeSet<String> {
+    let members = shared.replication.feed.members();
+    members.iter().filter(|one| is_comparable(one)).map(Member::name).collect()
+}
+
+impl Work {
+    fn begin(core: &Core) -> Work {
+        let pass = Pass::all(core);
+        Work { pass, passes: 1, phase: Phase::Walks, heals: false, found: BTreeMap::new() }
+    }
+
+    /// `Nothing` if it is over.
+    fn step(&mut self, core: &Core) -> Compared {
+        let shared = core.shared;
+        let append = |marker: &Marker| shared.keyspace.journal().append_request(&marker.request());
+        match &mut self.phase {
+            Phase::Walks => match self.pass.look(core) {
+                Looked::Some(large) if large.is_empty() => Compared::Part,
+                Looked::Some(large) => match self.pass.digest(large) {
+                    Some(thread) => {
+                        self.phase = Phase::WaitsForLarge(thread);
+                        Compared::Waits
+                    }
+                    // Replicas find that these were not compared.
+                    None => Compared::Part,
+                },
+                Looked::Later => Compared::Waits,
+                Looked::All => {
+                    let Pass { round, databases, .. } = &self.pass;
+                    append(&Marker::End { round: *round, databases: databases.clone() });
+                    let patience_ms = core.config.replication.repl_timeout_s.max(1) * 1000;
+                    let until = brisk_reactor::unix_ms() + patience_ms.cast_unsigned();
+                    self.phase = Phase::Listens(until);
+                    Compared::Waits
+                }
+            },
+            Phase::WaitsForLarge(thread) if !thread.is_finished() => Compared::Waits,
+            Phase::WaitsForLarge(_) => {
+                let phase = std::mem::replace(&mut self.phase, Phase::Walks);
+                if let Phase::WaitsForLarge(thread) = phase {
+                    thread.join().unwrap_or_default().iter().for_each(append);
+                }
+                Compared::Part
+            }
+            Phase::Listens(until) => {
+                let comparison = &shared.replication.comparison;
+                let awaited = comparable(shared);
+                if !comparison.have_told(&awaited) && brisk_reactor::unix_ms() < *until {
+                    return Compared::Waits;
+                }
+                for who in awaited {
+                    self.found.entry(who).or_default();
+                }
+                let beyond = self.take_reports(core, comparison.take_reports());
+                self.after_pass(core, beyond)
+            }
+            Phase::Tells(places) => {
+                let Some((db, slot)) = places.last().copied() else {
+                    self.phase = Phase::Walks;
+                    return Compared::Part;
+                };
+                let lens = self.pass.lens;
+                let keep =
+                    |ids: &[u64]| Marker::Keep { lens, db, slot, ids: ids.to_vec() }.request();
+                let at = (&shared.keyspace, &core.env);
+                if !compare::tell_slot(at, db, slot, &lens, keep) {
+                    return Compared::Waits;
+                }
+                places.pop();
+                Compared::Part
+            }
+        }
+    }
+
+    /// Adds what replicas told of the pass; databases that it did not go through and that they have keys in.
+    fn take_reports(&mut self, core: &Core, reports: BTreeMap<String, Report>) -> Vec<DbIndex> {
+        let mut beyond = BTreeSet::new();
+        for (who, report) in reports {
+            let found = self.found.entry(who).or_default();
+            let kind = &self.pass.kind;
+            found.offset = Some(report.offset);
+            match kind {
+                Kind::All => (found.compared, found.skipped) = (report.compared, report.skipped),
+                Kind::Beyond => {
+                    found.compared += report.compared;
+                    found.skipped += report.skipped;
+                }
+                Kind::Told(_) => {}
+            }
+            let was_looked_at = |place: &Place| match kind {
+                Kind::All | Kind::Beyond => self.pass.databases.contains(&place.0),
+                Kind::Told(places) => places.contains(place),
+            };
+            found.differing.retain(|place| !was_looked_at(place));
+            for one in &report.named {
+                found.differing.insert((one.db, one.slot));
+                found.differed.entry((one.db, one.slot)).or_insert(one.offset);
+            }
+            let unnamed = report.differing.saturating_sub(report.named.len() as u64);
+            match kind {
+                Kind::All => found.unnamed = unnamed,
+                Kind::Beyond | Kind::Told(_) => found.unnamed += unnamed,
+            }
+            beyond.extend(report.beyond);
+        }
+        let count = core.shared.keyspace.database_count();
+        beyond.into_iter().filter(|db| db.0 < count).collect()
+    }
+
+    fn after_pass(&mut self, core: &Core, beyond: Vec<DbIndex>) -> Compared {
+        let differing: BTreeSet<Place> =
+            self.found.values().flat_map(|found| &found.differing).copied().collect();
+        self.heals = core.shared.replication.comparison.heals();
+        self.passes += 1;
+        if self.passes > PASSES_MAX {
+            return Compared::Nothing;
+        }
+        if self.pass.kind == Kind::All && !beyond.is_empty() {
+            self.pass = Pass::of_databases(core, Kind::Beyond, beyond);
+            self.phase = Phase::Walks;
+            return Compared::Part;
+        }
+        if !self.heals || differing.is_empty() {
+            return Compared::Nothing;
+        }
+        if let Kind::Told(places) = &self.pass.kind
+            && differing.iter().all(|place| places.contains(place))
+        {
+            // They differ again, or still.
+            return Compared::Nothing;
+        }
+        self.phase = Phase::Tells(differing.iter().rev().copied().collect());
+        let names_all = self.found.values().all(|found| found.unnamed == 0);
+        self.pass = match names_all {
+            true => Pass::of_places(core, differing),
+            false => Pass::all(core),
+        };
+        Compared::Part
+    }
+}
+
+/// What came of a look.
+enum Looked {
+    /// Some slots; these are their large values.
+    Some(Vec<(Place, Vec<Large>)>),
+    Later,
+    /// There are no more.
+    All,
+}
+
+impl Pass {
+    fn new(core: &Core, kind: Kind, runs: Vec<Run>, databases: Vec<DbIndex>) -> Pass {
+        let (round, secret) = {
+            let mut random = core.env.random.borrow_mut();
+            (random.bits(), HashKey { k0: random.bits(), k1: random.bits() })
+        };
+        core.shared.replication.comparison.listen(round);
+        let lens = Lens { secret, now: UnixMs(brisk_reactor::unix_ms()) };
+        Pass { kind, round, lens, runs, databases }
+    }
+
+    fn all(core: &Core) -> Pass {
+        let keyspace = &core.shared.keyspace;
+        let databases = (0..keyspace.database_count()).map(DbIndex);
+        let with_keys = databases.filter(|db| keyspace.key_count(*db) > 0).collect();
+        Pass::of_databases(core, Kind::All, with_keys)
+    }
+
+    fn of_databases(core: &Core, kind: Kind, databases: Vec<DbIndex>) -> Pass {
+        let run = |db: &DbIndex| Run { db: *db, first: 0, end: SLOTS };
+        let runs = databases.iter().rev().map(run).collect();
+        Pass::new(core, kind, runs, databases)
+    }
+
+    fn of_places(core: &Core, places: BTreeSet<Place>) -> Pass {
+        let mut runs: Vec<Run> = Vec::new();
+        for (db, slot) in &places {
+            match runs.last_mut() {
+                Some(run) if run.db == *db && run.end == slot.index() => run.end += 1,
+                _ => runs.push(Run { db: *db, first: slot.index(), end: slot.index() + 1 }),
+            }
+        }
+        runs.reverse();
+        let all = (0..core.shared.keyspace.database_count()).map(DbIndex).collect();
+        Pass::new(core, Kind::Told(places), runs, all)
+    }
+
+    /// Looks at the next slots and tells of them.
+    fn look(&mut self, core: &Core) -> Looked {
+        let shared = core.shared;
+        let Some(run) = self.runs.last_mut() else { return Looked::All };
+        let database = shared.keyspace.database(run.db);
+        let (mut slots, mut keys) = (Vec::new(), 0);
+        for number in (run.first..run.end).take(SLOTS_AT_ONCE) {
+            let slot = SlotId::new(number as u16);
+            keys += database.slot(slot).len();
+            if keys > KEYS_AT_ONCE && !slots.is_empty() {
+                break;
+            }
+            slots.push(slot);
+        }
+        // What is due by now counts as gone, removed or not.
+        self.lens.now = UnixMs(brisk_reactor::unix_ms());
+        let (db, first) = (run.db, slots[0]);
+        let (round, lens) = (self.round, self.lens);
+        let tell = |seen: Vec<Option<Seen>>| {
+            let digests = seen.iter().map(|seen| seen.as_ref().map(|seen| seen.sum)).collect();
+            let marker = Marker::Slots { round, lens, db, first, digests };
+            shared.keyspace.journal().append_request(&marker.request());
+            seen
+        };
+        let at = (&shared.keyspace, &core.env);
+        let Some(seen) = compare::look_at(at, db, &slots, &lens, tell) else {
+            return Looked::Later;
+        };
+        run.first += slots.len();
+        if run.first >= run.end {
+            self.runs.pop();
+        }
+        let large = |(slot, seen): (SlotId, Option<Seen>)| {
+            Some(((db, slot), seen?.large)).filter(|(_, large)| !large.is_empty())
+        };
+        Looked::Some(slots.into_iter().zip(seen).filter_map(large).collect())
+    }
+
+    /// Has a thread make the digests of large values; `None` if there is no thread for that.
+    fn digest(&self, slots: Vec<(Place, Vec<Large>)>) -> Option<JoinHandle<Vec<Marker>>> {
+        let (round, lens) = (self.round, self.lens);
+        let digest = move || {
+            yield_to_workers();
+            let mut markers = Vec::new();
+            for ((db, slot), large) in slots {
+                let digests: Vec<_> =
+                    large.into_iter().map(|one| (one.id, one.digest(&lens))).collect();
+                markers.extend(digests.chunks(LARGE_PER_MARKER).map(|part| Marker::Large {
+                    round,
+                    db,
+                    slot,
+                    digests: part.to_vec(),
+                }));
+            }
+            markers
+        };
+        std::thread::Builder::new().name("brisk-compare".to_owned()).spawn(digest).ok()
+    }
+}
+
+/// Tells the log of each replica that differed.
+fn log_found(core: &Core, found: &BTreeMap<String, Found>) {
+    let log = &core.shared.log;
+    for (who, found) in found {
+        if found.differed_count() == 0 {
+            continue;
+        }
+        let names: Vec<String> = found
+            .differed
+            .keys()
+            .take(LOGGED_MAX)
+            .map(|(db, slot)| format!("{} of database {}", slot.index(), db.0))
+            .collect();
+        let others = found.differed_count() - names.len() as u64;
+        let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+        let healed = found.healed().count();
+        log.warning(format_args!(
+            "Replica {who} did not hold what this server holds at offset {}: slot {}{more}; \
+             {healed} of them were healed",
+            found.offset.unwrap_or_default(),
+            names.join(", ")
+        ));
+    }
+}

@@ -1,0 +1,268 @@
+//! Comparisons of what a primary and its replicas hold: which are asked for, what was found, and what
+//! replicas have told of the one that goes on.
+//!
+//! | file | about |
+//! |---|---|
+//! | `marker` | what stands in the stream |
+//! | `report` | what replicas tell |
+//! | `observed` | of a replica: what it has found so far |
+//!
+//! What is done for one stands in [`super::compare`].
+
+pub mod marker;
+pub mod observed;
+pub mod report;
+
+use self::report::Report;
+use brisk_engine::keyspace::{DbIndex, Place, SlotId};
+use brisk_engine::{Outcome, Reply};
+use brisk_structures::poison::EvenPoisoned;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Replicas, and replicas of replicas, that are told apart in one comparison, at most.
+const REPLICAS_MAX: usize = 256;
+/// The longest name of one.
+const NAME_LEN_MAX: usize = 300;
+
+/// A slot that is not the same at a replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Difference {
+    pub db: DbIndex,
+    pub slot: SlotId,
+    /// Where in the stream it was compared.
+    pub offset: u64,
+}
+
+/// What was found at one replica.
+#[derive(Debug, Clone, Default)]
+pub struct Found {
+    /// Where in the stream the last pass ended; `None` if the replica told nothing.
+    pub offset: Option<u64>,
+    pub compared: u64,
+    pub skipped: u64,
+    /// Slots that differed, and at which offset that was found.
+    pub differed: BTreeMap<Place, u64>,
+    /// Those that still do.
+    pub differing: BTreeSet<Place>,
+    /// Slots that differ and were not named.
+    pub unnamed: u64,
+}
+
+impl Found {
+    /// Slots that differed and do not any more.
+    pub fn healed(&self) -> impl Iterator<Item = &Place> {
+        self.differed.keys().filter(|place| !self.differing.contains(place))
+    }
+
+    /// How many slots were found to differ.
+    pub fn differed_count(&self) -> u64 {
+        self.differed.len() as u64 + self.unnamed
+    }
+
+    fn word(&self) -> &'static str {
+        if self.offset.is_none() {
+            "silent"
+        } else if !self.differing.is_empty() || self.unnamed > 0 {
+            "differs"
+        } else if !self.differed.is_empty() {
+            "healed"
+        } else {
+            "equal"
+        }
+    }
+}
+
+/// What came of a comparison, by replica.
+#[derive(Debug, Clone, Default)]
+pub struct Finding {
+    pub number: u64,
+    pub ended_ms: u64,
+    pub replicas: BTreeMap<String, Found>,
+    /// Why it came to no end.
+    pub failure: Option<&'static str>,
+}
+
+impl Finding {
+    /// The sum of a figure over the replicas.
+    pub fn sum(&self, of: impl Fn(&Found) -> u64) -> u64 {
+        self.replicas.values().map(of).sum()
+    }
+}
+
+/// Comparisons of this server as a primary.
+#[derive(Default)]
+pub struct Comparison {
+    state: Mutex<State>,
+    is_asked: AtomicBool,
+    /// How many are over.
+    ended: AtomicU64,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether the one that is asked for, or goes on, is to heal.
+    heals: bool,
+    /// What replicas have told of the present pass.
+    round: Option<u64>,
+    reports: BTreeMap<String, Report>,
+    last: Option<Finding>,
+}
+
+impl Comparison {
+    /// Asks for a comparison, or to have the one that goes on heal as well; its number.
+    pub fn ask(&self, heals: bool) -> u64 {
+        let mut state = self.state.lock().even_poisoned();
+        state.heals |= heals;
+        self.is_asked.store(true, Ordering::Release);
+        self.ended() + 1
+    }
+
+    /// Whether one is asked for or goes on.
+    #[inline]
+    pub fn is_asked(&self) -> bool {
+        self.is_asked.load(Ordering::Relaxed)
+    }
+
+    /// How many are over.
+    pub fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Whether it is to heal.
+    pub(super) fn heals(&self) -> bool {
+        self.state.lock().even_poisoned().heals
+    }
+
+    /// What is told of this round counts from now on, and nothing of before.
+    pub(super) fn listen(&self, round: u64) {
+        let mut state = self.state.lock().even_poisoned();
+        state.round = Some(round);
+        state.reports.clear();
+    }
+
+    /// A replica tells what it found.
+    pub(super) fn tell(&self, who: &str, report: Report) {
+        let mut state = self.state.lock().even_poisoned();
+        let has_room = state.reports.len() < REPLICAS_MAX && who.len() <= NAME_LEN_MAX;
+        if state.round == Some(report.round) && has_room {
+            state.reports.insert(who.to_owned(), report);
+        }
+    }
+
+    /// Whether all of these have told, and as many more as those that have told speak of.
+    pub(super) fn have_told(&self, who: &BTreeSet<String>) -> bool {
+        let state = self.state.lock().even_poisoned();
+        let followers =
+            state.reports.values().fold(0, |sum: u64, one| sum.saturating_add(one.followers));
+        who.iter().all(|one| state.reports.contains_key(one))
+            && state.reports.len() as u64 >= followers.saturating_add(who.len() as u64)
+    }
+
+    /// What was told of the round, which is over.
+    pub(super) fn take_reports(&self) -> BTreeMap<String, Report> {
+        let mut state = self.state.lock().even_poisoned();
+        state.round = None;
+        std::mem::take(&mut state.reports)
+    }
+
+    /// The comparison is over, one that heals or not. False, and nothing, if it has been asked to heal since
+    /// that was looked at.
+    pub(super) fn end(&self, mut finding: Finding, heals: bool) -> bool {
+        let mut state = self.state.lock().even_poisoned();
+        if state.heals && !heals {
+            return false;
+        }
+        finding.number = self.ended() + 1;
+        *state = State { last: Some(finding), ..State::default() };
+        self.is_asked.store(false, Ordering::Release);
+        self.ended.fetch_add(1, Ordering::AcqRel);
+        true
+    }
+
+    /// Shows `read` what came of the last one.
+    pub fn with_last<R>(&self, read: impl FnOnce(&Finding) -> R) -> R {
+        let state = self.state.lock().even_poisoned();
+        read(state.last.as_ref().unwrap_or(&Finding::default()))
+    }
+
+    /// Answers with what came of the last one: a map for each replica.
+    pub fn answer(&self, reply: &mut Reply<'_>) -> Outcome {
+        self.with_last(|last| answer(reply, last))
+    }
+}
+
+fn answer(reply: &mut Reply<'_>, last: &Finding) -> Outcome {
+    if let Some(failure) = last.failure {
+        return reply.error_text(failure);
+    }
+    let mut outcome = reply.array(last.replicas.len());
+    for (who, found) in &last.replicas {
+        reply.map(8);
+        reply.bulk(b"replica");
+        reply.bulk(who.as_bytes());
+        reply.bulk(b"state");
+        reply.bulk(found.word().as_bytes());
+        reply.bulk(b"offset");
+        reply.integer(found.offset.map_or(-1, u64::cast_signed));
+        reply.bulk(b"compared");
+        reply.integer(found.compared.cast_signed());
+        reply.bulk(b"skipped");
+        reply.integer(found.skipped.cast_signed());
+        reply.bulk(b"differing");
+        answer_places(reply, found, found.differing.iter());
+        reply.bulk(b"unnamed");
+        reply.integer(found.unnamed.cast_signed());
+        reply.bulk(b"healed");
+        outcome = answer_places(reply, found, found.healed());
+    }
+    outcome
+}
+
+/// Database, slot, and the offset at which it was found to differ.
+fn answer_places<'p>(
+    reply: &mut Reply<'_>,
+    found: &Found,
+    places: impl Iterator<Item = &'p Place>,
+) -> Outcome {
+    let places: Vec<&Place> = places.collect();
+    let mut outcome = reply.array(places.len());
+    for place in places {
+        reply.array(3);
+        reply.integer(i64::from(place.0.0));
+        reply.count(place.1.index());
+        let offset = found.differed.get(place).copied().unwrap_or_default();
+        outcome = reply.integer(offset.cast_signed());
+    }
+    outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_count_for_their_round_only_and_one_may_be_asked_to_heal_on_the_way() {
+        let comparison = Comparison::default();
+        assert!(!comparison.is_asked());
+        assert_eq!((comparison.ask(false), comparison.heals()), (1, false));
+        assert_eq!((comparison.ask(true), comparison.heals()), (1, true));
+        let report = |round| Report { round, ..Report::default() };
+        let both = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
+        comparison.tell("a", report(7));
+        comparison.listen(7);
+        assert!(!comparison.have_told(&both));
+        comparison.tell("a", Report { followers: 1, ..report(7) });
+        comparison.tell("b", report(6));
+        assert!(!comparison.have_told(&both));
+        comparison.tell("b", report(7));
+        assert!(!comparison.have_told(&both));
+        comparison.tell("behind a", report(7));
+        assert!(comparison.have_told(&both) && comparison.take_reports().len() == 3);
+        assert!(!comparison.end(Finding::default(), false) && comparison.is_asked());
+        assert!(comparison.end(Finding::default(), true));
+        assert!(!comparison.is_asked() && comparison.ended() == 1 && !comparison.heals());
+        assert_eq!(comparison.ask(false), 2);
+    }
+}

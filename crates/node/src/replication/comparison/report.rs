@@ -1,0 +1,121 @@
+//! What a replica tells its primary of a comparison, as `REPLCONF brisk-compared <text>`. It says so only to
+//! primaries that have told that they understand it.
+//!
+//! ```text
+//!  <round> <who> <followers> <offset> <slots compared> <slots not> <slots that differ> <databases> <db>:<slot>@<offset>…
+//! ```
+//! `<who>` is `-` by itself: each server that passes it on to its own primary puts the address there by which
+//! it knows the replica.
+
+use super::Difference;
+use super::marker::{number, numbers, read_numbers};
+use brisk_engine::keyspace::{DbIndex, SLOTS, SlotId};
+use brisk_resp::request;
+use std::fmt::Write;
+
+/// The option of REPLCONF.
+pub const OPTION: &str = "brisk-compared";
+/// Slots that are named, at most: the report is sent without waiting for room. Others are only counted.
+pub const NAMED_MAX: usize = 1024;
+
+/// What came of a pass at one replica.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Report {
+    pub round: u64,
+    /// Which replica; `None` for who says it.
+    pub who: Option<String>,
+    /// How many replicas of its own tell as well.
+    pub followers: u64,
+    /// Where it stood in the stream at the end.
+    pub offset: u64,
+    pub compared: u64,
+    /// Slots that have too much in them.
+    pub skipped: u64,
+    /// How many slots differ.
+    pub differing: u64,
+    /// Databases in which it has keys and that were not compared.
+    pub beyond: Vec<DbIndex>,
+    /// The first of those that differ.
+    pub named: Vec<Difference>,
+}
+
+impl Report {
+    /// A slot differs.
+    pub fn note(&mut self, difference: Difference) {
+        self.differing += 1;
+        if self.named.len() < NAMED_MAX {
+            self.named.push(difference);
+        }
+    }
+
+    /// As a request.
+    pub fn request(&self) -> Vec<u8> {
+        let Report { round, followers, offset, compared, skipped, differing, named, .. } = self;
+        let who = self.who.as_deref().unwrap_or("-");
+        let beyond = numbers(self.beyond.iter().map(|db| db.0));
+        let mut text =
+            format!("{round} {who} {followers} {offset} {compared} {skipped} {differing} {beyond}");
+        for Difference { db, slot, offset } in named {
+            // Writing into a String cannot fail.
+            let _ = write!(text, " {}:{}@{offset}", db.0, slot.index());
+        }
+        let mut bytes = Vec::new();
+        request::encode(&mut bytes, &["REPLCONF", OPTION, &text]);
+        bytes
+    }
+
+    /// What a text says; `None` if it is none.
+    pub fn read(text: &[u8]) -> Option<Report> {
+        let mut words = std::str::from_utf8(text).ok()?.split_ascii_whitespace();
+        let round = number(&mut words)?;
+        let who = Some(words.next()?).filter(|who| *who != "-").map(str::to_owned);
+        let followers = number(&mut words)?;
+        let (offset, compared) = (number(&mut words)?, number(&mut words)?);
+        let (skipped, differing) = (number(&mut words)?, number(&mut words)?);
+        let beyond = read_numbers(words.next()?)?.into_iter().map(DbIndex).collect();
+        let named: Option<Vec<_>> = words.map(difference).collect();
+        let named = named.filter(|named| named.len() <= NAMED_MAX)?;
+        Some(Report { round, who, followers, offset, compared, skipped, differing, beyond, named })
+    }
+}
+
+fn difference(word: &str) -> Option<Difference> {
+    let (db, rest) = word.split_once(':')?;
+    let (slot, offset) = rest.split_once('@')?;
+    let slot = slot.parse::<u16>().ok().filter(|slot| usize::from(*slot) < SLOTS)?;
+    let (db, offset) = (DbIndex(db.parse().ok()?), offset.parse().ok()?);
+    Some(Difference { db, slot: SlotId::new(slot), offset })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_understood() {
+        let mut report = Report {
+            round: u64::MAX,
+            followers: 2,
+            offset: 12,
+            compared: 16_384,
+            skipped: 1,
+            beyond: vec![DbIndex(4)],
+            ..Report::default()
+        };
+        for slot in 0..2000 {
+            let slot = SlotId::new(slot);
+            report.note(Difference { db: DbIndex(1), slot, offset: 7 });
+        }
+        assert_eq!((report.differing, report.named.len()), (2000, NAMED_MAX));
+        for who in [None, Some("127.0.0.1:7000".to_owned())] {
+            report.who = who;
+            let request = String::from_utf8(report.request()).expect("it is text");
+            let text = request.split("\r\n").nth(6).expect("the third word");
+            assert_eq!(Report::read(text.as_bytes()), Some(report.clone()));
+        }
+        for wrong in ["", "1 - 0 2 3 4 5", "1 - 0 2 3 4 5 - 0:16384@1", "1 - 0 2 3 4 5 x", "\u{e9}"]
+        {
+            assert_eq!(Report::read(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+}

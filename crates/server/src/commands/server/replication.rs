@@ -1,0 +1,76 @@
+//! REPLICATION, a command of our own: whether replicas hold what this primary holds.
+
+use brisk_engine::command::{Arg, Flags, Group, InMulti, Spec};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::core::call::{Call, Command};
+use brisk_node::replication::acks::{AckWait, Wanted};
+
+const HELP: &[&str] = &[
+    "COMPARE [HEAL]",
+    "    Compare the digests of all slots with those of all replicas that can.",
+    "    With HEAL, replace what the slots that differ hold there.",
+];
+
+/// The answer comes when the comparison is over.
+fn compare(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
+    let heals = args.take("heal");
+    if args.remaining() > 0 {
+        return Err(CommandError::Syntax);
+    }
+    let shared = call.core.shared;
+    if shared.is_replica() {
+        let text = "ERR REPLICATION COMPARE is not valid when server is a replica.";
+        return Err(CommandError::text(text));
+    }
+    let number = shared.replication.comparison.ask(heals);
+    shared.mailboxes[0].wake();
+    let words: Vec<&[u8]> = args.words().collect();
+    let command = (call.row.spec, call.row.parent);
+    let request = (call.session.db, &*words);
+    let waiter = shared.keyspace.waiter_without_keys(call.client(), command, request, None);
+    call.core.env.begin_wait(waiter);
+    let shown = call.session.shown.max(call.core.env.shown());
+    call.session.acks = Some(AckWait { shown, wanted: Wanted::Comparison(number) });
+    Ok(Outcome::Waiting)
+}
+
+fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
+    Ok(call.help(HELP))
+}
+
+const COMPARE: Command = Command {
+    spec: Spec {
+        name: "compare",
+        group: Group::Server,
+        summary: "Finds the slots that a replica does not hold as this server does.",
+        since: "7.2.0",
+        complexity: "O(N) in the size of the dataset, beside other commands.",
+        arity: -2,
+        flags: Flags::ADMIN.union(Flags::NO_MULTI).union(Flags::NOSCRIPT),
+        tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
+        in_multi: InMulti::Refuses,
+        args: &[Arg::token("heal", "HEAL").optional()],
+        ..Spec::EMPTY
+    },
+    run: compare,
+    subcommands: &[],
+};
+
+const HELP_ROW: Command =
+    Command { spec: Spec::help(Group::Server, "7.2.0"), run: help, subcommands: &[] };
+
+const REPLICATION: Command = Command {
+    spec: Spec {
+        name: "replication",
+        group: Group::Server,
+        summary: "A container for commands about this server and its replicas.",
+        since: "7.2.0",
+        complexity: "Depends on subcommand.",
+        arity: -2,
+        ..Spec::EMPTY
+    },
+    run: help,
+    subcommands: &[COMPARE, HELP_ROW],
+};
+
+pub(super) const COMMANDS: &[Command] = &[REPLICATION];

@@ -1,0 +1,384 @@
+//! A primary finds, slot by slot, what its replicas do not hold as it does, while both run; and heals that.
+//!
+//! `BRISK_COMPARE_ROUNDS` and `BRISK_COMPARE_SEED` make other runs than the usual one.
+
+use brisk_structures::crc16::key_slot;
+use brisk_testkit::digest::assert_same;
+use brisk_testkit::kind::Kind::{self, Brisk, Redis};
+use brisk_testkit::reply::Reply;
+use brisk_testkit::writers::{Writers, wait_until_nothing_expires};
+use brisk_testkit::{Conn, Launch, Server, wait_until};
+use brisk_tests::links::{Node, sized, wait_until_caught_up};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const WRITERS: u64 = 3;
+
+/// Database and slot.
+type Places = BTreeSet<(i64, i64)>;
+
+/// What a comparison found at one replica.
+#[derive(Debug)]
+struct Found {
+    state: String,
+    offset: i64,
+    compared: i64,
+    skipped: i64,
+    differing: Places,
+    unnamed: i64,
+    healed: Places,
+}
+
+fn places(reply: &Reply) -> Places {
+    let place = |one: &&Reply| {
+        let numbers = one.elements();
+        assert!(numbers[2].integer() > 0, "an offset: {one}");
+        (numbers[0].integer(), numbers[1].integer())
+    };
+    reply.elements().iter().map(place).collect()
+}
+
+/// By replica.
+fn compare(conn: &mut Conn, line: &str) -> Vec<(String, Found)> {
+    let reply = conn.cmd(line);
+    assert!(!reply.is_error(), "{line}: {reply}");
+    let found = |one: &&Reply| {
+        let field = |name: &str| one.field(name).unwrap_or_else(|| panic!("{name}: {one}"));
+        let found = Found {
+            state: field("state").text(),
+            offset: field("offset").integer(),
+            compared: field("compared").integer(),
+            skipped: field("skipped").integer(),
+            differing: places(field("differing")),
+            unnamed: field("unnamed").integer(),
+            healed: places(field("healed")),
+        };
+        (field("replica").text(), found)
+    };
+    reply.elements().iter().map(found).collect()
+}
+
+/// With one replica.
+#[track_caller]
+fn compare_one(conn: &mut Conn, line: &str) -> Found {
+    let mut all = compare(conn, line);
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.remove(0).1
+}
+
+fn start(kind: Kind) -> Node {
+    // Longer than anybody here waits: a report that does not come is to be noticed.
+    let launch =
+        |launch: Launch| launch.set("repl-backlog-size", "64mb").set("repl-timeout", "600");
+    Node::start(kind, launch)
+}
+
+fn following(kind: Kind, primary: &Server) -> Node {
+    let node = start(kind);
+    node.follow(primary.port());
+    node.wait_until_it_follows();
+    node
+}
+
+/// Whoever follows is known as online a moment after it knows.
+#[track_caller]
+fn wait_until_online(primary: &Server, count: usize) {
+    let mut conn = primary.connect();
+    let online =
+        |conn: &mut Conn| conn.cmd("INFO replication").text().matches("state=online").count();
+    wait_until("replicas to be online", || online(&mut conn) == count);
+}
+
+/// Changes a replica behind its primary's back.
+fn change(replica: &Server, lines: &[&str]) {
+    let mut conn = replica.connect();
+    conn.cmd("CONFIG SET replica-read-only no");
+    for line in lines {
+        let reply = conn.cmd(line);
+        assert!(!reply.is_error(), "{line}: {reply}");
+    }
+    conn.cmd("CONFIG SET replica-read-only yes");
+}
+
+fn slot(key: &str) -> i64 {
+    i64::from(key_slot(key.as_bytes()))
+}
+
+fn all_of(db: i64, keys: &[&str]) -> Places {
+    keys.iter().map(|key| (db, slot(key))).collect()
+}
+
+/// Keys of all types that writers leave alone.
+fn fill(conn: &mut Conn) {
+    for number in 0..2000 {
+        conn.cmd(&format!("SET still:{number} {number}"));
+    }
+    for line in [
+        "SET kept:string text",
+        "SET kept:deadline 1 PX 100000000",
+        "RPUSH kept:list a b c",
+        "SADD kept:set a b c",
+        "ZADD kept:zset 1 a 2 b",
+        "HSET kept:hash f v",
+        "XADD kept:stream 1-1 f v",
+        "XGROUP CREATE kept:stream g 0",
+        "XREADGROUP GROUP g c STREAMS kept:stream >",
+    ] {
+        let reply = conn.cmd(line);
+        assert!(!reply.is_error(), "{line}: {reply}");
+    }
+}
+
+/// Writers write while `body` runs.
+fn under_load<R>(writers: Writers, body: impl FnOnce() -> R) -> R {
+    let is_over = AtomicBool::new(false);
+    let is_over = &is_over;
+    std::thread::scope(|scope| {
+        let writing =
+            scope.spawn(move || writers.run(WRITERS, |_| !is_over.load(Ordering::Relaxed)));
+        // Whatever becomes of it, the writers are to end.
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        is_over.store(true, Ordering::Relaxed);
+        let written = writing.join().expect("writers say themselves what went wrong");
+        assert!(written.commands > 0);
+        result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[test]
+fn replicas_that_hold_the_same_are_never_said_not_to() {
+    let rounds = sized("BRISK_COMPARE_ROUNDS", 30);
+    let primary = start(Brisk);
+    let mut conn = primary.server.connect();
+    fill(&mut conn);
+    let replica = following(Brisk, &primary.server);
+    wait_until_online(&primary.server, 1);
+    let (mut offset, mut compared) = (0, 0);
+    let writers = Writers::to(&primary.server.address(), sized("BRISK_COMPARE_SEED", 1));
+    under_load(writers, || {
+        for round in 0..rounds {
+            let found = compare_one(&mut conn, "REPLICATION COMPARE");
+            assert_eq!(found.state, "equal", "round {round}: {found:?}");
+            assert!(found.differing.is_empty() && found.unnamed == 0, "{found:?}");
+            assert!(found.skipped == 0, "{found:?}");
+            compared += found.compared;
+            assert!(found.offset > offset, "{found:?}");
+            offset = found.offset;
+        }
+    });
+    // Each database as a whole, while there is something in it.
+    assert!(compared > 0 && compared % 16_384 == 0, "{compared}");
+    assert_eq!(conn.info("comparisons"), rounds.to_string());
+    assert_eq!(conn.info("last_comparison_differing_slots"), "0");
+    assert_eq!(conn.info("last_comparison_offset"), offset.to_string());
+    wait_until_nothing_expires(&primary.server.address());
+    wait_until_caught_up(&primary.server, &replica.server);
+    assert_same(&primary.holder(), &replica.holder());
+}
+
+/// Each of these is another way of being different.
+const CHANGES: &[&str] = &[
+    "SET still:7 other",
+    "DEL still:8",
+    "SET only:there 1",
+    "PEXPIRE kept:string 90000000",
+    "PEXPIRE kept:deadline 90000000",
+    "LSET kept:list 1 x",
+    "SREM kept:set a",
+    "ZADD kept:zset 1.5 a",
+    "HSET kept:hash g 1",
+    "XACK kept:stream g 1-1",
+];
+const CHANGED: &[&str] = &[
+    "still:7",
+    "still:8",
+    "only:there",
+    "kept:string",
+    "kept:deadline",
+    "kept:list",
+    "kept:set",
+    "kept:zset",
+    "kept:hash",
+    "kept:stream",
+];
+
+#[test]
+fn slots_that_differ_are_named_and_healed_under_load() {
+    let primary = start(Brisk);
+    let mut conn = primary.server.connect();
+    fill(&mut conn);
+    let replica = following(Brisk, &primary.server);
+    // Another kind of server beside it is left alone.
+    let other = following(Redis, &primary.server);
+    wait_until_online(&primary.server, 2);
+    wait_until_caught_up(&primary.server, &replica.server);
+    change(&replica.server, CHANGES);
+    // A database that the primary has nothing in.
+    change(&replica.server, &["SELECT 9", "SET elsewhere 1"]);
+    let mut changed = all_of(0, CHANGED);
+    changed.extend(all_of(9, &["elsewhere"]));
+    let writers = Writers::to(&primary.server.address(), 2).sparing_databases();
+    under_load(writers, || {
+        for _ in 0..3 {
+            let found = compare_one(&mut conn, "REPLICATION COMPARE");
+            assert_eq!((found.state.as_str(), &found.differing), ("differs", &changed));
+            assert!(found.healed.is_empty());
+        }
+        let found = compare_one(&mut conn, "REPLICATION COMPARE HEAL");
+        assert_eq!((found.state.as_str(), &found.healed), ("healed", &changed), "{found:?}");
+        assert!(found.differing.is_empty());
+        assert_eq!(conn.info("last_comparison_healed_slots"), changed.len().to_string());
+        let found = compare_one(&mut conn, "REPLICATION COMPARE");
+        assert_eq!(found.state, "equal", "{found:?}");
+    });
+    let log = primary.server.log();
+    let line = log.lines().find(|line| line.contains("did not hold")).expect("a line in the log");
+    assert!(line.contains(&format!("{} of database 9", slot("elsewhere"))), "{line}");
+    wait_until_nothing_expires(&primary.server.address());
+    for node in [&replica, &other] {
+        wait_until_caught_up(&primary.server, &node.server);
+        assert_same(&primary.holder(), &node.holder());
+    }
+    assert!(!other.server.log().contains("CRITICAL"), "{}", other.server.log());
+    assert_eq!(other.server.connect().info("total_error_replies"), "0");
+}
+
+#[test]
+fn replicas_of_replicas_are_compared_and_healed_too() {
+    let primary = start(Brisk);
+    let mut conn = primary.server.connect();
+    fill(&mut conn);
+    let middle = following(Brisk, &primary.server);
+    let last = following(Brisk, &middle.server);
+    // Behind a server that would not understand what it is told.
+    let apart = following(Redis, &primary.server);
+    let behind = following(Brisk, &apart.server);
+    wait_until_online(&primary.server, 2);
+    wait_until_caught_up(&primary.server, &last.server);
+    wait_until_caught_up(&primary.server, &behind.server);
+    change(&last.server, &["SET still:1 other"]);
+    change(&middle.server, &["DEL still:2"]);
+    change(&behind.server, &["SET still:2 other", "SET {still:2}:more 1"]);
+    let found = compare(&mut conn, "REPLICATION COMPARE HEAL");
+    let name = format!("127.0.0.1:{}", middle.server.port());
+    let (_, of_middle) = found.iter().find(|(who, _)| *who == name).expect("it has told");
+    assert_eq!(of_middle.healed, all_of(0, &["still:2"]));
+    let name = format!("127.0.0.1:{}", last.server.port());
+    let (_, of_last) = found.iter().find(|(who, _)| *who == name).expect("it was passed on");
+    assert_eq!(of_last.healed, all_of(0, &["still:1"]));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(primary.server.log().contains(&format!("Replica {name} did not hold")));
+    for node in [&middle, &last, &apart, &behind] {
+        wait_until_caught_up(&primary.server, &node.server);
+    }
+    for node in [&middle, &last, &apart] {
+        assert_same(&primary.holder(), &node.holder());
+    }
+    // It was not compared, but what healed the slot of another is in its stream as well.
+    let mut there = behind.server.connect();
+    assert_eq!(there.cmd("GET still:2").text(), "2");
+    assert_eq!(there.cmd("EXISTS {still:2}:more").integer(), 0);
+    let found = compare(&mut conn, "REPLICATION COMPARE");
+    assert!(found.iter().all(|(_, found)| found.state == "equal"), "{found:?}");
+}
+
+#[test]
+fn large_values_are_compared_and_more_slots_healed_than_are_named_at_once() {
+    let primary = start(Brisk);
+    let mut conn = primary.server.connect();
+    fill(&mut conn);
+    for part in 0..20 {
+        let members: String = (0..1000).map(|n| format!(" member:{}", part * 1000 + n)).collect();
+        conn.cmd(&format!("SADD large{members}"));
+        conn.cmd(&format!("RPUSH {{large}}:list{members}"));
+    }
+    let replica = following(Brisk, &primary.server);
+    wait_until_online(&primary.server, 1);
+    let found = compare_one(&mut conn, "REPLICATION COMPARE");
+    assert_eq!((found.state.as_str(), found.skipped), ("equal", 0), "{found:?}");
+    change(&replica.server, &["LSET {large}:list 9999 other"]);
+    let found = compare_one(&mut conn, "REPLICATION COMPARE HEAL");
+    assert_eq!(found.healed, all_of(0, &["large"]), "{found:?}");
+    // All but as many are counted only.
+    change(&replica.server, &["FLUSHALL"]);
+    let found = compare_one(&mut conn, "REPLICATION COMPARE");
+    assert_eq!((found.differing.len(), found.unnamed > 0), (1024, true), "{found:?}");
+    let found = compare_one(&mut conn, "REPLICATION COMPARE HEAL");
+    assert_eq!((found.state.as_str(), found.healed.len() > 1024), ("healed", true), "{found:?}");
+    wait_until_caught_up(&primary.server, &replica.server);
+    assert_same(&primary.holder(), &replica.holder());
+}
+
+#[test]
+fn the_timers_compare_and_heal_if_the_settings_say_so() {
+    let primary = start(Brisk);
+    let mut conn = primary.server.connect();
+    fill(&mut conn);
+    let replica = following(Brisk, &primary.server);
+    wait_until_caught_up(&primary.server, &replica.server);
+    change(&replica.server, &["SET still:5 other"]);
+    conn.cmd("CONFIG SET replica-compare-period 1");
+    wait_until("it to be found", || conn.info("last_comparison_differing_slots") == "1");
+    assert_eq!(replica.server.connect().cmd("GET still:5").text(), "other");
+    conn.cmd("CONFIG SET replica-compare-heal yes");
+    wait_until("it to be healed", || conn.info("last_comparison_healed_slots") == "1");
+    wait_until("nothing to be left", || conn.info("last_comparison_differing_slots") == "0");
+    assert_eq!(replica.server.connect().cmd("GET still:5").text(), "5");
+}
+
+#[test]
+fn what_was_healed_is_what_the_append_only_file_gives() {
+    let launch = |launch: Launch| launch.set("appendonly", "yes").set("dbfilename", "none.rdb");
+    let primary = Node::start(Brisk, launch);
+    let mut conn = primary.server.connect();
+    fill(&mut conn);
+    let mut replica = Node::start(Brisk, launch);
+    replica.follow(primary.server.port());
+    replica.wait_until_it_follows();
+    wait_until_caught_up(&primary.server, &replica.server);
+    change(&replica.server, &["SET {still:5}:more 1", "SET still:6 other"]);
+    // What its clients wrote comes into the file that is rewritten.
+    let mut there = replica.server.connect();
+    wait_until("a rewrite", || !there.cmd("BGREWRITEAOF").is_error());
+    wait_until("the rewrite's end", || {
+        there.info("aof_rewrite_in_progress") == "0" && there.info("aof_rewrite_scheduled") == "0"
+    });
+    let found = compare_one(&mut conn, "REPLICATION COMPARE HEAL");
+    assert_eq!(found.healed, all_of(0, &["still:5", "still:6"]), "{found:?}");
+    wait_until_caught_up(&primary.server, &replica.server);
+    conn.send("SHUTDOWN");
+    conn.read_to_end();
+    drop(there);
+    replica.server.kill_for_now();
+    launch(Brisk.launch()).start_again(&mut replica.server);
+    let mut there = replica.server.connect();
+    assert_eq!(there.cmd("EXISTS {still:5}:more").integer(), 0);
+    assert_eq!(there.cmd("GET still:6").text(), "6");
+    assert_eq!(there.cmd("DBSIZE").integer(), 2007);
+}
+
+#[test]
+fn who_cannot_compare_is_told_so() {
+    let primary = start(Brisk);
+    let mut conn = primary.server.connect();
+    assert!(compare(&mut conn, "REPLICATION COMPARE").is_empty());
+    let _other = following(Redis, &primary.server);
+    wait_until_online(&primary.server, 1);
+    assert!(compare(&mut conn, "REPLICATION COMPARE HEAL").is_empty());
+    assert_eq!(conn.cmd("REPLICATION COMPARE OFTEN").to_string(), "(error) ERR syntax error");
+    conn.cmd("MULTI");
+    assert!(conn.cmd("REPLICATION COMPARE").is_error());
+    conn.cmd("DISCARD");
+    let reply = conn.cmd("EVAL \"return redis.call('replication', 'compare')\" 0");
+    assert!(reply.is_error(), "{reply}");
+    let replica = following(Brisk, &primary.server);
+    let reply = replica.server.connect().cmd("REPLICATION COMPARE");
+    assert!(reply.to_string().contains("not valid when server is a replica"), "{reply}");
+    // What stands in the stream means nothing from a client.
+    conn.cmd("SET key value");
+    let keep = "brisk-compare/1 keep 00000000000000010000000000000002 0";
+    let marker = format!("{keep} {}", slot("key"));
+    assert_eq!(conn.call(&["PING", &marker]).text(), marker);
+    assert_eq!(conn.cmd("GET key").text(), "value");
+    assert!(conn.call(&["REPLCONF", "brisk-compared", "1 - 0 2 3 4 5 -"]).is_error());
+}
