@@ -206,6 +206,20 @@ fn what_clients_of_a_writable_replica_let_expire_is_removed() {
     });
 }
 
+/// A key of both: who gave it a deadline last says when it is gone. Redis removes what is the primary's.
+#[test]
+fn what_the_primary_gave_a_deadline_after_a_client_is_the_primarys() {
+    let mut pair = Pair::start(Launch::new(Program::Brisk));
+    assert_reply!(pair.at_replica, "CONFIG SET replica-read-only no", "OK");
+    assert_reply!(pair.at_replica, "SET both 1 PX 100000", "OK");
+    pair.write("SET both 1 PX 1");
+    assert_reply!(pair.at_replica, "SET own 1 PX 20", "OK");
+    let conn = &mut pair.at_replica;
+    wait_until("its own to be gone", || conn.cmd("DBSIZE").integer() == 1);
+    assert_reply!(conn, "EXISTS both", "(integer) 0");
+    assert_eq!(conn.info("expired_keys"), "1");
+}
+
 /// An error as a string.
 fn quoted(error: &str) -> String {
     format!("\"{}\"", error.trim_start_matches("(error) "))

@@ -8,6 +8,8 @@ use std::io::Write;
 
 /// A dataset without keys, of version 9, whose checksum is not looked at.
 const EMPTY: &[u8] = b"REDIS0009\xff\0\0\0\0\0\0\0\0";
+/// The hash slot of the key `kept`.
+const KEPT_SLOT: &str = "284";
 const SET: &[u8] = b"*3\r\n$3\r\nSET\r\n$4\r\nkept\r\n$1\r\n1\r\n";
 
 #[test]
@@ -36,4 +38,36 @@ fn what_is_no_command_ends_the_connection_and_what_came_before_is_kept() {
     stream.write_all(b"+CONTINUE\r\n*2\r\n$4\r\nINCR\r\n$4\r\nkept\r\n").expect("it reads");
     wait_until("it goes on", || conn.cmd("GET kept").to_string() == "\"2\"");
     assert_eq!(server.info("master_link_status"), "up");
+}
+
+/// Primaries before Redis 7 send scripts as clients sent them. What such a script says is not the primary's.
+#[test]
+fn a_script_cannot_say_what_only_a_primary_says() {
+    if subject_is_redis() {
+        return;
+    }
+    let (listener, port) = listen();
+    let server = Launch::subject().start();
+    let mut conn = server.connect();
+    assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
+    let (mut stream, _) = asked(&listener);
+    stream.write_all(format!("+FULLRESYNC {ID} 100\r\n").as_bytes()).expect("it reads");
+    stream.write_all(format!("${}\r\n", EMPTY.len()).as_bytes()).expect("it reads");
+    stream.write_all(EMPTY).expect("it reads");
+    stream.write_all(SET).expect("it reads");
+    let mut send = |words: &[&str]| {
+        let words = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+        let words: Vec<String> = words.collect();
+        let request = format!("*{}\r\n{}", words.len(), words.concat());
+        stream.write_all(request.as_bytes()).expect("it reads");
+    };
+    let marker = format!("brisk-compare/1 keep {} 0 {KEPT_SLOT}", "0".repeat(32));
+    send(&["EVAL", "return redis.call('PING', ARGV[1])", "0", &marker]);
+    send(&["SET", "behind", "1"]);
+    wait_until("it to be executed", || conn.cmd("EXISTS behind").integer() == 1);
+    assert_reply!(conn, "GET kept", "\"1\"");
+    send(&["PING", &marker]);
+    send(&["SET", "behind", "2"]);
+    wait_until("it to be executed", || conn.cmd("GET behind").text() == "2");
+    assert_reply!(conn, "EXISTS kept", "(integer) 0");
 }

@@ -23,7 +23,7 @@ pub(super) struct OwnDeadlines {
     count: AtomicUsize,
 }
 
-/// Each once in both.
+/// Each that is known is once in the queue.
 #[derive(Debug, Default)]
 struct Names {
     queue: VecDeque<Name>,
@@ -51,16 +51,33 @@ impl Keyspace {
         }
     }
 
+    /// The primary gave it one: it says what becomes of the key.
+    #[inline]
+    pub(super) fn forget_own_deadline(&self, db: DbIndex, key: &Key<'_>) {
+        if self.own_deadlines.count.load(Ordering::Relaxed) > 0 {
+            self.forget_known(db, key);
+        }
+    }
+
+    /// Its place in the queue goes when it is its turn.
+    #[cold]
+    fn forget_known(&self, db: DbIndex, key: &Key<'_>) {
+        let mut names = self.own_deadlines.names.lock().even_poisoned();
+        names.known.remove(&(db, key.bytes.into()));
+    }
+
     /// Removes those of the keys that have expired, of `most` that are looked at. For the timers of a
     /// replica. O(`most`).
     pub fn expire_own(&self, env: &Env, most: usize) {
         for _ in 0..self.own_deadlines.count.load(Ordering::Relaxed).min(most) {
             // Not held while a slot is: who has a slot may be about to add a name.
-            let Some(name) = self.own_deadlines.names.lock().even_poisoned().queue.pop_front()
-            else {
-                break;
+            let next = {
+                let mut names = self.own_deadlines.names.lock().even_poisoned();
+                let next = names.queue.pop_front();
+                next.map(|name| (names.known.contains(&name), name))
             };
-            let fate = self.expire_if_due(env, &name);
+            let Some((is_known, name)) = next else { break };
+            let fate = if is_known { self.expire_if_due(env, &name) } else { Fate::Leaves };
             let mut names = self.own_deadlines.names.lock().even_poisoned();
             if let Fate::Leaves = fate {
                 names.known.remove(&name);
@@ -74,7 +91,7 @@ impl Keyspace {
         }
     }
 
-    /// This server is no replica any more: all that expires goes.
+    /// This server is no replica any more, so all that expires goes; or it has another dataset.
     pub fn forget_own_deadlines(&self) {
         if self.own_deadlines.count.load(Ordering::Relaxed) > 0 {
             let mut names = self.own_deadlines.names.lock().even_poisoned();

@@ -70,6 +70,11 @@ impl Member {
         name_of(self.ip, self.port, &self.client)
     }
 
+    /// Whether both are connections of one server, by where it says that it listens.
+    fn is_same_as(&self, other: &Member) -> bool {
+        self.port > 0 && (self.ip, self.port) == (other.ip, other.port)
+    }
+
     /// How many seconds ago it was heard of.
     pub fn lag_s(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.acked_ms) / 1000
@@ -378,9 +383,15 @@ impl Feed {
         self.count_acknowledged(state);
     }
 
-    /// O(replicas × log replicas).
+    /// O(replicas²).
     fn count_acknowledged(&self, state: &State) {
-        let online = state.members.iter().filter(|member| member.is_online());
+        // One that came back while its last connection still seems to be there is one copy only: what counts
+        // is the latest connection.
+        let is_latest = |(at, one): &(usize, &Member)| {
+            !state.members[at + 1..].iter().any(|other| one.is_same_as(other))
+        };
+        let latest = state.members.iter().enumerate().filter(is_latest).map(|(_, one)| one);
+        let online = latest.filter(|member| member.is_online());
         let mut places: Vec<u64> = online.filter_map(|one| Some(one.acked_place?.0)).collect();
         places.sort_unstable_by(|one, other| other.cmp(one));
         for (at, acknowledged) in self.acknowledged.iter().enumerate() {

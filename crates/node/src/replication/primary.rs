@@ -182,9 +182,12 @@ impl Primary {
         self.client.lock().even_poisoned().clone()
     }
 
-    /// The next stream comes by this connection.
-    pub fn set_client(&self, client: Arc<ClientRecord>) {
-        *self.client.lock().even_poisoned() = Some(client);
+    /// The next stream comes by this connection, if the way with this number is still the one that is gone.
+    pub fn set_client(&self, generation: u64, client: Arc<ClientRecord>) {
+        let mut place = self.client.lock().even_poisoned();
+        if generation == self.generation() {
+            *place = Some(client);
+        }
     }
 
     /// Whether it understands what this server finds when both are compared. It said so when the present
@@ -193,8 +196,11 @@ impl Primary {
         self.compares.load(Ordering::Relaxed)
     }
 
-    pub fn set_compares(&self, compares: bool) {
-        self.compares.store(compares, Ordering::Relaxed);
+    pub fn set_compares(&self, generation: u64, compares: bool) {
+        let _connection = self.connection.lock().even_poisoned();
+        if generation == self.generation() {
+            self.compares.store(compares, Ordering::Relaxed);
+        }
     }
 
     /// Says something to the primary, if there is a connection.

@@ -59,8 +59,10 @@ impl Replica {
 
     /// Whether its silence for long means that it is gone.
     pub fn is_to_be_heard(&self) -> bool {
-        let is_online = |attachment: &Arc<Attachment>| attachment.stage() == Stage::Online;
-        self.acknowledges && self.attachment.as_ref().is_some_and(is_online)
+        self.attachment.as_ref().is_some_and(|attachment| {
+            let is_online = attachment.stage() == Stage::Online;
+            is_online && (self.acknowledges || attachment.awaits_ack())
+        })
     }
 }
 

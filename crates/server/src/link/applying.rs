@@ -122,6 +122,8 @@ impl Applier {
         self.session.select(core.shared.replication.primary.stream_db());
         (self.number, self.at, self.sealed, self.is_broken) = (number, 0, 0, false);
         self.input = Vec::new();
+        // What was begun to be compared does not end any more.
+        core.shared.replication.forget_observed();
     }
 
     /// Executes a batch; `None` if there is no whole command.

@@ -196,6 +196,7 @@ fn empty(link: &Link) -> Result<Vec<Garbage>, Failure> {
         }
         leave_history(core.shared);
         core.shared.arm(armed::LOADING, true);
+        core.shared.keyspace.forget_own_deadlines();
         forget(core);
         let garbage = match core.shared.config().replication.replica_lazy_flush {
             true => Vec::new(),
@@ -247,6 +248,7 @@ fn swap(
         leave_history(core.shared);
         let mut keys = Keys::unlocked(&core.shared.keyspace, &core.env, DbIndex(0));
         keys.adopt(&beside);
+        core.shared.keyspace.forget_own_deadlines();
         keys.invalidate_all();
         keys.close_without_effects();
         core.free_garbage();

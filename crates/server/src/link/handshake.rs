@@ -220,7 +220,7 @@ pub(super) fn introduce(reader: &mut Reader<'_>, config: &Config) -> Result<(), 
             return Err(refused("Master refused to hear of this replica", &answer));
         }
     }
-    reader.primary().set_compares(compares);
+    reader.primary().set_compares(reader.generation, compares);
     Ok(())
 }
 

@@ -195,7 +195,7 @@ impl Link {
 
     /// What is executed from the next stream on comes from this connection.
     fn become_client(&self, wire: &Wire) -> Result<(), Failure> {
-        self.primary().set_client(self.name.record(self.shared, wire)?);
+        self.primary().set_client(self.generation, self.name.record(self.shared, wire)?);
         Ok(())
     }
 

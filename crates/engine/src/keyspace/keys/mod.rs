@@ -594,8 +594,11 @@ impl<'a> Keys<'a> {
     /// At a replica only the primary says what has expired, but of what clients have changed there.
     #[inline]
     fn note_own_deadline(&self, key: &Key<'_>) {
-        if self.env.keeps_expired.get() && !self.env.is_replay() {
-            self.keyspace.note_own_deadline(self.db, key);
+        if self.env.keeps_expired.get() {
+            match self.env.is_replay() {
+                true => self.keyspace.forget_own_deadline(self.db, key),
+                false => self.keyspace.note_own_deadline(self.db, key),
+            }
         }
     }
 

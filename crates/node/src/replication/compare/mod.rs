@@ -447,7 +447,7 @@ fn log_found(core: &Core, found: &BTreeMap<String, Found>) {
             .take(LOGGED_MAX)
             .map(|(db, slot)| format!("{} of database {}", slot.index(), db.0))
             .collect();
-        let others = found.differed_count() - names.len() as u64;
+        let others = found.differed_count().saturating_sub(names.len() as u64);
         let more = if others > 0 { format!(" and {others} more") } else { String::new() };
         let healed = found.healed().count();
         log.warning(format_args!(

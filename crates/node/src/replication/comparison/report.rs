@@ -17,6 +17,10 @@ use std::fmt::Write;
 pub const OPTION: &str = "brisk-compared";
 /// Slots that are named, at most: the report is sent without waiting for room. Others are only counted.
 pub const NAMED_MAX: usize = 1024;
+/// Databases that are named, at most.
+const BEYOND_MAX: usize = 1024;
+/// No server has so many slots: whoever says so makes it up.
+const FIGURE_MAX: u64 = 1 << 48;
 
 /// What came of a pass at one replica.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -52,7 +56,7 @@ impl Report {
     pub fn request(&self) -> Vec<u8> {
         let Report { round, followers, offset, compared, skipped, differing, named, .. } = self;
         let who = self.who.as_deref().unwrap_or("-");
-        let beyond = numbers(self.beyond.iter().map(|db| db.0));
+        let beyond = numbers(self.beyond.iter().take(BEYOND_MAX).map(|db| db.0));
         let mut text =
             format!("{round} {who} {followers} {offset} {compared} {skipped} {differing} {beyond}");
         for Difference { db, slot, offset } in named {
@@ -70,9 +74,14 @@ impl Report {
         let round = number(&mut words)?;
         let who = Some(words.next()?).filter(|who| *who != "-").map(str::to_owned);
         let followers = number(&mut words)?;
-        let (offset, compared) = (number(&mut words)?, number(&mut words)?);
-        let (skipped, differing) = (number(&mut words)?, number(&mut words)?);
-        let beyond = read_numbers(words.next()?)?.into_iter().map(DbIndex).collect();
+        let offset = number(&mut words)?;
+        let figures = [number(&mut words)?, number(&mut words)?, number(&mut words)?];
+        if figures.iter().any(|figure| *figure > FIGURE_MAX) {
+            return None;
+        }
+        let [compared, skipped, differing] = figures;
+        let beyond = read_numbers(words.next()?)?.into_iter().take(BEYOND_MAX);
+        let beyond = beyond.map(DbIndex).collect();
         let named: Option<Vec<_>> = words.map(difference).collect();
         let named = named.filter(|named| named.len() <= NAMED_MAX)?;
         Some(Report { round, who, followers, offset, compared, skipped, differing, beyond, named })

@@ -35,8 +35,10 @@ fn ping(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     Ok(match message {
         Some(message) => {
-            if call.session.is_primary || call.session.is_replay {
-                // Comparisons stand in the stream as messages.
+            let is_repeated = call.session.is_primary || call.session.is_replay;
+            if is_repeated && !call.core.env.in_script.get() {
+                // Comparisons stand in the stream as messages. What a script says is a client's: primaries
+                // before Redis 7 send scripts as they are.
                 replica::execute(call.core, call.session, message);
             }
             call.reply.bulk(message)

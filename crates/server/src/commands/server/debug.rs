@@ -4,12 +4,10 @@
 
 use super::{debug_keyspace, debug_protocol};
 use brisk_engine::command::{Flags, Group, Scope, Spec};
-use brisk_engine::effect::Hooks;
 use brisk_engine::number::parse_i64;
 use brisk_engine::{Args, CommandError, Outcome, Result, UnixMs};
 use brisk_node::core::call::{Call, Command};
 use brisk_reactor::unix_ms;
-use brisk_resp::request;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -118,13 +116,9 @@ fn allow_all_in_scripts(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outc
 /// Has replicas execute what was executed nowhere else.
 fn replicate(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let core = &*call.core;
-    if core.env.hooks.get().contains(Hooks::PROPAGATE) {
-        let words: Vec<&[u8]> = args.words().skip(2).collect();
-        let mut bytes = Vec::new();
-        request::encode(&mut bytes, &words);
-        core.shared.keyspace.journal().append_request(&bytes);
-        core.shared.pump(core.id);
-    }
+    let words: Vec<&[u8]> = args.words().skip(2).collect();
+    core.shared.keyspace.propagate_beside(&core.env, call.session.db, &words);
+    core.shared.pump(core.id);
     Ok(call.reply.ok())
 }
 
