@@ -99,7 +99,15 @@ const SERVER: Layers = Layers {
     sources: "crates/server/src",
     // FUNCTION LOAD and what loads files share how libraries are checked, and DEBUG loads files. REPLICAOF
     // begins the link, which puts libraries of the primary in force.
-    order: &[&["info"], &["commands", "loading", "link"], &["worker"], &["boot"], &["lib", "main"]],
+    // Of the simulation, what stands in for the system is below the link, which uses it in tests.
+    order: &[
+        &["info", "simulation/outside", "simulation/strand"],
+        &["commands", "loading", "link"],
+        &["worker"],
+        &["boot"],
+        &["simulation"],
+        &["lib", "main"],
+    ],
 };
 
 /// The imports of a file that its layer does not allow.

@@ -26,6 +26,11 @@ const STEPS: &[Step] = &[
         advice: "add the input to the corpus and a test that names it",
     },
     Step { name: "power", run: power, advice: "BRISK_POWER_SEED repeats the run that is named" },
+    Step {
+        name: "replication",
+        run: replication,
+        advice: "BRISK_REPLICATION_SEED repeats the run that is named",
+    },
 ];
 
 /// Runs all steps, or those named on the command line.
@@ -58,6 +63,12 @@ fn miri() -> Result<bool> {
 fn power() -> Result<bool> {
     let words = ["test", "--release", "--package", "brisk-node", "--lib", "aof::power"];
     cargo(&words, &[("BRISK_POWER_CUTS", "1000000")])
+}
+
+/// A million runs of servers that follow one another.
+fn replication() -> Result<bool> {
+    let words = ["test", "--release", "--package", "brisk-server", "--lib", "simulation"];
+    cargo(&words, &[("BRISK_REPLICATION_RUNS", "1000000")])
 }
 
 fn fuzz() -> Result<bool> {

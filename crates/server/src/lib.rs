@@ -10,6 +10,7 @@
 //! | `commands` | commands that need a session or the server |
 //! | `loading` | the dataset from the append-only file |
 //! | `info` | what INFO shows |
+//! | `simulation` | replication, simulated: a test |
 #![forbid(unsafe_code)]
 
 pub mod boot;
@@ -17,4 +18,6 @@ pub mod commands;
 pub mod info;
 pub mod link;
 pub mod loading;
+#[cfg(test)]
+mod simulation;
 pub mod worker;

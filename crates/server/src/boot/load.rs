@@ -15,7 +15,7 @@ use std::time::Instant;
 ///
 /// # Errors
 /// It cannot be loaded: what is wrong, where, and what to do. The file is left alone.
-pub(super) fn load(shared: &'static Shared, steps: &Steps) -> Result<(), String> {
+pub(crate) fn load(shared: &'static Shared, steps: &Steps) -> Result<(), String> {
     if shared.config().persistence.appendonly {
         aof::load(shared, steps)?;
     } else {

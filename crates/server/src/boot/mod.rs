@@ -7,7 +7,7 @@
 //! | `service` | in the background, watched by a service manager, its id in a file |
 
 pub mod judge;
-mod load;
+pub(crate) mod load;
 pub mod service;
 
 use crate::boot::service::Service;
@@ -21,9 +21,11 @@ use brisk_config::value::Text;
 use brisk_config::{self, Config, FileError, Store, os_reason, system};
 use brisk_engine::Keyspace;
 use brisk_engine::keyspace::KeyHasher;
+use brisk_engine::table::CommandTable;
 use brisk_net::listeners::Listeners;
 use brisk_net::tls::TlsSettings;
 use brisk_node::core::Core;
+use brisk_node::core::call::ServerHandler;
 use brisk_node::core::process::Process;
 use brisk_node::core::settings::Settings;
 use brisk_node::core::shared::{Shared, armed};
@@ -258,26 +260,38 @@ fn share(
     workers: usize,
     is_supervised: bool,
 ) -> Result<&'static Shared, String> {
-    let config = store.current();
-    let renames = config.security.renamed_commands();
+    let renames = store.current().security.renamed_commands();
     let (table, handlers) = commands::table(&renames)?;
-    let (table, handlers) = (&*Box::leak(Box::new(table)), &*handlers.leak());
-    let (k0, k1) = (random_u64()?, random_u64()?);
+    let table = (&*Box::leak(Box::new(table)), &*handlers.leak());
+    let hasher = KeyHasher::seeded(random_u64()?, random_u64()?);
+    let ids = (random_id()?, random_id()?);
+    Ok(assemble(log, store, workers, is_supervised, table, (hasher, ids)))
+}
+
+/// The same with the given table, random hash, and names of the run and of the history.
+pub(crate) fn assemble(
+    log: &Arc<Log>,
+    store: Store,
+    workers: usize,
+    is_supervised: bool,
+    table: (&'static CommandTable, &'static [ServerHandler]),
+    (hasher, (run_id, history_id)): (KeyHasher, (String, String)),
+) -> &'static Shared {
+    let config = store.current();
     let databases = config.process.databases.clamp(1, i64::from(i32::MAX)) as u32;
-    let keyspace = Keyspace::new(databases, KeyHasher::seeded(k0, k1));
+    let keyspace = Keyspace::new(databases, hasher);
     let has_admin_lane = config.network.has_admin_lane();
     let workers = workers + usize::from(has_admin_lane);
-    let process = Process::new(random_id()?, unix_ms(), has_admin_lane, is_supervised);
+    let process = Process::new(run_id, unix_ms(), has_admin_lane, is_supervised);
     let settings = Settings::new((*config).clone(), store);
     let log = Arc::clone(log);
-    let shared =
-        Shared::new(log, settings, (table, handlers), keyspace, workers, process, random_id()?);
+    let shared = Shared::new(log, settings, table, keyspace, workers, process, history_id);
     shared.arm_settings(&config);
     shared.arm_stale();
     shared.arm_few_replicas(&config.replication);
     shared.keyspace.journal().set_relayed(config.replication.replicaof.is_some());
     shared.arm(armed::LOADING, true);
-    Ok(Box::leak(Box::new(shared)))
+    Box::leak(Box::new(shared))
 }
 
 /// The users that the configuration asks for. No session is there yet.

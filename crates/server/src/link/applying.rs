@@ -10,6 +10,7 @@
 //! A transaction is MULTI to EXEC: its bytes become part of this server's stream when EXEC has run, so the
 //! place that this server has come to is never inside of one. A connection that breaks there goes on at MULTI.
 
+use super::outside::Instant;
 use crate::loading::stand_in;
 use brisk_engine::ReplyBuffer;
 use brisk_engine::command::InMulti;
@@ -25,7 +26,7 @@ use brisk_resp::Limits;
 use brisk_structures::reclaim::Participant;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long the worker executes before it turns to its clients.
 const SLICE: Duration = Duration::from_millis(1);

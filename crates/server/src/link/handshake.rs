@@ -1,5 +1,6 @@
 //! What a replica and its primary tell one another before the dataset or the stream comes.
 
+use super::outside::Instant;
 use super::wire::{RECEIVED_MAX, Wire};
 use brisk_config::Config;
 use brisk_engine::Dialect;
@@ -10,7 +11,7 @@ use brisk_node::replication::primary::{Phase, Primary};
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
 use std::io::{self, ErrorKind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The longest line that is read.
 const LINE_BYTES_MAX: usize = 64 * 1024;

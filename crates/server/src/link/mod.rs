@@ -18,18 +18,21 @@
 //! | `payload` | a dataset as it comes |
 //! | `dataset` | a full copy, received and loaded |
 //! | `applying` | the stream, executed by the first worker |
+//! | `outside` | time, threads and sockets, which a simulation replaces |
 
 pub mod applying;
 mod dataset;
 pub mod failover;
 mod handshake;
 mod listed;
+mod outside;
 mod payload;
 pub mod role;
 mod wire;
 
 use self::handshake::{Failure, Next, Reader};
 use self::listed::{Listed, Name};
+use self::outside::{Instant, sync_channel, thread};
 use self::wire::Wire;
 use brisk_config::Config;
 use brisk_config::value::PrimaryAddress;
@@ -46,8 +49,8 @@ use brisk_reactor::unix_ms;
 use brisk_resp::request;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::{Duration, Instant};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
 
 /// How long after a failure the next connection is tried.
 const RETRY: Duration = Duration::from_secs(1);
@@ -77,7 +80,7 @@ const SMALL_PART_BYTES_MAX: usize = 16 << 10;
 /// this number.
 pub fn start(shared: &'static Shared, generation: u64) {
     let run = move || Link { shared, generation, name: Name::default() }.run();
-    if let Err(error) = std::thread::Builder::new().name("brisk-link".to_owned()).spawn(run) {
+    if let Err(error) = thread::Builder::new().name("brisk-link".to_owned()).spawn(run) {
         shared.log.warning(format_args!("Can't follow the primary, no thread: {error}"));
     }
 }
@@ -122,7 +125,7 @@ impl Link {
             }
             let until = if followed { began + RECONNECT } else { Instant::now() + RETRY };
             while self.is_wanted() && Instant::now() < until {
-                std::thread::park_timeout(LOOK_AGAIN);
+                thread::park_timeout(LOOK_AGAIN);
             }
         }
     }
@@ -201,7 +204,7 @@ impl Link {
 
     /// Waits until what came by the connection before was executed.
     fn finish_stream(&self) -> Result<(), Failure> {
-        while !self.primary().stream.wait_for_end(LOOK_AGAIN) {
+        while !outside::wait_for_end(&self.primary().stream, LOOK_AGAIN) {
             if !self.is_wanted() {
                 return Err(Failure::Unwanted);
             }
@@ -238,15 +241,15 @@ impl Link {
         primary.note_read(shared.replication.history.offset(shared.keyspace.journal().end()));
         acknowledge(shared);
         let mut told = Instant::now();
-        let mut pace = Pace { begun: told, parts: 0, gathers: false };
+        let (began, mut pace) = (told, Pace::default());
         loop {
             let part = reader.next()?;
             if let Some(part) = part {
                 client.bytes_in.fetch_add(part.len() as u64, Ordering::Relaxed);
                 client.last_active_ms.store(unix_ms(), Ordering::Relaxed);
-                let gathers = pace.gathers(part.len(), Instant::now());
+                let gathers = pace.gathers(part.len(), began.elapsed());
                 primary.note_read(primary.read_offset().wrapping_add(part.len() as u64));
-                while !primary.stream.wait_for_room(ACK_PERIOD) {
+                while !outside::wait_for_room(&primary.stream, ACK_PERIOD) {
                     if !self.is_wanted() {
                         return Err(Failure::Unwanted);
                     }
@@ -256,13 +259,13 @@ impl Link {
                     shared.mailboxes[0].wake();
                 }
                 if gathers {
-                    std::thread::park_timeout(GATHER);
+                    thread::park_timeout(GATHER);
                 }
             }
             if told.elapsed() >= ACK_PERIOD {
                 // What has just come is worth telling too: the PINGs of a primary may come as often as
                 // this, each of them right before, and it would never hear that they were executed.
-                primary.stream.wait_for_end(ACK_PATIENCE);
+                outside::wait_for_end(&primary.stream, ACK_PATIENCE);
                 acknowledge(shared);
                 told = Instant::now();
             }
@@ -302,15 +305,16 @@ impl Link {
             })??;
             match done {
                 Some(done) => return Ok(done),
-                None => std::thread::park_timeout(LOOK_AGAIN),
+                None => thread::park_timeout(LOOK_AGAIN),
             }
         }
     }
 }
 
-/// How fast small parts of the stream come.
+/// How fast small parts of the stream come, in the time since its connection was made.
+#[derive(Default)]
 struct Pace {
-    begun: Instant,
+    begun: Duration,
     /// Since then.
     parts: u32,
     gathers: bool,
@@ -318,12 +322,12 @@ struct Pace {
 
 impl Pace {
     /// Whether it is better to wait a little before more is read than the part of `bytes` that has come now.
-    fn gathers(&mut self, bytes: usize, now: Instant) -> bool {
+    fn gathers(&mut self, bytes: usize, now: Duration) -> bool {
         if bytes > SMALL_PART_BYTES_MAX {
             return false;
         }
         self.parts += 1;
-        let since = now.saturating_duration_since(self.begun);
+        let since = now.saturating_sub(self.begun);
         if self.gathers {
             if since >= GATHERED_FOR {
                 *self = Pace { begun: now, parts: 1, gathers: false };
@@ -381,9 +385,8 @@ mod tests {
 
     #[test]
     fn parts_are_gathered_while_many_small_ones_come() {
-        let begun = Instant::now();
-        let mut pace = Pace { begun, parts: 0, gathers: false };
-        let mut now = begun;
+        let mut pace = Pace::default();
+        let mut now = Duration::ZERO;
         let mut come = |count: u32, bytes: usize, apart: Duration| {
             let gathered = (0..count).filter(|_| {
                 now += apart;

@@ -4,10 +4,10 @@
 //! nothing but the dataset; nobody is told that it is whole before the mark has been seen.
 
 use super::handshake::{Failure, Reader};
+use super::outside::Instant;
 use super::{ACK_PERIOD, Link};
 use brisk_reactor::unix_ms;
 use std::io::{self, Read};
-use std::time::Instant;
 
 /// Length of what marks the end of a dataset whose length is not told.
 const MARK_LEN: usize = 40;

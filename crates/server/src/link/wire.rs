@@ -1,14 +1,14 @@
 //! The connection to the primary: bytes there and back, encrypted or not.
 
+use super::outside::{TcpStream, connect_from};
 use brisk_node::replication::primary::Connection;
 use brisk_structures::poison::EvenPoisoned;
 use rustix::io::Errno;
-use rustix::net::sockopt::Timeout;
-use rustix::net::{self, AddressFamily, SendFlags, SocketFlags, SocketType};
+use rustix::net::SendFlags;
 use rustls::ClientConnection;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream, ToSocketAddrs};
-use std::os::fd::AsRawFd;
+use std::net::{IpAddr, Shutdown, SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl Wire {
     }
 
     pub(super) fn fd(&self) -> i32 {
-        self.socket.as_raw_fd()
+        self.socket.as_fd().as_raw_fd()
     }
 
     /// How long a read waits, and a write.
@@ -154,16 +154,6 @@ impl Wire {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-fn connect_from(source: IpAddr, to: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
-    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = net::socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    net::sockopt::set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
-    // As in Redis: if that is no address of this machine, the system chooses one.
-    let _ = net::bind(&socket, &SocketAddr::new(source, 0));
-    net::connect(&socket, &to)?;
-    Ok(TcpStream::from(socket))
 }
 
 impl Connection for Wire {

@@ -1,0 +1,194 @@
+//! What must be so after each step of a server.
+
+use super::model::{Dataset, Model};
+use super::network::Asked;
+use super::node::{Look, port};
+use super::world::Seen;
+use brisk_node::replication::history::Former;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// What a start finds on the disk.
+#[derive(Clone)]
+pub(super) struct Saved {
+    pub(super) dataset: Rc<Dataset>,
+    pub(super) lineage: Option<(String, u64)>,
+}
+
+/// What is known of a server besides what it says now.
+#[derive(Default)]
+pub(super) struct Record {
+    pub(super) saved: Option<Saved>,
+    /// As it was seen last; `None` since it was started.
+    pub(super) last: Option<Look>,
+    /// Up to which offset of which history it has ever been.
+    reached: HashMap<String, u64>,
+    /// Its last request for the stream was answered with everything.
+    pub(super) gets_all: bool,
+    /// When it was last seen with a replica, in Unix ms.
+    followed_ms: u64,
+    pub(super) backlog_bytes: u64,
+    pub(super) backlog_ttl_s: i64,
+}
+
+/// What the answer to a request for the stream has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    Continues,
+    /// The dataset, or a refusal.
+    Not,
+}
+
+/// Of what the dataset may be at an offset, what a server has.
+pub(super) fn present(
+    model: &Model,
+    (id, offset): (&str, u64),
+    look: &Look,
+    now_ms: u64,
+) -> Rc<Dataset> {
+    let mut may_be = model.at(id, offset);
+    let is_it = |one: &Rc<Dataset>| look.shown.as_ref() == Some(&one.shown(now_ms));
+    let it = may_be.iter().position(is_it).unwrap_or(0);
+    may_be.swap_remove(it)
+}
+
+/// What PSYNC has to be answered.
+pub(super) fn due(model: &Model, look: &Look, asked: &Asked) -> Due {
+    let Ok(offset) = u64::try_from(asked.first - 1) else { return Due::Not };
+    let follows = look.is_replica && !asked.takes_over;
+    if look.is_loading || (follows && !look.is_up) {
+        return Due::Not;
+    }
+    if asked.takes_over && (!look.is_replica || look.ids.id != asked.id) {
+        return Due::Not;
+    }
+    // A former name counts up to where this server heard of the new one.
+    let is_former =
+        |former: &Former| !asked.takes_over && former.id == asked.id && offset <= former.end;
+    let is_known = look.ids.id == asked.id || look.ids.former.as_ref().is_some_and(is_former);
+    let is_kept = look.kept.is_some_and(|(first, _)| (first..=look.offset).contains(&offset));
+    let is_same = model.is_shared(&asked.id, &look.ids.id, offset);
+    if is_known && is_same && is_kept { Due::Continues } else { Due::Not }
+}
+
+impl Record {
+    /// Whether it has ever had a history up to an offset.
+    pub(super) fn has_reached(&self, model: &Model, id: &str, offset: u64) -> bool {
+        let has = |(own, reached): (&String, &u64)| {
+            *reached >= offset && model.is_shared(own, id, offset)
+        };
+        self.reached.iter().any(has)
+    }
+
+    /// Its names follow from what has happened.
+    pub(super) fn check_names(
+        &mut self,
+        model: &mut Model,
+        look: &Look,
+        now_ms: u64,
+        seen: &mut Seen,
+    ) {
+        let ids = &look.ids;
+        let Some(last) = &self.last else {
+            return self.check_start(model, look, now_ms);
+        };
+        let former = ids.former.as_ref();
+        if ids.id == last.ids.id {
+            if ids.former != last.ids.former {
+                assert!(former.is_none() && self.gets_all, "{ids:?} after {:?}", last.ids);
+            }
+            if let (Some(before), None) = (last.kept, look.kept) {
+                panic!("the backlog from {before:?} is freed, and the history is called as before");
+            }
+        } else if model.knows(&ids.id) {
+            match former {
+                None => assert!(self.gets_all, "{ids:?} after {:?}", last.ids),
+                Some(former) => {
+                    assert_eq!((&former.id, former.end), (&last.ids.id, last.offset));
+                    assert!(!self.gets_all);
+                }
+            }
+        } else if let Some(former) = former {
+            let is_in = (last.offset..=look.offset).contains(&former.end);
+            assert!(former.id == last.ids.id && is_in, "{former:?} after {last:?}");
+            let dataset = present(model, (&former.id, former.end), look, now_ms);
+            model.begin(&ids.id, Some(former.id.clone()), former.end, dataset);
+            seen.promotions += 1;
+        } else {
+            let alone_ms = now_ms.saturating_sub(self.followed_ms);
+            let may_be_freed = self.backlog_ttl_s > 0
+                && alone_ms >= self.backlog_ttl_s as u64 * 1000
+                && !look.is_replica
+                && look.acked.is_empty();
+            let is_freed = last.kept.is_some() && look.kept.is_none();
+            assert!(is_freed && may_be_freed, "{ids:?} after {last:?}");
+            let dataset = present(model, (&last.ids.id, last.offset), look, now_ms);
+            model.begin(&ids.id, Some(last.ids.id.clone()), look.offset, dataset);
+            seen.freed += 1;
+        }
+    }
+
+    fn check_start(&mut self, model: &mut Model, look: &Look, now_ms: u64) {
+        self.followed_ms = now_ms;
+        let (ids, saved) = (&look.ids, self.saved.clone());
+        let lineage = saved.as_ref().and_then(|saved| saved.lineage.clone());
+        let dataset = saved.map_or_else(Rc::default, |saved| saved.dataset);
+        let former = ids.former.as_ref().map(|former| (former.id.clone(), former.end));
+        match (model.knows(&ids.id), lineage) {
+            (true, Some((id, offset))) => {
+                assert!(look.is_replica && former.is_none());
+                assert_eq!((&ids.id, look.offset), (&id, offset));
+            }
+            (false, Some((id, offset))) => {
+                assert!(!look.is_replica && former == Some((id.clone(), offset)));
+                model.begin(&ids.id, Some(id), offset, dataset);
+            }
+            (false, None) => {
+                assert_eq!(former, None);
+                model.begin(&ids.id, None, look.offset, dataset);
+            }
+            (true, None) => panic!("it cannot know {ids:?}"),
+        }
+    }
+
+    /// What is kept is as much as the settings say.
+    pub(super) fn check_backlog(&self, look: &Look) {
+        let Some((first, end)) = look.kept else { return };
+        assert!(first <= end && end <= look.offset, "{look:?}");
+        let last = self.last.as_ref().filter(|last| last.ids.id == look.ids.id && !self.gets_all);
+        if let Some((before, _)) = last.and_then(|last| last.kept) {
+            assert!(first >= before, "the backlog has got what it had not");
+            let is_enough = end - first >= self.backlog_bytes;
+            assert!(first == before || is_enough, "{look:?} of {}", self.backlog_bytes);
+        }
+    }
+
+    /// Its dataset is the one of its offset.
+    pub(super) fn check_dataset(&mut self, model: &Model, look: &Look, now_ms: u64) {
+        let Some(shown) = &look.shown else { return };
+        let may_be = model.at(&look.ids.id, look.offset);
+        let is_so = may_be.iter().any(|dataset| dataset.shown(now_ms) == *shown);
+        if !is_so {
+            let wanted = may_be.first().map(|dataset| dataset.shown(now_ms));
+            panic!("at {} of {:?}\n  has {shown:?}\nwants {wanted:?}", look.offset, look.ids);
+        }
+        let reached = self.reached.entry(look.ids.id.clone()).or_default();
+        *reached = look.offset.max(*reached);
+    }
+
+    pub(super) fn note(&mut self, look: Look, now_ms: u64) {
+        if !look.acked.is_empty() {
+            self.followed_ms = now_ms;
+        }
+        self.last = Some(look);
+    }
+}
+
+/// Nobody acknowledges what it has not.
+pub(super) fn check_acks(records: &[&Record], model: &Model, look: &Look) {
+    for (at, acked) in look.acked.iter().filter(|(_, acked)| *acked > 0) {
+        let Some(node) = (0..records.len()).find(|node| port(*node) == *at) else { continue };
+        let has = records[node].has_reached(model, &look.ids.id, *acked);
+        assert!(has, "server {node} acknowledges {acked} of {:?}, which it has not", look.ids);
+    }
+}

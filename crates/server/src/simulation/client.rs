@@ -1,0 +1,109 @@
+//! A client of a server of the simulation: what it has asked, and what it was answered.
+
+use super::model::Change;
+use brisk_testkit::reply::Reply;
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+
+/// What an answer is waited for to.
+#[derive(Debug, Clone)]
+pub(super) enum Pending {
+    /// Whatever it is.
+    Any,
+    /// Changes that are made together, each in a database.
+    Unit(Vec<(u32, Change)>),
+    /// Replicas that have the history up to here.
+    Wait(String, u64),
+    Save,
+    /// A backlog of so many bytes.
+    Backlog(u64),
+}
+
+pub(super) struct Client {
+    socket: UnixStream,
+    heard: Vec<u8>,
+    pub(super) pending: VecDeque<Pending>,
+    pub(super) db: Option<u32>,
+    /// Up to where it has written.
+    pub(super) wrote: Option<(String, u64)>,
+    pub(super) is_closed: bool,
+}
+
+impl Client {
+    /// And the server's end.
+    pub(super) fn new() -> (Client, UnixStream) {
+        let (socket, other) = UnixStream::pair().expect("two sockets");
+        socket.set_nonblocking(true).expect("a socket");
+        other.set_nonblocking(true).expect("a socket");
+        let (heard, pending) = (Vec::new(), VecDeque::new());
+        let client = Client { socket, heard, pending, db: Some(0), wrote: None, is_closed: false };
+        (client, other)
+    }
+
+    pub(super) fn ask(&mut self, words: &[String], pending: Pending) {
+        let mut bytes = Vec::new();
+        brisk_resp::request::encode(&mut bytes, words);
+        match (&self.socket).write(&bytes) {
+            Ok(len) => assert_eq!(len, bytes.len(), "there is room for a request"),
+            Err(_) => self.is_closed = true,
+        }
+        self.pending.push_back(pending);
+    }
+
+    /// Asks for changes that are made together.
+    pub(super) fn change(&mut self, unit: Vec<(u32, Change)>) {
+        let word = |word: &str| word.to_owned();
+        let select = |db: u32| [word("SELECT"), db.to_string()];
+        if self.db != Some(unit[0].0) {
+            self.ask(&select(unit[0].0), Pending::Any);
+        }
+        let mut db = unit[0].0;
+        self.db = Some(db);
+        if unit.len() == 1 {
+            self.ask(&unit[0].1.words(), Pending::Unit(unit));
+            return;
+        }
+        self.ask(&[word("MULTI")], Pending::Any);
+        for (own, change) in &unit {
+            if *own != db {
+                self.ask(&select(*own), Pending::Any);
+                // If nothing comes of it, it is in the other.
+                (db, self.db) = (*own, None);
+            }
+            self.ask(&change.words(), Pending::Any);
+        }
+        self.ask(&[word("EXEC")], Pending::Unit(unit));
+    }
+
+    /// The next answer that has come, and to what.
+    pub(super) fn answer(&mut self) -> Option<(Pending, String)> {
+        let mut bytes = [0; 4096];
+        loop {
+            match self.socket.read(&mut bytes) {
+                Ok(0) => self.is_closed = true,
+                Ok(len) => {
+                    self.heard.extend_from_slice(&bytes[..len]);
+                    continue;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => self.is_closed = true,
+            }
+            break;
+        }
+        let (_, len) = Reply::parse(&self.heard).expect("replies")?;
+        let text = String::from_utf8_lossy(&self.heard[..len]).into_owned();
+        self.heard.drain(..len);
+        Some((self.pending.pop_front()?, text))
+    }
+
+    /// All that has come, of one that follows.
+    pub(super) fn heard(&mut self) -> String {
+        let mut bytes = [0; 4096];
+        let mut heard = String::new();
+        while let Ok(len @ 1..) = self.socket.read(&mut bytes) {
+            heard.push_str(&String::from_utf8_lossy(&bytes[..len]));
+        }
+        heard
+    }
+}

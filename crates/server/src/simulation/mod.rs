@@ -1,0 +1,151 @@
+//! Replication, simulated: real servers that follow one another, with the clock, the network and what goes
+//! wrong made from a number.
+//!
+//! ```text
+//!   clients ── worker 0, its event loop ══╗                ╔══ worker 0 ── clients
+//!                     link's threads ══╗  ║    network     ║
+//!                                      ╚══╩════════════════╝   late, in pieces, one way, cut
+//! ```
+//!
+//! A server is what it is otherwise: one worker with its loop, sessions, timers, snapshots on the disk and
+//! the thread of its link. Of its threads one runs at a time, and time stands still meanwhile. What the
+//! datasets have to be is said by a model of its own.
+//!
+//! | file | about |
+//! |---|---|
+//! | `world` | a run: what happens |
+//! | `checks` | what must be so after each step |
+//! | `model` | datasets and histories, as they have to be |
+//! | `node`, `client` | a server; who asks it |
+//! | `network` | bytes between servers |
+//! | `strand`, `outside` | threads, time and connections of a link |
+//! | `trace` | what has happened |
+//!
+//! `BRISK_REPLICATION_SEED=17` repeats run 17, and `BRISK_REPLICATION_RUNS=1000000` makes so many. Runs are
+//! made by processes of their own: in those the time is the simulation's, and what servers leave behind ends
+//! with them.
+
+mod checks;
+mod client;
+mod model;
+mod network;
+mod node;
+pub(crate) mod outside;
+mod strand;
+mod trace;
+mod world;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use world::{Seen, World};
+
+/// Runs of every test.
+const RUNS: u64 = 1200;
+/// Steps of a run, and of each so many-th.
+const SMALL: usize = 60;
+const LARGE: usize = 600;
+const LARGE_EACH: u64 = 25;
+/// Runs of a process.
+const RUNS_AT_ONCE: u64 = 50;
+
+/// The name of the test, for processes that make a part of its runs.
+const NAME: &str = "simulation::what_replicas_have_is_what_their_primary_had";
+const PART: &str = "BRISK_REPLICATION_PART";
+
+fn asked(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+#[test]
+fn what_replicas_have_is_what_their_primary_had() {
+    if let Ok(part) = std::env::var(PART) {
+        let (from, to) = part.split_once('-').expect("from-to");
+        run_part(from.parse().expect("a number"), to.parse().expect("a number"));
+        return;
+    }
+    let (from, to) = match asked("BRISK_REPLICATION_SEED") {
+        Some(seed) => (seed, seed + 1),
+        None => (0, asked("BRISK_REPLICATION_RUNS").unwrap_or(RUNS)),
+    };
+    let processes = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut next = from;
+    let mut parts = Vec::new();
+    let mut sums = [0; 10];
+    while next < to || !parts.is_empty() {
+        while next < to && parts.len() < processes {
+            let end = to.min(next + RUNS_AT_ONCE);
+            parts.push(begin_part(next, end));
+            next = end;
+        }
+        end_part(parts.remove(0), &mut sums);
+    }
+    println!("{} runs: {sums:?}", to - from);
+    assert!(to - from < RUNS || sums.iter().all(|sum| *sum > (to - from) / 20), "{sums:?}");
+}
+
+fn begin_part(from: u64, to: u64) -> Child {
+    let mut command = Command::new(std::env::current_exe().expect("this test"));
+    command.args(["--exact", NAME, "--nocapture", "--test-threads=1"]);
+    command.env(PART, format!("{from}-{to}")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if Path::new("/dev/shm").is_dir() {
+        // Snapshots that are put on a disk would be what takes longest.
+        command.env("TMPDIR", "/dev/shm");
+    }
+    command.spawn().expect("this test")
+}
+
+fn end_part(part: Child, sums: &mut [u64; 10]) {
+    let output = part.wait_with_output().expect("its output");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let counts = text.lines().find_map(|line| line.split_once("counted: "));
+    let Some((_, counts)) = counts.filter(|_| output.status.success()) else {
+        panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    };
+    for (sum, count) in sums.iter_mut().zip(counts.split(' ')) {
+        *sum += count.parse::<u64>().expect("a number");
+    }
+}
+
+/// One processor for the threads of this process, of which one runs at a time: to hand over is cheaper.
+fn stay_on_one(part: u64) {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+    let Ok(all) = sched_getaffinity(None) else { return };
+    let count = (0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).count();
+    let own = part as usize % count.max(1);
+    let mut one = CpuSet::new();
+    one.set((0..CpuSet::MAX_CPU).filter(|cpu| all.is_set(*cpu)).nth(own).unwrap_or(0));
+    // It works without.
+    let _ = sched_setaffinity(None, &one);
+}
+
+fn run_part(from: u64, to: u64) {
+    stay_on_one(from / RUNS_AT_ONCE);
+    let mut sums = [0; 10];
+    for seed in from..to {
+        let (seen, events) = run(seed);
+        for (sum, count) in sums.iter_mut().zip(seen.counts()) {
+            *sum += count;
+        }
+        if seed.is_multiple_of(RUNS_AT_ONCE) {
+            let difference = trace::difference(&events, &run(seed).1);
+            assert!(difference.is_none(), "run {seed} differs: {}", difference.unwrap_or_default());
+        }
+    }
+    println!("counted: {}", sums.map(|sum| sum.to_string()).join(" "));
+}
+
+/// What was seen, and all that has happened.
+fn run(seed: u64) -> (Seen, Vec<String>) {
+    trace::take();
+    let tells = std::env::var("BRISK_REPLICATION_SEED").is_ok();
+    let ran = catch_unwind(AssertUnwindSafe(|| {
+        let steps = if seed.is_multiple_of(LARGE_EACH) { LARGE } else { SMALL };
+        World::new(seed, tells).run(steps)
+    }));
+    let Ok(seen) = ran else {
+        println!("{}", trace::latest());
+        panic!("BRISK_REPLICATION_SEED={seed} repeats it");
+    };
+    (seen, trace::take())
+}

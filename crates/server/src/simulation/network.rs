@@ -1,0 +1,181 @@
+//! The connections between servers: bytes on their way, which come late, in pieces, in one direction
+//! only, or not at all.
+
+use super::strand::Dial;
+use brisk_testkit::random::Random;
+use std::collections::VecDeque;
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Bytes on their way, at most: then who sends has to wait.
+const WINDOW: usize = 64 << 10;
+
+/// One direction.
+#[derive(Default)]
+pub(super) struct Lane {
+    bytes: VecDeque<u8>,
+    /// Who sends has closed.
+    is_ended: bool,
+    pub(super) is_held: bool,
+}
+
+/// What a replica asked for, and what it was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) id: String,
+    pub(super) first: i64,
+    pub(super) takes_over: bool,
+}
+
+/// A connection of a replica to its primary.
+pub(super) struct Connection {
+    pub(super) number: u64,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    near: UnixStream,
+    far: UnixStream,
+    signal: Arc<AtomicBool>,
+    pub(super) there: Lane,
+    pub(super) back: Lane,
+    /// Most bytes that come at once.
+    grain: usize,
+    /// What was said by the replica, until it has asked for the stream.
+    said: Option<Vec<u8>>,
+    /// What it asked; the answer is not known yet.
+    pub(super) asked: Option<Asked>,
+    heard: Vec<u8>,
+}
+
+impl Lane {
+    fn collect(&mut self, from: &UnixStream) -> Vec<u8> {
+        let mut all = Vec::new();
+        let mut bytes = [0; 4096];
+        while !self.is_ended && self.bytes.len() < WINDOW {
+            match (&*from).read(&mut bytes) {
+                Ok(0) => self.is_ended = true,
+                Ok(len) => {
+                    self.bytes.extend(&bytes[..len]);
+                    all.extend_from_slice(&bytes[..len]);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => self.is_ended = true,
+            }
+        }
+        all
+    }
+
+    fn deliver(&mut self, to: &UnixStream, most: usize) -> Vec<u8> {
+        let some: Vec<u8> = self.bytes.iter().take(most).copied().collect();
+        match (&*to).write(&some) {
+            Ok(len) => self.bytes.drain(..len).collect(),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Vec::new(),
+            Err(_) => {
+                // Nobody is there any more.
+                self.bytes.clear();
+                self.is_ended = true;
+                Vec::new()
+            }
+        }
+    }
+}
+
+impl Connection {
+    /// The end that is the server's is to be given to it.
+    pub(super) fn new(
+        number: u64,
+        from: usize,
+        dial: Dial,
+        random: &mut Random,
+    ) -> (Connection, UnixStream) {
+        let (far, other) = UnixStream::pair().expect("two sockets");
+        far.set_nonblocking(true).expect("a socket");
+        other.set_nonblocking(true).expect("a socket");
+        let connection = Connection {
+            number,
+            from,
+            to: dial.to,
+            near: dial.end,
+            far,
+            signal: dial.signal,
+            there: Lane::default(),
+            back: Lane::default(),
+            grain: *random.pick(&[7, 60, 500, 5000, WINDOW, WINDOW]),
+            said: Some(Vec::new()),
+            asked: None,
+            heard: Vec::new(),
+        };
+        (connection, other)
+    }
+
+    /// Takes what both ends have sent. The answer to what the replica asked, once it is there.
+    pub(super) fn collect(&mut self) -> Option<String> {
+        self.there.collect(&self.near);
+        let news = self.back.collect(&self.far);
+        self.asked.as_ref()?;
+        self.heard.extend(news);
+        while self.heard.first().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+            self.heard.remove(0);
+        }
+        let end = self.heard.iter().position(|byte| *byte == b'\r')?;
+        self.asked = None;
+        Some(String::from_utf8_lossy(&self.heard[..end]).into_owned())
+    }
+
+    /// Brings some bytes to the server; whether there were any. What is asked for the stream is noted.
+    pub(super) fn deliver_there(&mut self, random: &mut Random) -> bool {
+        if self.there.is_held {
+            return false;
+        }
+        let most = 1 + random.below(self.grain.min(self.there.bytes.len().max(1)));
+        let news = self.there.deliver(&self.far, most);
+        if let Some(said) = &mut self.said {
+            said.extend_from_slice(&news);
+            if let Some(asked) = find_psync(said) {
+                (self.asked, self.said) = (Some(asked), None);
+            }
+        }
+        !news.is_empty()
+    }
+
+    pub(super) fn deliver_back(&mut self, random: &mut Random) -> bool {
+        if self.back.is_held {
+            return false;
+        }
+        let most = 1 + random.below(self.grain.min(self.back.bytes.len().max(1)));
+        let came = !self.back.deliver(&self.near, most).is_empty();
+        if came {
+            self.signal.store(true, Ordering::SeqCst);
+        }
+        came
+    }
+
+    /// Whether an end has closed, and the other has got what it sent before.
+    pub(super) fn is_over(&self) -> bool {
+        [&self.there, &self.back].into_iter().any(|lane| lane.is_ended && lane.bytes.is_empty())
+    }
+
+    /// It breaks: what is on its way is lost.
+    pub(super) fn cut(self) {
+        // They may be closed already.
+        let _ = self.near.shutdown(Shutdown::Both);
+        let _ = self.far.shutdown(Shutdown::Both);
+        self.signal.store(true, Ordering::SeqCst);
+    }
+}
+
+/// The request for the stream, if it is there as a whole.
+fn find_psync(said: &[u8]) -> Option<Asked> {
+    let text = String::from_utf8_lossy(said);
+    let (before, behind) = text.split_once("$5\r\nPSYNC\r\n")?;
+    let words: usize = before.trim_end().rsplit('*').next()?.parse().ok()?;
+    let parts: Vec<&str> = behind.split("\r\n").collect();
+    // A length and a word each, and what is behind the last end of a line.
+    (parts.len() > 2 * (words - 1)).then(|| Asked {
+        id: parts[1].to_owned(),
+        first: parts[3].parse().expect("a number"),
+        takes_over: words > 3,
+    })
+}

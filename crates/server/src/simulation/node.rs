@@ -1,0 +1,316 @@
+//! A server of the simulation: a real worker with its event loop, on a strand of its own. Its connections
+//! end at the simulation.
+
+use super::model::{DATABASES, LISTS, STRINGS};
+use super::outside::FIRST_PORT;
+use super::strand::{Group, Strand, Wait, pause};
+use crate::boot::{assemble, load};
+use crate::commands;
+use crate::loading::stand_in;
+use crate::loading::steps::{self, Loading};
+use crate::worker::Worker;
+use brisk_config::value::{PrimaryAddress, Text};
+use brisk_config::{Config, Store};
+use brisk_engine::keyspace::{CutWalker, KeyHasher};
+use brisk_engine::random::Random as Own;
+use brisk_engine::table::CommandTable;
+use brisk_engine::{DbIndex, ReplyBuffer};
+use brisk_node::core::Core;
+use brisk_node::core::call::ServerHandler;
+use brisk_node::core::mailbox::Message;
+use brisk_node::core::session::Session;
+use brisk_node::core::shared::Shared;
+use brisk_node::replication::feed::Member;
+use brisk_node::replication::history::{self, Ids};
+use brisk_node::replication::replica::Stage;
+use brisk_node::run::batch::{Batch, Look as Prefetch};
+use brisk_node::run::dispatch;
+use brisk_observe::log::{Level, Log};
+use brisk_reactor::{Accept, Handler, PeerAddr, Reactor};
+use brisk_structures::poison::EvenPoisoned;
+use brisk_structures::reclaim::Participant;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+/// Turns without an end would be a fault.
+const TURNS_MAX: usize = 10_000;
+
+pub(super) fn port(node: usize) -> u16 {
+    FIRST_PORT + node as u16
+}
+
+/// What a server is started with.
+#[derive(Debug, Clone)]
+pub(super) struct Start {
+    pub(super) seed: u64,
+    pub(super) primary: Option<usize>,
+    pub(super) backlog_bytes: u64,
+    pub(super) backlog_ttl_s: i64,
+    pub(super) timeout_s: i64,
+    pub(super) tells: bool,
+}
+
+type Job = Box<dyn FnOnce(&mut Machine) + Send>;
+
+/// The simulation's end of it.
+pub(super) struct Node {
+    pub(super) group: Arc<Group>,
+    host: Arc<Strand>,
+    job: Arc<Mutex<Option<Job>>>,
+}
+
+/// What is on its strand.
+pub(super) struct Machine {
+    worker: Worker,
+    reactor: Reactor,
+    shared: &'static Shared,
+    /// Emits snapshots, besides the worker's own.
+    walker: CutWalker,
+    reader: Session,
+    batch: Batch,
+    /// Where it was when its dataset was read last.
+    read_at: Option<(String, u64)>,
+}
+
+/// What can be seen of it.
+#[derive(Debug, Clone)]
+pub(super) struct Look {
+    pub(super) ids: Ids,
+    pub(super) offset: u64,
+    /// The offset of the first byte of the backlog, and where it ends.
+    pub(super) kept: Option<(u64, u64)>,
+    pub(super) is_replica: bool,
+    pub(super) is_up: bool,
+    pub(super) is_loading: bool,
+    /// The ports of those that follow, and what they acknowledged.
+    pub(super) acked: Vec<(u16, u64)>,
+    /// Replies that show the dataset, if it may have changed.
+    pub(super) shown: Option<Vec<String>>,
+}
+
+impl Node {
+    pub(super) fn start(index: usize, nodes: usize, dir: PathBuf, start: Start) -> Node {
+        let group = Group::new(nodes);
+        let job: Arc<Mutex<Option<Job>>> = Arc::default();
+        let (inbox, own) = (Arc::clone(&job), Arc::clone(&group));
+        let host = group.spawn(move || {
+            let mut machine = Machine::new(index, &dir, &start, &own);
+            loop {
+                pause(Wait { until_ms: None, signal: Some(Arc::default()) });
+                let job = inbox.lock().even_poisoned().take();
+                if let Some(job) = job {
+                    machine.worker.resumed();
+                    job(&mut machine);
+                    machine.worker.waiting();
+                }
+            }
+        });
+        host.resume();
+        Node { group, host, job }
+    }
+
+    /// Has it do something.
+    pub(super) fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Machine) -> T + Send + 'static,
+    ) -> T {
+        let done: Arc<Mutex<Option<T>>> = Arc::default();
+        let into = Arc::clone(&done);
+        let job: Job = Box::new(move |machine| {
+            let made = work(machine);
+            *into.lock().even_poisoned() = Some(made);
+        });
+        *self.job.lock().even_poisoned() = Some(job);
+        self.host.resume();
+        done.lock().even_poisoned().take().expect("it was done")
+    }
+
+    /// Lets the threads of its link go on, and others besides the worker; whether one had something to do.
+    pub(super) fn go_on(&self, now_ms: u64) -> bool {
+        self.group.go_on(&self.host, now_ms)
+    }
+}
+
+fn table() -> (&'static CommandTable, &'static [ServerHandler]) {
+    static TABLE: OnceLock<(&'static CommandTable, &'static [ServerHandler])> = OnceLock::new();
+    *TABLE.get_or_init(|| {
+        let (table, handlers) = commands::table(&[]).expect("names as they are");
+        (&*Box::leak(Box::new(table)), &*handlers.leak())
+    })
+}
+
+fn configure(index: usize, dir: &Path, start: &Start) -> Config {
+    let mut config = Config::default();
+    config.process.dir = Text::from(dir.to_str().expect("a name"));
+    config.process.databases = i64::from(DATABASES);
+    config.network.port = i64::from(port(index));
+    config.persistence.save = Vec::new();
+    let replication = &mut config.replication;
+    replication.repl_backlog_size = start.backlog_bytes;
+    replication.repl_backlog_ttl_s = start.backlog_ttl_s;
+    replication.repl_timeout_s = start.timeout_s;
+    replication.repl_diskless_sync = false;
+    replication.replica_announce_ip = Text::from("127.0.0.1");
+    replication.replicaof = start
+        .primary
+        .map(|primary| PrimaryAddress { host: Text::from("127.0.0.1"), port: port(primary) });
+    config
+}
+
+impl Machine {
+    fn new(index: usize, dir: &Path, start: &Start, group: &Arc<Group>) -> Machine {
+        let level = if start.tells { Level::Notice } else { Level::Warning };
+        let log = Arc::new(Log::to_file(level, &dir.join("log")).expect("a log"));
+        let mut random = Own::seeded(start.seed);
+        let hasher = KeyHasher::seeded(random.below(1 << 32), random.below(1 << 32));
+        let ids = (history::new_id(&mut random), history::new_id(&mut random));
+        let store = Store::new(configure(index, dir, start), None);
+        let shared = assemble(&log, store, 1, false, table(), (hasher, ids));
+        let reactor = Reactor::new(&brisk_reactor::Config::default()).expect("an event loop");
+        let participant = Participant::register().expect("not too many");
+        let core = Core::new(shared, 0, random.below(1 << 32));
+        brisk_engine::keyspace::while_waiting(move || shared.quiesce.checkpoint(0));
+        let reader = stand_in::session(&core, PeerAddr::Unix);
+        let mut worker = Worker::new(core, participant, Vec::new());
+        let (steps, inbox) = steps::pair(shared);
+        worker.loading = Some(Loading::new(inbox));
+        worker.resumed();
+        worker.waiting();
+        group.spawn(move || load::load(shared, &steps).expect("a sound snapshot"));
+        let (walker, batch) = (CutWalker::default(), Batch::default());
+        Machine { worker, reactor, shared, walker, reader, batch, read_at: None }
+    }
+
+    /// A connection has come.
+    pub(super) fn accept(&mut self, socket: UnixStream) {
+        let token = self.reactor.io().adopt(socket).expect("room");
+        let accepted = self.worker.accepted(self.reactor.io(), token, 0);
+        assert!(matches!(accepted, Accept::Keep));
+        self.serve();
+    }
+
+    /// Executes what has come, and nothing else unless a snapshot was begun.
+    pub(super) fn serve(&mut self) {
+        self.poll();
+        if self.is_writing() || self.has_written() {
+            self.turn();
+        }
+    }
+
+    fn poll(&mut self) {
+        self.reactor.poll(&mut self.worker, Some(Duration::ZERO)).expect("the loop works");
+    }
+
+    /// Turns of the loop until there is nothing to do at this moment.
+    pub(super) fn turn(&mut self) {
+        let mailbox = &self.shared.mailboxes[0];
+        let (mut turns, mut was_writing) = (0, self.has_written());
+        loop {
+            let wait = self.worker.between_rounds(self.reactor.io());
+            if mailbox.has_messages() {
+                self.worker.woken(self.reactor.io());
+            }
+            self.poll();
+            // A snapshot is written by a thread of the system, whose speed is to make no difference.
+            if self.is_writing() {
+                was_writing = true;
+                // Nor is the time that the worker would give others between two pieces.
+                self.walker.walk(&self.shared.keyspace, &self.worker.core.env, || true);
+                std::thread::yield_now();
+                continue;
+            }
+            if std::mem::take(&mut was_writing) {
+                mailbox.send(Message::Synchronise);
+            } else if !wait.is_zero() && !mailbox.has_messages() {
+                return;
+            }
+            turns += 1;
+            assert!(turns < TURNS_MAX, "it does not come to an end");
+        }
+    }
+
+    /// Whether there is a snapshot that its replicas have not been told of.
+    fn has_written(&self) -> bool {
+        let waits = |member: &Member| {
+            let attachment = &member.attachment;
+            attachment.stage() == Stage::Waits && attachment.transfer().is_some()
+        };
+        self.shared.replication.feed.count(waits) > 0
+    }
+
+    fn is_writing(&self) -> bool {
+        let replication = &self.shared.replication;
+        let is_amid = |member: &Member| {
+            let transfer = member.attachment.transfer();
+            transfer.is_some_and(|transfer| transfer.outcome().is_none())
+        };
+        replication.is_writing() || replication.feed.count(is_amid) > 0
+    }
+
+    pub(super) fn look(&mut self, rereads: bool) -> Look {
+        let (shared, replication) = (self.shared, &self.shared.replication);
+        let (id, offset) = replication.position(&shared.keyspace);
+        let kept = replication.feed.kept().map(|kept| {
+            let first = replication.history.offset(kept.first);
+            (first, first.wrapping_add(kept.bytes))
+        });
+        let is_loading = shared.is_loading();
+        let at = Some((id, offset));
+        let is_read = !is_loading && (rereads || self.read_at != at);
+        let shown = is_read.then(|| self.read());
+        if is_read {
+            self.read_at = at;
+        }
+        let members = replication.feed.members();
+        Look {
+            ids: replication.history.ids(),
+            offset,
+            kept,
+            is_replica: shared.is_replica(),
+            is_up: replication.primary.is_up(),
+            is_loading,
+            acked: members.iter().map(|member| (member.port, member.acked)).collect(),
+            shown,
+        }
+    }
+
+    /// The replies that show its dataset.
+    fn read(&mut self) -> Vec<String> {
+        self.worker.core.refresh_config();
+        self.worker.core.read_clocks();
+        let mut strings = vec!["MGET".to_owned()];
+        strings.extend((0..STRINGS).map(|n| format!("s{n}")));
+        let mut shown = Vec::new();
+        for db in 0..DATABASES {
+            self.reader.db = DbIndex(db);
+            shown.push(self.ask(&strings));
+            for n in 0..LISTS {
+                let list = ["LRANGE", &format!("l{n}"), "0", "-1"].map(str::to_owned);
+                shown.push(self.ask(&list));
+            }
+        }
+        self.worker.core.free_garbage();
+        shown
+    }
+
+    fn ask(&mut self, words: &[String]) -> String {
+        let (shared, core) = (self.shared, &mut self.worker.core);
+        let mut data = Vec::new();
+        brisk_resp::request::encode(&mut data, words);
+        let prefetch = Prefetch {
+            table: shared.table,
+            hasher: shared.keyspace.hasher(),
+            database: shared.keyspace.database(self.reader.db),
+            participant: None,
+        };
+        let limits = core.limits;
+        self.batch.fill(&data, 1, &mut self.reader.decoder, &limits, &prefetch);
+        let request = *self.batch.request(0);
+        let mut replies = ReplyBuffer::new();
+        let (reader, batch) = (&mut self.reader, &self.batch);
+        dispatch::dispatch(core, reader, batch, &request, &data, &mut replies);
+        String::from_utf8_lossy(replies.bytes_mut()).into_owned()
+    }
+}

@@ -1,0 +1,190 @@
+//! Threads of which one runs at a time: the simulation lets each go on, and waits until it has to wait.
+//!
+//! ```text
+//!  simulation ── resume ──►                ── resume ──►
+//!  strand                   runs ── pause ─┘             runs ── …
+//! ```
+
+use brisk_structures::poison::EvenPoisoned;
+use std::any::Any;
+use std::cell::RefCell;
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// What a strand waits for.
+pub(super) struct Wait {
+    /// Not longer than this, in Unix ms.
+    pub(super) until_ms: Option<u64>,
+    /// Until this is set; until anything happens if `None`.
+    pub(super) signal: Option<Arc<AtomicBool>>,
+}
+
+impl Wait {
+    fn is_over(&self, now_ms: u64) -> bool {
+        let is_set = |signal: &Arc<AtomicBool>| signal.load(Ordering::SeqCst);
+        self.until_ms.is_some_and(|until| now_ms >= until)
+            || self.signal.as_ref().is_none_or(is_set)
+    }
+}
+
+enum Turn {
+    Runs,
+    Waits(Wait),
+    Over(Option<Box<dyn Any + Send>>),
+}
+
+/// One thread.
+pub(super) struct Strand {
+    turn: Mutex<Turn>,
+    changed: Condvar,
+    /// It ends where it waits.
+    is_killed: AtomicBool,
+}
+
+/// What ends a strand that is killed.
+struct Killed;
+
+/// What the strands of one server share.
+pub(super) struct Group {
+    strands: Mutex<Vec<Arc<Strand>>>,
+    /// Connections that its strands have opened since the simulation looked.
+    pub(super) dials: Mutex<Vec<Dial>>,
+    /// How a connection to each server fares.
+    pub(super) ways: Mutex<Vec<Way>>,
+}
+
+/// What becomes of a connection that is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Open,
+    Refused,
+    /// Nothing comes back.
+    Silent,
+}
+
+/// A connection that was opened: the simulation's end.
+pub(super) struct Dial {
+    pub(super) to: usize,
+    pub(super) end: UnixStream,
+    /// To be set when there is something to read.
+    pub(super) signal: Arc<AtomicBool>,
+}
+
+thread_local! {
+    static CURRENT: RefCell<Option<(Arc<Strand>, Arc<Group>)>> = const { RefCell::new(None) };
+}
+
+/// The server whose strand this is.
+pub(super) fn group() -> Option<Arc<Group>> {
+    CURRENT.with_borrow(|current| current.as_ref().map(|(_, group)| Arc::clone(group)))
+}
+
+/// Hands over to the simulation until there is what is waited for.
+pub(super) fn pause(wait: Wait) {
+    let current = CURRENT.with_borrow(|current| current.as_ref().map(|(own, _)| Arc::clone(own)));
+    let strand = current.expect("only strands wait");
+    *strand.turn.lock().even_poisoned() = Turn::Waits(wait);
+    strand.changed.notify_all();
+    let mut turn = strand.turn.lock().even_poisoned();
+    while !matches!(*turn, Turn::Runs) {
+        turn = strand.changed.wait(turn).even_poisoned();
+    }
+    drop(turn);
+    if strand.is_killed.load(Ordering::SeqCst) {
+        resume_unwind(Box::new(Killed));
+    }
+}
+
+impl Group {
+    pub(super) fn new(nodes: usize) -> Arc<Group> {
+        Arc::new(Group {
+            strands: Mutex::default(),
+            dials: Mutex::default(),
+            ways: Mutex::new(vec![Way::Open; nodes]),
+        })
+    }
+
+    /// A strand that begins when it is resumed first.
+    pub(super) fn spawn(self: &Arc<Group>, run: impl FnOnce() + Send + 'static) -> Arc<Strand> {
+        let turn = Mutex::new(Turn::Waits(Wait { until_ms: None, signal: None }));
+        let is_killed = AtomicBool::new(false);
+        let strand = Arc::new(Strand { turn, changed: Condvar::new(), is_killed });
+        let (own, group) = (Arc::clone(&strand), Arc::clone(self));
+        let body = move || {
+            CURRENT.set(Some((Arc::clone(&own), group)));
+            let ran = catch_unwind(AssertUnwindSafe(|| {
+                own.begin();
+                run();
+            }));
+            let panic = ran.err().filter(|payload| !payload.is::<Killed>());
+            CURRENT.take();
+            *own.turn.lock().even_poisoned() = Turn::Over(panic);
+            own.changed.notify_all();
+        };
+        std::thread::Builder::new().stack_size(4 << 20).spawn(body).expect("a thread");
+        self.strands.lock().even_poisoned().push(Arc::clone(&strand));
+        strand
+    }
+
+    /// Lets each strand but `host` go on that has something to do; whether one had.
+    pub(super) fn go_on(&self, host: &Arc<Strand>, now_ms: u64) -> bool {
+        let mut strands = self.strands.lock().even_poisoned().clone();
+        strands.retain(|strand| !Arc::ptr_eq(strand, host) && strand.is_ready(now_ms));
+        strands.iter().for_each(|strand| strand.resume());
+        self.strands.lock().even_poisoned().retain(|strand| !strand.is_over());
+        !strands.is_empty()
+    }
+
+    /// Ends all strands where they stand.
+    pub(super) fn kill(&self) {
+        let strands = std::mem::take(&mut *self.strands.lock().even_poisoned());
+        for strand in strands {
+            strand.is_killed.store(true, Ordering::SeqCst);
+            strand.resume();
+        }
+    }
+}
+
+impl Strand {
+    fn begin(&self) {
+        let mut turn = self.turn.lock().even_poisoned();
+        while !matches!(*turn, Turn::Runs) {
+            turn = self.changed.wait(turn).even_poisoned();
+        }
+        drop(turn);
+        if self.is_killed.load(Ordering::SeqCst) {
+            resume_unwind(Box::new(Killed));
+        }
+    }
+
+    fn is_ready(&self, now_ms: u64) -> bool {
+        matches!(&*self.turn.lock().even_poisoned(), Turn::Waits(wait) if wait.is_over(now_ms))
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        matches!(&*self.turn.lock().even_poisoned(), Turn::Over(_))
+    }
+
+    /// Lets it run until it waits or ends; what it panics with goes on here.
+    pub(super) fn resume(&self) {
+        let mut turn = self.turn.lock().even_poisoned();
+        if matches!(*turn, Turn::Waits(_)) {
+            *turn = Turn::Runs;
+            // Not with the lock, which is what it wakes up for.
+            drop(turn);
+            self.changed.notify_all();
+            turn = self.turn.lock().even_poisoned();
+        }
+        while matches!(*turn, Turn::Runs) {
+            turn = self.changed.wait(turn).even_poisoned();
+        }
+        if let Turn::Over(panic) = &mut *turn
+            && let Some(panic) = panic.take()
+        {
+            drop(turn);
+            resume_unwind(panic);
+        }
+    }
+}

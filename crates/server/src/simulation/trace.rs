@@ -1,0 +1,35 @@
+//! What has happened in a run, in words.
+
+use std::cell::RefCell;
+
+/// Events that are told of when a run fails.
+const TOLD_MAX: usize = 60;
+
+thread_local! {
+    static EVENTS: RefCell<Vec<String>> = RefCell::default();
+}
+
+/// Something has happened at a moment, in Unix ms.
+pub(super) fn note(now_ms: u64, event: String) {
+    EVENTS.with_borrow_mut(|events| events.push(format!("{:>7} {event}", now_ms % 10_000_000)));
+}
+
+/// What has happened since the last call.
+pub(super) fn take() -> Vec<String> {
+    EVENTS.take()
+}
+
+/// The latest events, one in a line.
+pub(super) fn latest() -> String {
+    EVENTS.with_borrow(|events| {
+        let from = events.len().saturating_sub(TOLD_MAX);
+        events[from..].iter().map(|event| format!("{event:.200}\n")).collect()
+    })
+}
+
+/// Where two runs part.
+pub(super) fn difference(one: &[String], other: &[String]) -> Option<String> {
+    let at = (0..one.len().max(other.len())).find(|at| one.get(*at) != other.get(*at))?;
+    let before = one[at.saturating_sub(10)..at].join("\n");
+    Some(format!("{before}\n  {:?}\n  {:?}", one.get(at), other.get(at)))
+}
