@@ -13,6 +13,8 @@ use std::rc::Rc;
 pub(super) struct Saved {
     pub(super) dataset: Rc<Dataset>,
     pub(super) lineage: Option<(String, u64)>,
+    /// When, in Unix ms.
+    pub(super) saved_ms: u64,
 }
 
 /// What is known of a server besides what it says now.
@@ -35,8 +37,23 @@ pub(super) struct Record {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Due {
     Continues,
+    /// Refused, as it hands over.
+    FailsOver,
     /// The dataset, or a refusal.
     Not,
+}
+
+impl Due {
+    /// Whether that is an answer to it; `None` if there is none yet.
+    pub(super) fn is(self, answer: Option<&str>) -> bool {
+        let begins = |text: &str| answer.is_some_and(|answer| answer.starts_with(text));
+        let fails_over = "-NOMASTERLINK Can't SYNC while failing over";
+        match self {
+            Due::Continues => begins("+CONTINUE"),
+            Due::FailsOver => answer == Some(fails_over),
+            Due::Not => !begins("+CONTINUE") && answer != Some(fails_over),
+        }
+    }
 }
 
 /// Of what the dataset may be at an offset, what a server has.
@@ -47,21 +64,31 @@ pub(super) fn present(
     now_ms: u64,
 ) -> Rc<Dataset> {
     let mut may_be = model.at(id, offset);
-    let is_it = |one: &Rc<Dataset>| look.shown.as_ref() == Some(&one.shown(now_ms));
+    // Amid a change of a deadline both show the same.
+    let is_it = |one: &Rc<Dataset>| {
+        look.shown.as_ref() == Some(&one.shown(now_ms))
+            && look.deadlines.as_ref() == Some(&one.deadlines(now_ms))
+    };
     let it = may_be.iter().position(is_it).unwrap_or(0);
     may_be.swap_remove(it)
 }
 
 /// What PSYNC has to be answered.
 pub(super) fn due(model: &Model, look: &Look, asked: &Asked) -> Due {
-    let Ok(offset) = u64::try_from(asked.first - 1) else { return Due::Not };
     let follows = look.is_replica && !asked.takes_over;
-    if look.is_loading || (follows && !look.is_up) {
+    if look.is_loading {
         return Due::Not;
     }
     if asked.takes_over && (!look.is_replica || look.ids.id != asked.id) {
         return Due::Not;
     }
+    if look.fails_over {
+        return Due::FailsOver;
+    }
+    if follows && !look.is_up {
+        return Due::Not;
+    }
+    let Ok(offset) = u64::try_from(asked.first - 1) else { return Due::Not };
     // A former name counts up to where this server heard of the new one.
     let is_former =
         |former: &Former| !asked.takes_over && former.id == asked.id && offset <= former.end;
@@ -90,7 +117,7 @@ impl Record {
     ) {
         let ids = &look.ids;
         let Some(last) = &self.last else {
-            return self.check_start(model, look, now_ms);
+            return self.check_start(model, look, now_ms, seen);
         };
         let former = ids.former.as_ref();
         if ids.id == last.ids.id {
@@ -128,10 +155,11 @@ impl Record {
         }
     }
 
-    fn check_start(&mut self, model: &mut Model, look: &Look, now_ms: u64) {
+    fn check_start(&mut self, model: &mut Model, look: &Look, now_ms: u64, seen: &mut Seen) {
         self.followed_ms = now_ms;
         let (ids, saved) = (&look.ids, self.saved.clone());
         let lineage = saved.as_ref().and_then(|saved| saved.lineage.clone());
+        let saved_ms = saved.as_ref().map_or(now_ms, |saved| saved.saved_ms);
         let dataset = saved.map_or_else(Rc::default, |saved| saved.dataset);
         let former = ids.former.as_ref().map(|former| (former.id.clone(), former.end));
         match (model.knows(&ids.id), lineage) {
@@ -141,6 +169,7 @@ impl Record {
             }
             (false, Some((id, offset))) => {
                 assert!(!look.is_replica && former == Some((id.clone(), offset)));
+                self.check_gone(look, offset, (&dataset, saved_ms), now_ms, seen);
                 model.begin(&ids.id, Some(id), offset, dataset);
             }
             (false, None) => {
@@ -148,6 +177,31 @@ impl Record {
                 model.begin(&ids.id, None, look.offset, dataset);
             }
             (true, None) => panic!("it cannot know {ids:?}"),
+        }
+    }
+
+    /// The stream of a primary that was started begins with what has expired since its dataset was saved at
+    /// an offset. If that is more than it keeps, what lies before is not kept.
+    fn check_gone(
+        &self,
+        look: &Look,
+        offset: u64,
+        (dataset, saved_ms): (&Dataset, u64),
+        now_ms: u64,
+        seen: &mut Seen,
+    ) {
+        let (first, _) = look.kept.expect("it is kept from the start");
+        // What had expired before may have been saved, or removed.
+        let may_be = dataset.expired_bytes(0, now_ms);
+        let least = dataset.expired_bytes(saved_ms, now_ms);
+        if least > self.backlog_bytes {
+            assert!((least..=may_be).contains(&(first - offset)), "{look:?} after {offset}");
+            seen.forgotten += 1;
+        } else if may_be <= self.backlog_bytes {
+            let (comes, is_full) =
+                (look.offset - offset, look.offset - first >= self.backlog_bytes);
+            assert!(first == offset || is_full, "{look:?} after {offset}");
+            assert!(comes >= least && (comes > 0) <= (may_be > 0), "{look:?} after {offset}");
         }
     }
 
@@ -167,10 +221,18 @@ impl Record {
     pub(super) fn check_dataset(&mut self, model: &Model, look: &Look, now_ms: u64) {
         let Some(shown) = &look.shown else { return };
         let may_be = model.at(&look.ids.id, look.offset);
-        let is_so = may_be.iter().any(|dataset| dataset.shown(now_ms) == *shown);
+        let has_deadlines = |dataset: &Dataset| {
+            look.deadlines.as_ref().is_none_or(|has| dataset.deadlines(now_ms) == *has)
+        };
+        let is_so =
+            may_be.iter().any(|dataset| dataset.shown(now_ms) == *shown && has_deadlines(dataset));
         if !is_so {
             let wanted = may_be.first().map(|dataset| dataset.shown(now_ms));
-            panic!("at {} of {:?}\n  has {shown:?}\nwants {wanted:?}", look.offset, look.ids);
+            let deadlines = (&look.deadlines, may_be.first().map(|one| one.deadlines(now_ms)));
+            panic!(
+                "at {} of {:?}\n  has {shown:?}\nwants {wanted:?}\n{deadlines:?}",
+                look.offset, look.ids
+            );
         }
         let reached = self.reached.entry(look.ids.id.clone()).or_default();
         *reached = look.offset.max(*reached);

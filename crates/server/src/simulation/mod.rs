@@ -71,7 +71,7 @@ fn what_replicas_have_is_what_their_primary_had() {
     let processes = std::thread::available_parallelism().map_or(1, usize::from);
     let mut next = from;
     let mut parts = Vec::new();
-    let mut sums = [0; 10];
+    let mut sums = [0; 11];
     while next < to || !parts.is_empty() {
         while next < to && parts.len() < processes {
             let end = to.min(next + RUNS_AT_ONCE);
@@ -95,7 +95,7 @@ fn begin_part(from: u64, to: u64) -> Child {
     command.spawn().expect("this test")
 }
 
-fn end_part(part: Child, sums: &mut [u64; 10]) {
+fn end_part(part: Child, sums: &mut [u64; 11]) {
     let output = part.wait_with_output().expect("its output");
     let text = String::from_utf8_lossy(&output.stdout);
     let counts = text.lines().find_map(|line| line.split_once("counted: "));
@@ -121,7 +121,7 @@ fn stay_on_one(part: u64) {
 
 fn run_part(from: u64, to: u64) {
     stay_on_one(from / RUNS_AT_ONCE);
-    let mut sums = [0; 10];
+    let mut sums = [0; 11];
     for seed in from..to {
         let (seen, events) = run(seed);
         for (sum, count) in sums.iter_mut().zip(seen.counts()) {

@@ -9,6 +9,27 @@ pub(super) const STRINGS: usize = 5;
 pub(super) const LISTS: usize = 2;
 pub(super) const DATABASES: u32 = 2;
 
+/// The name of a string.
+pub(super) fn string(n: usize) -> String {
+    format!("s{n}")
+}
+
+/// The name of one more string of database 0, longer than the shortest backlog.
+pub(super) fn long_string() -> String {
+    "s".repeat((16 << 10) + 1)
+}
+
+/// The names of all strings of a database.
+pub(super) fn strings(db: u32) -> impl Iterator<Item = String> {
+    (0..STRINGS).map(string).chain((db == 0).then(long_string))
+}
+
+/// All keys, each with its database.
+pub(super) fn keys() -> impl Iterator<Item = (u32, String)> {
+    let lists = || (0..LISTS).map(|n| format!("l{n}"));
+    (0..DATABASES).flat_map(move |db| strings(db).chain(lists()).map(move |name| (db, name)))
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Value {
     Text(Rc<str>),
@@ -125,6 +146,27 @@ impl Dataset {
         self.0.insert(key, Entry { value, deadline_ms });
     }
 
+    /// The replies to PEXPIRETIME of all keys, in each database.
+    pub(super) fn deadlines(&self, now_ms: u64) -> Vec<String> {
+        let at = |key: (u32, String)| {
+            let entry = self.0.get(&key);
+            match entry.map(|entry| entry.deadline_ms) {
+                None => ":-2\r\n".to_owned(),
+                Some(None) => ":-1\r\n".to_owned(),
+                Some(Some(at)) if at <= now_ms => ":-2\r\n".to_owned(),
+                Some(Some(at)) => format!(":{at}\r\n"),
+            }
+        };
+        keys().map(at).collect()
+    }
+
+    /// Bytes of the names of keys whose deadline is behind `after_ms` and has passed.
+    pub(super) fn expired_bytes(&self, after_ms: u64, now_ms: u64) -> u64 {
+        let deadlines = self.0.iter().filter_map(|(key, entry)| Some((&key.1, entry.deadline_ms?)));
+        let names = deadlines.filter(|(_, at)| *at > after_ms && *at <= now_ms);
+        names.map(|(name, _)| name.len() as u64).sum()
+    }
+
     /// What is read of it: the replies to MGET and LRANGE, in each database.
     pub(super) fn shown(&self, now_ms: u64) -> Vec<String> {
         let mut shown = Vec::new();
@@ -134,11 +176,12 @@ impl Dataset {
             entry.deadline_ms.is_none_or(|at| at > now_ms).then_some(&entry.value)
         };
         for db in 0..DATABASES {
-            let strings = (0..STRINGS).map(|n| match at(db, format!("s{n}")) {
+            let strings = strings(db).map(|name| match at(db, name) {
                 Some(Value::Text(text)) => bulk(text),
                 _ => "$-1\r\n".to_owned(),
             });
-            shown.push(format!("*{STRINGS}\r\n{}", strings.collect::<String>()));
+            let values: Vec<String> = strings.collect();
+            shown.push(format!("*{}\r\n{}", values.len(), values.concat()));
             for n in 0..LISTS {
                 let list = match at(db, format!("l{n}")) {
                     Some(Value::List(list)) => list.as_slice(),

@@ -1,7 +1,7 @@
 //! A server of the simulation: a real worker with its event loop, on a strand of its own. Its connections
 //! end at the simulation.
 
-use super::model::{DATABASES, LISTS, STRINGS};
+use super::model::{DATABASES, LISTS, keys, strings};
 use super::outside::FIRST_PORT;
 use super::strand::{Group, Strand, Wait, pause};
 use crate::boot::{assemble, load};
@@ -20,6 +20,7 @@ use brisk_node::core::call::ServerHandler;
 use brisk_node::core::mailbox::Message;
 use brisk_node::core::session::Session;
 use brisk_node::core::shared::Shared;
+use brisk_node::replication::failover::Phase;
 use brisk_node::replication::feed::Member;
 use brisk_node::replication::history::{self, Ids};
 use brisk_node::replication::replica::Stage;
@@ -84,10 +85,14 @@ pub(super) struct Look {
     pub(super) is_replica: bool,
     pub(super) is_up: bool,
     pub(super) is_loading: bool,
+    /// It hands over to a replica, or waits for one that it can hand over to.
+    pub(super) fails_over: bool,
     /// The ports of those that follow, and what they acknowledged.
     pub(super) acked: Vec<(u16, u64)>,
     /// Replies that show the dataset, if it may have changed.
     pub(super) shown: Option<Vec<String>>,
+    /// Replies that show the deadlines of its keys, if its history has got another name, or if all is read again.
+    pub(super) deadlines: Option<Vec<String>>,
 }
 
 impl Node {
@@ -260,6 +265,9 @@ impl Machine {
         let at = Some((id, offset));
         let is_read = !is_loading && (rereads || self.read_at != at);
         let shown = is_read.then(|| self.read());
+        let is_named = self.read_at.as_ref().map(|(id, _)| id) != at.as_ref().map(|(id, _)| id);
+        let reads_deadlines = is_read && (rereads || is_named);
+        let deadlines = reads_deadlines.then(|| self.read_deadlines());
         if is_read {
             self.read_at = at;
         }
@@ -271,8 +279,10 @@ impl Machine {
             is_replica: shared.is_replica(),
             is_up: replication.primary.is_up(),
             is_loading,
+            fails_over: replication.failover.phase() != Phase::None,
             acked: members.iter().map(|member| (member.port, member.acked)).collect(),
             shown,
+            deadlines,
         }
     }
 
@@ -280,12 +290,11 @@ impl Machine {
     fn read(&mut self) -> Vec<String> {
         self.worker.core.refresh_config();
         self.worker.core.read_clocks();
-        let mut strings = vec!["MGET".to_owned()];
-        strings.extend((0..STRINGS).map(|n| format!("s{n}")));
         let mut shown = Vec::new();
         for db in 0..DATABASES {
             self.reader.db = DbIndex(db);
-            shown.push(self.ask(&strings));
+            let mget: Vec<String> = ["MGET".to_owned()].into_iter().chain(strings(db)).collect();
+            shown.push(self.ask(&mget));
             for n in 0..LISTS {
                 let list = ["LRANGE", &format!("l{n}"), "0", "-1"].map(str::to_owned);
                 shown.push(self.ask(&list));
@@ -293,6 +302,14 @@ impl Machine {
         }
         self.worker.core.free_garbage();
         shown
+    }
+
+    fn read_deadlines(&mut self) -> Vec<String> {
+        let all = keys().map(|(db, key)| {
+            self.reader.db = DbIndex(db);
+            self.ask(&["PEXPIRETIME".to_owned(), key])
+        });
+        all.collect()
     }
 
     fn ask(&mut self, words: &[String]) -> String {

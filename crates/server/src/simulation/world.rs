@@ -2,7 +2,7 @@
 
 use super::checks::{Due, Record, Saved, check_acks, due, present};
 use super::client::{Client, Pending};
-use super::model::{Change, DATABASES, LISTS, Model, STRINGS};
+use super::model::{Change, DATABASES, LISTS, Model, STRINGS, long_string, string};
 use super::network::{Asked, Connection};
 use super::node::{Look, Node, Start, port};
 use super::strand::Way;
@@ -40,6 +40,8 @@ pub(super) struct Seen {
     pub(super) starts: u64,
     pub(super) freed: u64,
     pub(super) waits: u64,
+    /// Starts after which nobody goes on, as too much has expired.
+    pub(super) forgotten: u64,
 }
 
 struct Slot {
@@ -239,9 +241,10 @@ impl World {
                 Pending::Save if !is_error => {
                     let lineage = look.kept.map(|_| (look.ids.id.clone(), look.offset));
                     let place = (look.ids.id.as_str(), look.offset);
+                    let saved_ms = self.now_ms;
                     let reread = self.node(index).with(|machine| machine.look(true));
                     let dataset = present(&self.model, place, &reread, self.now_ms);
-                    self.slots[index].record.saved = Some(Saved { dataset, lineage });
+                    self.slots[index].record.saved = Some(Saved { dataset, lineage, saved_ms });
                 }
                 Pending::Backlog(bytes) if !is_error => {
                     self.slots[index].record.backlog_bytes = bytes;
@@ -285,8 +288,12 @@ impl World {
     }
 
     fn write(&mut self, index: usize) {
-        self.look(index);
         let unit = self.unit();
+        self.write_unit(index, unit);
+    }
+
+    fn write_unit(&mut self, index: usize, unit: Vec<(u32, Change)>) {
+        self.look(index);
         let Some(client) = self.client(index) else { return };
         let told = format!("{index} is to change {:.100}", format!("{unit:?}"));
         client.change(unit);
@@ -301,15 +308,17 @@ impl World {
         (0..len)
             .map(|nth| {
                 let other = changes_db && nth + 1 == len;
-                (if other { (db + 1) % DATABASES } else { db }, self.change())
+                let db = if other { (db + 1) % DATABASES } else { db };
+                (db, self.change(db))
             })
             .collect()
     }
 
-    fn change(&mut self) -> Change {
+    fn change(&mut self, db: u32) -> Change {
         self.next += 1;
         let random = &mut self.random;
-        let string = format!("s{}", random.below(STRINGS));
+        let is_long = random.percent(1) && db == 0;
+        let string = if is_long { long_string() } else { string(random.below(STRINGS)) };
         let list = format!("l{}", random.below(LISTS));
         let bytes = if random.percent(8) { random.below(9000) } else { random.below(40) };
         let value = format!("{}{}", self.next, "x".repeat(bytes));
@@ -382,8 +391,7 @@ impl World {
             self.now_ms,
             format!("PSYNC {} {}: {answer:?}", &asked.id[..6.min(asked.id.len())], asked.first),
         );
-        let continues = answer.is_some_and(|answer| answer.starts_with("+CONTINUE"));
-        assert_eq!(continues, due == Due::Continues, "{asked:?} was answered {answer:?}");
+        assert!(due.is(answer), "{asked:?} was answered {answer:?} and not with {due:?}");
     }
 
     /// Takes what both ends of a connection have sent; the answer to what was asked, once.
@@ -452,8 +460,14 @@ impl World {
     fn follow(&mut self, index: usize, primary: Option<usize>) {
         match primary {
             Some(primary) => {
+                self.serve(index);
+                let before = self.last(index).cloned();
                 let port = port(primary).to_string();
                 self.ask(index, &["REPLICAOF", "127.0.0.1", &port], Pending::Any);
+                // What it has is the same for now.
+                if let Some((before, now)) = before.as_ref().zip(self.last(index)) {
+                    assert_eq!(now.acked, before.acked, "they follow as before");
+                }
             }
             None => self.ask(index, &["REPLICAOF", "NO", "ONE"], Pending::Any),
         }
@@ -472,8 +486,12 @@ impl World {
         let count = self.slots.len();
         let index = self.random.below(count);
         let other = (index + 1 + self.random.below(count - 1)) % count;
+        let followed: Vec<usize> = (0..count)
+            .filter(|one| self.last(*one).is_some_and(|last| !last.acked.is_empty()))
+            .collect();
         match self.random.below(28) {
-            26.. if self.last(index).is_some_and(|last| !last.acked.is_empty()) => {
+            26.. if !followed.is_empty() => {
+                let index = followed[0];
                 self.lose_power_after_save(index);
             }
             20.. if !self.connections.is_empty() => {
@@ -520,9 +538,7 @@ impl World {
             13 if self.is_up(index) => self.follow(index, None),
             14 | 15 if self.is_up(index) => {
                 // Mostly one that has a replica.
-                let is_followed =
-                    |one: &usize| self.last(*one).is_some_and(|last| !last.acked.is_empty());
-                let index = (0..count).find(is_followed).unwrap_or(index);
+                let index = followed.first().copied().unwrap_or(index);
                 let port = port(other).to_string();
                 let timeout = (1 + self.random.below(5000)).to_string();
                 let to = ["FAILOVER", "TO", "127.0.0.1", &port, "TIMEOUT", &timeout];
@@ -551,6 +567,13 @@ impl World {
     /// All that follow a server have what it saves; then it is down for a while, and they come back.
     fn lose_power_after_save(&mut self, index: usize) {
         for _ in 0..5 {
+            self.flow(300);
+        }
+        if self.random.percent(80) {
+            // What expires meanwhile.
+            let key = if self.random.percent(70) { long_string() } else { string(0) };
+            let ttl = 310 + self.random.below(1000) as u64;
+            self.write_unit(index, vec![(0, Change::Set(key, "x".to_owned(), Some(ttl)))]);
             self.flow(300);
         }
         self.look(index);
@@ -702,9 +725,12 @@ impl Drop for World {
 }
 
 impl Seen {
-    pub(super) fn counts(&self) -> [u64; 10] {
+    pub(super) fn counts(&self) -> [u64; 11] {
         let Seen { faults, units, partial, full, refused, .. } = *self;
-        let Seen { promotions, handovers, starts, freed, waits, .. } = *self;
-        [faults, units, partial, full, refused, promotions, handovers, starts, freed, waits]
+        let Seen { promotions, handovers, starts, freed, waits, forgotten, .. } = *self;
+        let roles = [promotions, handovers, starts, freed, waits, forgotten];
+        let mut counts = [faults, units, partial, full, refused, 0, 0, 0, 0, 0, 0];
+        counts[5..].copy_from_slice(&roles);
+        counts
     }
 }
