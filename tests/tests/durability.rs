@@ -445,7 +445,7 @@ fn who_is_behind_is_told_in_seconds() {
             assert_eq!(replica.info("behind_primary_seconds"), "0");
             pair.link.refuse(true);
             pair.link.cut(brisk_testkit::proxy::Cut::Reset);
-            wait_until("it to notice", || replica.info("behind_primary_seconds") >= "1".to_owned());
+            wait_until("it to notice", || replica.info("behind_primary_seconds").as_str() >= "1");
             pair.link.refuse(false);
             wait_until("it to catch up", || replica.info("behind_primary_seconds") == "0");
         }
