@@ -64,10 +64,10 @@ fn a_script_cannot_say_what_only_a_primary_says() {
     let marker = format!("brisk-compare/1 keep {} 0 {KEPT_SLOT}", "0".repeat(32));
     send(&["EVAL", "return redis.call('PING', ARGV[1])", "0", &marker]);
     send(&["SET", "behind", "1"]);
-    wait_until("it to be executed", || conn.cmd("EXISTS behind").integer() == 1);
+    wait_until("it to be executed", || conn.cmd("EXISTS behind").to_string() == "(integer) 1");
     assert_reply!(conn, "GET kept", "\"1\"");
     send(&["PING", &marker]);
     send(&["SET", "behind", "2"]);
-    wait_until("it to be executed", || conn.cmd("GET behind").text() == "2");
+    wait_until("it to be executed", || conn.cmd("GET behind").to_string() == "\"2\"");
     assert_reply!(conn, "EXISTS kept", "(integer) 0");
 }
