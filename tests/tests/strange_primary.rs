@@ -2,9 +2,10 @@
 //! before, and asks for what follows it.
 
 use brisk_testkit::server::subject_is_redis;
-use brisk_testkit::{Launch, assert_reply, wait_until};
+use brisk_testkit::{Launch, Server, assert_reply, wait_until};
 use brisk_tests::acted::{ID, asked, listen};
 use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 
 /// A dataset without keys, of version 9, whose checksum is not looked at.
 const EMPTY: &[u8] = b"REDIS0009\xff\0\0\0\0\0\0\0\0";
@@ -12,20 +13,25 @@ const EMPTY: &[u8] = b"REDIS0009\xff\0\0\0\0\0\0\0\0";
 const KEPT_SLOT: &str = "284";
 const SET: &[u8] = b"*3\r\n$3\r\nSET\r\n$4\r\nkept\r\n$1\r\n1\r\n";
 
+/// A replica, who listens as its primary, and the connection by which it was sent an empty dataset and
+/// [`SET`].
+fn follower() -> (Server, TcpListener, TcpStream) {
+    let (listener, port) = listen();
+    let server = Launch::subject().start();
+    assert_reply!(server.connect(), &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
+    let (mut stream, _) = asked(&listener);
+    let head = format!("+FULLRESYNC {ID} 100\r\n${}\r\n", EMPTY.len());
+    stream.write_all(&[head.as_bytes(), EMPTY, SET].concat()).expect("it reads");
+    (server, listener, stream)
+}
+
 #[test]
 fn what_is_no_command_ends_the_connection_and_what_came_before_is_kept() {
     if subject_is_redis() {
         return;
     }
-    let (listener, port) = listen();
-    let server = Launch::subject().start();
+    let (server, listener, mut stream) = follower();
     let mut conn = server.connect();
-    assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
-    let (mut stream, _) = asked(&listener);
-    stream.write_all(format!("+FULLRESYNC {ID} 100\r\n").as_bytes()).expect("it reads");
-    stream.write_all(format!("${}\r\n", EMPTY.len()).as_bytes()).expect("it reads");
-    stream.write_all(EMPTY).expect("it reads");
-    stream.write_all(SET).expect("it reads");
     wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
     // Nothing of this is a command, nor what comes behind it.
     for nonsense in [&b"*1\r\n$x\r\n"[..], b"PING\r\n", SET] {
@@ -46,15 +52,8 @@ fn a_script_cannot_say_what_only_a_primary_says() {
     if subject_is_redis() {
         return;
     }
-    let (listener, port) = listen();
-    let server = Launch::subject().start();
+    let (server, _listener, mut stream) = follower();
     let mut conn = server.connect();
-    assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
-    let (mut stream, _) = asked(&listener);
-    stream.write_all(format!("+FULLRESYNC {ID} 100\r\n").as_bytes()).expect("it reads");
-    stream.write_all(format!("${}\r\n", EMPTY.len()).as_bytes()).expect("it reads");
-    stream.write_all(EMPTY).expect("it reads");
-    stream.write_all(SET).expect("it reads");
     let mut send = |words: &[&str]| {
         let words = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
         let words: Vec<String> = words.collect();
