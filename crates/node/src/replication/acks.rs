@@ -208,20 +208,7 @@ mod tests {
         let (replication, aof) = (Replication::new(1, "i".repeat(40)), Aof::new(1));
         let (client, attachment) = (record(1, 0), Arc::<Attachment>::default());
         attachment.set_stage(Stage::Online);
-        replication.feed.attach(Member {
-            client: Arc::clone(&client),
-            attachment,
-            ip: None,
-            port: 0,
-            since_ms: 0,
-            takes_unknown_length: false,
-            compares: false,
-            acked: 0,
-            acked_ms: 0,
-            has_acked: false,
-            acked_place: None,
-            acked_durable: None,
-        });
+        replication.feed.attach(Member::new(Arc::clone(&client), attachment, 0));
         // Written before there was a stream: its dataset may still be on its way.
         let wait = AckWait { shown: Ticket(0), wanted: Wanted::Replicas(1) };
         assert!(!wait.is_over(&replication, &aof).expect("no file is waited for"));

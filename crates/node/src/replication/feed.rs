@@ -65,6 +65,24 @@ pub struct Member {
 }
 
 impl Member {
+    /// Of this connection nothing is known yet but since when it is there.
+    pub fn new(client: Arc<ClientRecord>, attachment: Arc<Attachment>, now_ms: u64) -> Member {
+        Member {
+            client,
+            attachment,
+            ip: None,
+            port: 0,
+            since_ms: now_ms,
+            takes_unknown_length: false,
+            compares: false,
+            acked: 0,
+            acked_ms: now_ms,
+            acked_place: None,
+            has_acked: false,
+            acked_durable: None,
+        }
+    }
+
     /// What it is called to people: where it listens.
     pub fn name(&self) -> String {
         name_of(self.ip, self.port, &self.client)
@@ -668,20 +686,7 @@ mod tests {
     use brisk_engine::keyspace::{Cut, CutOptions, KeyHasher};
 
     fn member(client: u64, worker: usize) -> Member {
-        Member {
-            client: record(client, worker),
-            attachment: Arc::default(),
-            ip: None,
-            port: 0,
-            since_ms: 0,
-            takes_unknown_length: false,
-            compares: false,
-            acked: 0,
-            acked_ms: 0,
-            acked_place: None,
-            has_acked: false,
-            acked_durable: None,
-        }
+        Member::new(record(client, worker), Arc::default(), 0)
     }
 
     impl Feed {

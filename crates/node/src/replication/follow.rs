@@ -56,18 +56,11 @@ fn make_member(core: &Core, session: &mut Session, acknowledges: bool) -> Member
     // The stream waits for the file only: else it would wait for itself.
     session.asked = Asked::default();
     Member {
-        client: Arc::clone(&session.record),
-        attachment,
         ip: replica.ip.or(peer),
         port: replica.port,
-        since_ms: now_ms,
         takes_unknown_length: replica.takes_unknown_length,
         compares: replica.compares,
-        acked: 0,
-        acked_ms: now_ms,
-        acked_place: None,
-        has_acked: false,
-        acked_durable: None,
+        ..Member::new(Arc::clone(&session.record), attachment, now_ms)
     }
 }
 
