@@ -236,10 +236,12 @@ impl Shared {
         }
     }
 
-    /// The way to the primary has come to another phase.
-    pub fn enter_phase(&self, phase: Phase, now_ms: u64) {
-        self.replication.primary.set_phase(phase, now_ms);
+    /// The way to the primary with this number has come to another phase; whether it is still the one that
+    /// is gone.
+    pub fn enter_phase(&self, generation: u64, phase: Phase, now_ms: u64) -> bool {
+        let is_wanted = self.replication.primary.set_phase(generation, phase, now_ms);
         self.arm_stale();
+        is_wanted
     }
 
     /// Whether a replica refuses to tell of its data follows from the settings and from the way to the

@@ -125,7 +125,14 @@ impl Primary {
         self.is_up() || self.down_since_ms().is_some()
     }
 
-    pub fn set_phase(&self, phase: Phase, now_ms: u64) {
+    /// The way with this number has come to another phase, if it is still the one that is gone; whether
+    /// it is.
+    pub fn set_phase(&self, generation: u64, phase: Phase, now_ms: u64) -> bool {
+        // Whoever names another primary meanwhile waits, and has the last word.
+        let _place = self.connection.lock().even_poisoned();
+        if generation != self.generation() {
+            return false;
+        }
         let before = self.phase.swap(phase as u8, Ordering::SeqCst);
         if before == Phase::Connected as u8 && phase != Phase::Connected {
             self.down_since_ms.store(now_ms, Ordering::Relaxed);
@@ -133,6 +140,7 @@ impl Primary {
         if phase == Phase::Sync {
             *self.incoming.lock().even_poisoned() = Incoming::default();
         }
+        true
     }
 
     /// There is another primary, or none: what came of this one and was not executed is dropped, and the
@@ -141,13 +149,15 @@ impl Primary {
         // In this order: nobody adds to the stream who has not seen it.
         let generation = self.generation.fetch_add(1, Ordering::SeqCst) + 1;
         self.stream.begin();
-        if let Some(connection) = self.connection.lock().even_poisoned().take() {
+        let mut place = self.connection.lock().even_poisoned();
+        if let Some(connection) = place.take() {
             connection.close();
         }
+        self.phase.store(Phase::Connect as u8, Ordering::SeqCst);
+        drop(place);
         if let Some(client) = self.client.lock().even_poisoned().take() {
             client.killed.store(true, Ordering::Relaxed);
         }
-        self.phase.store(Phase::Connect as u8, Ordering::SeqCst);
         self.down_since_ms.store(0, Ordering::Relaxed);
         self.last_io_ms.store(0, Ordering::Relaxed);
         generation
@@ -170,9 +180,10 @@ impl Primary {
         is_wanted
     }
 
-    /// The connection is closed; another one may be made.
-    pub fn disconnect(&self) {
-        if let Some(connection) = self.connection.lock().even_poisoned().take() {
+    /// The connection of the way with this number is closed; another one may be made.
+    pub fn disconnect(&self, generation: u64) {
+        let mut place = self.connection.lock().even_poisoned();
+        if let Some(connection) = place.take_if(|_| generation == self.generation()) {
             connection.close();
         }
     }

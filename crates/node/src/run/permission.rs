@@ -220,7 +220,8 @@ pub fn close_client(core: &mut Core, record: &ClientRecord) -> bool {
     }
     if record.has(flag::PRIMARY) {
         // A thread has it, which connects anew.
-        core.shared.replication.primary.disconnect();
+        let primary = &core.shared.replication.primary;
+        primary.disconnect(primary.generation());
         return true;
     }
     record.set(flag::CLOSE_ASAP, true);

@@ -58,8 +58,13 @@ impl Node {
             config.replication.replicaof = Some(PrimaryAddress { host, port: 6379 });
             change(config);
         });
-        node.core.shared.enter_phase(Phase::Connected, unix_ms());
+        node.enter(Phase::Connected);
         node
+    }
+
+    fn enter(&self, phase: Phase) {
+        let shared = self.core.shared;
+        assert!(shared.enter_phase(shared.replication.primary.generation(), phase, unix_ms()));
     }
 
     /// As CONFIG SET would.
@@ -193,7 +198,7 @@ fn a_replica_that_does_not_hear_from_its_primary_may_tell_nothing_of_its_data() 
     let mut client = node.session();
     node.check(&mut client, &[("GET k", "$-1\r\n"), ("PING", "+PONG\r\n")]);
     node.check(&mut client, &[("MULTI", "+OK\r\n"), ("GET k", "+QUEUED\r\n")]);
-    node.core.shared.enter_phase(Phase::Connect, unix_ms());
+    node.enter(Phase::Connect);
     let refused = MASTERDOWN.replacen('-', "-EXECABORT Transaction discarded because of: ", 1);
     node.check(
         &mut client,
@@ -223,7 +228,7 @@ fn a_replica_that_does_not_hear_from_its_primary_may_tell_nothing_of_its_data() 
     node.configure(|config| config.replication.replica_serve_stale_data = true);
     node.check(&mut client, &[("GET k", "$-1\r\n")]);
     node.configure(|config| config.replication.replica_serve_stale_data = false);
-    node.core.shared.enter_phase(Phase::Connected, unix_ms());
+    node.enter(Phase::Connected);
     node.check(&mut client, &[("GET k", "$-1\r\n")]);
 }
 
@@ -263,7 +268,7 @@ fn what_the_primary_sends_is_refused_nothing_and_waits_for_a_slow_script() {
     });
     let mut primary = node.primary();
     node.core.shared.arm(armed::FEW_REPLICAS, true);
-    node.core.shared.enter_phase(Phase::Sync, unix_ms());
+    node.enter(Phase::Sync);
     node.check(&mut primary, &[("SET k 1", "+OK\r\n"), ("BLPOP l 0", "*-1\r\n")]);
     node.core.shared.arm(armed::BUSY, true);
     assert_eq!(node.ask(&mut primary, &["PING"]), None);
@@ -348,9 +353,24 @@ fn a_replica_says_whose_it_is_and_how_far_it_has_come() {
         format!("*5\r\n$5\r\nslave\r\n$7\r\nprimary\r\n:6379\r\n${len}\r\n{phase}\r\n:{offset}\r\n")
     };
     node.check(&mut client, &[("ROLE", &role("connected", "0"))]);
-    node.core.shared.enter_phase(Phase::Connecting, unix_ms());
+    node.enter(Phase::Connecting);
     node.check(&mut client, &[("ROLE", &role("connecting", "-1"))]);
     assert!(node.log().is_empty());
     node.core.shared.log.notice(format_args!("a line"));
     assert!(node.log().starts_with(&format!("{}:S ", std::process::id())), "{}", node.log());
+}
+
+#[test]
+fn a_way_that_was_left_for_another_primary_changes_nothing_any_more() {
+    let node = Node::replica(|_| ());
+    let shared = node.core.shared;
+    let primary = &shared.replication.primary;
+    let former = primary.generation();
+    primary.leave();
+    for phase in [Phase::Handshake, Phase::Sync, Phase::Connected] {
+        assert!(!shared.enter_phase(former, phase, unix_ms()));
+        assert_eq!(primary.phase(), Phase::Connect);
+    }
+    node.enter(Phase::Connected);
+    assert!(primary.is_up());
 }

@@ -208,7 +208,7 @@ impl Applier {
         *at = begin + len;
         if let Stop::Broken(error) = stop {
             shared.log.warning(format_args!("Protocol error from the primary: {error}"));
-            primary.disconnect();
+            primary.disconnect(primary.generation());
             // Nobody knows where the next command begins: the stream goes on by another connection.
             input.clear();
             (*at, *sealed, *is_broken) = (0, 0, true);

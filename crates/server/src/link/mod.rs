@@ -112,8 +112,10 @@ impl Link {
             if !self.is_wanted() {
                 return;
             }
-            self.primary().disconnect();
-            self.set_phase(Phase::Connect);
+            self.primary().disconnect(self.generation);
+            if self.set_phase(Phase::Connect).is_err() {
+                return;
+            }
             match ended {
                 Err(Failure::Unwanted) => return,
                 Err(Failure::Io(error)) => {
@@ -130,8 +132,9 @@ impl Link {
         }
     }
 
-    fn set_phase(&self, phase: Phase) {
-        self.shared.enter_phase(phase, unix_ms());
+    fn set_phase(&self, phase: Phase) -> Result<(), Failure> {
+        let is_wanted = self.shared.enter_phase(self.generation, phase, unix_ms());
+        is_wanted.then_some(()).ok_or(Failure::Unwanted)
     }
 
     /// One connection, from its beginning to its end.
@@ -139,7 +142,7 @@ impl Link {
         let (log, primary) = (&self.shared.log, self.primary());
         let host = address.host.to_string_lossy();
         log.notice(format_args!("Connecting to MASTER {host}:{}", address.port));
-        self.set_phase(Phase::Connecting);
+        self.set_phase(Phase::Connecting)?;
         let source = config.network.bind_source_addr.to_string_lossy().parse().ok();
         let wire = Wire::open((&host, address.port), source, handshake::silence_max(config))?;
         let wire = if config.tls.replication { encrypt(config, wire)? } else { wire };
@@ -149,7 +152,7 @@ impl Link {
         if !primary.connect(self.generation, Arc::clone(&wire) as _) {
             return Err(Failure::Unwanted);
         }
-        self.set_phase(Phase::Handshake);
+        self.set_phase(Phase::Handshake)?;
         let mut reader = Reader::new(&wire, self.shared, self.generation);
         handshake::introduce(&mut reader, config)?;
         self.finish_stream()?;
@@ -173,7 +176,7 @@ impl Link {
         match next? {
             Next::Full { id, offset } => {
                 log.notice(format_args!("Full resync from master: {id}:{offset}"));
-                self.set_phase(Phase::Sync);
+                self.set_phase(Phase::Sync)?;
                 self.name.forget();
                 self.become_client(&wire)?;
                 dataset::take(self, config, &wire, &mut reader, (id, offset))?;
@@ -192,7 +195,7 @@ impl Link {
         }
         let client = primary.client().ok_or(Failure::Unwanted)?;
         let _listed = Listed::new(self.shared, Arc::clone(&client));
-        self.set_phase(Phase::Connected);
+        self.set_phase(Phase::Connected)?;
         self.follow(&mut reader, &client)
     }
 
@@ -214,6 +217,7 @@ impl Link {
 
     /// The stream goes on where it ended; the history may be called `id` from there.
     fn go_on_from(&self, id: Option<String>, offset: u64) -> Result<(), Failure> {
+        let generation = self.generation;
         self.when_still(move |core| {
             let replication = &core.shared.replication;
             let present = replication.history.ids().id;
@@ -231,7 +235,7 @@ impl Link {
             let end = core.shared.keyspace.journal().end();
             replication.primary.note_read(replication.history.offset(end));
             // Here and not by the link's thread, which gets to it later: the link is up.
-            core.shared.enter_phase(Phase::Connected, unix_ms());
+            core.shared.enter_phase(generation, Phase::Connected, unix_ms());
         })
     }
 
