@@ -180,10 +180,14 @@ impl Budget {
         self.used.load(Ordering::SeqCst)
     }
 
-    /// Waits until at least so many were made.
+    /// Waits until at least so many were made, however many that are: as long as some are.
     #[track_caller]
     pub fn wait_until_used(&self, steps: u64) {
-        wait_until("writers to write", || self.used() >= steps);
+        let mut used = self.used();
+        while used < steps {
+            wait_until("writers to write", || self.used() > used);
+            used = self.used();
+        }
     }
 
     /// Lets them make what is granted, and then end.
