@@ -127,6 +127,10 @@ fn an_older_state_is_served_until_the_new_one_is_there_as_a_whole() {
         for refused in ["BGSAVE", "SAVE", "REPLICAOF NO ONE", "PSYNC ? -1", "BGREWRITEAOF"] {
             assert_eq!(conn.cmd(refused).to_string(), LOADING, "{kind}: {refused}");
         }
+        for pair in ["appendonly yes", "repl-diskless-load disabled"] {
+            assert_eq!(conn.cmd(&format!("CONFIG SET {pair}")).to_string(), LOADING, "{kind}");
+        }
+        assert_reply!(conn, "CONFIG SET dbfilename dump.rdb", "OK");
         assert_reply!(conn, "CONFIG SET replica-serve-stale-data no", "OK");
         assert!(conn.cmd("GET key:1").to_string().starts_with("(error) MASTERDOWN"));
         assert_reply!(conn, "CONFIG SET replica-serve-stale-data yes", "OK");

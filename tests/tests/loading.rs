@@ -130,6 +130,51 @@ fn what_needs_no_keys_is_answered_while_loading() {
     assert_eq!(conn.info("loading"), "0");
 }
 
+/// What CONFIG SET answers while a dataset is loaded, with `enable-protected-configs`.
+fn sets_what_has_no_part_in_loading(conn: &mut Conn) {
+    let unknown = "(error) ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'";
+    let immutable = "(error) ERR CONFIG SET failed (possibly related to argument 'databases') - \
+                     can't set immutable config";
+    let twice = "(error) ERR CONFIG SET failed (possibly related to argument \
+                 'maxmemory-samples') - duplicate parameter";
+    for (pairs, want) in [
+        ("appendonly yes", LOADING),
+        ("appendonly no", LOADING),
+        ("appendonly nonsense", LOADING),
+        ("APPENDONLY yes", LOADING),
+        ("dir .", LOADING),
+        ("dir /there/is/none", LOADING),
+        ("repl-diskless-load swapdb", LOADING),
+        ("maxmemory-samples 6 appendonly yes", LOADING),
+        ("appendonly yes appendonly yes", LOADING),
+        ("appendonly yes nosuch 1", LOADING),
+        ("appendonly yes databases 5", LOADING),
+        ("nosuch 1 appendonly yes", unknown),
+        ("databases 5 appendonly yes", immutable),
+        ("maxmemory-samples 6 maxmemory-samples 6 dir .", twice),
+        ("dbfilename other.rdb", "OK"),
+        ("dbfilename dump.rdb", "OK"),
+        ("appendfsync always", "OK"),
+        ("save '100 1'", "OK"),
+    ] {
+        assert_reply!(conn, &format!("CONFIG SET {pairs}"), want);
+    }
+    assert_reply!(conn, "CONFIG GET maxmemory-samples", "1) \"maxmemory-samples\"\n2) \"5\"");
+    assert_reply!(conn, "CONFIG GET appendonly", "1) \"appendonly\"\n2) \"no\"");
+}
+
+#[test]
+fn settings_that_loading_depends_on_stay_meanwhile() {
+    let home = Home::with_keys(KEYS);
+    let protected = |launch: Launch| launch.set("enable-protected-configs", "yes");
+    let server = protected(home.slow(Launch::subject())).start();
+    let mut conn = server.connect();
+    assert_eq!(conn.info("loading"), "1");
+    sets_what_has_no_part_in_loading(&mut conn);
+    hurry(&mut conn);
+    assert_reply!(conn, "CONFIG SET appendonly no repl-diskless-load swapdb dir .", "OK");
+}
+
 #[test]
 fn a_transaction_is_discarded_if_it_would_look_at_keys() {
     let home = Home::with_keys(KEYS);

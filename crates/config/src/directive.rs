@@ -153,6 +153,8 @@ pub struct Directive {
     pub hidden: bool,
     /// CONFIG SET needs `enable-protected-configs`.
     pub protected: bool,
+    /// CONFIG SET is refused while a dataset is loaded, which the value has a part in.
+    pub settled_while_loading: bool,
     /// The value is a secret: keep it out of SLOWLOG, MONITOR and logs.
     pub sensitive: bool,
     /// Reads all bytes; other values end at the first NUL, as in Redis.
@@ -181,6 +183,7 @@ impl Directive {
             fixed: false,
             hidden: false,
             protected: false,
+            settled_while_loading: false,
             sensitive: false,
             binary: false,
             standing: Standing::InForce,
@@ -264,6 +267,11 @@ impl Directive {
 
     pub(super) const fn protected(mut self) -> Self {
         self.protected = true;
+        self
+    }
+
+    pub(super) const fn settled_while_loading(mut self) -> Self {
+        self.settled_while_loading = true;
         self
     }
 

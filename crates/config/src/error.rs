@@ -74,6 +74,10 @@ pub enum ConfigError {
         /// As the client wrote it.
         name: Vec<u8>,
     },
+    /// A directive that takes no value while a dataset is loaded. The words are those of all that is refused
+    /// then, which name the program.
+    #[error("LOADING the dataset is being loaded")]
+    Loading,
     /// A directive that does not take this value, or not now.
     #[error("ERR CONFIG SET failed (possibly related to argument '{name}') - {reason}")]
     Refused {
@@ -89,8 +93,8 @@ impl From<ConfigError> for CommandError {
     fn from(error: ConfigError) -> CommandError {
         match error {
             ConfigError::Unknown { name } => CommandError::text_around(UNKNOWN, &name, "'"),
-            refused @ ConfigError::Refused { .. } => {
-                CommandError::text(refused.to_string().replace(['\r', '\n'], " "))
+            other @ (ConfigError::Refused { .. } | ConfigError::Loading) => {
+                CommandError::text(other.to_string().replace(['\r', '\n'], " "))
             }
         }
     }

@@ -15,6 +15,8 @@ use super::{Config, directives, glob};
 pub struct Caller {
     /// Connected from this machine, for directives protected with `local`.
     pub local: bool,
+    /// While a dataset is loaded.
+    pub while_loading: bool,
 }
 
 /// Owns the configuration in force and the file it came from.
@@ -91,6 +93,9 @@ impl Store {
                 .filter(|row| row.is_setting())
                 .ok_or_else(|| ConfigError::Unknown { name: name.to_vec() })?;
             self.may_set(row, name, caller).map_err(|reason| refused(name, reason))?;
+            if row.settled_while_loading && caller.while_loading {
+                return Err(ConfigError::Loading);
+            }
             // By the name as written: a directive may appear beside its alias, the last one wins,
             // as in Redis.
             if pairs[..index].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {

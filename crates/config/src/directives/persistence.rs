@@ -97,7 +97,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     )
     .hidden()
     .ignored(),
-    Directive::switch("appendonly", "no", field!(persistence.appendonly)),
+    Directive::switch("appendonly", "no", field!(persistence.appendonly)).settled_while_loading(),
     Directive::checked_text(
         "appendfilename",
         "appendonly.aof",

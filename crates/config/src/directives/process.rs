@@ -98,7 +98,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .immutable()
         .ignored(),
     Directive::integer("databases", "16", (1, INT_MAX), field!(process.databases)).immutable(),
-    Directive::new("dir", ".", Kind::One(special::DIR)).protected(),
+    Directive::new("dir", ".", Kind::One(special::DIR)).protected().settled_while_loading(),
     Directive::choice("dialect", "redis", choice!(process.dialect)).fixed(),
     Directive::switch("daemonize", "no", field!(process.daemonize)).immutable(),
     Directive::choice("supervised", "no", choice!(process.supervised)).immutable(),

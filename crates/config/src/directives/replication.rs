@@ -113,7 +113,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(replication.repl_diskless_sync_max_replicas),
     ),
-    Directive::choice("repl-diskless-load", "disabled", choice!(replication.repl_diskless_load)),
+    Directive::choice("repl-diskless-load", "disabled", choice!(replication.repl_diskless_load))
+        .settled_while_loading(),
     Directive::text("replica-announce-ip", "", field!(replication.replica_announce_ip))
         .alias("slave-announce-ip"),
     Directive::integer(

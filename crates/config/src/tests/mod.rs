@@ -19,7 +19,7 @@ use brisk_testkit::TempDir;
 mod loading;
 mod rewriting;
 
-const ANYONE: Caller = Caller { local: true };
+const ANYONE: Caller = Caller { local: true, while_loading: false };
 
 fn launch(arguments: &[&str]) -> Launch {
     let arguments: Vec<OsString> = arguments.iter().map(OsString::from).collect();
@@ -427,7 +427,7 @@ fn protected_directives_follow_enable_protected_configs() {
     {
         let mut store = load_text(&format!("enable-protected-configs {word}")).unwrap();
         for (is_local, allowed) in [(true, local), (false, remote)] {
-            let caller = Caller { local: is_local };
+            let caller = Caller { local: is_local, while_loading: false };
             let set = store.set(&[(b"dir", b"/")], caller, &mut |_, _| Ok(()));
             assert_eq!(set.is_ok(), allowed, "{word} {is_local}");
         }

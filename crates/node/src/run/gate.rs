@@ -317,8 +317,13 @@ fn loading(core: &mut Core, _: &Session, row: &Row, facts: &RequestFacts<'_>) ->
     if !is_refused {
         return Verdict::Pass;
     }
+    Verdict::Refuse(refuse_while_loading(core))
+}
+
+/// The error for what cannot be while a dataset is loaded.
+pub fn refuse_while_loading(core: &Core) -> CommandError {
     let title = core.config.process.dialect.title();
-    Verdict::Refuse(CommandError::text(format!("LOADING {title} is loading the dataset in memory")))
+    CommandError::text(format!("LOADING {title} is loading the dataset in memory"))
 }
 
 /// Keeps away from what a slow script works on.

@@ -1,11 +1,12 @@
 //! CONFIG: reading, changing and saving the settings, and resetting the statistics.
 
 use crate::commands::server::reconfigure::{self, Prepared};
-use brisk_config::{Added, Caller, Config, Rejection, Replacement, directives};
+use brisk_config::{Added, Caller, Config, ConfigError, Rejection, Replacement, directives};
 use brisk_engine::command::{Arg, Flags, Group, Scope, Spec};
 use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::shared::Shared;
+use brisk_node::run::gate;
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
@@ -89,8 +90,9 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             call.redact(3 + 2 * at);
         }
     }
-    let caller = Caller { local: call.session.is_local() };
     let shared = call.core.shared;
+    let while_loading = shared.is_loading() || shared.is_loading_beside();
+    let caller = Caller { local: call.session.is_local(), while_loading };
     // Settings are there several times while they change, which no key is to go for.
     let used = brisk_observe::memory::used();
     let mut store = store(shared);
@@ -102,7 +104,10 @@ fn set(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         prepared = reconfigure::prepare(shared, old, new, tls_named)?;
         Ok(())
     };
-    store.set(&pairs, caller, &mut apply)?;
+    store.set(&pairs, caller, &mut apply).map_err(|error| match error {
+        ConfigError::Loading => gate::refuse_while_loading(call.core),
+        error => error.into(),
+    })?;
     let new = store.current();
     drop(store);
     reconfigure::commit(shared, &old, &new, prepared);
