@@ -16,11 +16,11 @@
 use crate::base::number::Digits;
 use crate::env::Env;
 use crate::keyspace::{DbIndex, EntryRef, Keys, Keyspace, SlotId, UnixMs, must_give_way};
-use crate::types::Value;
 use crate::types::dump::Dumpable;
 use crate::types::hash::Hash;
 use crate::types::list::{End, List};
 use crate::types::stream::{Stream, StreamId};
+use crate::types::{Collection, Value};
 use brisk_structures::hash::HashKey;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -31,6 +31,9 @@ const SLOT_STEPS: usize = 8 << 10;
 const LIGHT_STEPS: usize = 256;
 /// Steps that are made under the lock of a larger slot, at most; one with more is not looked at.
 const SLOT_STEPS_MAX: usize = 64 << 10;
+/// Keys of a slot, or fields of a hash, that are looked through at most for those that count as gone: of more
+/// all count, for the walk would take long.
+const COUNTED_MAX: usize = 2 * SLOT_STEPS_MAX;
 /// Bytes that count as one step, beside the one of an element: hashing them takes about as long.
 const BYTES_PER_STEP: usize = 128;
 
@@ -99,13 +102,25 @@ pub fn look_at<R>(
 }
 
 fn see(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
-    let count = keys.entry_count(slot);
+    let count = count(keys, slot, lens);
     if count <= SLOT_STEPS
         && let Some(seen) = see_whole(keys, slot, lens)
     {
         return Some(seen);
     }
     if count > SLOT_STEPS_MAX { None } else { see_parts(keys, slot, lens) }
+}
+
+/// How many keys a slot has besides those that count as gone: else one side would look at it in another way
+/// that has not removed them.
+fn count(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> usize {
+    let all = keys.entry_count(slot);
+    if all <= SLOT_STEPS || all > COUNTED_MAX || !keys.may_have_due(slot, lens.now) {
+        return all;
+    }
+    let mut gone = 0;
+    keys.each_entry(slot, |entry| gone += usize::from(lens.is_gone(&entry)));
+    all - gone
 }
 
 fn see_whole(keys: &Keys<'_>, slot: SlotId, lens: &Lens) -> Option<Seen> {
@@ -225,9 +240,9 @@ impl Look<'_> {
     }
 
     fn hash(&mut self, hash: &Hash) -> Option<u64> {
-        self.has_room_for(hash.len())?;
-        let (mut digits, mut sum, mut count) = (itoa::Buffer::new(), Some(0), 0);
         let now = self.lens.now.0;
+        self.has_room_for(self.count_fields(hash, now))?;
+        let (mut digits, mut sum, mut count) = (itoa::Buffer::new(), Some(0), 0);
         hash.each_timed(|field, value, deadline| {
             if deadline.is_some_and(|at| at <= now) {
                 return;
@@ -241,6 +256,18 @@ impl Look<'_> {
         });
         let sum = sum?;
         Some(if count == 0 { GONE } else { self.join(&[4, sum]) })
+    }
+
+    /// How many fields a hash has besides those that count as gone, as long as that matters.
+    fn count_fields(&self, hash: &Hash, now: u64) -> usize {
+        let all = hash.len();
+        let may_have_due = hash.next_deadline().is_some_and(|at| at <= now);
+        if all <= self.left || all > COUNTED_MAX || !may_have_due {
+            return all;
+        }
+        let mut gone = 0;
+        hash.each_timed(|_, _, deadline| gone += usize::from(deadline.is_some_and(|at| at <= now)));
+        all - gone
     }
 
     fn stream(&mut self, stream: &Stream) -> Option<u64> {
@@ -448,6 +475,33 @@ mod tests {
         db.run("HPEXPIREAT all 3000 FIELDS 1 f");
         let other = filled(&["SET stays 1", "HSET some f 1"]);
         assert_ne!(sums(&db, 2999), sums(&other, 2999));
+        assert_eq!(sums(&db, 3000), sums(&other, 3000));
+    }
+
+    #[test]
+    fn what_is_due_does_not_change_how_the_rest_is_looked_at() {
+        // So many keys that the values are looked at one by one, and a hash with few fields that stay.
+        let keys =
+            |count: usize| -> String { (0..count).map(|n| format!(" {{a}}{n} 1")).collect() };
+        let fields = |fields: std::ops::Range<usize>| -> String {
+            fields.map(|n| format!(" f{n} 1")).collect()
+        };
+        let other =
+            filled(&[&format!("MSET{}", keys(5000)), &format!("HSET {{a}}hash{}", fields(0..100))]);
+        let mut db =
+            filled(&[&format!("MSET{}", keys(5000)), &format!("HSET {{a}}hash{}", fields(0..300))]);
+        let due: String = (100..300).map(|n| format!(" f{n}")).collect();
+        db.run(&format!("HPEXPIREAT {{a}}hash 3000 FIELDS 200{due}"));
+        assert_eq!(sums(&db, 3000), sums(&other, 3000));
+
+        // So few keys that they are looked at as a whole, and as many that are due.
+        let members: String = (0..300).map(|n| format!(" member{n}")).collect();
+        let small = [format!("MSET{}", keys(3500)), format!("SADD {{a}}set{members}")];
+        let lines: Vec<&str> = small.iter().map(String::as_str).collect();
+        let (mut db, other) = (filled(&lines), filled(&lines));
+        for key in 0..4800 {
+            db.run(&format!("SET {{a}}due{key} 1 PXAT 3000"));
+        }
         assert_eq!(sums(&db, 3000), sums(&other, 3000));
     }
 

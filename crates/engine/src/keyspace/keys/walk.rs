@@ -34,6 +34,11 @@ impl<'a> Keys<'a> {
         self.guard(slot).table().len()
     }
 
+    /// Whether a slot that is held may have keys, or fields of hashes, that are due by then. O(1).
+    pub(crate) fn may_have_due(&self, slot: SlotId, now: UnixMs) -> bool {
+        self.guard(slot).meta().earliest <= now
+    }
+
     /// Shows `visit` all entries of a slot that is held, expired ones included. O(entries).
     pub(crate) fn each_entry(&self, slot: SlotId, mut visit: impl FnMut(EntryRef<'_>)) {
         self.guard(slot).table().for_each_prefetched(|entry| visit(EntryRef(entry)));
