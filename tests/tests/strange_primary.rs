@@ -2,7 +2,7 @@
 //! before, and asks for what follows it.
 
 use brisk_testkit::server::subject_is_redis;
-use brisk_testkit::{Launch, Server, assert_reply, wait_until};
+use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
 use brisk_tests::acted::{ID, asked, listen};
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
@@ -23,6 +23,17 @@ fn follower() -> (Server, TcpListener, TcpStream) {
     let head = format!("+FULLRESYNC {ID} 100\r\n${}\r\n", EMPTY.len());
     stream.write_all(&[head.as_bytes(), EMPTY, SET].concat()).expect("it reads");
     (server, listener, stream)
+}
+
+fn encoded(words: &[&str]) -> Vec<u8> {
+    let words = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    let words: Vec<String> = words.collect();
+    format!("*{}\r\n{}", words.len(), words.concat()).into_bytes()
+}
+
+/// What a comparison that heals says of the slot of the key `kept` if the primary has no keys there.
+fn nothing_is_kept() -> String {
+    format!("brisk-compare/1 keep {} 0 {KEPT_SLOT}", "0".repeat(32))
 }
 
 #[test]
@@ -54,13 +65,8 @@ fn a_script_cannot_say_what_only_a_primary_says() {
     }
     let (server, _listener, mut stream) = follower();
     let mut conn = server.connect();
-    let mut send = |words: &[&str]| {
-        let words = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
-        let words: Vec<String> = words.collect();
-        let request = format!("*{}\r\n{}", words.len(), words.concat());
-        stream.write_all(request.as_bytes()).expect("it reads");
-    };
-    let marker = format!("brisk-compare/1 keep {} 0 {KEPT_SLOT}", "0".repeat(32));
+    let mut send = |words: &[&str]| stream.write_all(&encoded(words)).expect("it reads");
+    let marker = nothing_is_kept();
     send(&["EVAL", "return redis.call('PING', ARGV[1])", "0", &marker]);
     send(&["SET", "behind", "1"]);
     wait_until("it to be executed", || conn.cmd("EXISTS behind").to_string() == "(integer) 1");
@@ -69,4 +75,27 @@ fn a_script_cannot_say_what_only_a_primary_says() {
     send(&["SET", "behind", "2"]);
     wait_until("it to be executed", || conn.cmd("GET behind").to_string() == "\"2\"");
     assert_reply!(conn, "EXISTS kept", "(integer) 0");
+}
+
+#[test]
+fn while_writes_are_paused_nothing_is_healed() {
+    if subject_is_redis() {
+        return;
+    }
+    let (server, _listener, mut stream) = follower();
+    let mut conn = server.connect();
+    wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
+    let before = conn.info("slave_repl_offset").parse::<usize>().expect("a number");
+    assert_reply!(conn, "CLIENT PAUSE 100000 WRITE", "OK");
+    // What stands before it is no write, and shows that its turn has come.
+    let ping = encoded(&["PING"]);
+    stream
+        .write_all(&[&*ping, &encoded(&["PING", &nothing_is_kept()])].concat())
+        .expect("it reads");
+    let applied = |conn: &mut Conn| conn.info("slave_repl_offset").parse::<usize>();
+    wait_until("what is no write", || applied(&mut conn).is_ok_and(|at| at >= before + ping.len()));
+    assert_reply!(conn, "GET kept", "\"1\"");
+    assert_eq!(applied(&mut conn), Ok(before + ping.len()));
+    assert_reply!(conn, "CLIENT UNPAUSE", "OK");
+    wait_until("it to be healed", || conn.cmd("EXISTS kept").to_string() == "(integer) 0");
 }

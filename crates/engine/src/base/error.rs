@@ -64,7 +64,7 @@ pub enum CommandError {
     #[error("ERR internal: slot busy")]
     SlotBusy,
     /// Not for the wire: something is being computed from values of a slot that the command would
-    /// write to; nothing was changed, run it again when that is over.
+    /// write to, or writes are paused; nothing was changed, run it again when that is over.
     #[error("ERR internal: slot frozen")]
     SlotFrozen,
 }

@@ -12,13 +12,30 @@ use crate::replication::comparison::report::Report;
 use crate::replication::feed;
 use brisk_engine::compare::{self, Lens, Seen};
 use brisk_engine::keyspace::{DbIndex, SLOTS, SlotId};
+use brisk_engine::{CommandError, Result};
 use brisk_structures::poison::EvenPoisoned;
 
 /// Does what a PING in the primary's stream, or in an append-only file, says beyond being one. Its place is
 /// the end of what was executed.
+///
+/// # Errors
+/// [`CommandError::SlotFrozen`] if it removes keys and writes are paused: it is to be executed when that is
+/// over.
 #[cold]
-pub fn execute(core: &Core, session: &Session, message: &[u8]) {
-    let Some(marker) = Marker::read(message) else { return };
+pub fn execute(core: &Core, session: &Session, message: &[u8]) -> Result<()> {
+    let Some(marker) = Marker::read(message) else { return Ok(()) };
+    if let Marker::Keep { .. } = marker
+        && session.is_primary
+        && core.unit.is_none()
+        && core.pause_in_force().is_some()
+    {
+        return Err(CommandError::SlotFrozen);
+    }
+    obey(core, session, marker);
+    Ok(())
+}
+
+fn obey(core: &Core, session: &Session, marker: Marker) {
     let at = (&core.shared.keyspace, &core.env);
     if let Marker::Keep { lens, db, slot, ids } = marker {
         if db.0 < core.shared.keyspace.database_count() {

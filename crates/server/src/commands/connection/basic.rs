@@ -39,7 +39,7 @@ fn ping(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             if is_repeated && !call.core.env.in_script.get() {
                 // Comparisons stand in the stream as messages. What a script says is a client's: primaries
                 // before Redis 7 send scripts as they are.
-                replica::execute(call.core, call.session, message);
+                replica::execute(call.core, call.session, message)?;
             }
             call.reply.bulk(message)
         }
