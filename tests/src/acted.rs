@@ -26,12 +26,21 @@ pub fn listen() -> (TcpListener, u16) {
 /// If it comes not, or says nothing of use.
 #[track_caller]
 pub fn asked(listener: &TcpListener) -> (TcpStream, String) {
+    asked_with_answer(listener, "+OK\r\n")
+}
+
+/// The same, with this answer to all but PING.
+///
+/// # Panics
+/// If it comes not, or says nothing of use.
+#[track_caller]
+pub fn asked_with_answer(listener: &TcpListener, usual: &str) -> (TcpStream, String) {
     let (stream, _) = listener.accept().expect("it comes");
     stream.set_read_timeout(Some(TIMEOUT)).expect("a socket");
     let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
     loop {
         let words = request(&mut reader);
-        let answer = if words[0] == "PING" { "+PONG\r\n" } else { "+OK\r\n" };
+        let answer = if words[0] == "PING" { "+PONG\r\n" } else { usual };
         if words[0] == "PSYNC" {
             return (stream, words.join(" "));
         }
@@ -39,7 +48,11 @@ pub fn asked(listener: &TcpListener) -> (TcpStream, String) {
     }
 }
 
-fn request(reader: &mut impl BufRead) -> Vec<String> {
+/// The next request, whose words are lines.
+///
+/// # Panics
+/// If none comes.
+pub fn request(reader: &mut impl BufRead) -> Vec<String> {
     let mut line = || {
         let mut line = String::new();
         reader.read_line(&mut line).expect("it speaks");

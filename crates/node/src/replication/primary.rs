@@ -12,8 +12,12 @@ use std::sync::{Arc, Mutex};
 
 /// The connection to the primary, for those who have something to say there.
 pub trait Connection: Send + Sync {
-    /// Sends a short request without waiting: if the primary does not read, the connection is closed.
+    /// Sends a short request without waiting: if the primary does not read for long, the connection is
+    /// closed.
     fn send(&self, request: &[u8]);
+    /// Sends a request of any length without waiting, and what the primary does not take of it at once by
+    /// and by. False, and nothing, if too much waits for that already.
+    fn offer(&self, request: &[u8]) -> bool;
     /// Nothing more comes by it.
     fn close(&self);
 }
@@ -220,6 +224,13 @@ impl Primary {
         if let Some(connection) = connection {
             connection.send(request);
         }
+    }
+
+    /// Says something longer to the primary, if there is a connection. False if that does not read: then
+    /// it is not told.
+    pub fn offer(&self, request: &[u8]) -> bool {
+        let connection = self.connection.lock().even_poisoned().clone();
+        connection.is_none_or(|connection| connection.offer(request))
     }
 
     /// The database that what was executed of the stream has come to.

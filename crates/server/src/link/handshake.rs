@@ -156,6 +156,11 @@ impl<'a> Reader<'a> {
         let _ = self.wire.write(b"\n");
     }
 
+    /// Sends what the primary has not taken yet of what this server says, as far as it takes it.
+    pub(super) fn send_waiting(&self) -> Result<(), Failure> {
+        Ok(self.wire.send_waiting()?)
+    }
+
     /// Sends a request and reads the line that answers it.
     fn ask(&mut self, words: &[&[u8]]) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();

@@ -248,6 +248,7 @@ impl Link {
         let (began, mut pace) = (told, Pace::default());
         loop {
             let part = reader.next()?;
+            reader.send_waiting()?;
             if let Some(part) = part {
                 client.bytes_in.fetch_add(part.len() as u64, Ordering::Relaxed);
                 client.last_active_ms.store(unix_ms(), Ordering::Relaxed);

@@ -14,13 +14,43 @@ use std::time::Duration;
 
 /// Bytes that are received at once.
 pub(super) const RECEIVED_MAX: usize = 256 << 10;
+/// Bytes that wait for the kernel to take them, at most: the longest reports of some hundred replicas of
+/// this one.
+const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// A connection that one thread reads, and any may say something on.
 pub(super) struct Wire {
     socket: TcpStream,
     /// Whoever writes has it, so that requests do not mingle.
-    tls: Mutex<Option<Box<ClientConnection>>>,
+    out: Mutex<Out>,
     has_tls: bool,
+}
+
+/// What goes out.
+#[derive(Default)]
+struct Out {
+    tls: Option<Box<ClientConnection>>,
+    /// What the kernel has not taken yet of requests that nobody waits for, encrypted if anything is.
+    waiting: Vec<u8>,
+}
+
+impl Out {
+    /// Adds a request to what waits.
+    fn push(&mut self, request: &[u8]) -> io::Result<()> {
+        let Some(tls) = self.tls.as_mut() else {
+            self.waiting.extend_from_slice(request);
+            return Ok(());
+        };
+        tls.writer().write_all(request)?;
+        while tls.wants_write() {
+            tls.write_tls(&mut self.waiting)?;
+        }
+        Ok(())
+    }
+
+    fn has_room_for(&self, request: &[u8]) -> bool {
+        self.waiting.len() + request.len() <= WAITING_BYTES_MAX
+    }
 }
 
 impl Wire {
@@ -39,7 +69,7 @@ impl Wire {
             match connected {
                 Ok(socket) => {
                     socket.set_nodelay(true)?;
-                    return Ok(Wire { socket, tls: Mutex::new(None), has_tls: false });
+                    return Ok(Wire { socket, out: Mutex::default(), has_tls: false });
                 }
                 Err(error) => failure = error,
             }
@@ -49,7 +79,8 @@ impl Wire {
 
     /// The same connection, encrypted from here on.
     pub(super) fn encrypted(self, tls: ClientConnection) -> Wire {
-        Wire { tls: Mutex::new(Some(Box::new(tls))), has_tls: true, ..self }
+        let out = Out { tls: Some(Box::new(tls)), waiting: Vec::new() };
+        Wire { out: Mutex::new(out), has_tls: true, ..self }
     }
 
     pub(super) fn peer_ip(&self) -> io::Result<IpAddr> {
@@ -92,8 +123,8 @@ impl Wire {
 
     /// What was received and decrypted by now; `None` if nothing is.
     fn read_decrypted(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
-        let mut tls = self.tls.lock().even_poisoned();
-        let Some(tls) = tls.as_mut() else { return Ok(Some(0)) };
+        let mut out = self.out.lock().even_poisoned();
+        let Some(tls) = out.tls.as_mut() else { return Ok(Some(0)) };
         match tls.reader().read(into) {
             Ok(read) => Ok(Some(read)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
@@ -102,65 +133,85 @@ impl Wire {
     }
 
     fn decrypt(&self, mut sealed: &[u8]) -> io::Result<()> {
-        let mut tls = self.tls.lock().even_poisoned();
-        let Some(tls) = tls.as_mut() else { return Ok(()) };
+        let mut out = self.out.lock().even_poisoned();
+        let Some(tls) = out.tls.as_mut() else { return Ok(()) };
         while !sealed.is_empty() {
             tls.read_tls(&mut sealed)?;
             tls.process_new_packets().map_err(|error| io::Error::other(error.to_string()))?;
         }
         // The handshake has something to say in return.
-        self.send_sealed(tls)
+        if tls.wants_write() { self.send_all(&mut out) } else { Ok(()) }
     }
 
     /// Sends everything; waits for the primary to take it, as long as a read would.
     pub(super) fn write(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut tls = self.tls.lock().even_poisoned();
-        match tls.as_mut() {
-            None => (&self.socket).write_all(bytes),
-            Some(tls) => {
-                tls.writer().write_all(bytes)?;
-                self.send_sealed(tls)
-            }
+        let mut out = self.out.lock().even_poisoned();
+        if out.tls.is_none() && out.waiting.is_empty() {
+            return (&self.socket).write_all(bytes);
         }
+        out.push(bytes)?;
+        self.send_all(&mut out)
     }
 
-    fn send_sealed(&self, tls: &mut ClientConnection) -> io::Result<()> {
-        while tls.wants_write() {
-            tls.write_tls(&mut &self.socket)?;
+    /// Sends what waits to the last byte, with what the encryption has to say.
+    fn send_all(&self, out: &mut Out) -> io::Result<()> {
+        out.push(&[])?;
+        while !out.waiting.is_empty() {
+            let sent = (&self.socket).write(&out.waiting)?;
+            if sent == 0 {
+                return Err(ErrorKind::WriteZero.into());
+            }
+            out.waiting.drain(..sent);
         }
         Ok(())
     }
 
-    /// Sends all or nothing, without waiting.
-    fn try_send(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut tls = self.tls.lock().even_poisoned();
-        let sealed;
-        let bytes = match tls.as_mut() {
-            None => bytes,
-            Some(tls) => {
-                tls.writer().write_all(bytes)?;
-                let mut out = Vec::new();
-                while tls.wants_write() {
-                    tls.write_tls(&mut out)?;
-                }
-                sealed = out;
-                &sealed[..]
+    /// Sends of what waits as much as the kernel takes at once.
+    pub(super) fn send_waiting(&self) -> io::Result<()> {
+        self.send_some(&mut self.out.lock().even_poisoned())
+    }
+
+    fn send_some(&self, out: &mut Out) -> io::Result<()> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let mut sent = 0;
+        let taken = loop {
+            if sent == out.waiting.len() {
+                break Ok(());
+            }
+            match rustix::net::send(&self.socket, &out.waiting[sent..], flags) {
+                Ok(more) => sent += more,
+                Err(Errno::AGAIN) => break Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => break Err(error.into()),
             }
         };
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-        match rustix::net::send(&self.socket, bytes, flags) {
-            Ok(sent) if sent == bytes.len() => Ok(()),
-            Ok(_) => Err(Errno::AGAIN.into()),
-            Err(error) => Err(error.into()),
+        out.waiting.drain(..sent);
+        taken
+    }
+
+    /// Sends a request without waiting, if there is room for what the kernel does not take of it; whether
+    /// there is. A connection that fails is closed.
+    fn send_or_keep(&self, request: &[u8]) -> bool {
+        let mut out = self.out.lock().even_poisoned();
+        if !out.has_room_for(request) {
+            return false;
         }
+        if out.push(request).and_then(|()| self.send_some(&mut out)).is_err() {
+            self.close();
+        }
+        true
     }
 }
 
 impl Connection for Wire {
     fn send(&self, request: &[u8]) {
-        if self.try_send(request).is_err() {
+        if !self.send_or_keep(request) {
             self.close();
         }
+    }
+
+    fn offer(&self, request: &[u8]) -> bool {
+        self.send_or_keep(request)
     }
 
     fn close(&self) {

@@ -124,7 +124,7 @@ fn tell_thread(shared: &'static Shared, observed: &mut Observed, item: Item) -> 
             let digest = move || {
                 yield_to_workers();
                 if let Some(report) = digest_large(&items) {
-                    shared.replication.primary.send(&report.request());
+                    tell(shared, &report);
                 }
             };
             let name = "brisk-compare".to_owned();
@@ -146,7 +146,17 @@ fn finish(core: &Core, mut observed: Observed, databases: &[DbIndex]) {
         // If it has too much to do the primary finds that this replica is silent.
         observed.send(Item::End(report));
     } else {
-        shared.replication.primary.send(&report.request());
+        tell(shared, &report);
+    }
+}
+
+/// Tells the primary what was found.
+fn tell(shared: &Shared, report: &Report) {
+    if !shared.replication.primary.offer(&report.request()) {
+        shared.log.warning(format_args!(
+            "The primary is not told what a comparison has found here, for it has not read for long what \
+             this server says: it takes this server for silent."
+        ));
     }
 }
 
@@ -163,6 +173,6 @@ pub fn hear(core: &Core, session: &Session, text: &[u8]) {
     if !core.shared.is_replica() {
         replication.comparison.tell(&who, report);
     } else if replication.primary.compares() {
-        replication.primary.send(&Report { who: Some(who), ..report }.request());
+        tell(core.shared, &Report { who: Some(who), ..report });
     }
 }
