@@ -263,7 +263,8 @@ fn replicas_of_replicas_are_compared_and_healed_too() {
     let name = format!("127.0.0.1:{}", middle.server.port());
     let (_, of_middle) = found.iter().find(|(who, _)| *who == name).expect("it has told");
     assert_eq!(of_middle.healed, all_of(0, &["still:2"]));
-    let name = format!("127.0.0.1:{}", last.server.port());
+    // By the way to it.
+    let name = format!("{name}/127.0.0.1:{}", last.server.port());
     let (_, of_last) = found.iter().find(|(who, _)| *who == name).expect("it was passed on");
     assert_eq!(of_last.healed, all_of(0, &["still:1"]));
     assert_eq!(found.len(), 2, "{found:?}");
@@ -280,6 +281,66 @@ fn replicas_of_replicas_are_compared_and_healed_too() {
     assert_eq!(there.cmd("EXISTS {still:2}:more").integer(), 0);
     let found = compare(&mut conn, "REPLICATION COMPARE");
     assert!(found.iter().all(|(_, found)| found.state == "equal"), "{found:?}");
+}
+
+/// The next line of a connection that has asked for the stream.
+fn line(conn: &mut Conn) -> String {
+    let mut line = Vec::new();
+    loop {
+        match conn.bytes(1)[0] {
+            b'\n' if line.is_empty() => {}
+            b'\n' => return String::from_utf8_lossy(&line).trim_end().to_owned(),
+            byte => line.push(byte),
+        }
+    }
+}
+
+#[test]
+fn a_replica_cannot_tell_what_another_has_found() {
+    let primary = start(Brisk);
+    let mut conn = primary.server.connect();
+    conn.cmd("SET still:1 1");
+    let replica = following(Brisk, &primary.server);
+    wait_until_caught_up(&primary.server, &replica.server);
+    change(&replica.server, &["SET still:1 other"]);
+    let name = format!("127.0.0.1:{}", replica.server.port());
+    // A connection that says that it is a replica, and which others are behind it.
+    let mut liar = primary.server.connect();
+    liar.cmd("REPLCONF listening-port 1 capa brisk-compare/1");
+    liar.send("PSYNC ? -1");
+    assert!(line(&mut liar).starts_with("+FULLRESYNC"));
+    let len = line(&mut liar).strip_prefix('$').and_then(|len| len.parse().ok());
+    liar.bytes(len.expect("a length"));
+    wait_until_online(&primary.server, 2);
+    let found = std::thread::scope(|scope| {
+        let comparing = scope.spawn(|| compare(&mut conn, "REPLICATION COMPARE"));
+        let round = loop {
+            let command = liar.reply();
+            let message = command.elements().get(1).map(|word| word.text()).unwrap_or_default();
+            let words: Vec<&str> = message.split(' ').collect();
+            if let ["brisk-compare/1", "end", round, ..] = words[..] {
+                break round.to_owned();
+            }
+        };
+        for report in
+            [format!("{round} {name} 0 1 16384 0 0 -"), format!("{round} - 1 1 16384 0 0 -")]
+        {
+            liar.send_raw(
+                format!(
+                    "*3\r\n$8\r\nREPLCONF\r\n$14\r\nbrisk-compared\r\n${}\r\n{report}\r\n",
+                    report.len()
+                )
+                .as_bytes(),
+            );
+        }
+        comparing.join().expect("it is compared")
+    });
+    let states: Vec<(&str, &str)> =
+        found.iter().map(|(who, found)| (&**who, &*found.state)).collect();
+    let claimed = format!("127.0.0.1:1/{name}");
+    let mut want = [("127.0.0.1:1", "equal"), (&*claimed, "equal"), (&*name, "differs")];
+    want.sort_unstable();
+    assert_eq!(states, want);
 }
 
 #[test]

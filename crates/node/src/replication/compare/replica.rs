@@ -168,8 +168,12 @@ pub fn hear(core: &Core, session: &Session, text: &[u8]) {
     let Some(report) = Report::read(text) else { return };
     let replication = &core.shared.replication;
     let ip = replica.ip.or_else(|| session.record.addr.tcp().map(|addr| addr.ip()));
-    let own_name = || feed::name_of(ip, replica.port, &session.record);
-    let who = report.who.clone().unwrap_or_else(own_name);
+    let own_name = feed::name_of(ip, replica.port, &session.record);
+    // Whatever it says of others stands behind its own name: it can speak for nobody else.
+    let who = match &report.who {
+        None => own_name,
+        Some(behind) => format!("{own_name}/{behind}"),
+    };
     if !core.shared.is_replica() {
         replication.comparison.tell(&who, report);
     } else if replication.primary.compares() {

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Replicas, and replicas of replicas, that are told apart in one comparison, at most.
 const REPLICAS_MAX: usize = 256;
-/// The longest name of one.
+/// The longest name of one, which has the names in it of all that it is behind.
 const NAME_LEN_MAX: usize = 300;
 
 /// A slot that is not the same at a replica.
@@ -145,7 +145,9 @@ impl Comparison {
     /// A replica tells what it found.
     pub(super) fn tell(&self, who: &str, report: Report) {
         let mut state = self.state.lock().even_poisoned();
-        let has_room = state.reports.len() < REPLICAS_MAX && who.len() <= NAME_LEN_MAX;
+        // One that speaks of many others leaves room for those that speak of themselves.
+        let has_room = state.reports.len() < REPLICAS_MAX || report.who.is_none();
+        let has_room = has_room && who.len() <= NAME_LEN_MAX;
         if state.round == Some(report.round) && has_room {
             state.reports.insert(who.to_owned(), report);
         }

@@ -4,8 +4,8 @@
 //! ```text
 //!  <round> <who> <followers> <offset> <slots compared> <slots not> <slots that differ> <databases> <db>:<slot>@<offset>…
 //! ```
-//! `<who>` is `-` by itself: each server that passes it on to its own primary puts the address there by which
-//! it knows the replica.
+//! `<who>` is `-` by itself. Each server that passes it on to its own primary puts the address before it by
+//! which it knows the replica that said it, so that it is a way through replicas: `<nearer>/<farther>`.
 
 use super::Difference;
 use super::marker::{number, numbers, read_numbers};
