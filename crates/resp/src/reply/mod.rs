@@ -1,8 +1,19 @@
-//! Replies: written by the server ([`encode`]), read by clients and tests ([`decode`]).
+//! Replies: written by the server ([`encode`]), read by clients and tests.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`encode`] | writing them |
+//! | [`decode`] | reading them into values, as they come |
+//! | [`frame`] | finding where one ends, as they come; nothing is made of it |
+//! | [`read`] | reading a whole one where it lies, part by part |
+//! | [`value`] | a reply in memory |
 
 pub mod decode;
 pub mod encode;
 mod format_double;
+pub mod frame;
+pub mod read;
+mod token;
 pub mod value;
 
 /// The protocol version a connection speaks (`HELLO`).

@@ -17,10 +17,8 @@
 #[cfg(test)]
 mod tests;
 
-use memchr::memchr;
-
+use super::token::{Blob, LineSearch, Open, Token as Line, token, verbatim};
 use super::value::{Double, Value};
-use crate::number::canonical_i64;
 
 /// What a reply may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,9 +94,8 @@ pub struct ReplyDecoder {
     /// Open aggregates, outermost first.
     stack: Vec<Frame>,
     /// Type and length of the bulk string whose body is awaited.
-    body: Option<(u8, usize)>,
-    /// Bytes of the unread line known to hold no line end.
-    searched: usize,
+    body: Option<(Blob, usize)>,
+    line: LineSearch,
 }
 
 #[derive(Debug)]
@@ -125,7 +122,7 @@ enum Kind {
 enum Token {
     Value(Value),
     Open(Kind, u64),
-    Body(u8, usize),
+    Body(Blob, usize),
 }
 
 impl ReplyDecoder {
@@ -143,7 +140,7 @@ impl ReplyDecoder {
     /// True between two replies.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.stack.is_empty() && self.body.is_none() && self.searched == 0
+        self.stack.is_empty() && self.body.is_none() && self.line.is_idle()
     }
 
     /// Reads on. `input` begins where the last call stopped consuming. O(bytes consumed).
@@ -177,11 +174,11 @@ impl ReplyDecoder {
                     Token::Value(string(kind, &rest[..len])?)
                 }
                 None => {
-                    let Some(end) = self.line_end(rest)? else {
+                    let Some(end) = self.line.end(rest, &self.limits)? else {
                         return Ok(ReplyStep::Incomplete { consumed, need_hint: 1 });
                     };
                     consumed += end + 2;
-                    self.line(&rest[..end])?
+                    read_line(&rest[..end], &self.limits)?
                 }
             };
             let done = match token {
@@ -196,74 +193,6 @@ impl ReplyDecoder {
                 return Ok(ReplyStep::Value { consumed, value });
             }
         }
-    }
-
-    /// The offset of the line's `\r\n`, if it is there.
-    fn line_end(&mut self, line: &[u8]) -> Result<Option<usize>, ReplyError> {
-        // A caller that gives fewer bytes than before has them searched from the start.
-        let mut from = if self.searched <= line.len() { self.searched } else { 0 };
-        while let Some(found) = memchr(b'\r', &line[from..]) {
-            from += found;
-            if from > self.limits.line_bytes_max {
-                return Err(ReplyError::TooLongLine);
-            }
-            match line.get(from + 1) {
-                Some(b'\n') => {
-                    self.searched = 0;
-                    return Ok(Some(from));
-                }
-                Some(_) => from += 1,
-                None => {
-                    self.searched = from;
-                    return Ok(None);
-                }
-            }
-        }
-        if line.len() > self.limits.line_bytes_max {
-            return Err(ReplyError::TooLongLine);
-        }
-        self.searched = line.len();
-        Ok(None)
-    }
-
-    fn line(&self, line: &[u8]) -> Result<Token, ReplyError> {
-        // An empty line is as wrong as its first byte, the '\r'.
-        let (&kind, text) = line.split_first().ok_or(ReplyError::UnknownType(b'\r'))?;
-        let malformed = ReplyError::Malformed(kind);
-        Ok(match (kind, text) {
-            (b'+', _) => Token::Value(Value::Simple(text.to_vec())),
-            (b'-', _) => Token::Value(Value::Error(text.to_vec())),
-            (b':', _) => Token::Value(Value::Integer(canonical_i64(text).ok_or(malformed)?)),
-            (b'$', b"-1") | (b'_', b"") => Token::Value(Value::Null),
-            (b'*', b"-1") => Token::Value(Value::NullArray),
-            (b'$' | b'!' | b'=', _) => {
-                let len = self.length(kind, text, self.limits.bulk_bytes_max)?;
-                Token::Body(kind, usize::try_from(len).map_err(|_| ReplyError::TooLong)?)
-            }
-            (b'*' | b'~' | b'>' | b'%' | b'|', _) => {
-                let count = self.length(kind, text, self.limits.elements_max)?;
-                match kind {
-                    b'*' => Token::Open(Kind::Array, count),
-                    b'~' => Token::Open(Kind::Set, count),
-                    b'>' => Token::Open(Kind::Push, count),
-                    b'%' => Token::Open(Kind::Map, count.saturating_mul(2)),
-                    _ => Token::Open(Kind::Attributes, count.saturating_mul(2)),
-                }
-            }
-            (b',', _) => Token::Value(Value::Double(double(text).ok_or(malformed)?)),
-            (b'#', b"t") => Token::Value(Value::Boolean(true)),
-            (b'#', b"f") => Token::Value(Value::Boolean(false)),
-            (b'(', _) if is_integer(text) => Token::Value(Value::BigNumber(text.to_vec())),
-            (b'_' | b'#' | b'(', _) => return Err(malformed),
-            _ => return Err(ReplyError::UnknownType(kind)),
-        })
-    }
-
-    fn length(&self, kind: u8, digits: &[u8], max: u64) -> Result<u64, ReplyError> {
-        let len = canonical_i64(digits)
-            .and_then(|len| u64::try_from(len).ok())
-            .ok_or(ReplyError::Malformed(kind))?;
-        if len > max { Err(ReplyError::TooLong) } else { Ok(len) }
     }
 
     fn open(&mut self, kind: Kind, remaining: u64) -> Result<Option<Value>, ReplyError> {
@@ -342,39 +271,37 @@ fn pairs(values: Vec<Value>) -> Vec<(Value, Value)> {
     pairs
 }
 
-fn string(kind: u8, bytes: &[u8]) -> Result<Value, ReplyError> {
-    match (kind, bytes) {
-        (b'!', _) => Ok(Value::Error(bytes.to_vec())),
-        (b'=', &[a, b, c, b':', ref text @ ..]) => {
-            Ok(Value::Verbatim { format: [a, b, c], text: text.to_vec() })
+fn read_line(line: &[u8], limits: &ReplyLimits) -> Result<Token, ReplyError> {
+    Ok(Token::Value(match token(line, limits)? {
+        Line::Simple(text) => Value::Simple(text.to_vec()),
+        Line::Error(text) => Value::Error(text.to_vec()),
+        Line::Integer(value) => Value::Integer(value),
+        Line::Double(value, text) => Value::Double(Double { value, text: text.to_vec() }),
+        Line::Boolean(value) => Value::Boolean(value),
+        Line::BigNumber(digits) => Value::BigNumber(digits.to_vec()),
+        Line::Null => Value::Null,
+        Line::NullArray => Value::NullArray,
+        Line::Body(blob, len) => return Ok(Token::Body(blob, len)),
+        Line::Open(open, count) => {
+            let kind = match open {
+                Open::Array => Kind::Array,
+                Open::Map => Kind::Map,
+                Open::Set => Kind::Set,
+                Open::Push => Kind::Push,
+                Open::Attributes => Kind::Attributes,
+            };
+            return Ok(Token::Open(kind, count));
         }
-        (b'=', _) => Err(ReplyError::Malformed(kind)),
-        _ => Ok(Value::Bulk(bytes.to_vec())),
-    }
+    }))
 }
 
-/// Reads a decimal with optional fraction and exponent, `inf`, `-inf`, `nan` or `-nan`.
-fn double(text: &[u8]) -> Option<Double> {
-    let value = match text {
-        b"inf" => f64::INFINITY,
-        b"-inf" => f64::NEG_INFINITY,
-        b"nan" | b"-nan" => f64::NAN,
-        // Of words, Rust would also read "infinity" and the like.
-        _ if text
-            .iter()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')) =>
-        {
-            std::str::from_utf8(text).ok()?.parse().ok()?
+fn string(blob: Blob, bytes: &[u8]) -> Result<Value, ReplyError> {
+    Ok(match blob {
+        Blob::Bulk => Value::Bulk(bytes.to_vec()),
+        Blob::Error => Value::Error(bytes.to_vec()),
+        Blob::Verbatim => {
+            let (format, text) = verbatim(bytes)?;
+            Value::Verbatim { format, text: text.to_vec() }
         }
-        _ => return None,
-    };
-    Some(Double { value, text: text.to_vec() })
-}
-
-fn is_integer(text: &[u8]) -> bool {
-    let digits = match text {
-        [b'+' | b'-', digits @ ..] => digits,
-        digits => digits,
-    };
-    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+    })
 }

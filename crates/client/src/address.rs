@@ -1,0 +1,228 @@
+//! Where a server is, and URLs that say so as other clients take them.
+//!
+//! ```text
+//! redis://[[user][:password]@]host[:port][/db][?…]      TCP
+//! rediss://…                                            TCP with TLS
+//! unix:///path/to/socket[?db=n&user=u&pass=p]           Unix socket; redis+unix:// and redis-socket:// too
+//! valkey:// and valkeys:// are the same as redis:// and rediss://
+//! ```
+//!
+//! Queries: `db`, `user`, `pass`, `protocol` (2, resp2, 3, resp3), `timeout` (`500ms`, `3s`), `clientName`,
+//! `lanes`. What is not known is an error, not passed over.
+
+use crate::error::{Error, Kind, Result};
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Address {
+    /// A host (a name or an IP address) and a port.
+    Tcp {
+        /// Host.
+        host: String,
+        /// Port.
+        port: u16,
+        /// Whether TLS is spoken there.
+        tls: bool,
+    },
+    /// A socket in the file system.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp { host, port, .. } if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Address::Tcp { host, port, .. } => write!(f, "{host}:{port}"),
+            Address::Unix(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+/// What a URL says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Url {
+    pub(crate) address: Address,
+    pub(crate) user: Option<String>,
+    pub(crate) password: Option<String>,
+    pub(crate) db: u32,
+    pub(crate) protocol: Option<u8>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) name: Option<String>,
+    pub(crate) lanes: Option<usize>,
+}
+
+const PORT: u16 = 6379;
+
+/// Reads a URL, or `host:port` alone.
+pub(crate) fn parse(text: &str) -> Result<Url> {
+    let invalid =
+        |why: &str| Error::new(Kind::Invalid, format!("'{}' is no address: {why}", hidden(text)));
+    let (scheme, rest) = text.split_once("://").unwrap_or(("redis", text));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let mut url = Url {
+        address: Address::Unix(PathBuf::new()),
+        user: None,
+        password: None,
+        db: 0,
+        protocol: None,
+        timeout: None,
+        name: None,
+        lanes: None,
+    };
+    match scheme {
+        "redis" | "valkey" | "rediss" | "valkeys" => {
+            let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+            let (login, server) = authority.rsplit_once('@').unwrap_or(("", authority));
+            let (user, password) = login.split_once(':').unwrap_or((login, ""));
+            let decoded =
+                |text: &str| decode(text).ok_or_else(|| invalid("a % sign without two digits"));
+            url.user = Some(decoded(user)?).filter(|user| !user.is_empty());
+            url.password = Some(decoded(password)?).filter(|password| !password.is_empty());
+            // As Lettuce has it: a word alone is the password.
+            if !login.contains(':') {
+                url.password = url.user.take();
+            }
+            let (host, port) = host_and_port(server).ok_or_else(|| invalid("host or port"))?;
+            let tls = matches!(scheme, "rediss" | "valkeys");
+            url.address = Address::Tcp { host, port, tls };
+            if !path.is_empty() {
+                url.db = path.parse().map_err(|_| invalid("the database is no number"))?;
+            }
+        }
+        "unix" | "redis+unix" | "valkey+unix" | "redis-socket" => {
+            if rest.is_empty() {
+                return Err(invalid("no path"));
+            }
+            url.address = Address::Unix(PathBuf::from(rest));
+        }
+        _ => return Err(invalid("the scheme is not known")),
+    }
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = decode(value).ok_or_else(|| invalid("a % sign without two digits"))?;
+        match name {
+            "db" | "database" => {
+                url.db = value.parse().map_err(|_| invalid("the database is no number"))?;
+            }
+            "user" | "username" => url.user = Some(value),
+            "pass" | "password" => url.password = Some(value),
+            "protocol" => {
+                url.protocol = Some(match value.as_str() {
+                    "2" | "resp2" => 2,
+                    "3" | "resp3" => 3,
+                    _ => return Err(invalid("protocol is 2 or 3")),
+                });
+            }
+            "timeout" => {
+                url.timeout = Some(duration(&value).ok_or_else(|| invalid("timeout"))?);
+            }
+            "clientName" | "client_name" => url.name = Some(value),
+            "lanes" => url.lanes = Some(value.parse().map_err(|_| invalid("lanes"))?),
+            _ => return Err(invalid(&format!("'{name}' is not known"))),
+        }
+    }
+    Ok(url)
+}
+
+/// Without the password, for messages.
+fn hidden(text: &str) -> String {
+    match text.rsplit_once('@') {
+        Some((login, server)) => {
+            let scheme = login.split_once("://").map(|(scheme, _)| format!("{scheme}://"));
+            format!("{}***@{server}", scheme.unwrap_or_default())
+        }
+        None => text.to_owned(),
+    }
+}
+
+fn host_and_port(text: &str) -> Option<(String, u16)> {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            (host, port.strip_prefix(':').or_else(|| port.is_empty().then_some(""))?)
+        }
+        None => text.rsplit_once(':').unwrap_or((text, "")),
+    };
+    let port = if port.is_empty() { PORT } else { port.parse().ok()? };
+    let host = if host.is_empty() { "127.0.0.1" } else { host };
+    Some((host.to_owned(), port))
+}
+
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        if byte == b'%' {
+            let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &behind[2..];
+        } else {
+            bytes.push(byte);
+            rest = behind;
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// `500ms`, `3s`, `2m`; a number alone is seconds.
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    Some(match &text[digits..] {
+        "ms" => Duration::from_millis(number),
+        "s" | "" => Duration::from_secs(number),
+        "m" => Duration::from_secs(number.checked_mul(60)?),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tcp(host: &str, port: u16, tls: bool) -> Address {
+        Address::Tcp { host: host.to_owned(), port, tls }
+    }
+
+    #[test]
+    fn urls_are_read_as_other_clients_read_them() {
+        let url = parse("redis://user:p%40ss@example.org:7000/3").unwrap();
+        assert_eq!(url.address, tcp("example.org", 7000, false));
+        assert_eq!((url.user.as_deref(), url.password.as_deref()), (Some("user"), Some("p@ss")));
+        assert_eq!(url.db, 3);
+        let url = parse("redis://:secret@localhost").unwrap();
+        assert_eq!((url.user, url.password.as_deref()), (None, Some("secret")));
+        let url = parse("redis://secret@localhost").unwrap();
+        assert_eq!((url.user, url.password.as_deref()), (None, Some("secret")));
+        assert_eq!(parse("rediss://h").unwrap().address, tcp("h", 6379, true));
+        assert_eq!(parse("[::1]:1").unwrap().address, tcp("::1", 1, false));
+        assert_eq!(parse("127.0.0.1:6380").unwrap().address, tcp("127.0.0.1", 6380, false));
+        let url = parse("unix:///tmp/s?db=2&pass=x&protocol=resp2&timeout=500ms&lanes=4").unwrap();
+        assert_eq!(url.address, Address::Unix(PathBuf::from("/tmp/s")));
+        assert_eq!((url.db, url.protocol, url.lanes), (2, Some(2), Some(4)));
+        assert_eq!(url.timeout, Some(Duration::from_millis(500)));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_an_error_that_does_not_show_the_password() {
+        for text in [
+            "http://h",
+            "redis://h:x",
+            "redis://h/x",
+            "redis://h?protocol=4",
+            "redis://h?what=1",
+            "unix://",
+            "redis://%4@h",
+            "redis://[::1",
+            "redis://h?timeout=1y",
+        ] {
+            assert_eq!(parse(text).unwrap_err().kind(), Kind::Invalid, "{text}");
+        }
+        let error = parse("redis://u:secret@h:x").unwrap_err();
+        assert!(!error.message().contains("secret"), "{error}");
+    }
+}

@@ -1,0 +1,211 @@
+//! What can be a word of a command.
+//!
+//! A type is *one* word ([`ToArg`]), or any number of them ([`ToArgs`]: lists, pairs, maps). Words are written
+//! straight into the request. A `u8` is no word, so that `&[u8]` is one string and not many numbers.
+
+use brisk_resp::reply::encode;
+use bytes::Bytes;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+/// Where words are written.
+#[derive(Debug)]
+pub struct Words<'a> {
+    pub(crate) out: &'a mut Vec<u8>,
+    pub(crate) count: u32,
+}
+
+impl Words<'_> {
+    /// One more word. O(bytes).
+    #[inline]
+    pub fn push(&mut self, word: &[u8]) {
+        encode::bulk(self.out, word);
+        self.count += 1;
+    }
+}
+
+/// One word.
+pub trait ToArg {
+    /// Writes it. O(bytes).
+    fn write(&self, words: &mut Words<'_>);
+}
+
+/// Any number of words.
+pub trait ToArgs {
+    /// Writes them. O(bytes).
+    fn write_all(&self, words: &mut Words<'_>);
+
+    /// How many there are, if a command has to say so; pairs count once.
+    fn count(&self) -> usize;
+}
+
+macro_rules! words {
+    ($([$($generics:tt)*] $type:ty: $self:ident => $bytes:expr;)*) => {$(
+        impl<$($generics)*> ToArg for $type {
+            #[inline]
+            fn write(&self, words: &mut Words<'_>) {
+                let $self = self;
+                words.push($bytes);
+            }
+        }
+
+        impl<$($generics)*> ToArgs for $type {
+            fn write_all(&self, words: &mut Words<'_>) {
+                self.write(words);
+            }
+
+            fn count(&self) -> usize {
+                1
+            }
+        }
+    )*};
+}
+
+words! {
+    [] str: it => it.as_bytes();
+    [] String: it => it.as_bytes();
+    [] Cow<'_, str>: it => it.as_bytes();
+    [] Box<str>: it => it.as_bytes();
+    [] Arc<str>: it => it.as_bytes();
+    [] [u8]: it => it;
+    [const N: usize] [u8; N]: it => it;
+    [] Vec<u8>: it => it;
+    [] Cow<'_, [u8]>: it => it;
+    [] Bytes: it => it;
+    [] char: it => it.encode_utf8(&mut [0; 4]).as_bytes();
+    [] i16: it => itoa::Buffer::new().format(*it).as_bytes();
+    [] u16: it => itoa::Buffer::new().format(*it).as_bytes();
+    [] i32: it => itoa::Buffer::new().format(*it).as_bytes();
+    [] u32: it => itoa::Buffer::new().format(*it).as_bytes();
+    [] i64: it => itoa::Buffer::new().format(*it).as_bytes();
+    [] u64: it => itoa::Buffer::new().format(*it).as_bytes();
+    [] isize: it => itoa::Buffer::new().format(*it).as_bytes();
+    [] usize: it => itoa::Buffer::new().format(*it).as_bytes();
+    [] f32: it => it.to_string().as_bytes();
+    [] f64: it => it.to_string().as_bytes();
+}
+
+impl<T: ToArg + ?Sized> ToArg for &T {
+    #[inline]
+    fn write(&self, words: &mut Words<'_>) {
+        (**self).write(words);
+    }
+}
+
+impl<T: ToArgs + ?Sized> ToArgs for &T {
+    fn write_all(&self, words: &mut Words<'_>) {
+        (**self).write_all(words);
+    }
+
+    fn count(&self) -> usize {
+        (**self).count()
+    }
+}
+
+/// Lists of words, or of pairs.
+macro_rules! lists {
+    ($([$($generics:tt)*] $type:ty;)*) => {$(
+        impl<$($generics)*> ToArgs for $type {
+            fn write_all(&self, words: &mut Words<'_>) {
+                self.iter().for_each(|one| one.write_all(words));
+            }
+
+            fn count(&self) -> usize {
+                self.len()
+            }
+        }
+    )*};
+}
+
+/// What may stand in a list: a word, or a pair. Bytes may not, strings of bytes may.
+pub trait Item: ToArgs {}
+
+impl<T: ToArg + ToArgs> Item for T {}
+
+impl<A: ToArg, B: ToArg> Item for (A, B) {}
+
+impl<A: ToArg, B: ToArg> ToArgs for (A, B) {
+    fn write_all(&self, words: &mut Words<'_>) {
+        self.0.write(words);
+        self.1.write(words);
+    }
+
+    fn count(&self) -> usize {
+        1
+    }
+}
+
+impl<A: ToArg, B: ToArg, C: ToArg> Item for (A, B, C) {}
+
+impl<A: ToArg, B: ToArg, C: ToArg> ToArgs for (A, B, C) {
+    fn write_all(&self, words: &mut Words<'_>) {
+        self.0.write(words);
+        self.1.write(words);
+        self.2.write(words);
+    }
+
+    fn count(&self) -> usize {
+        1
+    }
+}
+
+lists! {
+    [T: Item] [T];
+    [T: Item, const N: usize] [T; N];
+    [T: Item] Vec<T>;
+    [T: Item, S] HashSet<T, S>;
+    [T: Item] BTreeSet<T>;
+}
+
+macro_rules! maps {
+    ($([$($generics:tt)*] $type:ty;)*) => {$(
+        impl<$($generics)*> ToArgs for $type {
+            fn write_all(&self, words: &mut Words<'_>) {
+                for (key, value) in self {
+                    key.write(words);
+                    value.write(words);
+                }
+            }
+
+            fn count(&self) -> usize {
+                self.len()
+            }
+        }
+    )*};
+}
+
+maps! {
+    [K: ToArg, V: ToArg, S] HashMap<K, V, S>;
+    [K: ToArg, V: ToArg] BTreeMap<K, V>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(args: impl ToArgs) -> (String, u32, usize) {
+        let mut out = Vec::new();
+        let mut words = Words { out: &mut out, count: 0 };
+        args.write_all(&mut words);
+        let count = words.count;
+        let text = out.escape_ascii().to_string().replace("\\r\\n", "|");
+        (text, count, args.count())
+    }
+
+    #[test]
+    fn words_lists_and_pairs_become_bulk_strings() {
+        assert_eq!(written("a"), ("$1|a|".into(), 1, 1));
+        assert_eq!(written(&b"ab"[..]), ("$2|ab|".into(), 1, 1));
+        assert_eq!(written(b"ab"), ("$2|ab|".into(), 1, 1));
+        assert_eq!(written(vec![b'a']), ("$1|a|".into(), 1, 1));
+        assert_eq!(written(["a", "b"]), ("$1|a|$1|b|".into(), 2, 2));
+        assert_eq!(written(&["a".to_owned()][..]), ("$1|a|".into(), 1, 1));
+        assert_eq!(written([("a", 1), ("b", -2)]), ("$1|a|$1|1|$1|b|$2|-2|".into(), 4, 2));
+        assert_eq!(written(BTreeMap::from([("a", 0.5)])), ("$1|a|$3|0.5|".into(), 2, 1));
+        assert_eq!(written(vec![vec![1_u8], vec![]]), ("$1|\\x01|$0||".into(), 2, 2));
+        assert_eq!(written(f64::INFINITY), ("$3|inf|".into(), 1, 1));
+        assert_eq!(written(f64::NEG_INFINITY), ("$4|-inf|".into(), 1, 1));
+        assert_eq!(written(0.1), ("$3|0.1|".into(), 1, 1));
+    }
+}

@@ -1,0 +1,294 @@
+//! What a client is to be.
+
+use super::{Client, Inner};
+use crate::address::{self, Url};
+use crate::command::Replay;
+use crate::error::{Error, Kind, Result};
+use crate::lane::Lane;
+use crate::lane::cell::{Bounds, Shared, WhenFull};
+use crate::lane::connect::{Connection, Setup, open};
+use crate::lane::driver::Task;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use tokio::runtime::{Handle, Runtime};
+use tokio::sync::oneshot;
+
+/// Time for a command, and for connecting.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// A peer that says nothing although it should is given up.
+const SILENCE_MAX: Duration = Duration::from_secs(4);
+const BUDGET_BYTES: usize = 16 << 20;
+/// With [`Lanes::Auto`].
+const LANES_MAX: usize = 4;
+/// More than this on one server is a mistake.
+const LANES_BOUND: usize = 1024;
+
+/// How many connections all callers share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lanes {
+    /// As many as there are processors, at most four.
+    #[default]
+    Auto,
+    /// So many.
+    Count(usize),
+}
+
+/// How many bytes of requests may wait for their replies, each lane for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    bytes: usize,
+    when_full: WhenFull,
+}
+
+impl Budget {
+    /// At most so many bytes; who comes then waits for others' replies.
+    #[must_use]
+    pub fn bytes(bytes: usize) -> Budget {
+        Budget { bytes, when_full: WhenFull::Wait }
+    }
+
+    /// What happens when there is no room.
+    #[must_use]
+    pub fn when_full(mut self, when_full: WhenFull) -> Budget {
+        self.when_full = when_full;
+        self
+    }
+}
+
+/// What a client is to be; [`Client::builder`] begins it.
+#[must_use = "nothing is connected before `connect`"]
+#[derive(Clone, Debug)]
+pub struct Builder {
+    url: Result<Url>,
+    lanes: Option<Lanes>,
+    timeout: Option<Option<Duration>>,
+    connect_timeout: Duration,
+    silence_max: Duration,
+    budget: Budget,
+    replay: Replay,
+    name: Option<String>,
+    login: Option<(Option<String>, String)>,
+    db: Option<u32>,
+    protocol: Option<u8>,
+}
+
+impl Builder {
+    pub(super) fn new(url: &str) -> Builder {
+        Builder {
+            url: address::parse(url),
+            lanes: None,
+            timeout: None,
+            connect_timeout: TIMEOUT,
+            silence_max: SILENCE_MAX,
+            budget: Budget::bytes(BUDGET_BYTES),
+            replay: Replay::default(),
+            name: None,
+            login: None,
+            db: None,
+            protocol: None,
+        }
+    }
+
+    /// How many connections all callers share. Default: [`Lanes::Auto`].
+    pub fn lanes(mut self, lanes: Lanes) -> Builder {
+        self.lanes = Some(lanes);
+        self
+    }
+
+    /// Time until a reply has to be there. Default: 3 s. The error says whether the command was sent.
+    pub fn timeout(mut self, timeout: Duration) -> Builder {
+        self.timeout = Some(Some(timeout));
+        self
+    }
+
+    /// Commands wait for as long as it takes, unless one says otherwise.
+    pub fn no_timeout(mut self) -> Builder {
+        self.timeout = Some(None);
+        self
+    }
+
+    /// Time for a connection until it can be used. Default: 3 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Builder {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// A connection on which nothing came for so long, though replies should, is given up and made anew.
+    /// Default: 4 s. Not before the time of the command that waits, if that has one of its own.
+    pub fn silence(mut self, silence: Duration) -> Builder {
+        self.silence_max = silence;
+        self
+    }
+
+    /// How much may wait. Default: 16 MiB for each lane, and who comes then waits.
+    pub fn budget(mut self, budget: Budget) -> Builder {
+        self.budget = budget;
+        self
+    }
+
+    /// What happens to commands that were sent when the connection was lost. Default: [`Replay::Reads`].
+    pub fn replay(mut self, replay: Replay) -> Builder {
+        self.replay = replay;
+        self
+    }
+
+    /// The connections' name, for `CLIENT LIST`.
+    pub fn name(mut self, name: impl Into<String>) -> Builder {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// The user and the password, instead of the URL's.
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Builder {
+        self.login = Some((Some(user.into()), password.into()));
+        self
+    }
+
+    /// The database, instead of the URL's.
+    pub fn db(mut self, db: u32) -> Builder {
+        self.db = Some(db);
+        self
+    }
+
+    /// The protocol's version, 2 or 3. Default: 3, and 2 if the server does not know that.
+    pub fn protocol(mut self, version: u8) -> Builder {
+        self.protocol = Some(version);
+        self
+    }
+
+    /// Connects, within a tokio runtime, which runs the lanes from then on. Returns when the first lane is
+    /// there; the others follow.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`] for what cannot be; else the server is not there, or refuses.
+    pub async fn connect(self) -> Result<Client> {
+        let plan = self.plan()?;
+        let first = plan.open().await?;
+        Ok(plan.start(&Handle::current(), first, None))
+    }
+
+    /// Connects, and runs the lanes on a thread of the client's own: for programs without a runtime, which
+    /// then [wait](Command::wait) for commands.
+    ///
+    /// [`Command::wait`]: crate::Command::wait
+    ///
+    /// # Errors
+    /// As [`Builder::connect`]; and if no thread can be had.
+    pub fn connect_blocking(self) -> Result<Client> {
+        let plan = self.plan()?;
+        let runtime = OwnRuntime::start()?;
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let handle = runtime.handle.clone();
+        let opening = plan.clone();
+        handle.spawn(async move {
+            // Nobody waits any more, perhaps.
+            let _ = sender.send(opening.open().await);
+        });
+        let gone = |_| Error::new(Kind::Closed, "the thread of the client has ended");
+        let first = receiver.recv().map_err(gone)??;
+        Ok(plan.start(&handle, first, Some(runtime)))
+    }
+
+    fn plan(self) -> Result<Plan> {
+        let url = self.url?;
+        let invalid = |text: &str| Error::new(Kind::Invalid, text.to_owned());
+        let lanes = match (self.lanes, url.lanes) {
+            (Some(Lanes::Count(count)), _) | (None, Some(count)) => count,
+            _ => thread::available_parallelism().map_or(1, usize::from).min(LANES_MAX),
+        };
+        if !(1..=LANES_BOUND).contains(&lanes) {
+            return Err(invalid("lanes are 1 to 1024"));
+        }
+        let protocol = self.protocol.or(url.protocol);
+        if protocol.is_some_and(|version| !matches!(version, 2 | 3)) {
+            return Err(invalid("the protocol's version is 2 or 3"));
+        }
+        let (user, password) = match self.login {
+            Some((user, password)) => (user, Some(password)),
+            None => (url.user, url.password),
+        };
+        let setup = Setup {
+            address: url.address,
+            user,
+            password,
+            db: self.db.unwrap_or(url.db),
+            name: self.name.or(url.name),
+            protocol,
+            connect_timeout: self.connect_timeout,
+            silence_max: self.silence_max,
+        };
+        let timeout = self.timeout.unwrap_or(Some(url.timeout.unwrap_or(TIMEOUT)));
+        let bounds =
+            Bounds { bytes_max: self.budget.bytes, when_full: self.budget.when_full, timeout };
+        Ok(Plan { setup: Arc::new(setup), bounds, lanes, replay: self.replay })
+    }
+}
+
+/// What was asked for, checked.
+#[derive(Clone)]
+struct Plan {
+    setup: Arc<Setup>,
+    bounds: Bounds,
+    lanes: usize,
+    replay: Replay,
+}
+
+impl Plan {
+    async fn open(&self) -> Result<Connection> {
+        let opened = tokio::time::timeout(self.setup.connect_timeout, open(&self.setup)).await;
+        opened.unwrap_or_else(|_| {
+            let text = format!("no connection to {} in time", self.setup.address);
+            Err(Error::new(Kind::Disconnected, text))
+        })
+    }
+
+    fn start(self, handle: &Handle, first: Connection, runtime: Option<OwnRuntime>) -> Client {
+        let mut first = Some(first);
+        let lanes = (0..self.lanes).map(|_| {
+            let shared = Arc::new(Shared::new(self.bounds));
+            let task = Task {
+                shared: Arc::clone(&shared),
+                setup: Arc::clone(&self.setup),
+                silence_max: self.setup.silence_max,
+                reconnects: true,
+                pushed: None,
+            };
+            handle.spawn(task.run(first.take()));
+            Lane::new(shared)
+        });
+        let inner = Inner {
+            lanes: lanes.collect(),
+            replay: self.replay,
+            timeout: self.bounds.timeout,
+            _runtime: runtime,
+        };
+        Client { inner: Arc::new(inner) }
+    }
+}
+
+/// A thread that runs the lanes of a client.
+#[derive(Debug)]
+pub(super) struct OwnRuntime {
+    handle: Handle,
+    /// Dropped, it ends the thread.
+    _stop: oneshot::Sender<()>,
+}
+
+impl OwnRuntime {
+    fn start() -> Result<OwnRuntime> {
+        let failed =
+            |error: std::io::Error| Error::new(Kind::Invalid, format!("no thread: {error}"));
+        let runtime: Runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let run = move || {
+            // Ends when the client is dropped.
+            let _ = runtime.block_on(stopped);
+        };
+        thread::Builder::new().name("brisk-client".to_owned()).spawn(run).map_err(failed)?;
+        Ok(OwnRuntime { handle, _stop: stop })
+    }
+}

@@ -1,0 +1,104 @@
+//! The client: shared connections to one server, and which of them a command takes.
+
+mod builder;
+
+pub use builder::{Budget, Builder, Lanes};
+
+use crate::command::{Command, Replay};
+use crate::error::Result;
+use crate::lane::Lane;
+use crate::request::{Request, Traits};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A client of a server. Cheap to clone: clones share connections.
+///
+/// Commands are methods. Each gives a [`Command`], which is a future; nothing is sent before it is polled.
+/// Commands of all callers go by a few shared connections (*lanes*), are sent together, and are answered in
+/// order. Commands with the same first key take the same lane, so they are executed in the order in which
+/// they were polled first.
+///
+/// ```no_run
+/// # async fn example() -> brisk::Result<()> {
+/// let db = brisk::Client::connect("redis://127.0.0.1").await?;
+/// db.set("user:1", "ana").await?;
+/// let name: Option<String> = db.get("user:1").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    lanes: Vec<Lane>,
+    replay: Replay,
+    timeout: Option<Duration>,
+    /// Runs the lanes of a client without a runtime.
+    _runtime: Option<builder::OwnRuntime>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.lanes.iter().for_each(Lane::close);
+    }
+}
+
+impl Client {
+    /// What a client is to be, beginning with where the server is: a URL, or `host:port`.
+    #[must_use]
+    pub fn builder(url: &str) -> Builder {
+        Builder::new(url)
+    }
+
+    /// Connects with the defaults. To be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// The server is not there, or refuses.
+    pub async fn connect(url: &str) -> Result<Client> {
+        Client::builder(url).connect().await
+    }
+
+    /// A command by its name, for what has no method: `db.raw("FT.SEARCH").arg("index").arg("query")`. It is
+    /// taken to change data; keys have to be told as such.
+    pub fn raw<T>(&self, name: &str) -> Command<&Client, T> {
+        Command::new(Request::new(name, Traits::default())).on(self)
+    }
+
+    /// Closes all connections; what is under way gets [`crate::Kind::Closed`], of all clones.
+    pub fn close(&self) {
+        self.inner.lanes.iter().for_each(Lane::close);
+    }
+
+    /// Commands whose replies have not come, about.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.inner.lanes.iter().map(Lane::pending).sum()
+    }
+
+    pub(crate) fn lane_of(&self, request: &Request) -> Result<&Lane> {
+        let lanes = &self.inner.lanes;
+        let at = match (lanes.len(), request.first_key()) {
+            (1, _) | (_, None) => 0,
+            (count, Some(key)) => (hash(key) % count as u64) as usize,
+        };
+        Ok(&lanes[at])
+    }
+
+    pub(crate) fn replay(&self) -> Replay {
+        self.inner.replay
+    }
+
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.inner.timeout
+    }
+}
+
+/// FNV-1a: keys are short, and all that matters is that they are spread.
+fn hash(key: &[u8]) -> u64 {
+    let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    let hash = key.iter().fold(0xcbf2_9ce4_8422_2325, fold);
+    hash ^ (hash >> 32)
+}

@@ -1,0 +1,307 @@
+//! What callers and the driver of a lane share: the bytes that are to be sent, who waits for their replies,
+//! and whether the connection is there. One lock, held for the time of a copy.
+
+use super::Waiting;
+use super::io::Writer;
+use super::slot::Slot;
+use crate::error::{Error, Kind, Phase, Result};
+use crate::request::Request;
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+/// What a caller does when the budget is spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WhenFull {
+    /// It waits for others' replies.
+    #[default]
+    Wait,
+    /// It gets [`Kind::Overloaded`] at once.
+    Refuse,
+}
+
+/// How a lane is bounded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Bytes of requests whose replies have not come.
+    pub(crate) bytes_max: usize,
+    pub(crate) when_full: WhenFull,
+    /// Time for a command that has none of its own.
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub(crate) enum Submitted {
+    /// The answer will be there.
+    Waits(Waiting),
+    /// There is no room: the waker is woken when there is, to try again.
+    Full,
+}
+
+/// A request in the order of its bytes.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) slot: Waiting,
+    /// Replies that belong to it.
+    pub(crate) replies: u32,
+    /// Bytes of it.
+    pub(crate) len: usize,
+    /// When it began to wait, as the driver has seen it: `None` until it looks.
+    pub(crate) since: Option<Instant>,
+    /// Its own time, if it has one.
+    pub(crate) timeout: Option<Duration>,
+    /// It has its answer, an error; the reply is still to come.
+    pub(crate) is_over: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) bounds: Bounds,
+    cell: Mutex<Cell>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cell {
+    /// Bytes that nobody has begun to send.
+    pub(crate) out: Vec<u8>,
+    /// Those of `out`, behind those that callers have sent themselves.
+    pub(crate) entries: VecDeque<Entry>,
+    /// Bytes at the end of which `out` begins: the lengths of the entries before it.
+    pub(crate) sent_by_callers: usize,
+    /// Whom to wake if the driver rests.
+    pub(crate) driver: Option<Waker>,
+    /// Entries that the driver holds, as of when it began to rest.
+    pub(crate) held: usize,
+    /// Bytes of all requests that are not answered.
+    pub(crate) bytes: usize,
+    /// Who waits for room.
+    waiting: VecDeque<(Option<Instant>, Waker)>,
+    /// The connection, while there is one that may be written to.
+    pub(crate) writer: Option<Writer>,
+    /// A caller is sending.
+    pub(crate) is_writing: bool,
+    /// The driver looks at the clock by itself.
+    pub(crate) ticks: bool,
+    pub(crate) is_closed: bool,
+    /// Why there is no connection.
+    pub(crate) failure: Option<Error>,
+}
+
+impl Shared {
+    pub(crate) fn new(bounds: Bounds) -> Shared {
+        let cell = Cell {
+            out: Vec::new(),
+            entries: VecDeque::new(),
+            sent_by_callers: 0,
+            driver: None,
+            held: 0,
+            bytes: 0,
+            waiting: VecDeque::new(),
+            writer: None,
+            is_writing: false,
+            ticks: false,
+            is_closed: false,
+            failure: None,
+        };
+        Shared { bounds, cell: Mutex::new(cell) }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Cell> {
+        self.cell.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[inline]
+    pub(crate) fn submit(
+        &self,
+        requests: &[Request],
+        timeout: Option<Duration>,
+        waker: &Waker,
+    ) -> Result<Submitted> {
+        let slot = Slot::take(waker);
+        let mut guard = self.lock();
+        let cell = &mut *guard;
+        if cell.is_closed {
+            return Err(Error::new(Kind::Closed, "the client is closed"));
+        }
+        let estimate: usize = requests.iter().map(Request::len).sum();
+        // One alone is taken whatever its size: else it could never be sent.
+        if cell.bytes > 0 && cell.bytes + estimate > self.bounds.bytes_max {
+            return cell.refuse(&self.bounds, timeout, waker);
+        }
+        let begin = cell.out.len();
+        requests.iter().for_each(|request| request.encode(&mut cell.out));
+        let len = cell.out.len() - begin;
+        cell.bytes += len;
+        let entry = Entry {
+            slot: Arc::clone(&slot),
+            replies: u32::try_from(requests.len()).unwrap_or(u32::MAX),
+            len,
+            since: None,
+            timeout,
+            is_over: false,
+        };
+        let was_idle = cell.entries.is_empty() && cell.held == 0 && begin == 0;
+        cell.entries.push_back(entry);
+        if cell.is_writing {
+            // Whoever writes looks again.
+            return Ok(Submitted::Waits(slot));
+        }
+        if was_idle && cell.ticks && cell.driver.is_some() {
+            if let Some(writer) = cell.writer.clone() {
+                self.write_inline(guard, &writer);
+                return Ok(Submitted::Waits(slot));
+            }
+        }
+        let driver = cell.driver.take();
+        drop(guard);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+        Ok(Submitted::Waits(slot))
+    }
+
+    /// Nobody else is under way: the caller sends by itself, which saves waking the driver.
+    fn write_inline(&self, mut guard: MutexGuard<'_, Cell>, writer: &Writer) {
+        let mut bytes = std::mem::take(&mut guard.out);
+        guard.is_writing = true;
+        guard.sent_by_callers += bytes.len();
+        drop(guard);
+        let written = writer.try_write(&bytes).unwrap_or(0);
+        let mut cell = self.lock();
+        cell.is_writing = false;
+        if written == bytes.len() {
+            bytes.clear();
+            if cell.out.is_empty() {
+                cell.out = bytes;
+                return;
+            }
+        } else {
+            // What is left goes before what came meanwhile.
+            bytes.drain(..written);
+            cell.sent_by_callers = cell.sent_by_callers.saturating_sub(bytes.len());
+            bytes.extend_from_slice(&cell.out);
+            cell.out = bytes;
+        }
+        let driver = cell.driver.take();
+        drop(cell);
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        let cell = self.lock();
+        cell.held + cell.entries.len()
+    }
+
+    /// Nothing more is taken; the driver ends.
+    pub(crate) fn close(&self) {
+        let driver = {
+            let mut cell = self.lock();
+            cell.is_closed = true;
+            cell.driver.take()
+        };
+        if let Some(driver) = driver {
+            driver.wake();
+        }
+    }
+
+    /// Answers those whose time is over: none of them was sent.
+    pub(crate) fn expire(&self, now: Instant) {
+        let mut over = Vec::new();
+        {
+            let mut cell = self.lock();
+            let failure = cell.failure.clone();
+            for entry in &mut cell.entries {
+                if entry.expires(now, &self.bounds) {
+                    let error = timeout(Phase::Queued, failure.as_ref());
+                    over.extend(entry.slot.answer(Err(error)));
+                }
+            }
+            let is_over = |until: Option<Instant>| until.is_some_and(|until| until <= now);
+            if cell.waiting.iter().any(|(until, _)| is_over(*until)) {
+                // Each finds out by itself that its time is over.
+                let (waits, goes) = std::mem::take(&mut cell.waiting)
+                    .into_iter()
+                    .partition(|(until, _)| !is_over(*until));
+                cell.waiting = waits;
+                let goes: VecDeque<(Option<Instant>, Waker)> = goes;
+                over.extend(goes.into_iter().map(|(_, waker)| waker));
+            }
+        }
+        over.into_iter().for_each(Waker::wake);
+    }
+
+    /// Those that were not sent and whose callers have gone, or have an error, need not be sent at all. Only
+    /// between two connections.
+    pub(crate) fn forget_expired(&self) {
+        let mut cell = self.lock();
+        if !cell.entries.iter().any(|entry| entry.is_over) {
+            return;
+        }
+        let (mut kept, mut at, mut freed) = (Vec::with_capacity(cell.out.len()), 0, 0);
+        let cell = &mut *cell;
+        cell.entries.retain(|entry| {
+            let bytes = at..at + entry.len;
+            at = bytes.end;
+            if entry.is_over {
+                freed += entry.len;
+            } else {
+                kept.extend_from_slice(cell.out.get(bytes).unwrap_or_default());
+            }
+            !entry.is_over
+        });
+        cell.out = kept;
+        cell.release(freed);
+    }
+}
+
+/// A command's time is over.
+pub(crate) fn timeout(phase: Phase, failure: Option<&Error>) -> Error {
+    let mut text = String::new();
+    if let Some(failure) = failure {
+        // Nothing that is written to a string fails.
+        let _ = write!(text, ": {failure}");
+    }
+    Error::new(Kind::Timeout(phase), text)
+}
+
+impl Entry {
+    /// Whether its time is over now, and was not before.
+    pub(crate) fn expires(&mut self, now: Instant, bounds: &Bounds) -> bool {
+        let since = *self.since.get_or_insert(now);
+        let Some(timeout) = self.timeout.or(bounds.timeout) else { return false };
+        let expires = !self.is_over && now.saturating_duration_since(since) >= timeout;
+        self.is_over |= expires;
+        expires
+    }
+}
+
+impl Cell {
+    #[cold]
+    fn refuse(
+        &mut self,
+        bounds: &Bounds,
+        timeout: Option<Duration>,
+        waker: &Waker,
+    ) -> Result<Submitted> {
+        if bounds.when_full == WhenFull::Refuse {
+            let text = format!("{} bytes wait for replies, nothing was sent", self.bytes);
+            return Err(Error::new(Kind::Overloaded, text));
+        }
+        let until = timeout.or(bounds.timeout).map(|timeout| Instant::now() + timeout);
+        self.waiting.push_back((until, waker.clone()));
+        Ok(Submitted::Full)
+    }
+
+    /// So many bytes were answered.
+    pub(crate) fn release(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        // Each finds out by itself whether there is room for it.
+        self.waiting.drain(..).for_each(|(_, waker)| waker.wake());
+    }
+}

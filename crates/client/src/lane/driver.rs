@@ -1,0 +1,559 @@
+//! The task behind a lane: it connects, writes what callers have queued, gives each reply to who waits for it,
+//! and connects anew when the connection is lost.
+//!
+//! In one turn it reads what has come, answers, and lets the callers run before it looks at what is to be
+//! written: so the next requests of all whom it woke go out with one write.
+
+use super::cell::{Entry, Shared, timeout};
+use super::connect::{Connection, Setup, open};
+use super::io::{ReadSide, WriteSide};
+use crate::error::{Error, Kind, Phase, Result};
+use crate::reply::Reply;
+use brisk_resp::reply::decode::ReplyLimits;
+use brisk_resp::reply::frame::{FrameScanner, Scan};
+use bytes::{Buf, BytesMut};
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+use tokio::time::{Sleep, sleep, timeout as within};
+
+/// How exactly time is kept.
+const TICK: Duration = Duration::from_millis(10);
+/// So many ticks without anything to do, and the clock rests.
+const IDLE_TICKS: u32 = 20;
+/// Room that is made for reading.
+const READ_BYTES: usize = 16 << 10;
+/// Room that a long reply gets at once on the peer's word alone.
+const CLAIMED_BYTES_MAX: usize = 1 << 20;
+/// Reads in one turn.
+const READS_MAX: usize = 8;
+/// Buffers that grew larger are given back once they are empty.
+const KEPT_BYTES_MAX: usize = 64 << 10;
+/// First and longest wait between two attempts to connect.
+const RETRY_FIRST: Duration = Duration::from_millis(10);
+const RETRY_LONGEST: Duration = Duration::from_secs(2);
+
+/// What is done with what comes without being asked for.
+pub(crate) trait Pushed: Send + Sync {
+    /// A push message came.
+    fn push(&self, message: Reply);
+    /// The connection was lost; what was pushed meanwhile is not known.
+    fn lost(&self);
+}
+
+/// What a driver needs to know.
+pub(crate) struct Task {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) setup: Arc<Setup>,
+    /// It was lost if nothing came for so long although something should.
+    pub(crate) silence_max: Duration,
+    /// Whether a lost connection is made anew. Else the lane is closed with it.
+    pub(crate) reconnects: bool,
+    pub(crate) pushed: Option<Arc<dyn Pushed>>,
+}
+
+impl Task {
+    /// Works until the lane is closed. `first` is a connection that was made before.
+    pub(crate) async fn run(self, first: Option<Connection>) {
+        let mut next = first;
+        let mut retry = RETRY_FIRST;
+        let mut random = Jitter::new();
+        loop {
+            let connection = match next.take() {
+                Some(connection) => connection,
+                None => match self.connect().await {
+                    Some(Ok(connection)) => connection,
+                    Some(Err(error)) => {
+                        self.shared.lock().failure = Some(error);
+                        if !self.wait(random.spread(retry)).await {
+                            break;
+                        }
+                        retry = (retry * 2).min(RETRY_LONGEST);
+                        continue;
+                    }
+                    None => break,
+                },
+            };
+            retry = RETRY_FIRST;
+            let mut link = Link::new(&self, connection);
+            let ended = poll_fn(|cx| link.poll(cx)).await;
+            let is_closed = matches!(ended, Ended::Closed);
+            let error = match ended {
+                Ended::Closed => Error::new(Kind::Closed, "the client is closed"),
+                Ended::Failed(error) => error,
+            };
+            link.abandon(&error).await;
+            if let Some(pushed) = &self.pushed {
+                pushed.lost();
+            }
+            if is_closed || !self.reconnects {
+                break;
+            }
+        }
+        self.end();
+    }
+
+    /// Who waits for a connection has to hear that there will be none.
+    fn end(&self) {
+        let (entries, failure) = {
+            let mut cell = self.shared.lock();
+            cell.is_closed = true;
+            cell.writer = None;
+            cell.out = Vec::new();
+            let bytes = cell.bytes;
+            cell.release(bytes);
+            (std::mem::take(&mut cell.entries), cell.failure.clone())
+        };
+        let error = failure.unwrap_or_else(|| Error::new(Kind::Closed, "the client is closed"));
+        for waker in entries.into_iter().filter_map(|entry| entry.slot.answer(Err(error.clone()))) {
+            waker.wake();
+        }
+    }
+
+    /// A connection; `None` if the lane is closed. Meanwhile the clock goes on for those who wait.
+    async fn connect(&self) -> Option<Result<Connection>> {
+        let mut opening = Box::pin(within(self.setup.connect_timeout, open(&self.setup)));
+        loop {
+            tokio::select! {
+                opened = &mut opening => {
+                    return Some(opened.unwrap_or_else(|_| {
+                        let text = format!("no connection to {} within {:?}", self.setup.address, self.setup.connect_timeout);
+                        Err(Error::new(Kind::Disconnected, text))
+                    }));
+                }
+                () = sleep(TICK) => {
+                    if !self.tick() {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits; false if the lane is closed.
+    async fn wait(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            sleep(TICK.min(time)).await;
+            if !self.tick() {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn tick(&self) -> bool {
+        self.shared.expire(Instant::now());
+        self.shared.forget_expired();
+        !self.shared.lock().is_closed
+    }
+}
+
+/// Spreads attempts of many clients.
+struct Jitter(u64);
+
+impl Jitter {
+    fn new() -> Jitter {
+        use std::hash::{BuildHasher, RandomState};
+        Jitter(RandomState::new().hash_one(0) | 1)
+    }
+
+    /// Between a half and the whole.
+    fn spread(&mut self, time: Duration) -> Duration {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        let part = (self.0 >> 40) as f64 / (1_u64 << 24) as f64;
+        time.mul_f64(0.5 + part / 2.0)
+    }
+}
+
+enum Ended {
+    Closed,
+    Failed(Error),
+}
+
+/// One connection, from when it is there until it is lost.
+struct Link<'a> {
+    task: &'a Task,
+    reader: ReadSide,
+    writer: WriteSide,
+    buffer: BytesMut,
+    scanner: FrameScanner,
+    /// Requests whose replies have not come, in order.
+    entries: VecDeque<Entry>,
+    /// How many of those have a time of their own.
+    own_timeouts: usize,
+    /// Replies of the first of them that are there, and their bytes in the buffer.
+    seen: u32,
+    seen_bytes: usize,
+    /// Bytes that are being sent, and how many were.
+    sending: Vec<u8>,
+    sent: usize,
+    /// Bytes of requests that were answered, still to be told.
+    freed: usize,
+    wakers: Vec<Waker>,
+    /// The callers had their turn.
+    has_yielded: bool,
+    timer: Pin<Box<Sleep>>,
+    ticks: bool,
+    idle_ticks: u32,
+    /// Something came since the last tick.
+    heard: bool,
+    last_heard: Instant,
+}
+
+impl<'a> Link<'a> {
+    fn new(task: &'a Task, connection: Connection) -> Link<'a> {
+        let Connection { reader, writer, buffer, .. } = connection;
+        {
+            let mut cell = task.shared.lock();
+            cell.writer = writer.shared();
+            cell.failure = None;
+            cell.sent_by_callers = 0;
+        }
+        Link {
+            task,
+            reader,
+            writer,
+            buffer,
+            scanner: FrameScanner::new(ReplyLimits::default()),
+            entries: VecDeque::new(),
+            own_timeouts: 0,
+            seen: 0,
+            seen_bytes: 0,
+            sending: Vec::new(),
+            sent: 0,
+            freed: 0,
+            wakers: Vec::new(),
+            has_yielded: false,
+            timer: Box::pin(sleep(TICK)),
+            ticks: false,
+            idle_ticks: 0,
+            heard: false,
+            last_heard: Instant::now(),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        match self.turn(cx) {
+            Ok(true) => Poll::Ready(Ended::Closed),
+            Ok(false) => Poll::Pending,
+            Err(error) => Poll::Ready(Ended::Failed(error)),
+        }
+    }
+
+    /// Does what can be done now; true if the lane is closed.
+    fn turn(&mut self, cx: &mut Context<'_>) -> Result<bool> {
+        let was_busy = !self.entries.is_empty();
+        let answered = self.read(cx)?;
+        if (answered || was_busy) && !self.has_yielded {
+            // Whoever was woken, or is about to ask, does so before the next write.
+            self.has_yielded = true;
+            cx.waker().wake_by_ref();
+            return Ok(false);
+        }
+        self.has_yielded = false;
+        loop {
+            let is_flushed = self.write(cx)?;
+            self.tick(cx)?;
+            if self.rest(cx, is_flushed) {
+                return Ok(self.task.shared.lock().is_closed);
+            }
+        }
+    }
+
+    /// Reads and answers; whether somebody was answered.
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool> {
+        let mut answered = false;
+        for turn in 0.. {
+            if turn == READS_MAX {
+                cx.waker().wake_by_ref();
+                break;
+            }
+            if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {
+                self.buffer.reserve(READ_BYTES);
+            }
+            match self.reader.poll_read(cx, &mut self.buffer) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(0)) => return Err(lost("the server closed the connection")),
+                Poll::Ready(Ok(_)) => {
+                    self.heard = true;
+                    answered |= self.answer()?;
+                }
+                Poll::Ready(Err(error)) => return Err(lost(&error.to_string())),
+            }
+        }
+        self.wakers.drain(..).for_each(Waker::wake);
+        Ok(answered)
+    }
+
+    /// Gives the replies that are whole to who waits for them.
+    fn answer(&mut self) -> Result<bool> {
+        let mut answered = false;
+        loop {
+            let unread = self.buffer.get(self.seen_bytes..).unwrap_or_default();
+            let len = match self.scanner.scan(unread)? {
+                Scan::Whole(len) => len,
+                Scan::Incomplete(need) => {
+                    if need > READ_BYTES {
+                        self.buffer.reserve(need.min(CLAIMED_BYTES_MAX));
+                    }
+                    return Ok(answered);
+                }
+            };
+            if unread.first() == Some(&b'>') {
+                self.take_push(len);
+                continue;
+            }
+            if self.entries.is_empty() {
+                self.take_sent();
+            }
+            let Some(entry) = self.entries.front() else {
+                return Err(Error::new(Kind::Protocol, "a reply that nobody asked for"));
+            };
+            self.seen += 1;
+            self.seen_bytes += len;
+            if self.seen < entry.replies {
+                continue;
+            }
+            let reply = self.cut(self.seen_bytes);
+            (self.seen, self.seen_bytes) = (0, 0);
+            let Some(entry) = self.entries.pop_front() else { continue };
+            self.own_timeouts -= usize::from(entry.timeout.is_some());
+            self.freed += entry.len;
+            self.wakers.extend(entry.slot.answer(Ok(reply)));
+            answered = true;
+        }
+    }
+
+    /// The first bytes of the buffer as a reply of their own.
+    fn cut(&mut self, len: usize) -> Reply {
+        match self.buffer.get(..len).and_then(Reply::small) {
+            Some(small) => {
+                self.buffer.advance(len);
+                small
+            }
+            None => Reply::shared(self.buffer.split_to(len).freeze()),
+        }
+    }
+
+    /// A message that nobody asked for; it may stand between the replies of one batch.
+    fn take_push(&mut self, len: usize) {
+        let before = self.buffer.split_to(self.seen_bytes);
+        let message = self.cut(len);
+        if !before.is_empty() {
+            let mut whole = before;
+            whole.extend_from_slice(&self.buffer);
+            self.buffer = whole;
+        }
+        if let Some(pushed) = &self.task.pushed {
+            pushed.push(message);
+        }
+    }
+
+    /// Takes over those that callers have sent by themselves.
+    fn take_sent(&mut self) {
+        let mut cell = self.task.shared.lock();
+        while let Some(entry) = cell.entries.front() {
+            if entry.len > cell.sent_by_callers {
+                break;
+            }
+            cell.sent_by_callers -= entry.len;
+            let Some(entry) = cell.entries.pop_front() else { break };
+            self.own_timeouts += usize::from(entry.timeout.is_some());
+            self.entries.push_back(entry);
+        }
+    }
+
+    /// Takes over what was queued, if nothing is being sent.
+    fn take_queued(&mut self) {
+        if self.sent < self.sending.len() {
+            return;
+        }
+        self.sending.clear();
+        self.sent = 0;
+        if self.sending.capacity() > KEPT_BYTES_MAX {
+            self.sending = Vec::new();
+        }
+        let mut cell = self.task.shared.lock();
+        if cell.is_writing || cell.entries.is_empty() {
+            return;
+        }
+        cell.sent_by_callers = 0;
+        std::mem::swap(&mut cell.out, &mut self.sending);
+        let since = Some(Instant::now());
+        let first = self.entries.len();
+        self.entries.append(&mut cell.entries);
+        drop(cell);
+        for entry in self.entries.range_mut(first..) {
+            entry.since = entry.since.or(since);
+            self.own_timeouts += usize::from(entry.timeout.is_some());
+        }
+    }
+
+    /// Sends what there is; false if the system takes no more now.
+    fn write(&mut self, cx: &mut Context<'_>) -> Result<bool> {
+        loop {
+            self.take_queued();
+            if self.sent == self.sending.len() {
+                return Ok(true);
+            }
+            match self.writer.poll_write(cx, &self.sending[self.sent..]) {
+                Poll::Pending => return Ok(false),
+                Poll::Ready(Ok(0)) => return Err(lost("nothing can be written")),
+                Poll::Ready(Ok(written)) => self.sent += written,
+                Poll::Ready(Err(error)) => return Err(lost(&error.to_string())),
+            }
+        }
+    }
+
+    /// Lets callers wake the driver; false if there is something to do already.
+    fn rest(&mut self, cx: &mut Context<'_>, is_flushed: bool) -> bool {
+        let mut cell = self.task.shared.lock();
+        let freed = std::mem::take(&mut self.freed);
+        if freed > 0 {
+            cell.release(freed);
+        }
+        let has_more = is_flushed && !cell.out.is_empty() && !cell.is_writing;
+        if has_more && !cell.is_closed {
+            return false;
+        }
+        cell.held = self.entries.len() + usize::from(!is_flushed);
+        cell.ticks = self.ticks;
+        cell.driver = Some(cx.waker().clone());
+        true
+    }
+
+    /// Looks at the clock, and sees to it that somebody does later.
+    fn tick(&mut self, cx: &mut Context<'_>) -> Result<()> {
+        if !self.ticks {
+            if self.entries.is_empty() && !self.heard {
+                return Ok(());
+            }
+            self.ticks = true;
+            self.idle_ticks = 0;
+            self.timer.as_mut().reset((Instant::now() + TICK).into());
+        }
+        while self.timer.as_mut().poll(cx).is_ready() {
+            let now = Instant::now();
+            self.expire(now);
+            let waits = !self.entries.is_empty() || self.task.shared.pending() > 0;
+            if self.heard || !waits {
+                self.last_heard = now;
+            }
+            self.idle_ticks = if self.heard || waits { 0 } else { self.idle_ticks + 1 };
+            self.heard = false;
+            let silence = now.saturating_duration_since(self.last_heard);
+            if waits && silence >= self.silence_max() {
+                let text = format!("no answer for {:.1} s", silence.as_secs_f64());
+                return Err(lost(&text));
+            }
+            if self.idle_ticks >= IDLE_TICKS {
+                self.ticks = false;
+                self.shrink();
+                return Ok(());
+            }
+            self.timer.as_mut().reset((now + TICK).into());
+        }
+        Ok(())
+    }
+
+    /// A command with a time of its own may let the server be silent for as long.
+    fn silence_max(&self) -> Duration {
+        let own = self.entries.front().and_then(|entry| entry.timeout);
+        self.task.silence_max.max(own.unwrap_or_default())
+    }
+
+    /// Nothing has happened for a while.
+    fn shrink(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = BytesMut::new();
+        }
+        self.sending = Vec::new();
+        self.sent = 0;
+        self.wakers = Vec::new();
+        self.entries.shrink_to_fit();
+        let mut cell = self.task.shared.lock();
+        if cell.out.is_empty() && !cell.is_writing {
+            cell.out = Vec::new();
+        }
+        cell.entries.shrink_to_fit();
+    }
+
+    /// Answers those whose time is over. Their replies are still to come.
+    fn expire(&mut self, now: Instant) {
+        self.take_sent();
+        let bounds = &self.task.shared.bounds;
+        let mut over = Vec::new();
+        for entry in &mut self.entries {
+            if entry.expires(now, bounds) {
+                over.extend(entry.slot.answer(Err(timeout(Phase::Sent, None))));
+            } else if !entry.is_over && self.own_timeouts == 0 {
+                // All others came later, and have as much time.
+                break;
+            }
+        }
+        over.into_iter().for_each(Waker::wake);
+        self.task.shared.expire(now);
+    }
+
+    /// The connection is lost. What was sent gets the error; what was not goes by the next one.
+    async fn abandon(&mut self, error: &Error) {
+        while self.task.shared.lock().is_writing {
+            tokio::task::yield_now().await;
+        }
+        let mut unsent = VecDeque::new();
+        let mut unsent_bytes = 0;
+        let left = self.sending.len() - self.sent;
+        while self.entries.back().is_some_and(|entry| unsent_bytes + entry.len <= left) {
+            let Some(entry) = self.entries.pop_back() else { break };
+            unsent_bytes += entry.len;
+            unsent.push_front(entry);
+        }
+        let mut freed = std::mem::take(&mut self.freed);
+        {
+            let mut guard = self.task.shared.lock();
+            let cell = &mut *guard;
+            cell.writer = None;
+            cell.ticks = false;
+            cell.held = 0;
+            cell.failure = Some(error.clone());
+            // A request of which a caller has sent a part is lost as a whole.
+            let mut sent = std::mem::take(&mut cell.sent_by_callers);
+            while sent > 0 {
+                let Some(entry) = cell.entries.pop_front() else { break };
+                let rest = entry.len.saturating_sub(sent);
+                sent = sent.saturating_sub(entry.len);
+                cell.out.drain(..rest.min(cell.out.len()));
+                self.entries.push_back(entry);
+            }
+            if !unsent.is_empty() {
+                let mut out = self.sending.split_off(self.sending.len() - unsent_bytes);
+                out.append(&mut cell.out);
+                cell.out = out;
+                unsent.append(&mut cell.entries);
+                cell.entries = unsent;
+            }
+            freed += self.entries.iter().map(|entry| entry.len).sum::<usize>();
+            cell.release(freed);
+        }
+        let is_closed = error.kind() == Kind::Closed;
+        for entry in self.entries.drain(..) {
+            let error = match is_closed {
+                true => error.clone(),
+                false => Error::lost(Phase::Sent, error.message()),
+            };
+            if let Some(waker) = entry.slot.answer(Err(error)) {
+                waker.wake();
+            }
+        }
+    }
+}
+
+fn lost(why: &str) -> Error {
+    Error::new(Kind::Disconnected, why.to_owned())
+}

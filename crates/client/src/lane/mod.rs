@@ -1,0 +1,82 @@
+//! A *lane*: one connection that any number of callers share, its queue, and the task that reads it.
+//!
+//! ```text
+//!   callers ──encode──> cell: bytes to be sent, and who waits for them  ──swap──> driver ──> socket
+//!      ^                  (one short lock; nothing is allocated)                    │
+//!      └──────────────── slot: the reply, and whom to wake  <──in order──── scan <──┘
+//! ```
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`slot`] | where one caller waits for one reply |
+//! | [`cell`] | what callers and the driver share |
+//! | [`driver`] | the task that writes, reads, and connects anew |
+//! | [`connect`] | opening a connection and making it what it has to be |
+//! | [`io`] | the kinds of socket |
+//!
+//! Rules:
+//!
+//! 1. Replies come in the order of the requests, so the entries in the cell and behind it in the driver are
+//!    in the order of their bytes. Bytes and entry are added under one lock.
+//! 2. Who leaves before the reply is there leaves the entry behind. The reply is read and dropped.
+//! 3. Only one at a time writes to the socket: the driver, or the caller that found the lane idle.
+//! 4. What is not sent yet stays in the cell when the connection is lost, and goes by the next one.
+
+pub(crate) mod cell;
+pub(crate) mod connect;
+pub(crate) mod driver;
+pub(crate) mod io;
+pub(crate) mod slot;
+
+use crate::error::Result;
+use crate::reply::Reply;
+use crate::request::Request;
+use cell::{Shared, Submitted};
+use slot::Slot;
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+/// The callers' side of a lane.
+#[derive(Clone, Debug)]
+pub(crate) struct Lane {
+    shared: Arc<Shared>,
+}
+
+impl Lane {
+    pub(crate) fn new(shared: Arc<Shared>) -> Lane {
+        Lane { shared }
+    }
+
+    /// Puts requests into the queue, in one piece: nothing of another caller's comes between. Their replies
+    /// will be in the slot, which wakes `waker`. O(bytes).
+    #[inline]
+    pub(crate) fn submit(
+        &self,
+        requests: &[Request],
+        timeout: Option<Duration>,
+        waker: &Waker,
+    ) -> Result<Submitted> {
+        self.shared.submit(requests, timeout, waker)
+    }
+
+    /// Nothing more goes by it; who waits gets an error.
+    pub(crate) fn close(&self) {
+        self.shared.close();
+    }
+
+    /// Requests whose replies have not come, about.
+    pub(crate) fn pending(&self) -> usize {
+        self.shared.pending()
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+}
+
+/// Where a caller waits.
+pub(crate) type Waiting = Arc<Slot>;
+
+/// What a caller gets.
+pub(crate) type Answer = Result<Reply>;

@@ -1,0 +1,93 @@
+//! Where one caller waits for one answer.
+//!
+//! Slots are used again: a thread keeps some, so that waiting allocates nothing. A slot goes back only when
+//! nobody else holds it, so an answer that comes late finds the slot of its own caller or none.
+
+use super::Answer;
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+/// Slots that a thread keeps.
+const KEPT_MAX: usize = 256;
+
+thread_local! {
+    static KEPT: RefCell<Vec<Arc<Slot>>> = const { RefCell::new(Vec::new()) };
+}
+
+#[derive(Debug)]
+pub(crate) struct Slot {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Waiting(Waker),
+    Answered(Answer),
+    Idle,
+}
+
+impl Slot {
+    /// One whose answer wakes `waker`.
+    #[inline]
+    pub(crate) fn take(waker: &Waker) -> Arc<Slot> {
+        let kept = KEPT.try_with(|kept| kept.borrow_mut().pop()).ok().flatten();
+        let state = State::Waiting(waker.clone());
+        match kept {
+            Some(slot) => {
+                *slot.lock() = state;
+                slot
+            }
+            None => Arc::new(Slot { state: Mutex::new(state) }),
+        }
+    }
+
+    /// Gives it back, if nobody else holds it.
+    #[inline]
+    pub(crate) fn give_back(mut slot: Arc<Slot>) {
+        let Some(alone) = Arc::get_mut(&mut slot) else { return };
+        *alone.state.get_mut().unwrap_or_else(PoisonError::into_inner) = State::Idle;
+        // A thread that ends has no place for it any more.
+        let _ = KEPT.try_with(|kept| {
+            let mut kept = kept.borrow_mut();
+            if kept.len() < KEPT_MAX {
+                kept.push(slot);
+            }
+        });
+    }
+
+    /// Puts the answer there, unless there is one already; whom to wake.
+    #[inline]
+    #[must_use]
+    pub(crate) fn answer(&self, answer: Answer) -> Option<Waker> {
+        let mut state = self.lock();
+        if !matches!(*state, State::Waiting(_)) {
+            return None;
+        }
+        match std::mem::replace(&mut *state, State::Answered(answer)) {
+            State::Waiting(waker) => Some(waker),
+            _ => None,
+        }
+    }
+
+    /// The answer, once; else `waker` is woken when it comes.
+    #[inline]
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<Answer> {
+        let mut state = self.lock();
+        match &mut *state {
+            State::Waiting(present) => {
+                present.clone_from(waker);
+                Poll::Pending
+            }
+            State::Answered(_) => match std::mem::replace(&mut *state, State::Idle) {
+                State::Answered(answer) => Poll::Ready(answer),
+                _ => Poll::Pending,
+            },
+            State::Idle => Poll::Pending,
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,36 @@
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+//! A client for Redis-compatible servers: Brisk, Redis, Valkey.
+//!
+//! Commands of all tasks and threads share a few connections, go out together and are answered in order, without
+//! a word about it in the program. What may wait is bounded, every command has a time limit, an error says
+//! whether the command may have been executed, and a lost connection is made anew.
+//!
+//! | part | what it is |
+//! |---|---|
+//! | [`Client`] | shared connections to a server; commands are its methods |
+//! | [`Command`] | a command on its way: a future, or [waited for](Command::wait) |
+//! | [`ToArg`], [`ToArgs`] | what can be a word of a command |
+//! | [`FromReply`] | what a reply can be made into |
+//! | [`Error`] | what happened, how far the command had come, whether it may have been executed |
+
+mod address;
+mod arg;
+mod client;
+mod command;
+mod error;
+mod lane;
+mod reply;
+mod request;
+
+pub use address::Address;
+pub use arg::{Item, ToArg, ToArgs, Words};
+pub use brisk_resp::reply::read::Part;
+pub use brisk_resp::reply::value::Value;
+pub use bytes::Bytes;
+pub use client::{Budget, Builder, Client, Lanes};
+pub use command::{Command, Replay, Required};
+pub use error::{Code, Error, Kind, Phase, Result};
+pub use lane::cell::WhenFull;
+pub use reply::{FromReply, Reader, Reply};
+pub use request::{Request, Traits};

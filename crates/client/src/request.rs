@@ -1,0 +1,227 @@
+//! A command as it will be sent: its words, already in the protocol's form, and the few facts that the way
+//! to the server depends on.
+//!
+//! The bytes stand in a buffer that the thread lends and gets back, so that a command allocates nothing once
+//! a thread has a few.
+
+use crate::arg::{ToArg, ToArgs, Words};
+use brisk_resp::reply::encode;
+use std::cell::RefCell;
+use std::ops::Range;
+
+/// Buffers that a thread keeps for its next commands.
+const KEPT_BUFFERS_MAX: usize = 64;
+/// A buffer that grew larger is given back to the system.
+const KEPT_BYTES_MAX: usize = 4096;
+
+thread_local! {
+    static BUFFERS: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+fn borrow_buffer() -> Vec<u8> {
+    let kept = BUFFERS.try_with(|buffers| buffers.borrow_mut().pop()).ok().flatten();
+    kept.unwrap_or_else(|| Vec::with_capacity(128))
+}
+
+fn give_back(mut buffer: Vec<u8>) {
+    if buffer.capacity() == 0 || buffer.capacity() > KEPT_BYTES_MAX {
+        return;
+    }
+    buffer.clear();
+    // A thread that ends has no place for it any more.
+    let _ = BUFFERS.try_with(|buffers| {
+        let mut buffers = buffers.borrow_mut();
+        if buffers.len() < KEPT_BUFFERS_MAX {
+            buffers.push(buffer);
+        }
+    });
+}
+
+/// What the command is, as far as the way to the server depends on it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traits {
+    /// It changes nothing: it may be sent again, and to a replica.
+    pub reads_only: bool,
+    /// It may wait for another client: not on a connection that others share.
+    pub blocks: bool,
+    /// It changes what the connection is (SELECT, MULTI, SUBSCRIBE …): not on one that others share.
+    pub binds: bool,
+}
+
+/// Words to be sent.
+#[derive(Debug)]
+pub struct Request {
+    /// The words, without the header that says how many they are.
+    body: Vec<u8>,
+    words: u32,
+    /// Where the first key is in `body`.
+    key: Range<u32>,
+    /// Where options go in, if the command has words behind them.
+    options_at: u32,
+    traits: Traits,
+}
+
+impl Request {
+    /// A command of these words, separated by spaces, so far.
+    #[must_use]
+    pub fn new(name: &str, traits: Traits) -> Request {
+        let mut request =
+            Request { body: borrow_buffer(), words: 0, key: 0..0, options_at: u32::MAX, traits };
+        name.split(' ').for_each(|word| request.arg(word));
+        request
+    }
+
+    /// One more word. O(bytes).
+    #[inline]
+    pub fn arg(&mut self, arg: impl ToArg) {
+        let mut words = Words { out: &mut self.body, count: self.words };
+        arg.write(&mut words);
+        self.words = words.count;
+    }
+
+    /// More words. O(bytes).
+    pub fn args(&mut self, args: impl ToArgs) {
+        let mut words = Words { out: &mut self.body, count: self.words };
+        args.write_all(&mut words);
+        self.words = words.count;
+    }
+
+    /// A word that is a key. The first one decides which connection, and in a cluster which node, gets
+    /// the command.
+    #[inline]
+    pub fn key(&mut self, key: impl ToArg) {
+        let at = self.body.len();
+        self.arg(key);
+        self.note_key(at);
+    }
+
+    /// Words that are keys.
+    pub fn keys(&mut self, keys: impl ToArgs) {
+        let at = self.body.len();
+        self.args(keys);
+        self.note_key(at);
+    }
+
+    /// What was written at `at` begins with a key, as a string of the protocol.
+    #[inline]
+    fn note_key(&mut self, at: usize) {
+        if !self.key.is_empty() {
+            return;
+        }
+        let Some(header) = self.body.get(at..).filter(|rest| !rest.is_empty()) else { return };
+        let Some(end) = header.iter().position(|byte| *byte == b'\r') else { return };
+        let digits = header[1..end].iter();
+        let len = digits.fold(0, |len: usize, digit| len * 10 + usize::from(digit - b'0'));
+        let begin = at + end + 2;
+        // A key that does not fit is as good as none: it is sent all the same.
+        if let (Ok(from), Ok(to)) = (u32::try_from(begin), u32::try_from(begin + len)) {
+            self.key = from..to;
+        }
+    }
+
+    /// From here on words are those behind the options.
+    pub fn end_of_options(&mut self) {
+        self.options_at = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
+    }
+
+    /// Words of an option: before those that stand behind the options, else at the end. O(bytes behind).
+    pub fn option(&mut self, write: impl FnOnce(&mut Request)) {
+        let at = self.options_at as usize;
+        if at >= self.body.len() {
+            return write(self);
+        }
+        let end = self.body.len();
+        write(self);
+        let written = self.body.len() - end;
+        self.body[at..].rotate_right(written);
+        let moved = u32::try_from(written).unwrap_or(u32::MAX);
+        self.options_at = self.options_at.saturating_add(moved);
+        if self.key.start as usize >= at && !self.key.is_empty() {
+            self.key = self.key.start.saturating_add(moved)..self.key.end.saturating_add(moved);
+        }
+    }
+
+    /// The first key, if there is one.
+    #[must_use]
+    pub fn first_key(&self) -> Option<&[u8]> {
+        if self.key.is_empty() {
+            return None;
+        }
+        self.body.get(self.key.start as usize..self.key.end as usize)
+    }
+
+    /// What it is.
+    #[must_use]
+    pub fn traits(&self) -> Traits {
+        self.traits
+    }
+
+    /// Bytes that it takes to send it, about.
+    pub(crate) fn len(&self) -> usize {
+        self.body.len() + 6
+    }
+
+    /// Appends it as it is sent. O(bytes).
+    #[inline]
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        encode::array(out, self.words as usize);
+        out.extend_from_slice(&self.body);
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        give_back(std::mem::take(&mut self.body));
+    }
+}
+
+impl Clone for Request {
+    fn clone(&self) -> Request {
+        let mut body = borrow_buffer();
+        body.extend_from_slice(&self.body);
+        Request { body, key: self.key.clone(), ..*self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(request: &Request) -> String {
+        let mut out = Vec::new();
+        request.encode(&mut out);
+        out.escape_ascii().to_string().replace("\\r\\n", "|")
+    }
+
+    #[test]
+    fn options_stand_before_the_words_behind_them_in_the_order_in_which_they_were_given() {
+        let mut request = Request::new("ZADD", Traits::default());
+        request.key("k");
+        request.end_of_options();
+        request.args((1, "m"));
+        request.option(|request| request.arg("NX"));
+        request.option(|request| request.args(["CH", "INCR"]));
+        assert_eq!(shown(&request), "*7|$4|ZADD|$1|k|$2|NX|$2|CH|$4|INCR|$1|1|$1|m|");
+        assert_eq!(request.first_key(), Some(&b"k"[..]));
+    }
+
+    #[test]
+    fn a_key_behind_the_options_is_found_where_it_went() {
+        let mut request = Request::new("MIGRATE", Traits::default());
+        request.end_of_options();
+        request.keys(["key", "other"]);
+        request.option(|request| request.arg("COPY"));
+        assert_eq!(request.first_key(), Some(&b"key"[..]));
+        assert_eq!(shown(&request), "*4|$7|MIGRATE|$4|COPY|$3|key|$5|other|");
+    }
+
+    #[test]
+    fn names_of_two_words_are_two_words_and_no_key_is_no_key() {
+        let request = Request::new("CONFIG GET", Traits::default());
+        assert_eq!(shown(&request), "*2|$6|CONFIG|$3|GET|");
+        assert_eq!(request.first_key(), None);
+        let mut request = Request::new("GET", Traits::default());
+        request.key("");
+        assert_eq!(request.first_key(), None);
+    }
+}

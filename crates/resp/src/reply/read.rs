@@ -1,0 +1,253 @@
+//! Reading a whole reply where it lies: a cursor that hands out its parts one after the other, borrowed.
+//!
+//! Whoever asked knows what the reply may be, so nothing is built in between: an array of a thousand
+//! strings is an [`Part::Array`] and then a thousand [`Part::Bulk`], each a slice of the input.
+
+use super::decode::{ReplyDecoder, ReplyError, ReplyLimits, ReplyStep};
+use super::token::{Blob, LineSearch, Open, Token, token, verbatim};
+use super::value::Value;
+
+/// One part of a reply: a scalar, or the head of what contains others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Part<'a> {
+    /// `+text`
+    Simple(&'a [u8]),
+    /// `-text` or `!length`: the whole text, code first.
+    Error(&'a [u8]),
+    /// `:n`
+    Integer(i64),
+    /// `$length`
+    Bulk(&'a [u8]),
+    /// Any of the nulls.
+    Null,
+    /// `,text`
+    Double(f64),
+    /// `#t`, `#f`
+    Boolean(bool),
+    /// `(digits`
+    BigNumber(&'a [u8]),
+    /// `=length`
+    Verbatim {
+        /// Three bytes, `txt` or `mkd`.
+        format: [u8; 3],
+        /// The text without the format.
+        text: &'a [u8],
+    },
+    /// So many values follow.
+    Array(u64),
+    /// So many pairs follow, key before value.
+    Map(u64),
+    /// So many values follow.
+    Set(u64),
+    /// So many values follow.
+    Push(u64),
+}
+
+impl<'a> Part<'a> {
+    /// The bytes of a string of any kind, or `None` for other parts and errors.
+    #[must_use]
+    pub fn as_bytes(&self) -> Option<&'a [u8]> {
+        match *self {
+            Part::Simple(text) | Part::Bulk(text) | Part::Verbatim { text, .. } => Some(text),
+            _ => None,
+        }
+    }
+
+    /// How many values follow, keys and values of a map each for itself; 0 for scalars.
+    #[must_use]
+    pub fn len_within(&self) -> u64 {
+        match *self {
+            Part::Array(count) | Part::Set(count) | Part::Push(count) => count,
+            Part::Map(pairs) => pairs.saturating_mul(2),
+            _ => 0,
+        }
+    }
+}
+
+/// A cursor in the bytes of whole replies.
+#[derive(Clone, Debug)]
+pub struct ReplyReader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+/// Bytes of replies have been scanned, and were held to the limits then.
+const NO_LIMITS: ReplyLimits = ReplyLimits {
+    depth_max: usize::MAX,
+    line_bytes_max: usize::MAX,
+    bulk_bytes_max: u64::MAX,
+    elements_max: u64::MAX,
+};
+
+/// The bytes end amid a reply. It cannot be if they were scanned.
+const CUT_OFF: ReplyError = ReplyError::UnterminatedBulk;
+
+impl<'a> ReplyReader<'a> {
+    /// A cursor at the first of these replies.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Whether nothing is left.
+    #[must_use]
+    pub fn is_at_end(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    /// What has not been read.
+    #[must_use]
+    pub fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// The next part; attributes are passed over. O(bytes of its line).
+    ///
+    /// # Errors
+    /// The bytes are no reply, or end amid one.
+    #[inline]
+    pub fn part(&mut self) -> Result<Part<'a>, ReplyError> {
+        loop {
+            let rest = self.rest();
+            let end = LineSearch::default().end(rest, &NO_LIMITS)?.ok_or(CUT_OFF)?;
+            self.at += end + 2;
+            return Ok(match token(&rest[..end], &NO_LIMITS)? {
+                Token::Simple(text) => Part::Simple(text),
+                Token::Error(text) => Part::Error(text),
+                Token::Integer(value) => Part::Integer(value),
+                Token::Double(value, _) => Part::Double(value),
+                Token::Boolean(value) => Part::Boolean(value),
+                Token::BigNumber(digits) => Part::BigNumber(digits),
+                Token::Null | Token::NullArray => Part::Null,
+                Token::Body(blob, len) => {
+                    let body = rest[end + 2..].get(..len).ok_or(CUT_OFF)?;
+                    self.at += len + 2;
+                    match blob {
+                        Blob::Bulk => Part::Bulk(body),
+                        Blob::Error => Part::Error(body),
+                        Blob::Verbatim => {
+                            let (format, text) = verbatim(body)?;
+                            Part::Verbatim { format, text }
+                        }
+                    }
+                }
+                Token::Open(open, count) => match open {
+                    Open::Array => Part::Array(count),
+                    Open::Map => Part::Map(count / 2),
+                    Open::Set => Part::Set(count),
+                    Open::Push => Part::Push(count),
+                    Open::Attributes => {
+                        self.skip_values(count)?;
+                        continue;
+                    }
+                },
+            });
+        }
+    }
+
+    /// The next part, which stays the next one.
+    ///
+    /// # Errors
+    /// As [`ReplyReader::part`].
+    pub fn peek(&self) -> Result<Part<'a>, ReplyError> {
+        self.clone().part()
+    }
+
+    /// Passes over one value with all that it contains. O(its parts).
+    ///
+    /// # Errors
+    /// As [`ReplyReader::part`].
+    pub fn skip(&mut self) -> Result<(), ReplyError> {
+        self.skip_values(1)
+    }
+
+    fn skip_values(&mut self, count: u64) -> Result<(), ReplyError> {
+        let mut remaining = count;
+        while remaining > 0 {
+            // Parts and not recursion: values may be nested as deep as the peer likes.
+            remaining = (remaining - 1).saturating_add(self.token_within()?);
+        }
+        Ok(())
+    }
+
+    /// Passes over one line and its string; how many values more there are to pass over for it.
+    fn token_within(&mut self) -> Result<u64, ReplyError> {
+        let rest = self.rest();
+        let end = LineSearch::default().end(rest, &NO_LIMITS)?.ok_or(CUT_OFF)?;
+        self.at += end + 2;
+        Ok(match token(&rest[..end], &NO_LIMITS)? {
+            Token::Body(_, len) => {
+                self.at = self.at.saturating_add(len).saturating_add(2);
+                if self.at > self.bytes.len() {
+                    return Err(CUT_OFF);
+                }
+                0
+            }
+            Token::Open(Open::Attributes, count) => count.saturating_add(1),
+            Token::Open(_, count) => count,
+            _ => 0,
+        })
+    }
+
+    /// The next value with all that it contains, built. O(bytes).
+    ///
+    /// # Errors
+    /// As [`ReplyReader::part`], and for what is nested deeper than [`ReplyLimits`] allow by default.
+    pub fn value(&mut self) -> Result<Value, ReplyError> {
+        match ReplyDecoder::new(ReplyLimits::default()).decode(self.rest())? {
+            ReplyStep::Value { consumed, value } => {
+                self.at += consumed;
+                Ok(value)
+            }
+            ReplyStep::Incomplete { .. } => Err(CUT_OFF),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_in_the_order_of_the_bytes_and_borrow_them() {
+        let bytes =
+            b"|1\r\n+ttl\r\n*1\r\n:3\r\n*3\r\n$1\r\na\r\n%1\r\n+k\r\n,1.5\r\n_\r\n-ERR no\r\n";
+        let mut reader = ReplyReader::new(bytes);
+        let parts = [
+            Part::Array(3),
+            Part::Bulk(b"a"),
+            Part::Map(1),
+            Part::Simple(b"k"),
+            Part::Double(1.5),
+            Part::Null,
+            Part::Error(b"ERR no"),
+        ];
+        for part in parts {
+            assert_eq!(reader.peek(), Ok(part));
+            assert_eq!(reader.part(), Ok(part));
+        }
+        assert!(reader.is_at_end());
+        assert!(reader.part().is_err());
+    }
+
+    #[test]
+    fn a_value_is_passed_over_with_all_that_it_contains() {
+        let deep =
+            [b"*1\r\n".repeat(100_000), b"|1\r\n+a\r\n+b\r\n:1\r\n+next\r\n".to_vec()].concat();
+        let mut reader = ReplyReader::new(&deep);
+        reader.skip().unwrap();
+        assert_eq!(reader.part(), Ok(Part::Simple(b"next")));
+        assert_eq!(ReplyReader::new(&deep).value(), Err(ReplyError::TooDeep));
+    }
+
+    #[test]
+    fn bytes_that_end_amid_a_reply_are_an_error_and_no_panic() {
+        let whole = b"*2\r\n$3\r\nabc\r\n=7\r\ntxt:abc\r\n";
+        for cut in 0..whole.len() {
+            let mut reader = ReplyReader::new(&whole[..cut]);
+            assert!(reader.skip().is_err(), "cut at {cut}");
+            let mut reader = ReplyReader::new(&whole[..cut]);
+            while reader.part().is_ok() {}
+        }
+    }
+}
