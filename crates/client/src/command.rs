@@ -136,10 +136,6 @@ impl<C, T, O> Command<C, T, O> {
     pub fn request(&self) -> &Request {
         &self.request
     }
-
-    pub(crate) fn into_request(self) -> Request {
-        self.request
-    }
 }
 
 impl<C, T, O> Command<C, Option<T>, O> {

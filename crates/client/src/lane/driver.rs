@@ -310,7 +310,7 @@ impl<'a> Link<'a> {
                 continue;
             }
             if self.entries.is_empty() {
-                self.take_sent();
+                self.take_sent(true);
             }
             let Some(entry) = self.entries.front() else {
                 return Err(Error::new(Kind::Protocol, "a reply that nobody asked for"));
@@ -355,9 +355,13 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Takes over those that callers have sent by themselves.
-    fn take_sent(&mut self) {
+    /// Takes over those that callers have sent by themselves. One that is being sent is taken only if its
+    /// reply is there, which says that all of it was: else nobody would know whose the rest is.
+    fn take_sent(&mut self, is_answered: bool) {
         let mut cell = self.task.shared.lock();
+        if cell.is_writing && !is_answered {
+            return;
+        }
         while let Some(entry) = cell.entries.front() {
             if entry.len > cell.sent_by_callers {
                 break;
@@ -486,7 +490,7 @@ impl<'a> Link<'a> {
 
     /// Answers those whose time is over. Their replies are still to come.
     fn expire(&mut self, now: Instant) {
-        self.take_sent();
+        self.take_sent(false);
         let bounds = &self.task.shared.bounds;
         let mut over = Vec::new();
         for entry in &mut self.entries {

@@ -69,10 +69,6 @@ impl Lane {
     pub(crate) fn pending(&self) -> usize {
         self.shared.pending()
     }
-
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.shared
-    }
 }
 
 /// Where a caller waits.

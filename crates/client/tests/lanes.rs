@@ -1,0 +1,311 @@
+//! Shared connections: many callers, one order, no reply to the wrong caller. C1, C2.
+
+use brisk::{Budget, Bytes, Client, Kind, Lanes, Phase, Value, WhenFull};
+use brisk_testkit::proxy::{Direction, Proxy};
+use brisk_testkit::server::{Launch, Server};
+use brisk_testkit::wait::wait_until;
+use futures_util::future::join_all;
+use std::future::Future;
+use std::time::Duration;
+
+/// The real one and ours.
+fn servers() -> [Server; 2] {
+    [Launch::redis().start(), Launch::subject().start()]
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.unwrap().block_on(work)
+}
+
+fn set<'a>(db: &'a Client, key: &str, value: impl brisk::ToArg) -> brisk::Command<&'a Client, ()> {
+    db.raw("SET").key(key).arg(value)
+}
+
+fn get<'a, T>(db: &'a Client, key: &str) -> brisk::Command<&'a Client, Option<T>> {
+    db.raw("GET").key(key)
+}
+
+#[test]
+fn both_protocols_over_tcp_and_unix_sockets_give_what_was_set() {
+    for server in servers() {
+        for protocol in [2, 3] {
+            let unix = format!("unix://{}?protocol={protocol}", server.unix_socket().display());
+            let tcp = format!("redis://{}/1?protocol={protocol}", server.address());
+            for url in [unix, tcp] {
+                run(async {
+                    let db = Client::builder(&url).name("tests").connect().await.unwrap();
+                    set(&db, "key", "value").await.unwrap();
+                    assert_eq!(get::<String>(&db, "key").await.unwrap().as_deref(), Some("value"));
+                    assert_eq!(get::<String>(&db, "none").await.unwrap(), None);
+                    assert_eq!(get::<Bytes>(&db, "none").required().await.unwrap_err().kind(), Kind::Missing);
+                    let error = db.raw::<i64>("LPUSH").key("key").arg(1).await.unwrap_err();
+                    assert_eq!(error.code(), Some(brisk::Code::WrongType));
+                    let name: String = db.raw("CLIENT GETNAME").await.unwrap();
+                    assert_eq!(name, "tests");
+                    let large = "x".repeat(300_000);
+                    set(&db, "large", &large).await.unwrap();
+                    let read: Bytes = get(&db, "large").required().await.unwrap();
+                    assert_eq!(read, large.as_bytes());
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_program_without_a_runtime_waits() {
+    for server in servers() {
+        let db = Client::builder(&server.address()).connect_blocking().unwrap();
+        set(&db, "n", 1).wait().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        db.raw::<i64>("INCR").key("n").wait().unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(get(&db, "n").wait().unwrap(), Some(4001));
+    }
+}
+
+#[test]
+fn hundreds_of_callers_get_each_its_own_reply() {
+    for server in servers() {
+        for lanes in [1, 3] {
+            run(async {
+                let db = Client::builder(&server.address()).lanes(Lanes::Count(lanes));
+                let db = db.connect().await.unwrap();
+                let callers = (0..300).map(|caller| {
+                    let db = db.clone();
+                    tokio::spawn(async move {
+                        let key = format!("key:{caller}");
+                        for round in 0..50 {
+                            // Some are copied out of the buffer, others share it.
+                            let value = format!("{caller}:{round}:{}", "x".repeat(round * 9));
+                            set(&db, &key, &value).await.unwrap();
+                            assert_eq!(get(&db, &key).await.unwrap(), Some(value));
+                        }
+                    })
+                });
+                for done in join_all(callers).await {
+                    done.unwrap();
+                }
+                wait_until("nothing to be under way", || db.pending() == 0);
+            });
+        }
+    }
+}
+
+#[test]
+fn commands_of_a_key_are_executed_in_the_order_in_which_they_were_polled() {
+    for server in servers() {
+        run(async {
+            let db = Client::builder(&server.address()).lanes(Lanes::Count(4)).connect().await.unwrap();
+            for key in ["a", "b", "c", "d", "e", "f"] {
+                let pushes = (0..2000).map(|n| db.raw::<i64>("RPUSH").key(key).arg(n));
+                let lengths = join_all(pushes).await;
+                assert!(lengths.into_iter().map(Result::unwrap).eq(1..=2000));
+                let list: Vec<i64> = db.raw("LRANGE").key(key).args([0, -1]).await.unwrap();
+                assert!(list.into_iter().eq(0..2000));
+            }
+        });
+    }
+}
+
+#[test]
+fn a_reply_in_any_pieces_is_the_same() {
+    for server in servers() {
+        let link = Proxy::to(&server.address());
+        for seed in 0..3 {
+            link.split(Some(brisk_testkit::proxy::Split { single_bytes: 3000, bytes_max: 90, seed }));
+            run(async {
+                let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).connect().await.unwrap();
+                let lists = (0..40).map(|n| {
+                    let db = &db;
+                    async move {
+                        let key = format!("list:{seed}:{n}");
+                        let items: Vec<String> = (0..n).map(|i| "y".repeat(i * 7 + n)).collect();
+                        if n > 0 {
+                            db.raw::<i64>("RPUSH").key(&key).args(&items).await.unwrap();
+                        }
+                        let read: Vec<String> =
+                            db.raw("LRANGE").key(&key).args([0, -1]).await.unwrap();
+                        assert_eq!(read, items);
+                    }
+                });
+                join_all(lists).await;
+            });
+        }
+    }
+}
+
+#[test]
+fn who_leaves_early_shifts_nobody_elses_reply() {
+    for server in servers() {
+        run(async {
+            let db = Client::builder(&server.address()).lanes(Lanes::Count(1)).connect().await.unwrap();
+            for n in 0..200 {
+                set(&db, &format!("k{n}"), n).await.unwrap();
+            }
+            for round in 0..200 {
+                // Polled once, so that they are sent, and then dropped.
+                let mut left: Vec<_> = (0..50).map(|n| get::<i64>(&db, &format!("k{n}"))).collect();
+                for one in &mut left {
+                    let one = std::pin::Pin::new(one);
+                    assert!(futures_util::poll!(one).is_pending());
+                }
+                drop(left);
+                let n = round % 200;
+                assert_eq!(get(&db, &format!("k{n}")).await.unwrap(), Some(n));
+            }
+            wait_until("nothing to be under way", || db.pending() == 0);
+        });
+    }
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_a_timeout_that_says_so() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).connect().await.unwrap();
+        set(&db, "k", 1).await.unwrap();
+        link.stall(Direction::ToClient, true);
+        let error = get::<i64>(&db, "k").timeout(Duration::from_millis(50)).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
+        assert!(error.maybe_applied());
+        link.stall(Direction::ToClient, false);
+        // The late reply is nobody's.
+        assert_eq!(get(&db, "k").await.unwrap(), Some(1));
+    });
+}
+
+#[test]
+fn without_a_connection_commands_wait_and_then_go_or_time_out() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).connect().await.unwrap();
+        link.refuse(true);
+        link.cut(brisk_testkit::proxy::Cut::Reset);
+        let short = Duration::from_millis(100);
+        let mut error = set(&db, "k", 1).timeout(short).await.unwrap_err();
+        if error.kind() == Kind::Disconnected {
+            // It went by the connection that was being cut.
+            error = set(&db, "k", 1).timeout(short).await.unwrap_err();
+        }
+        assert_eq!(error.kind(), Kind::Timeout(Phase::Queued));
+        assert!(!error.maybe_applied());
+        assert!(error.to_string().contains("closed") || error.to_string().contains("reset") || error.to_string().contains("no connection"), "{error}");
+        let waits = tokio::spawn({
+            let db = db.clone();
+            async move { set(&db, "k", 2).timeout(Duration::from_secs(20)).await }
+        });
+        link.refuse(false);
+        waits.await.unwrap().unwrap();
+        assert_eq!(get(&db, "k").await.unwrap(), Some(2));
+    });
+}
+
+#[test]
+fn a_peer_that_is_gone_without_a_word_is_noticed() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        let silence = Duration::from_millis(500);
+        let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).silence(silence);
+        let db = db.connect().await.unwrap();
+        set(&db, "k", 1).await.unwrap();
+        link.swallow(Direction::ToClient, true);
+        link.swallow(Direction::ToServer, true);
+        let waits = db.raw::<i64>("INCR").key("k").await.unwrap_err();
+        assert_eq!(waits.kind(), Kind::Disconnected);
+        assert!(waits.maybe_applied());
+        link.heal();
+        assert_eq!(get(&db, "k").timeout(Duration::from_secs(20)).await.unwrap(), Some(1));
+    });
+}
+
+#[test]
+fn what_may_wait_is_bounded() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        for when_full in [WhenFull::Refuse, WhenFull::Wait] {
+            let budget = Budget::bytes(100_000).when_full(when_full);
+            let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).budget(budget);
+            let db = db.connect().await.unwrap();
+            link.stall(Direction::ToServer, true);
+            let value = "x".repeat(10_000);
+            let writes: Vec<_> = (0..30)
+                .map(|n| {
+                    let (db, value) = (db.clone(), value.clone());
+                    tokio::spawn(async move {
+                        set(&db, &format!("w{n}"), &value).timeout(Duration::from_secs(30)).await
+                    })
+                })
+                .collect();
+            wait_until("the budget to be spent", || db.pending() >= 9);
+            if when_full == WhenFull::Wait {
+                let late = set(&db, "late", &value).timeout(Duration::from_millis(100)).await;
+                assert_eq!(late.unwrap_err().kind(), Kind::Timeout(Phase::Queued));
+            } else {
+                let refused = || {
+                    let db = &db;
+                    async move { set(db, "late", "x".repeat(100_000)).await }
+                };
+                assert_eq!(refused().await.unwrap_err().kind(), Kind::Overloaded);
+            }
+            link.stall(Direction::ToServer, false);
+            let done = join_all(writes).await.into_iter().map(Result::unwrap);
+            let (done, refused): (Vec<_>, Vec<_>) = done.partition(Result::is_ok);
+            match when_full {
+                WhenFull::Wait => assert_eq!(done.len(), 30),
+                _ => {
+                    assert!((9..30).contains(&done.len()), "{}", done.len());
+                    assert!(refused.iter().all(|error| {
+                        error.as_ref().unwrap_err().kind() == Kind::Overloaded
+                    }));
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn large_values_go_both_ways_at_once() {
+    let server = Launch::subject().start();
+    run(async {
+        let db = Client::builder(&server.address()).lanes(Lanes::Count(1));
+        let db = db.timeout(Duration::from_secs(30)).connect().await.unwrap();
+        let value = vec![b'x'; 16 << 20];
+        let rounds = (0..4).map(|n| {
+            let (db, value) = (&db, &value);
+            async move {
+                let key = format!("large:{n}");
+                set(db, &key, value).await.unwrap();
+                let read: Bytes = get(db, &key).required().await.unwrap();
+                assert!(read == *value);
+            }
+        });
+        join_all(rounds).await;
+        let all: Value = db.raw("MGET").key("large:0").arg("large:1").await.unwrap();
+        assert_eq!(all.as_slice().map(<[Value]>::len), Some(2));
+    });
+}
+
+#[test]
+fn a_closed_client_says_so() {
+    let server = Launch::subject().start();
+    run(async {
+        let db = Client::connect(&server.address()).await.unwrap();
+        let other = db.clone();
+        db.close();
+        assert_eq!(get::<i64>(&other, "k").await.unwrap_err().kind(), Kind::Closed);
+    });
+    let error = run(Client::connect("127.0.0.1:1")).unwrap_err();
+    assert_eq!(error.kind(), Kind::Disconnected);
+}
