@@ -1,11 +1,10 @@
 //! A command: its words, what its reply is made into, and, once it belongs to a client, the future of it.
 
-use crate::client::Client;
 use crate::error::{Error, Kind, Phase, Result};
-use crate::lane::Waiting;
+use crate::lane::{Lane, Waiting};
 use crate::lane::cell::{Submitted, timeout};
 use crate::lane::slot::Slot;
-use crate::reply::FromReply;
+use crate::reply::{FromReply, Reply};
 use crate::request::Request;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -28,9 +27,25 @@ pub enum Replay {
     AtLeastOnce,
 }
 
+/// Where commands can be sent to: a [`Client`](crate::Client), or a [`Session`](crate::Session).
+pub trait Target: sealed::Target {}
+
+impl<C: sealed::Target> Target for C {}
+
+pub(crate) mod sealed {
+    use super::{Duration, Lane, Replay, Request, Result};
+
+    pub trait Target {
+        #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+        fn lane_of(&self, request: &Request) -> Result<&Lane>;
+        fn default_replay(&self) -> Replay;
+        fn default_timeout(&self) -> Option<Duration>;
+    }
+}
+
 /// A command whose reply becomes a `T`.
 ///
-/// `C` is whose it is: `&Client` makes it a future, and [`Command::wait`] waits for it without a runtime; `()`
+/// `C` is whose it is: `&Client` or `&Session` makes it a future, and [`Command::wait`] waits for it without a runtime; `()`
 /// is nobody's, for a [batch](Client::batch). `O` stands for the command's own options.
 #[must_use = "a command does nothing unless it is awaited, waited for or put into a batch"]
 #[derive(Debug)]
@@ -43,8 +58,9 @@ pub struct Command<C, T, O = ()> {
     types: PhantomData<fn() -> (T, O)>,
 }
 
-#[derive(Debug)]
-enum State {
+#[derive(Debug, Default)]
+pub(crate) enum State {
+    #[default]
     New,
     /// There was no room for it, since then.
     Full {
@@ -56,9 +72,17 @@ enum State {
     Done,
 }
 
-impl<T, O> Command<(), T, O> {
+impl<T> Command<(), T> {
     /// A command of these words.
-    pub fn new(request: Request) -> Command<(), T, O> {
+    pub fn new(request: Request) -> Command<(), T> {
+        Command::typed(request)
+    }
+}
+
+impl<T, O> Command<(), T, O> {
+    /// A command of these words, with options of its own.
+    #[doc(hidden)]
+    pub fn typed(request: Request) -> Command<(), T, O> {
         Command {
             target: (),
             request,
@@ -69,10 +93,10 @@ impl<T, O> Command<(), T, O> {
         }
     }
 
-    /// The same command, for this client to send.
-    pub fn on(self, client: &Client) -> Command<&Client, T, O> {
+    /// The same command, for this one to send.
+    pub fn on<C: Target>(self, target: &C) -> Command<&C, T, O> {
         Command {
-            target: client,
+            target,
             request: self.request,
             timeout: self.timeout,
             replay: self.replay,
@@ -136,6 +160,10 @@ impl<C, T, O> Command<C, T, O> {
     pub fn request(&self) -> &Request {
         &self.request
     }
+
+    pub(crate) fn into_request(self) -> Request {
+        self.request
+    }
 }
 
 impl<C, T, O> Command<C, Option<T>, O> {
@@ -154,7 +182,7 @@ fn present<T>(reply: Result<Option<T>>) -> Result<T> {
     reply?.ok_or_else(|| Error::new(Kind::Missing, "there is no such value"))
 }
 
-impl<T: FromReply, O> Required<&Client, T, O> {
+impl<C: Target, T: FromReply, O> Required<&C, T, O> {
     /// As [`Command::wait`].
     ///
     /// # Errors
@@ -164,7 +192,7 @@ impl<T: FromReply, O> Required<&Client, T, O> {
     }
 }
 
-impl<T: FromReply, O> Future for Required<&Client, T, O> {
+impl<C: Target, T: FromReply, O> Future for Required<&C, T, O> {
     type Output = Result<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
@@ -172,7 +200,7 @@ impl<T: FromReply, O> Future for Required<&Client, T, O> {
     }
 }
 
-impl<T: FromReply, O> Command<&Client, T, O> {
+impl<C: Target, T: FromReply, O> Command<&C, T, O> {
     /// Sends it, and waits for the reply on this thread, without a runtime.
     ///
     /// # Errors
@@ -206,44 +234,88 @@ impl Wake for Parker {
     }
 }
 
-impl<T: FromReply, O> Future for Command<&Client, T, O> {
+impl<C: Target, T: FromReply, O> Future for Command<&C, T, O> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
         let this = self.get_mut();
+        let way = Way {
+            requests: std::slice::from_ref(&this.request),
+            timeout: this.timeout,
+            replay: this.replay,
+        };
+        match this.state.poll(this.target, &way, cx) {
+            Poll::Ready(Ok(reply)) => Poll::Ready(reply.read()),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+/// What is to be sent, in one piece, and how.
+pub(crate) struct Way<'a> {
+    pub(crate) requests: &'a [Request],
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) replay: Option<Replay>,
+}
+
+impl Way<'_> {
+    fn is_over(&self, since: Instant, target: &impl Target) -> bool {
+        let timeout = self.timeout.or(target.default_timeout());
+        timeout.is_some_and(|timeout| since.elapsed() >= timeout)
+    }
+
+    fn may_send_again(&self, error: &Error, target: &impl Target) -> bool {
+        if error.kind() != Kind::Disconnected || !error.maybe_applied() {
+            return false;
+        }
+        match self.replay.unwrap_or(target.default_replay()) {
+            Replay::Never => false,
+            Replay::Reads => self.requests.iter().all(|request| request.traits().reads_only),
+            Replay::AtLeastOnce => true,
+        }
+    }
+}
+
+impl State {
+    /// Sends what is to be sent, if that has not happened; the replies, when they are there.
+    pub(crate) fn poll(
+        &mut self,
+        target: &impl Target,
+        way: &Way<'_>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Reply>> {
         loop {
-            match std::mem::replace(&mut this.state, State::Done) {
-                State::Full { since } if this.is_over(since) => {
+            match std::mem::replace(self, State::Done) {
+                State::Full { since } if way.is_over(since, target) => {
                     return Poll::Ready(Err(timeout(Phase::Queued, None)));
                 }
                 before @ (State::New | State::Full { .. }) => {
-                    let lane = this.target.lane_of(&this.request)?;
-                    let one = std::slice::from_ref(&this.request);
-                    match lane.submit(one, this.timeout, cx.waker())? {
-                        Submitted::Waits(slot) => {
-                            this.state = State::Waits { slot };
-                            // It cannot be there yet, and the slot has the waker.
-                            return Poll::Pending;
-                        }
+                    let Some(first) = way.requests.first() else {
+                        return Poll::Ready(Ok(Reply::default()));
+                    };
+                    let lane = target.lane_of(first)?;
+                    match lane.submit(way.requests, way.timeout, cx.waker())? {
+                        Submitted::Waits(slot) => *self = State::Waits { slot },
                         Submitted::Full => {
-                            this.state = match before {
+                            *self = match before {
                                 State::Full { since } => State::Full { since },
                                 _ => State::Full { since: Instant::now() },
                             };
-                            return Poll::Pending;
                         }
                     }
+                    // It cannot be there yet, and whoever has it has the waker.
+                    return Poll::Pending;
                 }
                 State::Waits { slot } => {
                     let Poll::Ready(answer) = slot.poll(cx.waker()) else {
-                        this.state = State::Waits { slot };
+                        *self = State::Waits { slot };
                         return Poll::Pending;
                     };
                     Slot::give_back(slot);
                     match answer {
-                        Ok(reply) => return Poll::Ready(reply.read()),
-                        Err(error) if this.may_send_again(&error) => this.state = State::New,
-                        Err(error) => return Poll::Ready(Err(error)),
+                        Err(error) if way.may_send_again(&error, target) => *self = State::New,
+                        answer => return Poll::Ready(answer),
                     }
                 }
                 State::Done => {
@@ -251,24 +323,6 @@ impl<T: FromReply, O> Future for Command<&Client, T, O> {
                     return Poll::Ready(Err(Error::new(Kind::Invalid, text)));
                 }
             }
-        }
-    }
-}
-
-impl<T, O> Command<&Client, T, O> {
-    fn is_over(&self, since: Instant) -> bool {
-        let timeout = self.timeout.or(self.target.timeout());
-        timeout.is_some_and(|timeout| since.elapsed() >= timeout)
-    }
-
-    fn may_send_again(&self, error: &Error) -> bool {
-        if error.kind() != Kind::Disconnected {
-            return false;
-        }
-        match self.replay.unwrap_or(self.target.replay()) {
-            Replay::Never => false,
-            Replay::Reads => self.request.traits().reads_only,
-            Replay::AtLeastOnce => true,
         }
     }
 }

@@ -16,12 +16,16 @@
 
 mod address;
 mod arg;
+mod batch;
 mod client;
 mod command;
 mod error;
 mod lane;
 mod reply;
 mod request;
+mod script;
+mod session;
+mod subscriber;
 
 pub use address::Address;
 pub use arg::{Item, ToArg, ToArgs, Words};
@@ -29,8 +33,12 @@ pub use brisk_resp::reply::read::Part;
 pub use brisk_resp::reply::value::Value;
 pub use bytes::Bytes;
 pub use client::{Budget, Builder, Client, Lanes};
-pub use command::{Command, Replay, Required};
+pub use batch::{Batch, Commands, Transaction};
+pub use command::{Command, Replay, Required, Target};
 pub use error::{Code, Error, Kind, Phase, Result};
 pub use lane::cell::WhenFull;
 pub use reply::{FromReply, Reader, Reply};
 pub use request::{Request, Traits};
+pub use script::Script;
+pub use session::{Session, Step};
+pub use subscriber::{Event, Message, Subscriber};

@@ -59,6 +59,8 @@ pub struct Request {
     /// Where options go in, if the command has words behind them.
     options_at: u32,
     traits: Traits,
+    /// The key of another command with which this one goes.
+    companion: Option<Box<[u8]>>,
 }
 
 impl Request {
@@ -66,7 +68,7 @@ impl Request {
     #[must_use]
     pub fn new(name: &str, traits: Traits) -> Request {
         let mut request =
-            Request { body: borrow_buffer(), words: 0, key: 0..0, options_at: u32::MAX, traits };
+            Request { body: borrow_buffer(), words: 0, key: 0..0, options_at: u32::MAX, traits, companion: None };
         name.split(' ').for_each(|word| request.arg(word));
         request
     }
@@ -119,6 +121,11 @@ impl Request {
         }
     }
 
+    /// It goes where a command with this key would, though it has none.
+    pub(crate) fn goes_with(&mut self, key: &[u8]) {
+        self.companion = Some(key.into());
+    }
+
     /// From here on words are those behind the options.
     pub fn end_of_options(&mut self) {
         self.options_at = u32::try_from(self.body.len()).unwrap_or(u32::MAX);
@@ -145,7 +152,7 @@ impl Request {
     #[must_use]
     pub fn first_key(&self) -> Option<&[u8]> {
         if self.key.is_empty() {
-            return None;
+            return self.companion.as_deref();
         }
         self.body.get(self.key.start as usize..self.key.end as usize)
     }
@@ -179,7 +186,14 @@ impl Clone for Request {
     fn clone(&self) -> Request {
         let mut body = borrow_buffer();
         body.extend_from_slice(&self.body);
-        Request { body, key: self.key.clone(), ..*self }
+        Request {
+            body,
+            words: self.words,
+            key: self.key.clone(),
+            options_at: self.options_at,
+            traits: self.traits,
+            companion: self.companion.clone(),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::lane::Lane;
 use crate::lane::cell::{Bounds, Shared, WhenFull};
 use crate::lane::connect::{Connection, Setup, open};
 use crate::lane::driver::Task;
+use crate::session::Session;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -226,9 +227,32 @@ impl Builder {
     }
 }
 
+impl Client {
+    /// Runs something where the lanes are run: the caller may have no runtime.
+    async fn run_there<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let done = self.inner.handle.spawn(work).await;
+        done.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the runtime has ended")))
+    }
+
+    pub(crate) async fn open_session(&self) -> Result<Session> {
+        let plan = self.inner.plan.clone();
+        let connection = self.run_there(async move { plan.open().await }).await?;
+        let lane = self.inner.plan.start_lane(&self.inner.handle, Some(connection), false);
+        Ok(Session::new(lane, self.inner.timeout))
+    }
+
+    /// What a connection of this client is, and where its tasks run.
+    pub(crate) fn setup(&self) -> (Arc<Setup>, Handle) {
+        (Arc::clone(&self.inner.plan.setup), self.inner.handle.clone())
+    }
+}
+
 /// What was asked for, checked.
-#[derive(Clone)]
-struct Plan {
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
     setup: Arc<Setup>,
     bounds: Bounds,
     lanes: usize,
@@ -246,25 +270,29 @@ impl Plan {
 
     fn start(self, handle: &Handle, first: Connection, runtime: Option<OwnRuntime>) -> Client {
         let mut first = Some(first);
-        let lanes = (0..self.lanes).map(|_| {
-            let shared = Arc::new(Shared::new(self.bounds));
-            let task = Task {
-                shared: Arc::clone(&shared),
-                setup: Arc::clone(&self.setup),
-                silence_max: self.setup.silence_max,
-                reconnects: true,
-                pushed: None,
-            };
-            handle.spawn(task.run(first.take()));
-            Lane::new(shared)
-        });
+        let lanes = (0..self.lanes).map(|_| self.start_lane(handle, first.take(), true));
         let inner = Inner {
             lanes: lanes.collect(),
             replay: self.replay,
             timeout: self.bounds.timeout,
+            plan: self.clone(),
+            handle: handle.clone(),
             _runtime: runtime,
         };
         Client { inner: Arc::new(inner) }
+    }
+
+    fn start_lane(&self, handle: &Handle, first: Option<Connection>, reconnects: bool) -> Lane {
+        let shared = Arc::new(Shared::new(self.bounds));
+        let task = Task {
+            shared: Arc::clone(&shared),
+            setup: Arc::clone(&self.setup),
+            silence_max: self.setup.silence_max,
+            reconnects,
+            pushed: None,
+        };
+        handle.spawn(task.run(first));
+        Lane::new(shared)
     }
 }
 

@@ -4,8 +4,9 @@ mod builder;
 
 pub use builder::{Budget, Builder, Lanes};
 
+use crate::command::sealed::Target;
 use crate::command::{Command, Replay};
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
 use crate::request::{Request, Traits};
 use std::sync::Arc;
@@ -36,6 +37,10 @@ struct Inner {
     lanes: Vec<Lane>,
     replay: Replay,
     timeout: Option<Duration>,
+    /// How connections are made.
+    plan: builder::Plan,
+    /// Where they are run.
+    handle: tokio::runtime::Handle,
     /// Runs the lanes of a client without a runtime.
     _runtime: Option<builder::OwnRuntime>,
 }
@@ -77,21 +82,29 @@ impl Client {
     pub fn pending(&self) -> usize {
         self.inner.lanes.iter().map(Lane::pending).sum()
     }
+}
 
-    pub(crate) fn lane_of(&self, request: &Request) -> Result<&Lane> {
+impl Target for Client {
+    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    fn lane_of(&self, request: &Request) -> Result<&Lane> {
+        let traits = request.traits();
+        if traits.binds || traits.blocks {
+            let text = "this command would hold up, or change, a connection that others share: use a Session";
+            return Err(Error::new(Kind::Invalid, text));
+        }
         let lanes = &self.inner.lanes;
         let at = match (lanes.len(), request.first_key()) {
             (1, _) | (_, None) => 0,
             (count, Some(key)) => (hash(key) % count as u64) as usize,
         };
-        Ok(&lanes[at])
+        lanes.get(at).ok_or_else(|| Error::new(Kind::Closed, "no connection"))
     }
 
-    pub(crate) fn replay(&self) -> Replay {
+    fn default_replay(&self) -> Replay {
         self.inner.replay
     }
 
-    pub(crate) fn timeout(&self) -> Option<Duration> {
+    fn default_timeout(&self) -> Option<Duration> {
         self.inner.timeout
     }
 }

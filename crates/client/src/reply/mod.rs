@@ -30,6 +30,13 @@ enum Held {
     Shared(Bytes),
 }
 
+/// No reply at all.
+impl Default for Reply {
+    fn default() -> Reply {
+        Reply(Held::Small { len: 0, bytes: [0; SMALL_BYTES_MAX] })
+    }
+}
+
 impl Reply {
     /// Copies a short one; `None` if it is not.
     #[inline]
@@ -127,7 +134,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The bytes of a part of this reply, without a copy if it is a long one.
-    pub(crate) fn share(&self, part: &'a [u8]) -> Bytes {
+    pub(crate) fn share(&self, part: &[u8]) -> Bytes {
         match self.owner {
             Some(owner) if !part.is_empty() => owner.slice_ref(part),
             _ => Bytes::copy_from_slice(part),

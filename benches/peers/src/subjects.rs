@@ -1,0 +1,91 @@
+//! The clients: one connection each, everything else as it comes.
+
+use anyhow::{Context, Result};
+use fred::prelude::{ClientLike, KeysInterface};
+use rustis::commands::StringCommands;
+use std::future::Future;
+
+/// A client that many tasks share.
+pub(crate) trait Subject: Clone + Send + Sync + Sized + 'static {
+    fn connect(server: &str) -> impl Future<Output = Result<Self>>;
+    fn set(&self, key: &str, value: &str) -> impl Future<Output = Result<()>> + Send;
+    fn get(&self, key: &str) -> impl Future<Output = Result<Vec<u8>>> + Send;
+}
+
+#[derive(Clone)]
+pub(crate) struct Brisk(brisk::Client);
+
+impl Subject for Brisk {
+    async fn connect(server: &str) -> Result<Brisk> {
+        let client = brisk::Client::builder(server).lanes(brisk::Lanes::Count(1));
+        Ok(Brisk(client.connect().await?))
+    }
+
+    async fn set(&self, key: &str, value: &str) -> Result<()> {
+        Ok(self.0.raw("SET").key(key).arg(value).await?)
+    }
+
+    async fn get(&self, key: &str) -> Result<Vec<u8>> {
+        Ok(self.0.raw::<Option<Vec<u8>>>("GET").key(key).required().await?)
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Redis(redis::aio::MultiplexedConnection);
+
+impl Subject for Redis {
+    async fn connect(server: &str) -> Result<Redis> {
+        let client = redis::Client::open(format!("redis://{server}"))?;
+        Ok(Redis(client.get_multiplexed_async_connection().await?))
+    }
+
+    async fn set(&self, key: &str, value: &str) -> Result<()> {
+        let mut connection = self.0.clone();
+        Ok(redis::cmd("SET").arg(key).arg(value).query_async(&mut connection).await?)
+    }
+
+    async fn get(&self, key: &str) -> Result<Vec<u8>> {
+        let mut connection = self.0.clone();
+        let value: Option<Vec<u8>> = redis::cmd("GET").arg(key).query_async(&mut connection).await?;
+        value.context("no value")
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Fred(fred::prelude::Client);
+
+impl Subject for Fred {
+    async fn connect(server: &str) -> Result<Fred> {
+        let config = fred::prelude::Config::from_url(&format!("redis://{server}"))?;
+        let client = fred::prelude::Builder::from_config(config).build()?;
+        client.init().await?;
+        Ok(Fred(client))
+    }
+
+    async fn set(&self, key: &str, value: &str) -> Result<()> {
+        Ok(self.0.set(key, value, None, None, false).await?)
+    }
+
+    async fn get(&self, key: &str) -> Result<Vec<u8>> {
+        let value: Option<Vec<u8>> = self.0.get(key).await?;
+        value.context("no value")
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Rustis(rustis::client::Client);
+
+impl Subject for Rustis {
+    async fn connect(server: &str) -> Result<Rustis> {
+        Ok(Rustis(rustis::client::Client::connect(format!("redis://{server}")).await?))
+    }
+
+    async fn set(&self, key: &str, value: &str) -> Result<()> {
+        Ok(self.0.set(key, value).await?)
+    }
+
+    async fn get(&self, key: &str) -> Result<Vec<u8>> {
+        let value: Option<String> = self.0.get(key).await?;
+        Ok(value.context("no value")?.into_bytes())
+    }
+}

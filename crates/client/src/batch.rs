@@ -1,0 +1,255 @@
+//! Several commands at once: in one piece ([`Batch`]), or as a transaction ([`Transaction`]).
+//!
+//! Both go out together and cost one round trip; no command of another caller comes between those of one on
+//! the same connection. In a transaction no command of anybody does.
+
+use crate::client::Client;
+use crate::command::{Command, Replay, State, Target, Way, block_on};
+use crate::error::{Code, Error, Kind, Result};
+use crate::reply::{FromReply, Reader, Reply};
+use crate::request::{Request, Traits};
+use brisk_resp::reply::read::Part;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// Commands whose replies become an `Output`: a tuple of up to twelve commands, or a `Vec` of commands of one
+/// type. They are nobody's, as [`Command::new`] makes them.
+pub trait Commands: sealed::Commands {}
+
+impl<T: sealed::Commands> Commands for T {}
+
+mod sealed {
+    use super::{Reader, Request, Result};
+
+    pub trait Commands {
+        type Output;
+
+        fn into_requests(self, requests: &mut Vec<Request>);
+
+        /// Makes the values of the replies that stand one after the other.
+        fn read(count: usize, reader: &mut Reader<'_>) -> Result<Self::Output>;
+    }
+}
+
+/// Reads all of a reply, also if it is an error or another type: the next one stands behind it.
+fn one<T: FromReply>(reader: &mut Reader<'_>) -> Result<Result<T>> {
+    let mut behind = reader.clone();
+    behind.skip()?;
+    let value = T::from_reply(reader);
+    *reader = behind;
+    Ok(value)
+}
+
+macro_rules! tuples {
+    ($($($type:ident $options:ident $value:ident)*;)*) => {$(
+        impl<$($type: FromReply, $options),*> sealed::Commands for ($(Command<(), $type, $options>,)*) {
+            type Output = ($($type,)*);
+
+            fn into_requests(self, requests: &mut Vec<Request>) {
+                let ($($value,)*) = self;
+                $(requests.push($value.into_request());)*
+            }
+
+            fn read(_: usize, reader: &mut Reader<'_>) -> Result<Self::Output> {
+                $(let $value = one::<$type>(reader)?;)*
+                Ok(($($value?,)*))
+            }
+        }
+    )*};
+}
+
+tuples! {
+    A A1 a;
+    A A1 a B B1 b;
+    A A1 a B B1 b C C1 c;
+    A A1 a B B1 b C C1 c D D1 d;
+    A A1 a B B1 b C C1 c D D1 d E E1 e;
+    A A1 a B B1 b C C1 c D D1 d E E1 e F F1 f;
+    A A1 a B B1 b C C1 c D D1 d E E1 e F F1 f G G1 g;
+    A A1 a B B1 b C C1 c D D1 d E E1 e F F1 f G G1 g H H1 h;
+    A A1 a B B1 b C C1 c D D1 d E E1 e F F1 f G G1 g H H1 h I I1 i;
+    A A1 a B B1 b C C1 c D D1 d E E1 e F F1 f G G1 g H H1 h I I1 i J J1 j;
+    A A1 a B B1 b C C1 c D D1 d E E1 e F F1 f G G1 g H H1 h I I1 i J J1 j K K1 k;
+    A A1 a B B1 b C C1 c D D1 d E E1 e F F1 f G G1 g H H1 h I I1 i J J1 j K K1 k L L1 l;
+}
+
+impl<T: FromReply, O> sealed::Commands for Vec<Command<(), T, O>> {
+    type Output = Vec<T>;
+
+    fn into_requests(self, requests: &mut Vec<Request>) {
+        requests.extend(self.into_iter().map(Command::into_request));
+    }
+
+    fn read(count: usize, reader: &mut Reader<'_>) -> Result<Vec<T>> {
+        (0..count).map(|_| one::<T>(reader)?).collect()
+    }
+}
+
+impl Client {
+    /// Sends commands in one piece. The first error is the batch's; a command whose type is `Result<T>` gives
+    /// its own instead. All are executed, whatever becomes of the others.
+    ///
+    /// They go by the lane of the first one's first key.
+    ///
+    /// ```no_run
+    /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
+    /// use brisk::{Command, Request, Traits};
+    /// let word = |name: &str, key: &str| {
+    ///     let mut request = Request::new(name, Traits::default());
+    ///     request.key(key);
+    ///     request
+    /// };
+    /// let get: Command<(), Option<String>> = Command::new(word("GET", "a"));
+    /// let incr: Command<(), i64> = Command::new(word("INCR", "n"));
+    /// let (a, n) = db.batch((get, incr)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn batch<B: Commands>(&self, commands: B) -> Batch<&Client, B> {
+        Batch::new(self, commands)
+    }
+
+    /// Sends commands as a transaction, MULTI to EXEC, in one piece and one round trip: nobody's command is
+    /// executed between them. If the server refuses one of them, none is executed.
+    pub fn transaction<B: Commands>(&self, commands: B) -> Transaction<&Client, B> {
+        Transaction::new(self, commands)
+    }
+}
+
+/// Commands that go out together; [`Client::batch`] makes it.
+#[must_use = "a batch does nothing unless it is awaited or waited for"]
+#[derive(Debug)]
+pub struct Batch<C, B> {
+    target: C,
+    requests: Vec<Request>,
+    timeout: Option<Duration>,
+    replay: Option<Replay>,
+    state: State,
+    types: PhantomData<fn() -> B>,
+}
+
+impl<C, B: Commands> Batch<C, B> {
+    pub(crate) fn new(target: C, commands: B) -> Batch<C, B> {
+        let mut requests = Vec::new();
+        commands.into_requests(&mut requests);
+        Batch {
+            target,
+            requests,
+            timeout: None,
+            replay: None,
+            state: State::default(),
+            types: PhantomData,
+        }
+    }
+
+    /// Time until all replies have to be there, instead of the client's.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// Whether it may be sent again, instead of the client's way. Reads are a batch of nothing else.
+    pub fn replay(mut self, replay: Replay) -> Self {
+        self.replay = Some(replay);
+        self
+    }
+}
+
+impl<C: Target, B: Commands> Batch<&C, B> {
+    /// As [`Command::wait`].
+    ///
+    /// # Errors
+    /// As awaiting it.
+    pub fn wait(self) -> Result<B::Output> {
+        block_on(self)
+    }
+
+    fn poll_replies(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
+        // A large value among them would be one among many; all of them have to go by a shared lane.
+        for request in &self.requests {
+            self.target.lane_of(request)?;
+        }
+        let way =
+            Way { requests: &self.requests, timeout: self.timeout, replay: self.replay };
+        self.state.poll(self.target, &way, cx)
+    }
+}
+
+impl<C: Target, B: Commands> Future for Batch<&C, B> {
+    type Output = Result<B::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        this.poll_replies(cx).map(|reply| B::read(this.requests.len(), &mut reply?.reader()))
+    }
+}
+
+/// Commands that are executed together; [`Client::transaction`] makes it.
+#[must_use = "a transaction does nothing unless it is awaited or waited for"]
+#[derive(Debug)]
+pub struct Transaction<C, B>(Batch<C, B>);
+
+impl<C, B: Commands> Transaction<C, B> {
+    pub(crate) fn new(target: C, commands: B) -> Transaction<C, B> {
+        let mut batch = Batch::new(target, commands);
+        // The first decides on the lane: MULTI has no key, and goes where the commands' does.
+        let traits = Traits::default();
+        let first = batch.requests.first().and_then(Request::first_key).map(<[u8]>::to_vec);
+        let mut multi = Request::new("MULTI", traits);
+        if let Some(key) = first {
+            multi.goes_with(&key);
+        }
+        batch.requests.insert(0, multi);
+        batch.requests.push(Request::new("EXEC", traits));
+        Transaction(batch)
+    }
+
+    /// Time until it has to be done, instead of the client's.
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Transaction(self.0.timeout(timeout))
+    }
+}
+
+impl<C: Target, B: Commands> Transaction<&C, B> {
+    /// As [`Command::wait`].
+    ///
+    /// # Errors
+    /// As awaiting it.
+    pub fn wait(self) -> Result<B::Output> {
+        block_on(self)
+    }
+
+    fn read(&self, reply: &Reply) -> Result<B::Output> {
+        let count = self.0.requests.len().saturating_sub(2);
+        let mut reader = reply.reader();
+        one::<()>(&mut reader)??;
+        let mut refused = None;
+        for _ in 0..count {
+            if let Err(error) = one::<()>(&mut reader)? {
+                refused.get_or_insert(error);
+            }
+        }
+        match reader.part() {
+            Ok(Part::Array(executed)) if executed == count as u64 => B::read(count, &mut reader),
+            Ok(Part::Null) => {
+                Err(Error::new(Kind::Aborted, "a watched key has changed, nothing was executed"))
+            }
+            Ok(part) => Err(Error::unexpected("reply to EXEC", &part)),
+            // What was refused says more than that something was.
+            Err(error) if error.code() == Some(Code::ExecAbort) => Err(refused.unwrap_or(error)),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl<C: Target, B: Commands> Future for Transaction<&C, B> {
+    type Output = Result<B::Output>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        this.0.poll_replies(cx).map(|reply| this.read(&reply?))
+    }
+}

@@ -1,0 +1,74 @@
+//! Scripts by handle: the source goes to a server once, then its digest does.
+
+use crate::arg::ToArgs;
+use crate::client::Client;
+use crate::error::{Code, Result};
+use crate::reply::FromReply;
+use crate::request::{Request, Traits};
+use std::sync::OnceLock;
+
+/// A script: its source, and the digest by which servers know it.
+///
+/// ```no_run
+/// # async fn example(db: brisk::Client) -> brisk::Result<()> {
+/// static ADD: brisk::Script = brisk::Script::new("return redis.call('INCRBY', KEYS[1], ARGV[1])");
+/// let sum: i64 = ADD.run(&db, ["n"], [5]).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Script {
+    source: &'static str,
+    digest: OnceLock<String>,
+    traits: Traits,
+}
+
+impl Script {
+    /// A script of this source.
+    #[must_use]
+    pub const fn new(source: &'static str) -> Script {
+        let traits = Traits { reads_only: false, blocks: false, binds: false };
+        Script { source, digest: OnceLock::new(), traits }
+    }
+
+    /// One that changes nothing: it may be sent again when a connection is lost.
+    #[must_use]
+    pub const fn read_only(source: &'static str) -> Script {
+        let traits = Traits { reads_only: true, blocks: false, binds: false };
+        Script { source, digest: OnceLock::new(), traits }
+    }
+
+    /// Runs it. The first time the server is told the source; later its digest suffices, and where the server
+    /// has forgotten it, the source is sent again.
+    ///
+    /// # Errors
+    /// The server's, the script's own included.
+    pub async fn run<T: FromReply>(
+        &self,
+        client: &Client,
+        keys: impl ToArgs,
+        args: impl ToArgs,
+    ) -> Result<T> {
+        let digest = match self.digest.get() {
+            Some(digest) => digest,
+            None => {
+                let digest: String = client.raw("SCRIPT LOAD").arg(self.source).await?;
+                self.digest.get_or_init(|| digest)
+            }
+        };
+        let command = |name: &str, script: &str| {
+            let mut request = Request::new(name, self.traits);
+            request.arg(script);
+            request.arg(keys.count());
+            request.keys(&keys);
+            request.args(&args);
+            crate::Command::<(), T>::new(request).on(client)
+        };
+        match command("EVALSHA", digest).await {
+            Err(error) if error.code() == Some(Code::NoScript) => {
+                command("EVAL", self.source).await
+            }
+            done => done,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A connection of one's own: for commands that change what a connection is, or that wait for other clients.
+
+use crate::batch::{Commands, Transaction};
+use crate::client::Client;
+use crate::command::sealed::Target;
+use crate::command::{Command, Replay};
+use crate::error::{Error, Kind, Result};
+use crate::lane::Lane;
+use crate::request::{Request, Traits};
+use std::time::Duration;
+
+/// Attempts of [`Client::watch`] before it gives up.
+const ATTEMPTS: usize = 16;
+
+/// A connection that nobody else uses: SELECT, WATCH, MULTI over several awaits, blocking commands.
+///
+/// Made by [`Client::session`]. It is not made anew when it is lost, since what it was (the database, watched
+/// keys) would be lost without a word: its commands then fail, and another session has to be begun.
+#[derive(Debug)]
+pub struct Session {
+    lane: Lane,
+    timeout: Option<Duration>,
+}
+
+impl Session {
+    pub(crate) fn new(lane: Lane, timeout: Option<Duration>) -> Session {
+        Session { lane, timeout }
+    }
+
+    /// A command by its name, as [`Client::raw`]. Blocking commands want a [`timeout`](Command::timeout) of
+    /// their own if they may wait longer than the client's.
+    pub fn raw<T>(&self, name: &str) -> Command<&Session, T> {
+        Command::new(Request::new(name, Traits::default())).on(self)
+    }
+
+    /// As [`Client::transaction`]; with watched keys it fails with [`Kind::Aborted`] if one has changed.
+    pub fn transaction<B: Commands>(&self, commands: B) -> Transaction<&Session, B> {
+        Transaction::new(self, commands)
+    }
+
+    /// A connection that is in the middle of something is not for others.
+    pub fn close(&self) {
+        self.lane.close();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.lane.close();
+    }
+}
+
+impl Target for Session {
+    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    fn lane_of(&self, _: &Request) -> Result<&Lane> {
+        Ok(&self.lane)
+    }
+
+    fn default_replay(&self) -> Replay {
+        Replay::Never
+    }
+
+    fn default_timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+}
+
+/// How an attempt of [`Client::watch`] ends.
+#[derive(Debug)]
+pub enum Step<B> {
+    /// These commands are executed, if no watched key has changed.
+    Commit(B),
+    /// Nothing is executed.
+    Abort,
+}
+
+impl Client {
+    /// A connection of one's own, made now, with the client's login and database.
+    ///
+    /// # Errors
+    /// The server is not there, or refuses.
+    pub async fn session(&self) -> Result<Session> {
+        self.open_session().await
+    }
+
+    /// Optimistic changes: watches keys, lets `work` read what it needs and say what is to be done, and does
+    /// that if no watched key has changed meanwhile; else all of it again, up to sixteen times. `None` if
+    /// `work` wanted nothing to be done.
+    ///
+    /// ```no_run
+    /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
+    /// use brisk::{Command, Request, Step, Traits};
+    /// let left = db
+    ///     .watch(["stock:7"], async |session| {
+    ///         let left: Option<i64> = session.raw("GET").key("stock:7").await?;
+    ///         let mut take = Request::new("DECR", Traits::default());
+    ///         take.key("stock:7");
+    ///         Ok(match left {
+    ///             Some(1..) => Step::Commit((Command::<(), i64>::new(take),)),
+    ///             _ => Step::Abort,
+    ///         })
+    ///     })
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// What `work` gives; [`Kind::Aborted`] if others were faster each time.
+    pub async fn watch<B: Commands>(
+        &self,
+        keys: impl crate::ToArgs,
+        work: impl AsyncFn(&Session) -> Result<Step<B>>,
+    ) -> Result<Option<B::Output>> {
+        let session = self.session().await?;
+        for _ in 0..ATTEMPTS {
+            let mut watch = Request::new("WATCH", Traits { binds: true, ..Traits::default() });
+            watch.keys(&keys);
+            Command::<(), ()>::new(watch).on(&session).await?;
+            let Step::Commit(commands) = work(&session).await? else { return Ok(None) };
+            match session.transaction(commands).await {
+                Err(error) if error.kind() == Kind::Aborted => {}
+                done => return done.map(Some),
+            }
+        }
+        let text = format!("a watched key has changed each time, {ATTEMPTS} times");
+        Err(Error::new(Kind::Aborted, text))
+    }
+}

@@ -1,0 +1,480 @@
+//! Listening to channels, on a connection of its own.
+//!
+//! What a listener cannot know by itself it is told: that messages may have been lost because the connection
+//! was ([`Event::Gap`]), or because it was slower than they came ([`Event::Overflow`]).
+
+use crate::client::Client;
+use crate::error::{Error, Kind, Result};
+use crate::lane::connect::{Connection, Setup, open};
+use crate::reply::Reply;
+use crate::request::{Request, Traits};
+use brisk_resp::reply::decode::ReplyLimits;
+use brisk_resp::reply::frame::{FrameScanner, Scan};
+use bytes::{Buf, Bytes};
+use std::collections::{BTreeSet, VecDeque};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+/// Bytes of messages that wait for the listener.
+const KEPT_BYTES: usize = 8 << 20;
+/// What a message takes beside its bytes, about.
+const MESSAGE_BYTES: usize = 64;
+const RETRY_FIRST: Duration = Duration::from_millis(10);
+const RETRY_LONGEST: Duration = Duration::from_secs(2);
+/// With nothing to hear a PING tells whether anybody is there.
+const PING_EACH: Duration = Duration::from_secs(2);
+
+/// What a listener hears.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A message.
+    Message(Message),
+    /// The connection was lost and is there again, with all subscriptions: what was published in between is
+    /// not known.
+    Gap,
+    /// So many messages were dropped, the oldest, because the listener did not take them.
+    Overflow {
+        /// How many.
+        lost: u64,
+    },
+}
+
+/// A message that was published.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Where it was published.
+    pub channel: Bytes,
+    /// The pattern by which it was heard, if it was by one.
+    pub pattern: Option<Bytes>,
+    /// The message.
+    pub payload: Bytes,
+}
+
+/// What is listened to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Channel,
+    Pattern,
+    Shard,
+}
+
+impl Way {
+    const ALL: [Way; 3] = [Way::Channel, Way::Pattern, Way::Shard];
+
+    fn command(self, ends: bool) -> &'static str {
+        match (self, ends) {
+            (Way::Channel, false) => "SUBSCRIBE",
+            (Way::Pattern, false) => "PSUBSCRIBE",
+            (Way::Shard, false) => "SSUBSCRIBE",
+            (Way::Channel, true) => "UNSUBSCRIBE",
+            (Way::Pattern, true) => "PUNSUBSCRIBE",
+            (Way::Shard, true) => "SUNSUBSCRIBE",
+        }
+    }
+}
+
+/// A listener; [`Client::subscriber`] makes it. Dropped, it ends its connection.
+#[derive(Debug)]
+pub struct Subscriber {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// There is something to be sent, or the listener is gone.
+    changed: Notify,
+    kept_bytes_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    wanted: BTreeSet<(Way, Bytes)>,
+    /// What is to be told to the server, in order.
+    orders: VecDeque<(Way, Bytes, bool)>,
+    /// Orders the server has not confirmed.
+    unconfirmed: usize,
+    confirmed: Option<Waker>,
+    refused: Option<Error>,
+    events: VecDeque<Event>,
+    bytes: usize,
+    lost: u64,
+    listener: Option<Waker>,
+    is_over: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn size(event: &Event) -> usize {
+    match event {
+        Event::Message(message) => {
+            MESSAGE_BYTES + message.channel.len() + message.payload.len()
+        }
+        _ => 0,
+    }
+}
+
+impl Client {
+    /// A listener with a connection of its own, made now. It listens to nothing yet.
+    ///
+    /// ```no_run
+    /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
+    /// let mut news = db.subscriber().await?;
+    /// news.subscribe(["news"]).await?;
+    /// while let Some(event) = news.next().await {
+    ///     if let brisk::Event::Message(message) = event {
+    ///         println!("{:?}", message.payload);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The server is not there, or refuses.
+    pub async fn subscriber(&self) -> Result<Subscriber> {
+        let (setup, handle) = self.setup();
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            changed: Notify::new(),
+            kept_bytes_max: KEPT_BYTES,
+        });
+        let listener = Listener { shared: Arc::clone(&shared), setup };
+        let opening = handle.spawn(async move {
+            let connection = listener.open().await?;
+            tokio::spawn(listener.run(connection));
+            Ok(())
+        });
+        opening.await.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the runtime has ended")))?;
+        Ok(Subscriber { shared })
+    }
+}
+
+impl Subscriber {
+    /// Listens to these channels too. Returns when the server has confirmed it.
+    ///
+    /// # Errors
+    /// The server's refusal.
+    pub async fn subscribe<K: Into<Bytes>>(&self, channels: impl IntoIterator<Item = K>) -> Result<()> {
+        self.order(Way::Channel, channels, false).await
+    }
+
+    /// Listens to all channels that match these patterns too.
+    ///
+    /// # Errors
+    /// The server's refusal.
+    pub async fn psubscribe<K: Into<Bytes>>(&self, patterns: impl IntoIterator<Item = K>) -> Result<()> {
+        self.order(Way::Pattern, patterns, false).await
+    }
+
+    /// Listens to these sharded channels too.
+    ///
+    /// # Errors
+    /// The server's refusal.
+    pub async fn ssubscribe<K: Into<Bytes>>(&self, channels: impl IntoIterator<Item = K>) -> Result<()> {
+        self.order(Way::Shard, channels, false).await
+    }
+
+    /// Listens to these channels no more.
+    ///
+    /// # Errors
+    /// The server's refusal.
+    pub async fn unsubscribe<K: Into<Bytes>>(&self, channels: impl IntoIterator<Item = K>) -> Result<()> {
+        self.order(Way::Channel, channels, true).await
+    }
+
+    /// Listens to these patterns no more.
+    ///
+    /// # Errors
+    /// The server's refusal.
+    pub async fn punsubscribe<K: Into<Bytes>>(&self, patterns: impl IntoIterator<Item = K>) -> Result<()> {
+        self.order(Way::Pattern, patterns, true).await
+    }
+
+    /// Listens to these sharded channels no more.
+    ///
+    /// # Errors
+    /// The server's refusal.
+    pub async fn sunsubscribe<K: Into<Bytes>>(&self, channels: impl IntoIterator<Item = K>) -> Result<()> {
+        self.order(Way::Shard, channels, true).await
+    }
+
+    async fn order<K: Into<Bytes>>(
+        &self,
+        way: Way,
+        names: impl IntoIterator<Item = K>,
+        ends: bool,
+    ) -> Result<()> {
+        {
+            let mut state = self.shared.lock();
+            for name in names {
+                let name = name.into();
+                match ends {
+                    true => state.wanted.remove(&(way, name.clone())),
+                    false => state.wanted.insert((way, name.clone())),
+                };
+                state.orders.push_back((way, name, ends));
+                state.unconfirmed += 1;
+            }
+        }
+        self.shared.changed.notify_one();
+        poll_fn(|cx| {
+            let mut state = self.shared.lock();
+            if let Some(error) = state.refused.take() {
+                return Poll::Ready(Err(error));
+            }
+            if state.unconfirmed == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            state.confirmed = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The next event; `None` only when the runtime has ended.
+    pub async fn next(&mut self) -> Option<Event> {
+        poll_fn(|cx| {
+            let mut state = self.shared.lock();
+            if state.lost > 0 {
+                let lost = std::mem::take(&mut state.lost);
+                return Poll::Ready(Some(Event::Overflow { lost }));
+            }
+            if let Some(event) = state.events.pop_front() {
+                state.bytes -= size(&event);
+                return Poll::Ready(Some(event));
+            }
+            if state.is_over {
+                return Poll::Ready(None);
+            }
+            state.listener = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_one();
+    }
+}
+
+/// The task behind a listener.
+struct Listener {
+    shared: Arc<Shared>,
+    setup: Arc<Setup>,
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.is_over = true;
+        let wakers = [state.listener.take(), state.confirmed.take()];
+        drop(state);
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+}
+
+impl Listener {
+    async fn open(&self) -> Result<Connection> {
+        let opened = timeout(self.setup.connect_timeout, open(&self.setup)).await;
+        opened.unwrap_or_else(|_| {
+            let text = format!("no connection to {} in time", self.setup.address);
+            Err(Error::new(Kind::Disconnected, text))
+        })
+    }
+
+    async fn run(self, first: Connection) {
+        let mut next = Some(first);
+        let mut retry = RETRY_FIRST;
+        while !self.shared.lock().is_over {
+            match next.take() {
+                Some(connection) => {
+                    // Why it was lost is of no use to who listens; that it was, is.
+                    let _ = self.listen(connection).await;
+                    retry = RETRY_FIRST;
+                }
+                None => match self.open().await {
+                    Ok(connection) => {
+                        self.subscribe_again();
+                        next = Some(connection);
+                    }
+                    Err(_) => {
+                        sleep(retry).await;
+                        retry = (retry * 2).min(RETRY_LONGEST);
+                    }
+                },
+            }
+        }
+    }
+
+    /// On a new connection everything that is wanted is ordered anew.
+    fn subscribe_again(&self) {
+        let mut state = self.shared.lock();
+        let wanted = state.wanted.clone();
+        state.unconfirmed = wanted.len();
+        state.orders = wanted.into_iter().map(|(way, name)| (way, name, false)).collect();
+        state.events.push_back(Event::Gap);
+        let wakers = [
+            state.listener.take(),
+            // With nothing wanted there is nothing to be confirmed.
+            state.confirmed.take(),
+        ];
+        drop(state);
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+
+    /// Sends orders and hears messages until the connection is lost or the listener gone.
+    async fn listen(&self, mut connection: Connection) -> Result<()> {
+        let mut scanner = FrameScanner::new(ReplyLimits::default());
+        let mut silent = false;
+        loop {
+            let orders: Vec<_> = {
+                let mut state = self.shared.lock();
+                if state.is_over {
+                    return Ok(());
+                }
+                state.orders.drain(..).collect()
+            };
+            self.send(&mut connection, &orders).await?;
+            while let Scan::Whole(len) = scanner.scan(&connection.buffer)? {
+                let reply = match connection.buffer.get(..len).and_then(Reply::small) {
+                    Some(small) => {
+                        connection.buffer.advance(len);
+                        small
+                    }
+                    None => Reply::shared(connection.buffer.split_to(len).freeze()),
+                };
+                self.hear(&reply)?;
+            }
+            connection.buffer.reserve(4096);
+            tokio::select! {
+                read = poll_fn(|cx| connection.reader.poll_read(cx, &mut connection.buffer)) => {
+                    silent = false;
+                    if read.map_err(|error| Error::new(Kind::Disconnected, error.to_string()))? == 0 {
+                        return Err(Error::new(Kind::Disconnected, "the server closed the connection"));
+                    }
+                }
+                () = self.shared.changed.notified() => {}
+                () = sleep(PING_EACH.min(self.setup.silence_max / 2)) => {
+                    if silent {
+                        return Err(Error::new(Kind::Disconnected, "no answer to PING"));
+                    }
+                    silent = true;
+                    let mut ping = Vec::new();
+                    Request::new("PING", Traits::default()).encode(&mut ping);
+                    self.write(&mut connection, &ping).await?;
+                }
+            }
+        }
+    }
+
+    async fn send(&self, connection: &mut Connection, orders: &[(Way, Bytes, bool)]) -> Result<()> {
+        let mut out = Vec::new();
+        for ends in [true, false] {
+            for way in Way::ALL {
+                let mut names = orders
+                    .iter()
+                    .filter(|(its, _, it_ends)| (*its, *it_ends) == (way, ends))
+                    .peekable();
+                if names.peek().is_none() {
+                    continue;
+                }
+                for (_, name, _) in names {
+                    // One each: sharded channels of one command have to be of one slot.
+                    let mut request = Request::new(way.command(ends), Traits::default());
+                    request.arg(name);
+                    request.encode(&mut out);
+                }
+            }
+        }
+        self.write(connection, &out).await
+    }
+
+    async fn write(&self, connection: &mut Connection, bytes: &[u8]) -> Result<()> {
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let written = poll_fn(|cx| connection.writer.poll_write(cx, &bytes[sent..])).await;
+            sent += written.map_err(|error| Error::new(Kind::Disconnected, error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// One message of the server's; in RESP2 an array is what a push is in RESP3.
+    fn hear(&self, reply: &Reply) -> Result<()> {
+        let mut reader = reply.reader();
+        let count = match reader.part() {
+            Ok(part) if part.len_within() > 0 => part.len_within(),
+            // The answer to PING.
+            Ok(_) => return Ok(()),
+            Err(error) => {
+                self.confirm(Some(error));
+                return Ok(());
+            }
+        };
+        let mut read = || reader.part().map(|part| (part.as_bytes(), part));
+        let (kind, _) = read()?;
+        match (kind, count) {
+            (Some(b"message" | b"smessage"), 3) => {
+                let (channel, payload) = (read()?.0, read()?.0);
+                self.add(channel, None, payload, reply);
+            }
+            (Some(b"pmessage"), 4) => {
+                let (pattern, channel, payload) = (read()?.0, read()?.0, read()?.0);
+                self.add(channel, pattern, payload, reply);
+            }
+            (Some(kind), 3) if kind.ends_with(b"subscribe") => self.confirm(None),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add(
+        &self,
+        channel: Option<&[u8]>,
+        pattern: Option<&[u8]>,
+        payload: Option<&[u8]>,
+        reply: &Reply,
+    ) {
+        let reader = reply.reader();
+        let share = |part: Option<&[u8]>| Bytes::copy_from_slice(part.unwrap_or_default());
+        let message = Message {
+            channel: share(channel),
+            pattern: pattern.map(|pattern| share(Some(pattern))),
+            payload: reader.share(payload.unwrap_or_default()),
+        };
+        let event = Event::Message(message);
+        let mut state = self.shared.lock();
+        state.bytes += size(&event);
+        state.events.push_back(event);
+        while state.bytes > self.shared.kept_bytes_max && state.events.len() > 1 {
+            let Some(oldest) = state.events.pop_front() else { break };
+            state.bytes -= size(&oldest);
+            state.lost += 1;
+        }
+        let listener = state.listener.take();
+        drop(state);
+        listener.into_iter().for_each(Waker::wake);
+    }
+
+    fn confirm(&self, refused: Option<Error>) {
+        let mut state = self.shared.lock();
+        state.unconfirmed = state.unconfirmed.saturating_sub(1);
+        let is_told = refused.is_some() || state.unconfirmed == 0;
+        state.refused = refused.or(state.refused.take());
+        let waker = if is_told { state.confirmed.take() } else { None };
+        drop(state);
+        waker.into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,249 @@
+//! What is more than one command: batches, transactions, sessions, scripts, listeners. C1, C4.
+
+use brisk::{Client, Code, Command, Event, Kind, Lanes, Message, Request, Script, Step, Traits};
+use brisk_testkit::proxy::{Cut, Proxy};
+use brisk_testkit::server::{Launch, Server};
+use brisk_testkit::wait::wait_until;
+use std::future::Future;
+use std::time::Duration;
+
+fn servers() -> [Server; 2] {
+    [Launch::redis().start(), Launch::subject().start()]
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.unwrap().block_on(work)
+}
+
+fn command<T>(words: &[&str]) -> Command<(), T> {
+    let mut request = Request::new(words[0], Traits::default());
+    words.iter().skip(1).take(1).for_each(|key| request.key(key));
+    request.args(words.get(2..).unwrap_or_default());
+    Command::new(request)
+}
+
+#[test]
+fn a_batch_gives_each_reply_its_type_and_errors_their_place() {
+    for server in servers() {
+        for protocol in ["2", "3"] {
+            run(async {
+                let url = format!("redis://{}?protocol={protocol}", server.address());
+                let db = Client::connect(&url).await.unwrap();
+                db.raw::<()>("FLUSHALL").await.unwrap();
+                let (set, n, list, error, none) = db
+                    .batch((
+                        command::<bool>(&["SET", "a", "1"]),
+                        command::<i64>(&["INCR", "a"]),
+                        command::<Vec<String>>(&["LRANGE", "l", "0", "-1"]),
+                        command::<brisk::Result<i64>>(&["LPUSH", "a", "x"]),
+                        command::<Option<String>>(&["GET", "none"]),
+                    ))
+                    .await
+                    .unwrap();
+                assert_eq!((set, n, list, none), (true, 2, vec![], None));
+                assert_eq!(error.unwrap_err().code(), Some(Code::WrongType));
+                let failed = db
+                    .batch((command::<i64>(&["LPUSH", "a", "x"]), command::<i64>(&["INCR", "a"])))
+                    .await;
+                assert_eq!(failed.unwrap_err().code(), Some(Code::WrongType));
+                // All were executed all the same.
+                let many = (0..500).map(|_| command::<i64>(&["INCR", "a"])).collect::<Vec<_>>();
+                assert!(db.batch(many).await.unwrap().into_iter().eq(4..504));
+                let nothing = db.batch(Vec::<Command<(), i64>>::new()).await.unwrap();
+                assert!(nothing.is_empty());
+            });
+        }
+    }
+}
+
+#[test]
+fn a_transaction_is_executed_as_a_whole_or_not_at_all() {
+    for server in servers() {
+        run(async {
+            let db = Client::builder(&server.address()).lanes(Lanes::Count(3)).connect().await.unwrap();
+            let (n, list) = db
+                .transaction((command::<i64>(&["INCR", "n"]), command::<i64>(&["RPUSH", "l", "a"])))
+                .await
+                .unwrap();
+            assert_eq!((n, list), (1, 1));
+            let refused = db
+                .transaction((command::<i64>(&["INCR", "n"]), command::<i64>(&["NOSUCH", "n"])))
+                .await
+                .unwrap_err();
+            assert_eq!(refused.code(), Some(Code::Err), "{refused}");
+            assert!(refused.message().contains("unknown command"), "{refused}");
+            let failed = db
+                .transaction((command::<i64>(&["LPUSH", "n", "x"]), command::<i64>(&["INCR", "n"])))
+                .await
+                .unwrap_err();
+            assert_eq!(failed.code(), Some(Code::WrongType));
+            assert_eq!(command::<i64>(&["GET", "n"]).on(&db).await.unwrap(), 2);
+            // Others' commands on the same lanes are not caught between MULTI and EXEC.
+            let adds = (0..200).map(|_| {
+                let db = &db;
+                async move {
+                    let both = (command::<i64>(&["INCR", "t"]), command::<i64>(&["INCR", "t"]));
+                    let (one, two) = db.transaction(both).await.unwrap();
+                    assert_eq!(two, one + 1);
+                    command::<i64>(&["INCR", "t"]).on(db).await.unwrap();
+                }
+            });
+            futures_util::future::join_all(adds).await;
+            assert_eq!(command::<i64>(&["GET", "t"]).on(&db).await.unwrap(), 600);
+        });
+    }
+}
+
+#[test]
+fn a_session_has_its_connection_for_itself() {
+    for server in servers() {
+        run(async {
+            let db = Client::connect(&server.address()).await.unwrap();
+            let session = db.session().await.unwrap();
+            session.raw::<()>("SELECT").arg(3).await.unwrap();
+            command::<()>(&["SET", "k", "three"]).on(&session).await.unwrap();
+            assert_eq!(command::<Option<String>>(&["GET", "k"]).on(&db).await.unwrap(), None);
+            // It may wait, and nobody else does.
+            let waits = tokio::spawn(async move {
+                session.raw::<Option<(String, String)>>("BLPOP").key("queue").arg(20).timeout(Duration::from_secs(30)).await
+            });
+            wait_until("it to wait", || server.info("blocked_clients") == "1");
+            command::<i64>(&["RPUSH", "queue", "no"]).on(&db).await.unwrap();
+            let other = db.session().await.unwrap();
+            other.raw::<()>("SELECT").arg(3).await.unwrap();
+            command::<i64>(&["RPUSH", "queue", "yes"]).on(&other).await.unwrap();
+            let popped = waits.await.unwrap().unwrap();
+            assert_eq!(popped, Some(("queue".to_owned(), "yes".to_owned())));
+            let blocks = Request::new("BLPOP", Traits { blocks: true, ..Traits::default() });
+            let refused = Command::<(), ()>::new(blocks).key("q").arg(0).on(&db).await.unwrap_err();
+            assert_eq!(refused.kind(), Kind::Invalid);
+        });
+    }
+}
+
+#[test]
+fn optimistic_changes_are_tried_again_until_nobody_was_faster() {
+    for server in servers() {
+        run(async {
+            let db = Client::connect(&server.address()).await.unwrap();
+            command::<()>(&["SET", "stock", "30"]).on(&db).await.unwrap();
+            let sell = || {
+                let db = db.clone();
+                tokio::spawn(async move {
+                    let mut sold = 0;
+                    loop {
+                        let left = db
+                            .watch(["stock"], async |session| {
+                                let left: i64 = command(&["GET", "stock"]).on(session).await?;
+                                let left = (left - 1).to_string();
+                                Ok(match left.as_str() {
+                                    "-1" => Step::Abort,
+                                    left => Step::Commit((command::<()>(&["SET", "stock", left]),)),
+                                })
+                            })
+                            .await;
+                        match left {
+                            Ok(Some(_)) => sold += 1,
+                            Ok(None) => return sold,
+                            Err(error) => assert_eq!(error.kind(), Kind::Aborted),
+                        }
+                    }
+                })
+            };
+            let (one, two) = (sell(), sell());
+            assert_eq!(one.await.unwrap() + two.await.unwrap(), 30);
+            assert_eq!(command::<i64>(&["GET", "stock"]).on(&db).await.unwrap(), 0);
+        });
+    }
+}
+
+#[test]
+fn a_script_goes_by_its_digest_and_is_told_again_when_forgotten() {
+    static ADD: Script = Script::new("return redis.call('INCRBY', KEYS[1], ARGV[1])");
+    for server in servers() {
+        run(async {
+            let db = Client::connect(&server.address()).await.unwrap();
+            for round in 1..=3 {
+                let sum: i64 = ADD.run(&db, ["n"], [5]).await.unwrap();
+                assert_eq!(sum, 5 * round);
+                db.raw::<()>("SCRIPT FLUSH").await.unwrap();
+            }
+            let error = ADD.run::<i64>(&db, ["n"], ["x"]).await.unwrap_err();
+            assert!(error.message().contains("not an integer"), "{error}");
+        });
+    }
+}
+
+fn text(event: Option<Event>) -> (String, String, Option<String>) {
+    let Some(Event::Message(Message { channel, payload, pattern, .. })) = event else {
+        panic!("no message: {event:?}")
+    };
+    let text = |bytes: brisk::Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+    (text(channel), text(payload), pattern.map(text))
+}
+
+#[test]
+fn a_listener_hears_messages_and_is_told_what_it_may_have_missed() {
+    for server in servers() {
+        for protocol in ["2", "3"] {
+            let link = Proxy::to(&server.address());
+            run(async {
+                let url = format!("redis://{}?protocol={protocol}", link.address());
+                let db = Client::connect(&format!("redis://{}", server.address())).await.unwrap();
+                let through = Client::connect(&url).await.unwrap();
+                let mut news = through.subscriber().await.unwrap();
+                news.subscribe(["news", "more"]).await.unwrap();
+                news.psubscribe(["n*"]).await.unwrap();
+                news.ssubscribe(["shard"]).await.unwrap();
+                let publish = |command: &str, channel: &str, payload: &str| {
+                    let payload = payload.to_owned();
+                    let sent = db.raw::<i64>(command).arg(channel).arg(payload);
+                    async move { sent.await.unwrap() }
+                };
+                assert_eq!(publish("PUBLISH", "more", "1").await, 1);
+                assert_eq!(publish("PUBLISH", "news", "2").await, 2);
+                assert_eq!(publish("SPUBLISH", "shard", &"x".repeat(1000)).await, 1);
+                assert_eq!(text(news.next().await), ("more".into(), "1".into(), None));
+                assert_eq!(text(news.next().await), ("news".into(), "2".into(), None));
+                assert_eq!(text(news.next().await), ("news".into(), "2".into(), Some("n*".into())));
+                assert_eq!(text(news.next().await).1.len(), 1000);
+                news.punsubscribe(["n*"]).await.unwrap();
+                assert_eq!(publish("PUBLISH", "news", "3").await, 1);
+                assert_eq!(text(news.next().await).1, "3");
+                link.cut(Cut::Reset);
+                assert!(matches!(news.next().await, Some(Event::Gap)));
+                wait_until("it to listen again", || {
+                    server.connect().cmd("PUBSUB NUMSUB more").elements()[1].integer() == 1
+                });
+                assert_eq!(publish("PUBLISH", "more", "4").await, 1);
+                assert_eq!(text(news.next().await).1, "4");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_listener_that_is_too_slow_loses_the_oldest_and_is_told_how_many() {
+    let server = Launch::subject().start();
+    run(async {
+        let db = Client::connect(&server.address()).await.unwrap();
+        let mut news = db.subscriber().await.unwrap();
+        news.subscribe(["news"]).await.unwrap();
+        let payload = "x".repeat(1 << 20);
+        for _ in 0..12 {
+            db.raw::<i64>("PUBLISH").arg("news").arg(&payload).await.unwrap();
+        }
+        db.raw::<i64>("PUBLISH").arg("news").arg("last").await.unwrap();
+        let (mut messages, mut lost) = (0, 0);
+        loop {
+            match news.next().await.unwrap() {
+                Event::Overflow { lost: more } => lost += more,
+                Event::Message(message) if message.payload == "last" => break,
+                Event::Message(_) => messages += 1,
+                event => panic!("{event:?}"),
+            }
+        }
+        assert_eq!(messages + lost, 12);
+    });
+}

@@ -1,0 +1,220 @@
+//! Many cuts, many dropped calls, long outages: nothing twice, nothing to the wrong caller, nothing without bound.
+//! Sizes: `BRISK_CLIENT_CANCELS`, `BRISK_CLIENT_CUTS`.
+
+use brisk::{Budget, Client, Kind, Lanes, Replay, WhenFull};
+use brisk_testkit::proxy::{Cut, Direction, Proxy};
+use brisk_testkit::random::Random;
+use brisk_testkit::server::Launch;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.unwrap().block_on(work)
+}
+
+fn size(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+#[test]
+fn dropped_calls_give_nobody_a_wrong_reply() {
+    let server = Launch::subject().start();
+    let drops = size("BRISK_CLIENT_CANCELS", 50_000);
+    run(async {
+        let db = Client::builder(&server.address()).lanes(Lanes::Count(2)).connect().await.unwrap();
+        let dropped = Arc::new(AtomicU64::new(0));
+        let callers = (0..32_u64).map(|caller| {
+            let (db, dropped) = (db.clone(), Arc::clone(&dropped));
+            tokio::spawn(async move {
+                let mut random = Random::new(caller);
+                let mut round = 0_u64;
+                while dropped.load(Ordering::Relaxed) < drops {
+                    round += 1;
+                    let word = format!("{caller}:{round}:{}", "x".repeat(random.below(90)));
+                    let echo = db.raw::<String>("ECHO").arg(&word);
+                    if random.below(4) == 0 {
+                        assert_eq!(echo.await.unwrap(), word);
+                        continue;
+                    }
+                    // Dropped at any moment: before it is sent, while it is, or when the reply is there.
+                    let polls = random.below(4);
+                    let mut echo = Box::pin(echo);
+                    for _ in 0..polls {
+                        if let std::task::Poll::Ready(read) = futures_util::poll!(&mut echo) {
+                            assert_eq!(read.unwrap(), word);
+                            break;
+                        }
+                        tokio::task::yield_now().await;
+                    }
+                    dropped.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        });
+        for done in futures_util::future::join_all(callers).await {
+            done.unwrap();
+        }
+        brisk_testkit::wait::wait_until("nothing to be under way", || db.pending() == 0);
+    });
+}
+
+/// What a caller knows of its own counter.
+#[derive(Debug, Default)]
+struct Ledger {
+    /// The server said so.
+    applied: u64,
+    /// Nobody knows.
+    unknown: u64,
+}
+
+#[test]
+fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    let cuts = size("BRISK_CLIENT_CUTS", 40);
+    run(async {
+        let db = Client::builder(&link.address())
+            .lanes(Lanes::Count(2))
+            .timeout(Duration::from_secs(20))
+            .connect()
+            .await
+            .unwrap();
+        let over = Arc::new(AtomicBool::new(false));
+        let ledgers: Vec<Arc<Mutex<Ledger>>> = (0..24).map(|_| Arc::default()).collect();
+        let callers: Vec<_> = ledgers
+            .iter()
+            .enumerate()
+            .map(|(caller, ledger)| {
+                let (db, over, ledger) = (db.clone(), Arc::clone(&over), Arc::clone(ledger));
+                tokio::spawn(async move {
+                    let key = format!("ledger:{caller}");
+                    while !over.load(Ordering::Relaxed) {
+                        let done = db.raw::<u64>("INCR").key(&key).await;
+                        {
+                            let mut ledger = ledger.lock().unwrap();
+                            match done {
+                                Ok(value) => {
+                                    ledger.applied += 1;
+                                    let Ledger { applied, unknown } = *ledger;
+                                    assert!((applied..=applied + unknown).contains(&value), "{ledger:?} {value}");
+                                }
+                                Err(error) => {
+                                    assert_eq!(error.kind(), Kind::Disconnected, "{error}");
+                                    // What was not sent goes by the next connection, and is no error.
+                                    assert!(error.maybe_applied(), "{error}");
+                                    ledger.unknown += 1;
+                                }
+                            }
+                        }
+                        // Reads are sent again, whatever happens to the connection.
+                        let read: Option<u64> = {
+                            let mut request = brisk::Request::new("GET", brisk::Traits { reads_only: true, ..Default::default() });
+                            request.key(&key);
+                            brisk::Command::new(request).on(&db).await.unwrap()
+                        };
+                        let Ledger { applied, unknown } = *ledger.lock().unwrap();
+                        assert!((applied..=applied + unknown).contains(&read.unwrap_or(0)));
+                    }
+                })
+            })
+            .collect();
+        let mut random = Random::new(24);
+        for cut in 0..cuts {
+            let before = link.written_bytes(Direction::ToServer);
+            let bytes = 1 + random.below(20_000) as u64;
+            let how = if cut % 2 == 0 { Cut::Reset } else { Cut::End };
+            let direction = Direction::BOTH[random.below(2)];
+            link.cut_next_after(direction, bytes, how);
+            brisk_testkit::wait::wait_until("some bytes to pass", || {
+                link.written_bytes(Direction::ToServer) > before + bytes
+            });
+        }
+        over.store(true, Ordering::Relaxed);
+        for caller in callers {
+            caller.await.unwrap();
+        }
+        let (mut applied, mut unknown) = (0, 0);
+        for (caller, ledger) in ledgers.iter().enumerate() {
+            let ledger = ledger.lock().unwrap();
+            let value: Option<u64> = db.raw("GET").key(format!("ledger:{caller}")).await.unwrap();
+            let range = ledger.applied..=ledger.applied + ledger.unknown;
+            assert!(range.contains(&value.unwrap_or(0)), "{ledger:?} {value:?}");
+            applied += ledger.applied;
+            unknown += ledger.unknown;
+        }
+        eprintln!("note: {cuts} cuts, {} connections, {applied} applied, {unknown} unknown", link.accepted());
+        assert!(applied > 0 && link.accepted() > cuts / 2);
+    });
+}
+
+#[test]
+fn at_least_once_is_at_least_once() {
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).replay(Replay::AtLeastOnce);
+        let db = db.timeout(Duration::from_secs(20)).connect().await.unwrap();
+        for round in 1..=20 {
+            link.stall(Direction::ToClient, true);
+            let add = tokio::spawn({
+                let db = db.clone();
+                async move { db.raw::<i64>("SADD").key("set").arg(round).await }
+            });
+            brisk_testkit::wait::wait_until("it to be under way", || db.pending() > 0);
+            link.cut(Cut::Reset);
+            link.heal();
+            add.await.unwrap().unwrap();
+            assert_eq!(db.raw::<i64>("SCARD").key("set").await.unwrap(), round);
+        }
+    });
+}
+
+/// Resident memory of this process.
+fn resident_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: usize = status.split(' ').nth(1).unwrap().parse().unwrap();
+    pages * 4096
+}
+
+#[test]
+fn an_outage_costs_no_more_than_the_budget() {
+    const BUDGET: usize = 4 << 20;
+    let server = Launch::subject().start();
+    let link = Proxy::to(&server.address());
+    run(async {
+        let db = Client::builder(&link.address())
+            .lanes(Lanes::Count(1))
+            .budget(Budget::bytes(BUDGET).when_full(WhenFull::Refuse))
+            .timeout(Duration::from_millis(200));
+        let db = db.connect().await.unwrap();
+        link.refuse(true);
+        link.cut(Cut::Reset);
+        let value = vec![b'x'; 1000];
+        let before = resident_bytes();
+        let (mut refused, mut over) = (0, 0);
+        for round in 0..40 {
+            let calls = (0..1000).map(|n| {
+                let key = format!("{round}:{n}");
+                db.raw::<()>("SET").key(key).arg(&value)
+            });
+            // Some are waited for, most are left after a while, as callers do.
+            let mut calls: Vec<_> = calls.map(Box::pin).collect();
+            for call in &mut calls {
+                if let std::task::Poll::Ready(Err(error)) = futures_util::poll!(call) {
+                    refused += usize::from(error.kind() == Kind::Overloaded);
+                }
+            }
+            let last = db.raw::<()>("SET").key("last").arg(1).await.unwrap_err();
+            over += usize::from(matches!(last.kind(), Kind::Timeout(_)));
+        }
+        let grown = resident_bytes().saturating_sub(before);
+        eprintln!("note: {refused} refused, {over} timed out, {grown} bytes more");
+        assert!(refused > 0 && over > 0);
+        // Buffers grow by doubling, and what waits is kept in them once more while they do.
+        assert!(grown < 4 * BUDGET, "{grown}");
+        link.refuse(false);
+        db.raw::<()>("SET").key("after").arg(1).timeout(Duration::from_secs(20)).await.unwrap();
+    });
+}
