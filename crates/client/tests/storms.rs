@@ -1,7 +1,7 @@
-//! Many cuts, many dropped calls, long outages: nothing twice, nothing to the wrong caller, nothing without bound.
+//! Many cuts, many dropped calls: nothing twice, nothing to the wrong caller.
 //! Sizes: `BRISK_CLIENT_CANCELS`, `BRISK_CLIENT_CUTS`.
 
-use brisk::{Budget, Client, Kind, Lanes, Replay, WhenFull};
+use brisk::{Client, Kind, Lanes, Replay};
 use brisk_testkit::proxy::{Cut, Direction, Proxy};
 use brisk_testkit::random::Random;
 use brisk_testkit::server::Launch;
@@ -126,7 +126,9 @@ fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost() {
             let bytes = 1 + random.below(20_000) as u64;
             let how = if cut % 2 == 0 { Cut::Reset } else { Cut::End };
             let direction = Direction::BOTH[random.below(2)];
+            // One of the next connections ends amid a reply or a request, maybe one of the first.
             link.cut_next_after(direction, bytes, how);
+            link.cut(how);
             brisk_testkit::wait::wait_until("some bytes to pass", || {
                 link.written_bytes(Direction::ToServer) > before + bytes
             });
@@ -168,53 +170,5 @@ fn at_least_once_is_at_least_once() {
             add.await.unwrap().unwrap();
             assert_eq!(db.raw::<i64>("SCARD").key("set").await.unwrap(), round);
         }
-    });
-}
-
-/// Resident memory of this process.
-fn resident_bytes() -> usize {
-    let status = std::fs::read_to_string("/proc/self/statm").unwrap();
-    let pages: usize = status.split(' ').nth(1).unwrap().parse().unwrap();
-    pages * 4096
-}
-
-#[test]
-fn an_outage_costs_no_more_than_the_budget() {
-    const BUDGET: usize = 4 << 20;
-    let server = Launch::subject().start();
-    let link = Proxy::to(&server.address());
-    run(async {
-        let db = Client::builder(&link.address())
-            .lanes(Lanes::Count(1))
-            .budget(Budget::bytes(BUDGET).when_full(WhenFull::Refuse))
-            .timeout(Duration::from_millis(200));
-        let db = db.connect().await.unwrap();
-        link.refuse(true);
-        link.cut(Cut::Reset);
-        let value = vec![b'x'; 1000];
-        let before = resident_bytes();
-        let (mut refused, mut over) = (0, 0);
-        for round in 0..40 {
-            let calls = (0..1000).map(|n| {
-                let key = format!("{round}:{n}");
-                db.raw::<()>("SET").key(key).arg(&value)
-            });
-            // Some are waited for, most are left after a while, as callers do.
-            let mut calls: Vec<_> = calls.map(Box::pin).collect();
-            for call in &mut calls {
-                if let std::task::Poll::Ready(Err(error)) = futures_util::poll!(call) {
-                    refused += usize::from(error.kind() == Kind::Overloaded);
-                }
-            }
-            let last = db.raw::<()>("SET").key("last").arg(1).await.unwrap_err();
-            over += usize::from(matches!(last.kind(), Kind::Timeout(_)));
-        }
-        let grown = resident_bytes().saturating_sub(before);
-        eprintln!("note: {refused} refused, {over} timed out, {grown} bytes more");
-        assert!(refused > 0 && over > 0);
-        // Buffers grow by doubling, and what waits is kept in them once more while they do.
-        assert!(grown < 4 * BUDGET, "{grown}");
-        link.refuse(false);
-        db.raw::<()>("SET").key("after").arg(1).timeout(Duration::from_secs(20)).await.unwrap();
     });
 }

@@ -12,6 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+/// A longer queue grows by an eighth and not twofold: what is promised is a bound.
+const GROWS_TWOFOLD_MAX: usize = 256 << 10;
+
 /// What a caller does when the budget is spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -133,6 +136,9 @@ impl Shared {
             return cell.refuse(&self.bounds, timeout, waker);
         }
         let begin = cell.out.len();
+        if begin > GROWS_TWOFOLD_MAX && cell.out.capacity() - begin < estimate {
+            cell.out.reserve_exact(estimate.max(begin / 8));
+        }
         requests.iter().for_each(|request| request.encode(&mut cell.out));
         let len = cell.out.len() - begin;
         cell.bytes += len;
@@ -243,19 +249,20 @@ impl Shared {
         if !cell.entries.iter().any(|entry| entry.is_over) {
             return;
         }
-        let (mut kept, mut at, mut freed) = (Vec::with_capacity(cell.out.len()), 0, 0);
+        let (mut kept, mut at, mut freed) = (0, 0, 0);
         let cell = &mut *cell;
         cell.entries.retain(|entry| {
-            let bytes = at..at + entry.len;
+            let bytes = at..(at + entry.len).min(cell.out.len());
             at = bytes.end;
             if entry.is_over {
                 freed += entry.len;
             } else {
-                kept.extend_from_slice(cell.out.get(bytes).unwrap_or_default());
+                cell.out.copy_within(bytes, kept);
+                kept += entry.len;
             }
             !entry.is_over
         });
-        cell.out = kept;
+        cell.out.truncate(kept);
         cell.release(freed);
     }
 }

@@ -268,6 +268,13 @@ impl<'a> Link<'a> {
 
     /// Reads and answers; whether somebody was answered.
     fn read(&mut self, cx: &mut Context<'_>) -> Result<bool> {
+        let read = self.read_all(cx);
+        // Also if the connection was lost behind their replies.
+        self.wakers.drain(..).for_each(Waker::wake);
+        read
+    }
+
+    fn read_all(&mut self, cx: &mut Context<'_>) -> Result<bool> {
         let mut answered = false;
         for turn in 0.. {
             if turn == READS_MAX {
@@ -287,7 +294,6 @@ impl<'a> Link<'a> {
                 Poll::Ready(Err(error)) => return Err(lost(&error.to_string())),
             }
         }
-        self.wakers.drain(..).for_each(Waker::wake);
         Ok(answered)
     }
 
@@ -424,6 +430,11 @@ impl<'a> Link<'a> {
         }
         let has_more = is_flushed && !cell.out.is_empty() && !cell.is_writing;
         if has_more && !cell.is_closed {
+            return false;
+        }
+        if !self.ticks && !cell.entries.is_empty() {
+            // A caller has sent something while the clock was being stopped.
+            self.heard = true;
             return false;
         }
         cell.held = self.entries.len() + usize::from(!is_flushed);
