@@ -172,8 +172,7 @@ impl<C: Target, B: Commands> Batch<&C, B> {
         for request in &self.requests {
             self.target.lane_of(request)?;
         }
-        let way =
-            Way { requests: &self.requests, timeout: self.timeout, replay: self.replay };
+        let way = Way { requests: &self.requests, timeout: self.timeout, replay: self.replay };
         self.state.poll(self.target, &way, cx)
     }
 }

@@ -1,9 +1,9 @@
 //! A command: its words, what its reply is made into, and, once it belongs to a client, the future of it.
 
 use crate::error::{Error, Kind, Phase, Result};
-use crate::lane::{Lane, Waiting};
 use crate::lane::cell::{Submitted, timeout};
 use crate::lane::slot::Slot;
+use crate::lane::{Lane, Waiting};
 use crate::reply::{FromReply, Reply};
 use crate::request::Request;
 use std::future::Future;
@@ -46,7 +46,7 @@ pub(crate) mod sealed {
 /// A command whose reply becomes a `T`.
 ///
 /// `C` is whose it is: `&Client` or `&Session` makes it a future, and [`Command::wait`] waits for it without a runtime; `()`
-/// is nobody's, for a [batch](Client::batch). `O` stands for the command's own options.
+/// is nobody's, for a [batch](crate::Client::batch). `O` stands for the command's own options.
 #[must_use = "a command does nothing unless it is awaited, waited for or put into a batch"]
 #[derive(Debug)]
 pub struct Command<C, T, O = ()> {

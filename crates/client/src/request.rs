@@ -67,8 +67,14 @@ impl Request {
     /// A command of these words, separated by spaces, so far.
     #[must_use]
     pub fn new(name: &str, traits: Traits) -> Request {
-        let mut request =
-            Request { body: borrow_buffer(), words: 0, key: 0..0, options_at: u32::MAX, traits, companion: None };
+        let mut request = Request {
+            body: borrow_buffer(),
+            words: 0,
+            key: 0..0,
+            options_at: u32::MAX,
+            traits,
+            companion: None,
+        };
         name.split(' ').for_each(|word| request.arg(word));
         request
     }

@@ -116,9 +116,7 @@ impl Shared {
 
 fn size(event: &Event) -> usize {
     match event {
-        Event::Message(message) => {
-            MESSAGE_BYTES + message.channel.len() + message.payload.len()
-        }
+        Event::Message(message) => MESSAGE_BYTES + message.channel.len() + message.payload.len(),
         _ => 0,
     }
 }
@@ -164,7 +162,10 @@ impl Subscriber {
     ///
     /// # Errors
     /// The server's refusal.
-    pub async fn subscribe<K: Into<Bytes>>(&self, channels: impl IntoIterator<Item = K>) -> Result<()> {
+    pub async fn subscribe<K: Into<Bytes>>(
+        &self,
+        channels: impl IntoIterator<Item = K>,
+    ) -> Result<()> {
         self.order(Way::Channel, channels, false).await
     }
 
@@ -172,7 +173,10 @@ impl Subscriber {
     ///
     /// # Errors
     /// The server's refusal.
-    pub async fn psubscribe<K: Into<Bytes>>(&self, patterns: impl IntoIterator<Item = K>) -> Result<()> {
+    pub async fn psubscribe<K: Into<Bytes>>(
+        &self,
+        patterns: impl IntoIterator<Item = K>,
+    ) -> Result<()> {
         self.order(Way::Pattern, patterns, false).await
     }
 
@@ -180,7 +184,10 @@ impl Subscriber {
     ///
     /// # Errors
     /// The server's refusal.
-    pub async fn ssubscribe<K: Into<Bytes>>(&self, channels: impl IntoIterator<Item = K>) -> Result<()> {
+    pub async fn ssubscribe<K: Into<Bytes>>(
+        &self,
+        channels: impl IntoIterator<Item = K>,
+    ) -> Result<()> {
         self.order(Way::Shard, channels, false).await
     }
 
@@ -188,7 +195,10 @@ impl Subscriber {
     ///
     /// # Errors
     /// The server's refusal.
-    pub async fn unsubscribe<K: Into<Bytes>>(&self, channels: impl IntoIterator<Item = K>) -> Result<()> {
+    pub async fn unsubscribe<K: Into<Bytes>>(
+        &self,
+        channels: impl IntoIterator<Item = K>,
+    ) -> Result<()> {
         self.order(Way::Channel, channels, true).await
     }
 
@@ -196,7 +206,10 @@ impl Subscriber {
     ///
     /// # Errors
     /// The server's refusal.
-    pub async fn punsubscribe<K: Into<Bytes>>(&self, patterns: impl IntoIterator<Item = K>) -> Result<()> {
+    pub async fn punsubscribe<K: Into<Bytes>>(
+        &self,
+        patterns: impl IntoIterator<Item = K>,
+    ) -> Result<()> {
         self.order(Way::Pattern, patterns, true).await
     }
 
@@ -204,7 +217,10 @@ impl Subscriber {
     ///
     /// # Errors
     /// The server's refusal.
-    pub async fn sunsubscribe<K: Into<Bytes>>(&self, channels: impl IntoIterator<Item = K>) -> Result<()> {
+    pub async fn sunsubscribe<K: Into<Bytes>>(
+        &self,
+        channels: impl IntoIterator<Item = K>,
+    ) -> Result<()> {
         self.order(Way::Shard, channels, true).await
     }
 

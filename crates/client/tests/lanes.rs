@@ -14,8 +14,9 @@ fn servers() -> [Server; 2] {
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.unwrap().block_on(work)
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(work)
 }
 
 fn set<'a>(db: &'a Client, key: &str, value: impl brisk::ToArg) -> brisk::Command<&'a Client, ()> {
@@ -38,7 +39,10 @@ fn both_protocols_over_tcp_and_unix_sockets_give_what_was_set() {
                     set(&db, "key", "value").await.unwrap();
                     assert_eq!(get::<String>(&db, "key").await.unwrap().as_deref(), Some("value"));
                     assert_eq!(get::<String>(&db, "none").await.unwrap(), None);
-                    assert_eq!(get::<Bytes>(&db, "none").required().await.unwrap_err().kind(), Kind::Missing);
+                    assert_eq!(
+                        get::<Bytes>(&db, "none").required().await.unwrap_err().kind(),
+                        Kind::Missing
+                    );
                     let error = db.raw::<i64>("LPUSH").key("key").arg(1).await.unwrap_err();
                     assert_eq!(error.code(), Some(brisk::Code::WrongType));
                     let name: String = db.raw("CLIENT GETNAME").await.unwrap();
@@ -103,7 +107,8 @@ fn hundreds_of_callers_get_each_its_own_reply() {
 fn commands_of_a_key_are_executed_in_the_order_in_which_they_were_polled() {
     for server in servers() {
         run(async {
-            let db = Client::builder(&server.address()).lanes(Lanes::Count(4)).connect().await.unwrap();
+            let db =
+                Client::builder(&server.address()).lanes(Lanes::Count(4)).connect().await.unwrap();
             for key in ["a", "b", "c", "d", "e", "f"] {
                 let pushes = (0..2000).map(|n| db.raw::<i64>("RPUSH").key(key).arg(n));
                 let lengths = join_all(pushes).await;
@@ -120,9 +125,17 @@ fn a_reply_in_any_pieces_is_the_same() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         for seed in 0..3 {
-            link.split(Some(brisk_testkit::proxy::Split { single_bytes: 3000, bytes_max: 90, seed }));
+            link.split(Some(brisk_testkit::proxy::Split {
+                single_bytes: 3000,
+                bytes_max: 90,
+                seed,
+            }));
             run(async {
-                let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).connect().await.unwrap();
+                let db = Client::builder(&link.address())
+                    .lanes(Lanes::Count(1))
+                    .connect()
+                    .await
+                    .unwrap();
                 let lists = (0..40).map(|n| {
                     let db = &db;
                     async move {
@@ -146,7 +159,8 @@ fn a_reply_in_any_pieces_is_the_same() {
 fn who_leaves_early_shifts_nobody_elses_reply() {
     for server in servers() {
         run(async {
-            let db = Client::builder(&server.address()).lanes(Lanes::Count(1)).connect().await.unwrap();
+            let db =
+                Client::builder(&server.address()).lanes(Lanes::Count(1)).connect().await.unwrap();
             for n in 0..200 {
                 set(&db, &format!("k{n}"), n).await.unwrap();
             }
@@ -199,7 +213,12 @@ fn without_a_connection_commands_wait_and_then_go_or_time_out() {
         }
         assert_eq!(error.kind(), Kind::Timeout(Phase::Queued));
         assert!(!error.maybe_applied());
-        assert!(error.to_string().contains("closed") || error.to_string().contains("reset") || error.to_string().contains("no connection"), "{error}");
+        assert!(
+            error.to_string().contains("closed")
+                || error.to_string().contains("reset")
+                || error.to_string().contains("no connection"),
+            "{error}"
+        );
         let waits = tokio::spawn({
             let db = db.clone();
             async move { set(&db, "k", 2).timeout(Duration::from_secs(20)).await }
@@ -266,9 +285,11 @@ fn what_may_wait_is_bounded() {
                 WhenFull::Wait => assert_eq!(done.len(), 30),
                 _ => {
                     assert!((9..30).contains(&done.len()), "{}", done.len());
-                    assert!(refused.iter().all(|error| {
-                        error.as_ref().unwrap_err().kind() == Kind::Overloaded
-                    }));
+                    assert!(
+                        refused.iter().all(|error| {
+                            error.as_ref().unwrap_err().kind() == Kind::Overloaded
+                        })
+                    );
                 }
             }
         }

@@ -12,8 +12,9 @@ fn servers() -> [Server; 2] {
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.unwrap().block_on(work)
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(work)
 }
 
 fn command<T>(words: &[&str]) -> Command<(), T> {
@@ -61,7 +62,8 @@ fn a_batch_gives_each_reply_its_type_and_errors_their_place() {
 fn a_transaction_is_executed_as_a_whole_or_not_at_all() {
     for server in servers() {
         run(async {
-            let db = Client::builder(&server.address()).lanes(Lanes::Count(3)).connect().await.unwrap();
+            let db =
+                Client::builder(&server.address()).lanes(Lanes::Count(3)).connect().await.unwrap();
             let (n, list) = db
                 .transaction((command::<i64>(&["INCR", "n"]), command::<i64>(&["RPUSH", "l", "a"])))
                 .await
@@ -106,7 +108,12 @@ fn a_session_has_its_connection_for_itself() {
             assert_eq!(command::<Option<String>>(&["GET", "k"]).on(&db).await.unwrap(), None);
             // It may wait, and nobody else does.
             let waits = tokio::spawn(async move {
-                session.raw::<Option<(String, String)>>("BLPOP").key("queue").arg(20).timeout(Duration::from_secs(30)).await
+                session
+                    .raw::<Option<(String, String)>>("BLPOP")
+                    .key("queue")
+                    .arg(20)
+                    .timeout(Duration::from_secs(30))
+                    .await
             });
             wait_until("it to wait", || server.info("blocked_clients") == "1");
             command::<i64>(&["RPUSH", "queue", "no"]).on(&db).await.unwrap();
@@ -179,7 +186,7 @@ fn text(event: Option<Event>) -> (String, String, Option<String>) {
     let Some(Event::Message(Message { channel, payload, pattern, .. })) = event else {
         panic!("no message: {event:?}")
     };
-    let text = |bytes: brisk::Bytes| String::from_utf8(bytes.to_vec()).unwrap();
+    let text = |bytes: brisk::Bytes| String::from_utf8_lossy(&bytes).into_owned();
     (text(channel), text(payload), pattern.map(text))
 }
 

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 fn run<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-    runtime.unwrap().block_on(work)
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(work)
 }
 
 fn size(name: &str, otherwise: u64) -> u64 {
@@ -98,7 +99,10 @@ fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost() {
                                 Ok(value) => {
                                     ledger.applied += 1;
                                     let Ledger { applied, unknown } = *ledger;
-                                    assert!((applied..=applied + unknown).contains(&value), "{ledger:?} {value}");
+                                    assert!(
+                                        (applied..=applied + unknown).contains(&value),
+                                        "{ledger:?} {value}"
+                                    );
                                 }
                                 Err(error) => {
                                     assert_eq!(error.kind(), Kind::Disconnected, "{error}");
@@ -110,7 +114,10 @@ fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost() {
                         }
                         // Reads are sent again, whatever happens to the connection.
                         let read: Option<u64> = {
-                            let mut request = brisk::Request::new("GET", brisk::Traits { reads_only: true, ..Default::default() });
+                            let mut request = brisk::Request::new(
+                                "GET",
+                                brisk::Traits { reads_only: true, ..Default::default() },
+                            );
                             request.key(&key);
                             brisk::Command::new(request).on(&db).await.unwrap()
                         };
@@ -146,7 +153,10 @@ fn nothing_is_applied_twice_and_nothing_that_was_answered_is_lost() {
             applied += ledger.applied;
             unknown += ledger.unknown;
         }
-        eprintln!("note: {cuts} cuts, {} connections, {applied} applied, {unknown} unknown", link.accepted());
+        eprintln!(
+            "note: {cuts} cuts, {} connections, {applied} applied, {unknown} unknown",
+            link.accepted()
+        );
         assert!(applied > 0 && link.accepted() > cuts / 2);
     });
 }
@@ -156,7 +166,8 @@ fn at_least_once_is_at_least_once() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
-        let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).replay(Replay::AtLeastOnce);
+        let db =
+            Client::builder(&link.address()).lanes(Lanes::Count(1)).replay(Replay::AtLeastOnce);
         let db = db.timeout(Duration::from_secs(20)).connect().await.unwrap();
         for round in 1..=20 {
             link.stall(Direction::ToClient, true);

@@ -171,9 +171,7 @@ impl Builder {
     }
 
     /// Connects, and runs the lanes on a thread of the client's own: for programs without a runtime, which
-    /// then [wait](Command::wait) for commands.
-    ///
-    /// [`Command::wait`]: crate::Command::wait
+    /// then [wait](crate::Command::wait) for commands.
     ///
     /// # Errors
     /// As [`Builder::connect`]; and if no thread can be had.

@@ -53,7 +53,6 @@ impl Drop for Inner {
 
 impl Client {
     /// What a client is to be, beginning with where the server is: a URL, or `host:port`.
-    #[must_use]
     pub fn builder(url: &str) -> Builder {
         Builder::new(url)
     }

@@ -156,11 +156,13 @@ impl Shared {
             // Whoever writes looks again.
             return Ok(Submitted::Waits(slot));
         }
-        if was_idle && cell.ticks && cell.driver.is_some() {
-            if let Some(writer) = cell.writer.clone() {
-                self.write_inline(guard, &writer);
-                return Ok(Submitted::Waits(slot));
-            }
+        if was_idle
+            && cell.ticks
+            && cell.driver.is_some()
+            && let Some(writer) = cell.writer.clone()
+        {
+            self.write_inline(guard, &writer);
+            return Ok(Submitted::Waits(slot));
         }
         let driver = cell.driver.take();
         drop(guard);
