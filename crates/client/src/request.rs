@@ -163,6 +163,18 @@ impl Request {
         self.body.get(self.key.start as usize..self.key.end as usize)
     }
 
+    /// Its words, the name's first, as a server will see them.
+    pub fn words(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.body[..];
+        std::iter::from_fn(move || {
+            let end = rest.iter().position(|byte| *byte == b'\r')?;
+            let len = std::str::from_utf8(rest.get(1..end)?).ok()?.parse::<usize>().ok()?;
+            let word = rest.get(end + 2..end + 2 + len)?;
+            rest = rest.get(end + 4 + len..)?;
+            Some(word)
+        })
+    }
+
     /// What it is.
     #[must_use]
     pub fn traits(&self) -> Traits {
